@@ -1,0 +1,281 @@
+import { InvalidValueError, TooLargeError } from '../core/errors.js'
+import type { Limits } from './limits.js'
+
+/** What can be stored and comes back exactly: JSON, Date, bigint and bytes. NaN, infinities and -0 included. */
+export type Value =
+  | null
+  | boolean
+  | number
+  | string
+  | bigint
+  | Date
+  | Uint8Array
+  | readonly Value[]
+  | { readonly [key: string]: Value }
+
+/** The types that JSON lacks. Listed beside the JSON with the path to each, so no key or string is ever magic. */
+export type TypeName = 'date' | 'bigint' | 'bytes' | 'number' | 'text-blob' | 'bytes-blob' | 'json-blob'
+export type PathPart = string | number
+export type TypeEntry = readonly [TypeName, ...PathPart[]]
+
+/** Marks a value that may be moved to a blob as a whole when it is large. Never stored itself. */
+export class Whole {
+  readonly value: unknown
+  constructor(value: unknown) {
+    this.value = value
+  }
+}
+
+/** Where large values go. The encoder hands over the bytes and writes the number it gets into the JSON. */
+export interface BlobSink {
+  /** Values whose JSON is at least this long are handed over. */
+  readonly threshold: number
+  /** The number of a subtree that is in a blob already, so that it is not written again. */
+  known(subtree: object): number | undefined
+  /** Takes content and returns its place in the entry's list of blobs. */
+  add(content: Uint8Array, subtree?: object): number
+}
+
+export interface Encoded {
+  /** `[value]`, or `[value,types]`. */
+  readonly json: string
+  /** A deep copy in the form in which it will be read back: what a fold may keep. */
+  readonly value: Value
+}
+
+/**
+ * Turns a value into JSON text and an exact copy of itself, or refuses it with the path to what can't be stored.
+ * An object property that is undefined is left out, as JSON does; undefined anywhere else is refused.
+ */
+export function encodeValue(input: unknown, limits: Limits, sink?: BlobSink): Encoded {
+  const encoder = new Encoder(limits, sink)
+  const value = encoder.copy(input)
+  const body = encoder.types.length === 0 ? [encoder.wire] : [encoder.wire, encoder.types]
+  const json = JSON.stringify(body)
+  // JSON length in UTF-16 units is a lower bound of its bytes, so most values need no second look.
+  if (json.length * 3 > limits.maxBytes) {
+    const bytes = Buffer.byteLength(json)
+    if (bytes > limits.maxBytes) {
+      throw new TooLargeError('The value', 'bytes', limits.maxBytes, bytes, 'Store large parts as separate values or raise limits.maxBytes.')
+    }
+  }
+  return { json, value }
+}
+
+/** Renders a path for messages: $.messages[3].at */
+export function renderPath(path: readonly PathPart[]): string {
+  let text = '$'
+  for (const part of path) {
+    if (typeof part === 'number') text += `[${part}]`
+    else text += /^[A-Za-z_$][\w$]*$/.test(part) ? `.${part}` : `[${JSON.stringify(part)}]`
+  }
+  return text
+}
+
+/** Sets an own property even when the key is `__proto__`, where plain assignment would set the prototype. */
+export function setOwn(target: Record<string, unknown>, key: string, value: unknown): void {
+  if (key === '__proto__') {
+    Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true })
+  } else {
+    target[key] = value
+  }
+}
+
+class Encoder {
+  readonly types: TypeEntry[] = []
+  /** The JSON form of what `copy` returned last; the same object when nothing in it needs a type. */
+  wire: unknown = null
+  readonly #limits: Limits
+  readonly #sink: BlobSink | undefined
+  readonly #path: PathPart[] = []
+  readonly #ancestors: object[] = []
+  #keys = 0
+  /** A running lower bound of the JSON's length: what large subtrees are recognised by. */
+  #size = 0
+  /** Inside a value that may become one blob, its parts stay together: a blob never points to blobs. */
+  #insideWhole = false
+
+  constructor(limits: Limits, sink: BlobSink | undefined) {
+    this.#limits = limits
+    this.#sink = sink
+  }
+
+  copy(input: unknown): Value {
+    switch (typeof input) {
+      case 'string':
+        return this.#string(input)
+      case 'number':
+        this.#size += 4
+        if (Number.isFinite(input) && !Object.is(input, -0)) {
+          this.wire = input
+          return input
+        }
+        return this.#typed('number', Object.is(input, -0) ? '-0' : String(input), input)
+      case 'boolean':
+        this.#size += 4
+        this.wire = input
+        return input
+      case 'bigint':
+        this.#size += 8
+        return this.#typed('bigint', input.toString(), input)
+      case 'object':
+        if (input === null) {
+          this.#size += 4
+          this.wire = null
+          return null
+        }
+        return this.#object(input)
+      default:
+        throw this.#refuse(
+          `is ${input === undefined ? 'undefined' : `a ${typeof input}`}`,
+          'Leave it out, use null, or store plain data.',
+        )
+    }
+  }
+
+  #string(input: string): Value {
+    this.#size += input.length + 2
+    // A lone surrogate has no UTF-8 form; a string with one stays in the JSON, where it is escaped.
+    if (this.#takesBlobs(input.length) && input.isWellFormed()) {
+      return this.#typed('text-blob', String(this.#sink?.add(Buffer.from(input))), input)
+    }
+    this.wire = input
+    return input
+  }
+
+  #object(input: object): Value {
+    if (input instanceof Whole) return this.#whole(input.value)
+    const known = this.#sink?.known(input)
+    if (known !== undefined) return this.#typed('json-blob', String(known), input as Value)
+    if (input instanceof Date) {
+      this.#size += 26
+      const time = input.getTime()
+      if (Number.isNaN(time)) throw this.#refuse('is an invalid Date', 'Use null or a valid Date.')
+      return this.#typed('date', input.toISOString(), new Date(time))
+    }
+    if (input instanceof Uint8Array) return this.#bytes(input)
+    if (this.#ancestors.length >= this.#limits.maxDepth) {
+      if (this.#ancestors.includes(input)) throw this.#cyclic()
+      throw new TooLargeError(
+        `The value at ${renderPath(this.#path)}`,
+        'levels of nesting',
+        this.#limits.maxDepth,
+        undefined,
+        'Flatten it, or raise limits.maxDepth.',
+      )
+    }
+    if (this.#ancestors.includes(input)) throw this.#cyclic()
+    this.#ancestors.push(input)
+    const copy = Array.isArray(input) ? this.#array(input) : this.#record(input)
+    this.#ancestors.pop()
+    return copy
+  }
+
+  #bytes(input: Uint8Array): Value {
+    const copy = new Uint8Array(input)
+    this.#size += Math.ceil(copy.length / 3) * 4
+    if (this.#takesBlobs(copy.length)) return this.#typed('bytes-blob', String(this.#sink?.add(copy)), copy)
+    return this.#typed('bytes', Buffer.from(copy.buffer).toString('base64'), copy)
+  }
+
+  #array(input: readonly unknown[]): Value {
+    this.#count(input.length)
+    const copy: Value[] = new Array(input.length)
+    let wire: unknown[] = copy
+    for (let i = 0; i < input.length; i++) {
+      this.#path.push(i)
+      const item = this.copy(input[i])
+      this.#path.pop()
+      if (this.wire !== item && wire === copy) wire = copy.slice(0, i)
+      copy[i] = item
+      if (wire !== copy) wire[i] = this.wire
+    }
+    this.wire = wire
+    return copy
+  }
+
+  #record(input: object): Value {
+    const prototype = Object.getPrototypeOf(input)
+    if (prototype !== null && prototype !== Object.prototype && !isForeignObjectPrototype(prototype)) {
+      throw this.#refuse(`is a ${className(input)}`, 'Store plain objects and arrays; convert it first.')
+    }
+    if (Object.getOwnPropertySymbols(input).length > 0) {
+      throw this.#refuse('has a symbol as a key', 'Use text keys only.')
+    }
+    const keys = Object.keys(input)
+    this.#count(keys.length)
+    const copy: Record<string, Value> = {}
+    let wire: Record<string, unknown> = copy
+    for (const key of keys) {
+      const child = (input as Record<string, unknown>)[key]
+      if (child === undefined) continue
+      this.#size += key.length + 4
+      this.#path.push(key)
+      const item = this.copy(child)
+      this.#path.pop()
+      if (this.wire !== item && wire === copy) wire = cloneShallow(copy)
+      setOwn(copy, key, item)
+      if (wire !== copy) setOwn(wire, key, this.wire)
+    }
+    this.wire = wire
+    return copy
+  }
+
+  #whole(input: unknown): Value {
+    const sink = this.#sink
+    if (!sink || typeof input !== 'object' || input === null || input instanceof Uint8Array) return this.copy(input)
+    const size = this.#size
+    const typesBefore = this.types.length
+    this.#insideWhole = true
+    const copy = this.copy(input)
+    this.#insideWhole = false
+    if (this.#size - size < sink.threshold || typeof this.wire === 'string') return copy
+    // Types inside the subtree move into its blob, with paths from its own root.
+    const inner = this.types.splice(typesBefore).map(([type, ...path]) => [type, ...path.slice(this.#path.length)])
+    const json = JSON.stringify(inner.length === 0 ? [this.wire] : [this.wire, inner])
+    this.#size = size
+    return this.#typed('json-blob', String(sink.add(Buffer.from(json), copy as object)), copy)
+  }
+
+  #takesBlobs(length: number): boolean {
+    return this.#sink !== undefined && !this.#insideWhole && length >= this.#sink.threshold
+  }
+
+  #typed(type: TypeName, wire: string, value: Value): Value {
+    this.types.push([type, ...this.#path])
+    this.wire = wire
+    return value
+  }
+
+  #count(keys: number): void {
+    this.#keys += keys
+    this.#size += keys
+    if (this.#keys > this.#limits.maxKeys) {
+      throw new TooLargeError('The value', 'keys', this.#limits.maxKeys, undefined, 'Split it, or raise limits.maxKeys.')
+    }
+  }
+
+  #cyclic(): InvalidValueError {
+    return this.#refuse('refers back to an object that contains it', 'Remove the cycle, for example by storing an id.')
+  }
+
+  #refuse(problem: string, remedy: string): InvalidValueError {
+    return new InvalidValueError(renderPath(this.#path), problem, remedy)
+  }
+}
+
+function cloneShallow(source: Record<string, unknown>): Record<string, unknown> {
+  const clone: Record<string, unknown> = {}
+  for (const key of Object.keys(source)) setOwn(clone, key, source[key])
+  return clone
+}
+
+/** The Object.prototype of another realm, such as a vm context's: nothing else without a prototype has hasOwnProperty. */
+function isForeignObjectPrototype(prototype: object): boolean {
+  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'hasOwnProperty')
+}
+
+function className(input: object): string {
+  const name = (input as { constructor?: { name?: unknown } }).constructor?.name
+  return typeof name === 'string' && name ? name : 'class instance'
+}

@@ -1,0 +1,240 @@
+/**
+ * Every failure Holdfast reports is a HoldfastError: a stable `code`, structured `data`, a `remedy` in plain
+ * words, and whether trying again can help. Recognise one by `isHoldfastError`, which works by brand, so that two
+ * copies of the package in one process still understand each other.
+ */
+const brand = Symbol.for('holdfast.error')
+
+export type ErrorCode =
+  | 'conflict'
+  | 'fenced'
+  | 'held'
+  | 'corrupt'
+  | 'data-loss'
+  | 'missing-dependency'
+  | 'missing-key'
+  | 'invalid-id'
+  | 'invalid-value'
+  | 'invalid-option'
+  | 'not-found'
+  | 'too-large'
+  | 'closed'
+  | 'schema-too-new'
+  | 'storage'
+  | 'unavailable'
+  | 'claim-required'
+
+export interface ErrorOptions {
+  readonly data?: Readonly<Record<string, unknown>>
+  readonly remedy?: string
+  readonly retryable?: boolean
+  readonly cause?: unknown
+}
+
+export class HoldfastError extends Error {
+  readonly code: ErrorCode
+  readonly data: Readonly<Record<string, unknown>>
+  readonly remedy: string
+  readonly retryable: boolean
+
+  constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
+    const remedy = options.remedy ?? ''
+    super(remedy ? `${message} ${remedy}` : message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = new.target.name
+    this.code = code
+    this.data = options.data ?? {}
+    this.remedy = remedy
+    this.retryable = options.retryable ?? false
+    Object.defineProperty(this, brand, { value: true })
+  }
+}
+
+/** True for an error made by any copy of Holdfast, optionally with this code. */
+export function isHoldfastError(error: unknown, code?: ErrorCode): error is HoldfastError {
+  if (typeof error !== 'object' || error === null || !(brand in error)) return false
+  return code === undefined || (error as unknown as HoldfastError).code === code
+}
+
+/** Another writer appended first. Read the log again and decide anew. */
+export class ConflictError extends HoldfastError {
+  constructor(message: string, data: Readonly<Record<string, unknown>>) {
+    super('conflict', message, {
+      data,
+      retryable: true,
+      remedy: 'Read the thread again and decide on what it holds now.',
+    })
+  }
+}
+
+/** Another worker took this log over: the epoch moved on, and this claim can never write again. */
+export class FencedError extends HoldfastError {
+  constructor(data: { readonly log: string; readonly epoch: number; readonly current: number }) {
+    super(
+      'fenced',
+      `This claim on ${data.log} holds epoch ${data.epoch}, but the log is at epoch ${data.current}: another worker took over.`,
+      { data, remedy: 'Stop working on this thread; the new owner continues it.' },
+    )
+  }
+}
+
+/** The log is claimed by someone whose lease has not run out. */
+export class HeldError extends HoldfastError {
+  constructor(data: { readonly log: string; readonly owner: string; readonly remainingMs: number }) {
+    super('held', `${data.log} is claimed by "${data.owner}" for another ${Math.ceil(data.remainingMs)} ms.`, {
+      data,
+      retryable: true,
+      remedy: 'Wait until the lease is released or runs out, or claim with { force: true } to take over.',
+    })
+  }
+}
+
+/** Stored bytes do not verify. `data.lastGood` is the newest checkpoint id that does, if there is one. */
+export class CorruptError extends HoldfastError {
+  constructor(
+    message: string,
+    data: Readonly<Record<string, unknown>> & { readonly lastGood?: string | undefined },
+    cause?: unknown,
+  ) {
+    super('corrupt', message, {
+      data,
+      cause,
+      remedy: data.lastGood
+        ? `The newest checkpoint that verifies is ${data.lastGood}: fork from it, or restore a backup.`
+        : 'No earlier checkpoint verifies: restore a backup.',
+    })
+  }
+}
+
+/** The backend holds less than it once acknowledged (it came back older, or empty). */
+export class DataLossError extends HoldfastError {
+  constructor(message: string, data: Readonly<Record<string, unknown>>) {
+    super('data-loss', message, {
+      data,
+      remedy: 'Restore the backend, or open the thread again to continue from what it still holds.',
+    })
+  }
+}
+
+export class MissingDependencyError extends HoldfastError {
+  constructor(packageName: string, install: string, options: { readonly cause?: unknown } = {}) {
+    super('missing-dependency', `This backend needs the package "${packageName}", which is not installed.`, {
+      data: { package: packageName, install },
+      remedy: `Run: ${install}`,
+      cause: options.cause,
+    })
+  }
+}
+
+/** An entry was written under a key that this process does not have. */
+export class MissingKeyError extends HoldfastError {
+  constructor(message: string, data: Readonly<Record<string, unknown>>) {
+    super('missing-key', message, { data, remedy: 'Add that key to the `keys` option; keep old keys while data uses them.' })
+  }
+}
+
+export class InvalidIdError extends HoldfastError {
+  constructor(field: string, problem: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
+    super('invalid-id', `${field} ${problem}.`, { data: { field, ...data }, remedy })
+  }
+}
+
+/** A value that can't be stored exactly. `data.path` leads to it. */
+export class InvalidValueError extends HoldfastError {
+  constructor(path: string, problem: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
+    super('invalid-value', `The value at ${path} ${problem}.`, { data: { field: path, path, ...data }, remedy })
+  }
+}
+
+export class InvalidOptionError extends HoldfastError {
+  constructor(field: string, problem: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
+    super('invalid-option', `The option ${field} ${problem}.`, { data: { field, ...data }, remedy })
+  }
+}
+
+/** A thread, branch or checkpoint that was asked for by name and is not there (or was pruned). */
+export class NotFoundError extends HoldfastError {
+  constructor(message: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
+    super('not-found', message, { data, remedy })
+  }
+}
+
+export class TooLargeError extends HoldfastError {
+  constructor(field: string, what: string, limit: number, actual: number | undefined, remedy: string) {
+    const seen = actual === undefined ? '' : ` (it has ${actual})`
+    super('too-large', `${field} is over the limit of ${limit} ${what}${seen}.`, {
+      data: { field, what, limit, actual },
+      remedy,
+    })
+  }
+}
+
+export class ClosedError extends HoldfastError {
+  constructor(what: string) {
+    super('closed', `${what} is closed.`, { data: { what }, remedy: 'Open it again before using it.' })
+  }
+}
+
+export class SchemaTooNewError extends HoldfastError {
+  constructor(what: string, data: { readonly found: number; readonly supported: number }) {
+    super(
+      'schema-too-new',
+      `${what} was written by a newer Holdfast (schema ${data.found}; this version understands up to ${data.supported}).`,
+      { data: { what, ...data }, remedy: 'Upgrade holdfast in this process.' },
+    )
+  }
+}
+
+/** A write that needs a claim was made without one. */
+export class ClaimRequiredError extends HoldfastError {
+  constructor(log: string, kind: string) {
+    super('claim-required', `An entry of kind "${kind}" on ${log} needs a claim: this log is run by claims.`, {
+      data: { log, kind },
+      remedy: 'Claim the log first; without a claim only inputs, answers, cancellations, signals and tags may be appended.',
+    })
+  }
+}
+
+/**
+ * The storage refused (disk full, read-only, not a database, …). `written` says what is known of the write that
+ * failed: 'nothing' is definite, 'unknown' makes the writer look for its own appendId before it repeats.
+ */
+export class StorageError extends HoldfastError {
+  constructor(
+    message: string,
+    remedy: string,
+    options: {
+      readonly reason: string
+      readonly written: 'nothing' | 'unknown'
+      readonly retryable?: boolean
+      readonly data?: Readonly<Record<string, unknown>>
+      readonly cause?: unknown
+    },
+  ) {
+    super('storage', message, {
+      data: { reason: options.reason, written: options.written, ...options.data },
+      remedy,
+      retryable: options.retryable ?? false,
+      cause: options.cause,
+    })
+  }
+}
+
+/** The backend did not answer in time or the connection broke. */
+export class UnavailableError extends HoldfastError {
+  constructor(
+    message: string,
+    options: {
+      readonly written: 'nothing' | 'unknown'
+      readonly remedy?: string
+      readonly data?: Readonly<Record<string, unknown>>
+      readonly cause?: unknown
+    },
+  ) {
+    super('unavailable', message, {
+      data: { written: options.written, ...options.data },
+      remedy: options.remedy ?? 'Check that the backend is reachable and try again.',
+      retryable: true,
+      cause: options.cause,
+    })
+  }
+}

@@ -1,0 +1,14 @@
+import { DEFAULT_TENANT, MAIN_BRANCH } from './ids.js'
+
+/** A log's name for messages: `thread "bf-847"`, with its branch and tenant where they are not the usual ones. */
+export function nameLog(log: { readonly tenant: string; readonly thread: string; readonly branch: string }): string {
+  const branch = log.branch === MAIN_BRANCH ? '' : ` branch ${quote(log.branch)}`
+  const tenant = log.tenant === DEFAULT_TENANT ? '' : ` of tenant ${quote(log.tenant)}`
+  return `thread ${quote(log.thread)}${branch}${tenant}`
+}
+
+// Ids may hold invisible and direction-changing characters, which would make a message show another id than the
+// one it speaks of.
+function quote(id: string): string {
+  return JSON.stringify(id).replace(/\p{Cf}/gu, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`)
+}

@@ -1,0 +1,174 @@
+import { InvalidOptionError } from './core/errors.js'
+import {
+  type BranchId,
+  DEFAULT_TENANT,
+  MAIN_BRANCH,
+  parseBranchId,
+  parseTenantId,
+  parseThreadId,
+  type TenantId,
+  type ThreadIdInput,
+  threadIdInput,
+} from './core/ids.js'
+import type { Capabilities, Durability, Head, HeadQuery, LogKey, MetadataValue, Tombstone } from './log/contract.js'
+import type { Log } from './log/log.js'
+import type { LogStore } from './log/log-store.js'
+import type { Verification } from './log/verify.js'
+
+/** What `threads` filters by. */
+export interface ThreadQuery {
+  readonly thread?: ThreadIdInput
+  readonly branch?: string
+  readonly status?: string | readonly string[]
+  readonly tags?: readonly string[]
+  readonly metadata?: Readonly<Record<string, MetadataValue>>
+  readonly updatedBefore?: Date
+  readonly updatedAfter?: Date
+  readonly order?: 'created' | 'updated'
+  readonly direction?: 'asc' | 'desc'
+  /** Default 100. */
+  readonly limit?: number
+  readonly cursor?: string
+}
+
+/** One branch of a thread, as the index shows it. */
+export interface ThreadSummary {
+  /** As it was given when the thread was made. */
+  readonly thread: ThreadIdInput
+  readonly branch: string
+  readonly status: string
+  readonly entries: number
+  readonly createdAt: Date
+  readonly updatedAt: Date
+  readonly expiresAt: Date | null
+  readonly wakeAt: Date | null
+  readonly tags: readonly string[]
+  readonly metadata: Readonly<Record<string, MetadataValue>>
+  readonly claimedBy: string | null
+}
+
+export interface ThreadPage {
+  readonly threads: readonly ThreadSummary[]
+  /** Present when more may follow. */
+  readonly cursor?: string
+}
+
+/** An open store, seen by one tenant. Everything it reads and writes belongs to that tenant. */
+export class Holdfast {
+  readonly #store: LogStore
+  readonly #tenant: TenantId
+
+  constructor(store: LogStore, tenant: TenantId = DEFAULT_TENANT) {
+    this.#store = store
+    this.#tenant = tenant
+  }
+
+  /** What an acknowledged append survives on this backend, as probed when it was opened. */
+  get durability(): Durability {
+    return this.#store.durability
+  }
+
+  get capabilities(): Capabilities {
+    return this.#store.capabilities
+  }
+
+  /** The same store, narrowed to another tenant. */
+  tenant(id: string): Holdfast {
+    return new Holdfast(this.#store, parseTenantId(id))
+  }
+
+  /** Opens one branch of a thread, verified. A thread that does not exist is created by its first update. */
+  log(thread: ThreadIdInput, options: { readonly branch?: string } = {}): Promise<Log> {
+    return this.#store.open(this.#key(thread, options.branch))
+  }
+
+  /** One page of the threads of this tenant. */
+  async threads(query: ThreadQuery = {}): Promise<ThreadPage> {
+    const page = await this.#store.list(this.#headQuery(query))
+    return { threads: page.heads.map(summarize), ...(page.cursor === undefined ? {} : { cursor: page.cursor }) }
+  }
+
+  /** Walks a whole branch and says what is wrong with it; undefined if there is none. */
+  verify(
+    thread: ThreadIdInput,
+    options: { readonly branch?: string; readonly repair?: boolean } = {},
+  ): Promise<Verification | undefined> {
+    return this.#store.verify(this.#key(thread, options.branch), { repair: options.repair ?? false })
+  }
+
+  /** Removes what lies before an entry of a branch. The entry itself, tagged ones and what follows stay readable. */
+  prune(thread: ThreadIdInput, seq: number, options: { readonly branch?: string; readonly evenTagged?: boolean } = {}) {
+    return this.#store.prune(this.#key(thread, options.branch), seq, { evenTagged: options.evenTagged ?? false })
+  }
+
+  /** Removes a thread with all its branches. A tombstone with the reason stays behind. */
+  async erase(thread: ThreadIdInput, options: { readonly reason?: string } = {}): Promise<{ readonly erased: number }> {
+    const tombstone: Tombstone = { at: Date.now(), reason: options.reason ?? 'erased' }
+    const result = await this.#store.erase({ tenant: this.#tenant, thread: parseThreadId(thread), tombstone })
+    return result === 'conflict' ? { erased: 0 } : result
+  }
+
+  /** What an erased thread left behind. */
+  tombstone(thread: ThreadIdInput): Promise<Tombstone | undefined> {
+    return this.#store.tombstone(this.#tenant, parseThreadId(thread))
+  }
+
+  /** Removes the blobs of this tenant that nothing points to any more. */
+  collectBlobs(options: { readonly graceMs?: number } = {}) {
+    return this.#store.collectBlobs(this.#tenant, options)
+  }
+
+  /** Waits for what is under way and closes the backend, for all tenants. */
+  close(): Promise<void> {
+    return this.#store.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  #key(thread: ThreadIdInput, branch: string | undefined): LogKey {
+    return {
+      tenant: this.#tenant,
+      thread: parseThreadId(thread),
+      branch: branch === undefined ? MAIN_BRANCH : parseBranchId(branch),
+    }
+  }
+
+  #headQuery(query: ThreadQuery): HeadQuery {
+    const { thread, branch, status, updatedBefore, updatedAfter, limit = 100, ...rest } = query
+    return {
+      ...rest,
+      tenant: this.#tenant,
+      limit,
+      ...(thread === undefined ? {} : { thread: parseThreadId(thread) }),
+      ...(branch === undefined ? {} : { branch: parseBranchId(branch) as BranchId }),
+      ...(status === undefined ? {} : { status: typeof status === 'string' ? [status] : status }),
+      ...(updatedBefore === undefined ? {} : { updatedBefore: time('updatedBefore', updatedBefore) }),
+      ...(updatedAfter === undefined ? {} : { updatedAfter: time('updatedAfter', updatedAfter) }),
+    }
+  }
+}
+
+function summarize({ log, seq, index, lease }: Head): ThreadSummary {
+  return {
+    thread: threadIdInput(log.thread),
+    branch: log.branch,
+    status: index.status,
+    entries: seq + 1,
+    createdAt: new Date(index.createdAt),
+    updatedAt: new Date(index.updatedAt),
+    expiresAt: index.expiresAt === null ? null : new Date(index.expiresAt),
+    wakeAt: index.wakeAt === null ? null : new Date(index.wakeAt),
+    tags: index.tags,
+    metadata: index.metadata,
+    claimedBy: lease?.owner ?? null,
+  }
+}
+
+function time(field: string, date: Date): number {
+  if (!(date instanceof Date) || Number.isNaN(date.getTime())) {
+    throw new InvalidOptionError(field, 'is not a valid Date', 'Pass a Date.')
+  }
+  return date.getTime()
+}

@@ -1,0 +1,40 @@
+export type { Limits } from './codec/limits.js'
+export type { Value } from './codec/value.js'
+export type { Clock } from './core/clock.js'
+export {
+  ClaimRequiredError,
+  ClosedError,
+  ConflictError,
+  CorruptError,
+  DataLossError,
+  type ErrorCode,
+  FencedError,
+  HeldError,
+  HoldfastError,
+  InvalidIdError,
+  InvalidOptionError,
+  InvalidValueError,
+  isHoldfastError,
+  MissingDependencyError,
+  MissingKeyError,
+  NotFoundError,
+  SchemaTooNewError,
+  StorageError,
+  TooLargeError,
+  UnavailableError,
+} from './core/errors.js'
+export { type BranchId, type TenantId, type ThreadId, type ThreadIdInput } from './core/ids.js'
+export { systemClock } from './core/system-clock.js'
+export { Holdfast, type ThreadPage, type ThreadQuery, type ThreadSummary } from './holdfast.js'
+export type { Claim, ClaimOptions } from './log/claim.js'
+export type * from './log/contract.js'
+export type { Draft } from './log/draft.js'
+export type { OpenedEntry } from './log/entry-opening.js'
+export type { EntryBody, Fold } from './log/fold.js'
+export type { IndexPatch, IndexState } from './log/index-state.js'
+export type { HistoryEntry, Log } from './log/log.js'
+export { LogStore, type LogStoreOptions } from './log/log-store.js'
+export { type Op, type Path, push, remove, type State, set, splice } from './log/ops.js'
+export type { Decide, Updated } from './log/update-plan.js'
+export type { Verification } from './log/verify.js'
+export { openDriver, openHoldfast, type OpenOptions } from './open.js'

@@ -1,0 +1,66 @@
+import { FencedError, InvalidOptionError } from '../core/errors.js'
+import { nameLog } from '../core/log-name.js'
+import type { Log } from './log.js'
+import type { Decide, Updated } from './update-plan.js'
+
+export interface ClaimOptions {
+  /** Names the worker, for people who look. */
+  readonly owner: string
+  /** How long the claim holds without a sign of life. */
+  readonly ms: number
+  /** Takes the log even while another's lease runs. */
+  readonly force?: boolean
+}
+
+interface ClaimActions {
+  update(decide: Decide, release: boolean): Promise<Updated>
+  renew(ms: number): Promise<boolean>
+}
+
+/** The right to run a log, for as long as nobody else claims it. Every append of the owner prolongs the lease. */
+export class Claim {
+  readonly log: Log
+  readonly epoch: number
+  readonly owner: string
+  readonly ms: number
+  readonly #actions: ClaimActions
+
+  constructor(log: Log, epoch: number, options: ClaimOptions, actions: ClaimActions) {
+    this.log = log
+    this.epoch = epoch
+    this.owner = options.owner
+    this.ms = options.ms
+    this.#actions = actions
+  }
+
+  /** Appends as the owner. Rejects with FencedError, and writes nothing, once another took over. */
+  update(decide: Decide): Promise<Updated> {
+    return this.#actions.update(decide, false)
+  }
+
+  /** Prolongs the lease during long work that appends nothing. */
+  async renew(): Promise<void> {
+    if (!(await this.#actions.renew(this.ms))) throw await this.#fenced()
+  }
+
+  /** Lets go, with a last append if there is something to say; otherwise without an entry. */
+  async release(decide?: Decide): Promise<void> {
+    const said = decide ? await this.#actions.update(decide, true) : undefined
+    if (said && said.entries.length > 0) return
+    if (!(await this.#actions.renew(0))) throw await this.#fenced()
+  }
+
+  async #fenced(): Promise<FencedError> {
+    const current = (await this.log.refresh()).epoch
+    return new FencedError({ log: nameLog(this.log.key), epoch: this.epoch, current })
+  }
+}
+
+export function checkClaimOptions({ owner, ms }: ClaimOptions): void {
+  if (typeof owner !== 'string' || owner === '' || owner.length > 256 || !owner.isWellFormed()) {
+    throw new InvalidOptionError('owner', 'must be text of 1 to 256 characters', 'Name the worker, for example by host and pid.')
+  }
+  if (!Number.isSafeInteger(ms) || ms < 1 || ms > 24 * 60 * 60 * 1000) {
+    throw new InvalidOptionError('ms', 'must be 1 to 86,400,000', 'Pass the lease in milliseconds, for example 10000.')
+  }
+}

@@ -1,0 +1,314 @@
+import type { BranchId, TenantId, ThreadId } from '../core/ids.js'
+
+/** The name of one log: a branch of a thread of a tenant. */
+export interface LogKey {
+  readonly tenant: TenantId
+  readonly thread: ThreadId
+  readonly branch: BranchId
+}
+
+/** SHA-256 or HMAC-SHA-256, as 64 lower-case hex digits. */
+export type Hash = string
+
+/** One row of a log. Header and body are bytes that a driver stores and returns unchanged and never looks into. */
+export interface StoredEntry {
+  /** Gap-free in its log, from 0. */
+  readonly seq: number
+  /** The seq of the keyframe this entry's fold starts from; its own seq if it is a keyframe itself. */
+  readonly keyframe: number
+  readonly hash: Hash
+  readonly header: Uint8Array
+  readonly body: Uint8Array
+}
+
+/** An entry without its body. `size` is the body's length in bytes. */
+export interface StoredHeader {
+  readonly seq: number
+  readonly keyframe: number
+  readonly hash: Hash
+  readonly header: Uint8Array
+  readonly size: number
+}
+
+/** Where a branch was forked from. */
+export interface Origin {
+  readonly branch: BranchId
+  readonly incarnation: string
+  readonly seq: number
+  readonly hash: Hash
+}
+
+export type MetadataValue = string | number | boolean
+
+/** What the thread index knows of a log. Always replaceable from the log itself (`verify` with `repair`). */
+export interface IndexFields {
+  readonly status: string
+  /** Wall times in milliseconds since 1970. */
+  readonly createdAt: number
+  readonly updatedAt: number
+  readonly expiresAt: number | null
+  readonly wakeAt: number | null
+  /** Tag names, sorted, without repeats. */
+  readonly tags: readonly string[]
+  readonly metadata: Readonly<Record<string, MetadataValue>>
+  readonly origin: Origin | null
+}
+
+export interface Lease {
+  readonly owner: string
+  /** Milliseconds left by the store's clock, always above 0: an expired lease is reported as none. */
+  readonly remainingMs: number
+}
+
+/** The head row of a log. */
+export interface Head {
+  readonly log: LogKey
+  /** Random, new each time a log of this name is created: an id erased and used again is another log. */
+  readonly incarnation: string
+  readonly seq: number
+  readonly hash: Hash
+  /** Raised by every claim. 0 means that nobody ever claimed this log. */
+  readonly epoch: number
+  /** The first entry that is kept; moved by `prune`. */
+  readonly base: { readonly seq: number; readonly hash: Hash }
+  readonly lease: Lease | null
+  readonly index: IndexFields
+}
+
+/** What a log must still look like for an append to land. */
+export interface Expect {
+  readonly incarnation: string
+  readonly seq: number
+  readonly hash: Hash
+  readonly epoch: number
+}
+
+/** What an append does to the lease, which lives in the head row and not in the entries. */
+export type LeaseChange =
+  /** Leaves the lease as it is: appends by others than the owner never prolong it. */
+  | { readonly kind: 'keep' }
+  /**
+   * Takes the log: the result is 'held' while another's lease runs by the store's clock, unless forced. The owner's
+   * name does not matter: a worker that restarted under its old name is another worker.
+   */
+  | { readonly kind: 'claim'; readonly owner: string; readonly ms: number; readonly force: boolean }
+  /** The owner goes on: the lease ends `ms` from now. */
+  | { readonly kind: 'extend'; readonly ms: number }
+  /** The owner lets go: the lease ends now. */
+  | { readonly kind: 'release' }
+
+export interface Append {
+  readonly log: LogKey
+  /** `null` creates the log, and conflicts if it exists. */
+  readonly expect: Expect | null
+  /** Consecutive: the first seq is `expect.seq + 1` (0 when creating). At least one. */
+  readonly entries: readonly StoredEntry[]
+  /** The log's incarnation: equal to `expect.incarnation`, or new when creating. */
+  readonly incarnation: string
+  /** The epoch after this append: equal to `expect.epoch`, or one more for a claim (0 or 1 when creating). */
+  readonly epoch: number
+  readonly lease: LeaseChange
+  /** The whole index row after this append. */
+  readonly index: IndexFields
+  /** False when tags and metadata equal the ones before, so that a driver can leave its label rows alone. */
+  readonly labelsChanged: boolean
+  /** For a fork: the branch of the same thread that must exist with this incarnation when the append lands. */
+  readonly requires?: { readonly branch: BranchId; readonly incarnation: string }
+}
+
+export type AppendResult =
+  | { readonly status: 'appended' }
+  /** The log does not end where the writer last saw it; `head` is what it ends with now, undefined if it is gone. */
+  | { readonly status: 'conflict'; readonly head: Head | undefined }
+  /** Only for claims: another's lease is still running (`head.lease`). Nothing was written. */
+  | { readonly status: 'held'; readonly head: Head }
+
+/** A head and a run of entries that end at `upTo` and begin with a keyframe, from one consistent snapshot. */
+export interface Tail {
+  readonly head: Head
+  /** Empty if `upTo` lies before the base or behind the head. */
+  readonly entries: readonly StoredEntry[]
+}
+
+export interface HeadQuery {
+  /** Absent: all tenants. For workers and maintenance only; the layers above always give it for users. */
+  readonly tenant?: TenantId
+  readonly thread?: ThreadId
+  readonly branch?: BranchId
+  /** Any of these. */
+  readonly status?: readonly string[]
+  /** All of these. */
+  readonly tags?: readonly string[]
+  /** All of these, by type and value. */
+  readonly metadata?: Readonly<Record<string, MetadataValue>>
+  readonly updatedBefore?: number
+  readonly updatedAfter?: number
+  /** Only logs with a wake time at or before this. */
+  readonly wakeBefore?: number
+  /** Only logs with an expiry at or before this. */
+  readonly expiresBefore?: number
+  /** 'held': a lease is running by the store's clock; 'free': none is. */
+  readonly lease?: 'free' | 'held'
+  /** Ties are broken by tenant, thread, branch (by code unit or UTF-8 byte, the driver's choice). */
+  readonly order?: 'created' | 'updated'
+  /** Default 'desc' (newest first). */
+  readonly direction?: 'asc' | 'desc'
+  readonly limit: number
+  /** From the page before, with the same query. */
+  readonly cursor?: string
+}
+
+export interface HeadPage {
+  readonly heads: readonly Head[]
+  /** Present exactly when more may follow. */
+  readonly cursor?: string
+}
+
+export interface Tombstone {
+  readonly at: number
+  readonly reason: string
+}
+
+export interface EraseRequest {
+  readonly tenant: TenantId
+  readonly thread: ThreadId
+  /** Only this branch; absent: the whole thread. */
+  readonly branch?: BranchId
+  /** When given, these must be exactly the logs that would be erased, else nothing is and the result is 'conflict'. */
+  readonly expect?: readonly { readonly branch: BranchId; readonly incarnation: string; readonly seq: number }[]
+  /** Left behind for the thread when its last branch goes; `null` leaves nothing and removes an older one. */
+  readonly tombstone: Tombstone | null
+}
+
+export interface BlobInfo {
+  readonly hash: Hash
+  readonly size: number
+  readonly touchedAt: number
+}
+
+export type Survival =
+  | 'yes'
+  | 'no'
+  /** The newest entries may be lost, up to `lossWindowMs`, and the loss is detected. */
+  | 'recent-loss'
+  | 'not-applicable'
+
+/** What an acknowledged append survives. Probed from the real server or file at open, never assumed. */
+export interface Durability {
+  readonly processKill: Survival
+  readonly osCrash: Survival
+  readonly powerLoss: Survival
+  readonly failover: Survival
+  readonly lossWindowMs?: number
+  /** The settings that decide it, as found. */
+  readonly settings: Readonly<Record<string, string>>
+  /** One sentence for people. */
+  readonly note: string
+}
+
+/** What a driver can do beyond the contract. Differences are declared here and never guessed from a driver's name. */
+export interface Capabilities {
+  /** Several processes may open the same store at once. */
+  readonly multiProcess: boolean
+  /** The store outlives the process. */
+  readonly persistent: boolean
+  /** The store's keys can be written in the same atomic operation as an entry. */
+  readonly storeAtomic: boolean
+  /** A user's own SQL can commit in the same transaction as an entry. */
+  readonly transactions: boolean
+  /** `watch` reports appends of other processes. */
+  readonly watch: boolean
+  /** How many batches may be under way at once. */
+  readonly parallelBatches: number
+  /** The most appends in one batch. */
+  readonly maxBatch: number
+}
+
+/**
+ * A durable, ordered log per branch, and nothing more. All meaning lives above.
+ *
+ * Failure: a method rejects when the store does not answer or refuses; it never turns failure into absence. A
+ * rejected `append` may have landed unless the error's `data.written` is 'nothing'; the log layer finds out by
+ * looking for its appendId. Every method rejects with ClosedError after `close`.
+ */
+export interface Driver {
+  /** For messages: 'memory', 'sqlite', … */
+  readonly name: string
+  readonly capabilities: Capabilities
+  readonly durability: Durability
+
+  /**
+   * At most one Append per log in a batch; each is all-or-nothing; results by index; one round trip.
+   * An Append lands only if incarnation, last seq, last hash and epoch are all as expected at that moment, in one
+   * atomic step with the entries, the index row and the lease. Resolves only when it is as durable as
+   * `durability` says. Appends to different logs in a batch are independent: one conflict does not hinder another.
+   */
+  append(batch: readonly Append[]): Promise<readonly AppendResult[]>
+
+  /**
+   * The newest keyframe at or before `upTo` (default: the head) and every entry after it up to there, in one round
+   * trip and one snapshot. Undefined for a log that does not exist.
+   */
+  tail(log: LogKey, upTo?: number): Promise<Tail | undefined>
+
+  /** Up to `limit` entries from `from` on, ascending; fewer than `limit` only at the end. */
+  read(log: LogKey, from: number, limit: number): Promise<readonly StoredEntry[]>
+
+  /** Up to `limit` headers before `before` (default: from the head), newest first. Bodies are not read. */
+  headers(log: LogKey, options: { readonly before?: number; readonly limit: number }): Promise<readonly StoredHeader[]>
+
+  /** The head alone. Undefined for a log that does not exist. */
+  head(log: LogKey): Promise<Head | undefined>
+
+  /** Ends the lease `ms` from now (0: now) if the epoch is still `epoch`, also when it ran out and nobody came. */
+  renew(log: LogKey, epoch: number, ms: number): Promise<boolean>
+
+  /**
+   * One page of the thread index. A log that does not change while its pages are read is returned exactly once; in
+   * 'created' order so is every log that exists throughout.
+   */
+  heads(query: HeadQuery): Promise<HeadPage>
+
+  /**
+   * Removes every entry before `seq`, which must be a keyframe, and moves the base there, in one atomic step.
+   * 'conflict' if the incarnation is another, `seq` is no keyframe of the log, or the log is gone. Pruning again to
+   * the same or an older seq removes nothing. The head, its hash and its epoch are untouched.
+   */
+  prune(log: LogKey, incarnation: string, seq: number): Promise<{ readonly removed: number } | 'conflict'>
+
+  /** Removes logs with all they hold but blobs, in one atomic step. Erasing what is not there is no error. */
+  erase(request: EraseRequest): Promise<{ readonly erased: number } | 'conflict'>
+
+  /** What an erased thread left behind, until a log of that thread is created again. */
+  tombstone(tenant: TenantId, thread: ThreadId): Promise<Tombstone | undefined>
+
+  /** Replaces the index row (not the lease) if the log still ends at `expect`. False if it does not. */
+  reindex(log: LogKey, expect: Expect, index: IndexFields): Promise<boolean>
+
+  /**
+   * Refreshes `touchedAt` of the blobs that exist and returns the hashes of those that don't. Every refresh makes it
+   * strictly later than it was, also within one millisecond: `removeBlob` relies on it.
+   */
+  touchBlobs(tenant: TenantId, hashes: readonly Hash[]): Promise<readonly Hash[]>
+
+  /** Stores blobs under their hashes, as durably as appends; one that exists only gets a new `touchedAt`. */
+  putBlobs(tenant: TenantId, blobs: readonly { readonly hash: Hash; readonly bytes: Uint8Array }[]): Promise<void>
+
+  /** The blobs that exist, in any order; a missing one is simply not in the map. */
+  getBlobs(tenant: TenantId, hashes: readonly Hash[]): Promise<ReadonlyMap<Hash, Uint8Array>>
+
+  /** Up to `limit` blobs of a tenant with a hash above `after`, in the order of their hashes. */
+  listBlobs(tenant: TenantId, options: { readonly after?: Hash; readonly limit: number }): Promise<readonly BlobInfo[]>
+
+  /** Removes a blob if its `touchedAt` is still exactly this. A blob that was put again meanwhile stays. */
+  removeBlob(tenant: TenantId, hash: Hash, touchedAt: number): Promise<boolean>
+
+  /**
+   * Calls the listener after appends to any log, by this or other processes; may miss some, so a waiter also polls.
+   * Only when `capabilities.watch`. Resolves to a function that ends it.
+   */
+  watch?(listener: (log: LogKey, seq: number) => void): Promise<() => Promise<void>>
+
+  /** Waits for what is under way, then lets go of everything. Closing twice is no error. */
+  close(): Promise<void>
+}

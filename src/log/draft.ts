@@ -1,0 +1,44 @@
+import { Whole } from '../codec/value.js'
+import { InvalidValueError } from '../core/errors.js'
+import { checkIndexPatch, type IndexPatch } from './index-state.js'
+import { isOp, markWholes, type Op } from './ops.js'
+
+/** What a writer asks to append. */
+export interface Draft {
+  /** What kind of thing happened: `step`, `input`, `answer`, … Lower-case letters, digits and dashes. */
+  readonly kind: string
+  readonly ops?: readonly Op[]
+  readonly index?: IndexPatch
+  /** What belongs to this entry alone and not to the state. */
+  readonly data?: unknown
+}
+
+const KIND = /^[a-z][a-z0-9-]{0,31}$/
+const INDEX_FIELDS = new Set(['status', 'expiresAt', 'wakeAt', 'metadata', 'tags'])
+
+/** Refuses a draft that could not be read back, with nothing written. */
+export function checkDraft(draft: Draft, seq: number): void {
+  if (typeof draft !== 'object' || draft === null || !KIND.test(draft.kind)) {
+    throw new InvalidValueError('kind', 'is not a kind of entry', 'Use 1 to 32 lower-case letters, digits and dashes.')
+  }
+  if (draft.ops !== undefined && !(Array.isArray(draft.ops) && draft.ops.every(isOp))) {
+    throw new InvalidValueError('ops', 'holds something that is no operation', 'Make operations with set, remove, push and splice.')
+  }
+  if (draft.index !== undefined) {
+    for (const field of Object.keys(draft.index)) {
+      if (!INDEX_FIELDS.has(field)) {
+        throw new InvalidValueError(`index.${field}`, 'is not a field of the index', `Use ${[...INDEX_FIELDS].join(', ')}.`)
+      }
+    }
+    checkIndexPatch(draft.index, seq)
+  }
+}
+
+/** The body of a delta as the encoder takes it: large values may leave as wholes. */
+export function draftBody(draft: Draft): Record<string, unknown> {
+  return {
+    ops: draft.ops?.length ? draft.ops.map(markWholes) : undefined,
+    index: draft.index,
+    data: draft.data === undefined ? undefined : new Whole(draft.data),
+  }
+}

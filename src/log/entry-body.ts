@@ -1,0 +1,41 @@
+import type { EntryHeader } from '../codec/header.js'
+import type { Value } from '../codec/value.js'
+import { CorruptError } from '../core/errors.js'
+import type { EntryBody } from './fold.js'
+import { isOp } from './ops.js'
+
+const FIELDS = new Set(['ops', 'index', 'data', 'fold'])
+const INDEX_FIELDS = ['createdAt', 'expiresAt', 'metadata', 'status', 'tags', 'wakeAt'].join()
+
+/** Checks the shape of a decoded body. It verified, so a misfit means another writer with other rules. */
+export function readBody(value: Value, header: EntryHeader): EntryBody {
+  if (!isObject(value)) throw misfit(header, 'is not an object')
+  for (const field of Object.keys(value)) if (!FIELDS.has(field)) throw misfit(header, `has the unknown field "${field}"`)
+  const { ops, index, fold } = value
+  if (ops !== undefined && !(Array.isArray(ops) && ops.every(isOp))) throw misfit(header, 'holds an unknown operation')
+  if (index !== undefined && !isObject(index)) throw misfit(header, 'holds a malformed index')
+  const isKeyframe = header.keyframe === header.seq
+  const startsFromNothing = header.seq === 0 && header.base === null
+  if ((fold !== undefined) !== (isKeyframe && !startsFromNothing)) {
+    throw misfit(header, isKeyframe ? 'is a keyframe without a fold' : 'holds a fold but is no keyframe')
+  }
+  if (fold !== undefined) {
+    if (!isObject(fold) || !isObject(fold.state) || !isObject(fold.index)) throw misfit(header, 'holds a malformed fold')
+    if (Object.keys(fold.index).sort().join() !== INDEX_FIELDS) throw misfit(header, 'holds a malformed fold')
+  }
+  return value as EntryBody
+}
+
+function isObject(value: Value | undefined): value is { readonly [key: string]: Value } {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    !(value instanceof Date) &&
+    !(value instanceof Uint8Array)
+  )
+}
+
+function misfit(header: EntryHeader, problem: string): CorruptError {
+  return new CorruptError(`The body of entry ${header.seq} ${problem}.`, { seq: header.seq })
+}

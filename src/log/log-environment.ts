@@ -1,0 +1,18 @@
+import type { Limits } from '../codec/limits.js'
+import type { Clock } from '../core/clock.js'
+import type { Driver } from './contract.js'
+import type { GroupCommit } from './group-commit.js'
+import type { KeySource } from './keys.js'
+
+/** What all logs of one open store share. */
+export interface LogEnvironment {
+  readonly driver: Driver
+  readonly commit: GroupCommit
+  readonly clock: Clock
+  readonly limits: Limits
+  readonly blobThreshold: number
+  readonly keys: KeySource | undefined
+  /** How long a write is repeated while the backend does not answer, in milliseconds. */
+  readonly retryMs: number
+  readonly randomId: () => string
+}

@@ -1,0 +1,132 @@
+import { CorruptError, HoldfastError, NotFoundError } from '../core/errors.js'
+import { nameLog } from '../core/log-name.js'
+import { formatCheckpointId } from './checkpoint-id.js'
+import type { Driver, LogKey, Tail } from './contract.js'
+import type { EntryCodec } from './entry-codec.js'
+import type { OpenedEntry, OpenedRun } from './entry-opening.js'
+import { emptyFold, type Fold } from './fold.js'
+
+const PAGE = 256
+
+/** Reads folds of one log from its driver. Whatever it returns has been verified. */
+export class LogReader {
+  readonly #driver: Driver
+  readonly #log: LogKey
+  readonly #codec: EntryCodec
+
+  constructor(driver: Driver, log: LogKey, codec: EntryCodec) {
+    this.#driver = driver
+    this.#log = log
+    this.#codec = codec
+  }
+
+  /** The newest fold, or undefined if the log does not exist. */
+  async newest(): Promise<Fold | undefined> {
+    const tail = await this.#driver.tail(this.#log)
+    if (tail === undefined) return undefined
+    const { head } = tail
+    const fold = await this.#foldTail(tail, head.seq)
+    if (fold.hash !== head.hash || fold.epoch !== head.epoch) {
+      throw this.#corrupt(`The head of ${nameLog(this.#log)} does not match its last entry.`, fold, { seq: fold.seq })
+    }
+    return fold
+  }
+
+  /** The fold at an older entry. */
+  async at(seq: number): Promise<Fold> {
+    const tail = await this.#driver.tail(this.#log, seq)
+    if (tail === undefined) throw new NotFoundError(`There is no ${nameLog(this.#log)}.`, 'Check the id.', { log: this.#log })
+    const { head } = tail
+    if (seq > head.seq || seq < 0) {
+      throw new NotFoundError(
+        `${nameLog(this.#log)} has no entry ${seq}; its newest is ${head.seq}.`,
+        'Use a checkpoint that history lists.',
+        { seq, newest: head.seq },
+      )
+    }
+    if (seq < head.base.seq) {
+      throw new NotFoundError(
+        `Entry ${seq} of ${nameLog(this.#log)} was pruned; the oldest kept is ${head.base.seq}.`,
+        'Use a checkpoint that history lists, or restore an archive.',
+        { seq, oldest: head.base.seq },
+      )
+    }
+    return this.#foldTail(tail, seq)
+  }
+
+  /** The folds after `known`, up to `seq` at least: what others appended. */
+  async since(known: Fold, seq: number): Promise<Fold> {
+    let fold = known
+    while (fold.seq < seq) {
+      const page = await this.#driver.read(this.#log, fold.seq + 1, PAGE)
+      if (page.length === 0) throw this.#corrupt(`Entry ${fold.seq + 1} of ${nameLog(this.#log)} is missing.`, fold)
+      const run = await this.#codec.open({ before: fold, fromKeyframe: false }, page)
+      fold = run.entries.at(-1)?.fold ?? fold
+      if (run.failure) throw this.#fail(run.failure, fold)
+    }
+    return fold
+  }
+
+  /** Verified entries from `from` on, with the fold after each; `from` may be any kept entry. */
+  async *entries(from: number, to: number): AsyncGenerator<OpenedEntry> {
+    const tail = await this.#driver.tail(this.#log, from)
+    if (tail === undefined) return
+    let run = await this.#open(tail)
+    let last: Fold | undefined
+    for (;;) {
+      for (const entry of run.entries) {
+        last = entry.fold
+        if (entry.header.seq > to) return
+        if (entry.header.seq >= from) yield entry
+      }
+      if (run.failure) throw this.#fail(run.failure, last)
+      if (last === undefined || last.seq >= to) return
+      const page = await this.#driver.read(this.#log, last.seq + 1, PAGE)
+      if (page.length === 0) return
+      run = await this.#codec.open({ before: last, fromKeyframe: false }, page)
+    }
+  }
+
+  #open({ head, entries }: Tail): Promise<OpenedRun> {
+    return this.#codec.open({ before: emptyFold(head.incarnation), fromKeyframe: true }, entries)
+  }
+
+  async #foldTail(tail: Tail, seq: number): Promise<Fold> {
+    const { entries, failure } = await this.#open(tail)
+    const last = entries.at(-1)
+    if (failure === undefined && last?.fold.seq === seq) return last.fold
+    const lastGood = last?.fold ?? (await this.#lastGoodBefore(tail.entries[0]?.seq ?? seq))
+    const error = failure ?? new CorruptError(`Entry ${(last?.fold.seq ?? -1) + 1} of ${nameLog(this.#log)} is missing.`, {})
+    throw this.#fail(error, lastGood)
+  }
+
+  // The keyframe itself is damaged: an older one may still verify. Only walked when something is wrong already.
+  async #lastGoodBefore(seq: number): Promise<Fold | undefined> {
+    for (let upTo = seq - 1; upTo >= 0; ) {
+      const tail = await this.#driver.tail(this.#log, upTo)
+      const first = tail?.entries[0]
+      if (tail === undefined || first === undefined) return undefined
+      const { entries } = await this.#open(tail)
+      const last = entries.at(-1)
+      if (last) return last.fold
+      upTo = first.seq - 1
+    }
+    return undefined
+  }
+
+  #fail(failure: HoldfastError, lastGood: Fold | undefined): CorruptError {
+    const cause = failure.cause ?? failure
+    return this.#corrupt(`${nameLog(this.#log)} is damaged: ${firstSentence(failure)}`, lastGood, failure.data, cause)
+  }
+
+  #corrupt(message: string, lastGood: Fold | undefined, data: object = {}, cause?: unknown): CorruptError {
+    const id = lastGood && lastGood.seq >= 0 ? formatCheckpointId(this.#log.branch, lastGood.seq, lastGood.hash) : undefined
+    return new CorruptError(message, { ...data, log: this.#log, lastGood: id }, cause)
+  }
+}
+
+function firstSentence(error: HoldfastError): string {
+  return error.remedy && error.message.endsWith(error.remedy)
+    ? error.message.slice(0, -error.remedy.length).trim()
+    : error.message
+}

@@ -1,0 +1,130 @@
+import { DEFAULT_LIMITS, type Limits } from '../codec/limits.js'
+import type { Clock } from '../core/clock.js'
+import { ClosedError, InvalidOptionError, NotFoundError } from '../core/errors.js'
+import type { TenantId, ThreadId } from '../core/ids.js'
+import { nameLog } from '../core/log-name.js'
+import { randomIds } from '../core/random-id.js'
+import { systemClock } from '../core/system-clock.js'
+import { DEFAULT_BLOB_THRESHOLD } from './blob-shelf.js'
+import { collectBlobs } from './collect-blobs.js'
+import type { Capabilities, Driver, Durability, EraseRequest, HeadPage, HeadQuery, LogKey, Tombstone } from './contract.js'
+import { GroupCommit } from './group-commit.js'
+import type { KeySource } from './keys.js'
+import { Log } from './log.js'
+import type { LogEnvironment } from './log-environment.js'
+import { type Verification, verifyLog } from './verify.js'
+
+export interface LogStoreOptions {
+  readonly clock?: Clock
+  readonly limits?: Partial<Limits>
+  /** Values whose JSON is at least this long are stored as blobs. */
+  readonly blobThreshold?: number
+  readonly keys?: KeySource
+  /** How long a write is repeated while the backend does not answer. Default 30 s. */
+  readonly retryMs?: number
+  /** For tests that must repeat exactly. */
+  readonly randomId?: () => string
+}
+
+/** All logs of one backend: opens them, lists them, removes them, and commits their appends together. */
+export class LogStore {
+  readonly #environment: LogEnvironment
+  #closed = false
+
+  constructor(driver: Driver, options: LogStoreOptions = {}) {
+    const { retryMs = 30_000, blobThreshold = DEFAULT_BLOB_THRESHOLD } = options
+    if (!(blobThreshold >= 1024)) throw new InvalidOptionError('blobThreshold', 'is below 1024', 'Pass a number of bytes from 1024 on.')
+    if (!(retryMs >= 0)) throw new InvalidOptionError('retryMs', 'is not a duration', 'Pass milliseconds from 0 on.')
+    this.#environment = {
+      driver,
+      commit: new GroupCommit(driver),
+      clock: options.clock ?? systemClock(),
+      limits: { ...DEFAULT_LIMITS, ...options.limits },
+      blobThreshold,
+      keys: options.keys,
+      retryMs,
+      randomId: options.randomId ?? randomIds(),
+    }
+  }
+
+  get capabilities(): Capabilities {
+    return this.#environment.driver.capabilities
+  }
+
+  get durability(): Durability {
+    return this.#environment.driver.durability
+  }
+
+  /** Reads and verifies a log, which need not exist yet. */
+  async open(key: LogKey): Promise<Log> {
+    this.#check()
+    return Log.open(this.#environment, key)
+  }
+
+  /** One page of the thread index. */
+  async list(query: HeadQuery): Promise<HeadPage> {
+    this.#check()
+    if (!Number.isSafeInteger(query.limit) || query.limit < 1 || query.limit > 10_000) {
+      throw new InvalidOptionError('limit', 'must be 1 to 10,000', 'Ask for pages and follow the cursor.')
+    }
+    return this.#environment.driver.heads(query)
+  }
+
+  /**
+   * Removes what lies before an entry, keeping that entry readable: everything before the newest keyframe at or
+   * before it goes. Tagged entries are kept, unless told otherwise.
+   */
+  async prune(key: LogKey, seq: number, options: { readonly evenTagged?: boolean } = {}): Promise<{ readonly removed: number }> {
+    this.#check()
+    const { driver } = this.#environment
+    const log = await this.open(key)
+    const tagged = options.evenTagged ? [] : Object.values(log.fold.index.tags)
+    const keep = Math.min(seq, ...tagged)
+    const tail = await driver.tail(key, keep)
+    const keyframe = tail?.entries[0]?.seq
+    if (tail === undefined || keyframe === undefined) {
+      throw new NotFoundError(`${nameLog(key)} holds no entry ${keep}.`, 'Prune to an entry that history lists.', { seq: keep })
+    }
+    const result = await driver.prune(key, tail.head.incarnation, keyframe)
+    return result === 'conflict' ? { removed: 0 } : result
+  }
+
+  /** Removes a thread or one of its branches. What it leaves behind tells later runs that it once was. */
+  async erase(request: EraseRequest): Promise<{ readonly erased: number } | 'conflict'> {
+    this.#check()
+    return this.#environment.driver.erase(request)
+  }
+
+  async tombstone(tenant: TenantId, thread: ThreadId): Promise<Tombstone | undefined> {
+    this.#check()
+    return this.#environment.driver.tombstone(tenant, thread)
+  }
+
+  /** Walks a whole log and says what is wrong with it; undefined if there is none. */
+  async verify(key: LogKey, options: { readonly repair?: boolean } = {}): Promise<Verification | undefined> {
+    this.#check()
+    return verifyLog(this.#environment, key, options)
+  }
+
+  /** Removes the blobs of a tenant that nothing points to. */
+  async collectBlobs(tenant: TenantId, options: { readonly graceMs?: number } = {}) {
+    this.#check()
+    return collectBlobs(this.#environment, tenant, options)
+  }
+
+  /** Waits for what is under way and closes the backend. */
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    await this.#environment.commit.close()
+    await this.#environment.driver.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  #check(): void {
+    if (this.#closed) throw new ClosedError('This Holdfast')
+  }
+}

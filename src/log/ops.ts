@@ -1,0 +1,166 @@
+import type { PathPart, Value } from '../codec/value.js'
+import { renderPath, setOwn, Whole } from '../codec/value.js'
+import { InvalidValueError } from '../core/errors.js'
+
+/** The state of a log: an object whose keys the layers above declare. */
+export type State = { readonly [key: string]: Value }
+
+export type Path = readonly [string, ...PathPart[]]
+
+/** What a step changed, after its reducers ran: folding calls no user code. Stored as these tuples. */
+export type Op =
+  | readonly ['set', Path, Value]
+  | readonly ['delete', Path]
+  | readonly ['push', Path, readonly Value[]]
+  | readonly ['splice', Path, number, number, readonly Value[]]
+
+/** Sets the value at a path. Missing objects on the way are made. */
+export function set(path: string | Path, value: unknown): Op {
+  return ['set', toPath(path), value as Value]
+}
+
+/** Removes a property. Removing what is not there changes nothing. */
+export function remove(path: string | Path): Op {
+  return ['delete', toPath(path)]
+}
+
+/** Adds items to the end of a list, which is made if missing. */
+export function push(path: string | Path, ...items: readonly unknown[]): Op {
+  return ['push', toPath(path), items as readonly Value[]]
+}
+
+/** Replaces `count` items of a list from `start` on. */
+export function splice(path: string | Path, start: number, count: number, ...items: readonly unknown[]): Op {
+  return ['splice', toPath(path), start, count, items as readonly Value[]]
+}
+
+/** Lets the values of an op move to blobs as wholes: each pushed item by itself, a set value by itself. */
+export function markWholes(op: Op): unknown {
+  switch (op[0]) {
+    case 'set':
+      return ['set', op[1], new Whole(op[2])]
+    case 'push':
+      return ['push', op[1], op[2].map((item) => new Whole(item))]
+    case 'splice':
+      return ['splice', op[1], op[2], op[3], op[4].map((item) => new Whole(item))]
+    default:
+      return op
+  }
+}
+
+/** The state after the op. The one before is untouched and shares what did not change. */
+export function applyOp(state: State, op: Op): State {
+  const [name, path] = op
+  return change(state, path, 0, (old) => {
+    switch (name) {
+      case 'set':
+        return op[2]
+      case 'delete':
+        return undefined
+      case 'push':
+        return [...list(old, path), ...op[2]]
+      case 'splice': {
+        const items = [...list(old, path)]
+        if (op[2] > items.length || op[2] + op[3] > items.length) {
+          throw misfit(path, `has ${items.length} items, too few to replace ${op[3]} from ${op[2]}`)
+        }
+        items.splice(op[2], op[3], ...op[4])
+        return items
+      }
+      default:
+        throw misfit(path, `is changed by an unknown operation "${String(name)}"`)
+    }
+  }) as State
+}
+
+/** The value at a path, or undefined. Own properties only. */
+export function valueAt(state: State, path: readonly PathPart[]): Value | undefined {
+  let value: unknown = state
+  for (const part of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined
+    value = (value as Record<PathPart, unknown>)[part]
+  }
+  return value as Value
+}
+
+/** True for exactly the tuples above, with values of any kind: what `decodeOps` and writers check. */
+export function isOp(op: unknown): op is Op {
+  if (!Array.isArray(op) || !isPath(op[1])) return false
+  switch (op[0]) {
+    case 'set':
+      return op.length === 3
+    case 'delete':
+      return op.length === 2
+    case 'push':
+      return op.length === 3 && Array.isArray(op[2])
+    case 'splice':
+      return op.length === 5 && isCount(op[2]) && isCount(op[3]) && Array.isArray(op[4])
+    default:
+      return false
+  }
+}
+
+function change(node: Value | undefined, path: Path, at: number, edit: (old: Value | undefined) => Value | undefined): Value | undefined {
+  if (at === path.length) return edit(node)
+  const key = path[at] as PathPart
+  if (typeof key === 'number') {
+    const items = list(node, path)
+    if (key >= items.length) throw misfit(path, `has no item ${key}`)
+    const value = change(items[key], path, at + 1, edit)
+    if (value === undefined) throw misfit(path, 'is a list item, which can only be removed by splice')
+    const copy = items.slice()
+    copy[key] = value
+    return copy
+  }
+  const old = node === undefined ? {} : node
+  if (!isPlain(old)) throw misfit(path, `leads through something that is not an object at "${key}"`)
+  const value = change(Object.hasOwn(old, key) ? old[key] : undefined, path, at + 1, edit)
+  if (value === undefined) return without(old, key)
+  const copy: Record<string, Value> = copyOf(old)
+  setOwn(copy, key, value)
+  return copy
+}
+
+function without(old: State, key: string): State {
+  if (!Object.hasOwn(old, key)) return old
+  const copy = copyOf(old)
+  delete copy[key]
+  return copy
+}
+
+// Spread defines own properties, `__proto__` included, where assignment would not.
+function copyOf(old: State): Record<string, Value> {
+  return { ...old }
+}
+
+function list(value: Value | undefined, path: Path): readonly Value[] {
+  if (value === undefined) return []
+  if (!Array.isArray(value)) throw misfit(path, 'is not a list')
+  return value
+}
+
+function isPlain(value: Value): value is State {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date) && !(value instanceof Uint8Array)
+}
+
+function toPath(path: string | Path): Path {
+  const parts: unknown = typeof path === 'string' ? [path] : path
+  if (!isPath(parts)) {
+    throw new InvalidValueError('path', 'is not a path', 'Begin with a key; go on with keys and list positions.')
+  }
+  return parts
+}
+
+function isPath(path: unknown): path is Path {
+  return (
+    Array.isArray(path) && typeof path[0] === 'string' && path.every((part) => typeof part === 'string' || isCount(part))
+  )
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}
+
+function misfit(path: Path, problem: string): InvalidValueError {
+  return new InvalidValueError(renderPath(path), problem, 'Change the operation to fit the state it is applied to.')
+}

@@ -1,0 +1,120 @@
+import type { ChainBase } from '../codec/header.js'
+import { ClaimRequiredError, FencedError } from '../core/errors.js'
+import { nameLog } from '../core/log-name.js'
+import { formatCheckpointId } from './checkpoint-id.js'
+import type { Append, LeaseChange, LogKey, StoredEntry } from './contract.js'
+import type { Draft } from './draft.js'
+import type { EntryCodec } from './entry-codec.js'
+import type { Fold } from './fold.js'
+import { type IndexState, indexFields } from './index-state.js'
+import type { LogEnvironment } from './log-environment.js'
+import type { State } from './ops.js'
+
+/** Makes the entries that fit the newest state, or nothing. Runs again on every conflict, so it must only compute. */
+export type Decide = (fold: Fold) => readonly Draft[] | undefined
+
+export interface Updated {
+  readonly entries: readonly { readonly id: string; readonly seq: number; readonly hash: string }[]
+  /** The state after these entries. */
+  readonly fold: Fold
+}
+
+/** On whose behalf an update is made. */
+export type Writer =
+  | { readonly kind: 'guest' }
+  | { readonly kind: 'claim'; readonly owner: string; readonly ms: number; readonly force: boolean }
+  | { readonly kind: 'owner'; readonly epoch: number; readonly ms: number; readonly release: boolean }
+  | { readonly kind: 'fork'; readonly base: ChainBase; readonly state: State; readonly index: IndexState }
+
+export interface PendingUpdate {
+  readonly decide: Decide
+  readonly writer: Writer
+  readonly appendId: string
+  resolve(result: Updated): void
+  reject(error: unknown): void
+}
+
+export interface Planned {
+  /** Undefined when nobody wants to append anything. */
+  readonly append?: Append
+  readonly fold: Fold
+  readonly members: readonly { readonly update: PendingUpdate; readonly entries: Updated['entries']; readonly after: Fold }[]
+}
+
+/** What may be appended to a claimed log by others than its owner. */
+const GUEST_KINDS = new Set(['input', 'answer', 'cancel', 'signal', 'tag'])
+
+/** Decides updates one after another on the same fold and makes one append of them. One that throws fails alone. */
+export async function planAppend(
+  log: LogKey,
+  codec: EntryCodec,
+  { clock }: LogEnvironment,
+  known: Fold,
+  updates: readonly PendingUpdate[],
+): Promise<Planned> {
+  let fold = known
+  const stored: StoredEntry[] = []
+  const members: Planned['members'][number][] = []
+  for (const update of updates) {
+    try {
+      const drafted = await sealDrafts(log, codec, fold, update, Math.max(clock.now(), fold.at))
+      fold = drafted.fold
+      stored.push(...drafted.stored)
+      const entries = drafted.stored.map(({ seq, hash }) => ({ id: formatCheckpointId(log.branch, seq, hash), seq, hash }))
+      members.push({ update, entries, after: fold })
+    } catch (error) {
+      update.reject(error)
+    }
+  }
+  if (stored.length === 0) return { fold, members }
+  const exists = known.seq >= 0
+  const { incarnation, seq, hash, epoch } = known
+  const writers = members.map(({ update }) => update.writer)
+  const fork = writers.find((writer) => writer.kind === 'fork')
+  const append: Append = {
+    log,
+    expect: exists ? { incarnation, seq, hash, epoch } : null,
+    entries: stored,
+    incarnation,
+    epoch: fold.epoch,
+    lease: leaseChange(writers),
+    index: indexFields(fold.index, fold.at, fold.origin),
+    labelsChanged: !exists || fold.index.tags !== known.index.tags || fold.index.metadata !== known.index.metadata,
+    ...(fork ? { requires: { branch: fork.base.branch as LogKey['branch'], incarnation: fork.base.incarnation } } : {}),
+  }
+  return { append, fold, members }
+}
+
+async function sealDrafts(
+  log: LogKey,
+  codec: EntryCodec,
+  known: Fold,
+  { decide, writer, appendId }: PendingUpdate,
+  at: number,
+): Promise<{ fold: Fold; stored: StoredEntry[] }> {
+  if (writer.kind === 'owner' && known.epoch !== writer.epoch) {
+    throw new FencedError({ log: nameLog(log), epoch: writer.epoch, current: known.epoch })
+  }
+  const drafts = decide(known) ?? []
+  const stored: StoredEntry[] = []
+  let fold = writer.kind === 'fork' ? { ...known, state: writer.state, index: writer.index } : known
+  const epoch = writer.kind === 'claim' ? known.epoch + 1 : known.epoch
+  for (const draft of drafts) {
+    if (writer.kind === 'guest' && known.epoch > 0 && !GUEST_KINDS.has(draft.kind)) {
+      throw new ClaimRequiredError(nameLog(log), draft.kind)
+    }
+    const isFork = writer.kind === 'fork' && fold.seq < 0
+    const sealed = await codec.seal(fold, draft, { appendId, epoch, at, ...(isFork ? { base: writer.base } : {}) })
+    fold = sealed.fold
+    stored.push(sealed.entry)
+  }
+  return { fold, stored }
+}
+
+function leaseChange(writers: readonly Writer[]): LeaseChange {
+  for (const writer of writers) {
+    if (writer.kind === 'claim') return writer
+    if (writer.kind === 'owner') return writer.release ? { kind: 'release' } : { kind: 'extend', ms: writer.ms }
+  }
+  return { kind: 'keep' }
+}

@@ -1,0 +1,33 @@
+/** `npm run test:full` multiplies the random rounds; `npm test` keeps them within minutes on two cores. */
+export const full = process.env['HOLDFAST_TEST_FULL'] === '1'
+
+const FULL_FACTOR = 20
+
+/** How often a random test runs on a backend in this process, and how often on a server, where a round costs more. */
+export interface Scale {
+  readonly memory: number
+  readonly server: number
+}
+
+export function runs(memory: number, server: number): Scale {
+  return { memory: rounds(memory), server: rounds(server) }
+}
+
+/** How often a random test or a crash round repeats. */
+export function rounds(quick: number, inFull: number = quick * FULL_FACTOR): number {
+  return full ? inFull : quick
+}
+
+/**
+ * Settings for `fc.assert` or `test.prop`: the count, and the seed and path of a failure to reproduce, as fast-check
+ * printed them: HOLDFAST_TEST_SEED=… HOLDFAST_TEST_PATH=… npm test -- test/log -t 'name of the test'
+ */
+export function randomly(numRuns: number): { numRuns: number; seed?: number; path?: string } {
+  const seed = process.env['HOLDFAST_TEST_SEED']
+  const path = process.env['HOLDFAST_TEST_PATH']
+  return {
+    numRuns,
+    ...(seed ? { seed: Number(seed) } : {}),
+    ...(path ? { path } : {}),
+  }
+}

@@ -1,0 +1,21 @@
+import { defineConfig } from 'vitest/config'
+
+// scripts/test.mjs names a file here to receive what each test file took.
+const reportFile = process.env['HOLDFAST_TEST_REPORT']
+
+export default defineConfig({
+  // Node 20 does not parse `await using`, so tests are lowered like src is.
+  oxc: { target: 'es2023' },
+  test: {
+    include: ['test/**/*.test.ts'],
+    exclude: ['**/node_modules/**', 'test/fixtures/**'],
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    watch: false,
+    // What is tested is what is published: dist runs in Node as it is, never transformed.
+    server: { deps: { external: [/\/dist\//] } },
+    reporters: reportFile ? ['default', ['./scripts/area-reporter.mjs', { file: reportFile }]] : ['default'],
+  },
+})
