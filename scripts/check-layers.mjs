@@ -26,7 +26,8 @@ const LAYERS = {
   testing: { may: ['core', 'codec', 'log', 'public'] },
   'index.ts': { may: ['*'] },
   'holdfast.ts': { may: ['core', 'codec', 'log'] },
-  'open.ts': { may: ['core', 'codec', 'log', 'drivers', 'holdfast.ts'] },
+  'store-url.ts': { may: ['core'] },
+  'open.ts': { may: ['core', 'codec', 'log', 'drivers', 'holdfast.ts', 'store-url.ts'] },
 }
 
 /** Where the process may be asked for its environment. Everywhere else settings arrive as arguments. */

@@ -13,6 +13,7 @@ import {
 import type { Capabilities, Durability, Head, HeadQuery, LogKey, MetadataValue, Tombstone } from './log/contract.js'
 import type { Log } from './log/log.js'
 import type { LogStore } from './log/log-store.js'
+import type { TenantKeys } from './log/tenant-keys.js'
 import type { Verification } from './log/verify.js'
 
 /** What `threads` filters by. */
@@ -70,6 +71,11 @@ export class Holdfast {
 
   get capabilities(): Capabilities {
     return this.#store.capabilities
+  }
+
+  /** The keys of this tenant: rotation and what there is. Needs the option `keys`. */
+  get keys(): TenantKeys {
+    return this.#store.keys(this.#tenant)
   }
 
   /** The same store, narrowed to another tenant. */

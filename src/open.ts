@@ -1,36 +1,76 @@
 import { InvalidOptionError } from './core/errors.js'
+import type { FileOptions } from './drivers/file/open-file.js'
+import type { PostgresOptions } from './drivers/postgres/options.js'
+import type { PgPoolLike } from './drivers/postgres/pg-client.js'
+import type { RedisLike } from './drivers/redis/client.js'
+import type { RedisOptions } from './drivers/redis/open-redis.js'
+import type { SqliteOptions } from './drivers/sqlite/open-sqlite.js'
 import { Holdfast } from './holdfast.js'
 import type { Driver } from './log/contract.js'
+import { parseKeyOptions } from './log/key-options.js'
 import { LogStore, type LogStoreOptions } from './log/log-store.js'
+import { parseStoreUrl, type Scheme } from './store-url.js'
 
-export interface OpenOptions extends LogStoreOptions {}
+export interface OpenOptions extends LogStoreOptions {
+  readonly sqlite?: Omit<SqliteOptions, 'clock'>
+  readonly file?: Omit<FileOptions, 'clock'>
+  /** `pool`: one of your own, which stays yours to close. */
+  readonly postgres?: PostgresOptions & { readonly pool?: PgPoolLike }
+  /** `client`: one of your own, which stays yours to close. */
+  readonly redis?: RedisOptions & { readonly client?: RedisLike }
+}
 
-type Opener = (rest: string, options: OpenOptions) => Promise<Driver>
+type Opener = (target: string, settings: Readonly<Record<string, string>>, options: OpenOptions) => Promise<Driver>
 
-/** Each scheme loads its driver only when it is used. */
-const SCHEMES: Readonly<Record<string, Opener>> = {
-  memory: async (_, { clock }) => {
+/** Each scheme loads its driver, and the driver its client, only when it is used. */
+const OPENERS: Readonly<Record<Scheme, Opener>> = {
+  memory: async (_target, _settings, { clock }) => {
     const { openMemory } = await import('./drivers/memory/memory-driver.js')
     return openMemory(clock ? { clock } : {})
+  },
+  sqlite: async (path, { synchronous }, { sqlite, clock }) => {
+    const { openSqlite } = await import('./drivers/sqlite/open-sqlite.js')
+    return openSqlite(path, {
+      ...(clock ? { clock } : {}),
+      ...(synchronous === undefined ? {} : { synchronous: choice('synchronous', synchronous, ['full', 'normal']) }),
+      ...sqlite,
+    })
+  },
+  file: async (folder, { fsync }, { file, clock }) => {
+    const { openFile } = await import('./drivers/file/open-file.js')
+    return openFile(folder, {
+      ...(clock ? { clock } : {}),
+      ...(fsync === undefined ? {} : { fsync: choice('fsync', fsync, ['on', 'off']) === 'on' }),
+      ...file,
+    })
+  },
+  postgres: async (url, { schema }, { postgres: { pool, ...options } = {} }) => {
+    const { openPostgres } = await import('./drivers/postgres/open-postgres.js')
+    return openPostgres(pool ? { pool } : url, { ...(schema === undefined ? {} : { schema }), ...options })
+  },
+  redis: async (url, { prefix }, { redis: { client, ...options } = {} }) => {
+    const { openRedis } = await import('./drivers/redis/open-redis.js')
+    const urls = url.split(',')
+    const target = client ? { client } : urls.length > 1 ? urls : url
+    return openRedis(target, { ...(prefix === undefined ? {} : { prefix }), ...options })
   },
 }
 
 /** Opens a store by its url: `sqlite:agents.db`, `file:folder`, `postgres://…`, `redis://…` or `memory:`. */
 export async function openHoldfast(url: string, options: OpenOptions = {}): Promise<Holdfast> {
+  // Checked before anything is opened: a bad key must not leave a new file or a connection behind.
+  if (options.keys !== undefined) parseKeyOptions(options.keys)
   return new Holdfast(new LogStore(await openDriver(url, options), options))
 }
 
 /** The driver alone, for tools that work below the log. */
 export async function openDriver(url: string, options: OpenOptions = {}): Promise<Driver> {
-  const scheme = typeof url === 'string' ? url.slice(0, Math.max(url.indexOf(':'), 0)) : ''
-  const opener = Object.hasOwn(SCHEMES, scheme) ? SCHEMES[scheme] : undefined
-  if (opener === undefined) {
-    throw new InvalidOptionError(
-      'url',
-      `"${String(url).slice(0, 80)}" has no known scheme`,
-      `Begin with one of: ${Object.keys(SCHEMES).join(': ')}:`,
-      { known: Object.keys(SCHEMES) },
-    )
-  }
-  return opener(url.slice(scheme.length + 1), options)
+  const { scheme, target, settings } = parseStoreUrl(url)
+  return OPENERS[scheme](target, settings, options)
+}
+
+function choice<Choice extends string>(field: string, value: string, choices: readonly Choice[]): Choice {
+  const found = choices.find((one) => one === value)
+  if (found === undefined) throw new InvalidOptionError(field, `is "${value}"`, `Use ${choices.join(' or ')}.`)
+  return found
 }

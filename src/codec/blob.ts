@@ -3,6 +3,7 @@ import { blobHash, sameHash } from './chain.js'
 import { pack, unpack } from './compress.js'
 import { contentNonce, type DataKey, decrypt, encrypt } from './data-key.js'
 import { parseJson } from './decode.js'
+import { isKeyId } from './header.js'
 
 /** A blob as it is stored, under the hash (or HMAC) of exactly these bytes. */
 export interface StoredBlob {
@@ -16,42 +17,51 @@ export interface StoredBlob {
  */
 export async function encodeBlob(content: Uint8Array, key: DataKey | null, encrypted: boolean): Promise<StoredBlob> {
   const packed = await pack(content)
-  const line = JSON.stringify({
+  const about = {
     v: 1,
     size: content.length,
     packing: packed.packing,
     ...(key ? { key: key.id } : {}),
     ...(key && encrypted ? { encrypted: true } : {}),
-  })
+  }
+  const line = Buffer.from(JSON.stringify(about))
   const payload =
-    key && encrypted ? encrypt(key.encryptionKey, packed.bytes, line, contentNonce(key, packed.bytes)) : packed.bytes
-  const bytes = Buffer.concat([Buffer.from(`${line}\n`), payload])
+    key && encrypted ? encrypt(key.blobKey, packed.bytes, line, contentNonce(key, line, packed.bytes)) : packed.bytes
+  const bytes = Buffer.concat([line, NEWLINE, payload])
   return { hash: blobHash(bytes, key?.macKey), bytes }
 }
 
-/** The content of a blob, after checking it against its name. */
+/**
+ * The content of a blob, after checking it against its name. One without a key is checked by SHA-256, which is enough
+ * also where keys are in use: its name stands in an entry that was verified, and no other bytes have that name.
+ */
 export async function decodeBlob(
   name: string,
   stored: Uint8Array,
   maxBytes: number,
   findKey: (id: string) => Promise<DataKey>,
-  requireKey: boolean,
 ): Promise<Uint8Array> {
   const end = stored.indexOf(0x0a)
   if (end < 0 || end > 4096) throw corruptBlob(name, 'has no description')
   const line = stored.subarray(0, end)
   // The key's name must be read before the MAC can be checked; a false one only makes the check fail.
   const about = parseJson(line) as Partial<Record<'v' | 'size' | 'packing' | 'key' | 'encrypted', unknown>> | null
-  const key = typeof about?.key === 'string' ? await findKey(about.key) : null
-  if (key === null && requireKey) throw corruptBlob(name, 'is not authenticated, and this store requires it')
+  const keyId = about?.key
+  if (keyId !== undefined && !isKeyId(keyId)) throw corruptBlob(name, 'names a malformed key')
+  const key = keyId === undefined ? null : await findKey(keyId)
   if (!sameHash(blobHash(stored, key?.macKey), name)) throw corruptBlob(name, 'does not match its name')
-  if (about === null || about.v !== 1 || typeof about.size !== 'number') throw corruptBlob(name, 'has a bad description')
-  if (about.size > maxBytes) throw corruptBlob(name, `is over the limit of ${maxBytes} bytes`)
+  if (about === null || about.v !== 1 || !Number.isSafeInteger(about.size)) throw corruptBlob(name, 'has a bad description')
+  const size = about.size as number
+  if (size > maxBytes) throw corruptBlob(name, `is over the limit of ${maxBytes} bytes`)
   if (about.packing !== 'plain' && about.packing !== 'br') throw corruptBlob(name, 'names an unknown packing')
   const payload = stored.subarray(end + 1)
-  const packed = about.encrypted && key ? decrypt(key.encryptionKey, payload, Buffer.from(line).toString()) : payload
-  return unpack(about.packing, packed, about.size)
+  const { encrypted = false } = about
+  if (typeof encrypted !== 'boolean' || (encrypted && key === null)) throw corruptBlob(name, 'is encrypted without a key')
+  const packed = encrypted && key ? decrypt(key.blobKey, payload, line) : payload
+  return unpack(about.packing, packed, size)
 }
+
+const NEWLINE = Buffer.from('\n')
 
 function corruptBlob(name: string, problem: string): CorruptError {
   return new CorruptError(`Blob ${name} ${problem}.`, { blob: name })

@@ -1,4 +1,4 @@
-import { createHash, createHmac, hash, timingSafeEqual } from 'node:crypto'
+import { createHash, createHmac, hash, type KeyObject, timingSafeEqual } from 'node:crypto'
 
 /** The parent of an entry that has none. */
 export const NO_PARENT = '0'.repeat(64)
@@ -23,7 +23,7 @@ export function chainHash(
   parent: string,
   header: Uint8Array,
   body: Uint8Array,
-  macKey?: Uint8Array,
+  macKey?: KeyObject,
 ): string {
   const prefix = `${identity}${parent}\n`
   if (macKey === undefined && body.length < ONE_SHOT) {
@@ -34,14 +34,17 @@ export function chainHash(
 }
 
 /** The name of a blob: the hash, or HMAC, of its stored bytes. */
-export function blobHash(stored: Uint8Array, macKey?: Uint8Array): string {
+export function blobHash(stored: Uint8Array, macKey?: KeyObject): string {
   if (macKey === undefined) return hash('sha256', stored, 'hex')
   return createHmac('sha256', macKey).update('holdfast/1 blob\n').update(stored).digest('hex')
 }
 
 /** Compares hashes without telling an attacker how far they agree. */
 export function sameHash(a: string, b: string): boolean {
-  return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
+  const left = Buffer.from(a)
+  const right = Buffer.from(b)
+  // By bytes: damaged text of the same length in characters may have another length in bytes, which would throw.
+  return left.length === right.length && timingSafeEqual(left, right)
 }
 
 const NEWLINE = Buffer.from('\n')

@@ -10,6 +10,9 @@ const WORTH_COMPRESSING = 1024
 /** Above this, work moves to the thread pool so that a large body does not stall other conversations. */
 const OFF_LOOP = 64 * 1024
 
+/** Output grows in pieces of at most this, so that a false size claims no memory before its body proves it. */
+const LARGEST_CHUNK = 1024 * 1024
+
 const compressAsync = promisify(brotliCompress)
 const decompressAsync = promisify<Uint8Array, object, Buffer>(brotliDecompress)
 
@@ -21,8 +24,13 @@ export interface Packed {
 /** Compresses where it pays: bodies of some size that shrink by a tenth or more. */
 export function pack(raw: Uint8Array): Packed | Promise<Packed> {
   if (raw.length < WORTH_COMPRESSING) return { packing: 'plain', bytes: raw }
-  const options = { params: { [constants.BROTLI_PARAM_QUALITY]: 1, [constants.BROTLI_PARAM_SIZE_HINT]: raw.length } }
-  if (raw.length < OFF_LOOP) return choose(raw, brotliCompressSync(raw, options))
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 1, [constants.BROTLI_PARAM_SIZE_HINT]: raw.length }
+  const options = { params, chunkSize: Math.min(raw.length, LARGEST_CHUNK) }
+  if (raw.length < OFF_LOOP) {
+    // A window no larger than the input: the usual one of 4 MB costs more to allocate than small bodies to compress.
+    params[constants.BROTLI_PARAM_LGWIN] = 16
+    return choose(raw, brotliCompressSync(raw, options))
+  }
   return compressAsync(raw, options).then((packed) => choose(raw, packed))
 }
 
@@ -33,7 +41,7 @@ function choose(raw: Uint8Array, packed: Uint8Array): Packed {
 /** The raw bytes, which must be exactly `size` long: inflation stops there, so a bomb costs no more than its claim. */
 export function unpack(packing: Packing, bytes: Uint8Array, size: number): Uint8Array | Promise<Uint8Array> {
   if (packing === 'plain') return checkSize(bytes, size)
-  const options = { maxOutputLength: Math.max(size, 1) }
+  const options = { maxOutputLength: Math.max(size, 1), chunkSize: Math.min(Math.max(size, 64), LARGEST_CHUNK) }
   if (size < OFF_LOOP) {
     try {
       return checkSize(brotliDecompressSync(bytes, options), size)

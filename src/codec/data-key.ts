@@ -1,46 +1,75 @@
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import { CorruptError } from '../core/errors.js'
 
+/** What every secret has, of a tenant or of an operator. */
+export const SECRET_BYTES = 32
+
+const CIPHER = 'aes-256-gcm'
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** A key of one tenant that authenticates entries and, if asked, encrypts them. Its secrets never leave memory. */
+/**
+ * A key of one tenant that authenticates entries and, if asked, encrypts them. Held as key objects, which print as
+ * nothing: a key that lands in a log message or a dump of a variable gives no secret away.
+ */
 export interface DataKey {
   readonly id: string
-  readonly macKey: Uint8Array
-  readonly encryptionKey: Uint8Array
+  readonly macKey: KeyObject
+  readonly encryptionKey: KeyObject
+  /** Apart from the one for entries: their nonces are random, those of blobs follow from the content. */
+  readonly blobKey: KeyObject
 }
 
 /** Separate keys for separate purposes, from one secret of 32 bytes. */
 export function deriveDataKey(id: string, secret: Uint8Array): DataKey {
-  const derive = (purpose: string) => new Uint8Array(hkdfSync('sha256', secret, '', `holdfast/1 ${purpose}`, 32))
-  return { id, macKey: derive('mac'), encryptionKey: derive('encrypt') }
+  return {
+    id,
+    macKey: deriveKey(secret, 'mac'),
+    encryptionKey: deriveKey(secret, 'encrypt'),
+    blobKey: deriveKey(secret, 'encrypt blob'),
+  }
+}
+
+export function deriveKey(secret: Uint8Array, purpose: string): KeyObject {
+  return createSecretKey(Buffer.from(hkdfSync('sha256', secret, '', `holdfast/1 ${purpose}`, SECRET_BYTES)))
 }
 
 /** AES-256-GCM: nonce, ciphertext, tag. `context` is authenticated with it but not stored. */
-export function encrypt(key: Uint8Array, plain: Uint8Array, context: string, nonce: Buffer = randomBytes(NONCE_BYTES)): Buffer {
-  const cipher = createCipheriv('aes-256-gcm', key, nonce)
-  cipher.setAAD(Buffer.from(context))
+export function encrypt(
+  key: KeyObject,
+  plain: Uint8Array,
+  context: Uint8Array,
+  nonce: Uint8Array = randomBytes(NONCE_BYTES),
+): Buffer {
+  const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES })
+  cipher.setAAD(context)
   return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
 }
 
-export function decrypt(key: Uint8Array, stored: Uint8Array, context: string): Buffer {
-  if (stored.length < NONCE_BYTES + TAG_BYTES) throw new CorruptError('An encrypted body is too short.', {})
+export function decrypt(key: KeyObject, stored: Uint8Array, context: Uint8Array): Buffer {
+  if (stored.length < NONCE_BYTES + TAG_BYTES) throw new CorruptError('Encrypted data is too short.', {})
   const end = stored.length - TAG_BYTES
-  const decipher = createDecipheriv('aes-256-gcm', key, stored.subarray(0, NONCE_BYTES))
-  decipher.setAAD(Buffer.from(context))
+  const decipher = createDecipheriv(CIPHER, key, stored.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })
+  decipher.setAAD(context)
   decipher.setAuthTag(stored.subarray(end))
   try {
     return Buffer.concat([decipher.update(stored.subarray(NONCE_BYTES, end)), decipher.final()])
   } catch (cause) {
-    throw new CorruptError('An encrypted body does not decrypt under its key.', {}, cause)
+    throw new CorruptError('Encrypted data does not decrypt under its key.', {}, cause)
   }
+}
+
+/** Binds an encrypted body to its log and its header, as the chain does: it opens in its own place only. */
+export function bodyContext(identity: string, header: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from(identity), header])
 }
 
 /**
  * The nonce of a blob follows from its content, so that the same content encrypts to the same bytes and is stored
- * once. It tells who can read the store that two blobs of one tenant are equal, and nothing else.
+ * once. The description is part of it: a nonce that came again with the same content under another description would
+ * give away the key that GCM authenticates with.
  */
-export function contentNonce(key: DataKey, plain: Uint8Array): Buffer {
-  return createHmac('sha256', key.macKey).update('holdfast/1 nonce\n').update(plain).digest().subarray(0, NONCE_BYTES)
+export function contentNonce(key: DataKey, description: Uint8Array, plain: Uint8Array): Buffer {
+  const hmac = createHmac('sha256', key.macKey).update('holdfast/1 nonce\n').update(description).update('\n')
+  return hmac.update(plain).digest().subarray(0, NONCE_BYTES)
 }

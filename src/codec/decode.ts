@@ -67,8 +67,7 @@ function readTyped(
       return date
     }
     case 'bigint':
-      if (!/^-?\d+$/.test(wire)) throw malformed(type, path)
-      return BigInt(wire)
+      return readBigint(wire) ?? fail(malformed(type, path))
     case 'number':
       if (wire === '-0') return -0
       if (wire === 'NaN') return Number.NaN
@@ -95,6 +94,20 @@ function readTyped(
       return value
     }
   }
+}
+
+/** Hexadecimal, as `toString(16)` writes it. Undefined for anything else, and for more bits than a bigint can have. */
+function readBigint(wire: string): bigint | undefined {
+  if (!/^(?:0|-?[1-9a-f][0-9a-f]*)$/.test(wire)) return undefined
+  try {
+    return wire.startsWith('-') ? -BigInt(`0x${wire.slice(1)}`) : BigInt(`0x${wire}`)
+  } catch {
+    return undefined
+  }
+}
+
+function fail(error: Error): never {
+  throw error
 }
 
 function readBlob(wire: string, path: readonly PathPart[], blobs: BlobSource | undefined): Uint8Array {

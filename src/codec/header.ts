@@ -1,8 +1,11 @@
-import { CorruptError } from '../core/errors.js'
+import { CorruptError, SchemaTooNewError, TooLargeError } from '../core/errors.js'
 import type { Packing } from './compress.js'
 import { parseJson } from './decode.js'
 
 export const FORMAT_VERSION = 1
+
+/** Room for a list of about 250,000 blobs. */
+const MAX_HEADER_BYTES = 16 * 1024 * 1024
 
 /** Where the chain of a forked log begins: the entry of another branch that it continues. */
 export interface ChainBase {
@@ -62,25 +65,32 @@ export function encodeHeader(header: EntryHeader): Buffer {
   if (header.key !== null) fields.key = header.key
   if (header.encrypted) fields.encrypted = true
   if (header.blobs.length > 0) fields.blobs = header.blobs
-  return Buffer.from(JSON.stringify(fields))
+  const bytes = Buffer.from(JSON.stringify(fields))
+  // Only the list of blobs can get this long; an entry that could not be read back must not be written.
+  if (bytes.length > MAX_HEADER_BYTES) {
+    const remedy = 'Keep fewer large values in one state, or raise blobThreshold.'
+    throw new TooLargeError('The header of an entry', 'bytes', MAX_HEADER_BYTES, bytes.length, remedy)
+  }
+  return bytes
 }
 
 /** Reads a header strictly: an unknown field or version is refused, never skipped. */
 export function decodeHeader(bytes: Uint8Array): EntryHeader {
-  if (bytes.length > 1024 * 1024) throw corrupt('is over 1 MiB')
+  if (bytes.length > MAX_HEADER_BYTES) throw corrupt(`is over ${MAX_HEADER_BYTES} bytes`)
+  // Header and body are hashed with a line break between them; one inside the header would let the border move.
+  if (bytes.includes(0x0a)) throw corrupt('holds a line break')
   const fields = parseJson(bytes)
   if (!isRecord(fields)) throw corrupt('is not an object')
-  if (fields.v !== FORMAT_VERSION) {
-    throw corrupt(`has format version ${String(fields.v)}, and this version reads ${FORMAT_VERSION}`)
-  }
+  if (fields.v !== FORMAT_VERSION) throw unknownVersion(fields.v)
   for (const name of Object.keys(fields)) if (!FIELDS.has(name)) throw corrupt(`has the unknown field "${name}"`)
   const { packing = 'plain', parent = null, key = null, encrypted = false, blobs = [], base = null } = fields
   if (packing !== 'plain' && packing !== 'br') throw corrupt('names an unknown packing')
   if (parent !== null && !isHash(parent)) throw corrupt('has a malformed parent')
-  if (key !== null && typeof key !== 'string') throw corrupt('has a malformed key id')
+  if (key !== null && !isKeyId(key)) throw corrupt('has a malformed key id')
   if (typeof encrypted !== 'boolean') throw corrupt('has a malformed encryption mark')
+  if (encrypted && key === null) throw corrupt('says that its body is encrypted without a key')
   if (!Array.isArray(blobs) || !blobs.every(isHash)) throw corrupt('has a malformed list of blobs')
-  return {
+  const header: EntryHeader = {
     seq: whole(fields.seq, 'seq'),
     epoch: whole(fields.epoch, 'epoch'),
     kind: text(fields.kind, 'kind'),
@@ -95,6 +105,19 @@ export function decodeHeader(bytes: Uint8Array): EntryHeader {
     encrypted,
     blobs,
   }
+  const isKeyframe = header.keyframe === header.seq
+  if (header.keyframe > header.seq || isKeyframe !== (parent !== null) || (header.base !== null && header.seq > 0)) {
+    throw corrupt('contradicts itself')
+  }
+  return header
+}
+
+// Not damage, and nothing to restore or fork from: during an upgrade old processes meet entries of new ones.
+function unknownVersion(version: unknown): Error {
+  if (typeof version === 'number' && Number.isSafeInteger(version) && version > FORMAT_VERSION) {
+    return new SchemaTooNewError('A stored entry', { found: version, supported: FORMAT_VERSION })
+  }
+  return corrupt('has no known format version')
 }
 
 const FIELDS = new Set(
@@ -102,7 +125,7 @@ const FIELDS = new Set(
 )
 
 function readBase(base: unknown): ChainBase {
-  if (!isRecord(base) || !isHash(base.hash)) throw corrupt('has a malformed base')
+  if (!isRecord(base) || !isHash(base.hash) || Object.keys(base).length !== 4) throw corrupt('has a malformed base')
   return {
     branch: text(base.branch, 'base'),
     incarnation: text(base.incarnation, 'base'),
@@ -124,6 +147,11 @@ function finite(value: unknown): number {
 function text(value: unknown, field: string): string {
   if (typeof value !== 'string') throw corrupt(`has a malformed ${field}`)
   return value
+}
+
+/** Key ids are read before anything is authenticated, and appear in messages: short and printable. */
+export function isKeyId(value: unknown): value is string {
+  return typeof value === 'string' && /^[A-Za-z0-9._:-]{1,100}$/.test(value)
 }
 
 function isHash(value: unknown): value is string {

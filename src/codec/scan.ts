@@ -10,39 +10,60 @@ const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 
 /**
- * Counts depth and keys of JSON bytes without building anything, so that a stored bomb of nesting or of a billion
- * keys is refused before the parser meets it. Whether the JSON is valid is left to the parser.
+ * Counts depth and keys of a stored value, `[value]` or `[value,types]`, without building anything, so that a bomb of
+ * nesting or of a billion keys is refused before the parser meets it. Counts exactly what the writer counted: what
+ * was written under the same limits is never refused. Whether the JSON is valid is left to the parser.
  */
 export function checkJsonLimits(bytes: Uint8Array, limits: Limits): void {
   if (bytes.length > limits.maxBytes) throw over('bytes', limits.maxBytes)
   let depth = 0
   let keys = 0
+  let typed = 0
+  let inTypes = false
   for (let i = 0; i < bytes.length; i++) {
     const byte = bytes[i]
     if (byte === QUOTE) {
       i = skipString(bytes, i)
     } else if (byte === COMMA) {
-      keys++
+      if (depth === 1) inTypes = true
+      else if (!inTypes) keys++
     } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
-      keys++
-      if (++depth > limits.maxDepth + ENVELOPE_DEPTH) throw over('levels of nesting', limits.maxDepth)
+      depth++
+      if (inTypes) typed++
+      else if (depth > 1) keys++
+      if (depth > (inTypes ? TYPES_DEPTH : limits.maxDepth + 1)) throw over('levels of nesting', limits.maxDepth)
     } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
       depth--
+      // Each container was counted for its first item, since n items have n - 1 commas; an empty one has none.
+      const before = bytes[i - 1]
+      if (!inTypes && (before === OPEN_BRACE || before === OPEN_BRACKET)) keys--
     }
   }
-  // The list of types may hold a few parts for each typed key, and the writer did not count empty containers.
-  if (keys > limits.maxKeys * 4 + 64) throw over('keys', limits.maxKeys)
+  // The list of types has one entry for each typed value at most: for every key, or for the value itself.
+  if (keys > limits.maxKeys || typed > limits.maxKeys + 2) throw over('keys', limits.maxKeys)
 }
 
-/** The arrays around a stored value and around its list of types. */
-const ENVELOPE_DEPTH = 3
+/** The envelope, the list of types, and an entry of it. */
+const TYPES_DEPTH = 3
 
+/** Long strings are searched for their end natively; for short ones the call would cost more than the loop. */
+const SHORT_STRING = 24
+
+/** The position of the quote that ends the string, or the end of the bytes. */
 function skipString(bytes: Uint8Array, start: number): number {
   let i = start + 1
-  for (; i < bytes.length; i++) {
+  for (const stop = Math.min(bytes.length, i + SHORT_STRING); i < stop; i++) {
     const byte = bytes[i]
     if (byte === QUOTE) return i
     if (byte === BACKSLASH) i++
+  }
+  while (i < bytes.length) {
+    const quote = bytes.indexOf(QUOTE, i)
+    if (quote === -1) return bytes.length
+    let escapes = 0
+    while (quote - 1 - escapes >= i && bytes[quote - 1 - escapes] === BACKSLASH) escapes++
+    if (escapes % 2 === 0) return quote
+    i = quote + 1
   }
   return i
 }

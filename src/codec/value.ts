@@ -1,4 +1,5 @@
-import { InvalidValueError, TooLargeError } from '../core/errors.js'
+import { types } from 'node:util'
+import { InvalidValueError, isHoldfastError, TooLargeError } from '../core/errors.js'
 import type { Limits } from './limits.js'
 
 /** What can be stored and comes back exactly: JSON, Date, bigint and bytes. NaN, infinities and -0 included. */
@@ -41,25 +42,28 @@ export interface Encoded {
   readonly json: string
   /** A deep copy in the form in which it will be read back: what a fold may keep. */
   readonly value: Value
+  /** How many arrays and objects lie inside each other at the deepest place. */
+  readonly depth: number
 }
 
 /**
  * Turns a value into JSON text and an exact copy of itself, or refuses it with the path to what can't be stored.
- * An object property that is undefined is left out, as JSON does; undefined anywhere else is refused.
+ * An object property that is undefined is left out, as JSON does; undefined anywhere else is refused. Properties
+ * that are not enumerable, and ones of an array besides its items, are not part of a value.
  */
 export function encodeValue(input: unknown, limits: Limits, sink?: BlobSink): Encoded {
   const encoder = new Encoder(limits, sink)
-  const value = encoder.copy(input)
+  const value = encoder.encode(input)
   const body = encoder.types.length === 0 ? [encoder.wire] : [encoder.wire, encoder.types]
-  const json = JSON.stringify(body)
+  const json = stringify(body, limits)
   // JSON length in UTF-16 units is a lower bound of its bytes, so most values need no second look.
   if (json.length * 3 > limits.maxBytes) {
     const bytes = Buffer.byteLength(json)
     if (bytes > limits.maxBytes) {
-      throw new TooLargeError('The value', 'bytes', limits.maxBytes, bytes, 'Store large parts as separate values or raise limits.maxBytes.')
+      throw tooManyBytes(limits, bytes)
     }
   }
-  return { json, value }
+  return { json, value, depth: encoder.depth }
 }
 
 /** Renders a path for messages: $.messages[3].at */
@@ -85,12 +89,13 @@ class Encoder {
   readonly types: TypeEntry[] = []
   /** The JSON form of what `copy` returned last; the same object when nothing in it needs a type. */
   wire: unknown = null
+  depth = 0
   readonly #limits: Limits
   readonly #sink: BlobSink | undefined
   readonly #path: PathPart[] = []
   readonly #ancestors: object[] = []
   #keys = 0
-  /** A running lower bound of the JSON's length: what large subtrees are recognised by. */
+  /** A running lower bound of the JSON's length: what large subtrees and too large values are recognised by. */
   #size = 0
   /** Inside a value that may become one blob, its parts stay together: a blob never points to blobs. */
   #insideWhole = false
@@ -100,12 +105,22 @@ class Encoder {
     this.#sink = sink
   }
 
+  encode(input: unknown): Value {
+    try {
+      return this.copy(input)
+    } catch (cause) {
+      if (isHoldfastError(cause)) throw cause
+      // A getter or a proxy threw. The path still leads to where it happened.
+      throw new InvalidValueError(renderPath(this.#path), 'could not be read', 'Store plain data.', {}, cause)
+    }
+  }
+
   copy(input: unknown): Value {
     switch (typeof input) {
       case 'string':
         return this.#string(input)
       case 'number':
-        this.#size += 4
+        this.#size += 1
         if (Number.isFinite(input) && !Object.is(input, -0)) {
           this.wire = input
           return input
@@ -116,8 +131,7 @@ class Encoder {
         this.wire = input
         return input
       case 'bigint':
-        this.#size += 8
-        return this.#typed('bigint', input.toString(), input)
+        return this.#bigint(input)
       case 'object':
         if (input === null) {
           this.#size += 4
@@ -133,12 +147,19 @@ class Encoder {
     }
   }
 
+  // In hexadecimal, which is written and read in linear time; a few megabytes of decimal digits take minutes.
+  #bigint(input: bigint): Value {
+    const wire = input.toString(16)
+    this.#grow(wire.length + 2)
+    return this.#typed('bigint', wire, input)
+  }
+
   #string(input: string): Value {
-    this.#size += input.length + 2
     // A lone surrogate has no UTF-8 form; a string with one stays in the JSON, where it is escaped.
     if (this.#takesBlobs(input.length) && input.isWellFormed()) {
-      return this.#typed('text-blob', String(this.#sink?.add(Buffer.from(input))), input)
+      return this.#typed('text-blob', this.#addBlob(Buffer.from(input)), input)
     }
+    this.#grow(input.length + 2)
     this.wire = input
     return input
   }
@@ -147,13 +168,12 @@ class Encoder {
     if (input instanceof Whole) return this.#whole(input.value)
     const known = this.#sink?.known(input)
     if (known !== undefined) return this.#typed('json-blob', String(known), input as Value)
-    if (input instanceof Date) {
-      this.#size += 26
-      const time = input.getTime()
-      if (Number.isNaN(time)) throw this.#refuse('is an invalid Date', 'Use null or a valid Date.')
-      return this.#typed('date', input.toISOString(), new Date(time))
+    const prototype: unknown = Object.getPrototypeOf(input)
+    if (prototype !== Object.prototype && prototype !== Array.prototype) {
+      // Known by what they are inside: one of another realm is accepted, a proxy of one or a pretender is not.
+      if (types.isDate(input)) return this.#date(input)
+      if (types.isUint8Array(input)) return this.#bytes(input)
     }
-    if (input instanceof Uint8Array) return this.#bytes(input)
     if (this.#ancestors.length >= this.#limits.maxDepth) {
       if (this.#ancestors.includes(input)) throw this.#cyclic()
       throw new TooLargeError(
@@ -166,20 +186,32 @@ class Encoder {
     }
     if (this.#ancestors.includes(input)) throw this.#cyclic()
     this.#ancestors.push(input)
+    this.depth = Math.max(this.depth, this.#ancestors.length)
     const copy = Array.isArray(input) ? this.#array(input) : this.#record(input)
     this.#ancestors.pop()
     return copy
   }
 
+  #date(input: Date): Value {
+    this.#size += 26
+    const copy = new Date(Date.prototype.getTime.call(input))
+    if (Number.isNaN(copy.getTime())) throw this.#refuse('is an invalid Date', 'Use null or a valid Date.')
+    return this.#typed('date', copy.toISOString(), copy)
+  }
+
   #bytes(input: Uint8Array): Value {
+    const takesBlob = this.#takesBlobs(input.length)
+    if (!takesBlob) this.#grow(Math.ceil(input.length / 3) * 4 + 2)
     const copy = new Uint8Array(input)
-    this.#size += Math.ceil(copy.length / 3) * 4
-    if (this.#takesBlobs(copy.length)) return this.#typed('bytes-blob', String(this.#sink?.add(copy)), copy)
+    if (takesBlob) return this.#typed('bytes-blob', this.#addBlob(copy), copy)
     return this.#typed('bytes', Buffer.from(copy.buffer).toString('base64'), copy)
   }
 
   #array(input: readonly unknown[]): Value {
+    const prototype = Object.getPrototypeOf(input)
+    if (prototype !== Array.prototype && !isForeignArrayPrototype(prototype)) throw this.#refuseClass(input)
     this.#count(input.length)
+    this.#grow(input.length)
     const copy: Value[] = new Array(input.length)
     let wire: unknown[] = copy
     for (let i = 0; i < input.length; i++) {
@@ -197,7 +229,7 @@ class Encoder {
   #record(input: object): Value {
     const prototype = Object.getPrototypeOf(input)
     if (prototype !== null && prototype !== Object.prototype && !isForeignObjectPrototype(prototype)) {
-      throw this.#refuse(`is a ${className(input)}`, 'Store plain objects and arrays; convert it first.')
+      throw this.#refuseClass(input)
     }
     if (Object.getOwnPropertySymbols(input).length > 0) {
       throw this.#refuse('has a symbol as a key', 'Use text keys only.')
@@ -207,10 +239,13 @@ class Encoder {
     const copy: Record<string, Value> = {}
     let wire: Record<string, unknown> = copy
     for (const key of keys) {
-      const child = (input as Record<string, unknown>)[key]
-      if (child === undefined) continue
-      this.#size += key.length + 4
       this.#path.push(key)
+      const child = (input as Record<string, unknown>)[key]
+      if (child === undefined) {
+        this.#path.pop()
+        continue
+      }
+      this.#grow(key.length + 4)
       const item = this.copy(child)
       this.#path.pop()
       if (this.wire !== item && wire === copy) wire = cloneShallow(copy)
@@ -224,21 +259,32 @@ class Encoder {
   #whole(input: unknown): Value {
     const sink = this.#sink
     if (!sink || typeof input !== 'object' || input === null || input instanceof Uint8Array) return this.copy(input)
-    const size = this.#size
+    const outside = this.#size
     const typesBefore = this.types.length
+    this.#size = 0
     this.#insideWhole = true
     const copy = this.copy(input)
     this.#insideWhole = false
-    if (this.#size - size < sink.threshold || typeof this.wire === 'string') return copy
+    const inside = this.#size
+    this.#size = outside
+    if (inside < sink.threshold || typeof this.wire === 'string') {
+      this.#grow(inside)
+      return copy
+    }
     // Types inside the subtree move into its blob, with paths from its own root.
     const inner = this.types.splice(typesBefore).map(([type, ...path]) => [type, ...path.slice(this.#path.length)])
-    const json = JSON.stringify(inner.length === 0 ? [this.wire] : [this.wire, inner])
-    this.#size = size
-    return this.#typed('json-blob', String(sink.add(Buffer.from(json), copy as object)), copy)
+    const json = stringify(inner.length === 0 ? [this.wire] : [this.wire, inner], this.#limits)
+    return this.#typed('json-blob', this.#addBlob(Buffer.from(json), copy as object), copy)
   }
 
   #takesBlobs(length: number): boolean {
     return this.#sink !== undefined && !this.#insideWhole && length >= this.#sink.threshold
+  }
+
+  // What could not be read back must not be written: a blob is bounded like the JSON that points to it.
+  #addBlob(content: Uint8Array, subtree?: object): string {
+    if (content.length > this.#limits.maxBytes) throw tooManyBytes(this.#limits, content.length, renderPath(this.#path))
+    return String(this.#sink?.add(content, subtree))
   }
 
   #typed(type: TypeName, wire: string, value: Value): Value {
@@ -247,9 +293,14 @@ class Encoder {
     return value
   }
 
+  /** Stops as soon as the JSON is sure to be too long, before memory runs out over it. */
+  #grow(bytes: number): void {
+    this.#size += bytes
+    if (this.#size > this.#limits.maxBytes) throw tooManyBytes(this.#limits, undefined, renderPath(this.#path))
+  }
+
   #count(keys: number): void {
     this.#keys += keys
-    this.#size += keys
     if (this.#keys > this.#limits.maxKeys) {
       throw new TooLargeError('The value', 'keys', this.#limits.maxKeys, undefined, 'Split it, or raise limits.maxKeys.')
     }
@@ -259,9 +310,28 @@ class Encoder {
     return this.#refuse('refers back to an object that contains it', 'Remove the cycle, for example by storing an id.')
   }
 
+  #refuseClass(input: object): InvalidValueError {
+    return this.#refuse(`is a ${className(input)}`, 'Store plain objects and arrays; convert it first.')
+  }
+
   #refuse(problem: string, remedy: string): InvalidValueError {
     return new InvalidValueError(renderPath(this.#path), problem, remedy)
   }
+}
+
+function stringify(body: unknown, limits: Limits): string {
+  try {
+    return JSON.stringify(body)
+  } catch (cause) {
+    // Longer than any string can be.
+    if (cause instanceof RangeError) throw tooManyBytes(limits, undefined)
+    throw cause
+  }
+}
+
+function tooManyBytes(limits: Limits, actual: number | undefined, path?: string): TooLargeError {
+  const field = path === undefined ? 'The value' : `The value at ${path}`
+  return new TooLargeError(field, 'bytes', limits.maxBytes, actual, 'Store large parts as separate values or raise limits.maxBytes.')
 }
 
 function cloneShallow(source: Record<string, unknown>): Record<string, unknown> {
@@ -273,6 +343,10 @@ function cloneShallow(source: Record<string, unknown>): Record<string, unknown> 
 /** The Object.prototype of another realm, such as a vm context's: nothing else without a prototype has hasOwnProperty. */
 function isForeignObjectPrototype(prototype: object): boolean {
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'hasOwnProperty')
+}
+
+function isForeignArrayPrototype(prototype: unknown): boolean {
+  return Array.isArray(prototype) && isForeignObjectPrototype(Object.getPrototypeOf(prototype) ?? {})
 }
 
 function className(input: object): string {

@@ -140,8 +140,14 @@ export class InvalidIdError extends HoldfastError {
 
 /** A value that can't be stored exactly. `data.path` leads to it. */
 export class InvalidValueError extends HoldfastError {
-  constructor(path: string, problem: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
-    super('invalid-value', `The value at ${path} ${problem}.`, { data: { field: path, path, ...data }, remedy })
+  constructor(
+    path: string,
+    problem: string,
+    remedy: string,
+    data: Readonly<Record<string, unknown>> = {},
+    cause?: unknown,
+  ) {
+    super('invalid-value', `The value at ${path} ${problem}.`, { data: { field: path, path, ...data }, remedy, cause })
   }
 }
 

@@ -64,7 +64,7 @@ export class BlobShelf {
   }
 
   /** Reads all these blobs at once and verifies each. A damaged one stands as its error, for the entry that needs it. */
-  async load(names: readonly string[], requireKey: boolean): Promise<BlobContents> {
+  async load(names: readonly string[]): Promise<BlobContents> {
     const contents = new Map<string, Uint8Array | CorruptError>()
     if (names.length === 0) return contents
     const stored = await this.#driver.getBlobs(this.#tenant, [...new Set(names)])
@@ -74,7 +74,7 @@ export class BlobShelf {
     }
     for (const [name, bytes] of stored) {
       try {
-        contents.set(name, await decodeBlob(name, bytes, this.#maxBytes, findKey, requireKey))
+        contents.set(name, await decodeBlob(name, bytes, this.#maxBytes, findKey))
       } catch (error) {
         if (!(error instanceof CorruptError)) throw error
         contents.set(name, error)
@@ -112,6 +112,7 @@ export class BlobCollector implements BlobSink {
   readonly threshold: number
   readonly items: (string | { readonly content: Uint8Array; readonly subtree: object | undefined })[] = []
   readonly #nameOf: (subtree: object) => string | undefined
+  readonly #numbers = new Map<string, number>()
 
   constructor(threshold: number, nameOf: (subtree: object) => string | undefined) {
     this.threshold = threshold
@@ -120,7 +121,10 @@ export class BlobCollector implements BlobSink {
 
   known(subtree: object): number | undefined {
     const name = this.#nameOf(subtree)
-    return name === undefined ? undefined : this.items.push(name) - 1
+    if (name === undefined) return undefined
+    const number = this.#numbers.get(name) ?? this.items.push(name) - 1
+    this.#numbers.set(name, number)
+    return number
   }
 
   add(content: Uint8Array, subtree?: object): number {

@@ -1,6 +1,6 @@
 import { Whole } from '../codec/value.js'
 import { InvalidValueError } from '../core/errors.js'
-import { checkIndexPatch, type IndexPatch } from './index-state.js'
+import { checkIndexPatch, checkRecord, type IndexPatch } from './index-state.js'
 import { isOp, markWholes, type Op } from './ops.js'
 
 /** What a writer asks to append. */
@@ -11,6 +11,8 @@ export interface Draft {
   readonly index?: IndexPatch
   /** What belongs to this entry alone and not to the state. */
   readonly data?: unknown
+  /** Writes the whole state with this entry, so that nothing before it is needed to read on from here. */
+  readonly keyframe?: boolean
 }
 
 const KIND = /^[a-z][a-z0-9-]{0,31}$/
@@ -18,13 +20,14 @@ const INDEX_FIELDS = new Set(['status', 'expiresAt', 'wakeAt', 'metadata', 'tags
 
 /** Refuses a draft that could not be read back, with nothing written. */
 export function checkDraft(draft: Draft, seq: number): void {
-  if (typeof draft !== 'object' || draft === null || !KIND.test(draft.kind)) {
+  if (typeof draft !== 'object' || draft === null || typeof draft.kind !== 'string' || !KIND.test(draft.kind)) {
     throw new InvalidValueError('kind', 'is not a kind of entry', 'Use 1 to 32 lower-case letters, digits and dashes.')
   }
   if (draft.ops !== undefined && !(Array.isArray(draft.ops) && draft.ops.every(isOp))) {
     throw new InvalidValueError('ops', 'holds something that is no operation', 'Make operations with set, remove, push and splice.')
   }
   if (draft.index !== undefined) {
+    checkRecord('index', draft.index)
     for (const field of Object.keys(draft.index)) {
       if (!INDEX_FIELDS.has(field)) {
         throw new InvalidValueError(`index.${field}`, 'is not a field of the index', `Use ${[...INDEX_FIELDS].join(', ')}.`)

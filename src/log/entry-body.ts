@@ -5,6 +5,7 @@ import type { EntryBody } from './fold.js'
 import { isOp } from './ops.js'
 
 const FIELDS = new Set(['ops', 'index', 'data', 'fold'])
+const ORIGIN_FIELDS = ['branch', 'hash', 'incarnation', 'seq'].join()
 const INDEX_FIELDS = ['createdAt', 'expiresAt', 'metadata', 'status', 'tags', 'wakeAt'].join()
 
 /** Checks the shape of a decoded body. It verified, so a misfit means another writer with other rules. */
@@ -13,7 +14,7 @@ export function readBody(value: Value, header: EntryHeader): EntryBody {
   for (const field of Object.keys(value)) if (!FIELDS.has(field)) throw misfit(header, `has the unknown field "${field}"`)
   const { ops, index, fold } = value
   if (ops !== undefined && !(Array.isArray(ops) && ops.every(isOp))) throw misfit(header, 'holds an unknown operation')
-  if (index !== undefined && !isObject(index)) throw misfit(header, 'holds a malformed index')
+  if (index !== undefined && !(isObject(index) && isPatch(index))) throw misfit(header, 'holds a malformed index')
   const isKeyframe = header.keyframe === header.seq
   const startsFromNothing = header.seq === 0 && header.base === null
   if ((fold !== undefined) !== (isKeyframe && !startsFromNothing)) {
@@ -21,9 +22,48 @@ export function readBody(value: Value, header: EntryHeader): EntryBody {
   }
   if (fold !== undefined) {
     if (!isObject(fold) || !isObject(fold.state) || !isObject(fold.index)) throw misfit(header, 'holds a malformed fold')
-    if (Object.keys(fold.index).sort().join() !== INDEX_FIELDS) throw misfit(header, 'holds a malformed fold')
+    const { createdAt, ...rest } = fold.index
+    if (Object.keys(fold.index).sort().join() !== INDEX_FIELDS || typeof createdAt !== 'number' || !isPatch(rest)) {
+      throw misfit(header, 'holds a malformed fold')
+    }
+    const { state: _, index: __, origin, ...unknown } = fold
+    if (Object.keys(unknown).length > 0 || (origin !== undefined && !isOrigin(origin))) {
+      throw misfit(header, 'holds a malformed fold')
+    }
   }
   return value as EntryBody
+}
+
+/** The drivers put these into columns, so each must be what the column holds. */
+function isPatch(index: { readonly [key: string]: Value }): boolean {
+  return Object.entries(index).every(([field, value]) => {
+    switch (field) {
+      case 'status':
+        return typeof value === 'string'
+      case 'expiresAt':
+      case 'wakeAt':
+        return value === null || Number.isSafeInteger(value)
+      case 'metadata':
+        return isObject(value) && Object.values(value).every(isLabel)
+      case 'tags':
+        return isObject(value) && Object.values(value).every((seq) => seq === null || Number.isSafeInteger(seq))
+      default:
+        return false
+    }
+  })
+}
+
+function isOrigin(origin: Value): boolean {
+  return (
+    isObject(origin) &&
+    Object.keys(origin).sort().join() === ORIGIN_FIELDS &&
+    Number.isSafeInteger(origin.seq) &&
+    [origin.branch, origin.incarnation, origin.hash].every((part) => typeof part === 'string')
+  )
+}
+
+function isLabel(value: Value): boolean {
+  return value === null || typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value)
 }
 
 function isObject(value: Value | undefined): value is { readonly [key: string]: Value } {

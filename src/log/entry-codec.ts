@@ -1,9 +1,10 @@
 import { chainHash, chainIdentity } from '../codec/chain.js'
 import { pack } from '../codec/compress.js'
-import { type DataKey, encrypt } from '../codec/data-key.js'
+import { bodyContext, type DataKey, encrypt } from '../codec/data-key.js'
 import { type ChainBase, type EntryHeader, encodeHeader } from '../codec/header.js'
 import type { Limits } from '../codec/limits.js'
-import { encodeValue } from '../codec/value.js'
+import { type Encoded, encodeValue } from '../codec/value.js'
+import { TooLargeError } from '../core/errors.js'
 import type { BlobCollector, BlobShelf } from './blob-shelf.js'
 import type { LogKey, Origin, StoredEntry } from './contract.js'
 import { checkDraft, type Draft, draftBody } from './draft.js'
@@ -45,17 +46,19 @@ export class EntryCodec {
     checkDraft(draft, seq)
     const delta = shelf.sink(false)
     const encoded = encodeValue(draftBody(draft), limits, delta)
+    checkDepth(encoded, limits)
     const applied = applyBody(before, encoded.value as EntryBody, sealing.at, shelf.isBlob)
     checkIndexSize(applied.index)
     const key = keys ? await keys.current(log.tenant) : null
     let json = encoded.json
     let blobs = await storeBlobs(shelf, delta, key)
 
-    const isKeyframe = seq === 0 || isKeyframeDue(before.weight)
+    const isKeyframe = seq === 0 || draft.keyframe === true || isKeyframeDue(before.weight)
     const holdsWholeFold = sealing.base !== undefined || (isKeyframe && seq > 0)
     if (holdsWholeFold) {
       const whole = shelf.sink(true)
-      const fold = { state: applied.state, index: applied.index }
+      // The first entry may be pruned, so every keyframe of a fork says where it came from.
+      const fold = { state: applied.state, index: applied.index, origin: sealing.base ?? before.origin ?? undefined }
       json = encodeValue({ ...(encoded.value as object), fold }, limits, whole).json
       blobs = await storeBlobs(shelf, whole, key)
     }
@@ -80,7 +83,7 @@ export class EntryCodec {
     }
     const headerBytes = encodeHeader(header)
     const identity = chainIdentity(log.tenant, log.thread, log.branch, before.incarnation)
-    const body = header.encrypted && key ? encrypt(key.encryptionKey, packed.bytes, identity) : packed.bytes
+    const body = header.encrypted && key ? encrypt(key.encryptionKey, packed.bytes, bodyContext(identity, headerBytes)) : packed.bytes
     const hash = chainHash(identity, header.parent ?? before.hash, headerBytes, body, key?.macKey)
     const entry = { seq, keyframe: header.keyframe, hash, header: headerBytes, body }
     const facts = { ...header, hash, origin: header.base as Origin | null }
@@ -91,6 +94,18 @@ export class EntryCodec {
   open(start: RunStart, entries: readonly StoredEntry[]): Promise<OpenedRun> {
     return openRun(this.#context, start, entries)
   }
+}
+
+/**
+ * A value lies deeper in the state than in the entry that brings it, by the length of its path. Refused here, where
+ * it is written; otherwise the next keyframe could not be, and an innocent entry would be refused.
+ */
+function checkDepth({ value, depth }: Encoded, limits: Limits): void {
+  const longest = ((value as EntryBody).ops ?? []).reduce((most, [, path]) => Math.max(most, path.length), 1)
+  const inState = depth + longest - 1
+  if (inState <= limits.maxDepth) return
+  const field = 'An operation, with its path and its value,'
+  throw new TooLargeError(field, 'levels of nesting', limits.maxDepth, inState, 'Flatten the state, or raise limits.maxDepth.')
 }
 
 function storeBlobs(shelf: BlobShelf, sink: BlobCollector, key: DataKey | null): readonly string[] | Promise<readonly string[]> {

@@ -1,9 +1,9 @@
 import { chainHash, chainIdentity, sameHash } from '../codec/chain.js'
 import { unpack } from '../codec/compress.js'
-import { type DataKey, decrypt } from '../codec/data-key.js'
+import { bodyContext, type DataKey, decrypt } from '../codec/data-key.js'
 import { decodeValue } from '../codec/decode.js'
 import { decodeHeader, type EntryHeader } from '../codec/header.js'
-import { CorruptError, MissingKeyError } from '../core/errors.js'
+import { CorruptError, isHoldfastError, MissingKeyError } from '../core/errors.js'
 import type { BlobContents } from './blob-shelf.js'
 import type { Origin, StoredEntry } from './contract.js'
 import { readBody } from './entry-body.js'
@@ -16,6 +16,8 @@ export interface RunStart {
   readonly before: Fold
   /** The run begins with a keyframe, which names its parent itself and needs no state before it. */
   readonly fromKeyframe: boolean
+  /** Only the last fold is wanted: the ones between share containers that are changed in place, and are not returned. */
+  readonly onlyLast?: boolean
 }
 
 export interface OpenedEntry {
@@ -27,7 +29,10 @@ export interface OpenedEntry {
 }
 
 export interface OpenedRun {
+  /** Empty if only the last fold was wanted. */
   readonly entries: readonly OpenedEntry[]
+  /** The fold after the last entry that verifies, if any does. */
+  readonly last: Fold | undefined
   /** Why the entry after the last one above does not verify. */
   readonly failure?: CorruptError
 }
@@ -35,24 +40,31 @@ export interface OpenedRun {
 interface Verified {
   readonly header: EntryHeader
   readonly hash: string
-  readonly stored: Uint8Array
+  readonly entry: StoredEntry
   readonly key: DataKey | null
 }
 
 /** Verifies hashes first, then fetches all blobs at once, then decodes and folds. */
 export async function openRun(context: EntryContext, start: RunStart, entries: readonly StoredEntry[]): Promise<OpenedRun> {
   const { log, keys, shelf } = context
+  const owned = start.onlyLast ? new Set<object>() : undefined
   const identity = chainIdentity(log.tenant, log.thread, log.branch, start.before.incarnation)
   const plainUntil = keys ? await keys.plainUntil(log.tenant) : null
   const verified: Verified[] = []
   let failure: CorruptError | undefined
   let parent = start.fromKeyframe ? undefined : start.before.hash
   let seq = start.fromKeyframe ? entries[0]?.seq : start.before.seq + 1
+  let keyed = start.before.key !== null
   for (const entry of entries) {
     try {
-      verified.push(await verifyEntry(context, identity, entry, { parent, seq, plainUntil }))
+      const header = readHeader(entry, seq)
+      // Awaiting only where a key must be fetched: a long tail without keys verifies in one go.
+      const key = keys || header.key !== null ? await findKey(header, keys, log.tenant, keyed ? null : plainUntil) : null
+      verifyHash(identity, entry, header, parent, key)
+      verified.push({ header, hash: entry.hash, entry, key })
       parent = entry.hash
       seq = entry.seq + 1
+      keyed = key !== null
     } catch (error) {
       failure = asCorrupt(error)
       break
@@ -60,44 +72,46 @@ export async function openRun(context: EntryContext, start: RunStart, entries: r
   }
 
   const names = verified.flatMap(({ header }) => header.blobs)
-  const contents = names.length === 0 ? NO_BLOBS : await shelf.load(names, keys !== undefined && plainUntil === null)
+  const contents = names.length === 0 ? NO_BLOBS : await shelf.load(names)
   const opened: OpenedEntry[] = []
   let fold = start.before
+  let last: Fold | undefined
   for (const entry of verified) {
     try {
-      const body = await decodeBody(context, identity, entry, contents)
       const { header, hash } = entry
-      fold = foldEntry(fold, body, { ...header, hash, origin: header.base as Origin | null }, shelf.isBlob)
-      opened.push({ header, hash, body, fold })
+      const unpacking = unpackBody(context, identity, entry)
+      const raw = unpacking instanceof Promise ? await unpacking : unpacking
+      const body = readBody(decodeValue(raw, context.limits, shelf.source(header.blobs, contents)), header)
+      const { seq, epoch, at, size, base, key } = header
+      fold = foldEntry(fold, body, { seq, hash, epoch, at, size, origin: base as Origin | null, key }, shelf.isBlob, owned)
+      last = fold
+      if (owned === undefined) opened.push({ header, hash, body, fold })
     } catch (error) {
       failure = asCorrupt(error)
       break
     }
   }
-  return failure ? { entries: opened, failure } : { entries: opened }
+  return failure ? { entries: opened, last, failure } : { entries: opened, last }
 }
 
 const NO_BLOBS: BlobContents = new Map()
 
-async function verifyEntry(
-  { log, keys }: EntryContext,
-  identity: string,
-  entry: StoredEntry,
-  expected: { parent: string | undefined; seq: number | undefined; plainUntil: number | null },
-): Promise<Verified> {
-  if (entry.seq !== expected.seq) throw corrupt(expected.seq ?? 0, `is missing; entry ${entry.seq} follows`)
+function readHeader(entry: StoredEntry, seq: number | undefined): EntryHeader {
+  if (entry.seq !== seq) throw corrupt(seq ?? 0, `is missing; entry ${entry.seq} follows`)
   const header = decodeHeader(entry.header)
   if (header.seq !== entry.seq) throw corrupt(entry.seq, `says that it is entry ${header.seq}`)
   if (header.keyframe !== entry.keyframe) throw corrupt(entry.seq, 'and its row name different keyframes')
-  const parent = expected.parent ?? header.parent
+  return header
+}
+
+// The hash covers all that is stored; nothing of the body is decompressed or parsed before it matched.
+function verifyHash(identity: string, entry: StoredEntry, header: EntryHeader, before: string | undefined, key: DataKey | null): void {
+  const parent = before ?? header.parent
   if (parent === null) throw corrupt(entry.seq, 'is read as a keyframe but is none')
   if (header.parent !== null && header.parent !== parent) throw corrupt(entry.seq, 'names another parent')
-  const key = await findKey(header, keys, log.tenant, expected.plainUntil)
-  // The hash covers all that is stored; nothing of the body is decompressed or parsed before it matched.
   if (!sameHash(chainHash(identity, parent, entry.header, entry.body, key?.macKey), entry.hash)) {
     throw corrupt(entry.seq, 'does not match its hash')
   }
-  return { header, hash: entry.hash, stored: entry.body, key }
 }
 
 async function findKey(
@@ -116,17 +130,10 @@ async function findKey(
   })
 }
 
-async function decodeBody(
-  { limits, shelf }: EntryContext,
-  identity: string,
-  { header, stored, key }: Verified,
-  contents: BlobContents,
-): Promise<EntryBody> {
+function unpackBody({ limits }: EntryContext, identity: string, { header, entry, key }: Verified): Uint8Array | Promise<Uint8Array> {
   if (header.size > limits.maxBytes) throw corrupt(header.seq, `is over the limit of ${limits.maxBytes} bytes`)
-  const packed = header.encrypted && key ? decrypt(key.encryptionKey, stored, identity) : stored
-  const unpacking = unpack(header.packing, packed, header.size)
-  const raw = unpacking instanceof Promise ? await unpacking : unpacking
-  return readBody(decodeValue(raw, limits, shelf.source(header.blobs, contents)), header)
+  const packed = header.encrypted && key ? decrypt(key.encryptionKey, entry.body, bodyContext(identity, entry.header)) : entry.body
+  return unpack(header.packing, packed, header.size)
 }
 
 function corrupt(seq: number, problem: string): CorruptError {
@@ -136,5 +143,7 @@ function corrupt(seq: number, problem: string): CorruptError {
 /** A failure to fetch is no damage: only corruption ends a run early, anything else is the caller's error. */
 function asCorrupt(error: unknown): CorruptError {
   if (error instanceof CorruptError) return error
+  // An operation that does not fit the state it is applied to was never acknowledged by a correct writer.
+  if (isHoldfastError(error, 'invalid-value')) return new CorruptError(error.message, error.data, error)
   throw error
 }

@@ -15,6 +15,8 @@ export interface Fold {
   readonly state: State
   readonly index: IndexState
   readonly origin: Origin | null
+  /** The key of the newest entry, or null if it has none. After an entry with a key, none without one is accepted. */
+  readonly key: string | null
   readonly weight: Weight
 }
 
@@ -36,7 +38,7 @@ export interface EntryBody {
   /** What belongs to this entry alone and not to the state: who answered, which worker claimed, … */
   readonly data?: Value
   /** The whole fold after this entry: present exactly in keyframes, but for the first entry of a new log. */
-  readonly fold?: { readonly state: State; readonly index: IndexState }
+  readonly fold?: { readonly state: State; readonly index: IndexState; readonly origin?: Origin }
 }
 
 /** Facts of an entry's header that folding needs. */
@@ -47,6 +49,7 @@ export interface EntryFacts {
   readonly at: number
   readonly size: number
   readonly origin: Origin | null
+  readonly key: string | null
 }
 
 export function emptyFold(incarnation: string): Fold {
@@ -59,6 +62,7 @@ export function emptyFold(incarnation: string): Fold {
     state: {},
     index: EMPTY_INDEX,
     origin: null,
+    key: null,
     weight: { keyframe: 0, keyframeBytes: 0, deltaBytes: 0, liveBytes: 0 },
   }
 }
@@ -73,12 +77,12 @@ export interface Applied {
   readonly freed: number
 }
 
-export function applyBody(before: Fold, body: EntryBody, at: number, isBlob: IsBlob): Applied {
+export function applyBody(before: Fold, body: EntryBody, at: number, isBlob: IsBlob, owned?: Set<object>): Applied {
   let state = before.state
   let freed = 0
   for (const op of body.ops ?? []) {
     if (op[0] !== 'push') freed += bytesReplaced(state, op, isBlob)
-    state = applyOp(state, op)
+    state = applyOp(state, op, owned)
   }
   const patched = applyIndexPatch(before.index, body.index)
   const index = before.seq === -1 ? { ...patched, createdAt: at } : patched
@@ -95,16 +99,23 @@ export function advanceFold(before: Fold, applied: Applied, facts: EntryFacts, h
     at,
     incarnation: before.incarnation,
     origin: facts.origin ?? before.origin,
+    key: facts.key,
     state: applied.state,
     index: applied.index,
     weight: addWeight(before.weight, facts, applied.freed, holdsWholeFold),
   }
 }
 
-/** The fold after an entry that was read from the log. A keyframe brings its own state, whatever came before. */
-export function foldEntry(before: Fold, body: EntryBody, facts: EntryFacts, isBlob: IsBlob): Fold {
-  if (body.fold) return advanceFold(before, { ...body.fold, freed: 0 }, facts, true)
-  return advanceFold(before, applyBody(before, body, facts.at, isBlob), facts, false)
+/**
+ * The fold after an entry that was read from the log. A keyframe brings its own state, whatever came before. With
+ * `owned`, the fold before may be changed in place and must not be used any more.
+ */
+export function foldEntry(before: Fold, body: EntryBody, facts: EntryFacts, isBlob: IsBlob, owned?: Set<object>): Fold {
+  if (body.fold) {
+    const { state, index, origin } = body.fold
+    return advanceFold(before, { state, index, freed: 0 }, origin ? { ...facts, origin } : facts, true)
+  }
+  return advanceFold(before, applyBody(before, body, facts.at, isBlob, owned), facts, false)
 }
 
 function addWeight(before: Weight, { seq, size }: EntryFacts, freed: number, holdsWholeFold: boolean): Weight {

@@ -68,6 +68,8 @@ export function checkIndexPatch(patch: IndexPatch, head: number): void {
   if (patch.status !== undefined) checkText('status', patch.status, MAX_STATUS_BYTES)
   checkTime('expiresAt', patch.expiresAt)
   checkTime('wakeAt', patch.wakeAt)
+  if (patch.metadata !== undefined) checkRecord('metadata', patch.metadata)
+  if (patch.tags !== undefined) checkRecord('tags', patch.tags)
   for (const [name, value] of Object.entries(patch.metadata ?? {})) {
     checkName('metadata', name)
     if (value === null || typeof value === 'boolean') continue
@@ -100,6 +102,15 @@ function merge<T>(old: Readonly<Record<string, T>>, patch: Readonly<Record<strin
     else setOwn(merged, name, value)
   }
   return merged
+}
+
+/** Refuses what only looks like an object of named values: a list, a date, a number. */
+export function checkRecord(field: string, value: unknown): void {
+  if (typeof value === 'object' && value !== null) {
+    const prototype = Object.getPrototypeOf(value) as object | null
+    if (prototype === null || Object.hasOwn(prototype, 'hasOwnProperty')) return
+  }
+  throw new InvalidValueError(field, 'is not an object', 'Pass a plain object.')
 }
 
 function checkName(field: string, name: string): void {

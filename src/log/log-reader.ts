@@ -60,8 +60,8 @@ export class LogReader {
     while (fold.seq < seq) {
       const page = await this.#driver.read(this.#log, fold.seq + 1, PAGE)
       if (page.length === 0) throw this.#corrupt(`Entry ${fold.seq + 1} of ${nameLog(this.#log)} is missing.`, fold)
-      const run = await this.#codec.open({ before: fold, fromKeyframe: false }, page)
-      fold = run.entries.at(-1)?.fold ?? fold
+      const run = await this.#codec.open({ before: fold, fromKeyframe: false, onlyLast: true }, page)
+      fold = run.last ?? fold
       if (run.failure) throw this.#fail(run.failure, fold)
     }
     return fold
@@ -71,7 +71,7 @@ export class LogReader {
   async *entries(from: number, to: number): AsyncGenerator<OpenedEntry> {
     const tail = await this.#driver.tail(this.#log, from)
     if (tail === undefined) return
-    let run = await this.#open(tail)
+    let run = await this.#open(tail, false)
     let last: Fold | undefined
     for (;;) {
       for (const entry of run.entries) {
@@ -87,16 +87,15 @@ export class LogReader {
     }
   }
 
-  #open({ head, entries }: Tail): Promise<OpenedRun> {
-    return this.#codec.open({ before: emptyFold(head.incarnation), fromKeyframe: true }, entries)
+  #open({ head, entries }: Tail, onlyLast: boolean): Promise<OpenedRun> {
+    return this.#codec.open({ before: emptyFold(head.incarnation), fromKeyframe: true, onlyLast }, entries)
   }
 
   async #foldTail(tail: Tail, seq: number): Promise<Fold> {
-    const { entries, failure } = await this.#open(tail)
-    const last = entries.at(-1)
-    if (failure === undefined && last?.fold.seq === seq) return last.fold
-    const lastGood = last?.fold ?? (await this.#lastGoodBefore(tail.entries[0]?.seq ?? seq))
-    const error = failure ?? new CorruptError(`Entry ${(last?.fold.seq ?? -1) + 1} of ${nameLog(this.#log)} is missing.`, {})
+    const { last, failure } = await this.#open(tail, true)
+    if (failure === undefined && last?.seq === seq) return last
+    const lastGood = last ?? (await this.#lastGoodBefore(tail.entries[0]?.seq ?? seq))
+    const error = failure ?? new CorruptError(`Entry ${(last?.seq ?? seq - 1) + 1} of ${nameLog(this.#log)} is missing.`, {})
     throw this.#fail(error, lastGood)
   }
 
@@ -106,9 +105,8 @@ export class LogReader {
       const tail = await this.#driver.tail(this.#log, upTo)
       const first = tail?.entries[0]
       if (tail === undefined || first === undefined) return undefined
-      const { entries } = await this.#open(tail)
-      const last = entries.at(-1)
-      if (last) return last.fold
+      const { last } = await this.#open(tail, true)
+      if (last) return last
       upTo = first.seq - 1
     }
     return undefined

@@ -9,9 +9,13 @@ import { DEFAULT_BLOB_THRESHOLD } from './blob-shelf.js'
 import { collectBlobs } from './collect-blobs.js'
 import type { Capabilities, Driver, Durability, EraseRequest, HeadPage, HeadQuery, LogKey, Tombstone } from './contract.js'
 import { GroupCommit } from './group-commit.js'
-import type { KeySource } from './keys.js'
+import { type KeyOptions, parseKeyOptions } from './key-options.js'
+import { KeyRing } from './key-ring.js'
+import { isReservedThread, refuseReservedThread } from './keys.js'
 import { Log } from './log.js'
 import type { LogEnvironment } from './log-environment.js'
+import { PlainTenants } from './plain-tenants.js'
+import { TenantKeys } from './tenant-keys.js'
 import { type Verification, verifyLog } from './verify.js'
 
 export interface LogStoreOptions {
@@ -19,7 +23,8 @@ export interface LogStoreOptions {
   readonly limits?: Partial<Limits>
   /** Values whose JSON is at least this long are stored as blobs. */
   readonly blobThreshold?: number
-  readonly keys?: KeySource
+  /** Authenticates and encrypts what is stored. Without it, damage is found but forgery is not. */
+  readonly keys?: KeyOptions
   /** How long a write is repeated while the backend does not answer. Default 30 s. */
   readonly retryMs?: number
   /** For tests that must repeat exactly. */
@@ -29,22 +34,28 @@ export interface LogStoreOptions {
 /** All logs of one backend: opens them, lists them, removes them, and commits their appends together. */
 export class LogStore {
   readonly #environment: LogEnvironment
+  readonly #keyRing: KeyRing | undefined
+  readonly #plainTenants: PlainTenants
   #closed = false
 
   constructor(driver: Driver, options: LogStoreOptions = {}) {
     const { retryMs = 30_000, blobThreshold = DEFAULT_BLOB_THRESHOLD } = options
     if (!(blobThreshold >= 1024)) throw new InvalidOptionError('blobThreshold', 'is below 1024', 'Pass a number of bytes from 1024 on.')
     if (!(retryMs >= 0)) throw new InvalidOptionError('retryMs', 'is not a duration', 'Pass milliseconds from 0 on.')
-    this.#environment = {
+    const masters = options.keys === undefined ? undefined : parseKeyOptions(options.keys)
+    const environment: LogEnvironment = {
       driver,
       commit: new GroupCommit(driver),
       clock: options.clock ?? systemClock(),
       limits: { ...DEFAULT_LIMITS, ...options.limits },
       blobThreshold,
-      keys: options.keys,
+      keys: undefined,
       retryMs,
       randomId: options.randomId ?? randomIds(),
     }
+    this.#keyRing = masters && new KeyRing(environment, masters)
+    this.#plainTenants = new PlainTenants(driver, environment.clock)
+    this.#environment = { ...environment, keys: this.#keyRing }
   }
 
   get capabilities(): Capabilities {
@@ -58,7 +69,16 @@ export class LogStore {
   /** Reads and verifies a log, which need not exist yet. */
   async open(key: LogKey): Promise<Log> {
     this.#check()
-    return Log.open(this.#environment, key)
+    refuseReservedThread(key.thread)
+    const admitted = this.#keyRing ? undefined : this.#plainTenants.admit(key.tenant)
+    const [log] = await Promise.all([Log.open(this.#environment, key), admitted])
+    return log
+  }
+
+  /** The keys of a tenant: rotation and what there is. */
+  keys(tenant: TenantId): TenantKeys {
+    this.#check()
+    return new TenantKeys(tenant, this.#keyRing)
   }
 
   /** One page of the thread index. */
@@ -67,7 +87,8 @@ export class LogStore {
     if (!Number.isSafeInteger(query.limit) || query.limit < 1 || query.limit > 10_000) {
       throw new InvalidOptionError('limit', 'must be 1 to 10,000', 'Ask for pages and follow the cursor.')
     }
-    return this.#environment.driver.heads(query)
+    const page = await this.#environment.driver.heads(query)
+    return { ...page, heads: page.heads.filter(({ log }) => !isReservedThread(log.thread)) }
   }
 
   /**
@@ -92,6 +113,7 @@ export class LogStore {
   /** Removes a thread or one of its branches. What it leaves behind tells later runs that it once was. */
   async erase(request: EraseRequest): Promise<{ readonly erased: number } | 'conflict'> {
     this.#check()
+    refuseReservedThread(request.thread)
     return this.#environment.driver.erase(request)
   }
 

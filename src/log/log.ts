@@ -1,22 +1,19 @@
-import { ConflictError, DataLossError, HeldError, InvalidOptionError, NotFoundError } from '../core/errors.js'
+import { ConflictError, InvalidOptionError, NotFoundError } from '../core/errors.js'
 import type { BranchId } from '../core/ids.js'
 import { nameLog } from '../core/log-name.js'
 import { decodeHeader, type EntryHeader } from '../codec/header.js'
-import { sendAppend } from './append-sender.js'
 import { BlobShelf } from './blob-shelf.js'
 import { Claim, type ClaimOptions, checkClaimOptions } from './claim.js'
 import { formatCheckpointId, parseCheckpointId } from './checkpoint-id.js'
-import type { Append, Head, LogKey } from './contract.js'
+import type { LogKey } from './contract.js'
 import type { Draft } from './draft.js'
 import { EntryCodec } from './entry-codec.js'
 import type { OpenedEntry } from './entry-opening.js'
-import { emptyFold, type Fold } from './fold.js'
+import type { Fold } from './fold.js'
 import type { LogEnvironment } from './log-environment.js'
 import { LogReader } from './log-reader.js'
-import { type Decide, planAppend, type Planned, type PendingUpdate, type Updated, type Writer } from './update-plan.js'
-
-/** After this many conflicts in a row a writer gives up: something else writes without pause. */
-const MAX_CONFLICTS = 1000
+import { LogWriter } from './log-writer.js'
+import type { Decide, Updated } from './update-plan.js'
 
 export interface HistoryEntry {
   /** The checkpoint id. */
@@ -34,27 +31,23 @@ export interface HistoryEntry {
 export class Log {
   readonly key: LogKey
   readonly #environment: LogEnvironment
-  readonly #codec: EntryCodec
   readonly #reader: LogReader
-  #fold: Fold
-  #mustRefresh = false
-  #queue: PendingUpdate[] = []
-  #draining = false
+  readonly #writer: LogWriter
 
   private constructor(environment: LogEnvironment, key: LogKey) {
     this.key = key
     this.#environment = environment
     const { driver, limits, blobThreshold, keys } = environment
     const shelf = new BlobShelf(driver, key.tenant, { threshold: blobThreshold, maxBytes: limits.maxBytes, keys })
-    this.#codec = new EntryCodec({ log: key, limits, shelf, keys })
-    this.#reader = new LogReader(driver, key, this.#codec)
-    this.#fold = emptyFold(environment.randomId())
+    const codec = new EntryCodec({ log: key, limits, shelf, keys })
+    this.#reader = new LogReader(driver, key, codec)
+    this.#writer = new LogWriter(environment, key, codec, this.#reader)
   }
 
   /** Reads and verifies the log. One that does not exist opens empty and is created by its first update. */
   static async open(environment: LogEnvironment, key: LogKey): Promise<Log> {
     const log = new Log(environment, key)
-    log.#fold = (await log.#reader.newest()) ?? log.#fold
+    log.#writer.fold = (await log.#reader.newest()) ?? log.#writer.fold
     return log
   }
 
@@ -65,16 +58,16 @@ export class Log {
 
   /** The newest state this handle has seen or written. */
   get fold(): Fold {
-    return this.#fold
+    return this.#writer.fold
   }
 
   get exists(): boolean {
-    return this.#fold.seq >= 0
+    return this.fold.seq >= 0
   }
 
   /** The checkpoint id of the newest entry this handle knows. */
   get checkpoint(): string | undefined {
-    return this.exists ? formatCheckpointId(this.key.branch, this.#fold.seq, this.#fold.hash) : undefined
+    return this.exists ? formatCheckpointId(this.key.branch, this.fold.seq, this.fold.hash) : undefined
   }
 
   /**
@@ -83,7 +76,7 @@ export class Log {
    * may be appended to a log that is run by claims.
    */
   update(decide: Decide): Promise<Updated> {
-    return this.#submit(decide, { kind: 'guest' })
+    return this.#writer.submit(decide, { kind: 'guest' })
   }
 
   /** Takes the log: raises its epoch, so that whoever held it before can't write any more. */
@@ -91,17 +84,17 @@ export class Log {
     checkClaimOptions(options)
     const { owner, ms, force = false } = options
     const entry: Draft = { kind: 'claim', data: { owner } }
-    const { fold } = await this.#submit(() => [entry], { kind: 'claim', owner, ms, force })
+    const { fold } = await this.#writer.submit(() => [entry], { kind: 'claim', owner, ms, force })
     return new Claim(this, fold.epoch, options, {
-      update: (decide, release) => this.#submit(decide, { kind: 'owner', epoch: fold.epoch, ms, release }),
+      update: (decide, release) => this.#writer.submit(decide, { kind: 'owner', epoch: fold.epoch, ms, release }),
       renew: (forMs) => this.#environment.driver.renew(this.key, fold.epoch, forMs),
     })
   }
 
   /** Reads what others appended since. */
   async refresh(): Promise<Fold> {
-    await this.#catchUp(await this.#environment.driver.head(this.key))
-    return this.#fold
+    await this.#writer.refresh()
+    return this.#writer.fold
   }
 
   /** The state at any kept entry, by seq or checkpoint id. */
@@ -137,7 +130,7 @@ export class Log {
   }
 
   /** Verified entries with their bodies and the fold after each, oldest first. */
-  entries(from = 0, to: number = this.#fold.seq): AsyncGenerator<OpenedEntry> {
+  entries(from = 0, to: number = this.fold.seq): AsyncGenerator<OpenedEntry> {
     return this.#reader.entries(from, to)
   }
 
@@ -159,129 +152,10 @@ export class Log {
     if (from.seq < 0) throw new NotFoundError(`There is no ${nameLog(this.key)} to fork.`, 'Write to it first.', { log: this.key })
     const fork = new Log(this.#environment, { ...this.key, branch: options.branch })
     const base = { branch: this.key.branch, incarnation: from.incarnation, seq: from.seq, hash: from.hash }
-    await fork.#submit((fold) => {
+    await fork.#writer.submit((fold) => {
       if (fold.seq >= 0) throw new ConflictError(`${nameLog(fork.key)} exists already.`, { log: fork.key })
       return [{ ...options.draft, kind: 'fork' }]
     }, { kind: 'fork', base, state: from.state, index: { ...from.index, tags: {} } })
     return fork
   }
-
-  #submit(decide: Decide, writer: Writer): Promise<Updated> {
-    return new Promise((resolve, reject) => {
-      this.#queue.push({ decide, writer, appendId: this.#environment.randomId(), resolve, reject })
-      if (!this.#draining) void this.#drain()
-    })
-  }
-
-  // Updates that wait while an append is under way are decided one after another and travel as one append.
-  async #drain(): Promise<void> {
-    this.#draining = true
-    try {
-      while (this.#queue.length > 0) {
-        const group = this.#nextGroup()
-        await this.#commitGroup(group).catch((error: unknown) => {
-          for (const { reject } of group) reject(error)
-        })
-      }
-    } finally {
-      this.#draining = false
-    }
-  }
-
-  #nextGroup(): PendingUpdate[] {
-    const first = this.#queue.findIndex(({ writer }) => travelsAlone(writer))
-    if (first === -1) return this.#queue.splice(0)
-    return this.#queue.splice(0, Math.max(first, 1))
-  }
-
-  async #commitGroup(group: readonly PendingUpdate[]): Promise<void> {
-    let members = group
-    for (let conflicts = 0; conflicts <= MAX_CONFLICTS; conflicts++) {
-      if (this.#mustRefresh) await this.refresh()
-      const plan = await planAppend(this.key, this.#codec, this.#environment, this.#fold, members)
-      members = plan.members.map(({ update }) => update)
-      if (plan.append === undefined) return settle(plan)
-      const result = await this.#send(plan.append)
-      if (result.status === 'appended') {
-        this.#fold = plan.fold
-        return settle(plan)
-      }
-      if (result.status === 'held') {
-        const { owner, remainingMs } = result.head.lease ?? { owner: '', remainingMs: 0 }
-        throw new HeldError({ log: nameLog(this.key), owner, remainingMs })
-      }
-      if (result.head === undefined && plan.append.requires) {
-        throw new NotFoundError('The branch to fork from is gone.', 'Fork a branch that exists.', { log: this.key, from: plan.append.requires })
-      }
-      await this.#catchUp(result.head)
-      // Writers that keep colliding step apart; the first collisions are not worth waiting for.
-      if (conflicts > 2) await this.#environment.clock.sleep(Math.random() * Math.min(conflicts, 20))
-    }
-    throw new ConflictError(`${nameLog(this.key)} was changed by others ${MAX_CONFLICTS} times in a row.`, { log: this.key })
-  }
-
-  async #send(append: Append) {
-    try {
-      return await sendAppend(this.#environment, append)
-    } catch (error) {
-      // It may have landed after all: the next update looks before it decides.
-      this.#mustRefresh = true
-      throw error
-    }
-  }
-
-  async #catchUp(head: Head | undefined): Promise<void> {
-    const known = this.#fold
-    if (known.seq < 0) {
-      this.#fold = (await this.#reader.newest()) ?? emptyFold(this.#environment.randomId())
-    } else if (head === undefined || head.incarnation !== known.incarnation) {
-      throw await this.#goneError(head)
-    } else {
-      if (head.seq < known.seq || (head.seq === known.seq && head.hash !== known.hash)) throw this.#lossError(head)
-      if (head.seq > known.seq) this.#fold = await this.#readOn(known, head)
-    }
-    this.#mustRefresh = false
-  }
-
-  async #readOn(known: Fold, head: Head): Promise<Fold> {
-    if (head.base.seq > known.seq) return (await this.#reader.newest()) ?? known
-    // What we know must still be there: a backend that came back older and was written to since holds another past.
-    const [same] = await this.#environment.driver.read(this.key, known.seq, 1)
-    if (same?.seq === known.seq && same.hash !== known.hash) throw this.#lossError(head)
-    return this.#reader.since(known, head.seq)
-  }
-
-  async #goneError(head: Head | undefined): Promise<Error> {
-    if (head !== undefined) {
-      return new ConflictError(`${nameLog(this.key)} was erased and created again.`, { log: this.key, incarnation: head.incarnation })
-    }
-    const tombstone = await this.#environment.driver.tombstone(this.key.tenant, this.key.thread)
-    if (tombstone) {
-      return new NotFoundError(`${nameLog(this.key)} was erased (${tombstone.reason}).`, 'Open the thread again to start anew.', {
-        log: this.key,
-        tombstone,
-      })
-    }
-    return new DataLossError(`${nameLog(this.key)} is gone from the backend, though it was acknowledged.`, {
-      log: this.key,
-      acknowledged: this.#fold.seq,
-    })
-  }
-
-  #lossError(head: Head): DataLossError {
-    return new DataLossError(
-      `The backend holds an older or another past of ${nameLog(this.key)}: entry ${this.#fold.seq} was acknowledged, ` +
-        `and it now ends at ${head.seq} without it.`,
-      { log: this.key, acknowledged: this.#fold.seq, found: head.seq },
-    )
-  }
-}
-
-function settle({ members, fold }: Planned): void {
-  for (const { update, entries, after } of members) update.resolve({ entries, fold: after ?? fold })
-}
-
-/** Claims, releases and forks change more than entries, so they share an append with nobody. */
-function travelsAlone(writer: Writer): boolean {
-  return writer.kind === 'claim' || writer.kind === 'fork' || (writer.kind === 'owner' && writer.release)
 }

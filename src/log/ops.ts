@@ -48,23 +48,32 @@ export function markWholes(op: Op): unknown {
   }
 }
 
-/** The state after the op. The one before is untouched and shares what did not change. */
-export function applyOp(state: State, op: Op): State {
+/**
+ * The state after the op. The one before is untouched and shares what did not change; only containers in `owned`,
+ * which nobody else has seen, are changed in place. Folding a long tail then copies each container once.
+ */
+export function applyOp(state: State, op: Op, owned?: Set<object>): State {
   const [name, path] = op
-  return change(state, path, 0, (old) => {
+  return change(state, path, 0, owned, (old) => {
     switch (name) {
       case 'set':
         return op[2]
       case 'delete':
         return undefined
-      case 'push':
-        return [...list(old, path), ...op[2]]
+      case 'push': {
+        const items = ownList(list(old, path), owned)
+        for (const item of op[2]) items.push(item)
+        return items
+      }
       case 'splice': {
-        const items = [...list(old, path)]
+        const items = ownList(list(old, path), owned)
         if (op[2] > items.length || op[2] + op[3] > items.length) {
           throw misfit(path, `has ${items.length} items, too few to replace ${op[3]} from ${op[2]}`)
         }
-        items.splice(op[2], op[3], ...op[4])
+        // Not as arguments of one call: a hundred thousand of them overflow the stack.
+        const rest = items.splice(op[2]).slice(op[3])
+        for (const item of op[4]) items.push(item)
+        for (const item of rest) items.push(item)
         return items
       }
       default:
@@ -100,37 +109,44 @@ export function isOp(op: unknown): op is Op {
   }
 }
 
-function change(node: Value | undefined, path: Path, at: number, edit: (old: Value | undefined) => Value | undefined): Value | undefined {
+type Edit = (old: Value | undefined) => Value | undefined
+
+function change(node: Value | undefined, path: Path, at: number, owned: Set<object> | undefined, edit: Edit): Value | undefined {
   if (at === path.length) return edit(node)
   const key = path[at] as PathPart
   if (typeof key === 'number') {
-    const items = list(node, path)
-    if (key >= items.length) throw misfit(path, `has no item ${key}`)
-    const value = change(items[key], path, at + 1, edit)
+    const old = list(node, path)
+    if (key >= old.length) throw misfit(path, `has no item ${key}`)
+    const value = change(old[key], path, at + 1, owned, edit)
     if (value === undefined) throw misfit(path, 'is a list item, which can only be removed by splice')
-    const copy = items.slice()
-    copy[key] = value
-    return copy
+    const items = ownList(old, owned)
+    items[key] = value
+    return items
   }
   const old = node === undefined ? {} : node
   if (!isPlain(old)) throw misfit(path, `leads through something that is not an object at "${key}"`)
-  const value = change(Object.hasOwn(old, key) ? old[key] : undefined, path, at + 1, edit)
-  if (value === undefined) return without(old, key)
-  const copy: Record<string, Value> = copyOf(old)
-  setOwn(copy, key, value)
-  return copy
+  const value = change(Object.hasOwn(old, key) ? old[key] : undefined, path, at + 1, owned, edit)
+  // Not `old`: removing below what is not there must not leave an empty object behind.
+  if (value === undefined && !Object.hasOwn(old, key)) return node
+  const record = ownRecord(old, owned)
+  if (value === undefined) delete record[key]
+  else setOwn(record, key, value)
+  return record
 }
 
-function without(old: State, key: string): State {
-  if (!Object.hasOwn(old, key)) return old
-  const copy = copyOf(old)
-  delete copy[key]
+function ownList(items: readonly Value[], owned: Set<object> | undefined): Value[] {
+  if (owned?.has(items)) return items as Value[]
+  const copy = items.slice()
+  owned?.add(copy)
   return copy
 }
 
 // Spread defines own properties, `__proto__` included, where assignment would not.
-function copyOf(old: State): Record<string, Value> {
-  return { ...old }
+function ownRecord(record: State, owned: Set<object> | undefined): Record<string, Value> {
+  if (owned?.has(record)) return record as Record<string, Value>
+  const copy = { ...record }
+  owned?.add(copy)
+  return copy
 }
 
 function list(value: Value | undefined, path: Path): readonly Value[] {
@@ -153,9 +169,12 @@ function toPath(path: string | Path): Path {
 
 function isPath(path: unknown): path is Path {
   return (
-    Array.isArray(path) && typeof path[0] === 'string' && path.every((part) => typeof part === 'string' || isCount(part))
+    Array.isArray(path) && path.length <= MAX_PATH_PARTS && typeof path[0] === 'string' && path.every((part) => typeof part === 'string' || isCount(part))
   )
 }
+
+/** Paths are followed by recursion, so a stored one must not be able to overflow the stack. */
+const MAX_PATH_PARTS = 1000
 
 function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0

@@ -1,0 +1,145 @@
+// @ts-check
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openHoldfast } from 'holdfast'
+import { spawnChild } from './spawn-child.mjs'
+
+/**
+ * One round: a child appends and prints each acknowledgement, is killed with SIGKILL at a random moment, and what it
+ * was told is compared with what the store holds. `whatSurvived` runs before the store is read (to restart a server).
+ * @param {{ url: string, prefix: string, longestMs?: number, afterKill?: () => Promise<void> }} options
+ */
+export async function crashRound({ url, prefix, longestMs = 400, afterKill }) {
+  /** @type {{ thread: string, seq: number, hash: string }[]} */
+  const acknowledged = []
+  const { child, exited, errors, line } = spawnChild(['append', url, prefix], {
+    onLine: (text) => {
+      const [word, thread = '', seq, hash = ''] = text.split(' ')
+      if (word === 'ack') acknowledged.push({ thread, seq: Number(seq), hash })
+    },
+  })
+  await line('ready')
+  await sleep(Math.random() * longestMs)
+  child.kill('SIGKILL')
+  const code = await exited
+  assert.equal(code, null, `the child ended by itself: ${errors()}`)
+  await afterKill?.()
+
+  const hf = await openHoldfast(url)
+  try {
+    for (let i = 0; i < 4; i++) {
+      const thread = `${prefix}-${i}`
+      const told = acknowledged.filter((ack) => ack.thread === thread)
+      const log = await hf.log(thread)
+      if (told.length === 0 && !log.exists) continue
+      const report = await hf.verify(thread)
+      assert.deepEqual(report?.problems, [], `${thread} verifies after the kill`)
+      const kept = new Map()
+      for await (const entry of log.entries()) kept.set(entry.header.seq, entry.hash)
+      for (const { seq, hash } of told) assert.equal(kept.get(seq), hash, `acknowledged entry ${seq} of ${thread} is there`)
+      // Whoever comes next can go on at once.
+      await log.claim({ owner: 'checker', ms: 1000, force: true })
+    }
+  } finally {
+    await hf.close()
+  }
+  return { acknowledged: acknowledged.length }
+}
+
+/**
+ * Several processes append to one thread at the same time. The log is gap-free, holds every acknowledged append exactly
+ * once, and its order is linearizable: what was acknowledged before another began has the lower seq.
+ * @param {{ url: string, thread: string, processes?: number, count: number }} options
+ */
+export async function raceRound({ url, thread, processes = 2, count }) {
+  const children = Array.from({ length: processes }, (_, i) => spawnChild(['race', url, thread, `p${i}`, String(count)]))
+  const codes = await Promise.all(children.map(({ exited }) => exited))
+  children.forEach(({ errors }, i) => assert.equal(codes[i], 0, errors()))
+  const ops = children.flatMap(({ lines }) =>
+    lines.map((line) => {
+      const [, id, i, seq, start, end] = line.split(' ')
+      return { name: `${id}-${i}`, seq: Number(seq), start: BigInt(start ?? 0), end: BigInt(end ?? 0) }
+    }),
+  )
+  assert.equal(ops.length, processes * count)
+  const hf = await openHoldfast(url)
+  try {
+    const log = await hf.log(thread)
+    assert.deepEqual((await hf.verify(thread))?.problems, [])
+    const items = /** @type {string[]} */ (log.fold.state.items)
+    assert.equal(items.length, processes * count, 'every append is there exactly once')
+    for (const { name, seq } of ops) assert.equal(items[seq], name, 'each is where its writer was told')
+    checkLinearizable(ops)
+    return { appends: ops.length, turns: countTurns(items) }
+  } finally {
+    await hf.close()
+  }
+}
+
+/** @param {readonly { seq: number, start: bigint, end: bigint }[]} ops */
+function checkLinearizable(ops) {
+  const bySeq = [...ops].sort((a, b) => a.seq - b.seq)
+  // Walking backwards, nothing later in the log may have ended before this one began.
+  let earliestEnd = 2n ** 63n
+  for (const op of bySeq.reverse()) {
+    assert.ok(op.start < earliestEnd, `entry ${op.seq} began after a later entry had ended`)
+    if (op.end < earliestEnd) earliestEnd = op.end
+  }
+}
+
+/** How often the writers alternated: 1 per process means that nothing ever raced. @param {readonly string[]} items */
+function countTurns(items) {
+  return items.filter((item, i) => i === 0 || item.split('-')[0] !== items[i - 1]?.split('-')[0]).length
+}
+
+/** Many processes open a store that does not exist yet, at the same moment. @param {{ url: string, processes?: number }} options */
+export async function openRound({ url, processes = 20 }) {
+  const children = Array.from({ length: processes }, (_, i) => spawnChild(['open', url, String(i)]))
+  const codes = await Promise.all(children.map(({ exited }) => exited))
+  children.forEach(({ errors, lines }, i) => {
+    assert.equal(codes[i], 0, errors())
+    assert.deepEqual(lines, ['opened 0'])
+  })
+}
+
+/**
+ * A worker is frozen in mid-work, another takes its thread over when the lease has run out, and the first wakes up: it
+ * changes nothing any more.
+ * @param {{ url: string, thread: string, leaseMs?: number }} options
+ */
+export async function fenceRound({ url, thread, leaseMs = 300 }) {
+  const frozen = spawnChild(['hold', url, thread, String(leaseMs)])
+  assert.equal(await frozen.line('claimed'), 'claimed 1')
+  const hf = await openHoldfast(url)
+  try {
+    frozen.child.kill('SIGSTOP')
+    const log = await hf.log(thread)
+    const claim = await claimWhenFree(log, leaseMs)
+    assert.equal(claim.epoch, 2)
+    await claim.update(() => [{ kind: 'step', ops: [['push', ['items'], ['second']]] }])
+    frozen.child.kill('SIGCONT')
+    const refused = frozen.line('refused')
+    frozen.child.stdin.write('late\n')
+    assert.equal(await refused, 'refused fenced')
+    assert.deepEqual((await hf.log(thread)).fold.state.items, ['first', 'second'])
+    assert.deepEqual((await hf.verify(thread))?.problems, [])
+  } finally {
+    frozen.child.kill('SIGKILL')
+    await frozen.exited
+    await hf.close()
+  }
+}
+
+/** @param {import('holdfast').Log} log @param {number} leaseMs */
+async function claimWhenFree(log, leaseMs) {
+  const deadline = Date.now() + leaseMs + 10_000
+  for (;;) {
+    try {
+      return await log.claim({ owner: 'successor', ms: 10_000 })
+    } catch (error) {
+      const held = /** @type {{ code?: string, data?: { remainingMs: number } }} */ (error)
+      if (held.code !== 'held' || Date.now() > deadline) throw error
+      await sleep(Math.min(held.data?.remainingMs ?? 50, 100))
+    }
+  }
+}

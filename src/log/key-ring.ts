@@ -1,0 +1,131 @@
+import type { DataKey } from '../codec/data-key.js'
+import { CorruptError } from '../core/errors.js'
+import type { TenantId } from '../core/ids.js'
+import type { DataKeys } from './data-keys.js'
+import { KeyLog } from './key-log.js'
+import type { Masters } from './key-options.js'
+import type { KeySource } from './keys.js'
+import type { LogEnvironment } from './log-environment.js'
+
+/** After this long a writer looks whether another process rotated the tenant's key. */
+const LOOK_AGAIN_MS = 5 * 60 * 1000
+/** The keys of more tenants than this are not held at once. */
+const MAX_TENANTS = 10_000
+
+interface Held {
+  readonly keys: DataKeys
+  readonly since: number
+}
+
+/** What can be known of a tenant's keys without their secrets. */
+export interface KeyStatus {
+  /** The data key that new entries are written with; undefined before the first. */
+  readonly current: string | undefined
+  readonly dataKeys: readonly { readonly id: string; readonly createdAt: Date; readonly master: string }[]
+  /** Entries without a key are refused if they are younger than this; null: all are. Undefined before the first key. */
+  readonly plainUntil: Date | null | undefined
+}
+
+/** The data keys of all tenants, held in memory and read from their key logs when needed. */
+export class KeyRing implements KeySource {
+  readonly encrypt: boolean
+  readonly #acceptPlain: boolean
+  readonly #clock: LogEnvironment['clock']
+  readonly #log: KeyLog
+  readonly #held = new Map<TenantId, Held>()
+  readonly #reading = new Map<TenantId, Promise<DataKeys | undefined>>()
+  readonly #creating = new Map<TenantId, Promise<DataKeys | undefined>>()
+
+  constructor(environment: LogEnvironment, masters: Masters) {
+    this.encrypt = masters.encrypt
+    this.#acceptPlain = masters.acceptPlain
+    this.#clock = environment.clock
+    this.#log = new KeyLog(environment, masters)
+  }
+
+  async current(tenant: TenantId): Promise<DataKey> {
+    const held = this.#held.get(tenant)
+    const isFresh = held !== undefined && this.#clock.monotonic() - held.since <= LOOK_AGAIN_MS
+    const keys = isFresh ? held.keys : ((await this.#read(tenant)) ?? (await this.#create(tenant)))
+    return keys.current()
+  }
+
+  async find(tenant: TenantId, id: string): Promise<DataKey> {
+    const known = (this.#held.get(tenant)?.keys ?? (await this.#read(tenant)))?.find(id)
+    if (known) return known
+    // Another process may have rotated since. A read that is under way may have begun before that, so it won't do.
+    const key = this.#hold(tenant, await this.#log.read(tenant))?.find(id)
+    if (key) return key
+    throw new CorruptError(
+      `Data key "${id}" is not in the key log of tenant ${JSON.stringify(tenant)}: what names it was altered, or the key log is older.`,
+      { tenant, key: id },
+    )
+  }
+
+  async plainUntil(tenant: TenantId): Promise<number | null> {
+    if (!this.#acceptPlain) return null
+    const keys = this.#held.get(tenant)?.keys ?? (await this.#read(tenant))
+    // Reading creates no keys: the cut-over is the first write.
+    return keys ? keys.state.plainUntil : Number.POSITIVE_INFINITY
+  }
+
+  /** A new data key for new entries; all older entries stay readable. */
+  async rotate(tenant: TenantId): Promise<KeyStatus> {
+    return statusOf(this.#hold(tenant, await this.#log.rotate(tenant)))
+  }
+
+  /** Wraps the tenant's data keys under the current master, so that older masters can go. Entries stay as they are. */
+  async rewrap(tenant: TenantId): Promise<KeyStatus> {
+    return statusOf(this.#hold(tenant, await this.#log.rewrap(tenant)))
+  }
+
+  async status(tenant: TenantId): Promise<KeyStatus> {
+    return statusOf(this.#hold(tenant, await this.#log.read(tenant)))
+  }
+
+  #read(tenant: TenantId): Promise<DataKeys | undefined> {
+    return this.#once(this.#reading, tenant, () => this.#log.read(tenant))
+  }
+
+  async #create(tenant: TenantId): Promise<DataKeys> {
+    return (await this.#once(this.#creating, tenant, () => this.#log.create(tenant))) as DataKeys
+  }
+
+  // Many logs of a tenant that begin at once ask once. Failure and absence are not held: the next one looks again.
+  async #once(
+    underWay: Map<TenantId, Promise<DataKeys | undefined>>,
+    tenant: TenantId,
+    ask: () => Promise<DataKeys | undefined>,
+  ): Promise<DataKeys | undefined> {
+    const other = underWay.get(tenant)
+    if (other) return other
+    const asking = ask()
+    underWay.set(tenant, asking)
+    try {
+      return this.#hold(tenant, await asking)
+    } finally {
+      underWay.delete(tenant)
+    }
+  }
+
+  #hold(tenant: TenantId, keys: DataKeys | undefined): DataKeys | undefined {
+    if (keys === undefined) return undefined
+    const held = this.#held.get(tenant)?.keys
+    // Answers may overtake each other: the newer one stays.
+    const newest = held && held.seq > keys.seq ? held : keys
+    this.#held.delete(tenant)
+    this.#held.set(tenant, { keys: newest, since: this.#clock.monotonic() })
+    const [oldest] = this.#held.keys()
+    if (this.#held.size > MAX_TENANTS && oldest !== undefined) this.#held.delete(oldest)
+    return newest
+  }
+}
+
+function statusOf(keys: DataKeys | undefined): KeyStatus {
+  if (keys === undefined) return { current: undefined, dataKeys: [], plainUntil: undefined }
+  const { current, plainUntil } = keys.state
+  const dataKeys = Object.entries(keys.state.keys)
+    .map(([id, { at, master }]) => ({ id, createdAt: new Date(at), master }))
+    .sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime())
+  return { current, dataKeys, plainUntil: plainUntil === null ? null : new Date(plainUntil) }
+}

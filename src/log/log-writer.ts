@@ -1,0 +1,141 @@
+import { ConflictError, HeldError, isHoldfastError, NotFoundError, UnavailableError } from '../core/errors.js'
+import { nameLog } from '../core/log-name.js'
+import { catchUp } from './catch-up.js'
+import type { Append, AppendResult, Head, LogKey, StoredEntry } from './contract.js'
+import type { EntryCodec } from './entry-codec.js'
+import { emptyFold, type Fold } from './fold.js'
+import type { LogEnvironment } from './log-environment.js'
+import type { LogReader } from './log-reader.js'
+import { type Decide, type PendingUpdate, type Planned, planAppend, type Updated, type Writer } from './update-plan.js'
+
+/** After this many conflicts in a row a writer gives up: something else writes without pause. */
+const MAX_CONFLICTS = 1000
+const FIRST_PAUSE_MS = 20
+const LONGEST_PAUSE_MS = 2000
+const APPENDED: AppendResult = { status: 'appended' }
+
+/** All writes of one handle, one after another, each decided on the newest fold. */
+export class LogWriter {
+  fold: Fold
+  readonly #environment: LogEnvironment
+  readonly #log: LogKey
+  readonly #codec: EntryCodec
+  readonly #reader: LogReader
+  #mustRefresh = false
+  #queue: PendingUpdate[] = []
+  #draining = false
+
+  constructor(environment: LogEnvironment, log: LogKey, codec: EntryCodec, reader: LogReader) {
+    this.#environment = environment
+    this.#log = log
+    this.#codec = codec
+    this.#reader = reader
+    this.fold = emptyFold(environment.randomId())
+  }
+
+  submit(decide: Decide, writer: Writer): Promise<Updated> {
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ decide, writer, appendId: this.#environment.randomId(), resolve, reject })
+      if (!this.#draining) void this.#drain()
+    })
+  }
+
+  /** Reads on from `known`. A head read before `known` was learned would look like a loss, so `known` comes first. */
+  async refresh(known: Fold = this.fold, head?: Head): Promise<void> {
+    const newest = head ?? (await this.#environment.driver.head(this.#log))
+    const fold = await catchUp(this.#environment, this.#log, this.#reader, known, newest)
+    // Meanwhile an append of ours may have landed: what a handle knows never goes back.
+    if (this.fold === known || fold.seq > this.fold.seq) this.fold = fold
+    this.#mustRefresh = false
+  }
+
+  // Updates that wait while an append is under way are decided one after another and travel as one append.
+  async #drain(): Promise<void> {
+    this.#draining = true
+    while (this.#queue.length > 0) {
+      const alone = this.#queue.findIndex(({ writer }) => travelsAlone(writer))
+      const group = this.#queue.splice(0, alone === -1 ? this.#queue.length : Math.max(alone, 1))
+      await this.#commit(group).catch((error: unknown) => {
+        for (const { reject } of group) reject(error)
+      })
+    }
+    this.#draining = false
+  }
+
+  async #commit(group: readonly PendingUpdate[]): Promise<void> {
+    let members = group
+    for (let conflicts = 0; conflicts <= MAX_CONFLICTS; conflicts++) {
+      if (this.#mustRefresh) await this.refresh()
+      const known = this.fold
+      const plan = await planAppend(this.#log, this.#codec, this.#environment, known, members)
+      members = plan.members.map(({ update }) => update)
+      if (plan.append === undefined) return settle(plan)
+      const result = await this.#send(plan.append)
+      if (result.status === 'appended') {
+        this.fold = plan.fold
+        return settle(plan)
+      }
+      if (result.status === 'held') throw heldError(this.#log, result.head)
+      if (result.head === undefined && plan.append.requires) throw originGone(this.#log, plan.append)
+      await this.refresh(known, result.head)
+      // Writers that keep colliding step apart; the first collisions are not worth waiting for.
+      if (conflicts > 2) await this.#environment.clock.sleep(Math.random() * Math.min(conflicts, 20))
+    }
+    throw new ConflictError(`${nameLog(this.#log)} was changed by others ${MAX_CONFLICTS} times in a row.`, { log: this.#log })
+  }
+
+  /**
+   * Sends an append until its outcome is known. After a lost acknowledgement it first looks for its own entry behind
+   * the head it built on: found means done, not found means repeat. Repeating is harmless, because the log no longer
+   * ends where the append expects once it landed.
+   */
+  async #send(append: Append): Promise<AppendResult> {
+    const { commit, clock, retryMs } = this.#environment
+    const deadline = clock.monotonic() + retryMs
+    let mayHaveLanded = false
+    for (let attempt = 0; ; attempt++) {
+      try {
+        const result = await commit.submit(append, attempt > 0)
+        if (result.status !== 'appended' && mayHaveLanded && (await this.#hasLanded(append))) return APPENDED
+        return result
+      } catch (error) {
+        const definite = isHoldfastError(error) && (error.data.written === 'nothing' || error.code === 'closed')
+        mayHaveLanded ||= !definite
+        // A look that fails says nothing; the loop decides how long to go on.
+        if (mayHaveLanded && (await this.#hasLanded(append).catch(() => false))) return APPENDED
+        if ((isHoldfastError(error) && !error.retryable) || clock.monotonic() >= deadline) {
+          // It may land after all: the next update looks before it decides.
+          this.#mustRefresh = true
+          throw error
+        }
+        await clock.sleep(Math.random() * Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt))
+      }
+    }
+  }
+
+  // The hash covers the appendId, so no other writer's entry can be taken for ours.
+  async #hasLanded(append: Append): Promise<boolean> {
+    const first = append.entries[0] as StoredEntry
+    const [found] = await this.#environment.driver.read(append.log, first.seq, 1)
+    if (found === undefined || found.seq === first.seq) return found?.hash === first.hash
+    const message = `Whether an append to ${nameLog(append.log)} landed can't be told: it was pruned since.`
+    throw new UnavailableError(message, { written: 'unknown' })
+  }
+}
+
+function settle({ members }: Planned): void {
+  for (const { update, entries, after } of members) update.resolve({ entries, fold: after })
+}
+
+/** Claims, releases and forks change more than entries, so they share an append with nobody. */
+function travelsAlone(writer: Writer): boolean {
+  return writer.kind === 'claim' || writer.kind === 'fork' || (writer.kind === 'owner' && writer.release)
+}
+
+function heldError(log: LogKey, { lease }: Head): HeldError {
+  return new HeldError({ log: nameLog(log), owner: lease?.owner ?? '', remainingMs: lease?.remainingMs ?? 0 })
+}
+
+function originGone(log: LogKey, { requires }: Append): NotFoundError {
+  return new NotFoundError('The branch to fork from is gone.', 'Fork a branch that exists.', { log, from: requires })
+}

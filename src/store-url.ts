@@ -1,0 +1,74 @@
+import { fileURLToPath } from 'node:url'
+import { InvalidOptionError } from './core/errors.js'
+
+/** A store's url, taken apart: `sqlite:agents.db?synchronous=normal`. */
+export interface StoreUrl {
+  readonly scheme: Scheme
+  /** The path, or the whole url without our own settings. */
+  readonly target: string
+  /** Our settings from the query. A server's own settings stay in its url. */
+  readonly settings: Readonly<Record<string, string>>
+}
+
+const SCHEMES = ['memory', 'sqlite', 'file', 'postgres', 'redis'] as const
+export type Scheme = (typeof SCHEMES)[number]
+
+const ALIASES: Readonly<Record<string, Scheme>> = { postgresql: 'postgres', rediss: 'redis' }
+
+/** What may stand in the query, per scheme. */
+const SETTINGS: Readonly<Record<Scheme, readonly string[]>> = {
+  memory: [],
+  sqlite: ['synchronous'],
+  file: ['fsync'],
+  postgres: ['schema'],
+  redis: ['prefix'],
+}
+
+export function parseStoreUrl(url: unknown): StoreUrl {
+  const name = typeof url === 'string' ? url.slice(0, Math.max(url.indexOf(':'), 0)).toLowerCase() : ''
+  const scheme = SCHEMES.find((known) => known === name) ?? (Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined)
+  if (typeof url !== 'string' || scheme === undefined) {
+    throw new InvalidOptionError(
+      'url',
+      `${JSON.stringify(withoutPassword(String(url)))} has no scheme that Holdfast knows`,
+      'Use sqlite:agents.db, file:folder, postgres://user@host/database, redis://host or memory:',
+      { known: SCHEMES },
+    )
+  }
+  const at = url.indexOf('?')
+  const query = new URLSearchParams(at === -1 ? '' : url.slice(at + 1))
+  const settings: Record<string, string> = {}
+  for (const setting of SETTINGS[scheme]) {
+    const value = query.get(setting)
+    if (value !== null) settings[setting] = value
+    query.delete(setting)
+  }
+  const left = query.toString()
+  const address = at === -1 ? url : url.slice(0, at)
+  // A server's client has settings of its own (sslmode, family, …) and reads them from the url.
+  if (scheme === 'postgres' || scheme === 'redis') return { scheme, target: left ? `${address}?${left}` : address, settings }
+  if (left) {
+    throw new InvalidOptionError(
+      'url',
+      `has the setting "${[...query.keys()][0]}", which ${scheme}: does not know`,
+      SETTINGS[scheme].length > 0 ? `Use ${SETTINGS[scheme].join(', ')}.` : 'Leave the query away.',
+    )
+  }
+  return { scheme, target: localPath(scheme, address), settings }
+}
+
+function localPath(scheme: Scheme, address: string): string {
+  const path = address.slice(address.indexOf(':') + 1)
+  if (scheme === 'memory') return ''
+  if (scheme === 'file' && path.startsWith('///')) return fileURLToPath(`file:${path}`)
+  const local = path.startsWith('//') ? path.slice(2) : path
+  if (local === '') {
+    throw new InvalidOptionError('url', `names no ${scheme === 'file' ? 'folder' : 'file'}`, `Write the path behind ${scheme}:, such as ${scheme}:agents${scheme === 'file' ? '' : '.db'}`)
+  }
+  return local
+}
+
+/** A url for messages. */
+export function withoutPassword(url: string): string {
+  return url.replace(/(:\/\/[^:/@]*):[^@]*@/, '$1:…@').slice(0, 200)
+}

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict'
+import type { Driver } from '../log/contract.js'
+import { appendTests } from './driver-suite/append-tests.js'
+import { batchTests } from './driver-suite/batch-tests.js'
+import { blobTests } from './driver-suite/blob-tests.js'
+import { eraseTests } from './driver-suite/erase-tests.js'
+import { forkTests } from './driver-suite/fork-tests.js'
+import { idTests } from './driver-suite/id-tests.js'
+import { indexTests } from './driver-suite/index-tests.js'
+import { labelTests } from './driver-suite/label-tests.js'
+import { leaseTests } from './driver-suite/lease-tests.js'
+import { lifecycleTests } from './driver-suite/lifecycle-tests.js'
+import { maintenanceRaceTests } from './driver-suite/maintenance-race-tests.js'
+import { pageTests } from './driver-suite/page-tests.js'
+import { pruneTests } from './driver-suite/prune-tests.js'
+import { raceTests } from './driver-suite/race-tests.js'
+import { readTests } from './driver-suite/read-tests.js'
+import { reindexTests } from './driver-suite/reindex-tests.js'
+import { renewTests } from './driver-suite/renew-tests.js'
+import { newTenant, type SuiteContext, type SuiteTest } from './driver-suite/suite-context.js'
+import { tenantTests } from './driver-suite/tenant-tests.js'
+
+const GROUPS: readonly (readonly [string, readonly SuiteTest[]])[] = [
+  ['append', appendTests],
+  ['forks', forkTests],
+  ['reindex', reindexTests],
+  ['batches', batchTests],
+  ['races', raceTests],
+  ['races of maintenance', maintenanceRaceTests],
+  ['leases', leaseTests],
+  ['renew', renewTests],
+  ['reading', readTests],
+  ['prune', pruneTests],
+  ['erase', eraseTests],
+  ['blobs', blobTests],
+  ['the index', indexTests],
+  ['labels', labelTests],
+  ['pages', pageTests],
+  ['tenants', tenantTests],
+  ['ids', idTests],
+  ['opening and closing', lifecycleTests],
+]
+
+/** A store for one test. Different tests may share a server: each works under tenants of its own. */
+export interface DriverSetup {
+  /** A driver of the same store at each call; several are open at once. */
+  open(): Promise<Driver>
+  /** Lets the store's clock pass. Default: really waits. */
+  advance?(ms: number): Promise<void>
+  /** Called once when the test is over and its drivers are closed. */
+  cleanup(): Promise<void>
+}
+
+/** The part of a test framework the suite needs: that of vitest and of node:test both fit with little glue. */
+export interface SuiteFramework {
+  describe(name: string, body: () => void): void
+  it(name: string, body: () => Promise<void> | void, timeoutMs?: number): void
+  /** Shows a test that is left out. Without it a skipped test is not mentioned. */
+  skip?(name: string): void
+}
+
+export interface DriverSuiteOptions {
+  readonly framework: SuiteFramework
+  /** Tests that this driver can't pass, by their full names, each with its reason. */
+  readonly skips?: readonly { readonly skip: string; readonly reason: string }[]
+  /** Rounds of the longest race; the others scale with it. Default 1000. */
+  readonly rounds?: number
+}
+
+/** Every promise of the driver contract as a test. A driver that passes can carry Holdfast. */
+export function driverSuite(name: string, setup: () => Promise<DriverSetup>, options: DriverSuiteOptions): void {
+  const { framework, skips = [], rounds = 1000 } = options
+  const reasons = new Map(skips.map(({ skip, reason }) => [skip, reason]))
+
+  framework.describe(name, () => {
+    framework.it('skips only tests that exist, and gives a reason for each', () => checkSkips(skips))
+    for (const [group, tests] of GROUPS) {
+      framework.describe(group, () => {
+        for (const test of tests) {
+          const reason = reasons.get(test.name)
+          if (reason !== undefined) framework.skip?.(`${test.name} (skipped: ${reason})`)
+          else framework.it(test.name, () => runTest(test, setup, rounds), test.timeoutMs ?? 30_000)
+        }
+      })
+    }
+  })
+}
+
+function checkSkips(skips: readonly { readonly skip: string; readonly reason: string }[]): void {
+  const names = GROUPS.flatMap(([, tests]) => tests.map((test) => test.name))
+  assert.deepEqual(
+    names.filter((name, i) => names.indexOf(name) !== i),
+    [],
+    'no two tests have the same name',
+  )
+  for (const { skip, reason } of skips) {
+    assert.ok(names.includes(skip), `the suite has no test "${skip}": correct or remove this skip`)
+    assert.ok(reason.trim().length > 0, `the skip of "${skip}" gives no reason`)
+  }
+}
+
+async function runTest(test: SuiteTest, setup: () => Promise<DriverSetup>, rounds: number): Promise<void> {
+  const store = await setup()
+  const drivers: Driver[] = []
+  const open = async () => {
+    const driver = await store.open()
+    drivers.push(driver)
+    return driver
+  }
+  const errors: unknown[] = []
+  try {
+    const context: SuiteContext = {
+      driver: await open(),
+      open,
+      advance: (ms) => store.advance?.(ms) ?? wait(ms),
+      tenant: newTenant(),
+      rounds,
+    }
+    await test.run(context)
+  } catch (error) {
+    errors.push(error)
+  }
+  // The test's own failure is the one to show: closing often fails only because of it.
+  const closing = await Promise.allSettled(drivers.map((driver) => driver.close()))
+  const [cleaning] = await Promise.allSettled([store.cleanup()])
+  for (const result of [...closing, cleaning]) {
+    if (result?.status === 'rejected') errors.push(result.reason)
+  }
+  if (errors.length > 0) throw errors[0]
+}
+
+function wait(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms)
+  })
+}
