@@ -4,45 +4,64 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { openHoldfast } from 'holdfast'
 import { spawnChild } from './spawn-child.mjs'
 
+/** @typedef {{ thread: string, seq: number, hash: string }} Acknowledgement */
+
 /**
- * One round: a child appends and prints each acknowledgement, is killed with SIGKILL at a random moment, and what it
- * was told is compared with what the store holds. `whatSurvived` runs before the store is read (to restart a server).
- * @param {{ url: string, prefix: string, longestMs?: number, afterKill?: () => Promise<void> }} options
+ * A child that appends to four threads until it is killed, and what it was told so far.
+ * @param {string} url @param {string} prefix
  */
-export async function crashRound({ url, prefix, longestMs = 400, afterKill }) {
-  /** @type {{ thread: string, seq: number, hash: string }[]} */
+export function startAppender(url, prefix) {
+  /** @type {Acknowledgement[]} */
   const acknowledged = []
-  const { child, exited, errors, line } = spawnChild(['append', url, prefix], {
+  const appender = spawnChild(['append', url, prefix], {
     onLine: (text) => {
       const [word, thread = '', seq, hash = ''] = text.split(' ')
       if (word === 'ack') acknowledged.push({ thread, seq: Number(seq), hash })
     },
   })
-  await line('ready')
-  await sleep(Math.random() * longestMs)
-  child.kill('SIGKILL')
-  const code = await exited
-  assert.equal(code, null, `the child ended by itself: ${errors()}`)
-  await afterKill?.()
+  return { ...appender, acknowledged }
+}
 
+/**
+ * Opens the store after a crash: every thread verifies and can be taken over at once. Returns the acknowledged entries
+ * that are not there.
+ * @param {string} url @param {string} prefix @param {readonly Acknowledgement[]} acknowledged
+ * @returns {Promise<Acknowledgement[]>}
+ */
+export async function findLost(url, prefix, acknowledged) {
+  /** @type {Acknowledgement[]} */
+  const lost = []
   const hf = await openHoldfast(url)
   try {
     for (let i = 0; i < 4; i++) {
       const thread = `${prefix}-${i}`
-      const told = acknowledged.filter((ack) => ack.thread === thread)
       const log = await hf.log(thread)
-      if (told.length === 0 && !log.exists) continue
-      const report = await hf.verify(thread)
-      assert.deepEqual(report?.problems, [], `${thread} verifies after the kill`)
       const kept = new Map()
-      for await (const entry of log.entries()) kept.set(entry.header.seq, entry.hash)
-      for (const { seq, hash } of told) assert.equal(kept.get(seq), hash, `acknowledged entry ${seq} of ${thread} is there`)
-      // Whoever comes next can go on at once.
+      if (log.exists) {
+        assert.deepEqual((await hf.verify(thread))?.problems, [], `${thread} verifies after the crash`)
+        for await (const entry of log.entries()) kept.set(entry.header.seq, entry.hash)
+      }
+      lost.push(...acknowledged.filter((ack) => ack.thread === thread && kept.get(ack.seq) !== ack.hash))
       await log.claim({ owner: 'checker', ms: 1000, force: true })
     }
   } finally {
     await hf.close()
   }
+  return lost
+}
+
+/**
+ * One round: a child appends and prints each acknowledgement, is killed with SIGKILL at a random moment, and what it
+ * was told is compared with what the store holds.
+ * @param {{ url: string, prefix: string, longestMs?: number }} options
+ */
+export async function crashRound({ url, prefix, longestMs = 400 }) {
+  const { child, exited, errors, line, acknowledged } = startAppender(url, prefix)
+  await line('ready')
+  await sleep(Math.random() * longestMs)
+  child.kill('SIGKILL')
+  assert.equal(await exited, null, `the child ended by itself: ${errors()}`)
+  assert.deepEqual(await findLost(url, prefix, acknowledged), [], 'every acknowledged entry is there')
   return { acknowledged: acknowledged.length }
 }
 

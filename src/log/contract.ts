@@ -69,7 +69,7 @@ export interface Head {
   readonly hash: Hash
   /** Raised by every claim. 0 means that nobody ever claimed this log. */
   readonly epoch: number
-  /** The first entry that is kept; moved by `prune`. */
+  /** The first entry that is kept, with its own hash; moved by `prune`. */
   readonly base: { readonly seq: number; readonly hash: Hash }
   readonly lease: Lease | null
   readonly index: IndexFields
@@ -112,7 +112,10 @@ export interface Append {
   readonly index: IndexFields
   /** False when tags and metadata equal the ones before, so that a driver can leave its label rows alone. */
   readonly labelsChanged: boolean
-  /** For a fork: the branch of the same thread that must exist with this incarnation when the append lands. */
+  /**
+   * For a fork: the branch of the same thread that must exist with this incarnation when the append lands. Otherwise
+   * the result is a conflict with the head of `log` itself.
+   */
   readonly requires?: { readonly branch: BranchId; readonly incarnation: string }
 }
 
@@ -120,7 +123,10 @@ export type AppendResult =
   | { readonly status: 'appended' }
   /** The log does not end where the writer last saw it; `head` is what it ends with now, undefined if it is gone. */
   | { readonly status: 'conflict'; readonly head: Head | undefined }
-  /** Only for claims: another's lease is still running (`head.lease`). Nothing was written. */
+  /**
+   * Only for claims that are otherwise as expected: another's lease is still running (`head.lease`). Nothing was
+   * written. A claim with a stale expectation gets 'conflict', so one that lost its reply finds itself.
+   */
   | { readonly status: 'held'; readonly head: Head }
 
 /** A head and a run of entries that end at `upTo` and begin with a keyframe, from one consistent snapshot. */
@@ -135,12 +141,13 @@ export interface HeadQuery {
   readonly tenant?: TenantId
   readonly thread?: ThreadId
   readonly branch?: BranchId
-  /** Any of these. */
+  /** Any of these; none when empty. */
   readonly status?: readonly string[]
-  /** All of these. */
+  /** All of these; an empty list filters nothing. */
   readonly tags?: readonly string[]
   /** All of these, by type and value. */
   readonly metadata?: Readonly<Record<string, MetadataValue>>
+  /** Neither bound is included. */
   readonly updatedBefore?: number
   readonly updatedAfter?: number
   /** Only logs with a wake time at or before this. */
@@ -149,7 +156,7 @@ export interface HeadQuery {
   readonly expiresBefore?: number
   /** 'held': a lease is running by the store's clock; 'free': none is. */
   readonly lease?: 'free' | 'held'
-  /** Ties are broken by tenant, thread, branch (by code unit or UTF-8 byte, the driver's choice). */
+  /** Default 'created'. Ties are broken by tenant, thread, branch (by code unit or UTF-8 byte, the driver's choice). */
   readonly order?: 'created' | 'updated'
   /** Default 'desc' (newest first). */
   readonly direction?: 'asc' | 'desc'
@@ -176,7 +183,10 @@ export interface EraseRequest {
   readonly branch?: BranchId
   /** When given, these must be exactly the logs that would be erased, else nothing is and the result is 'conflict'. */
   readonly expect?: readonly { readonly branch: BranchId; readonly incarnation: string; readonly seq: number }[]
-  /** Left behind for the thread when its last branch goes; `null` leaves nothing and removes an older one. */
+  /**
+   * Left behind for the thread when its last branch goes; `null` leaves nothing and removes an older one. A thread that
+   * was not there leaves none, and keeps an older one.
+   */
   readonly tombstone: Tombstone | null
 }
 

@@ -9,7 +9,7 @@ import type { Masters } from './key-options.js'
 import { type Op, type State, set } from './ops.js'
 
 /** A data key as the key log holds it. */
-export interface WrappedKey {
+interface WrappedKey {
   readonly at: number
   readonly master: string
   readonly wrapped: Uint8Array

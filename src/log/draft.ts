@@ -2,6 +2,7 @@ import { Whole } from '../codec/value.js'
 import { InvalidValueError } from '../core/errors.js'
 import { checkIndexPatch, checkRecord, type IndexPatch } from './index-state.js'
 import { isOp, markWholes, type Op } from './ops.js'
+import { isStoreWrite, type StoreWrite } from './store-write.js'
 
 /** What a writer asks to append. */
 export interface Draft {
@@ -11,6 +12,8 @@ export interface Draft {
   readonly index?: IndexPatch
   /** What belongs to this entry alone and not to the state. */
   readonly data?: unknown
+  /** Writes to the store, made in the same breath as this entry. */
+  readonly store?: readonly StoreWrite[]
   /** Writes the whole state with this entry, so that nothing before it is needed to read on from here. */
   readonly keyframe?: boolean
 }
@@ -25,6 +28,9 @@ export function checkDraft(draft: Draft, seq: number): void {
   }
   if (draft.ops !== undefined && !(Array.isArray(draft.ops) && draft.ops.every(isOp))) {
     throw new InvalidValueError('ops', 'holds something that is no operation', 'Make operations with set, remove, push and splice.')
+  }
+  if (draft.store !== undefined && !(Array.isArray(draft.store) && draft.store.length > 0 && draft.store.every(isStoreWrite))) {
+    throw new InvalidValueError('store', 'holds something that is no write to the store', 'Leave it out when there is nothing to write.')
   }
   if (draft.index !== undefined) {
     checkRecord('index', draft.index)
@@ -42,6 +48,7 @@ export function draftBody(draft: Draft): Record<string, unknown> {
   return {
     ops: draft.ops?.length ? draft.ops.map(markWholes) : undefined,
     index: draft.index,
+    store: draft.store,
     data: draft.data === undefined ? undefined : new Whole(draft.data),
   }
 }

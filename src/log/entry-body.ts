@@ -3,8 +3,9 @@ import type { Value } from '../codec/value.js'
 import { CorruptError } from '../core/errors.js'
 import type { EntryBody } from './fold.js'
 import { isOp } from './ops.js'
+import { isStoreWrite } from './store-write.js'
 
-const FIELDS = new Set(['ops', 'index', 'data', 'fold'])
+const FIELDS = new Set(['ops', 'index', 'data', 'store', 'fold'])
 const ORIGIN_FIELDS = ['branch', 'hash', 'incarnation', 'seq'].join()
 const INDEX_FIELDS = ['createdAt', 'expiresAt', 'metadata', 'status', 'tags', 'wakeAt'].join()
 
@@ -12,9 +13,12 @@ const INDEX_FIELDS = ['createdAt', 'expiresAt', 'metadata', 'status', 'tags', 'w
 export function readBody(value: Value, header: EntryHeader): EntryBody {
   if (!isObject(value)) throw misfit(header, 'is not an object')
   for (const field of Object.keys(value)) if (!FIELDS.has(field)) throw misfit(header, `has the unknown field "${field}"`)
-  const { ops, index, fold } = value
+  const { ops, index, store, fold } = value
   if (ops !== undefined && !(Array.isArray(ops) && ops.every(isOp))) throw misfit(header, 'holds an unknown operation')
   if (index !== undefined && !(isObject(index) && isPatch(index))) throw misfit(header, 'holds a malformed index')
+  if (store !== undefined && !(Array.isArray(store) && store.length > 0 && store.every(isStoreWrite))) {
+    throw misfit(header, 'holds an unknown write to the store')
+  }
   const isKeyframe = header.keyframe === header.seq
   const startsFromNothing = header.seq === 0 && header.base === null
   if ((fold !== undefined) !== (isKeyframe && !startsFromNothing)) {
@@ -26,8 +30,8 @@ export function readBody(value: Value, header: EntryHeader): EntryBody {
     if (Object.keys(fold.index).sort().join() !== INDEX_FIELDS || typeof createdAt !== 'number' || !isPatch(rest)) {
       throw misfit(header, 'holds a malformed fold')
     }
-    const { state: _, index: __, origin, ...unknown } = fold
-    if (Object.keys(unknown).length > 0 || (origin !== undefined && !isOrigin(origin))) {
+    const { state: _, index: __, origin, stored = -1, ...unknown } = fold
+    if (!Number.isSafeInteger(stored) || Object.keys(unknown).length > 0 || (origin !== undefined && !isOrigin(origin))) {
       throw misfit(header, 'holds a malformed fold')
     }
   }

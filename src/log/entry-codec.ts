@@ -58,7 +58,8 @@ export class EntryCodec {
     if (holdsWholeFold) {
       const whole = shelf.sink(true)
       // The first entry may be pruned, so every keyframe of a fork says where it came from.
-      const fold = { state: applied.state, index: applied.index, origin: sealing.base ?? before.origin ?? undefined }
+      const origin = sealing.base ?? before.origin ?? undefined
+      const fold = { state: applied.state, index: applied.index, origin, stored: applied.stored < 0 ? undefined : applied.stored }
       json = encodeValue({ ...(encoded.value as object), fold }, limits, whole).json
       blobs = await storeBlobs(shelf, whole, key)
     }

@@ -3,6 +3,7 @@ import type { Value } from '../codec/value.js'
 import type { Origin } from './contract.js'
 import { applyIndexPatch, EMPTY_INDEX, type IndexPatch, type IndexState } from './index-state.js'
 import { applyOp, type Op, type State, valueAt } from './ops.js'
+import type { StoreWrite } from './store-write.js'
 
 /** Everything a log says at one of its entries. Immutable: later folds share what did not change. */
 export interface Fold {
@@ -15,6 +16,8 @@ export interface Fold {
   readonly state: State
   readonly index: IndexState
   readonly origin: Origin | null
+  /** The seq of the newest entry that carries writes to the store, or -1: what must have been applied by now. */
+  readonly stored: number
   /** The key of the newest entry, or null if it has none. After an entry with a key, none without one is accepted. */
   readonly key: string | null
   readonly weight: Weight
@@ -37,8 +40,10 @@ export interface EntryBody {
   readonly index?: IndexPatch
   /** What belongs to this entry alone and not to the state: who answered, which worker claimed, … */
   readonly data?: Value
+  /** Writes to memory that outlives the thread, applied with this entry or redone from it. */
+  readonly store?: readonly StoreWrite[]
   /** The whole fold after this entry: present exactly in keyframes, but for the first entry of a new log. */
-  readonly fold?: { readonly state: State; readonly index: IndexState; readonly origin?: Origin }
+  readonly fold?: { readonly state: State; readonly index: IndexState; readonly origin?: Origin; readonly stored?: number }
 }
 
 /** Facts of an entry's header that folding needs. */
@@ -62,6 +67,7 @@ export function emptyFold(incarnation: string): Fold {
     state: {},
     index: EMPTY_INDEX,
     origin: null,
+    stored: -1,
     key: null,
     weight: { keyframe: 0, keyframeBytes: 0, deltaBytes: 0, liveBytes: 0 },
   }
@@ -74,6 +80,7 @@ export type IsBlob = (value: string | object) => boolean
 export interface Applied {
   readonly state: State
   readonly index: IndexState
+  readonly stored: number
   readonly freed: number
 }
 
@@ -86,7 +93,7 @@ export function applyBody(before: Fold, body: EntryBody, at: number, isBlob: IsB
   }
   const patched = applyIndexPatch(before.index, body.index)
   const index = before.seq === -1 ? { ...patched, createdAt: at } : patched
-  return { state, index, freed }
+  return { state, index, stored: body.store === undefined ? before.stored : before.seq + 1, freed }
 }
 
 /** The fold after an entry, when what its body makes of the fold is known. */
@@ -102,6 +109,7 @@ export function advanceFold(before: Fold, applied: Applied, facts: EntryFacts, h
     key: facts.key,
     state: applied.state,
     index: applied.index,
+    stored: applied.stored,
     weight: addWeight(before.weight, facts, applied.freed, holdsWholeFold),
   }
 }
@@ -112,8 +120,8 @@ export function advanceFold(before: Fold, applied: Applied, facts: EntryFacts, h
  */
 export function foldEntry(before: Fold, body: EntryBody, facts: EntryFacts, isBlob: IsBlob, owned?: Set<object>): Fold {
   if (body.fold) {
-    const { state, index, origin } = body.fold
-    return advanceFold(before, { state, index, freed: 0 }, origin ? { ...facts, origin } : facts, true)
+    const { state, index, origin, stored = -1 } = body.fold
+    return advanceFold(before, { state, index, stored, freed: 0 }, origin ? { ...facts, origin } : facts, true)
   }
   return advanceFold(before, applyBody(before, body, facts.at, isBlob, owned), facts, false)
 }

@@ -119,8 +119,9 @@ function checkName(field: string, name: string): void {
 }
 
 function checkText(field: string, value: unknown, limit: number): void {
-  if (typeof value !== 'string' || !value.isWellFormed()) {
-    throw new InvalidValueError(field, 'is not well-formed text', 'Pass a string of valid Unicode.')
+  // Not every backend's text can hold a NUL, and what one of them can't hold none may take.
+  if (typeof value !== 'string' || !value.isWellFormed() || value.includes('\0')) {
+    throw new InvalidValueError(field, 'is not well-formed text', 'Pass a string of valid Unicode without NUL.')
   }
   const bytes = Buffer.byteLength(value)
   if (bytes > limit) throw new TooLargeError(field, 'bytes', limit, bytes, 'Shorten it; long values belong into the state.')

@@ -41,7 +41,9 @@ export class KeyLog {
       const plainUntil = await this.#findCutOver(tenant, log)
       await log.update(({ seq }) => {
         if (seq >= 0) return undefined
-        return [{ kind: 'keys', ops: [set('plainUntil', plainUntil), ...newDataKey(this.#masters, tenant, this.#now())] }]
+        return [
+          { kind: 'keys', ops: [set('plainUntil', plainUntil), ...newDataKey(this.#masters, tenant, this.#now())] },
+        ]
       })
     }
     return this.#keysOf(tenant, log)

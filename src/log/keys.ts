@@ -24,5 +24,9 @@ export function isReservedThread(thread: ThreadId): boolean {
 
 export function refuseReservedThread(thread: ThreadId): void {
   if (!isReservedThread(thread)) return
-  throw new InvalidIdError('thread id', `"${thread}" is reserved`, 'Make thread ids with parseThreadId; it never yields this one.')
+  throw new InvalidIdError(
+    'thread id',
+    `"${thread}" is reserved`,
+    'Make thread ids with parseThreadId; it never yields this one.',
+  )
 }

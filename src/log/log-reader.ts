@@ -94,7 +94,7 @@ export class LogReader {
   async #foldTail(tail: Tail, seq: number): Promise<Fold> {
     const { last, failure } = await this.#open(tail, true)
     if (failure === undefined && last?.seq === seq) return last
-    const lastGood = last ?? (await this.#lastGoodBefore(tail.entries[0]?.seq ?? seq))
+    const lastGood = last ?? (await this.#lastGoodBefore(Math.min(tail.entries[0]?.seq ?? seq, seq)))
     const error = failure ?? new CorruptError(`Entry ${(last?.seq ?? seq - 1) + 1} of ${nameLog(this.#log)} is missing.`, {})
     throw this.#fail(error, lastGood)
   }
@@ -107,7 +107,8 @@ export class LogReader {
       if (tail === undefined || first === undefined) return undefined
       const { last } = await this.#open(tail, true)
       if (last) return last
-      upTo = first.seq - 1
+      // A damaged row may name any seq, and must not make this walk in circles.
+      upTo = Math.min(first.seq, upTo) - 1
     }
     return undefined
   }
