@@ -2,11 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Clock, type KeyOptions, LogStore, set, type State, type Updated } from 'holdfast'
+import { type Clock, type KeyOptions, LogStore, openDriver, set, type State, type Updated } from 'holdfast'
 import { parseBranchId, parseTenantId, parseThreadId } from '#src/core/ids.js'
 import { openMemory } from '#src/drivers/memory/memory-driver.js'
 import { createMemoryStore, type MemoryStore } from '#src/drivers/memory/memory-store.js'
-import { openSqlite } from '#src/drivers/sqlite/sqlite-driver.js'
 import type { Driver, LogKey } from '#src/log/contract.js'
 
 export const K1 = randomBytes(32)
@@ -38,20 +37,25 @@ export async function memoryPlace(store: MemoryStore = createMemoryStore()): Pro
   }
 }
 
-export async function sqlitePlace(): Promise<Place> {
+/** On disk, by a driver that is named by its scheme. */
+export async function diskPlace(scheme: 'sqlite' | 'file'): Promise<Place> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-keys-'))
-  const opened: LogStore[] = []
-  const driver = () => openSqlite(join(folder, 'test.db'))
+  const opened: Driver[] = []
+  const driver = async () => {
+    const one = await openDriver(`${scheme}:${join(folder, 'store')}`)
+    opened.push(one)
+    return one
+  }
   return {
     driver,
-    open: async (options, clock) => {
-      const store = openStore(await driver(), options, clock)
-      opened.push(store)
-      return store
+    open: async (options, clock) => openStore(await driver(), options, clock),
+    bytes: async () => {
+      const files = await readdir(folder, { recursive: true, withFileTypes: true })
+      const contents = files.filter((file) => file.isFile()).map((file) => readFile(join(file.parentPath, file.name)))
+      return Buffer.concat([...(await Promise.all(contents)), Buffer.from(files.map(({ name }) => name).join('\n'))])
     },
-    bytes: async () => Buffer.concat(await Promise.all((await readdir(folder)).map((file) => readFile(join(folder, file))))),
     end: async () => {
-      await Promise.all(opened.map((store) => store.close()))
+      await Promise.all(opened.map((one) => one.close()))
       await rm(folder, { recursive: true })
     },
   }

@@ -1,0 +1,164 @@
+import type {
+  Append,
+  AppendResult,
+  EraseRequest,
+  Expect,
+  Head,
+  IndexFields,
+  LogKey,
+  StoredEntry,
+} from '../../log/contract.js'
+import { dropIfEmpty, ensureThread, findLog, findThread, type MemoryLog, type MemoryStore } from './memory-store.js'
+
+/** Compare-and-append of one log. Synchronous from the check to the write, which is all the atomicity it needs. */
+export function appendToLog(store: MemoryStore, append: Append): AppendResult {
+  const log = findLog(store, append.log)
+  if (!isAsExpected(log, append.expect) || !isRequirementMet(store, append)) {
+    return { status: 'conflict', head: log && headOf(store, log) }
+  }
+  // Only now: a claim that lost its acknowledgement and comes again must see the conflict with itself, not its own
+  // lease.
+  if (log !== undefined && append.lease.kind === 'claim' && !append.lease.force) {
+    const head = headOf(store, log)
+    if (head.lease !== null) return { status: 'held', head }
+  }
+  const written = log ?? createLog(store, append)
+  for (const entry of append.entries) written.entries.push(copyEntry(entry))
+  written.epoch = append.epoch
+  written.index = copyIndex(append.index)
+  changeLease(store, written, append)
+  return { status: 'appended' }
+}
+
+function createLog(store: MemoryStore, append: Append): MemoryLog {
+  const thread = ensureThread(store, append.log.tenant, append.log.thread)
+  thread.tombstone = undefined
+  const log: MemoryLog = {
+    key: copyKey(append.log),
+    incarnation: append.incarnation,
+    entries: [],
+    epoch: append.epoch,
+    owner: null,
+    leaseEnd: Number.NEGATIVE_INFINITY,
+    index: append.index,
+  }
+  thread.branches.set(append.log.branch, log)
+  return log
+}
+
+function changeLease(store: MemoryStore, log: MemoryLog, { lease }: Append): void {
+  const now = store.clock.monotonic()
+  switch (lease.kind) {
+    case 'keep':
+      return
+    case 'claim':
+      log.owner = lease.owner
+      log.leaseEnd = now + lease.ms
+      return
+    case 'extend':
+      log.leaseEnd = now + lease.ms
+      return
+    case 'release':
+      log.leaseEnd = now
+      return
+  }
+}
+
+export function isAsExpected(log: MemoryLog | undefined, expect: Expect | null): boolean {
+  if (log === undefined || expect === null) return log === undefined && expect === null
+  const last = lastEntry(log)
+  return (
+    log.incarnation === expect.incarnation &&
+    last.seq === expect.seq &&
+    last.hash === expect.hash &&
+    log.epoch === expect.epoch
+  )
+}
+
+function isRequirementMet(store: MemoryStore, { log, requires }: Append): boolean {
+  if (requires === undefined) return true
+  const source = findLog(store, { tenant: log.tenant, thread: log.thread, branch: requires.branch })
+  return source?.incarnation === requires.incarnation
+}
+
+export function headOf(store: MemoryStore, log: MemoryLog, now = store.clock.monotonic()): Head {
+  const last = lastEntry(log)
+  const first = firstEntry(log)
+  const remainingMs = log.leaseEnd - now
+  return {
+    log: log.key,
+    incarnation: log.incarnation,
+    seq: last.seq,
+    hash: last.hash,
+    epoch: log.epoch,
+    base: { seq: first.seq, hash: first.hash },
+    lease: log.owner !== null && remainingMs > 0 ? { owner: log.owner, remainingMs } : null,
+    index: log.index,
+  }
+}
+
+/** Entries from `from` up to but without `end`, as far as they are kept. */
+export function entriesBetween(log: MemoryLog, from: number, end: number): StoredEntry[] {
+  const base = firstEntry(log).seq
+  return log.entries.slice(Math.max(0, from - base), Math.max(0, end - base))
+}
+
+export function pruneLog(log: MemoryLog, seq: number): { readonly removed: number } | 'conflict' {
+  const offset = seq - firstEntry(log).seq
+  if (offset <= 0) return { removed: 0 }
+  if (log.entries[offset]?.keyframe !== seq) return 'conflict'
+  log.entries.splice(0, offset)
+  return { removed: offset }
+}
+
+export function eraseLogs(store: MemoryStore, request: EraseRequest): { readonly erased: number } | 'conflict' {
+  const { tenant, thread: id, branch, expect, tombstone } = request
+  const thread = findThread(store, tenant, id)
+  const logs = [...(thread?.branches.values() ?? [])].filter((log) => branch === undefined || log.key.branch === branch)
+  if (expect !== undefined && !areExactly(logs, expect)) return 'conflict'
+  if (thread === undefined) return { erased: 0 }
+  for (const log of logs) thread.branches.delete(log.key.branch)
+  if (thread.branches.size === 0) {
+    if (tombstone === null) thread.tombstone = undefined
+    else if (logs.length > 0) thread.tombstone = { ...tombstone }
+    dropIfEmpty(store, tenant, id)
+  }
+  return { erased: logs.length }
+}
+
+function areExactly(logs: readonly MemoryLog[], expect: NonNullable<EraseRequest['expect']>): boolean {
+  if (logs.length !== expect.length) return false
+  return logs.every((log) =>
+    expect.some(
+      ({ branch, incarnation, seq }) =>
+        branch === log.key.branch && incarnation === log.incarnation && seq === lastEntry(log).seq,
+    ),
+  )
+}
+
+// What is stored must not change with the arrays and objects the caller goes on using. Index rows are handed out as
+// they are, so they are frozen; bytes can't be, and are copied both ways.
+export function copyIndex(index: IndexFields): IndexFields {
+  return Object.freeze({
+    ...index,
+    tags: Object.freeze([...index.tags]),
+    metadata: Object.freeze({ ...index.metadata }),
+    origin: index.origin && Object.freeze({ ...index.origin }),
+  })
+}
+
+export function copyEntry(entry: StoredEntry): StoredEntry {
+  return { ...entry, header: new Uint8Array(entry.header), body: new Uint8Array(entry.body) }
+}
+
+function copyKey({ tenant, thread, branch }: LogKey): LogKey {
+  return Object.freeze({ tenant, thread, branch })
+}
+
+function firstEntry(log: MemoryLog): StoredEntry {
+  return log.entries[0] as StoredEntry
+}
+
+export function lastEntry(log: MemoryLog): StoredEntry {
+  return log.entries.at(-1) as StoredEntry
+}

@@ -1,0 +1,220 @@
+import type { Clock } from '../../core/clock.js'
+import { ClosedError } from '../../core/errors.js'
+import type { TenantId, ThreadId } from '../../core/ids.js'
+import type { Capabilities, Driver, Durability, Head, HeadQuery, LogKey } from '../../log/contract.js'
+import { checkBatch } from '../shared/checks.js'
+import { selectHeads } from '../shared/head-query.js'
+import { findBlob, listBlobs, putBlob, removeBlob, touchBlob } from './blob-operations.js'
+import {
+  appendToLog,
+  copyEntry,
+  copyIndex,
+  entriesBetween,
+  eraseLogs,
+  headOf,
+  isAsExpected,
+  lastEntry,
+  pruneLog,
+} from './log-operations.js'
+import { createMemoryStore, findLog, findThread, type MemoryLog, type MemoryStore } from './memory-store.js'
+
+const CAPABILITIES: Capabilities = {
+  multiProcess: false,
+  persistent: false,
+  storeAtomic: true,
+  transactions: false,
+  watch: true,
+  parallelBatches: 1,
+  maxBatch: 1024,
+}
+
+const DURABILITY: Durability = {
+  processKill: 'no',
+  osCrash: 'no',
+  powerLoss: 'no',
+  failover: 'not-applicable',
+  settings: {},
+  note: 'Everything is gone when the process ends.',
+}
+
+/**
+ * The reference: what the contract means, in the plainest code. Every operation runs without a pause between its
+ * check and its write, so it is atomic. `store` opens data that another memory driver of this process has open.
+ */
+export async function openMemory(
+  options: { readonly clock?: Clock; readonly store?: MemoryStore } = {},
+): Promise<Driver> {
+  const store = options.store ?? createMemoryStore(options)
+  const own = new Set<(log: LogKey, seq: number) => void>()
+  let closed = false
+
+  function find(log: LogKey): MemoryLog | undefined {
+    checkOpen()
+    return findLog(store, log)
+  }
+
+  function checkOpen(): void {
+    if (closed) throw new ClosedError('The memory driver')
+  }
+
+  return {
+    name: 'memory',
+    capabilities: CAPABILITIES,
+    durability: DURABILITY,
+
+    async append(batch) {
+      checkOpen()
+      checkBatch(batch)
+      const results = batch.map((append) => appendToLog(store, append))
+      for (const [i, result] of results.entries()) {
+        const append = batch[i]
+        if (append !== undefined && result.status === 'appended') notify(store, append.log)
+      }
+      return results
+    },
+
+    async tail(log, upTo) {
+      const found = find(log)
+      if (found === undefined) return undefined
+      const end = upTo ?? lastEntry(found).seq
+      const [last] = entriesBetween(found, end, end + 1)
+      const entries = last === undefined ? [] : entriesBetween(found, last.keyframe, end + 1)
+      return { head: headOf(store, found), entries: entries.map(copyEntry) }
+    },
+
+    async read(log, from, limit) {
+      const found = find(log)
+      if (found === undefined) return []
+      const start = Math.max(from, headOf(store, found).base.seq)
+      return entriesBetween(found, start, start + limit).map(copyEntry)
+    },
+
+    async headers(log, { before, limit }) {
+      const found = find(log)
+      if (found === undefined) return []
+      const end = Math.min(before ?? Number.POSITIVE_INFINITY, lastEntry(found).seq + 1)
+      return entriesBetween(found, end - limit, end)
+        .reverse()
+        .map(({ seq, keyframe, hash, header, body }) => ({
+          seq,
+          keyframe,
+          hash,
+          header: new Uint8Array(header),
+          size: body.length,
+        }))
+    },
+
+    async head(log) {
+      const found = find(log)
+      return found && headOf(store, found)
+    },
+
+    async renew(log, epoch, ms) {
+      const found = find(log)
+      if (found === undefined || found.owner === null || found.epoch !== epoch) return false
+      found.leaseEnd = store.clock.monotonic() + ms
+      return true
+    },
+
+    async heads(query) {
+      checkOpen()
+      return selectHeads(walkHeads(store, query), query)
+    },
+
+    async prune(log, incarnation, seq) {
+      const found = find(log)
+      if (found?.incarnation !== incarnation) return 'conflict'
+      return pruneLog(found, seq)
+    },
+
+    async erase(request) {
+      checkOpen()
+      return eraseLogs(store, request)
+    },
+
+    async tombstone(tenant, thread) {
+      checkOpen()
+      const found = findThread(store, tenant, thread)?.tombstone
+      return found && { ...found }
+    },
+
+    async reindex(log, expect, index) {
+      const found = find(log)
+      if (found === undefined || !isAsExpected(found, expect)) return false
+      found.index = copyIndex(index)
+      return true
+    },
+
+    async touchBlobs(tenant, hashes) {
+      checkOpen()
+      return hashes.filter((hash) => !touchBlob(store, tenant, hash))
+    },
+
+    async putBlobs(tenant, blobs) {
+      checkOpen()
+      for (const { hash, bytes } of blobs) putBlob(store, tenant, hash, bytes)
+    },
+
+    async getBlobs(tenant, hashes) {
+      checkOpen()
+      const found = new Map<string, Uint8Array>()
+      for (const hash of hashes) {
+        const blob = findBlob(store, tenant, hash)
+        if (blob !== undefined) found.set(hash, new Uint8Array(blob.bytes))
+      }
+      return found
+    },
+
+    async listBlobs(tenant, { after, limit }) {
+      checkOpen()
+      return listBlobs(store, tenant, after, limit)
+    },
+
+    async removeBlob(tenant, hash, touchedAt) {
+      checkOpen()
+      return removeBlob(store, tenant, hash, touchedAt)
+    },
+
+    async watch(listener) {
+      checkOpen()
+      // Wrapped: the same function watching twice is two watchers, and ending one leaves the other.
+      const watcher = (log: LogKey, seq: number) => listener(log, seq)
+      store.listeners.add(watcher)
+      own.add(watcher)
+      return async () => {
+        store.listeners.delete(watcher)
+        own.delete(watcher)
+      }
+    },
+
+    async close() {
+      closed = true
+      for (const watcher of own) store.listeners.delete(watcher)
+      own.clear()
+    },
+  }
+}
+
+// In a microtask, because a watcher that throws or appends must not do so in the middle of another's append.
+function notify(store: MemoryStore, key: LogKey): void {
+  const log = findLog(store, key)
+  if (log === undefined || store.listeners.size === 0) return
+  const { seq } = lastEntry(log)
+  queueMicrotask(() => {
+    for (const listener of store.listeners) listener(log.key, seq)
+  })
+}
+
+/** Heads of the logs that a query can mean, narrowed by tenant and thread where it names them. */
+function* walkHeads(store: MemoryStore, query: HeadQuery): Generator<Head> {
+  const now = store.clock.monotonic()
+  const tenants: Iterable<TenantId> = query.tenant === undefined ? store.threads.keys() : [query.tenant]
+  for (const tenant of tenants) {
+    const threads = store.threads.get(tenant)
+    if (threads === undefined) continue
+    const ids: Iterable<ThreadId> = query.thread === undefined ? threads.keys() : [query.thread]
+    for (const id of ids) {
+      for (const log of threads.get(id)?.branches.values() ?? []) yield headOf(store, log, now)
+    }
+  }
+}

@@ -1,0 +1,63 @@
+import { HoldfastError } from '../../core/errors.js'
+import type { Append, StoredEntry } from '../../log/contract.js'
+import { nameLog } from './log-name.js'
+
+/**
+ * Refuses a batch that no correct caller sends, before anything of it is written: stored, it would leave a log with
+ * gaps or an epoch that fences the wrong worker, and no later check could tell.
+ */
+export function checkBatch(batch: readonly Append[]): void {
+  const seen = new Map<string, Map<string, Set<string>>>()
+  for (const append of batch) {
+    checkAppend(append)
+    const { tenant, thread, branch } = append.log
+    let threads = seen.get(tenant)
+    if (threads === undefined) seen.set(tenant, (threads = new Map()))
+    let branches = threads.get(thread)
+    if (branches === undefined) threads.set(thread, (branches = new Set()))
+    if (branches.has(branch)) throw broken(append, 'is in this batch twice')
+    branches.add(branch)
+  }
+}
+
+function checkAppend(append: Append): void {
+  const { expect, entries, lease } = append
+  if (entries.length === 0) throw broken(append, 'has no entries')
+  const first = expect === null ? 0 : expect.seq + 1
+  let keyframe: number | undefined
+  for (const [i, entry] of entries.entries()) {
+    if (entry.seq !== first + i) throw broken(append, `has entry ${entry.seq} where ${first + i} must be`)
+    if (!isKeyframeValid(entry, keyframe, expect === null)) {
+      throw broken(append, `has entry ${entry.seq} with keyframe ${entry.keyframe}, which is not the newest before it`)
+    }
+    keyframe = entry.keyframe
+  }
+  if (append.incarnation === '') throw broken(append, 'has no incarnation')
+  if (expect !== null && append.incarnation !== expect.incarnation) {
+    throw broken(append, `changes the incarnation from ${expect.incarnation} to ${append.incarnation}`)
+  }
+  const before = expect === null ? 0 : expect.epoch
+  const after = lease.kind === 'claim' ? before + 1 : before
+  if (append.epoch !== after) {
+    throw broken(
+      append,
+      `goes from epoch ${before} to ${append.epoch} with "${lease.kind}", which must lead to ${after}`,
+    )
+  }
+  if ((lease.kind === 'extend' || lease.kind === 'release') && append.epoch === 0) {
+    throw broken(append, `would ${lease.kind} a lease, but was never claimed`)
+  }
+}
+
+function isKeyframeValid(entry: StoredEntry, previous: number | undefined, creating: boolean): boolean {
+  if (entry.keyframe === entry.seq) return true
+  if (previous !== undefined) return entry.keyframe === previous
+  return !creating && entry.keyframe >= 0 && entry.keyframe < entry.seq
+}
+
+function broken(append: Append, problem: string): HoldfastError {
+  return new HoldfastError('invalid-value', `The append to ${nameLog(append.log)} ${problem}.`, {
+    data: { field: 'append', log: append.log, written: 'nothing' },
+    remedy: 'This is a mistake in the calling code, not in the data; nothing was written.',
+  })
+}

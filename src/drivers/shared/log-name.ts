@@ -1,0 +1,1 @@
+export { nameLog } from '../../core/log-name.js'

@@ -1,0 +1,101 @@
+import type { AppendTask, EntryTask, LeaseTask } from './append-parcel.js'
+import type { Connection } from './connection.js'
+import type { Row } from './engine.js'
+import { HEAD_COLUMNS, type PackedHead, packHead } from './head-row.js'
+import type { Instant } from './lease.js'
+import { compareLog, type LeaseEnd, leaseEnd, NAMED, replaceLabels, updateLog } from './log-row.js'
+
+export type PackedResult =
+  | 'appended'
+  | { readonly status: 'conflict'; readonly head: PackedHead | null }
+  | { readonly status: 'held'; readonly head: PackedHead }
+
+const INSERT_LOG = `INSERT INTO logs (tenant, thread, branch, incarnation, seq, hash, epoch, base_seq, base_hash,
+  lease_owner, lease_boot, lease_until, lease_ms, status, created_at, updated_at, expires_at, wake_at, tags, metadata,
+  origin) VALUES (?, ?, ?, ?, ?, unhex(?), ?, ?, unhex(?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`
+
+const INSERT_ENTRY = 'INSERT INTO entries (log, seq, keyframe, hash, header, body) VALUES (?, ?, ?, unhex(?), ?, ?)'
+
+/**
+ * One append, inside the transaction of its batch: compare, then head row, lease, labels and entries. A conflict has
+ * written nothing, so it needs no rollback and hinders no other append of the batch.
+ */
+export function appendOne(db: Connection, task: AppendTask, now: Instant): PackedResult {
+  const { expect, index, labels, entries } = task
+  const lease = leaseAfter(task.lease, now)
+  const log = compareLog(db, task, expect, index, lease === null ? null : lease.boot)
+  const asExpected = log === undefined ? expect === null : log.asExpected
+  if (!asExpected || !isRequirementMet(db, task)) {
+    return { status: 'conflict', head: log === undefined ? null : readHead(db, task, now) }
+  }
+  if (log !== undefined && task.lease.kind === 'claim' && !task.lease.force) {
+    const head = readHead(db, task, now)
+    if (head.remainingMs > 0) return { status: 'held', head }
+  }
+  const id = log === undefined ? createLog(db, task, lease) : log.id
+  if (log !== undefined) {
+    const { seq, hash } = entries.at(-1) as EntryTask
+    updateLog(db, log, { end: { seq, hash, epoch: task.epoch }, index, labels, lease })
+  }
+  if (labels !== null) replaceLabels(db, id, labels, log === undefined)
+  for (const { seq, keyframe, hash, header, body } of entries) {
+    db.run(INSERT_ENTRY, id, seq, keyframe, hash, header, body)
+  }
+  return 'appended'
+}
+
+/** The lease that the append leaves, or null to leave it as it is. */
+function leaseAfter(lease: LeaseTask, now: Instant): LeaseEnd | null {
+  switch (lease.kind) {
+    case 'keep':
+      return null
+    case 'claim':
+      return { ...leaseEnd(lease.ms, now), owner: lease.owner }
+    case 'extend':
+      return leaseEnd(lease.ms, now)
+    case 'release':
+      return leaseEnd(0, now)
+  }
+}
+
+function isRequirementMet(db: Connection, { tenant, thread, requires }: AppendTask): boolean {
+  if (requires === null) return true
+  const source = db.get(`SELECT incarnation FROM logs WHERE ${NAMED}`, tenant, thread, requires.branch)
+  return source?.['incarnation'] === requires.incarnation
+}
+
+function readHead(db: Connection, { tenant, thread, branch }: AppendTask, now: Instant): PackedHead {
+  return packHead(db.get(`SELECT ${HEAD_COLUMNS} FROM logs WHERE ${NAMED}`, tenant, thread, branch) as Row, now)
+}
+
+function createLog(db: Connection, task: AppendTask, lease: LeaseEnd | null): number {
+  const { index, labels, entries } = task
+  const first = entries[0] as EntryTask
+  const last = entries.at(-1) as EntryTask
+  const row = db.get(
+    INSERT_LOG,
+    task.tenant,
+    task.thread,
+    task.branch,
+    task.incarnation,
+    last.seq,
+    last.hash,
+    task.epoch,
+    first.seq,
+    first.hash,
+    lease?.owner === undefined ? null : JSON.stringify(lease.owner),
+    lease?.boot ?? null,
+    lease?.until ?? null,
+    lease?.ms ?? null,
+    index.status,
+    index.createdAt,
+    index.updatedAt,
+    index.expiresAt,
+    index.wakeAt,
+    labels?.tags ?? '[]',
+    labels?.metadata ?? '{}',
+    index.origin,
+  )
+  db.run('DELETE FROM tombstones WHERE tenant = ? AND thread = ?', task.tenant, task.thread)
+  return row?.['id'] as number
+}

@@ -1,0 +1,172 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { OpenSqliteFile, Row, SqliteLike, SqlValue, StatementLike } from './engine.js'
+import { captureFailure, isBusy, resultCode, SQLITE, SqliteFailure } from './failure.js'
+import { checkApplication } from './migrate.js'
+
+export interface ConnectionSettings {
+  readonly path: string
+  readonly synchronous: 'full' | 'normal'
+  readonly busyTimeoutMs: number
+}
+
+/**
+ * Pages in the write-ahead log before they are copied into the file and the log starts over. Writing over the log is
+ * quicker to sync than making it longer, so a larger number makes commits slower, not faster.
+ */
+const CHECKPOINT_PAGES = 1000
+const MAX_IDLE_WAL_BYTES = 64 * 1024 * 1024
+const RETRY_MS = 10
+/** More than the driver has fixed statements; queries of the index come in many shapes. */
+const MAX_STATEMENTS = 200
+
+/** One open database: statements prepared once, and transactions that know what became of them. */
+export class Connection {
+  readonly #sqlite: SqliteLike
+  readonly #statements = new Map<string, StatementLike>()
+  #broken = false
+
+  constructor(sqlite: SqliteLike) {
+    this.#sqlite = sqlite
+  }
+
+  run(sql: string, ...values: SqlValue[]): number {
+    return Number(this.#prepare(sql).run(...values).changes)
+  }
+
+  get(sql: string, ...values: SqlValue[]): Row | undefined {
+    return this.#prepare(sql).get(...values) as Row | undefined
+  }
+
+  all(sql: string, ...values: SqlValue[]): Row[] {
+    return this.#prepare(sql).all(...values) as Row[]
+  }
+
+  exec(sql: string): void {
+    this.#sqlite.exec(sql)
+  }
+
+  /** Sets a pragma, or reads it, and returns what SQLite answers. */
+  pragma(text: string): SqlValue {
+    const row = this.#sqlite.prepare(`PRAGMA ${text}`).get() as Row | undefined
+    return row === undefined ? null : (Object.values(row)[0] ?? null)
+  }
+
+  /** All or nothing. Takes the write lock at once, so nothing that `work` read can change before it commits. */
+  write<T>(work: () => T): T {
+    this.#start('BEGIN IMMEDIATE')
+    let result: T
+    try {
+      result = work()
+    } catch (thrown) {
+      throw captureFailure(thrown, this.#rollBack() ? 'nothing' : 'unknown')
+    }
+    try {
+      this.#prepare('COMMIT').run()
+    } catch (thrown) {
+      const rolledBack = this.#rollBack()
+      throw captureFailure(thrown, rolledBack && leavesNothing(thrown) ? 'nothing' : 'unknown')
+    }
+    return result
+  }
+
+  /** Everything `work` reads is from one snapshot. */
+  read<T>(work: () => T): T {
+    this.#start('BEGIN')
+    try {
+      return work()
+    } finally {
+      this.#rollBack()
+    }
+  }
+
+  close(): void {
+    this.#statements.clear()
+    this.#sqlite.close()
+  }
+
+  #start(sql: string): void {
+    if (this.#broken) {
+      throw new SqliteFailure({ kind: 'bug', message: 'a transaction could not be ended', written: 'nothing' })
+    }
+    try {
+      this.#prepare(sql).run()
+    } catch (thrown) {
+      throw captureFailure(thrown, 'nothing')
+    }
+  }
+
+  // After some errors SQLite has rolled back by itself, and says so to a second request.
+  #rollBack(): boolean {
+    try {
+      this.#prepare('ROLLBACK').run()
+      return true
+    } catch (thrown) {
+      if (thrown instanceof Error && thrown.message.includes('no transaction is active')) return true
+      this.#broken = true
+      return false
+    }
+  }
+
+  #prepare(sql: string): StatementLike {
+    let statement = this.#statements.get(sql)
+    if (statement === undefined) {
+      statement = this.#sqlite.prepare(sql)
+      if (this.#statements.size >= MAX_STATEMENTS) this.#statements.clear()
+      this.#statements.set(sql, statement)
+    }
+    return statement
+  }
+}
+
+/**
+ * Whether a failed COMMIT certainly left no trace. When the disk was full the commit record itself is missing; after
+ * any other I/O error it may be in the write-ahead log, and recovery after a crash could still find it.
+ */
+function leavesNothing(thrown: unknown): boolean {
+  const code = (resultCode(thrown) ?? 0) & 0xff
+  return code === SQLITE.FULL || code === SQLITE.BUSY || code === SQLITE.READONLY
+}
+
+/** Opens the file and sets it up for this driver, without touching a database of somebody else. */
+export async function openConnection(open: OpenSqliteFile, settings: ConnectionSettings): Promise<Connection> {
+  const db = new Connection(open(settings.path))
+  try {
+    db.pragma(`busy_timeout = ${settings.busyTimeoutMs}`)
+    await persistently(settings.busyTimeoutMs, () => checkApplication(db))
+    // Others that switch at the same moment make this fail at once, whatever the busy timeout says.
+    const journal = await persistently(settings.busyTimeoutMs, () => db.pragma('journal_mode = WAL'))
+    db.pragma(`synchronous = ${synchronousLevel(settings.synchronous, String(journal))}`)
+    if (settings.synchronous === 'full') {
+      // On macOS a plain fsync leaves the data in the drive's cache.
+      db.pragma('fullfsync = ON')
+      db.pragma('checkpoint_fullfsync = ON')
+    }
+    db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
+    db.pragma(`journal_size_limit = ${MAX_IDLE_WAL_BYTES}`)
+    db.pragma('temp_store = MEMORY')
+    db.pragma('cache_size = -16000')
+    return db
+  } catch (thrown) {
+    db.close()
+    throw thrown
+  }
+}
+
+// Where the file system can't do WAL, a commit is the deletion of the rollback journal, and only EXTRA syncs that.
+function synchronousLevel(asked: 'full' | 'normal', journal: string): string {
+  if (asked === 'normal') return 'NORMAL'
+  return journal === 'wal' ? 'FULL' : 'EXTRA'
+}
+
+// By a deadline and not by a count: an attempt may itself wait for the busy timeout.
+async function persistently<T>(timeoutMs: number, work: () => T): Promise<T> {
+  const deadline = performance.now() + timeoutMs
+  for (;;) {
+    try {
+      return work()
+    } catch (thrown) {
+      if (!isBusy(thrown) || performance.now() >= deadline) throw thrown
+    }
+    await delay(RETRY_MS)
+  }
+}

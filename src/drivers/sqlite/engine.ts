@@ -1,0 +1,50 @@
+import { SqliteFailure } from './failure.js'
+
+export type SqlValue = string | number | null | Uint8Array
+
+/** A row, without a prototype. */
+export type Row = Record<string, SqlValue>
+
+export interface StatementLike {
+  run(...values: SqlValue[]): { readonly changes: number | bigint }
+  get(...values: SqlValue[]): unknown
+  all(...values: SqlValue[]): unknown[]
+}
+
+/** The slice of a SQLite client that this driver uses. Node's own and the package for Node 20 both have it. */
+export interface SqliteLike {
+  exec(sql: string): void
+  prepare(sql: string): StatementLike
+  close(): void
+}
+
+/** Opens a file, which is created when it is not there. */
+export type OpenSqliteFile = (path: string) => SqliteLike
+
+interface SqliteModule {
+  readonly DatabaseSync: new (path: string, options: { readonly enableForeignKeyConstraints: boolean }) => SqliteLike
+}
+
+const PACKAGE = '@photostructure/sqlite'
+
+/** Node's own SQLite where it can be used without a flag (from 22.13 on), else the package with the same API. */
+export async function loadSqlite(): Promise<OpenSqliteFile> {
+  const { DatabaseSync } = await importModule()
+  // The schema has no foreign keys; checking for them would only slow statements down.
+  return (path) => new DatabaseSync(path, { enableForeignKeyConstraints: false })
+}
+
+async function importModule(): Promise<SqliteModule> {
+  const builtIn: string = 'node:sqlite'
+  if (hasBuiltIn(process.versions.node)) return (await import(builtIn)) as SqliteModule
+  try {
+    return (await import(PACKAGE)) as SqliteModule
+  } catch (cause) {
+    throw new SqliteFailure({ kind: 'no-engine', package: PACKAGE, message: String(cause) })
+  }
+}
+
+export function hasBuiltIn(nodeVersion: string): boolean {
+  const [major = 0, minor = 0] = nodeVersion.split('.').map(Number)
+  return major > 22 || (major === 22 && minor >= 13)
+}

@@ -1,0 +1,100 @@
+import type { LogKey, StoredEntry, StoredHeader } from '../../log/contract.js'
+import type { Connection } from './connection.js'
+import type { Row } from './engine.js'
+import { HEAD_COLUMNS, type PackedHead, packHead } from './head-row.js'
+import type { Instant } from './lease.js'
+import { NAMED } from './log-row.js'
+import { type Parcel, ParcelReader, ParcelWriter } from './parcel.js'
+
+const FIND_ID = `SELECT id FROM logs WHERE ${NAMED}`
+const COLUMNS = 'seq, keyframe, lower(hex(hash)) AS hash, header'
+const SELECT_FOLD = `SELECT ${COLUMNS}, body FROM entries WHERE log = ? AND seq BETWEEN ? AND ? ORDER BY seq`
+const SELECT_ENTRIES = `SELECT ${COLUMNS}, body FROM entries WHERE log = ? AND seq >= ? ORDER BY seq LIMIT ?`
+const SELECT_HEADERS = `SELECT ${COLUMNS}, length(body) AS size FROM entries WHERE log = ? AND seq < ?
+  ORDER BY seq DESC LIMIT ?`
+
+export interface PackedTail {
+  readonly head: PackedHead
+  readonly entries: Parcel
+}
+
+export function readTail(db: Connection, log: LogKey, upTo: number | null, now: Instant): PackedTail | null {
+  return db.read(() => {
+    const row = db.get(`SELECT id, ${HEAD_COLUMNS} FROM logs WHERE ${NAMED}`, log.tenant, log.thread, log.branch)
+    if (row === undefined) return null
+    const id = row['id'] as number
+    const end = upTo ?? (row['seq'] as number)
+    const last = db.get('SELECT keyframe FROM entries WHERE log = ? AND seq = ?', id, end)
+    const rows = last === undefined ? [] : db.all(SELECT_FOLD, id, last['keyframe'] as number, end)
+    return { head: packHead(row, now), entries: packEntries(rows) }
+  })
+}
+
+export function readEntries(db: Connection, log: LogKey, from: number, limit: number): Parcel {
+  return db.read(() => {
+    const row = db.get(FIND_ID, log.tenant, log.thread, log.branch)
+    return packEntries(row === undefined ? [] : db.all(SELECT_ENTRIES, row['id'] as number, from, limit))
+  })
+}
+
+export function readHeaders(db: Connection, log: LogKey, before: number | null, limit: number): Parcel {
+  return db.read(() => {
+    const row = db.get(FIND_ID, log.tenant, log.thread, log.branch)
+    const end = before ?? Number.MAX_SAFE_INTEGER
+    return packHeaders(row === undefined ? [] : db.all(SELECT_HEADERS, row['id'] as number, end, limit))
+  })
+}
+
+export function readHead(db: Connection, log: LogKey, now: Instant): PackedHead | null {
+  const row = db.get(`SELECT ${HEAD_COLUMNS} FROM logs WHERE ${NAMED}`, log.tenant, log.thread, log.branch)
+  return row === undefined ? null : packHead(row, now)
+}
+
+function packEntries(rows: readonly Row[]): Parcel {
+  const parcel = new ParcelWriter()
+  parcel.number(rows.length)
+  for (const row of rows) {
+    packCommon(parcel, row)
+    parcel.bytes(row['body'] as Uint8Array)
+  }
+  return parcel.finish()
+}
+
+export function unpackEntries(packed: Parcel): StoredEntry[] {
+  const parcel = new ParcelReader(packed)
+  const entries: StoredEntry[] = []
+  for (let left = parcel.number(); left > 0; left--) {
+    entries.push({ ...unpackCommon(parcel), body: parcel.bytes() })
+  }
+  return entries
+}
+
+function packHeaders(rows: readonly Row[]): Parcel {
+  const parcel = new ParcelWriter()
+  parcel.number(rows.length)
+  for (const row of rows) {
+    packCommon(parcel, row)
+    parcel.number(row['size'] as number)
+  }
+  return parcel.finish()
+}
+
+export function unpackHeaders(packed: Parcel): StoredHeader[] {
+  const parcel = new ParcelReader(packed)
+  const headers: StoredHeader[] = []
+  for (let left = parcel.number(); left > 0; left--) {
+    headers.push({ ...unpackCommon(parcel), size: parcel.number() })
+  }
+  return headers
+}
+
+function packCommon(parcel: ParcelWriter, row: Row): void {
+  parcel.number(row['seq'] as number)
+  parcel.number(row['keyframe'] as number)
+  parcel.text(row['hash'] as string)
+  parcel.bytes(row['header'] as Uint8Array)
+}
+
+function unpackCommon(parcel: ParcelReader): Omit<StoredEntry, 'body'> {
+  return { seq: parcel.number(), keyframe: parcel.number(), hash: parcel.text(), header: parcel.bytes() }
+}

@@ -1,0 +1,98 @@
+import type { EraseRequest, Expect, LogKey, Tombstone } from '../../log/contract.js'
+import type { IndexTask, Labels } from './append-parcel.js'
+import type { Connection } from './connection.js'
+import type { Row } from './engine.js'
+import type { Instant } from './lease.js'
+import { compareLog, findLog, leaseEnd, replaceLabels, updateLog } from './log-row.js'
+
+export function renewLease(db: Connection, log: LogKey, epoch: number, ms: number, now: () => Instant): boolean {
+  return db.write(() => {
+    const row = findLog(db, log)
+    if (row === undefined || row['lease_owner'] === null || row['epoch'] !== epoch) return false
+    const lease = leaseEnd(ms, now())
+    const found = {
+      id: row['id'] as number,
+      asExpected: true,
+      sameIndex: true,
+      sameBoot: row['lease_boot'] === lease.boot,
+    }
+    updateLog(db, found, { lease })
+    return true
+  })
+}
+
+export function pruneLog(db: Connection, log: LogKey, incarnation: string, seq: number): number | 'conflict' {
+  return db.write(() => {
+    const row = findLog(db, log)
+    if (row?.['incarnation'] !== incarnation) return 'conflict'
+    if (seq <= (row['base_seq'] as number)) return 0
+    const id = row['id'] as number
+    const base = db.get('SELECT keyframe, lower(hex(hash)) AS hash FROM entries WHERE log = ? AND seq = ?', id, seq)
+    if (base?.['keyframe'] !== seq) return 'conflict'
+    db.run('UPDATE logs SET base_seq = ?, base_hash = unhex(?) WHERE id = ?', seq, base['hash'] as string, id)
+    return db.run('DELETE FROM entries WHERE log = ? AND seq < ?', id, seq)
+  })
+}
+
+export function eraseLogs(db: Connection, request: EraseRequest): number | 'conflict' {
+  const { tenant, thread, branch, expect, tombstone } = request
+  return db.write(() => {
+    const all = db.all('SELECT id, branch, incarnation, seq FROM logs WHERE tenant = ? AND thread = ?', tenant, thread)
+    const logs = branch === undefined ? all : all.filter((row) => row['branch'] === branch)
+    if (expect !== undefined && !areExactly(logs, expect)) return 'conflict'
+    for (const { id } of logs) {
+      db.run('DELETE FROM entries WHERE log = ?', id as number)
+      db.run('DELETE FROM labels WHERE log = ?', id as number)
+      db.run('DELETE FROM logs WHERE id = ?', id as number)
+    }
+    if (logs.length === all.length) leaveTombstone(db, tenant, thread, tombstone, logs.length)
+    return logs.length
+  })
+}
+
+function leaveTombstone(
+  db: Connection,
+  tenant: string,
+  thread: string,
+  tombstone: Tombstone | null,
+  erased: number,
+): void {
+  if (tombstone === null) {
+    db.run('DELETE FROM tombstones WHERE tenant = ? AND thread = ?', tenant, thread)
+  } else if (erased > 0) {
+    const { at, reason } = tombstone
+    db.run(
+      'INSERT OR REPLACE INTO tombstones (tenant, thread, at, reason) VALUES (?, ?, ?, ?)',
+      tenant,
+      thread,
+      at,
+      JSON.stringify(reason),
+    )
+  }
+}
+
+function areExactly(logs: readonly Row[], expect: NonNullable<EraseRequest['expect']>): boolean {
+  if (logs.length !== expect.length) return false
+  return logs.every((log) =>
+    expect.some(
+      ({ branch, incarnation, seq }) =>
+        branch === log['branch'] && incarnation === log['incarnation'] && seq === log['seq'],
+    ),
+  )
+}
+
+export function readTombstone(db: Connection, tenant: string, thread: string): Tombstone | null {
+  const row = db.get('SELECT at, reason FROM tombstones WHERE tenant = ? AND thread = ?', tenant, thread)
+  if (row === undefined) return null
+  return { at: row['at'] as number, reason: JSON.parse(row['reason'] as string) }
+}
+
+export function reindexLog(db: Connection, log: LogKey, expect: Expect, index: IndexTask, labels: Labels): boolean {
+  return db.write(() => {
+    const found = compareLog(db, log, expect, index, null)
+    if (!found?.asExpected) return false
+    updateLog(db, found, { index, labels })
+    replaceLabels(db, found.id, labels, false)
+    return true
+  })
+}

@@ -1,0 +1,5 @@
+import type { Migration } from '../migrate.js'
+import { createTables } from './0001-create-tables.js'
+
+/** In order, for ever: a migration that was released is never changed, the next one mends it. */
+export const MIGRATIONS: readonly Migration[] = [createTables]

@@ -1,0 +1,197 @@
+import { resolve } from 'node:path'
+import type { Clock } from '../../core/clock.js'
+import { InvalidOptionError } from '../../core/errors.js'
+import { systemClock } from '../../core/system-clock.js'
+import type { AppendResult, Capabilities, Driver } from '../../log/contract.js'
+import { checkBatch } from '../shared/checks.js'
+import { cursorAfter, parseCursor } from '../shared/cursor.js'
+import type { PackedResult } from './append.js'
+import { indexTaskOf, labelsOf, packAppends } from './append-parcel.js'
+import { describeDurability } from './durability.js'
+import { unpackEntries, unpackHeaders } from './entries.js'
+import { unpackHead } from './head-row.js'
+import { ParcelWriter, transferOf } from './parcel.js'
+import { WorkerLink } from './worker-link.js'
+
+export interface SqliteOptions {
+  /**
+   * 'full' (default): an acknowledged append survives a power loss. 'normal': it survives the end of the process, and
+   * costs no disk sync.
+   */
+  readonly synchronous?: 'full' | 'normal'
+  /** How long to wait for other processes that write, before giving up. Default 10,000. */
+  readonly busyTimeoutMs?: number
+  /** Decides leases and the age of blobs. Default: the machine's. */
+  readonly clock?: Clock
+}
+
+const CAPABILITIES: Capabilities = {
+  multiProcess: true,
+  persistent: true,
+  storeAtomic: true,
+  transactions: true,
+  watch: false,
+  parallelBatches: 1,
+  maxBatch: 512,
+}
+
+const BUSY_TIMEOUT_MS = 10_000
+const MAX_BUSY_TIMEOUT_MS = 2 ** 31 - 1
+
+/**
+ * The embedded default: one file, a thread of its own, one transaction per batch. The file is created when it is not
+ * there; its folder is not.
+ */
+export async function openSqlite(path: string, options: SqliteOptions = {}): Promise<Driver> {
+  const { synchronous = 'full', busyTimeoutMs = BUSY_TIMEOUT_MS } = options
+  checkOptions(path, synchronous, busyTimeoutMs)
+  const clock = options.clock ?? systemClock()
+  const { link, database } = await WorkerLink.open(
+    {
+      // Absolute, so that a later chdir does not matter and nothing in the name is taken for a URI.
+      path: resolve(path),
+      synchronous,
+      busyTimeoutMs,
+      bootId: clock.bootId,
+      ownClock: options.clock === undefined,
+      now: clock.now(),
+    },
+    clock,
+  )
+
+  return {
+    name: 'sqlite',
+    capabilities: CAPABILITIES,
+    durability: describeDurability(database),
+
+    async append(batch) {
+      checkBatch(batch)
+      const parcel = packAppends(batch)
+      const results = await link.call('append', [parcel], transferOf(parcel))
+      return results.map(unpackResult)
+    },
+
+    async tail(log, upTo) {
+      const found = await link.call('tail', [keyOf(log), upTo ?? null])
+      return found === null ? undefined : { head: unpackHead(found.head), entries: unpackEntries(found.entries) }
+    },
+
+    async read(log, from, limit) {
+      return unpackEntries(await link.call('read', [keyOf(log), from, rowLimit(limit)]))
+    },
+
+    async headers(log, { before, limit }) {
+      return unpackHeaders(await link.call('headers', [keyOf(log), before ?? null, rowLimit(limit)]))
+    },
+
+    async head(log) {
+      const found = await link.call('head', [keyOf(log)])
+      return found === null ? undefined : unpackHead(found)
+    },
+
+    async renew(log, epoch, ms) {
+      return link.call('renew', [keyOf(log), epoch, ms])
+    },
+
+    async heads({ limit, cursor, ...query }) {
+      const after = cursor === undefined ? null : parseCursor(cursor)
+      // One more than the page tells whether another page follows.
+      const packed = await link.call('heads', [{ query, after, limit: rowLimit(limit + 1) }])
+      const heads = packed.slice(0, limit).map(unpackHead)
+      const last = heads.at(-1)
+      if (packed.length <= limit || last === undefined) return { heads }
+      return { heads, cursor: cursorAfter(last, { ...query, limit }) }
+    },
+
+    async prune(log, incarnation, seq) {
+      const removed = await link.call('prune', [keyOf(log), incarnation, seq])
+      return removed === 'conflict' ? removed : { removed }
+    },
+
+    async erase(request) {
+      const erased = await link.call('erase', [request])
+      return erased === 'conflict' ? erased : { erased }
+    },
+
+    async tombstone(tenant, thread) {
+      return (await link.call('tombstone', [tenant, thread])) ?? undefined
+    },
+
+    async reindex(log, { incarnation, seq, hash, epoch }, index) {
+      const expect = { incarnation, seq, hash, epoch }
+      return link.call('reindex', [keyOf(log), expect, indexTaskOf(index), labelsOf(index)])
+    },
+
+    async touchBlobs(tenant, hashes) {
+      return link.call('touchBlobs', [tenant, hashes])
+    },
+
+    async putBlobs(tenant, blobs) {
+      const parcel = new ParcelWriter()
+      parcel.number(blobs.length)
+      for (const { hash, bytes } of blobs) {
+        parcel.text(hash)
+        parcel.bytes(bytes)
+      }
+      const packed = parcel.finish()
+      await link.call('putBlobs', [tenant, packed], transferOf(packed))
+    },
+
+    async getBlobs(tenant, hashes) {
+      return new Map(await link.call('getBlobs', [tenant, hashes]))
+    },
+
+    async listBlobs(tenant, { after, limit }) {
+      return link.call('listBlobs', [tenant, after ?? null, rowLimit(limit)])
+    },
+
+    async removeBlob(tenant, hash, touchedAt) {
+      return link.call('removeBlob', [tenant, hash, touchedAt])
+    },
+
+    close() {
+      return link.close()
+    },
+  }
+}
+
+function unpackResult(result: PackedResult): AppendResult {
+  if (result === 'appended') return { status: 'appended' }
+  if (result.status === 'held') return { status: 'held', head: unpackHead(result.head) }
+  return { status: 'conflict', head: result.head === null ? undefined : unpackHead(result.head) }
+}
+
+// Callers may pass more than the key, such as a head; only the key crosses to the worker.
+function keyOf<Key extends { tenant: unknown; thread: unknown; branch: unknown }>(log: Key): Key {
+  const { tenant, thread, branch } = log
+  return { tenant, thread, branch } as Key
+}
+
+// To SQLite a negative limit means all rows, and one without end is an error.
+function rowLimit(limit: number): number {
+  return Math.max(0, Math.min(limit, 2 ** 32))
+}
+
+function checkOptions(path: unknown, synchronous: unknown, busyTimeoutMs: unknown): void {
+  if (typeof path !== 'string' || path === '' || path.includes('\0')) {
+    throw new InvalidOptionError('path', 'is not the name of a file', 'Pass a path such as "agents.db".')
+  }
+  if (path === ':memory:') {
+    throw new InvalidOptionError(
+      'path',
+      'is ":memory:", which would vanish with its thread and could not be opened twice',
+      'Use the memory driver ("memory:") for a store without a file.',
+      { path },
+    )
+  }
+  if (synchronous !== 'full' && synchronous !== 'normal') {
+    throw new InvalidOptionError('synchronous', 'is neither "full" nor "normal"', 'Leave it out for "full".')
+  }
+  if (typeof busyTimeoutMs !== 'number' || !(busyTimeoutMs >= 0 && busyTimeoutMs <= MAX_BUSY_TIMEOUT_MS)) {
+    throw new InvalidOptionError(
+      'busyTimeoutMs',
+      `must be a number of milliseconds from 0 to ${MAX_BUSY_TIMEOUT_MS}`,
+      `Leave it out for ${BUSY_TIMEOUT_MS}.`,
+    )
+  }
+}

@@ -1,0 +1,62 @@
+import type { BlobInfo, EraseRequest, Expect, Hash, LogKey, Tombstone } from '../../log/contract.js'
+import type { PackedResult } from './append.js'
+import type { IndexTask, Labels } from './append-parcel.js'
+import type { ConnectionSettings } from './connection.js'
+import type { PackedTail } from './entries.js'
+import type { Failure } from './failure.js'
+import type { PackedHead } from './head-row.js'
+import type { HeadsTask } from './heads.js'
+import type { Parcel } from './parcel.js'
+
+/** What the worker is started with. */
+export interface WorkerSettings extends ConnectionSettings {
+  readonly bootId: string
+  /** The readings sent along are of the machine's own clock, which the worker can read on. */
+  readonly ownClock: boolean
+  readonly now: number
+}
+
+/** What the worker can be asked, one at a time, in the order it was asked. */
+export interface Calls {
+  /** Answered when the database is open; sent by the worker's own start. */
+  open(): OpenedDatabase
+  append(batch: Parcel): PackedResult[]
+  tail(log: LogKey, upTo: number | null): PackedTail | null
+  read(log: LogKey, from: number, limit: number): Parcel
+  headers(log: LogKey, before: number | null, limit: number): Parcel
+  head(log: LogKey): PackedHead | null
+  renew(log: LogKey, epoch: number, ms: number): boolean
+  heads(task: HeadsTask): PackedHead[]
+  prune(log: LogKey, incarnation: string, seq: number): number | 'conflict'
+  erase(request: EraseRequest): number | 'conflict'
+  tombstone(tenant: string, thread: string): Tombstone | null
+  reindex(log: LogKey, expect: Expect, index: IndexTask, labels: Labels): boolean
+  touchBlobs(tenant: string, hashes: readonly Hash[]): Hash[]
+  putBlobs(tenant: string, blobs: Parcel): void
+  getBlobs(tenant: string, hashes: readonly Hash[]): [Hash, Uint8Array][]
+  listBlobs(tenant: string, after: Hash | null, limit: number): BlobInfo[]
+  removeBlob(tenant: string, hash: Hash, touchedAt: number): boolean
+  close(): void
+}
+
+export type CallName = keyof Calls
+
+/** The settings that decide durability, as SQLite reports them after opening. */
+export interface OpenedDatabase {
+  readonly journalMode: string
+  readonly synchronous: number
+  readonly sqliteVersion: string
+}
+
+/** Arrays, because an object costs its keys at every crossing. The arguments of the call follow. */
+export type Request = readonly [
+  id: number,
+  call: CallName,
+  wall: number,
+  monotonic: number,
+  /** When the clock was read, by `machineMs`. */
+  sentAt: number,
+  ...args: unknown[],
+]
+
+export type Reply = readonly [id: number, value: unknown] | readonly [id: number, value: null, failure: Failure]

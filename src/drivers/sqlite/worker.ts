@@ -1,0 +1,124 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import type { Hash } from '../../log/contract.js'
+import { appendOne } from './append.js'
+import { unpackAppends } from './append-parcel.js'
+import { getBlobs, listBlobs, putBlobs, removeBlob, touchBlobs } from './blobs.js'
+import { type Connection, openConnection } from './connection.js'
+import { loadSqlite } from './engine.js'
+import { type PackedTail, readEntries, readHead, readHeaders, readTail } from './entries.js'
+import { captureFailure } from './failure.js'
+import { findHeads } from './heads.js'
+import { type Instant, instantOf } from './lease.js'
+import { eraseLogs, pruneLog, readTombstone, reindexLog, renewLease } from './logs.js'
+import { migrate } from './migrate.js'
+import { MIGRATIONS } from './migrations/list.js'
+import { type Parcel, transferOf } from './parcel.js'
+import type { CallName, Calls, OpenedDatabase, Reply, Request, WorkerSettings } from './protocol.js'
+
+/** A call with the worker's side of it: the connection, and the time when it is asked for. */
+type Handlers = {
+  readonly [Name in Exclude<CallName, 'open' | 'close'>]: (
+    db: Connection,
+    now: () => Instant,
+    ...args: Parameters<Calls[Name]>
+  ) => ReturnType<Calls[Name]>
+}
+
+const handlers: Handlers = {
+  append: (db, now, batch) => {
+    const tasks = unpackAppends(batch)
+    return db.write(() => {
+      // Read once the lock is held: a lease granted while we waited for it is not in our future.
+      const instant = now()
+      return tasks.map((task) => appendOne(db, task, instant))
+    })
+  },
+  tail: (db, now, log, upTo) => readTail(db, log, upTo, now()),
+  read: (db, _, log, from, limit) => readEntries(db, log, from, limit),
+  headers: (db, _, log, before, limit) => readHeaders(db, log, before, limit),
+  head: (db, now, log) => readHead(db, log, now()),
+  renew: (db, now, log, epoch, ms) => renewLease(db, log, epoch, ms, now),
+  heads: (db, now, task) => findHeads(db, task, now()),
+  prune: (db, _, log, incarnation, seq) => pruneLog(db, log, incarnation, seq),
+  erase: (db, _, request) => eraseLogs(db, request),
+  tombstone: (db, _, tenant, thread) => readTombstone(db, tenant, thread),
+  reindex: (db, _, log, expect, index, labels) => reindexLog(db, log, expect, index, labels),
+  touchBlobs: (db, now, tenant, hashes) => touchBlobs(db, tenant, hashes, now),
+  putBlobs: (db, now, tenant, blobs) => putBlobs(db, tenant, blobs, now),
+  getBlobs: (db, _, tenant, hashes) => getBlobs(db, tenant, hashes),
+  listBlobs: (db, _, tenant, after, limit) => listBlobs(db, tenant, after, limit),
+  removeBlob: (db, _, tenant, hash, touchedAt) => removeBlob(db, tenant, hash, touchedAt),
+}
+
+async function open(settings: WorkerSettings): Promise<Connection> {
+  // Node 22 and 24 call their SQLite experimental on stderr; this thread has no other warnings to show.
+  process.removeAllListeners('warning')
+  const db = await openConnection(await loadSqlite(), settings)
+  try {
+    migrate(db, MIGRATIONS, settings.now)
+    return db
+  } catch (thrown) {
+    db.close()
+    throw thrown
+  }
+}
+
+function describe(db: Connection): OpenedDatabase {
+  return {
+    journalMode: String(db.pragma('journal_mode')),
+    synchronous: Number(db.pragma('synchronous')),
+    sqliteVersion: String(db.get('SELECT sqlite_version() AS v')?.['v']),
+  }
+}
+
+async function main(): Promise<void> {
+  const port = parentPort
+  if (port === null) throw new Error("This file is the SQLite driver's worker thread and does nothing by itself.")
+  const settings = workerData as WorkerSettings
+  let db: Connection
+  try {
+    db = await open(settings)
+    port.postMessage([0, describe(db)] satisfies Reply)
+  } catch (thrown) {
+    port.postMessage([0, null, captureFailure(thrown, 'nothing').failure] satisfies Reply)
+    return
+  }
+  port.on('message', (request: Request) => {
+    const reply = answer(db, settings, request)
+    port.postMessage(reply, buffersOf(request[1], reply))
+    if (request[1] === 'close') port.close()
+  })
+}
+
+function answer(db: Connection, settings: WorkerSettings, request: Request): Reply {
+  const [id, call, wall, monotonic, sentAt, ...args] = request
+  try {
+    if (call === 'close') {
+      db.close()
+      return [id, null]
+    }
+    const handle = handlers[call as keyof Handlers] as (...args: unknown[]) => unknown
+    const now = (): Instant => instantOf({ wall, monotonic, sentAt }, settings.bootId, settings.ownClock)
+    return [id, handle(db, now, ...args)]
+  } catch (thrown) {
+    return [id, null, captureFailure(thrown, 'nothing').failure]
+  }
+}
+
+/** What is handed over instead of copied; the worker is done with it. */
+function buffersOf(call: CallName, [, value]: Reply): ArrayBuffer[] {
+  if (value === null) return []
+  switch (call) {
+    case 'tail':
+      return transferOf((value as PackedTail).entries)
+    case 'read':
+    case 'headers':
+      return transferOf(value as Parcel)
+    case 'getBlobs':
+      return (value as [Hash, Uint8Array<ArrayBuffer>][]).map(([, bytes]) => bytes.buffer)
+    default:
+      return []
+  }
+}
+
+await main()

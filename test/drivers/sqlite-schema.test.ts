@@ -1,0 +1,159 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describeDurability } from '#src/drivers/sqlite/durability.js'
+import { hasBuiltIn, loadSqlite, type SqliteLike } from '#src/drivers/sqlite/engine.js'
+import { buildHeadsQuery, type HeadsTask } from '#src/drivers/sqlite/heads.js'
+import { MIGRATIONS } from '#src/drivers/sqlite/migrations/list.js'
+import { openSqlite } from '#src/drivers/sqlite/open-sqlite.js'
+import { makeAppend, mustAppend } from '#src/testing/entries.js'
+import type { LogKey } from 'holdfast'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+
+const SCHEMA_FILE = new URL('./sqlite-schema.sql', import.meta.url)
+
+let folder: string
+let file: string
+let open: (path: string) => SqliteLike
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'holdfast-sqlite-'))
+  file = join(folder, 'test.db')
+  open = await loadSqlite()
+})
+
+afterEach(() => rm(folder, { recursive: true, force: true }))
+
+/** Works on the file behind the driver's back. */
+function withSqlite<T>(work: (sqlite: SqliteLike) => T): T {
+  const sqlite = open(file)
+  try {
+    return work(sqlite)
+  } finally {
+    sqlite.close()
+  }
+}
+
+async function create(): Promise<void> {
+  await (await openSqlite(file)).close()
+}
+
+describe('the schema of SQLite', () => {
+  it('is the one committed in sqlite-schema.sql', async () => {
+    await create()
+    const rows = withSqlite((sqlite) =>
+      sqlite.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name <> 'sqlite_sequence'").all(),
+    ) as { sql: string }[]
+    const schema = `${rows.map(({ sql }) => `${sql};`).join('\n\n')}\n`
+    expect(schema).toBe(await readFile(SCHEMA_FILE, 'utf8'))
+  })
+
+  it('has migrations numbered without gaps', () => {
+    expect(MIGRATIONS.map(({ version }) => version)).toEqual(MIGRATIONS.map((_, i) => i + 1))
+  })
+
+  it('is refused when a newer version broke it, and left as it is', async () => {
+    await create()
+    withSqlite((sqlite) => sqlite.exec("INSERT INTO schema_versions VALUES (1000, 'from the future', 1, 0)"))
+    const before = await readFile(file)
+    await expect(openSqlite(file)).rejects.toMatchObject({
+      code: 'schema-too-new',
+      data: { found: 1000, supported: MIGRATIONS.length },
+      remedy: expect.stringContaining('Upgrade'),
+    })
+    expect((await readFile(file)).equals(before)).toBe(true)
+  })
+
+  it('is used as before when a newer version only added to it', async () => {
+    await create()
+    withSqlite((sqlite) => sqlite.exec("INSERT INTO schema_versions VALUES (1000, 'an index more', 0, 0)"))
+    const driver = await openSqlite(file)
+    await mustAppend(driver, makeAppend({ tenant: 't', thread: 'a', branch: 'main' } as LogKey, null))
+    await driver.close()
+  })
+
+  it('never gives the id of an erased log to another', async () => {
+    const driver = await openSqlite(file)
+    const log = { tenant: 't', thread: 'a', branch: 'main' } as LogKey
+    const ids: unknown[] = []
+    for (let i = 0; i < 3; i++) {
+      await mustAppend(driver, makeAppend(log, null))
+      ids.push(withSqlite((sqlite) => (sqlite.prepare('SELECT id FROM logs').get() as { id: number }).id))
+      await driver.erase({ tenant: log.tenant, thread: log.thread, tombstone: null })
+    }
+    await driver.close()
+    expect(new Set(ids).size).toBe(3)
+  })
+})
+
+describe('queries of the index', () => {
+  const now = { bootId: 'b', wall: 1, monotonic: 1, slackMs: 1 }
+  const after = { value: 5, log: { tenant: 't', thread: 'a', branch: 'main' } as LogKey }
+
+  const cases: [string, Omit<HeadsTask['query'], never>, string][] = [
+    ['what is due to wake', { wakeBefore: 5, lease: 'free' }, 'logs_wake'],
+    ['what has expired', { expiresBefore: 5, order: 'updated' }, 'logs_expiry'],
+    ['what is ready', { status: ['ready', 'running'], lease: 'free' }, 'logs_status'],
+    ['what is held', { lease: 'held', order: 'updated', direction: 'asc' }, 'logs_leased'],
+    ['a thread', { tenant: 't', thread: 'a' } as HeadsTask['query'], 'logs_name'],
+    ['a tag', { tenant: 't', tags: ['x'], order: 'updated' } as unknown as HeadsTask['query'], 'labels_value'],
+    ['metadata', { metadata: { a: 1 }, tags: ['x'] }, 'labels_value'],
+    ['a tenant', { tenant: 't' } as HeadsTask['query'], 'logs_tenant_created'],
+    ['a tenant by change', { tenant: 't', order: 'updated' } as HeadsTask['query'], 'logs_tenant_updated'],
+    ['everything', {}, 'logs_created'],
+  ]
+
+  it.each(cases)('find %s without walking through all logs', async (_, query, index) => {
+    await create()
+    for (const cursor of [null, after]) {
+      const { sql, values } = buildHeadsQuery({ query, after: cursor, limit: 10 }, now)
+      const plan = withSqlite((sqlite) => sqlite.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...values)) as {
+        detail: string
+      }[]
+      const steps = plan.map(({ detail }) => detail)
+      expect(steps.join('\n')).toContain(`INDEX ${index}`)
+      // A walk in the order asked for is right when nothing is filtered, and only then.
+      const walks = steps.filter((step) => step.startsWith('SCAN'))
+      expect(walks).toEqual(index === 'logs_created' && cursor === null ? [expect.stringContaining(index)] : [])
+    }
+  })
+})
+
+describe('durability', () => {
+  it('is what SQLite reports after opening', async () => {
+    const sqlite = await openSqlite(file)
+    expect(sqlite.durability).toMatchObject({
+      powerLoss: 'yes',
+      settings: { journal_mode: 'wal', synchronous: 'FULL' },
+    })
+    await sqlite.close()
+    const normal = await openSqlite(file, { synchronous: 'normal' })
+    expect(normal.durability).toMatchObject({
+      processKill: 'yes',
+      powerLoss: 'recent-loss',
+      settings: { synchronous: 'NORMAL' },
+    })
+    await normal.close()
+  })
+
+  it('says so when WAL is not to be had, and asks for the sync that a rollback journal needs', () => {
+    const settings = { journalMode: 'delete', sqliteVersion: '3' }
+    expect(describeDurability({ ...settings, synchronous: 2 }).powerLoss).toBe('recent-loss')
+    expect(describeDurability({ ...settings, synchronous: 3 })).toMatchObject({
+      powerLoss: 'yes',
+      note: expect.stringContaining('WAL is not available'),
+    })
+  })
+})
+
+describe('the engine', () => {
+  it.each([
+    ['20.20.2', false],
+    ['22.12.0', false],
+    ['22.13.0', true],
+    ['23.0.0', true],
+    ['24.1.0', true],
+  ])('of Node %s is its own: %s', (version, expected) => {
+    expect(hasBuiltIn(version)).toBe(expected)
+  })
+})
