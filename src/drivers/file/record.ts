@@ -1,0 +1,200 @@
+import { createHash } from 'node:crypto'
+import { CorruptError, SchemaTooNewError } from '../../core/errors.js'
+import type { BranchId, TenantId, ThreadId } from '../../core/ids.js'
+import type { Hash, IndexFields, LogKey, StoredEntry, Tombstone } from '../../log/contract.js'
+
+/** Of the store as a whole and of each record. */
+export const FORMAT = 1
+
+/** What every record of a chain says of its place. */
+export interface ChainRecord {
+  readonly slot: number
+  /** The only slot in which the next record of this chain can be. */
+  readonly next: number
+  /** Null in the first record of a folder. */
+  readonly prev: { readonly slot: number; readonly sum: Hash } | null
+}
+
+/** A change of a thread's directory: which logs it has, and in which folders. */
+export interface ThreadRecord extends ChainRecord {
+  readonly kind: 'thread'
+  readonly tenant: TenantId
+  readonly thread: ThreadId
+  readonly logs: readonly { readonly branch: BranchId; readonly incarnation: string; readonly folder: string }[]
+  readonly tombstone: Tombstone | null
+  /** Folders of erased logs that may still have to be removed. */
+  readonly removed: readonly string[]
+}
+
+/** The lease as the last claim, extension or release left it. `slot` is the record that did. */
+export interface LeaseState {
+  readonly owner: string
+  readonly bootId: string
+  /** By the monotonic clock of that boot. */
+  readonly ends: number
+  readonly ms: number
+  readonly slot: number
+}
+
+/** The head row, repeated in every record: the newest record alone says all there is to know of a log's end. */
+export interface HeadRow {
+  readonly incarnation: string
+  readonly seq: number
+  readonly hash: Hash
+  readonly epoch: number
+  readonly base: { readonly seq: number; readonly hash: Hash; readonly slot: number }
+  readonly lease: LeaseState | null
+  readonly index: IndexFields
+}
+
+/** Written by an erasure before it commits: from here on the log may be gone, which the thread's directory decides. */
+export interface Seal {
+  /** The slot of the thread's directory in which the erasure commits. */
+  readonly threadSlot: number
+  readonly pid: number
+  readonly bootId: string
+}
+
+export interface EntryLine {
+  readonly seq: number
+  readonly keyframe: number
+  readonly hash: Hash
+  /** Lengths in bytes. */
+  readonly header: number
+  readonly body: number
+}
+
+export interface LogRecord extends ChainRecord {
+  /** 'intent' announces a claim, 'note' answers one; both change nothing. */
+  readonly kind: 'append' | 'intent' | 'note' | 'prune' | 'index' | 'seal'
+  readonly log: LogKey
+  readonly row: HeadRow
+  readonly entries: readonly EntryLine[]
+  readonly seal?: Seal
+}
+
+const MAGIC = 'holdfast-record'
+const FIRST_LINE = /^holdfast-record (\d+) ([0-9a-f]{64}) (\d+) (\d+) (\d+)\n/
+/** The first line is never longer. */
+export const FIRST_LINE_BYTES = 160
+
+export interface Preamble {
+  readonly sum: Hash
+  /** Where the headers, the bodies and the file end. */
+  readonly metaAt: number
+  readonly headersAt: number
+  readonly bodiesAt: number
+  readonly end: number
+}
+
+/**
+ * A record as a file: one line with checksum and lengths, one line of JSON, the headers, the bodies, each with a line
+ * break behind it. The checksum covers the JSON and the headers, and the JSON holds a checksum of the bodies, so that
+ * headers can be read and verified without them.
+ */
+export function encodeRecord(
+  record: ThreadRecord | LogRecord,
+  entries: readonly StoredEntry[] = [],
+): { readonly bytes: Buffer; readonly sum: Hash } {
+  const bodies = joinLines(entries.map((entry) => entry.body))
+  const meta = Buffer.from(`${JSON.stringify({ ...record, bodies: sha256(bodies) })}\n`)
+  const headers = joinLines(entries.map((entry) => entry.header))
+  const sum = sha256(meta, headers)
+  const first = `${MAGIC} ${FORMAT} ${sum} ${meta.length} ${headers.length} ${bodies.length}\n`
+  return { bytes: Buffer.concat([Buffer.from(first), meta, headers, bodies]), sum }
+}
+
+/** The lines of a record that describe its entries. */
+export function describeEntries(entries: readonly StoredEntry[]): EntryLine[] {
+  return entries.map(({ seq, keyframe, hash, header, body }) => ({
+    seq,
+    keyframe,
+    hash,
+    header: header.length,
+    body: body.length,
+  }))
+}
+
+export function parsePreamble(path: string, bytes: Buffer): Preamble {
+  const match = FIRST_LINE.exec(bytes.toString('latin1', 0, FIRST_LINE_BYTES))
+  if (match === null) throw damaged(path, 'does not begin like a record')
+  const [line, version, sum = '', meta, headers, bodies] = match
+  if (Number(version) > FORMAT) throw new SchemaTooNewError(path, { found: Number(version), supported: FORMAT })
+  const metaAt = line.length
+  const headersAt = metaAt + Number(meta)
+  const bodiesAt = headersAt + Number(headers)
+  return { sum, metaAt, headersAt, bodiesAt, end: bodiesAt + Number(bodies) }
+}
+
+/** Verifies and parses what stands before the bodies. `bytes` must reach to `bodiesAt`. */
+export function parseRecord<Record extends ChainRecord>(
+  path: string,
+  bytes: Buffer,
+  { sum, metaAt, headersAt, bodiesAt }: Preamble,
+): Record & { readonly bodies: Hash } {
+  if (bytes.length < bodiesAt) throw damaged(path, 'ends too early')
+  if (sha256(bytes.subarray(metaAt, bodiesAt)) !== sum) throw damaged(path, 'does not match its checksum')
+  try {
+    return JSON.parse(bytes.toString('utf8', metaAt, headersAt))
+  } catch (cause) {
+    throw damaged(path, 'holds no valid JSON', cause)
+  }
+}
+
+/** The whole record with its entries. */
+export function parseEntries(
+  path: string,
+  bytes: Buffer,
+): { readonly record: LogRecord; readonly entries: StoredEntry[] } {
+  const preamble = parsePreamble(path, bytes)
+  const record = parseRecord<LogRecord>(path, bytes, preamble)
+  if (bytes.length !== preamble.end) {
+    throw damaged(path, `has ${bytes.length} bytes where ${preamble.end} were written`)
+  }
+  const bodies = bytes.subarray(preamble.bodiesAt, preamble.end)
+  if (sha256(bodies) !== record.bodies) throw damaged(path, 'does not match the checksum of its bodies')
+  const headers = splitLines(bytes, preamble.headersAt, record.entries, 'header')
+  const bodyParts = splitLines(bytes, preamble.bodiesAt, record.entries, 'body')
+  const entries = record.entries.map(({ seq, keyframe, hash }, i) => ({
+    seq,
+    keyframe,
+    hash,
+    header: headers[i] as Uint8Array,
+    body: bodyParts[i] as Uint8Array,
+  }))
+  return { record, entries }
+}
+
+/** The pieces of the headers (or bodies), as copies: a small piece must not keep a large file in memory. */
+export function splitLines(
+  bytes: Buffer,
+  from: number,
+  entries: readonly EntryLine[],
+  part: 'header' | 'body',
+): Uint8Array[] {
+  let at = from
+  return entries.map((entry) => {
+    const piece = new Uint8Array(bytes.subarray(at, at + entry[part]))
+    at += entry[part] + 1
+    return piece
+  })
+}
+
+export function damaged(path: string, problem: string, cause?: unknown): CorruptError {
+  return new CorruptError(`The file ${path} ${problem}.`, { path, written: 'nothing' }, cause)
+}
+
+export function missing(path: string): CorruptError {
+  return new CorruptError(`The file ${path} is missing.`, { path, missing: true, written: 'nothing' })
+}
+
+function joinLines(parts: readonly Uint8Array[]): Buffer {
+  const lineBreak = Buffer.from('\n')
+  return Buffer.concat(parts.flatMap((part) => [part, lineBreak]))
+}
+
+function sha256(...parts: readonly Uint8Array[]): Hash {
+  const hash = createHash('sha256')
+  for (const part of parts) hash.update(part)
+  return hash.digest('hex')
+}
