@@ -50,13 +50,15 @@ export async function decodeBlob(
   if (keyId !== undefined && !isKeyId(keyId)) throw corruptBlob(name, 'names a malformed key')
   const key = keyId === undefined ? null : await findKey(keyId)
   if (!sameHash(blobHash(stored, key?.macKey), name)) throw corruptBlob(name, 'does not match its name')
-  if (about === null || about.v !== 1 || !Number.isSafeInteger(about.size)) throw corruptBlob(name, 'has a bad description')
+  if (about === null || about.v !== 1 || !Number.isSafeInteger(about.size))
+    throw corruptBlob(name, 'has a bad description')
   const size = about.size as number
   if (size > maxBytes) throw corruptBlob(name, `is over the limit of ${maxBytes} bytes`)
   if (about.packing !== 'plain' && about.packing !== 'br') throw corruptBlob(name, 'names an unknown packing')
   const payload = stored.subarray(end + 1)
   const { encrypted = false } = about
-  if (typeof encrypted !== 'boolean' || (encrypted && key === null)) throw corruptBlob(name, 'is encrypted without a key')
+  if (typeof encrypted !== 'boolean' || (encrypted && key === null))
+    throw corruptBlob(name, 'is encrypted without a key')
   const packed = encrypted && key ? decrypt(key.blobKey, payload, line) : payload
   return unpack(about.packing, packed, size)
 }

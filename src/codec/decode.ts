@@ -1,4 +1,5 @@
 import { CorruptError } from '../core/errors.js'
+import { parseEscapedKeys } from './escaped-keys.js'
 import type { Limits } from './limits.js'
 import { checkJsonLimits } from './scan.js'
 import type { PathPart, TypeEntry, TypeName, Value } from './value.js'
@@ -16,8 +17,8 @@ export interface BlobSource {
 
 /** Reads what `encodeValue` wrote. Anything else is corrupt: nothing is guessed and no class is ever constructed. */
 export function decodeValue(bytes: Uint8Array, limits: Limits, blobs?: BlobSource): Value {
-  checkJsonLimits(bytes, limits)
-  const body = parseJson(bytes)
+  const { escapedKeys } = checkJsonLimits(bytes, limits)
+  const body = parseJson(bytes, escapedKeys)
   if (!Array.isArray(body) || body.length < 1 || body.length > 2) {
     throw corrupt('A stored value is not wrapped as it should be.')
   }
@@ -29,9 +30,10 @@ export function decodeValue(bytes: Uint8Array, limits: Limits, blobs?: BlobSourc
 }
 
 /** Strict UTF-8, then JSON. */
-export function parseJson(bytes: Uint8Array): unknown {
+export function parseJson(bytes: Uint8Array, escapedKeys = false): unknown {
   try {
-    return JSON.parse(utf8.decode(bytes))
+    const text = utf8.decode(bytes)
+    return escapedKeys ? parseEscapedKeys(text) : JSON.parse(text)
   } catch (cause) {
     throw corrupt('Stored data is not well-formed JSON in UTF-8.', cause)
   }

@@ -4,6 +4,7 @@ import type { Limits } from './limits.js'
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const COMMA = 0x2c
+const COLON = 0x3a
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 const OPEN_BRACE = 0x7b
@@ -14,16 +15,19 @@ const CLOSE_BRACE = 0x7d
  * nesting or of a billion keys is refused before the parser meets it. Counts exactly what the writer counted: what
  * was written under the same limits is never refused. Whether the JSON is valid is left to the parser.
  */
-export function checkJsonLimits(bytes: Uint8Array, limits: Limits): void {
+export function checkJsonLimits(bytes: Uint8Array, limits: Limits): JsonTraits {
   if (bytes.length > limits.maxBytes) throw over('bytes', limits.maxBytes)
   let depth = 0
   let keys = 0
   let typed = 0
   let inTypes = false
+  let escapedKeys = false
   for (let i = 0; i < bytes.length; i++) {
     const byte = bytes[i]
     if (byte === QUOTE) {
+      const start = i
       i = skipString(bytes, i)
+      if (bytes[i + 1] === COLON && !escapedKeys) escapedKeys = hasEscape(bytes, start, i)
     } else if (byte === COMMA) {
       if (depth === 1) inTypes = true
       else if (!inTypes) keys++
@@ -41,6 +45,18 @@ export function checkJsonLimits(bytes: Uint8Array, limits: Limits): void {
   }
   // The list of types has one entry for each typed value at most: for every key, or for the value itself.
   if (keys > limits.maxKeys || typed > limits.maxKeys + 2) throw over('keys', limits.maxKeys)
+  return { escapedKeys }
+}
+
+/** What a parser must know of the bytes beforehand. */
+export interface JsonTraits {
+  /** A key is written with an escape, which not every JSON.parse reads rightly: see `parseEscapedKeys`. */
+  readonly escapedKeys: boolean
+}
+
+function hasEscape(bytes: Uint8Array, start: number, end: number): boolean {
+  for (let i = start; i < end; i++) if (bytes[i] === BACKSLASH) return true
+  return false
 }
 
 /** The envelope, the list of types, and an entry of it. */

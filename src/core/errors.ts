@@ -55,13 +55,13 @@ export function isHoldfastError(error: unknown, code?: ErrorCode): error is Hold
   return code === undefined || (error as unknown as HoldfastError).code === code
 }
 
-/** Another writer appended first. Read the log again and decide anew. */
+/** Another writer was first. Read again and decide anew. */
 export class ConflictError extends HoldfastError {
-  constructor(message: string, data: Readonly<Record<string, unknown>>) {
+  constructor(message: string, data: Readonly<Record<string, unknown>>, remedy?: string) {
     super('conflict', message, {
       data,
       retryable: true,
-      remedy: 'Read the thread again and decide on what it holds now.',
+      remedy: remedy ?? 'Read the thread again and decide on what it holds now.',
     })
   }
 }
@@ -94,13 +94,14 @@ export class CorruptError extends HoldfastError {
     message: string,
     data: Readonly<Record<string, unknown>> & { readonly lastGood?: string | undefined },
     cause?: unknown,
+    remedy?: string,
   ) {
     super('corrupt', message, {
       data,
       cause,
-      remedy: data.lastGood
+      remedy: remedy ?? (data.lastGood
         ? `The newest checkpoint that verifies is ${data.lastGood}: fork from it, or restore a backup.`
-        : 'No earlier checkpoint verifies: restore a backup.',
+        : 'No earlier checkpoint verifies: restore a backup.'),
     })
   }
 }

@@ -40,14 +40,18 @@ export function parseThreadId(input: unknown): ThreadId {
     const text = checkText('thread id', input, MAX_ID_BYTES)
     return (text.startsWith('{') || text.startsWith('\\') ? `\\${text}` : text) as ThreadId
   }
-  return structuredId(input)
+  return encodeParts('thread id', input, MAX_ID_BYTES) as ThreadId
 }
 
 /** The form the user wrote, from the stored form. */
 export function threadIdInput(id: ThreadId): ThreadIdInput {
   if (id.startsWith('\\')) return id.slice(1)
-  if (!id.startsWith('{')) return id
-  const parts: [string, string][] = id
+  return id.startsWith('{') ? decodeParts(id) : id
+}
+
+/** The parts that `encodeParts` made a text of. */
+export function decodeParts(text: string): Readonly<Record<string, string>> {
+  const parts: [string, string][] = text
     .slice(1, -1)
     .split(',')
     .map((part) => {
@@ -57,28 +61,28 @@ export function threadIdInput(id: ThreadId): ThreadIdInput {
   return Object.fromEntries(parts)
 }
 
-function structuredId(input: unknown): ThreadId {
+/** `{session=s,user=u}`: keys sorted, separators escaped. Other parts never give the same text, and no part holds a brace. */
+export function encodeParts(field: string, input: unknown, maxBytes: number): string {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
-    throw new InvalidIdError(
-      'thread id',
-      `must be a string or an object of strings, not ${describe(input)}`,
-      "Pass a string, or named parts such as { user: 'user-42', session: 'bf-847' }.",
-    )
+    const kinds = field === 'thread id' ? 'a string or an object of strings' : 'an object of strings'
+    const remedy = "Pass named parts such as { user: 'user-42', session: 'bf-847' }."
+    throw new InvalidIdError(field, `must be ${kinds}, not ${describe(input)}`, remedy)
   }
   const entries = Object.entries(input)
   if (entries.length === 0) {
-    throw new InvalidIdError('thread id', 'has no parts', "Name at least one part, such as { session: 'bf-847' }.")
+    throw new InvalidIdError(field, 'has no parts', "Name at least one part, such as { session: 'bf-847' }.")
   }
   const parts = entries.map(([key, value]) => {
-    const name = checkText('a key of the thread id', key, MAX_ID_BYTES)
-    return [name, checkText(`thread id part "${key}"`, value, MAX_ID_BYTES)] as const
+    const name = checkText(`a key of the ${field}`, key, maxBytes)
+    return [name, checkText(`${field} part "${key}"`, value, maxBytes)] as const
   })
   parts.sort(([a], [b]) => (a < b ? -1 : 1))
   const text = `{${parts.map(([key, value]) => `${escapePart(key)}=${escapePart(value)}`).join(',')}}`
-  return checkLength('thread id', text, MAX_ID_BYTES) as ThreadId
+  return checkLength(field, text, maxBytes)
 }
 
-function checkText(field: string, input: unknown, maxBytes: number): string {
+/** Refuses what is no text, empty, over-long, or holds a character that is not printable. */
+export function checkText(field: string, input: unknown, maxBytes: number): string {
   if (typeof input !== 'string') {
     throw new InvalidIdError(field, `must be a string, not ${describe(input)}`, 'Pass a string; write numbers as text.')
   }
@@ -96,7 +100,7 @@ function checkText(field: string, input: unknown, maxBytes: number): string {
   return checkLength(field, input, maxBytes)
 }
 
-function checkLength(field: string, text: string, maxBytes: number): string {
+export function checkLength(field: string, text: string, maxBytes: number): string {
   const bytes = Buffer.byteLength(text)
   if (bytes > maxBytes) {
     throw new InvalidIdError(field, `has ${bytes} bytes`, `Use at most ${maxBytes} bytes of UTF-8; hash longer ids.`, {

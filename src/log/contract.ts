@@ -1,4 +1,5 @@
 import type { BranchId, TenantId, ThreadId } from '../core/ids.js'
+import type { CarriedWrite, ItemDriver } from './store-contract.js'
 
 /** The name of one log: a branch of a thread of a tenant. */
 export interface LogKey {
@@ -73,6 +74,8 @@ export interface Head {
   readonly base: { readonly seq: number; readonly hash: Hash }
   readonly lease: Lease | null
   readonly index: IndexFields
+  /** The seq up to which `applyWrites` applied what entries carry. Absent: nothing yet, or `capabilities.storeAtomic`. */
+  readonly applied?: number
 }
 
 /** What a log must still look like for an append to land. */
@@ -117,6 +120,11 @@ export interface Append {
    * the result is a conflict with the head of `log` itself.
    */
   readonly requires?: { readonly branch: BranchId; readonly incarnation: string }
+  /**
+   * Only where `capabilities.storeAtomic`: writes to the store that land in the same atomic step, or not at all. In
+   * order, at most one per space and key.
+   */
+  readonly carried?: readonly CarriedWrite[]
 }
 
 export type AppendResult =
@@ -241,7 +249,7 @@ export interface Capabilities {
  * rejected `append` may have landed unless the error's `data.written` is 'nothing'; the log layer finds out by
  * looking for its appendId. Every method rejects with ClosedError after `close`.
  */
-export interface Driver {
+export interface Driver extends Partial<ItemDriver> {
   /** For messages: 'memory', 'sqlite', … */
   readonly name: string
   readonly capabilities: Capabilities

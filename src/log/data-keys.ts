@@ -19,6 +19,8 @@ interface WrappedKey {
 interface KeyState {
   readonly plainUntil: number | null
   readonly current: string
+  /** The first key: the one that fields of items are named by, which must not change with the current one. */
+  readonly first: string
   readonly keys: Readonly<Record<string, WrappedKey>>
 }
 
@@ -40,6 +42,10 @@ export class DataKeys {
 
   current(): DataKey {
     return this.find(this.state.current) as DataKey
+  }
+
+  first(): DataKey {
+    return this.find(this.state.first) as DataKey
   }
 
   /** Undefined if the key log does not hold that key. */
@@ -65,10 +71,11 @@ export class DataKeys {
 }
 
 /** What adds a new random data key and makes it the one to write with. */
-export function newDataKey(masters: Masters, tenant: TenantId, at: number): Op[] {
+export function newDataKey(masters: Masters, tenant: TenantId, at: number, isFirst = false): Op[] {
   // Entries name their key, so its id is short; 48 random bits are plenty among the keys of one tenant.
   const id = randomBytes(6).toString('base64url')
-  return [set(['keys', id], wrap(masters.current, tenant, id, at, randomBytes(SECRET_BYTES))), set('current', id)]
+  const ops = [set(['keys', id], wrap(masters.current, tenant, id, at, randomBytes(SECRET_BYTES))), set('current', id)]
+  return isFirst ? [...ops, set('first', id)] : ops
 }
 
 export function findMaster(masters: Masters, id: string, tenant: TenantId): MasterKey {
@@ -84,13 +91,15 @@ function wrap(master: MasterKey, tenant: TenantId, id: string, at: number, secre
 
 // It verified under a master key, so a misfit means another version's rules, not an attack.
 function readState(tenant: TenantId, state: State): KeyState {
-  const { plainUntil, current, keys } = state as Partial<Record<keyof KeyState, unknown>>
+  const { plainUntil, current, first, keys } = state as Partial<Record<keyof KeyState, unknown>>
   const fits =
     (plainUntil === null || typeof plainUntil === 'number') &&
     typeof current === 'string' &&
+    typeof first === 'string' &&
     typeof keys === 'object' &&
     keys !== null &&
     Object.hasOwn(keys, current) &&
+    Object.hasOwn(keys, first) &&
     Object.values(keys).every(isWrappedKey)
   if (!fits) throw new CorruptError(`The key log of tenant ${JSON.stringify(tenant)} has an unknown form.`, { tenant })
   return state as unknown as KeyState

@@ -41,9 +41,8 @@ export class KeyLog {
       const plainUntil = await this.#findCutOver(tenant, log)
       await log.update(({ seq }) => {
         if (seq >= 0) return undefined
-        return [
-          { kind: 'keys', ops: [set('plainUntil', plainUntil), ...newDataKey(this.#masters, tenant, this.#now())] },
-        ]
+        const first = newDataKey(this.#masters, tenant, this.#now(), true)
+        return [{ kind: 'keys', ops: [set('plainUntil', plainUntil), ...first] }]
       })
     }
     return this.#keysOf(tenant, log)
@@ -82,14 +81,17 @@ export class KeyLog {
   }
 
   /**
-   * Null for a tenant without logs: it never had an entry without a key. Otherwise the time from which on they need
-   * one: now, or the date of the newest log if some clock ran ahead.
+   * Null for a tenant without logs and items: it never had any without a key. Otherwise the time from which on they
+   * need one: now, or the date of the newest log if some clock ran ahead.
    */
   async #findCutOver(tenant: TenantId, log: Log): Promise<number | null> {
     const { driver } = this.#environment
     const page = await driver.heads({ tenant, order: 'updated', limit: 2 })
     const newest = page.heads.find((head) => !isReservedThread(head.log.thread))
-    if (newest === undefined) return null
+    if (newest === undefined) {
+      const spaces = await driver.listSpaces?.(tenant, { limit: 1 })
+      return spaces === undefined || spaces.length === 0 ? null : this.#now()
+    }
     const key = await this.#keyOfHead(newest)
     // Unless another process was faster: then its key log is there by now.
     if (key !== null && (await log.refresh()).seq < 0) {
@@ -135,6 +137,7 @@ function chainKeys(masters: Masters): KeySource {
       if (master === undefined) throw new CorruptError(`A key log names "${id}", which is no master key.`, { tenant })
       return findMaster(masters, master, tenant).chainKey
     },
+    index: async () => undefined,
     plainUntil: async () => null,
   }
 }

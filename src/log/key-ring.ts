@@ -62,6 +62,10 @@ export class KeyRing implements KeySource {
     )
   }
 
+  async index(tenant: TenantId): Promise<DataKey | undefined> {
+    return (this.#held.get(tenant)?.keys ?? (await this.#read(tenant)))?.first()
+  }
+
   async plainUntil(tenant: TenantId): Promise<number | null> {
     if (!this.#acceptPlain) return null
     const keys = this.#held.get(tenant)?.keys ?? (await this.#read(tenant))

@@ -10,6 +10,8 @@ export interface KeySource {
   current(tenant: TenantId): Promise<DataKey>
   /** A key to read with; throws if it can't be had. */
   find(tenant: TenantId, id: string): Promise<DataKey>
+  /** The key that fields of the store's items are named and found by: the same for ever. Undefined before the first key. */
+  index(tenant: TenantId): Promise<DataKey | undefined>
   /** Entries written at or before this time may be without a key; `null`: none may. */
   plainUntil(tenant: TenantId): Promise<number | null>
 }

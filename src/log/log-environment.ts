@@ -2,6 +2,7 @@ import type { Limits } from '../codec/limits.js'
 import type { Clock } from '../core/clock.js'
 import type { Driver } from './contract.js'
 import type { GroupCommit } from './group-commit.js'
+import type { ItemSealer } from './item-sealer.js'
 import type { KeySource } from './keys.js'
 
 /** What all logs of one open store share. */
@@ -12,6 +13,8 @@ export interface LogEnvironment {
   readonly limits: Limits
   readonly blobThreshold: number
   readonly keys: KeySource | undefined
+  /** Seals and opens the store's items. */
+  readonly items: ItemSealer
   /** How long a write is repeated while the backend does not answer, in milliseconds. */
   readonly retryMs: number
   readonly randomId: () => string

@@ -10,6 +10,8 @@ const PAGE = 256
 
 /** Reads folds of one log from its driver. Whatever it returns has been verified. */
 export class LogReader {
+  /** Up to where the newest head that was read said that writes to the store are applied. */
+  applied = -1
   readonly #driver: Driver
   readonly #log: LogKey
   readonly #codec: EntryCodec
@@ -25,6 +27,7 @@ export class LogReader {
     const tail = await this.#driver.tail(this.#log)
     if (tail === undefined) return undefined
     const { head } = tail
+    this.applied = head.applied ?? -1
     const fold = await this.#foldTail(tail, head.seq)
     if (fold.hash !== head.hash || fold.epoch !== head.epoch) {
       throw this.#corrupt(`The head of ${nameLog(this.#log)} does not match its last entry.`, fold, { seq: fold.seq })
@@ -60,6 +63,8 @@ export class LogReader {
     while (fold.seq < seq) {
       const page = await this.#driver.read(this.#log, fold.seq + 1, PAGE)
       if (page.length === 0) throw this.#corrupt(`Entry ${fold.seq + 1} of ${nameLog(this.#log)} is missing.`, fold)
+      // Another pruned after our head was read: what lies between is gone for good, and its keyframe holds the sum.
+      if (page[0]?.seq !== fold.seq + 1 && (await this.#isPruned(fold.seq + 1))) return (await this.newest()) ?? fold
       const run = await this.#codec.open({ before: fold, fromKeyframe: false, onlyLast: true }, page)
       fold = run.last ?? fold
       if (run.failure) throw this.#fail(run.failure, fold)
@@ -85,6 +90,11 @@ export class LogReader {
       if (page.length === 0) return
       run = await this.#codec.open({ before: last, fromKeyframe: false }, page)
     }
+  }
+
+  async #isPruned(seq: number): Promise<boolean> {
+    const head = await this.#driver.head(this.#log)
+    return head !== undefined && head.base.seq > seq
   }
 
   #open({ head, entries }: Tail, onlyLast: boolean): Promise<OpenedRun> {

@@ -9,6 +9,8 @@ import { DEFAULT_BLOB_THRESHOLD } from './blob-shelf.js'
 import { collectBlobs } from './collect-blobs.js'
 import type { Capabilities, Driver, Durability, EraseRequest, HeadPage, HeadQuery, LogKey, Tombstone } from './contract.js'
 import { GroupCommit } from './group-commit.js'
+import { ItemSealer } from './item-sealer.js'
+import { ItemStore } from './item-store.js'
 import { type KeyOptions, parseKeyOptions } from './key-options.js'
 import { KeyRing } from './key-ring.js'
 import { isReservedThread, refuseReservedThread } from './keys.js'
@@ -33,6 +35,8 @@ export interface LogStoreOptions {
 
 /** All logs of one backend: opens them, lists them, removes them, and commits their appends together. */
 export class LogStore {
+  /** Memory that outlives threads, as the driver keeps it. */
+  readonly items: ItemStore
   readonly #environment: LogEnvironment
   readonly #keyRing: KeyRing | undefined
   readonly #plainTenants: PlainTenants
@@ -43,19 +47,22 @@ export class LogStore {
     if (!(blobThreshold >= 1024)) throw new InvalidOptionError('blobThreshold', 'is below 1024', 'Pass a number of bytes from 1024 on.')
     if (!(retryMs >= 0)) throw new InvalidOptionError('retryMs', 'is not a duration', 'Pass milliseconds from 0 on.')
     const masters = options.keys === undefined ? undefined : parseKeyOptions(options.keys)
+    const limits = { ...DEFAULT_LIMITS, ...options.limits }
     const environment: LogEnvironment = {
       driver,
       commit: new GroupCommit(driver),
       clock: options.clock ?? systemClock(),
-      limits: { ...DEFAULT_LIMITS, ...options.limits },
+      limits,
       blobThreshold,
       keys: undefined,
+      items: new ItemSealer(limits, undefined),
       retryMs,
       randomId: options.randomId ?? randomIds(),
     }
     this.#keyRing = masters && new KeyRing(environment, masters)
     this.#plainTenants = new PlainTenants(driver, environment.clock)
-    this.#environment = { ...environment, keys: this.#keyRing }
+    this.#environment = { ...environment, keys: this.#keyRing, items: new ItemSealer(limits, this.#keyRing) }
+    this.items = new ItemStore(this.#environment, (tenant) => this.#admit(tenant))
   }
 
   get capabilities(): Capabilities {
@@ -70,8 +77,7 @@ export class LogStore {
   async open(key: LogKey): Promise<Log> {
     this.#check()
     refuseReservedThread(key.thread)
-    const admitted = this.#keyRing ? undefined : this.#plainTenants.admit(key.tenant)
-    const [log] = await Promise.all([Log.open(this.#environment, key), admitted])
+    const [log] = await Promise.all([Log.open(this.#environment, key), this.#admit(key.tenant)])
     return log
   }
 
@@ -101,7 +107,8 @@ export class LogStore {
     const log = await this.open(key)
     const tagged = options.evenTagged ? [] : Object.values(log.fold.index.tags)
     const keep = Math.min(seq, ...tagged)
-    const tail = await driver.tail(key, keep)
+    // No further than what was read: opening applied the writes to the store of these entries, not of later ones.
+    const tail = keep > log.fold.seq ? undefined : await driver.tail(key, keep)
     const keyframe = tail?.entries[0]?.seq
     if (tail === undefined || keyframe === undefined) {
       throw new NotFoundError(`${nameLog(key)} holds no entry ${keep}.`, 'Prune to an entry that history lists.', { seq: keep })
@@ -144,6 +151,10 @@ export class LogStore {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
+  }
+
+  async #admit(tenant: TenantId): Promise<void> {
+    if (!this.#keyRing) await this.#plainTenants.admit(tenant)
   }
 
   #check(): void {

@@ -1,11 +1,13 @@
-import { ConflictError, HeldError, isHoldfastError, NotFoundError, UnavailableError } from '../core/errors.js'
+import { ConflictError, isHoldfastError, UnavailableError } from '../core/errors.js'
 import { nameLog } from '../core/log-name.js'
+import { AppliedWrites } from './applied-writes.js'
 import { catchUp } from './catch-up.js'
 import type { Append, AppendResult, Head, LogKey, StoredEntry } from './contract.js'
 import type { EntryCodec } from './entry-codec.js'
 import { emptyFold, type Fold } from './fold.js'
 import type { LogEnvironment } from './log-environment.js'
 import type { LogReader } from './log-reader.js'
+import { heldError, originGone } from './refusals.js'
 import { type Decide, type PendingUpdate, type Planned, planAppend, type Updated, type Writer } from './update-plan.js'
 
 /** After this many conflicts in a row a writer gives up: something else writes without pause. */
@@ -17,6 +19,7 @@ const APPENDED: AppendResult = { status: 'appended' }
 /** All writes of one handle, one after another, each decided on the newest fold. */
 export class LogWriter {
   fold: Fold
+  readonly applied: AppliedWrites
   readonly #environment: LogEnvironment
   readonly #log: LogKey
   readonly #codec: EntryCodec
@@ -30,6 +33,7 @@ export class LogWriter {
     this.#log = log
     this.#codec = codec
     this.#reader = reader
+    this.applied = new AppliedWrites(environment, log, reader)
     this.fold = emptyFold(environment.randomId())
   }
 
@@ -47,6 +51,7 @@ export class LogWriter {
     // Meanwhile an append of ours may have landed: what a handle knows never goes back.
     if (this.fold === known || fold.seq > this.fold.seq) this.fold = fold
     this.#mustRefresh = false
+    await this.applied.catchUp(this.fold, newest?.applied)
   }
 
   // Updates that wait while an append is under way are decided one after another and travel as one append.
@@ -73,6 +78,7 @@ export class LogWriter {
       const result = await this.#send(plan.append)
       if (result.status === 'appended') {
         this.fold = plan.fold
+        await this.applied.apply(known, plan.fold, plan.carried)
         return settle(plan)
       }
       if (result.status === 'held') throw heldError(this.#log, result.head)
@@ -130,12 +136,4 @@ function settle({ members }: Planned): void {
 /** Claims, releases and forks change more than entries, so they share an append with nobody. */
 function travelsAlone(writer: Writer): boolean {
   return writer.kind === 'claim' || writer.kind === 'fork' || (writer.kind === 'owner' && writer.release)
-}
-
-function heldError(log: LogKey, { lease }: Head): HeldError {
-  return new HeldError({ log: nameLog(log), owner: lease?.owner ?? '', remainingMs: lease?.remainingMs ?? 0 })
-}
-
-function originGone(log: LogKey, { requires }: Append): NotFoundError {
-  return new NotFoundError('The branch to fork from is gone.', 'Fork a branch that exists.', { log, from: requires })
 }

@@ -33,13 +33,15 @@ export class Log {
   readonly #environment: LogEnvironment
   readonly #reader: LogReader
   readonly #writer: LogWriter
+  readonly #shelf: BlobShelf
 
-  private constructor(environment: LogEnvironment, key: LogKey) {
+  private constructor(environment: LogEnvironment, key: LogKey, shelf?: BlobShelf) {
     this.key = key
     this.#environment = environment
     const { driver, limits, blobThreshold, keys } = environment
-    const shelf = new BlobShelf(driver, key.tenant, { threshold: blobThreshold, maxBytes: limits.maxBytes, keys })
-    const codec = new EntryCodec({ log: key, limits, shelf, keys })
+    this.#shelf =
+      shelf ?? new BlobShelf(driver, key.tenant, { threshold: blobThreshold, maxBytes: limits.maxBytes, keys })
+    const codec = new EntryCodec({ log: key, limits, shelf: this.#shelf, keys })
     this.#reader = new LogReader(driver, key, codec)
     this.#writer = new LogWriter(environment, key, codec, this.#reader)
   }
@@ -48,6 +50,7 @@ export class Log {
   static async open(environment: LogEnvironment, key: LogKey): Promise<Log> {
     const log = new Log(environment, key)
     log.#writer.fold = (await log.#reader.newest()) ?? log.#writer.fold
+    await log.#writer.applied.catchUp(log.#writer.fold, log.#reader.applied)
     return log
   }
 
@@ -150,7 +153,8 @@ export class Log {
   async fork(options: { readonly at?: number | string; readonly branch: BranchId; readonly draft?: Omit<Draft, 'kind'> }): Promise<Log> {
     const from = options.at === undefined ? await this.refresh() : await this.at(options.at)
     if (from.seq < 0) throw new NotFoundError(`There is no ${nameLog(this.key)} to fork.`, 'Write to it first.', { log: this.key })
-    const fork = new Log(this.#environment, { ...this.key, branch: options.branch })
+    // With the same shelf, which knows the blobs of this state: the fork points to them and does not copy them.
+    const fork = new Log(this.#environment, { ...this.key, branch: options.branch }, this.#shelf)
     const base = { branch: this.key.branch, incarnation: from.incarnation, seq: from.seq, hash: from.hash }
     await fork.#writer.submit((fold) => {
       if (fold.seq >= 0) throw new ConflictError(`${nameLog(fork.key)} exists already.`, { log: fork.key })

@@ -1,6 +1,7 @@
 import type { ChainBase } from '../codec/header.js'
 import { ClaimRequiredError, FencedError } from '../core/errors.js'
 import { nameLog } from '../core/log-name.js'
+import { carryWrites, newestPerItem } from './carried-writes.js'
 import { formatCheckpointId } from './checkpoint-id.js'
 import type { Append, LeaseChange, LogKey, StoredEntry } from './contract.js'
 import type { Draft } from './draft.js'
@@ -9,6 +10,7 @@ import type { Fold } from './fold.js'
 import { type IndexState, indexFields } from './index-state.js'
 import type { LogEnvironment } from './log-environment.js'
 import type { State } from './ops.js'
+import type { CarriedWrite } from './store-contract.js'
 
 /** Makes the entries that fit the newest state, or nothing. Runs again on every conflict, so it must only compute. */
 export type Decide = (fold: Fold) => readonly Draft[] | undefined
@@ -38,6 +40,8 @@ export interface Planned {
   /** Undefined when nobody wants to append anything. */
   readonly append?: Append
   readonly fold: Fold
+  /** Writes to the store, for drivers that don't take them with the append. */
+  readonly carried: readonly CarriedWrite[]
   readonly members: readonly { readonly update: PendingUpdate; readonly entries: Updated['entries']; readonly after: Fold }[]
 }
 
@@ -48,25 +52,27 @@ const GUEST_KINDS = new Set(['input', 'answer', 'cancel', 'signal', 'tag'])
 export async function planAppend(
   log: LogKey,
   codec: EntryCodec,
-  { clock }: LogEnvironment,
+  environment: LogEnvironment,
   known: Fold,
   updates: readonly PendingUpdate[],
 ): Promise<Planned> {
   let fold = known
   const stored: StoredEntry[] = []
+  const carried: CarriedWrite[] = []
   const members: Planned['members'][number][] = []
   for (const update of updates) {
     try {
-      const drafted = await sealDrafts(log, codec, fold, update, Math.max(clock.now(), fold.at))
+      const drafted = await sealDrafts(log, codec, environment, fold, update)
       fold = drafted.fold
       stored.push(...drafted.stored)
+      carried.push(...drafted.carried)
       const entries = drafted.stored.map(({ seq, hash }) => ({ id: formatCheckpointId(log.branch, seq, hash), seq, hash }))
       members.push({ update, entries, after: fold })
     } catch (error) {
       update.reject(error)
     }
   }
-  if (stored.length === 0) return { fold, members }
+  if (stored.length === 0) return { fold, carried, members }
   const exists = known.seq >= 0
   const { incarnation, seq, hash, epoch } = known
   const writers = members.map(({ update }) => update.writer)
@@ -80,23 +86,26 @@ export async function planAppend(
     lease: leaseChange(writers),
     index: indexFields(fold.index, fold.at, fold.origin),
     labelsChanged: !exists || fold.index.tags !== known.index.tags || fold.index.metadata !== known.index.metadata,
+    ...(carried.length > 0 && environment.driver.capabilities.storeAtomic ? { carried: newestPerItem(carried) } : {}),
     ...(fork ? { requires: { branch: fork.base.branch as LogKey['branch'], incarnation: fork.base.incarnation } } : {}),
   }
-  return { append, fold, members }
+  return { append, fold, carried, members }
 }
 
 async function sealDrafts(
   log: LogKey,
   codec: EntryCodec,
+  environment: LogEnvironment,
   known: Fold,
   { decide, writer, appendId }: PendingUpdate,
-  at: number,
-): Promise<{ fold: Fold; stored: StoredEntry[] }> {
+): Promise<{ fold: Fold; stored: StoredEntry[]; carried: CarriedWrite[] }> {
   if (writer.kind === 'owner' && known.epoch !== writer.epoch) {
     throw new FencedError({ log: nameLog(log), epoch: writer.epoch, current: known.epoch })
   }
+  const at = Math.max(environment.clock.now(), known.at)
   const drafts = decide(known) ?? []
   const stored: StoredEntry[] = []
+  const carried: CarriedWrite[] = []
   let fold = writer.kind === 'fork' ? { ...known, state: writer.state, index: writer.index } : known
   const epoch = writer.kind === 'claim' ? known.epoch + 1 : known.epoch
   for (const draft of drafts) {
@@ -107,8 +116,9 @@ async function sealDrafts(
     const sealed = await codec.seal(fold, draft, { appendId, epoch, at, ...(isFork ? { base: writer.base } : {}) })
     fold = sealed.fold
     stored.push(sealed.entry)
+    if (draft.store) carried.push(...(await carryWrites(environment, log, fold, draft.store)))
   }
-  return { fold, stored }
+  return { fold, stored, carried }
 }
 
 function leaseChange(writers: readonly Writer[]): LeaseChange {

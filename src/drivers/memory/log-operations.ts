@@ -8,6 +8,7 @@ import type {
   LogKey,
   StoredEntry,
 } from '../../log/contract.js'
+import { carryWrite } from './item-writes.js'
 import { dropIfEmpty, ensureThread, findLog, findThread, type MemoryLog, type MemoryStore } from './memory-store.js'
 
 /** Compare-and-append of one log. Synchronous from the check to the write, which is all the atomicity it needs. */
@@ -27,6 +28,7 @@ export function appendToLog(store: MemoryStore, append: Append): AppendResult {
   written.epoch = append.epoch
   written.index = copyIndex(append.index)
   changeLease(store, written, append)
+  for (const write of append.carried ?? []) carryWrite(store, append.log.tenant, append.incarnation, write)
   return { status: 'appended' }
 }
 
@@ -41,6 +43,7 @@ function createLog(store: MemoryStore, append: Append): MemoryLog {
     owner: null,
     leaseEnd: Number.NEGATIVE_INFINITY,
     index: append.index,
+    applied: -1,
   }
   thread.branches.set(append.log.branch, log)
   return log
@@ -94,6 +97,7 @@ export function headOf(store: MemoryStore, log: MemoryLog, now = store.clock.mon
     base: { seq: first.seq, hash: first.hash },
     lease: log.owner !== null && remainingMs > 0 ? { owner: log.owner, remainingMs } : null,
     index: log.index,
+    ...(log.applied < 0 ? {} : { applied: log.applied }),
   }
 }
 

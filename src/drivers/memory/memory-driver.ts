@@ -3,8 +3,11 @@ import { ClosedError } from '../../core/errors.js'
 import type { TenantId, ThreadId } from '../../core/ids.js'
 import type { Capabilities, Driver, Durability, Head, HeadQuery, LogKey } from '../../log/contract.js'
 import { checkBatch } from '../shared/checks.js'
+import { checkItemWrites } from '../shared/item-checks.js'
 import { selectHeads } from '../shared/head-query.js'
 import { findBlob, listBlobs, putBlob, removeBlob, touchBlob } from './blob-operations.js'
+import { listSpaces, readItems, scanItems, sweepItems } from './item-reads.js'
+import { applyWrite, writeItem } from './item-writes.js'
 import {
   appendToLog,
   copyEntry,
@@ -173,6 +176,41 @@ export async function openMemory(
     async removeBlob(tenant, hash, touchedAt) {
       checkOpen()
       return removeBlob(store, tenant, hash, touchedAt)
+    },
+
+    async writeItems(tenant, writes, now) {
+      checkOpen()
+      checkItemWrites(writes)
+      return writes.map((write) => writeItem(store, tenant, write, now))
+    },
+
+    async readItems(tenant, space, keys, options) {
+      checkOpen()
+      return readItems(store, tenant, space, keys, options)
+    },
+
+    async scanItems(tenant, space, scan, now) {
+      checkOpen()
+      return scanItems(store, tenant, space, scan, now)
+    },
+
+    async listSpaces(tenant, { after, limit }) {
+      checkOpen()
+      return listSpaces(store, tenant, after, limit)
+    },
+
+    async sweepItems(now, limit) {
+      checkOpen()
+      return sweepItems(store, now, limit)
+    },
+
+    // Carried writes travel with the append here, so only what wraps this driver calls it.
+    async applyWrites(log, incarnation, writes, { upTo, redo }) {
+      const found = find(log)
+      if (found?.incarnation !== incarnation) return false
+      for (const write of writes) applyWrite(store, log.tenant, incarnation, write, redo)
+      found.applied = Math.max(found.applied, upTo)
+      return true
     },
 
     async watch(listener) {

@@ -2,6 +2,7 @@ import type { Clock } from '../../core/clock.js'
 import type { BranchId, TenantId, ThreadId } from '../../core/ids.js'
 import { systemClock } from '../../core/system-clock.js'
 import type { Hash, IndexFields, LogKey, StoredEntry, Tombstone } from '../../log/contract.js'
+import type { NewItem } from '../../log/store-contract.js'
 
 export interface MemoryLog {
   readonly key: LogKey
@@ -14,6 +15,8 @@ export interface MemoryLog {
   /** By the store's monotonic clock. */
   leaseEnd: number
   index: IndexFields
+  /** The seq up to which `applyWrites` applied what the entries carry. */
+  applied: number
 }
 
 export interface MemoryThread {
@@ -26,11 +29,33 @@ export interface MemoryBlob {
   touchedAt: number
 }
 
+/** What a space knows of a key: the item, or that there was one. */
+export interface MemoryItem {
+  /** `null` once removed. */
+  item: NewItem | null
+  createdAt: number
+  expiresAt: number | null
+  /** When it was last written or removed, and by which incarnation; `null` for a write that no entry carried. */
+  lastAt: number
+  lastBy: string | null
+  /** The newest seq of each log that wrote it, by incarnation. */
+  readonly seqs: Map<string, number>
+}
+
+export interface MemorySpace {
+  readonly items: Map<string, MemoryItem>
+  /** The keys in the order of their bytes; undefined after one came or went, until a scan needs them. */
+  sorted: string[] | undefined
+}
+
 /** The data behind one or more memory drivers. It lives as long as something refers to it. */
 export interface MemoryStore {
   readonly clock: Clock
   readonly threads: Map<TenantId, Map<ThreadId, MemoryThread>>
   readonly blobs: Map<TenantId, Map<Hash, MemoryBlob>>
+  readonly items: Map<TenantId, Map<string, MemorySpace>>
+  /** What was removed, oldest first, to be forgotten after a day. */
+  readonly removed: Set<{ readonly tenant: TenantId; readonly space: string; readonly key: string; readonly at: number }>
   readonly listeners: Set<(log: LogKey, seq: number) => void>
   /** The newest `touchedAt` given so far. */
   lastTouch: number
@@ -42,6 +67,8 @@ export function createMemoryStore(options: { readonly clock?: Clock } = {}): Mem
     clock: options.clock ?? systemClock(),
     threads: new Map(),
     blobs: new Map(),
+    items: new Map(),
+    removed: new Set(),
     listeners: new Set(),
     lastTouch: Number.NEGATIVE_INFINITY,
   }

@@ -1,4 +1,5 @@
 import type { Append, Expect, IndexFields } from '../../log/contract.js'
+import { type CarriedTask, packCarried, unpackCarried } from './item-parcel.js'
 import { type Parcel, ParcelReader, ParcelWriter } from './parcel.js'
 
 /** An append as the worker sees it: what is only stored arrives as the text or bytes that are stored. */
@@ -14,6 +15,7 @@ export interface AppendTask {
   readonly index: IndexTask
   readonly labels: Labels | null
   readonly entries: readonly EntryTask[]
+  readonly carried: readonly CarriedTask[]
 }
 
 export type LeaseTask =
@@ -102,6 +104,7 @@ function packAppend(parcel: ParcelWriter, append: Append): void {
     parcel.bytes(entry.header)
     parcel.bytes(entry.body)
   }
+  packCarried(parcel, append.carried ?? [])
 }
 
 function unpackAppend(parcel: ParcelReader): AppendTask {
@@ -123,6 +126,7 @@ function unpackAppend(parcel: ParcelReader): AppendTask {
       header: parcel.bytes(),
       body: parcel.bytes(),
     })),
+    carried: unpackCarried(parcel),
   }
 }
 

@@ -2,6 +2,7 @@ import type { AppendTask, EntryTask, LeaseTask } from './append-parcel.js'
 import type { Connection } from './connection.js'
 import type { Row } from './engine.js'
 import { HEAD_COLUMNS, type PackedHead, packHead } from './head-row.js'
+import { carryItems } from './item-writes.js'
 import type { Instant } from './lease.js'
 import { compareLog, type LeaseEnd, leaseEnd, NAMED, replaceLabels, updateLog } from './log-row.js'
 
@@ -17,8 +18,8 @@ const INSERT_LOG = `INSERT INTO logs (tenant, thread, branch, incarnation, seq, 
 const INSERT_ENTRY = 'INSERT INTO entries (log, seq, keyframe, hash, header, body) VALUES (?, ?, ?, unhex(?), ?, ?)'
 
 /**
- * One append, inside the transaction of its batch: compare, then head row, lease, labels and entries. A conflict has
- * written nothing, so it needs no rollback and hinders no other append of the batch.
+ * One append, inside the transaction of its batch: compare, then head row, lease, labels, entries and the items they
+ * carry. A conflict has written nothing, so it needs no rollback and hinders no other append of the batch.
  */
 export function appendOne(db: Connection, task: AppendTask, now: Instant): PackedResult {
   const { expect, index, labels, entries } = task
@@ -41,6 +42,7 @@ export function appendOne(db: Connection, task: AppendTask, now: Instant): Packe
   for (const { seq, keyframe, hash, header, body } of entries) {
     db.run(INSERT_ENTRY, id, seq, keyframe, hash, header, body)
   }
+  carryItems(db, task.tenant, task.carried)
   return 'appended'
 }
 

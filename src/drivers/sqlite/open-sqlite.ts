@@ -5,11 +5,13 @@ import { systemClock } from '../../core/system-clock.js'
 import type { AppendResult, Capabilities, Driver } from '../../log/contract.js'
 import { checkBatch } from '../shared/checks.js'
 import { cursorAfter, parseCursor } from '../shared/cursor.js'
+import { checkItemWrites } from '../shared/item-checks.js'
 import type { PackedResult } from './append.js'
 import { indexTaskOf, labelsOf, packAppends } from './append-parcel.js'
 import { describeDurability } from './durability.js'
 import { unpackEntries, unpackHeaders } from './entries.js'
 import { unpackHead } from './head-row.js'
+import { packItemWrites, unpackItems } from './item-parcel.js'
 import { ParcelWriter, transferOf } from './parcel.js'
 import { WorkerLink } from './worker-link.js'
 
@@ -147,6 +149,29 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
 
     async removeBlob(tenant, hash, touchedAt) {
       return link.call('removeBlob', [tenant, hash, touchedAt])
+    },
+
+    async writeItems(tenant, writes, now) {
+      checkItemWrites(writes)
+      const parcel = packItemWrites(writes)
+      return link.call('writeItems', [tenant, parcel, now], transferOf(parcel))
+    },
+
+    async readItems(tenant, space, keys, { now, extendTo }) {
+      return unpackItems(await link.call('readItems', [tenant, space, keys, now, extendTo ?? null]))
+    },
+
+    async scanItems(tenant, space, scan, now) {
+      const bounded = { ...scan, limit: rowLimit(scan.limit) }
+      return unpackItems(await link.call('scanItems', [tenant, space, bounded, now]))
+    },
+
+    async listSpaces(tenant, { after, limit }) {
+      return link.call('listSpaces', [tenant, after ?? null, limit])
+    },
+
+    async sweepItems(now, limit) {
+      return link.call('sweepItems', [now, rowLimit(limit)])
     },
 
     close() {

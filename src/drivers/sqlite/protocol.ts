@@ -1,4 +1,5 @@
 import type { BlobInfo, EraseRequest, Expect, Hash, LogKey, Tombstone } from '../../log/contract.js'
+import type { ItemScan, ItemWriteResult } from '../../log/store-contract.js'
 import type { PackedResult } from './append.js'
 import type { IndexTask, Labels } from './append-parcel.js'
 import type { ConnectionSettings } from './connection.js'
@@ -36,6 +37,11 @@ export interface Calls {
   getBlobs(tenant: string, hashes: readonly Hash[]): [Hash, Uint8Array][]
   listBlobs(tenant: string, after: Hash | null, limit: number): BlobInfo[]
   removeBlob(tenant: string, hash: Hash, touchedAt: number): boolean
+  writeItems(tenant: string, writes: Parcel, now: number): ItemWriteResult[]
+  readItems(tenant: string, space: string, keys: readonly string[], now: number, extendTo: number | null): Parcel
+  scanItems(tenant: string, space: string, scan: ItemScan, now: number): Parcel
+  listSpaces(tenant: string, after: string | null, limit: number): string[]
+  sweepItems(now: number, limit: number): number
   close(): void
 }
 

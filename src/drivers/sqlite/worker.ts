@@ -8,6 +8,8 @@ import { loadSqlite } from './engine.js'
 import { type PackedTail, readEntries, readHead, readHeaders, readTail } from './entries.js'
 import { captureFailure } from './failure.js'
 import { findHeads } from './heads.js'
+import { listSpaces, readItems, scanItems } from './item-reads.js'
+import { sweepItems, writeItems } from './item-writes.js'
 import { type Instant, instantOf } from './lease.js'
 import { eraseLogs, pruneLog, readTombstone, reindexLog, renewLease } from './logs.js'
 import { migrate } from './migrate.js'
@@ -48,6 +50,12 @@ const handlers: Handlers = {
   getBlobs: (db, _, tenant, hashes) => getBlobs(db, tenant, hashes),
   listBlobs: (db, _, tenant, after, limit) => listBlobs(db, tenant, after, limit),
   removeBlob: (db, _, tenant, hash, touchedAt) => removeBlob(db, tenant, hash, touchedAt),
+  // Items go by the time that the caller gives, not by the reading that comes with a call.
+  writeItems: (db, _, tenant, writes, now) => writeItems(db, tenant, writes, now),
+  readItems: (db, _, tenant, space, keys, now, extendTo) => readItems(db, tenant, space, keys, now, extendTo),
+  scanItems: (db, _, tenant, space, scan, now) => scanItems(db, tenant, space, scan, now),
+  listSpaces: (db, _, tenant, after, limit) => listSpaces(db, tenant, after, limit),
+  sweepItems: (db, _, now, limit) => sweepItems(db, now, limit),
 }
 
 async function open(settings: WorkerSettings): Promise<Connection> {
@@ -113,6 +121,8 @@ function buffersOf(call: CallName, [, value]: Reply): ArrayBuffer[] {
       return transferOf((value as PackedTail).entries)
     case 'read':
     case 'headers':
+    case 'readItems':
+    case 'scanItems':
       return transferOf(value as Parcel)
     case 'getBlobs':
       return (value as [Hash, Uint8Array<ArrayBuffer>][]).map(([, bytes]) => bytes.buffer)

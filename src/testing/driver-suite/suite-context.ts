@@ -40,6 +40,8 @@ export interface SuiteTest {
   readonly name: string
   readonly run: (context: SuiteContext) => Promise<void>
   readonly timeoutMs?: number
+  /** Why the test does not concern this driver, by what it declares; undefined if it does. */
+  readonly exempt?: (driver: Driver) => string | undefined
 }
 
 /** A lease that certainly outlives a test. */

@@ -1,5 +1,6 @@
 import type { Migration } from '../migrate.js'
 import { createTables } from './0001-create-tables.js'
+import { createItems } from './0002-create-items.js'
 
 /** In order, for ever: a migration that was released is never changed, the next one mends it. */
-export const MIGRATIONS: readonly Migration[] = [createTables]
+export const MIGRATIONS: readonly Migration[] = [createTables, createItems]

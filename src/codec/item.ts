@@ -1,0 +1,165 @@
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { CorruptError } from '../core/errors.js'
+import { pack, unpack } from './compress.js'
+import { type DataKey, decrypt, encrypt } from './data-key.js'
+import { decodeValue, parseJson } from './decode.js'
+import { isKeyId } from './header.js'
+import type { Limits } from './limits.js'
+import type { Value } from './value.js'
+
+/** Where an item lies. Its bytes verify in this place only. */
+export interface ItemPlace {
+  readonly tenant: string
+  readonly space: string
+  readonly key: string
+}
+
+/** What is known of an item besides its content. */
+export interface ItemFacts {
+  readonly version: string
+  /** Wall time in milliseconds since 1970. */
+  readonly at: number
+}
+
+/** An item that verified. The value is unpacked and parsed only when it is asked for. */
+export interface VerifiedItem {
+  readonly vector: Float32Array | undefined
+  read(): Value | Promise<Value>
+}
+
+const HASH_BYTES = 32
+const MAX_HEADER_BYTES = 1024
+const NEWLINE = Buffer.from('\n')
+const FIELDS = new Set(['v', 'version', 'at', 'size', 'packing', 'vector', 'key', 'encrypted'])
+
+/**
+ * The bytes of an item: a hash, one line of JSON that says how the rest is packed, the vector, and the value. The hash
+ * is SHA-256, or HMAC-SHA-256 with a key, over the item's place and all the rest, so that bytes which were changed, or
+ * copied from another tenant, space or key, are found out.
+ */
+export async function encodeItem(
+  place: ItemPlace,
+  facts: ItemFacts,
+  content: { readonly json: string; readonly vector?: Float32Array | undefined },
+  key: DataKey | null,
+  encrypted: boolean,
+): Promise<Uint8Array> {
+  const raw = Buffer.from(content.json)
+  const packing = pack(raw)
+  const packed = packing instanceof Promise ? await packing : packing
+  const header = Buffer.from(
+    JSON.stringify({
+      v: 1,
+      version: facts.version,
+      at: facts.at,
+      size: raw.length,
+      ...(packed.packing === 'plain' ? {} : { packing: packed.packing }),
+      ...(content.vector ? { vector: content.vector.length } : {}),
+      ...(key ? { key: key.id } : {}),
+      ...(key && encrypted ? { encrypted: true } : {}),
+    }),
+  )
+  const plain = content.vector ? Buffer.concat([vectorBytes(content.vector), packed.bytes]) : packed.bytes
+  const identity = itemIdentity(place)
+  const payload = key && encrypted ? encrypt(key.encryptionKey, plain, context(identity, header)) : plain
+  return Buffer.concat([hashItem(identity, header, payload, key), header, NEWLINE, payload])
+}
+
+/**
+ * Checks an item's bytes against its place, version and time. `findKey` gives the key that an id names; for an item
+ * without one it is asked with null, and says whether that may be.
+ */
+export async function verifyItem(
+  place: ItemPlace,
+  facts: ItemFacts,
+  stored: Uint8Array,
+  limits: Limits,
+  findKey: (id: string | null, at: number) => DataKey | null | Promise<DataKey | null>,
+): Promise<VerifiedItem> {
+  const end = stored.indexOf(0x0a, HASH_BYTES)
+  if (end < 0 || end > MAX_HEADER_BYTES) throw corruptItem(place, 'has no description')
+  const header = stored.subarray(HASH_BYTES, end)
+  const about = readHeader(place, header)
+  const finding = findKey(about.key, about.at)
+  const key = finding instanceof Promise ? await finding : finding
+  const payload = stored.subarray(end + 1)
+  const identity = itemIdentity(place)
+  if (!timingSafeEqual(hashItem(identity, header, payload, key), stored.subarray(0, HASH_BYTES))) {
+    throw corruptItem(place, 'does not match its hash')
+  }
+  if (about.version !== facts.version || about.at !== facts.at) throw corruptItem(place, 'and its row name different versions')
+  if (about.size > limits.maxBytes) throw corruptItem(place, `is over the limit of ${limits.maxBytes} bytes`)
+  const plain = about.encrypted && key ? decrypt(key.encryptionKey, payload, context(identity, header)) : payload
+  const packed = plain.subarray(about.vector * 4)
+  if (about.vector * 4 > plain.length) throw corruptItem(place, 'is shorter than its vector')
+  return {
+    vector: about.vector === 0 ? undefined : readVector(plain.subarray(0, about.vector * 4)),
+    read: () => {
+      const raw = unpack(about.packing, packed, about.size)
+      return raw instanceof Promise ? raw.then((bytes) => decodeValue(bytes, limits)) : decodeValue(raw, limits)
+    },
+  }
+}
+
+export function corruptItem({ space, key }: ItemPlace, problem: string, cause?: unknown): CorruptError {
+  const message = `The stored item ${JSON.stringify(key)} of ${JSON.stringify(space)} ${problem}.`
+  return new CorruptError(message, { space, key }, cause, 'Delete or overwrite the item, or restore a backup.')
+}
+
+/** Little-endian on every machine. */
+export function vectorBytes(vector: Float32Array): Buffer {
+  const bytes = Buffer.allocUnsafe(vector.length * 4)
+  for (let i = 0; i < vector.length; i++) bytes.writeFloatLE(vector[i] as number, i * 4)
+  return bytes
+}
+
+export function readVector(bytes: Uint8Array): Float32Array {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const vector = new Float32Array(bytes.length / 4)
+  for (let i = 0; i < vector.length; i++) vector[i] = view.getFloat32(i * 4, true)
+  return vector
+}
+
+function itemIdentity({ tenant, space, key }: ItemPlace): string {
+  return `holdfast/1 item\n${JSON.stringify([tenant, space, key])}\n`
+}
+
+function context(identity: string, header: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from(identity), header])
+}
+
+function hashItem(identity: string, header: Uint8Array, payload: Uint8Array, key: DataKey | null): Buffer {
+  const hasher = key ? createHmac('sha256', key.macKey) : createHash('sha256')
+  return hasher.update(identity).update(header).update(NEWLINE).update(payload).digest()
+}
+
+// Read before anything is authenticated, because it names the key; a false one only makes the check fail.
+function readHeader(place: ItemPlace, header: Uint8Array) {
+  const about = parseHeader(place, header)
+  if (about === null || typeof about !== 'object' || about.v !== 1) throw corruptItem(place, 'has no known format')
+  for (const name of Object.keys(about)) if (!FIELDS.has(name)) throw corruptItem(place, `has the unknown field "${name}"`)
+  const { version, at, size, packing = 'plain', vector = 0, key = null, encrypted = false } = about
+  const fits =
+    typeof version === 'string' &&
+    typeof at === 'number' &&
+    isCount(size) &&
+    isCount(vector) &&
+    (packing === 'plain' || packing === 'br') &&
+    (key === null || isKeyId(key)) &&
+    typeof encrypted === 'boolean' &&
+    !(encrypted && key === null)
+  if (!fits) throw corruptItem(place, 'has a malformed description')
+  return { version, at, size, packing, vector, key, encrypted } as const
+}
+
+function parseHeader(place: ItemPlace, header: Uint8Array): Record<string, unknown> | null {
+  try {
+    return parseJson(header) as Record<string, unknown> | null
+  } catch (cause) {
+    throw corruptItem(place, 'has no description', cause)
+  }
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}

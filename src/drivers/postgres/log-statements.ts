@@ -1,0 +1,75 @@
+import type { LogKey, StoredEntry, StoredHeader } from '../../log/contract.js'
+import type { Row, Statement } from './sessions.js'
+
+// Bytes are asked for in an encoding of our choice: how bytea is shown is a setting of the server.
+const KEY = 'l.tenant = $1 AND l.thread = $2 AND l.branch = $3'
+const HEADER = "e.seq, e.keyframe, encode(e.hash, 'hex'), encode(e.header, 'base64')"
+const ENTRY = `${HEADER}, encode(e.body, 'base64')`
+
+/** The statements that read or renew one log. Each is one statement, and so one snapshot. */
+export interface LogStatements {
+  head(log: LogKey): Statement
+  /** The head first, with only its column set; then the entries, in any order. */
+  tail(log: LogKey, upTo: number | undefined): Statement
+  read(log: LogKey, from: number, limit: number): Statement
+  headers(log: LogKey, before: number | undefined, limit: number): Statement
+  renew(log: LogKey, epoch: number, ms: number): Statement
+}
+
+export function makeLogStatements(schema: string, nameOf: (operation: string) => string): LogStatements {
+  const headText = `SELECT ${schema}.head_json(l, clock_timestamp()) FROM ${schema}.logs l WHERE ${KEY}`
+  const tailText = `SELECT ${schema}.head_json(l, clock_timestamp()), NULL::bigint, NULL::bigint, NULL::text, NULL::text, NULL::text
+    FROM ${schema}.logs l WHERE ${KEY}
+    UNION ALL
+    SELECT NULL, ${ENTRY}
+    FROM ${schema}.logs l
+    JOIN ${schema}.entries last ON last.log_id = l.id AND last.seq = coalesce($4::bigint, l.seq)
+    JOIN ${schema}.entries e ON e.log_id = l.id AND e.seq BETWEEN last.keyframe AND last.seq
+    WHERE ${KEY}`
+  const readText = `SELECT ${ENTRY} FROM ${schema}.logs l JOIN ${schema}.entries e ON e.log_id = l.id
+    WHERE ${KEY} AND e.seq >= $4 ORDER BY e.seq LIMIT $5`
+  const headersText = `SELECT ${HEADER}, octet_length(e.body)
+    FROM ${schema}.logs l JOIN ${schema}.entries e ON e.log_id = l.id
+    WHERE ${KEY} AND e.seq < coalesce($4::bigint, l.seq + 1) ORDER BY e.seq DESC LIMIT $5`
+  const renewText = `UPDATE ${schema}.logs l SET lease_until = clock_timestamp() + $5::double precision * interval '1 millisecond'
+    WHERE ${KEY} AND l.epoch = $4 AND l.lease_owner IS NOT NULL RETURNING 1`
+  return {
+    head: (log) => ({ name: nameOf('head'), text: headText, values: keyValues(log) }),
+    tail: (log, upTo) => ({ name: nameOf('tail'), text: tailText, values: [...keyValues(log), upTo ?? null] }),
+    read: (log, from, limit) => ({ name: nameOf('read'), text: readText, values: [...keyValues(log), from, limit] }),
+    headers: (log, before, limit) => ({
+      name: nameOf('headers'),
+      text: headersText,
+      values: [...keyValues(log), before ?? null, limit],
+    }),
+    renew: (log, epoch, ms) => ({ name: nameOf('renew'), text: renewText, values: [...keyValues(log), epoch, ms] }),
+  }
+}
+
+export function keyValues({ tenant, thread, branch }: LogKey): unknown[] {
+  return [tenant, thread, branch]
+}
+
+export function readEntry([seq, keyframe, hash, header, body]: Row): StoredEntry {
+  return {
+    seq: Number(seq),
+    keyframe: Number(keyframe),
+    hash: hash as string,
+    header: bytesOf(header),
+    body: bytesOf(body),
+  }
+}
+
+export function readHeader([seq, keyframe, hash, header, size]: Row): StoredHeader {
+  return {
+    seq: Number(seq),
+    keyframe: Number(keyframe),
+    hash: hash as string,
+    header: bytesOf(header),
+    size: Number(size),
+  }
+}
+
+export function bytesOf(base64: string | null | undefined): Uint8Array {
+  return Buffer.from(base64 ?? '', 'base64')
+}

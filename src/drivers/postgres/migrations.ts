@@ -1,0 +1,25 @@
+import { readFile } from 'node:fs/promises'
+
+export interface Migration {
+  readonly version: number
+  /** File in the folder `migrations`. Released files never change: a change is a new file with a new number. */
+  readonly file: string
+  /** Code that does not know this migration can't work with the schema any more. */
+  readonly breaking: boolean
+}
+
+export const MIGRATIONS: readonly Migration[] = [
+  { version: 1, file: '0001-tables.sql', breaking: true },
+  { version: 2, file: '0002-head.sql', breaking: true },
+  { version: 3, file: '0003-append.sql', breaking: true },
+  { version: 4, file: '0004-append-one.sql', breaking: true },
+  { version: 5, file: '0005-prune.sql', breaking: true },
+  { version: 6, file: '0006-erase.sql', breaking: true },
+  { version: 7, file: '0007-reindex.sql', breaking: true },
+]
+
+/** The SQL of a migration for this schema. `:schema` is the only thing that is filled in. */
+export async function readMigration(migration: Migration, quotedSchema: string): Promise<string> {
+  const text = await readFile(new URL(`./migrations/${migration.file}`, import.meta.url), 'utf8')
+  return text.replaceAll(':schema', quotedSchema)
+}

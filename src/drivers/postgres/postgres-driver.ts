@@ -1,0 +1,220 @@
+import type { Capabilities, Driver, Durability, Hash, LogKey } from '../../log/contract.js'
+import { checkBatch } from '../shared/checks.js'
+import { hashBytes, indexValues, makeAppendStatement, readAppendResults } from './append-statement.js'
+import { encodeArray } from './binary-array.js'
+import { type BlobStatements, makeBlobStatements } from './blob-statements.js'
+import { makeHeadsStatement, readHeadPage } from './heads-statement.js'
+import { parseHead } from './head-row.js'
+import { bytesOf, keyValues, type LogStatements, makeLogStatements, readEntry, readHeader } from './log-statements.js'
+import { labelsOf } from './labels.js'
+import type { Notifications } from './notifications.js'
+import type { Settings } from './options.js'
+import type { Sessions } from './sessions.js'
+import { fromText, toText } from './text-form.js'
+
+/** Larger puts are sent in parts: the server keeps a whole statement in memory. */
+const PUT_BYTES = 16 * 1024 * 1024
+
+/** What opening has set up. */
+export interface Connected {
+  readonly settings: Settings
+  readonly sessions: Sessions
+  readonly notifications: Notifications
+  readonly durability: Durability
+  readonly capabilities: Capabilities
+  end(): Promise<void>
+}
+
+/** The contract, operation by operation. Each but a large `putBlobs` is one statement and one round trip. */
+export class PostgresDriver implements Driver {
+  readonly name = 'postgres'
+  readonly capabilities: Capabilities
+  readonly durability: Durability
+  readonly watch?: NonNullable<Driver['watch']>
+  readonly #connected: Connected
+  readonly #schema: string
+  readonly #sessions: Sessions
+  readonly #logs: LogStatements
+  readonly #blobs: BlobStatements
+  #closing: Promise<void> | undefined
+
+  constructor(connected: Connected) {
+    this.#connected = connected
+    this.#schema = connected.settings.quotedSchema
+    this.#sessions = connected.sessions
+    this.capabilities = connected.capabilities
+    this.durability = connected.durability
+    this.#logs = makeLogStatements(this.#schema, (operation) => this.#nameOf(operation))
+    this.#blobs = makeBlobStatements(this.#schema, (operation) => this.#nameOf(operation))
+    if (connected.capabilities.watch) {
+      this.watch = async (listener) => {
+        this.#sessions.checkOpen()
+        return connected.notifications.watch(listener)
+      }
+    }
+  }
+
+  async append(batch: Parameters<Driver['append']>[0]): ReturnType<Driver['append']> {
+    this.#sessions.checkOpen()
+    checkBatch(batch)
+    if (batch.length === 0) return []
+    const { statement, order } = makeAppendStatement(this.#schema, (operation) => this.#nameOf(operation), batch)
+    const [row] = await this.#sessions.write(statement)
+    const { results, listening } = readAppendResults(row, order)
+    if (listening && this.#connected.settings.notify) {
+      for (const [i, { log, entries }] of batch.entries()) {
+        const last = entries.at(-1)
+        if (results[i]?.status === 'appended' && last) this.#connected.notifications.send(log, last.seq)
+      }
+    }
+    return results
+  }
+
+  async tail(log: LogKey, upTo?: number): ReturnType<Driver['tail']> {
+    const rows = await this.#sessions.read(this.#logs.tail(log, upTo))
+    const head = rows.find(([json]) => json !== null)?.[0]
+    if (!head) return undefined
+    const entries = rows.filter(([json]) => json === null).map((row) => readEntry(row.slice(1)))
+    return { head: parseHead(head), entries: entries.sort((a, b) => a.seq - b.seq) }
+  }
+
+  async read(log: LogKey, from: number, limit: number): ReturnType<Driver['read']> {
+    return (await this.#sessions.read(this.#logs.read(log, from, limit))).map(readEntry)
+  }
+
+  async headers(log: LogKey, options: Parameters<Driver['headers']>[1]): ReturnType<Driver['headers']> {
+    return (await this.#sessions.read(this.#logs.headers(log, options.before, options.limit))).map(readHeader)
+  }
+
+  async head(log: LogKey): ReturnType<Driver['head']> {
+    const [row] = await this.#sessions.read(this.#logs.head(log))
+    return row?.[0] ? parseHead(row[0]) : undefined
+  }
+
+  async renew(log: LogKey, epoch: number, ms: number): Promise<boolean> {
+    return (await this.#sessions.write(this.#logs.renew(log, epoch, ms))).length > 0
+  }
+
+  async heads(query: Parameters<Driver['heads']>[0]): ReturnType<Driver['heads']> {
+    this.#sessions.checkOpen()
+    return readHeadPage(await this.#sessions.read(makeHeadsStatement(this.#schema, query)), query)
+  }
+
+  async prune(log: LogKey, incarnation: string, seq: number): ReturnType<Driver['prune']> {
+    const removed = await this.#call('prune', [...keyValues(log), toText(incarnation), seq])
+    return removed === null ? 'conflict' : { removed: Number(removed) }
+  }
+
+  async erase(request: Parameters<Driver['erase']>[0]): ReturnType<Driver['erase']> {
+    const { tenant, thread, branch, expect, tombstone } = request
+    const erased = await this.#call('erase', [
+      tenant,
+      thread,
+      branch ?? null,
+      expect
+        ? encodeArray(
+            'text',
+            expect.map((each) => each.branch),
+          )
+        : null,
+      expect
+        ? encodeArray(
+            'text',
+            expect.map((each) => toText(each.incarnation)),
+          )
+        : null,
+      expect
+        ? encodeArray(
+            'bigint',
+            expect.map((each) => each.seq),
+          )
+        : null,
+      tombstone?.at ?? null,
+      tombstone ? toText(tombstone.reason) : null,
+    ])
+    return erased === null ? 'conflict' : { erased: Number(erased) }
+  }
+
+  async tombstone(tenant: LogKey['tenant'], thread: LogKey['thread']): ReturnType<Driver['tombstone']> {
+    const text = `SELECT t.at, t.reason FROM ${this.#schema}.tombstones t WHERE t.tenant = $1 AND t.thread = $2`
+    const [row] = await this.#sessions.read({ name: this.#nameOf('tombstone'), text, values: [tenant, thread] })
+    return row && { at: Number(row[0]), reason: fromText(row[1] as string) }
+  }
+
+  async reindex(
+    log: LogKey,
+    expect: Parameters<Driver['reindex']>[1],
+    index: Parameters<Driver['reindex']>[2],
+  ): Promise<boolean> {
+    const labels = encodeArray('bytea', labelsOf(index))
+    const at = [toText(expect.incarnation), expect.seq, hashBytes(expect.hash), expect.epoch]
+    return (await this.#call('reindex', [...keyValues(log), ...at, ...indexValues(index), labels])) === 't'
+  }
+
+  async touchBlobs(tenant: LogKey['tenant'], hashes: readonly Hash[]): ReturnType<Driver['touchBlobs']> {
+    const rows = await this.#sessions.write(this.#blobs.touch(tenant, hashes))
+    const found = new Set(rows.map(([hash]) => hash))
+    return hashes.filter((hash) => !found.has(hash))
+  }
+
+  async putBlobs(tenant: LogKey['tenant'], blobs: Parameters<Driver['putBlobs']>[1]): Promise<void> {
+    this.#sessions.checkOpen()
+    let part: { hash: Hash; bytes: Uint8Array }[] = []
+    let size = 0
+    // By hash: a statement can't touch the same row twice.
+    for (const [hash, bytes] of new Map(blobs.map((blob) => [blob.hash, blob.bytes]))) {
+      if (part.length > 0 && size + bytes.length > PUT_BYTES) {
+        await this.#sessions.write(this.#blobs.put(tenant, part))
+        part = []
+        size = 0
+      }
+      part.push({ hash, bytes })
+      size += bytes.length
+    }
+    if (part.length > 0) await this.#sessions.write(this.#blobs.put(tenant, part))
+  }
+
+  async getBlobs(tenant: LogKey['tenant'], hashes: readonly Hash[]): ReturnType<Driver['getBlobs']> {
+    const rows = await this.#sessions.read(this.#blobs.get(tenant, hashes))
+    return new Map(rows.map(([hash, bytes]) => [hash as Hash, bytesOf(bytes)]))
+  }
+
+  async listBlobs(
+    tenant: LogKey['tenant'],
+    options: Parameters<Driver['listBlobs']>[1],
+  ): ReturnType<Driver['listBlobs']> {
+    const rows = await this.#sessions.read(this.#blobs.list(tenant, options.after, options.limit))
+    // Microseconds, as milliseconds with a fraction: exact both ways below 2^53.
+    return rows.map(([hash, size, us]) => ({ hash: hash as Hash, size: Number(size), touchedAt: Number(us) / 1000 }))
+  }
+
+  async removeBlob(tenant: LogKey['tenant'], hash: Hash, touchedAt: number): Promise<boolean> {
+    const us = Math.round(touchedAt * 1000)
+    if (us / 1000 !== touchedAt) return false
+    return (await this.#sessions.write(this.#blobs.remove(tenant, hash, us))).length > 0
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    await this.#connected.notifications.close()
+    await this.#sessions.close()
+    await this.#connected.end()
+  }
+
+  /** A function of ours with one result. */
+  async #call(operation: 'prune' | 'erase' | 'reindex', values: unknown[]): Promise<string | null> {
+    const parameters = values.map((_, i) => `$${i + 1}`).join(', ')
+    const text = `SELECT ${this.#schema}.${operation}(${parameters})`
+    const [row] = await this.#sessions.write({ name: this.#nameOf(operation), text, values })
+    return row?.[0] ?? null
+  }
+
+  // With the schema in it: a pool that is shared may serve several drivers.
+  #nameOf(operation: string): string {
+    return `hf_${operation}:${this.#connected.settings.schema}`
+  }
+}

@@ -1,0 +1,143 @@
+import { HoldfastError } from '../../core/errors.js'
+import type { Append, AppendResult } from '../../log/contract.js'
+import type { Argument, Reply } from './client.js'
+import type { Outcome, ScriptCall } from './connection.js'
+import { toDriverError } from './errors.js'
+import { checkBucket } from './index-walk.js'
+import { packAppend } from './pack-append.js'
+import { decodeHead, encodeHead, encodeIndexRow, encodeLabels, entryFields, escapeControls } from './rows.js'
+import { checkLost, type Store } from './store.js'
+
+/** One call appends to this many logs at most, so that it does not keep others waiting. */
+const MAX_APPENDS = 64
+const MAX_BYTES = 1024 * 1024
+
+const APPENDED: AppendResult = { status: 'appended' }
+
+/** A script call, and the places in the batch of the appends it makes. */
+interface Part {
+  readonly call: ScriptCall
+  readonly places: readonly number[]
+}
+
+/** All appends of a batch in one flush; results by index. */
+export async function appendBatch(store: Store, batch: readonly Append[]): Promise<AppendResult[]> {
+  if (batch.length === 0) return []
+  const parts = splitBatch(store, batch)
+  const outcomes = await store.connection.flush(
+    parts.map(({ call }) => call),
+    true,
+    true,
+  )
+  checkOutcomes(outcomes)
+  const results: AppendResult[] = []
+  for (const [i, { places, call }] of parts.entries()) {
+    const { reply } = outcomes[i] as { reply: Reply }
+    const replies = call.script.name === 'create' ? [reply] : (reply as readonly Reply[])
+    for (const [at, place] of places.entries()) {
+      const single = replies[at] ?? null
+      results[place] = single === 1 ? APPENDED : await decodeRefusal(store, batch[place] as Append, single)
+    }
+  }
+  return results
+}
+
+/** Appends to existing logs travel together as far as their slots and sizes allow; each creation travels alone. */
+function splitBatch(store: Store, batch: readonly Append[]): Part[] {
+  const { keys, connection } = store
+  const parts: Part[] = []
+  const open = new Map<number, { places: number[]; packed: Buffer[]; bytes: number }>()
+  for (const [place, append] of batch.entries()) {
+    if (append.expect === null) {
+      parts.push({ call: createCall(store, append), places: [place] })
+      continue
+    }
+    const { log, requires } = append
+    const group = connection.client.isCluster ? keys.bucketOf(log.tenant, log.thread) : 0
+    if (requires !== undefined) {
+      // Its place among the keys is known only if it travels alone.
+      const packed = packAppend(append, 3)
+      parts.push(appendPart(store, batch, [place], packed, [keys.log({ ...log, branch: requires.branch })]))
+      continue
+    }
+    const packed = packAppend(append, 0)
+    const bytes = packed.reduce((sum, { length }) => sum + length, 0)
+    let part = open.get(group)
+    if (part !== undefined && (part.places.length === MAX_APPENDS || part.bytes + bytes > MAX_BYTES)) {
+      parts.push(appendPart(store, batch, part.places, part.packed, []))
+      part = undefined
+    }
+    if (part === undefined) {
+      part = { places: [], packed: [], bytes: 0 }
+      open.set(group, part)
+    }
+    part.places.push(place)
+    part.packed.push(...packed)
+    part.bytes += bytes
+  }
+  for (const { places, packed } of open.values()) parts.push(appendPart(store, batch, places, packed, []))
+  return parts
+}
+
+function appendPart(
+  { scripts, keys }: Store,
+  batch: readonly Append[],
+  places: readonly number[],
+  packed: readonly Buffer[],
+  required: readonly string[],
+): Part {
+  const names: string[] = []
+  for (const place of places) names.push(...keys.logAndIndex((batch[place] as Append).log))
+  return { call: { script: scripts.append, keys: [...names, ...required], args: packed }, places }
+}
+
+function createCall({ scripts, keys, marker }: Store, append: Append): ScriptCall {
+  const { log, index, entries, lease, requires, epoch, incarnation } = append
+  const last = entries[entries.length - 1] as Append['entries'][number]
+  const row = encodeIndexRow(index)
+  const isClaim = lease.kind === 'claim'
+  const args: Argument[] = [
+    log.branch,
+    row,
+    marker,
+    isClaim ? lease.owner : '',
+    isClaim ? String(lease.ms) : '',
+    escapeControls(requires?.incarnation ?? ''),
+    encodeHead(row, { seq: last.seq, hash: last.hash, epoch, incarnation }, index),
+    'b',
+    `0 ${entries[0]?.hash ?? ''}`,
+    'g',
+    encodeLabels(index),
+  ]
+  for (const entry of entries) args.push(...(entryFields(entry) as Argument[]))
+  const names = [keys.log(log), keys.index(keys.bucketOf(log.tenant, log.thread)), keys.thread(log.tenant, log.thread)]
+  if (requires !== undefined) names.push(keys.log({ ...log, branch: requires.branch }))
+  return { script: scripts.create, keys: names, args }
+}
+
+// Results have no place for an error, so one failed call fails the batch. It may say that nothing was written only if
+// that is true of every call.
+function checkOutcomes(outcomes: readonly Outcome[]): void {
+  const errors = outcomes.flatMap((outcome) => ('error' in outcome ? [toDriverError(outcome.error, true)] : []))
+  const first = errors.find((error) => error.data['written'] !== 'nothing') ?? errors[0]
+  if (first === undefined) return
+  const landed = outcomes.some((outcome) => 'reply' in outcome && hasLanded(outcome.reply))
+  if (!landed || first.data['written'] === 'unknown') throw first
+  throw new HoldfastError(first.code, `${first.message} Other appends of the same batch landed.`, {
+    data: { ...first.data, written: 'unknown' },
+    retryable: first.retryable,
+    cause: first,
+  })
+}
+
+function hasLanded(reply: Reply): boolean {
+  return reply === 1 || (Array.isArray(reply) && reply.includes(1))
+}
+
+async function decodeRefusal(store: Store, { log, expect }: Append, reply: Reply): Promise<AppendResult> {
+  const [status, row] = checkLost(store, reply) as ['conflict' | 'held', readonly Reply[] | null]
+  const head = row === null ? undefined : decodeHead(log, row)
+  // A log that was there and is gone was erased, or all of its bucket is gone.
+  if (head === undefined && expect !== null) await checkBucket(store, store.keys.bucketOf(log.tenant, log.thread))
+  return status === 'held' && head !== undefined ? { status, head } : { status: 'conflict', head }
+}

@@ -1,0 +1,212 @@
+import { randomBytes } from 'node:crypto'
+import { DataLossError, InvalidOptionError, SchemaTooNewError } from '../../core/errors.js'
+import type { Driver } from '../../log/contract.js'
+import type { RedisLike, Reply } from './client.js'
+import { connect } from './connect.js'
+import { Connection, type ReplicaWait } from './connection.js'
+import { createKeys } from './keys.js'
+import { checkServer, judgeDurability, probeServer } from './probe.js'
+import { createRedisDriver } from './redis-driver.js'
+import { loadScripts, type Scripts } from './scripts.js'
+import { loseStore, type Store } from './store.js'
+
+/** The layout of keys and values that this version reads and writes. */
+const LAYOUT = 1
+const DEFAULT_BUCKETS = 64
+const MAX_BUCKETS = 4096
+
+export interface RedisOptions {
+  /** Start of every key. Stores with different prefixes know nothing of each other. Default 'holdfast'. */
+  readonly prefix?: string
+  /** Default: true for several URLs, else what the server says. */
+  readonly cluster?: boolean
+  /** Open a server that may evict keys when its memory is full. */
+  readonly allowEviction?: boolean
+  /** Acknowledge an append only when this many replicas have it. */
+  readonly waitReplicas?: ReplicaWait
+  /** Into how many hash slots a new store spreads its threads. Fixed for the life of a store. Default 64. */
+  readonly buckets?: number
+  /** Go on with what is left of a store of which a part is gone, as after the loss of a node. */
+  readonly acceptDataLoss?: boolean
+  /** Default 10,000. */
+  readonly connectTimeoutMs?: number
+  /** The longest any operation takes before it rejects. Default 10,000. */
+  readonly commandTimeoutMs?: number
+}
+
+/** Opens a store on Redis 6.2 or later, or Valkey: by URL, by the URLs of a cluster's nodes, or on a client of yours. */
+export async function openRedis(
+  target: string | readonly string[] | { readonly client: RedisLike },
+  options: RedisOptions = {},
+): Promise<Driver> {
+  checkOptions(options)
+  const commandTimeoutMs = options.commandTimeoutMs ?? 10_000
+  const given = typeof target === 'object' && 'client' in target ? target.client : undefined
+  if (given !== undefined) checkGivenClient(given)
+  const client = given ?? (await openClient(target as string | readonly string[], options, commandTimeoutMs))
+  const connection = new Connection(client, {
+    commandTimeoutMs,
+    waitReplicas: options.waitReplicas,
+    ownsClient: given === undefined,
+  })
+  try {
+    const servers = client.isCluster ? (client.nodes?.('master') ?? []) : [client]
+    const probes = await Promise.all(servers.map(probeServer))
+    for (const probe of probes) checkServer(probe, { allowEviction: options.allowEviction ?? false })
+    const scripts = await loadScripts()
+    await Promise.all(servers.map((server) => teachScripts(server, scripts)))
+    const store = await openStore(connection, scripts, options)
+    const release = watchReconnects(store)
+    return createRedisDriver(store, judgeDurability(probes, options.waitReplicas), release)
+  } catch (error) {
+    await connection.close()
+    throw error
+  }
+}
+
+async function openClient(
+  target: string | readonly string[],
+  options: RedisOptions,
+  commandTimeoutMs: number,
+): Promise<RedisLike> {
+  const urls = typeof target === 'string' ? [target] : [...target]
+  if (urls.length === 0) throw new InvalidOptionError('url', 'is missing', 'Pass redis://host:6379.')
+  const settings = {
+    connectTimeoutMs: options.connectTimeoutMs ?? 10_000,
+    silenceMs: commandTimeoutMs + (options.waitReplicas?.timeoutMs ?? 0),
+  }
+  const cluster = options.cluster ?? urls.length > 1
+  const client = await connect(urls, { ...settings, cluster })
+  if (cluster || options.cluster === false) return client
+  // One node of a cluster would answer for a third of the threads and send the rest elsewhere.
+  const { isCluster } = await probeServer(client).catch((error: unknown) => {
+    client.disconnect()
+    throw error
+  })
+  if (!isCluster) return client
+  client.disconnect()
+  return connect(urls, { ...settings, cluster: true })
+}
+
+// Ahead of their first use, because the calls of a flush leave together and each would be refused. A server that forbids
+// it, or forgets them later, gets the text with the call.
+async function teachScripts(server: RedisLike, scripts: Scripts): Promise<void> {
+  await Promise.allSettled(Object.values(scripts).map(({ text }) => server.call('script', 'load', text)))
+}
+
+async function openStore(connection: Connection, scripts: Scripts, options: RedisOptions): Promise<Store> {
+  const prefix = options.prefix ?? 'holdfast'
+  const record = createKeys(prefix, 1).store
+  const fresh = randomBytes(16).toString('hex')
+  const [id, layout, count, marked] = (await connection.write({
+    script: scripts['open-store'],
+    keys: [record],
+    args: [fresh, String(LAYOUT), String(options.buckets ?? DEFAULT_BUCKETS)],
+  })) as (string | null)[]
+  if (Number(layout) > LAYOUT) {
+    throw new SchemaTooNewError(`The Redis store "${prefix}"`, { found: Number(layout), supported: LAYOUT })
+  }
+  if (options.buckets !== undefined && options.buckets !== Number(count)) {
+    throw new InvalidOptionError(
+      'buckets',
+      `is ${options.buckets}, but this store was made with ${count}`,
+      'Leave the option out; the number is fixed when a store is made.',
+    )
+  }
+  const store: Store = { prefix, connection, scripts, keys: createKeys(prefix, Number(count)), marker: `!${id}` }
+  const mode = options.acceptDataLoss ? 'accept' : marked === null ? 'place' : 'check'
+  const bad = (await markBuckets(store, mode)).filter((reply) => reply !== 'ok').length
+  if (bad > 0) {
+    throw new DataLossError(
+      `${bad} of ${count} parts of the Redis store "${prefix}" are gone: a node came back empty or older. ` +
+        'To go on with what is left, open it with { acceptDataLoss: true }.',
+      { prefix, buckets: Number(count), gone: bad },
+    )
+  }
+  if (marked === null) await connection.write({ command: 'hset', args: [record, 'marked', 'yes'] })
+  return store
+}
+
+async function markBuckets(store: Store, mode: 'place' | 'check' | 'accept'): Promise<readonly Reply[]> {
+  const { connection, scripts, keys, marker } = store
+  return connection.read(
+    keys.buckets.map((_, bucket) => ({
+      script: scripts['mark-bucket'],
+      keys: [keys.index(bucket)],
+      args: [marker, mode],
+    })),
+  )
+}
+
+// A server that restarted may have come back with less than it had. Scripts notice that where they find nothing; this
+// notices it also for a driver that happens to ask only for what is still there.
+function watchReconnects(store: Store): () => void {
+  const { connection } = store
+  const check = (): void => {
+    if (connection.isClosed || connection.lost !== undefined) return
+    markBuckets(store, 'check').then(
+      (replies) => void (replies.some((reply) => reply !== 'ok') && loseStore(store)),
+      () => {},
+    )
+  }
+  const { client } = connection
+  client.on('ready', check)
+  client.on('+node', check)
+  return () => {
+    client.off('ready', check)
+    client.off('+node', check)
+  }
+}
+
+function checkOptions(options: RedisOptions): void {
+  const { prefix = 'holdfast', buckets = DEFAULT_BUCKETS, waitReplicas } = options
+  if (!/^[\x21-\x7e]{1,200}$/.test(prefix) || /[{}]/.test(prefix)) {
+    throw new InvalidOptionError(
+      'prefix',
+      'must be printable ASCII without spaces and braces',
+      'Braces decide where a cluster puts a key; use something like "myapp".',
+    )
+  }
+  checkNumber('buckets', buckets, 1, MAX_BUCKETS)
+  for (const name of ['connectTimeoutMs', 'commandTimeoutMs'] as const) {
+    checkNumber(name, options[name] ?? 10_000, 1, 3_600_000)
+  }
+  if (waitReplicas !== undefined) {
+    checkNumber('waitReplicas.count', waitReplicas.count, 1, 100)
+    checkNumber('waitReplicas.timeoutMs', waitReplicas.timeoutMs, 1, 3_600_000)
+  }
+}
+
+function checkNumber(field: string, value: number, min: number, max: number): void {
+  if (Number.isInteger(value) && value >= min && value <= max) return
+  throw new InvalidOptionError(field, `must be a whole number from ${min} to ${max}`, 'Leave it out for the default.')
+}
+
+// Settings of a client that would break a promise without anybody noticing.
+function checkGivenClient(client: RedisLike): void {
+  const options = client.options as Record<string, unknown> & { redisOptions?: Record<string, unknown> }
+  const refuse = (field: string, problem: string, remedy: string): never => {
+    throw new InvalidOptionError(`client.options.${field}`, problem, remedy)
+  }
+  if (options['keyPrefix']) refuse('keyPrefix', 'is set', 'Use the option `prefix` of openRedis instead.')
+  if (client.isCluster) {
+    if (options['retryDelayOnFailover'] !== 0) {
+      refuse(
+        'retryDelayOnFailover',
+        'makes the client send appends twice',
+        'Create the client with { retryDelayOnFailover: 0 }.',
+      )
+    }
+    if (options['scaleReads'] !== 'master') {
+      refuse('scaleReads', 'reads from replicas, which are behind', "Create the client with { scaleReads: 'master' }.")
+    }
+    return
+  }
+  if (options['autoResendUnfulfilledCommands'] !== false) {
+    refuse(
+      'autoResendUnfulfilledCommands',
+      'makes the client send appends twice',
+      'Create the client with { autoResendUnfulfilledCommands: false }.',
+    )
+  }
+}

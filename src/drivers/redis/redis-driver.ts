@@ -1,0 +1,100 @@
+import { ClosedError } from '../../core/errors.js'
+import type { Capabilities, Driver, Durability } from '../../log/contract.js'
+import { checkBatch } from '../shared/checks.js'
+import { appendBatch } from './append.js'
+import { getBlobs, listBlobs, putBlobs, removeBlob, touchBlobs } from './blobs.js'
+import { toDriverError } from './errors.js'
+import { queryHeads } from './heads.js'
+import {
+  eraseLogs,
+  pruneLog,
+  readEntries,
+  readHead,
+  readHeaders,
+  readTail,
+  readTombstone,
+  reindexLog,
+  renewLease,
+} from './logs.js'
+import type { Store } from './store.js'
+import { Announcements, Watching } from './watch.js'
+
+const CAPABILITIES: Capabilities = {
+  multiProcess: true,
+  persistent: true,
+  storeAtomic: false,
+  transactions: false,
+  watch: true,
+  parallelBatches: 2,
+  maxBatch: 256,
+}
+
+/** The driver of an open store. `release` lets go of what was set up around it. */
+export function createRedisDriver(store: Store, durability: Durability, release: () => void): Driver {
+  const { connection } = store
+  const watching = new Watching(connection.client, store.prefix)
+  const announcements = new Announcements(store)
+
+  function checkOpen(): void {
+    if (connection.isClosed) throw new ClosedError('The redis driver')
+    if (connection.lost !== undefined) throw connection.lost
+  }
+
+  return {
+    name: 'redis',
+    capabilities: CAPABILITIES,
+    durability,
+
+    async append(batch) {
+      checkOpen()
+      checkBatch(batch)
+      const results = await appendBatch(store, batch)
+      announcements.add(batch, results)
+      return results
+    },
+    tail: (log, upTo) => readTail(store, log, upTo),
+    read: (log, from, limit) => readEntries(store, log, from, limit),
+    headers: (log, options) => readHeaders(store, log, options),
+    head: (log) => readHead(store, log),
+    renew: (log, epoch, ms) => renewLease(store, log, epoch, ms),
+    heads: (query) => queryHeads(store, query),
+    prune: (log, incarnation, seq) => pruneLog(store, log, incarnation, seq),
+    erase: (request) => eraseLogs(store, request),
+    tombstone: (tenant, thread) => readTombstone(store, tenant, thread),
+    reindex: (log, expect, index) => reindexLog(store, log, expect, index),
+
+    async touchBlobs(tenant, hashes) {
+      checkOpen()
+      return touchBlobs(store, tenant, hashes)
+    },
+    async putBlobs(tenant, blobs) {
+      checkOpen()
+      await putBlobs(store, tenant, blobs)
+    },
+    async getBlobs(tenant, hashes) {
+      checkOpen()
+      return getBlobs(store, tenant, hashes)
+    },
+    async listBlobs(tenant, options) {
+      checkOpen()
+      return listBlobs(store, tenant, options)
+    },
+    removeBlob: (tenant, hash, touchedAt) => removeBlob(store, tenant, hash, touchedAt),
+
+    async watch(listener) {
+      checkOpen()
+      try {
+        return await watching.add(listener)
+      } catch (error) {
+        throw toDriverError(error, false)
+      }
+    },
+
+    async close() {
+      release()
+      await connection.settle()
+      announcements.flush()
+      await Promise.all([connection.close(), watching.close()])
+    },
+  }
+}

@@ -1,0 +1,89 @@
+-- Compare-and-append to logs that exist, one or many. Each append is all or nothing; one that conflicts does not hinder
+-- the others. On a cluster all logs of a call are in one bucket.
+--
+-- KEYS  log and index of its bucket for each append, then the logs that appends require
+-- ARGV  for each append its control value (see pack-append.ts: lengths and numbers, then texts), and the values of its
+--       entries' fields
+-- Returns for each append 1, or { 'conflict' | 'held', head row }.
+
+local results = {}
+local now, extendedBy, extendedTo
+local argument = 1
+for i = 1, #KEYS do
+  local key, control = KEYS[2 * i - 1], ARGV[argument]
+  if not control then break end
+  local expectLength, headLength, lease, ms, ownerLength, labelsLength, required, requiredLength, fieldsLength, values, at =
+    struct.unpack('>I4I4I4dI4I4I4I4I4I4', control)
+  local expect = string.sub(control, at, at + expectLength - 1)
+  at = at + expectLength
+  local head = redis.call('HGET', key, 'h')
+  local result = 1
+  local oldRow
+
+  -- What is expected begins with the index row after this append: most appends leave it as it is, and are done here
+  -- with one comparison.
+  if not head or string.sub(head, 1, expectLength) ~= expect then
+    local row, core
+    if head then row, core = string.match(head, '^([^\n]*)\n([^\n]*)\n') end
+    if core and core == string.match(expect, '\n([^\n]*)\n') then oldRow = row else result = 'conflict' end
+  end
+  if result == 1 and required > 0 then
+    local parent = redis.call('HGET', KEYS[required], 'h')
+    local incarnation = string.sub(control, #control - requiredLength + 1)
+    if not parent or string.match(parent, '^[^\n]*\n%d+ %S+ %d+ ([^\n]*)\n') ~= incarnation then result = 'conflict' end
+  end
+  if result == 1 and lease ~= 0 and not now then
+    local time = redis.call('TIME')
+    now = time[1] * 1000 + time[2] / 1000
+  end
+  if result == 1 and lease == 1 and tonumber(string.match(head, '^.*\n(.*)$')) > now then result = 'held' end
+
+  if result == 1 then
+    local leaseEnd
+    if lease == 0 then
+      leaseEnd = string.match(head, '^.*\n(.*)$')
+    elseif lease == 4 then
+      leaseEnd = '0'
+    else
+      if ms ~= extendedBy then extendedBy, extendedTo = ms, string.format('%.3f', now + ms) end
+      leaseEnd = extendedTo
+    end
+    local newHead = string.sub(control, at, at + headLength - 1) .. leaseEnd
+    at = at + headLength
+    if oldRow then
+      -- @include index-members
+      local name = log_name(key)
+      redis.call('ZREM', KEYS[2 * i], unpack(index_members(oldRow, name)))
+      redis.call('ZADD', KEYS[2 * i], unpack(with_scores(index_members(string.match(newHead, '^[^\n]*'), name))))
+    end
+    local fieldsAt = at + ownerLength + labelsLength
+    if values == 1 and labelsLength == 0 and lease ~= 1 and lease ~= 2 then
+      local field = string.sub(control, fieldsAt, fieldsAt + fieldsLength - 1)
+      redis.call('HSET', key, 'h', newHead, field, ARGV[argument + 1])
+    else
+      local fields = { 'h', newHead }
+      if lease == 1 or lease == 2 then
+        fields[3] = 'o'
+        fields[4] = string.sub(control, at, at + ownerLength - 1)
+      end
+      if labelsLength > 0 then
+        fields[#fields + 1] = 'g'
+        fields[#fields + 1] = string.sub(control, at + ownerLength, fieldsAt - 1)
+      end
+      local value = argument
+      for field in string.gmatch(string.sub(control, fieldsAt, fieldsAt + fieldsLength - 1), '%S+') do
+        value = value + 1
+        fields[#fields + 1] = field
+        fields[#fields + 1] = ARGV[value]
+      end
+      -- @include set-fields
+      set_fields(key, fields, 1)
+    end
+    results[i] = 1
+  else
+    -- @include head-row
+    results[i] = { result, head_row(key) }
+  end
+  argument = argument + 1 + values
+end
+return results

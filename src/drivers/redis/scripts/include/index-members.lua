@@ -1,0 +1,46 @@
+-- A number as 16 hex digits that sort like the numbers: the bits of a double, the sign turned around, and all of them
+-- for a negative one.
+local function sortable(text)
+  local bytes = { string.byte(struct.pack('>d', tonumber(text) + 0), 1, 8) }
+  if bytes[1] < 128 then
+    bytes[1] = bytes[1] + 128
+  else
+    for i = 1, 8 do bytes[i] = 255 - bytes[i] end
+  end
+  return string.format('%02x%02x%02x%02x%02x%02x%02x%02x', unpack(bytes))
+end
+
+-- The bucket's index is one sorted set of equal scores, so its members are in the order of their bytes and a range of
+-- them is a walk through one kind of row. `row` is 'created updated-minute wake expires status', with '-' for a time that
+-- is not set; `name` is tenant, thread and branch, between zero bytes.
+local function index_members(row, name)
+  local created, updated, wake, expires, status = string.match(row, '^(%S+) (%S+) (%S+) (%S+) (.*)$')
+  created, updated = sortable(created), sortable(updated)
+  local tenant, rest = string.match(name, '^(%Z+)%z(.*)$')
+  local ofTenant = 't\0' .. tenant .. '\0'
+  local members = {
+    'c\0' .. created .. '\0' .. name,
+    'u\0' .. updated .. '\0' .. name,
+    's\0' .. status .. '\0' .. created .. '\0' .. name,
+    ofTenant .. 'c\0' .. created .. '\0' .. rest,
+    ofTenant .. 'u\0' .. updated .. '\0' .. rest,
+    ofTenant .. 's\0' .. status .. '\0' .. created .. '\0' .. rest,
+  }
+  if wake ~= '-' then members[#members + 1] = 'w\0' .. sortable(wake) .. '\0' .. name end
+  if expires ~= '-' then members[#members + 1] = 'e\0' .. sortable(expires) .. '\0' .. name end
+  return members
+end
+
+local function with_scores(members)
+  local scored = {}
+  for _, member in ipairs(members) do
+    scored[#scored + 1] = 0
+    scored[#scored + 1] = member
+  end
+  return scored
+end
+
+-- The part of a log's key behind `prefix:{bucket}:log:`.
+local function log_name(key)
+  return string.match(key, '^[^}]*}:log:(.*)$')
+end

@@ -1,0 +1,20 @@
+-- Replaces the index row of a log that still ends where the caller saw it.
+--
+-- KEYS  1 log   2 index of the bucket
+-- ARGV  1 core the log must have   2 index row   3 marker of the store   4 head, up to the end of the lease   5 labels
+-- Returns 1, 0 or 'lost'.
+
+-- @include index-members
+
+local head = redis.call('HGET', KEYS[1], 'h')
+local row, core
+if head then row, core = string.match(head, '^([^\n]*)\n([^\n]*)\n') end
+if core ~= ARGV[1] then
+  if not head and not redis.call('ZSCORE', KEYS[2], ARGV[3]) then return 'lost' end
+  return 0
+end
+local name = log_name(KEYS[1])
+redis.call('ZREM', KEYS[2], unpack(index_members(row, name)))
+redis.call('ZADD', KEYS[2], unpack(with_scores(index_members(ARGV[2], name))))
+redis.call('HSET', KEYS[1], 'h', ARGV[4] .. string.match(head, '^.*\n(.*)$'), 'g', ARGV[5])
+return 1

@@ -1,0 +1,119 @@
+import type { VerifiedItem } from '../codec/item.js'
+import type { FieldPath, Scalar } from '../codec/item-field.js'
+import type { Clock } from '../core/clock.js'
+import type { TenantId } from '../core/ids.js'
+import { itemDriver } from './carried-writes.js'
+import type { ItemDraft } from './item-sealer.js'
+import type { LogEnvironment } from './log-environment.js'
+import { retry } from './retry.js'
+import type { ItemDriver, ItemScan, ItemWrite, ItemWriteResult, StoredItem } from './store-contract.js'
+
+/** A change of one item. */
+export interface ItemChange {
+  readonly space: string
+  readonly key: string
+  /** `null` removes it. */
+  readonly item: Omit<ItemDraft, 'space' | 'key' | 'version' | 'at'> | null
+  readonly expect?: string | null | undefined
+}
+
+export type ChangeResult =
+  | { readonly status: 'written'; readonly version: string | null; readonly at: number }
+  | { readonly status: 'conflict'; readonly version: string | null }
+
+/** An item as it was read, and verified. */
+export type OpenItem = Omit<StoredItem, 'value'> & VerifiedItem
+
+/** A conflict at an attempt that is not the first may be one with the attempt before. */
+const OWN_WORK = 1
+
+/** The items of one backend, sealed on the way in and verified on the way out. What they mean is decided above. */
+export class ItemStore {
+  readonly clock: Clock
+  /** The most bytes of JSON that a value may have here. */
+  readonly maxBytes: number
+  readonly #environment: LogEnvironment
+  readonly #admit: (tenant: TenantId) => Promise<void>
+
+  constructor(environment: LogEnvironment, admit: (tenant: TenantId) => Promise<void>) {
+    this.clock = environment.clock
+    this.maxBytes = environment.limits.maxBytes
+    this.#environment = environment
+    this.#admit = admit
+  }
+
+  /**
+   * Seals all, then writes. Each is atomic by itself. When a reply is lost the same bytes go again, so a write is done
+   * as asked or, after an error, perhaps; a conflict with our own earlier attempt is recognised by its version.
+   */
+  async write(tenant: TenantId, changes: readonly ItemChange[]): Promise<readonly ChangeResult[]> {
+    await this.#admit(tenant)
+    const { items, randomId } = this.#environment
+    const at = this.clock.now()
+    const writes: ItemWrite[] = []
+    for (const { space, key, item, expect } of changes) {
+      const sealed = item && (await items.seal(tenant, { ...item, space, key, version: randomId(), at }))
+      writes.push({ space, key, item: sealed, ...(expect === undefined ? {} : { expect }) })
+    }
+    const results = await retry(this.#environment, async (attempt) => {
+      const done = await this.#driver().writeItems(tenant, writes, at)
+      return attempt < OWN_WORK ? done : done.map((result, i) => ownWork(writes[i] as ItemWrite, result))
+    })
+    return results.map((result, i) => {
+      if (result.status === 'conflict') return result
+      return { status: 'written', version: writes[i]?.item?.version ?? null, at }
+    })
+  }
+
+  async read(
+    tenant: TenantId,
+    space: string,
+    keys: readonly string[],
+    options: { readonly extendTo?: number } = {},
+  ): Promise<readonly OpenItem[]> {
+    await this.#admit(tenant)
+    const now = this.clock.now()
+    return this.#open(tenant, space, await this.#driver().readItems(tenant, space, keys, { now, ...options }))
+  }
+
+  /** One page in the order of keys. Shorter than its limit only at the end. */
+  async scan(tenant: TenantId, space: string, scan: ItemScan, now: number = this.clock.now()): Promise<readonly OpenItem[]> {
+    await this.#admit(tenant)
+    return this.#open(tenant, space, await this.#driver().scanItems(tenant, space, scan, now))
+  }
+
+  /** What narrows a scan to items whose fields hold one of these values each. */
+  narrow(tenant: TenantId, space: string, fields: readonly (readonly [FieldPath, readonly Scalar[]])[]) {
+    return this.#environment.items.narrow(tenant, space, fields)
+  }
+
+  async spaces(tenant: TenantId, options: { readonly after?: string; readonly limit: number }): Promise<readonly string[]> {
+    await this.#admit(tenant)
+    return this.#driver().listSpaces(tenant, options)
+  }
+
+  async sweep(limit: number): Promise<number> {
+    return this.#driver().sweepItems(this.clock.now(), limit)
+  }
+
+  async #open(tenant: TenantId, space: string, found: readonly StoredItem[]): Promise<readonly OpenItem[]> {
+    const opened: OpenItem[] = []
+    for (const stored of found) {
+      const { key, version, createdAt, updatedAt, expiresAt } = stored
+      const { vector, read } = await this.#environment.items.open(tenant, space, stored)
+      opened.push({ key, version, createdAt, updatedAt, expiresAt, vector, read })
+    }
+    return opened
+  }
+
+  #driver(): ItemDriver {
+    return itemDriver(this.#environment.driver)
+  }
+}
+
+// Our version is there: the attempt whose reply was lost wrote it. What we wanted gone is gone.
+function ownWork({ item, expect }: ItemWrite, result: ItemWriteResult): ItemWriteResult {
+  if (result.status === 'written') return result
+  const isOurs = item === null ? result.version === null && expect !== null : result.version === item.version
+  return isOurs ? { status: 'written' } : result
+}

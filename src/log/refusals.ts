@@ -1,0 +1,13 @@
+import { HeldError, NotFoundError } from '../core/errors.js'
+import { nameLog } from '../core/log-name.js'
+import type { Append, Head, LogKey } from './contract.js'
+
+/** A claim met a lease that still runs. */
+export function heldError(log: LogKey, { lease }: Head): HeldError {
+  return new HeldError({ log: nameLog(log), owner: lease?.owner ?? '', remainingMs: lease?.remainingMs ?? 0 })
+}
+
+/** A fork came too late for what it forks from. */
+export function originGone(log: LogKey, { requires }: Append): NotFoundError {
+  return new NotFoundError('The branch to fork from is gone.', 'Fork a branch that exists.', { log, from: requires })
+}

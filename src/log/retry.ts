@@ -1,0 +1,24 @@
+import { isHoldfastError } from '../core/errors.js'
+import type { LogEnvironment } from './log-environment.js'
+
+const FIRST_PAUSE_MS = 20
+const LONGEST_PAUSE_MS = 2000
+
+/**
+ * Repeats work that may be done twice until the backend answers or `retryMs` is over. `attempt` tells the work whether
+ * an earlier attempt may have landed.
+ */
+export async function retry<Result>(
+  { clock, retryMs }: Pick<LogEnvironment, 'clock' | 'retryMs'>,
+  work: (attempt: number) => Promise<Result>,
+): Promise<Result> {
+  const deadline = clock.monotonic() + retryMs
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await work(attempt)
+    } catch (error) {
+      if (!isHoldfastError(error) || !error.retryable || clock.monotonic() >= deadline) throw error
+      await clock.sleep(Math.random() * Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt))
+    }
+  }
+}

@@ -1,0 +1,27 @@
+import type { FieldPath } from '../codec/item-field.js'
+import { InvalidOptionError } from '../core/errors.js'
+
+/** A field by its name, or the names on the way to it: `'city'`, `['address', 'city']`. A dot in a name is just a dot. */
+export type FieldInput = string | readonly string[]
+
+const MAX_PATH = 32
+const MAX_NAME_LENGTH = 1000
+
+/** Names that mean something to JavaScript itself. They can be stored, and are never asked for. */
+const RESERVED: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
+
+export function parseField(option: string, field: unknown): FieldPath {
+  const path: unknown = typeof field === 'string' ? [field] : field
+  if (!Array.isArray(path) || path.length === 0 || path.length > MAX_PATH || !path.every((part) => typeof part === 'string')) {
+    throw new InvalidOptionError(option, 'is no name of a field', "Pass a name, or a path such as ['address', 'city'].")
+  }
+  for (const name of path) checkName(name)
+  return [...path]
+}
+
+export function checkName(name: string): void {
+  if (RESERVED.has(name)) throw new InvalidOptionError(`field ${name}`, 'is a reserved name', 'Call the field something else.')
+  if (name.length <= MAX_NAME_LENGTH) return
+  const problem = `is longer than ${MAX_NAME_LENGTH} characters`
+  throw new InvalidOptionError(`field ${name.slice(0, 50)}…`, problem, 'Use a shorter name.')
+}
