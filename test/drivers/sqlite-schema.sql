@@ -97,3 +97,21 @@ CREATE TABLE tombstones (
   reason TEXT NOT NULL,
   PRIMARY KEY (tenant, thread)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE items (
+  id INTEGER PRIMARY KEY,
+  tenant TEXT NOT NULL,
+  space TEXT NOT NULL,
+  key TEXT NOT NULL,
+  version TEXT NOT NULL,
+  created_at REAL NOT NULL,
+  updated_at REAL NOT NULL,
+  expires_at REAL,
+  -- A line for each field, name and token as JSON: see item-fields.ts.
+  fields TEXT NOT NULL,
+  value BLOB NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX items_place ON items (tenant, space, key);
+
+CREATE INDEX items_expiry ON items (expires_at) WHERE expires_at IS NOT NULL;

@@ -23,9 +23,10 @@ CREATE TABLE IF NOT EXISTS schema_versions (
 
 /** Refuses a database of another application. Only reads, so it comes before any setting that writes. */
 export function checkApplication(db: Connection): void {
+  // Tables first: another opener makes tables and id in one transaction, and between two reads it may do so.
+  const tables = Number(db.get('SELECT count(*) AS n FROM sqlite_schema')?.['n'])
   const id = Number(db.pragma('application_id'))
   if (id === APPLICATION_ID) return
-  const tables = Number(db.get('SELECT count(*) AS n FROM sqlite_schema')?.['n'])
   if (id === 0 && tables === 0) return
   const found = id === 0 ? `${tables} tables and indexes, no application id` : `application id ${id}`
   throw new SqliteFailure({ kind: 'foreign', found })
