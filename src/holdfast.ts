@@ -15,6 +15,7 @@ import type { Log } from './log/log.js'
 import type { LogStore } from './log/log-store.js'
 import type { TenantKeys } from './log/tenant-keys.js'
 import type { Verification } from './log/verify.js'
+import { Store } from './store/store.js'
 
 /** What `threads` filters by. */
 export interface ThreadQuery {
@@ -76,6 +77,11 @@ export class Holdfast {
   /** The keys of this tenant: rotation and what there is. Needs the option `keys`. */
   get keys(): TenantKeys {
     return this.#store.keys(this.#tenant)
+  }
+
+  /** Memory that outlives threads, always inside a scope of this tenant. */
+  get store(): Store {
+    return new Store(this.#store.items, this.#tenant)
   }
 
   /** The same store, narrowed to another tenant. */

@@ -37,7 +37,27 @@ export type { KeyStatus } from './log/key-ring.js'
 export type { HistoryEntry, Log } from './log/log.js'
 export { LogStore, type LogStoreOptions } from './log/log-store.js'
 export { type Op, type Path, push, remove, type State, set, splice } from './log/ops.js'
+export type * from './log/store-contract.js'
+export type { StoreWrite } from './log/store-write.js'
 export type { TenantKeys } from './log/tenant-keys.js'
 export type { Decide, Updated } from './log/update-plan.js'
 export type { Verification } from './log/verify.js'
 export { openDriver, openHoldfast, type OpenOptions } from './open.js'
+export type { Collection } from './store/collection.js'
+export type { CollectionOptions } from './store/collection-options.js'
+export type { EmbedOptions } from './store/embedding.js'
+export type { Clause, Filter, Operators } from './store/filter.js'
+export type {
+  BatchOperation,
+  BatchResult,
+  Item,
+  ItemPage,
+  ListQuery,
+  PutOptions,
+  SearchQuery,
+  StoreWriter,
+  Written,
+} from './store/item.js'
+export type { ScopeInput } from './store/space.js'
+export type { StandardSchema } from './store/standard-schema.js'
+export type { Scope, SpaceName, Store } from './store/store.js'

@@ -74,7 +74,7 @@ function filters(schema: string, query: HeadQuery, bind: (value: unknown) => str
   if (query.wakeBefore !== undefined) where.push(`l.wake_at <= ${bind(query.wakeBefore)}`)
   if (query.expiresBefore !== undefined) {
     const time = bind(query.expiresBefore)
-    where.push(`l.expires_at IS NOT NULL AND l.expires_at <= ${time} AND l.expires_minute <= ${minuteOf(time)}`)
+    where.push(`l.expires_at <= ${time} AND l.expires_minute <= ${minuteOf(time)}`)
   }
   if (query.lease !== undefined) {
     const held = 'l.lease_owner IS NOT NULL AND l.lease_until > clock_timestamp()'

@@ -44,7 +44,7 @@ CREATE INDEX logs_status_created ON :schema.logs (status, created_at);
 CREATE INDEX logs_updated ON :schema.logs (updated_minute);
 CREATE INDEX logs_tenant_updated ON :schema.logs (tenant, updated_minute);
 CREATE INDEX logs_wake ON :schema.logs (wake_at) WHERE wake_at IS NOT NULL;
-CREATE INDEX logs_expires ON :schema.logs (expires_minute) WHERE expires_at IS NOT NULL;
+CREATE INDEX logs_expires ON :schema.logs (expires_minute) WHERE expires_minute IS NOT NULL;
 
 -- One row per entry. Bodies are compressed before they come here, so trying again would only cost time.
 CREATE TABLE :schema.entries (

@@ -1,5 +1,5 @@
--- append_one: the append of a sequential step, at about half the cost of `append` for a batch of one: one entry, to a
--- log that exists, with its labels as they were.
+-- append_one: the append of a sequential step, at about two thirds of what `append` costs for a batch of one: one
+-- entry, to a log that exists, with its labels as they were.
 --
 -- In:   as for append, but plain values; the lease is 'keep', 'claim', 'force', 'extend' or 'release'
 -- Out:  as for append, which also answers when this one did not land

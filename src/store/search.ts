@@ -1,0 +1,152 @@
+import { fieldAt } from '../codec/item-field.js'
+import type { FieldPath } from '../codec/item-field.js'
+import type { Value } from '../codec/value.js'
+import type { TenantId } from '../core/ids.js'
+import { compareUtf8 } from '../core/text-order.js'
+import type { ItemStore, OpenItem } from '../log/item-store.js'
+import type { ItemScan } from '../log/store-contract.js'
+import { compareValues } from './compare.js'
+import { decodeCursor, encodeCursor, type Order, type Position } from './cursor.js'
+import { similarity } from './embedding.js'
+import { type Condition, exactValues, matches } from './filter.js'
+import { TopItems } from './top-items.js'
+
+const PAGE = 100
+
+/** Which items of which space, all checked. */
+export interface SearchPlan {
+  readonly tenant: TenantId
+  readonly space: string
+  readonly prefix: string | undefined
+  readonly conditions: readonly Condition[]
+  /** Fields that a driver may narrow by. */
+  readonly index: readonly FieldPath[]
+  readonly limit: number
+}
+
+/** An item with its value. */
+export interface Found {
+  readonly item: OpenItem
+  readonly value: Value
+  readonly score?: number
+}
+
+export interface FoundPage {
+  readonly found: readonly Found[]
+  readonly cursor?: string
+}
+
+/**
+ * One page in an order. The filter and the order are applied here, to what a scan in the order of keys returns, so
+ * that every backend finds the same; a driver only leaves out what can't match. By ascending key the pages of the scan
+ * are passed on; any other order walks the whole space, holding no more than about a page.
+ */
+export async function searchOrdered(
+  items: ItemStore,
+  plan: SearchPlan,
+  order: Order,
+  cursor: unknown,
+): Promise<FoundPage> {
+  const start = cursor === undefined ? undefined : decodeCursor(order, cursor)
+  const isByKey = order.field === undefined && !order.descending
+  const best = isByKey
+    ? await takeFirst(matching(items, plan, start?.key), plan.limit + 1)
+    : await takeBest(matching(items, plan), plan.limit + 1, order, start)
+  const found = best.slice(0, plan.limit)
+  const last = found.at(-1)
+  if (best.length <= plan.limit || last === undefined) return { found }
+  return { found, cursor: encodeCursor(order, positionOf(last, order)) }
+}
+
+/** The items whose vectors point most nearly the same way, nearest first; of equal ones the first key. */
+export async function searchNearest(
+  items: ItemStore,
+  plan: SearchPlan,
+  vector: Float32Array,
+  minScore: number,
+): Promise<FoundPage> {
+  const best = new TopItems<{ item: OpenItem; value: Value; score: number }>(
+    plan.limit,
+    (a, b) => b.score - a.score || compareUtf8(a.item.key, b.item.key),
+  )
+  for await (const { item, value } of matching(items, plan, undefined, (item) => item.vector?.length === vector.length)) {
+    const score = similarity(item.vector as Float32Array, vector)
+    if (score >= minScore) best.add({ item, value, score })
+  }
+  return { found: best.take() }
+}
+
+/** All that match, in the order of keys. */
+async function* matching(
+  items: ItemStore,
+  { tenant, space, prefix, conditions, index }: SearchPlan,
+  start?: string,
+  isWanted: (item: OpenItem) => boolean = () => true,
+): AsyncGenerator<Found> {
+  const now = items.clock.now()
+  const where = await narrow(items, tenant, space, conditions, index)
+  let after = start
+  for (;;) {
+    const scan: ItemScan = {
+      limit: PAGE,
+      ...(prefix === undefined ? {} : { prefix }),
+      ...(after === undefined ? {} : { after }),
+      ...(where.length === 0 ? {} : { where }),
+    }
+    const page = await items.scan(tenant, space, scan, now)
+    for (const item of page) {
+      if (!isWanted(item)) continue
+      const value = await item.read()
+      if (matches(value, conditions)) yield { item, value }
+    }
+    after = page.at(-1)?.key
+    if (page.length < PAGE) return
+  }
+}
+
+async function narrow(
+  items: ItemStore,
+  tenant: TenantId,
+  space: string,
+  conditions: readonly Condition[],
+  index: readonly FieldPath[],
+): Promise<NonNullable<ItemScan['where']>> {
+  const indexed = new Set(index.map((path) => JSON.stringify(path)))
+  const exact = conditions
+    .map(exactValues)
+    .filter((fields) => fields !== undefined)
+    .filter(([path]) => indexed.has(JSON.stringify(path)))
+  return exact.length === 0 ? [] : items.narrow(tenant, space, exact)
+}
+
+async function takeFirst(found: AsyncIterable<Found>, count: number): Promise<readonly Found[]> {
+  const first: Found[] = []
+  for await (const one of found) if (first.push(one) >= count) break
+  return first
+}
+
+async function takeBest(
+  found: AsyncIterable<Found>,
+  count: number,
+  order: Order,
+  start: Position | undefined,
+): Promise<readonly Found[]> {
+  const compare = (a: Position, b: Position): number => {
+    // The direction turns ties around as well: one order is exactly the other read backwards.
+    const ascending = compareValues(a.value, b.value) || compareUtf8(a.key, b.key)
+    return order.descending ? -ascending : ascending
+  }
+  const best = new TopItems<{ found: Found; at: Position }>(count, (a, b) => compare(a.at, b.at))
+  for await (const one of found) {
+    const at = positionOf(one, order)
+    if (start === undefined || compare(at, start) > 0) best.add({ found: one, at })
+  }
+  return best.take().map(({ found }) => found)
+}
+
+function positionOf({ item, value }: Found, { field }: Order): Position {
+  if (field === undefined) return { key: item.key }
+  const at = fieldAt(value, field)
+  // What has no order of its own is alike, and need not travel in a cursor as a whole.
+  return { key: item.key, value: typeof at === 'object' && at !== null && !(at instanceof Date) ? [] : at }
+}

@@ -1,0 +1,96 @@
+import type { Value } from '../codec/value.js'
+import { InvalidOptionError } from '../core/errors.js'
+import type { TenantId } from '../core/ids.js'
+import type { ItemStore } from '../log/item-store.js'
+import { Collection } from './collection.js'
+import { type CollectionOptions, parseOptions } from './collection-options.js'
+import { decodeSpace, encodeScope, encodeSpace, type ScopeInput } from './space.js'
+import type { SchemaInput, SchemaOutput, StandardSchema } from './standard-schema.js'
+
+const PAGE = 500
+const SWEEP = 1000
+
+/** A collection that holds items, for tools that look around. */
+export interface SpaceName {
+  readonly scope: ScopeInput
+  readonly collection: string
+}
+
+/** Memory that outlives threads, of one tenant. Everything in it belongs to a scope. */
+export class Store {
+  readonly #items: ItemStore
+  readonly #tenant: TenantId
+
+  constructor(items: ItemStore, tenant: TenantId) {
+    this.#items = items
+    this.#tenant = tenant
+  }
+
+  /** Narrows to whose memory it is, by named parts: `{ user: 'user-42' }`. */
+  scope(scope: ScopeInput): Scope {
+    return new Scope(this.#items, this.#tenant, encodeScope(scope))
+  }
+
+  /** One page of the collections of this tenant that hold items. May name one that just emptied. */
+  async collections(
+    options: { readonly limit?: number; readonly cursor?: string } = {},
+  ): Promise<{ readonly collections: readonly SpaceName[]; readonly cursor?: string }> {
+    const { limit = 100, cursor } = options
+    if (!Number.isSafeInteger(limit) || limit < 1 || limit > 10_000) {
+      throw new InvalidOptionError('limit', 'must be 1 to 10,000', 'Ask for pages and follow the cursor.')
+    }
+    const after = cursor === undefined ? {} : { after: readCursor(cursor) }
+    const spaces = await this.#items.spaces(this.#tenant, { limit, ...after })
+    const last = spaces.at(-1)
+    const next = spaces.length < limit || last === undefined ? {} : { cursor: Buffer.from(last).toString('base64url') }
+    return { collections: spaces.map(decodeSpace), ...next }
+  }
+
+  /** Removes what has expired, of the whole backend, to free its room. Expired items are absent with or without it. */
+  async sweep(): Promise<void> {
+    while ((await this.#items.sweep(SWEEP)) > 0);
+  }
+}
+
+/** The memory of one user, team or whatever the scope names. */
+export class Scope {
+  readonly #items: ItemStore
+  readonly #tenant: TenantId
+  readonly #scope: string
+
+  constructor(items: ItemStore, tenant: TenantId, scope: string) {
+    this.#items = items
+    this.#tenant = tenant
+    this.#scope = scope
+  }
+
+  /** Items of one kind. With a schema, values are checked when written and typed by it. */
+  collection<Schema extends StandardSchema<never, unknown>>(
+    name: string,
+    options: CollectionOptions & { readonly schema: Schema },
+  ): Collection<SchemaOutput<Schema>, SchemaInput<Schema>>
+  collection<Item = Value>(name: string, options?: Omit<CollectionOptions, 'schema'>): Collection<Item>
+  collection(name: string, options: CollectionOptions = {}): Collection<unknown> {
+    const parsed = parseOptions(options, this.#items.maxBytes)
+    return new Collection(this.#items, this.#tenant, encodeSpace(this.#scope, name), parsed)
+  }
+
+  /** The names of the collections of this scope that hold items. May name one that just emptied. */
+  async collections(): Promise<readonly string[]> {
+    const names: string[] = []
+    // Names of one scope lie side by side, right behind the scope itself.
+    for (let after = this.#scope; ; ) {
+      const page = await this.#items.spaces(this.#tenant, { after, limit: PAGE })
+      const own = page.filter((space) => space.startsWith(this.#scope))
+      names.push(...own.map((space) => decodeSpace(space).collection))
+      if (page.length < PAGE || own.length < page.length) return names
+      after = page.at(-1) as string
+    }
+  }
+}
+
+function readCursor(cursor: unknown): string {
+  const text = typeof cursor === 'string' && /^[A-Za-z0-9_-]+$/.test(cursor) ? Buffer.from(cursor, 'base64url').toString() : ''
+  if (text.startsWith('{') && !text.includes('\0')) return text
+  throw new InvalidOptionError('cursor', 'is not one that a page returned', 'Pass the cursor of the page before, unchanged.')
+}

@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict'
+import { decodeHeader, encodeHeader, type EntryHeader, FORMAT_VERSION } from '#src/codec/header.js'
+import { type ErrorCode, isHoldfastError } from '#src/core/errors.js'
+import fc from 'fast-check'
+import { describe, it } from 'vitest'
+import { randomly, rounds } from '../support/scale.js'
+import { anyText, assertPristine, bytesOf } from './values.js'
+
+const hash = fc.string({ unit: fc.constantFrom(...'0123456789abcdef'), minLength: 64, maxLength: 64 })
+const count = fc.maxSafeNat()
+const wellFormed = anyText.map((text) => text.toWellFormed())
+
+const header: fc.Arbitrary<EntryHeader> = fc
+  .record(
+    {
+      seq: count,
+      epoch: count,
+      kind: wellFormed,
+      appendId: wellFormed,
+      at: fc.oneof(
+        fc.integer(),
+        fc.double({ noDefaultInfinity: true, noNaN: true }).filter((at) => !Object.is(at, -0)),
+      ),
+      distance: fc.oneof(fc.constant(0), count),
+      packing: fc.constantFrom('plain' as const, 'br' as const),
+      size: count,
+      parent: hash,
+      base: fc.option(
+        fc.record({ branch: wellFormed, incarnation: wellFormed, seq: count, hash }, { noNullPrototype: true }),
+      ),
+      key: fc.option(fc.constantFrom('k1', 'key-2')),
+      encrypted: fc.boolean(),
+      blobs: fc.array(hash, { maxLength: 3 }),
+    },
+    { noNullPrototype: true },
+  )
+  .map(({ distance, ...fields }) => {
+    const seq = fields.base === null ? fields.seq : 0
+    const keyframe = Math.max(0, seq - distance)
+    return {
+      ...fields,
+      seq,
+      keyframe,
+      parent: keyframe === seq ? fields.parent : null,
+      encrypted: fields.encrypted && fields.key !== null,
+    }
+  })
+
+const HASH = 'a'.repeat(64)
+const GOOD = { v: 1, seq: 3, epoch: 0, kind: 'step', append: 'id', at: 5, keyframe: 0, size: 9 }
+const KEYFRAME = { ...GOOD, keyframe: 3, parent: HASH }
+const FORK = { ...GOOD, seq: 0, parent: HASH, base: { branch: 'main', incarnation: 'i', seq: 4, hash: HASH } }
+
+function refused(fields: unknown, code: ErrorCode = 'corrupt'): void {
+  assert.throws(
+    () => decodeHeader(bytesOf(fields)),
+    (error) => isHoldfastError(error, code) && error.remedy.length > 0,
+    `accepted: ${JSON.stringify(fields)}`,
+  )
+}
+
+describe('an entry header', () => {
+  it('comes back exactly', () => {
+    fc.assert(
+      fc.property(header, (fields) => {
+        const bytes = encodeHeader(fields)
+        assert.deepStrictEqual(decodeHeader(bytes), fields)
+        assert.deepStrictEqual(encodeHeader(decodeHeader(bytes)), bytes)
+        assert(!bytes.includes(0x0a))
+      }),
+      randomly(rounds(500)),
+    )
+  })
+
+  it('starts with its version, and leaves out what is absent or usual', () => {
+    assert.deepStrictEqual(JSON.parse(encodeHeader(decodeHeader(bytesOf(GOOD))).toString()), GOOD)
+    assert(
+      encodeHeader(decodeHeader(bytesOf(KEYFRAME)))
+        .toString()
+        .startsWith('{"v":1,'),
+    )
+    assert.equal(FORMAT_VERSION, 1)
+  })
+
+  it.each(Object.keys(GOOD))('is refused without its %s', (field) => {
+    const { [field as keyof typeof GOOD]: _, ...rest } = GOOD
+    refused(rest)
+  })
+
+  it('is refused when it comes from a newer version, with the advice to upgrade and not to restore', () => {
+    refused({ ...GOOD, v: 2 }, 'schema-too-new')
+    refused({ ...GOOD, v: 2, something: 'new' }, 'schema-too-new')
+    for (const v of [0, -1, 1.5, '1', null, [], Number.MAX_VALUE]) refused({ ...GOOD, v })
+  })
+
+  it('is refused with an unknown field, however it is named', () => {
+    for (const field of ['extra', 'Seq', '', 'toString', 'constructor', 'branch', 'hash'])
+      refused({ ...GOOD, [field]: 1 })
+    refused(`${JSON.stringify(GOOD).slice(0, -1)},"__proto__":{"base":null}}`)
+    refused({ ...FORK, base: { ...FORK.base, extra: 1 } })
+    assertPristine()
+  })
+
+  it.each([
+    ['seq', [-1, 0.5, '3', null, 2 ** 53, [], {}]],
+    ['epoch', [-1, 0.5, '0', null]],
+    ['kind', [1, null, ['step'], {}]],
+    ['append', [1, null, []]],
+    ['at', ['5', null, [], true]],
+    ['keyframe', [-1, 4, '0', null]],
+    ['size', [-1, 0.5, '9', null, 1e300]],
+    ['packing', ['gzip', '', 1, ['br']]],
+    ['parent', ['', 'A'.repeat(64), 'a'.repeat(63), 'a'.repeat(65), `${'a'.repeat(63)}\n`, 1, [HASH]]],
+    ['key', [1, [], {}, true]],
+    ['encrypted', [1, 'true', [], true]],
+    ['blobs', ['', HASH, [1], [HASH, 'x'], [[HASH]], { 0: HASH, length: 1 }]],
+    ['base', ['main', [], {}, 1, FORK.base]],
+  ] as const)('is refused with a malformed %s', (field, values) => {
+    for (const value of values) refused({ ...GOOD, [field]: value })
+  })
+
+  it('is refused when its base is malformed', () => {
+    assert.equal(decodeHeader(bytesOf(FORK)).base?.branch, 'main')
+    for (const field of ['branch', 'incarnation', 'seq', 'hash']) {
+      const { [field as 'seq']: _, ...rest } = FORK.base
+      refused({ ...FORK, base: rest })
+      refused({ ...FORK, base: { ...FORK.base, [field]: {} } })
+    }
+  })
+
+  it('is refused when it contradicts itself', () => {
+    assert.equal(decodeHeader(bytesOf(KEYFRAME)).keyframe, 3)
+    refused({ ...GOOD, keyframe: 3 })
+    refused({ ...GOOD, parent: HASH })
+    refused({ ...KEYFRAME, base: FORK.base })
+    refused({ ...GOOD, encrypted: true })
+  })
+
+  it('is refused when it is no single line of JSON', () => {
+    const text = JSON.stringify(GOOD)
+    for (const bad of [
+      '',
+      '[]',
+      'null',
+      '1',
+      text.slice(0, -1),
+      `${text} x`,
+      `${text}\n`,
+      `\n${text}`,
+      `\ufeff${text}`,
+    ])
+      refused(bad)
+    assert.throws(
+      () => decodeHeader(Buffer.concat([bytesOf(text), Buffer.from([0xff])])),
+      (error) => isHoldfastError(error, 'corrupt'),
+    )
+  })
+
+  it('is refused when it is huge, and never written so', () => {
+    const list = (length: number) => Array.from({ length }, () => HASH)
+    const fits = decodeHeader(bytesOf({ ...GOOD, blobs: list(200_000) }))
+    assert.equal(decodeHeader(encodeHeader(fits)).blobs.length, 200_000)
+    assert.throws(
+      () => encodeHeader({ ...fits, blobs: list(260_000) }),
+      (error) => isHoldfastError(error, 'too-large'),
+    )
+    refused(`${JSON.stringify(GOOD).slice(0, -1)},"blobs":[${`"${HASH}",`.repeat(260_000)}"${HASH}"]}`)
+    refused('['.repeat(1_000_000))
+  })
+
+  it('random bytes and random changes are refused or read, never anything else', () => {
+    const attempt = (bytes: Uint8Array) => {
+      try {
+        decodeHeader(bytes)
+      } catch (error) {
+        assert(isHoldfastError(error, 'corrupt') || isHoldfastError(error, 'schema-too-new'), error as Error)
+      }
+      assertPristine()
+    }
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 100 }), header, fc.nat(), fc.nat(255), (random, fields, at, byte) => {
+        attempt(random)
+        const bytes = encodeHeader(fields)
+        bytes[at % bytes.length] = byte
+        attempt(bytes)
+      }),
+      randomly(rounds(1000)),
+    )
+  })
+})

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import * as errors from '#src/core/errors.js'
+import { describe, it } from 'vitest'
+
+const { HoldfastError, isHoldfastError } = errors
+const cause = new Error('below')
+
+/** One of every class. A class that is missing here fails the first test. */
+const EXAMPLES: readonly (readonly [code: errors.ErrorCode, error: errors.HoldfastError])[] = [
+  ['conflict', new errors.ConflictError('It changed.', { log: 'x' })],
+  ['fenced', new errors.FencedError({ log: 'x', epoch: 1, current: 2 })],
+  ['held', new errors.HeldError({ log: 'x', owner: 'w', remainingMs: 5.4 })],
+  ['corrupt', new errors.CorruptError('It is damaged.', { lastGood: 'main~1~0123456789ab' }, cause)],
+  ['data-loss', new errors.DataLossError('It is gone.', { log: 'x' })],
+  ['missing-dependency', new errors.MissingDependencyError('pg', 'npm install pg', { cause })],
+  ['missing-key', new errors.MissingKeyError('No key.', { key: 'k' })],
+  ['invalid-id', new errors.InvalidIdError('thread id', 'is empty', 'Pass one.')],
+  ['invalid-value', new errors.InvalidValueError('$.a', 'is a Map', 'Convert it.', {}, cause)],
+  ['invalid-option', new errors.InvalidOptionError('limit', 'is 0', 'Pass 1.')],
+  ['not-found', new errors.NotFoundError('There is none.', 'Check the id.')],
+  ['too-large', new errors.TooLargeError('The value', 'bytes', 5, 6, 'Split it.')],
+  ['closed', new errors.ClosedError('The store')],
+  ['schema-too-new', new errors.SchemaTooNewError('The file', { found: 2, supported: 1 })],
+  ['storage', new errors.StorageError('Disk full.', 'Make room.', { reason: 'full', written: 'nothing', cause })],
+  ['unavailable', new errors.UnavailableError('No answer.', { written: 'unknown', cause })],
+  ['claim-required', new errors.ClaimRequiredError('x', 'step')],
+]
+
+describe('errors', () => {
+  it('are all shown here', () => {
+    const classes = Object.values(errors).filter(
+      (value): value is typeof HoldfastError => typeof value === 'function' && value.prototype instanceof HoldfastError,
+    )
+    const shown = new Set(EXAMPLES.map(([, error]) => error.constructor.name))
+    assert.deepEqual(
+      classes.map(({ name }) => name).filter((name) => !shown.has(name)),
+      [],
+    )
+    assert.equal(new Set(EXAMPLES.map(([code]) => code)).size, EXAMPLES.length)
+  })
+
+  it.each(EXAMPLES)('%s: a stable code, data, a remedy that ends the message, and its brand', (code, error) => {
+    assert.equal(error.code, code)
+    assert.equal(error.name, error.constructor.name)
+    assert.equal(typeof error.data, 'object')
+    assert(error.remedy.length > 5)
+    assert(error.message.endsWith(error.remedy))
+    assert(error.message.length > error.remedy.length + 1)
+    assert.equal(typeof error.retryable, 'boolean')
+    assert(error instanceof Error && error instanceof HoldfastError)
+    assert(isHoldfastError(error) && isHoldfastError(error, code))
+    assert(!isHoldfastError(error, code === 'closed' ? 'held' : 'closed'))
+    assert.deepEqual(Object.keys(error).sort(), ['code', 'data', 'name', 'remedy', 'retryable'])
+  })
+
+  it('say whether trying again can help', () => {
+    const retryable = EXAMPLES.filter(([, error]) => error.retryable).map(([code]) => code)
+    assert.deepEqual(retryable.sort(), ['conflict', 'held', 'unavailable'])
+  })
+
+  it('carry the cause where there is one, and no empty one where there is none', () => {
+    const causes = EXAMPLES.filter(([, error]) => error.cause === cause).map(([code]) => code)
+    assert.deepEqual(causes.sort(), ['corrupt', 'invalid-value', 'missing-dependency', 'storage', 'unavailable'])
+    assert(!('cause' in new errors.ClosedError('x')))
+    assert(!('cause' in new errors.InvalidValueError('$', 'is odd', 'Change it.')))
+  })
+
+  it('are recognised across two copies of the package', async () => {
+    const url = new URL('../../dist/core/errors.js?copy', import.meta.url).href
+    const copy = (await import(url)) as typeof errors
+    assert.notEqual(copy.HoldfastError, HoldfastError)
+    const error = new copy.ClosedError('The other copy')
+    assert(!(error instanceof HoldfastError))
+    assert(isHoldfastError(error, 'closed'))
+    assert(copy.isHoldfastError(new errors.ClosedError('This copy'), 'closed'))
+  })
+
+  it('are not confused with other values', () => {
+    for (const value of [undefined, null, 5, 'closed', {}, new Error('x'), { code: 'closed' }, () => 1])
+      assert(!isHoldfastError(value))
+  })
+
+  it('tell what to do about damage, with and without a checkpoint that verifies', () => {
+    assert.match(new errors.CorruptError('x', { lastGood: 'main~1~0123456789ab' }).message, /main~1~0123456789ab/)
+    assert.match(new errors.CorruptError('x', {}).message, /restore a backup/)
+  })
+})

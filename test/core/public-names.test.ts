@@ -1,0 +1,54 @@
+import * as holdfast from 'holdfast'
+import * as testing from 'holdfast/testing'
+import { describe, expect, it } from 'vitest'
+
+// The public face changes on purpose: a name added or removed shows here and in the changelog. Types are not seen.
+describe('the public names', () => {
+  it('of holdfast', () => {
+    expect(Object.keys(holdfast).sort()).toMatchInlineSnapshot(`
+      [
+        "ClaimRequiredError",
+        "ClosedError",
+        "ConflictError",
+        "CorruptError",
+        "DataLossError",
+        "FencedError",
+        "HeldError",
+        "Holdfast",
+        "HoldfastError",
+        "InvalidIdError",
+        "InvalidOptionError",
+        "InvalidValueError",
+        "LogStore",
+        "MissingDependencyError",
+        "MissingKeyError",
+        "NotFoundError",
+        "SchemaTooNewError",
+        "StorageError",
+        "TooLargeError",
+        "UnavailableError",
+        "isHoldfastError",
+        "openDriver",
+        "openHoldfast",
+        "push",
+        "remove",
+        "set",
+        "splice",
+        "systemClock",
+      ]
+    `)
+  })
+
+  it('of holdfast/testing', () => {
+    expect(Object.keys(testing).sort()).toMatchInlineSnapshot(`
+      [
+        "driverSuite",
+        "faultyDriver",
+        "makeAppend",
+        "makeEntry",
+        "startChaosProxy",
+        "virtualClock",
+      ]
+    `)
+  })
+})

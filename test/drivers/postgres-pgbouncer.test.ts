@@ -1,0 +1,90 @@
+import { openPostgres } from '#src/drivers/postgres/open-postgres.js'
+import { driverSuite } from '#src/testing/driver-suite.js'
+import { createLog, logKey, newTenant } from '#src/testing/driver-suite/suite-context.js'
+import { makeAppend } from '#src/testing/entries.js'
+import { afterAll, describe, expect, it } from 'vitest'
+import { startPgBouncer } from '../../scripts/services/index.mjs'
+import { dropSchema, newSchema, runSql } from '../support/postgres.js'
+import { rounds } from '../support/scale.js'
+import { orUndefined, postgresUrl } from '../support/servers.js'
+
+const postgres = await postgresUrl()
+const given = process.env['HOLDFAST_TEST_PGBOUNCER_URL']
+const bouncer =
+  given || postgres === undefined
+    ? undefined
+    : await orUndefined(() => startPgBouncer({ postgresUrl: postgres, poolSize: 4 }))
+const url = given ?? bouncer?.url
+const schema = newSchema()
+
+describe.skipIf(url === undefined)('through PgBouncer in transaction mode', () => {
+  afterAll(async () => {
+    await dropSchema(postgres as string, schema)
+    await bouncer?.stop()
+  })
+
+  driverSuite(
+    'postgres',
+    async () => ({ open: () => openPostgres(url as string, { schema, poolSize: 4 }), async cleanup() {} }),
+    { framework: { describe, it }, rounds: rounds(100, 1000) },
+  )
+
+  it('knows that it is there: no watching, unless it is told a way around', async () => {
+    const pooled = await openPostgres(url as string, { schema })
+    expect(pooled.capabilities.watch).toBe(false)
+    expect(pooled.watch).toBeUndefined()
+    const direct = await openPostgres(url as string, { schema, listenUrl: postgres as string })
+    expect(direct.capabilities.watch).toBe(true)
+
+    // An append through the pooler is reported on the connection around it.
+    const log = logKey(newTenant())
+    const told = new Promise<number>((resolve) => {
+      void direct
+        .watch?.((each, seq) => {
+          if (each.tenant === log.tenant) resolve(seq)
+        })
+        .then(() => createLog(pooled, log))
+    })
+    expect(await told).toBe(0)
+    await direct.close()
+    await pooled.close()
+  })
+
+  it('leaves no trace in sessions that others use next', async () => {
+    const driver = await openPostgres(url as string, { schema })
+    await createLog(driver, logKey(newTenant()))
+    const [row] = await runSql(
+      url as string,
+      "SELECT current_setting('statement_timeout') AS timeout, (SELECT count(*)::int FROM pg_prepared_statements) AS prepared",
+    )
+    expect(row).toEqual({ timeout: '0', prepared: 0 })
+    await driver.close()
+  })
+
+  it('turns conflicts into answers also where transactions are serializable', async () => {
+    const database = newSchema()
+    await runSql(
+      postgres as string,
+      `CREATE DATABASE ${database}`,
+      `ALTER DATABASE ${database} SET default_transaction_isolation = 'serializable'`,
+    )
+    const there = new URL(url as string)
+    there.pathname = `/${database}`
+    try {
+      const driver = await openPostgres(there.href)
+      const log = logKey(newTenant())
+      await createLog(driver, log)
+      for (let i = 0; i < 20; i++) {
+        const head = await driver.head(log)
+        const results = await Promise.all(
+          Array.from({ length: 4 }, () => driver.append([makeAppend(log, head ?? null)])),
+        )
+        const statuses = results.flat().map(({ status }) => status)
+        expect(statuses.sort()).toEqual(['appended', 'conflict', 'conflict', 'conflict'])
+      }
+      await driver.close()
+    } finally {
+      await runSql(postgres as string, `DROP DATABASE ${database} WITH (FORCE)`)
+    }
+  })
+})

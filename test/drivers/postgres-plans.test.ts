@@ -1,0 +1,111 @@
+import type { Driver, HeadQuery } from 'holdfast'
+import { makeHeadsStatement } from '#src/drivers/postgres/heads-statement.js'
+import { openPostgres } from '#src/drivers/postgres/open-postgres.js'
+import { createLog, logKey, newTenant } from '#src/testing/driver-suite/suite-context.js'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { dropSchema, newSchema, runSql } from '../support/postgres.js'
+import { postgresUrl } from '../support/servers.js'
+
+const given = await postgresUrl()
+const url = given as string
+const schema = newSchema()
+const IDLE = 100_000
+const NOW = 1_800_000_000_000
+
+interface Plan {
+  readonly 'Node Type': string
+  readonly 'Actual Rows': number
+  readonly 'Actual Loops': number
+  readonly 'Rows Removed by Filter'?: number
+  readonly Plans?: readonly Plan[]
+}
+
+/** How many rows all scans together looked at. */
+function rowsRead(plan: Plan): number {
+  const own = plan['Node Type'].includes('Scan')
+    ? (plan['Actual Rows'] + (plan['Rows Removed by Filter'] ?? 0)) * plan['Actual Loops']
+    : 0
+  return (plan.Plans ?? []).reduce((sum, part) => sum + rowsRead(part), own)
+}
+
+describe.skipIf(given === undefined)('among a hundred thousand idle threads', () => {
+  let driver: Driver
+  let client: pg.Client
+  const tenant = newTenant()
+
+  beforeAll(async () => {
+    driver = await openPostgres(url, { schema })
+    client = new pg.Client(url)
+    await client.connect()
+    // Idle: some paused with a wake time far away, the rest complete; all with an expiry to come.
+    await runSql(
+      url,
+      `INSERT INTO "${schema}".logs (tenant, thread, branch, incarnation, seq, hash, epoch, base_seq, base_hash, status,
+         created_at, updated_at, expires_at, wake_at, tags, metadata)
+       SELECT 't' || i % 10, 'idle-' || i, 'main', 'i', 0, '\\x00', 1, 0, '\\x00',
+         CASE WHEN i % 2 = 0 THEN 'paused' ELSE 'complete' END, ${NOW} - i * 1000, ${NOW} - i * 500, ${NOW} + 1e9 + i,
+         CASE WHEN i % 2 = 0 THEN ${NOW} + 1e9 + i END, '[]', '{}' FROM generate_series(1, ${IDLE}) AS i`,
+      `ANALYZE "${schema}".logs`,
+    )
+    for (let i = 0; i < 5; i++) {
+      const index = {
+        status: 'ready',
+        createdAt: NOW,
+        updatedAt: NOW,
+        wakeAt: NOW - i,
+        expiresAt: NOW - i,
+        tags: ['hot'],
+      }
+      await createLog(driver, logKey(tenant, `busy-${i}`), { index })
+    }
+  }, 120_000)
+
+  afterAll(async () => {
+    await client.end()
+    await driver.close()
+    await dropSchema(url, schema)
+  })
+
+  it.each<[string, Omit<HeadQuery, 'limit'>, number]>([
+    [
+      'polls for work by status',
+      { status: ['ready', 'running'], lease: 'free', order: 'created', direction: 'asc' },
+      5,
+    ],
+    ['polls for sleepers that are due', { wakeBefore: NOW, lease: 'free' }, 5],
+    ['polls for sleepers that are due among the paused', { status: ['paused'], wakeBefore: NOW }, 0],
+    ['polls for what has expired', { expiresBefore: NOW }, 5],
+    ['finds by label', { tags: ['hot'] }, 5],
+    ['finds by label within a tenant', { tenant, tags: ['hot'] }, 5],
+    ['finds the branches of a thread', { tenant, thread: logKey(tenant, 'busy-1').thread }, 1],
+    ['lists a tenant, newest first', { tenant }, 5],
+    ['lists a tenant, last changed first', { tenant, order: 'updated' }, 5],
+    ['lists all, newest first', {}, 20],
+    ['lists all, last changed first', { order: 'updated' }, 20],
+    ['lists the paused, newest first', { status: ['paused'] }, 20],
+    ['lists what changed lately', { updatedAfter: NOW - 1, order: 'updated' }, 5],
+  ])('%s without walking through them', async (_name, query, found) => {
+    const full: HeadQuery = { ...query, limit: 20 }
+    expect((await driver.heads(full)).heads).toHaveLength(found)
+    const { text, values } = makeHeadsStatement(`"${schema}"`, full)
+    const { rows } = await client.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, values)
+    // A few hundred at most: the page, and the minutes at its edges.
+    expect(rowsRead(rows[0]['QUERY PLAN'][0].Plan as Plan)).toBeLessThan(1000)
+  })
+
+  it('pages through all of them, each page as cheap as the first', async () => {
+    for (const order of ['created', 'updated'] as const) {
+      let cursor: string | undefined
+      for (let page = 0; page < 30; page++) {
+        const query: HeadQuery = { order, limit: 100, ...(cursor ? { cursor } : {}) }
+        if (page === 29) {
+          const { text, values } = makeHeadsStatement(`"${schema}"`, query)
+          const { rows } = await client.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, values)
+          expect(rowsRead(rows[0]['QUERY PLAN'][0].Plan as Plan)).toBeLessThan(2000)
+        }
+        cursor = (await driver.heads(query)).cursor
+      }
+    }
+  })
+})

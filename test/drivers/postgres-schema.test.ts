@@ -1,0 +1,65 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { openPostgres } from '#src/drivers/postgres/open-postgres.js'
+import { afterAll, describe, expect, it } from 'vitest'
+import { dropSchema, newSchema, runSql } from '../support/postgres.js'
+import { postgresUrl } from '../support/servers.js'
+
+const given = await postgresUrl()
+const url = given as string
+const schema = newSchema()
+const committed = new URL('./postgres-schema.txt', import.meta.url)
+
+/** Tables, columns, indexes and functions as the server's catalog knows them. */
+const CATALOG = `
+  SELECT 'table ' || c.relname || coalesce(' (' || array_to_string(c.reloptions, ', ') || ')', '') AS line
+  FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r'
+  UNION ALL
+  SELECT 'column ' || c.relname || '.' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
+    || CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END
+    || CASE WHEN a.attidentity <> '' THEN ' IDENTITY' WHEN a.attgenerated <> '' THEN ' GENERATED' ELSE '' END
+    || coalesce(' ' || pg_get_expr(d.adbin, d.adrelid), '')
+    || coalesce(' COLLATE ' || nullif(o.collname, 'default'), '')
+    || CASE a.attstorage WHEN 'e' THEN ' STORAGE EXTERNAL' ELSE '' END
+  FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+  LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+  LEFT JOIN pg_collation o ON o.oid = a.attcollation
+  WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r'
+  UNION ALL
+  SELECT 'index ' || pg_get_indexdef(i.indexrelid) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+  WHERE c.relnamespace = $1::regnamespace
+  UNION ALL
+  SELECT 'function ' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ') ' || md5(replace(p.prosrc, $1, 'holdfast'))
+    || coalesce(' SET ' || array_to_string(p.proconfig, ', '), '')
+  FROM pg_proc p WHERE p.pronamespace = $1::regnamespace`
+
+describe.skipIf(given === undefined)('the Postgres schema', () => {
+  afterAll(() => dropSchema(url, schema))
+
+  // After a new migration: HOLDFAST_UPDATE_SCHEMA=1 npm test -- test/drivers/postgres-schema.test.ts, and read the diff.
+  it('is the committed one once all migrations ran', async () => {
+    await (await openPostgres(url, { schema })).close()
+    const rows = await runSql(url, CATALOG.replaceAll('$1', `'${schema}'`))
+    const found = rows
+      .map(({ line }) => String(line).replaceAll(schema, 'holdfast'))
+      .sort()
+      .join('\n')
+    if (process.env['HOLDFAST_UPDATE_SCHEMA']) await writeFile(committed, `${found}\n`)
+    expect(`${found}\n`).toBe(await readFile(committed, 'utf8'))
+  })
+
+  it('has no index, not even in a condition, on what every append changes', async () => {
+    const rows = await runSql(
+      url,
+      `SELECT DISTINCT a.attname AS name FROM pg_index i
+       JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid AND d.refobjid = i.indrelid
+       JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = d.refobjsubid
+       WHERE i.indrelid = '"${schema}".logs'::regclass`,
+    )
+    const indexed = rows.map(({ name }) => name)
+    expect(indexed).toContain('updated_minute')
+    // Otherwise each append would write to all indexes of the table instead of to none (no heap-only update).
+    for (const name of ['seq', 'hash', 'epoch', 'lease_owner', 'lease_until', 'updated_at', 'expires_at']) {
+      expect(indexed).not.toContain(name)
+    }
+  })
+})

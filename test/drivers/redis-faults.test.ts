@@ -1,0 +1,418 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { readdir, stat, truncate } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { HoldfastError, isHoldfastError } from '#src/core/errors.js'
+import { parseBranchId, parseTenantId, parseThreadId } from '#src/core/ids.js'
+import { openRedis } from '#src/drivers/redis/open-redis.js'
+import type { Driver, Expect, LogKey } from '#src/log/contract.js'
+import { startChaosProxy } from '#src/testing/chaos-proxy.js'
+import { expectAfter, makeAppend, mustAppend } from '#src/testing/entries.js'
+import { afterEach, describe, expect, it } from 'vitest'
+import { startRedis, startRedisCluster } from '../../scripts/services/index.mjs'
+import { rounds } from '../support/scale.js'
+import { orUndefined, redisUrl } from '../support/servers.js'
+
+const url = await redisUrl()
+const cleanups: (() => Promise<unknown>)[] = []
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
+})
+
+async function ownServer(options: Parameters<typeof startRedis>[0] = {}) {
+  const server = await orUndefined(() => startRedis(options))
+  if (server === undefined) throw new Error('the server was there a moment ago')
+  cleanups.push(() => server.stop())
+  return server
+}
+
+async function opened(target: string | string[], options: Parameters<typeof openRedis>[1] = {}): Promise<Driver> {
+  const driver = await openRedis(target, options)
+  cleanups.push(() => driver.close())
+  return driver
+}
+
+async function failure(work: Promise<unknown>): Promise<HoldfastError> {
+  const error = await work.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  if (!(error instanceof HoldfastError)) throw new Error(`expected a HoldfastError, got ${String(error)}`)
+  return error
+}
+
+function newLog(thread: string = randomUUID()): LogKey {
+  return { tenant: parseTenantId('t'), thread: parseThreadId(thread), branch: parseBranchId('main') }
+}
+
+/** Asks until the backend answers again. */
+async function eventually<Result>(ask: () => Promise<Result>): Promise<Result> {
+  for (;;) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (!isHoldfastError(error, 'unavailable')) throw error
+      await sleep(50)
+    }
+  }
+}
+
+/**
+ * A writer as the log layer is one: after an error that may hide a landed entry it looks for that entry, and never
+ * sends it twice. Counts what was acknowledged.
+ */
+async function writeOne(driver: Driver, log: LogKey, at: Expect): Promise<Expect> {
+  const append = makeAppend(log, at)
+  try {
+    const [result] = await driver.append([append])
+    if (result?.status === 'appended') return expectAfter(append)
+    throw new Error(`the only writer got a ${result?.status}`)
+  } catch (error) {
+    if (!isHoldfastError(error, 'unavailable')) throw error
+    const head = await eventually(() => driver.head(log))
+    if (head?.hash === append.entries[0]?.hash) {
+      expect(error.data['written']).toBe('unknown')
+      return expectAfter(append)
+    }
+    expect({ seq: head?.seq, hash: head?.hash }).toEqual({ seq: at.seq, hash: at.hash })
+    return at
+  }
+}
+
+async function checkGapFree(driver: Driver, log: LogKey, last: Expect): Promise<void> {
+  const entries = await driver.read(log, 0, last.seq + 100)
+  expect(entries.map(({ seq }) => seq)).toEqual(Array.from({ length: last.seq + 1 }, (_, seq) => seq))
+  expect(entries.at(-1)?.hash).toBe(last.hash)
+}
+
+describe.skipIf(url === undefined)('redis that is killed', () => {
+  it('loses nothing that it acknowledged, with the append-only file synced always', async () => {
+    const server = await ownServer({ appendfsync: 'always' })
+    const driver = await opened(server.url, { commandTimeoutMs: 5000 })
+    expect(driver.durability.osCrash).toBe('yes')
+    const logs = Array.from({ length: 5 }, () => newLog())
+    const ends = await Promise.all(logs.map((log) => mustAppend(driver, makeAppend(log, null))))
+    for (let round = 0; round < rounds(3); round++) {
+      let running = true
+      const writers = logs.map(async (log, i) => {
+        while (running) ends[i] = await writeOne(driver, log, ends[i] as Expect)
+      })
+      await sleep(100 + Math.random() * 200)
+      await server.kill('SIGKILL')
+      await server.restart()
+      running = false
+      await Promise.all(writers)
+      for (const [i, log] of logs.entries()) {
+        const head = await eventually(() => driver.head(log))
+        expect(head?.seq).toBe(ends[i]?.seq)
+        await checkGapFree(driver, log, ends[i] as Expect)
+      }
+    }
+  })
+
+  it('comes back at an older place of the same history with everysec, and refuses to go on from the lost one', async () => {
+    const server = await ownServer({ appendfsync: 'everysec' })
+    const driver = await opened(server.url, { commandTimeoutMs: 5000 })
+    expect(driver.durability).toMatchObject({ osCrash: 'recent-loss', lossWindowMs: 2000 })
+    const old = newLog()
+    let at = await mustAppend(driver, makeAppend(old, null))
+    const history: Expect[] = [at]
+    for (let i = 0; i < 50; i++) history.push((at = await mustAppend(driver, makeAppend(old, at))))
+    const young = newLog()
+    const youngEnd = await mustAppend(driver, makeAppend(young, null))
+
+    // What a power loss does to a file whose end was not synced: a torn end, in the middle of a write.
+    await server.kill('SIGKILL')
+    await cutNewestFile(join(server.dir, 'appendonlydir'), 6000)
+    await server.restart()
+
+    const head = await eventually(() => driver.head(old))
+    expect(head?.seq).toBeLessThan(at.seq)
+    expect(head?.hash).toBe(history[head?.seq ?? -1]?.hash)
+    await checkGapFree(driver, old, history[head?.seq ?? -1] as Expect)
+    const [result, lost] = await driver.append([makeAppend(old, at), makeAppend(young, youngEnd)])
+    expect(result).toMatchObject({ status: 'conflict', head: { seq: head?.seq, hash: head?.hash } })
+    expect(lost).toEqual({ status: 'conflict', head: undefined })
+  })
+
+  it('reports data loss when it comes back empty, to every operation and until it is opened again', async () => {
+    const server = await ownServer()
+    const driver = await opened(server.url, { commandTimeoutMs: 5000 })
+    const log = newLog()
+    const at = await mustAppend(driver, makeAppend(log, null))
+    await server.kill('SIGKILL')
+    await server.restart({ wipe: true })
+    const operations: (() => Promise<unknown>)[] = [
+      () => driver.append([makeAppend(log, at)]),
+      () => driver.append([makeAppend(newLog(), null)]),
+      () => driver.tail(log),
+      () => driver.head(log),
+      () => driver.heads({ limit: 10 }),
+      () => driver.renew(log, 0, 1000),
+      () => driver.getBlobs(log.tenant, ['ab'.repeat(32)]),
+    ]
+    for (const operation of operations) {
+      expect(await failure(eventually(operation))).toMatchObject({ code: 'data-loss' })
+    }
+    const again = await opened(server.url)
+    expect(await again.head(log)).toBeUndefined()
+  })
+})
+
+describe.skipIf(url === undefined)('redis that is flushed under a live driver', () => {
+  const operations: [string, (driver: Driver, log: LogKey, at: Expect) => Promise<unknown>][] = [
+    ['an append', (driver, log, at) => driver.append([makeAppend(log, at)])],
+    ['a creation', (driver) => driver.append([makeAppend(newLog(), null)])],
+    ['a tail', (driver, log) => driver.tail(log)],
+    ['a read', (driver, log) => driver.read(log, 0, 10)],
+    ['headers', (driver, log) => driver.headers(log, { limit: 10 })],
+    ['a head', (driver, log) => driver.head(log)],
+    ['a page of the index', (driver) => driver.heads({ limit: 10 })],
+    ['the heads of a thread', (driver, { tenant, thread }) => driver.heads({ tenant, thread, limit: 10 })],
+    ['a renewal', (driver, log) => driver.renew(log, 0, 100)],
+    ['a prune', (driver, log, at) => driver.prune(log, at.incarnation, 0)],
+  ]
+  it.each(operations)('is noticed by %s', async (_, operation) => {
+    const server = await ownServer()
+    const driver = await opened(server.url)
+    const log = newLog()
+    const at = await mustAppend(driver, makeAppend(log, null))
+    await server.command('FLUSHALL')
+    expect(await failure(operation(driver, log, at))).toMatchObject({ code: 'data-loss' })
+    expect(await failure(driver.touchBlobs(log.tenant, []))).toMatchObject({ code: 'data-loss' })
+  })
+})
+
+describe.skipIf(url === undefined)('redis that refuses', () => {
+  it('takes appends again after it forgot its scripts', async () => {
+    const server = await ownServer()
+    const driver = await opened(server.url)
+    const log = newLog()
+    let at = await mustAppend(driver, makeAppend(log, null))
+    await server.command('SCRIPT', 'FLUSH')
+    at = await mustAppend(driver, makeAppend(log, at))
+    await server.command('SCRIPT', 'FLUSH')
+    const results = await driver.append([makeAppend(log, at), makeAppend(newLog(), null), makeAppend(newLog(), null)])
+    expect(results.map(({ status }) => status)).toEqual(['appended', 'appended', 'appended'])
+    expect((await driver.tail(log))?.entries.length).toBe(1)
+  })
+
+  it('writes nothing when its memory is full, and says so', async () => {
+    const server = await ownServer()
+    const driver = await opened(server.url)
+    const log = newLog()
+    const at = await mustAppend(driver, makeAppend(log, null))
+    await server.command('CONFIG', 'SET', 'maxmemory', '1')
+    const error = await failure(driver.append([makeAppend(log, at)]))
+    expect(error).toMatchObject({ code: 'storage', data: { reason: 'out-of-memory', written: 'nothing' } })
+    await server.command('CONFIG', 'SET', 'maxmemory', '0')
+    expect(await driver.head(log)).toMatchObject({ seq: at.seq, hash: at.hash })
+    await mustAppend(driver, makeAppend(log, at))
+  })
+
+  it('writes nothing while it is a replica, and goes on when it is a primary again', async () => {
+    const server = await ownServer()
+    const driver = await opened(server.url, { commandTimeoutMs: 3000 })
+    const log = newLog()
+    const at = await mustAppend(driver, makeAppend(log, null))
+    await server.command('REPLICAOF', '127.0.0.1', '1')
+    expect(await failure(driver.append([makeAppend(log, at)]))).toMatchObject({
+      code: 'unavailable',
+      data: { reason: 'replica', written: 'nothing' },
+    })
+    await server.command('REPLICAOF', 'NO', 'ONE')
+    await eventually(() => mustAppend(driver, makeAppend(log, at)))
+  })
+})
+
+describe.skipIf(url === undefined)('a network that fails', () => {
+  async function throughProxy(commandTimeoutMs = 1000) {
+    const target = new URL(url as string)
+    const proxy = await startChaosProxy({ target: { host: target.hostname, port: Number(target.port) } })
+    cleanups.push(() => proxy.close())
+    const options = { prefix: `test-${randomUUID()}`, commandTimeoutMs }
+    const driver = await opened(proxy.url(url as string), options)
+    const beside = await opened(url as string, options)
+    return { proxy, driver, beside }
+  }
+
+  it('rejects as unknown an append whose reply is lost, and never sends it twice', async () => {
+    const { proxy, driver, beside } = await throughProxy()
+    const log = newLog()
+    const at = await mustAppend(driver, makeAppend(log, null))
+    const append = makeAppend(log, at, { index: { status: 'changed', updatedAt: 1_800_000_000_000 } })
+    const lost = proxy.dropAfterRequest(1)
+    expect(await failure(driver.append([append]))).toMatchObject({ code: 'unavailable', data: { written: 'unknown' } })
+    expect(await lost).toBe(1)
+    expect(await beside.head(log)).toMatchObject({ seq: 1, hash: append.entries[0]?.hash })
+    // The index followed in the same step, though its writer heard nothing of it.
+    for (const order of ['created', 'updated'] as const) {
+      const { heads } = await beside.heads({ tenant: log.tenant, status: ['changed'], order, limit: 10 })
+      expect(heads.map(({ seq }) => seq)).toEqual([1])
+    }
+    expect((await beside.heads({ tenant: log.tenant, status: ['idle'], limit: 10 })).heads).toEqual([])
+    await eventually(() => driver.head(log))
+    await sleep(200)
+    expect((await beside.read(log, 0, 10)).length).toBe(2)
+  })
+
+  it.each(['stall', 'halfOpen'] as const)('ends an append in time when the line goes dead (%s)', async (fault) => {
+    const { proxy, driver } = await throughProxy(500)
+    const log = newLog()
+    const at = await mustAppend(driver, makeAppend(log, null))
+    proxy[fault]()
+    expect(await failure(driver.append([makeAppend(log, at)]))).toMatchObject({
+      code: 'unavailable',
+      data: { written: 'unknown' },
+    })
+    await proxy.heal()
+    expect((await eventually(() => driver.head(log)))?.seq).toBeLessThanOrEqual(1)
+  })
+
+  it('says that nothing was written when there is no connection at all', async () => {
+    const { proxy, driver } = await throughProxy(300)
+    const log = newLog()
+    const at = await mustAppend(driver, makeAppend(log, null))
+    await proxy.refuse()
+    proxy.cut()
+    await sleep(100)
+    const error = await failure(driver.append([makeAppend(log, at)]))
+    expect(error).toMatchObject({ code: 'unavailable', data: { written: 'nothing' } })
+    await proxy.heal()
+    await eventually(() => mustAppend(driver, makeAppend(log, at)))
+  })
+
+  it('loses no acknowledged entry and writes none twice under random faults', async () => {
+    const { proxy, driver, beside } = await throughProxy(400)
+    const logs = Array.from({ length: 4 }, () => newLog())
+    const ends = await Promise.all(logs.map((log) => mustAppend(beside, makeAppend(log, null))))
+    const countFaults = () => Object.values(proxy.counters.faults).reduce((a, b) => a + b)
+    const faults = proxy.randomFaults(20_261_115)
+    await Promise.all(
+      logs.map(async (log, i) => {
+        while (countFaults() < rounds(15)) ends[i] = await writeOne(driver, log, ends[i] as Expect)
+      }),
+    )
+    await faults.stop()
+    for (const [i, log] of logs.entries()) await checkGapFree(beside, log, ends[i] as Expect)
+  })
+
+  it('goes on reporting appends to watchers after their connection broke', async () => {
+    const { proxy, driver, beside } = await throughProxy()
+    const log = newLog()
+    const seen = new Set<number>()
+    const stop = await driver.watch?.((_, seq) => seen.add(seq))
+    let at = await mustAppend(beside, makeAppend(log, null))
+    await expect.poll(() => seen.has(0), { timeout: 10_000 }).toBe(true)
+    proxy.reset()
+    await expect
+      .poll(
+        async () => {
+          at = await mustAppend(beside, makeAppend(log, at))
+          await sleep(20)
+          return seen.has(at.seq)
+        },
+        { timeout: 20_000 },
+      )
+      .toBe(true)
+    await stop?.()
+  })
+})
+
+describe.skipIf(url === undefined)('two processes', () => {
+  it('race for one log: a thousand appends land, each once and in order', async () => {
+    const prefix = `test-${randomUUID()}`
+    const log = newLog()
+    const driver = await opened(url as string, { prefix })
+    const created = await mustAppend(driver, makeAppend(log, null))
+    const wanted = 500
+    const racers = ['a', 'b'].map((name) => startRacer(name, { url: url as string, prefix, log, wanted }))
+    const landed = await Promise.all(racers.map(linesOf))
+    expect(landed.map(({ length }) => length)).toEqual([wanted, wanted])
+    const entries = await driver.read(log, 0, 2 * wanted + 10)
+    expect(entries.length).toBe(2 * wanted + 1)
+    expect(new Set(entries.map(({ hash }) => hash))).toEqual(new Set([created.hash, ...landed.flat()]))
+    await checkGapFree(driver, log, { ...created, seq: 2 * wanted, hash: entries.at(-1)?.hash as string })
+  })
+})
+
+describe.skipIf(url === undefined)('a cluster that loses a node', () => {
+  it('goes on with the others, recovers by itself, and notices a node that came back empty', async () => {
+    const cluster = await orUndefined(() =>
+      startRedisCluster({ config: { 'cluster-require-full-coverage': 'no', 'cluster-node-timeout': '2000' } }),
+    )
+    if (cluster === undefined) throw new Error('the server was there a moment ago')
+    cleanups.push(() => cluster.stop())
+    const driver = await opened(cluster.urls, { commandTimeoutMs: 2000 })
+    const logs = Array.from({ length: 30 }, () => newLog())
+    const ends = await Promise.all(logs.map((log) => mustAppend(driver, makeAppend(log, null))))
+    const [node] = cluster.nodes
+    await node?.kill('SIGKILL')
+    const results = await Promise.allSettled(logs.map((log, i) => writeOnce(driver, log, ends[i] as Expect)))
+    const down = results.filter(({ status }) => status === 'rejected')
+    expect(down.length).toBeGreaterThan(0)
+    expect(down.length).toBeLessThan(logs.length)
+
+    await node?.restart()
+    for (const [i, log] of logs.entries()) {
+      const head = await eventually(() => driver.head(log))
+      expect(head?.seq).toBeGreaterThanOrEqual((ends[i] as Expect).seq)
+    }
+    expect((await eventually(() => driver.heads({ limit: 100 }))).heads.length).toBe(logs.length)
+
+    await node?.command('FLUSHALL')
+    expect(await failure(driver.heads({ limit: 100 }))).toMatchObject({ code: 'data-loss' })
+    expect(await failure(openRedis(cluster.urls))).toMatchObject({ code: 'data-loss' })
+    const rest = await opened(cluster.urls, { acceptDataLoss: true })
+    const { heads } = await rest.heads({ limit: 100 })
+    expect(heads.length).toBeGreaterThan(0)
+    expect(heads.length).toBeLessThan(logs.length)
+    await mustAppend(rest, makeAppend(newLog(), null))
+  })
+})
+
+async function writeOnce(driver: Driver, log: LogKey, at: Expect): Promise<void> {
+  await mustAppend(driver, makeAppend(log, at))
+}
+
+async function cutNewestFile(folder: string, bytes: number): Promise<void> {
+  const names = (await readdir(folder)).filter((name) => name.endsWith('.incr.aof')).sort()
+  const file = join(folder, names.at(-1) as string)
+  const { size } = await stat(file)
+  await truncate(file, size - bytes)
+}
+
+/** Appends until it landed `wanted` times, reading the head anew after every conflict; prints the hashes that landed. */
+function startRacer(
+  name: string,
+  settings: { url: string; prefix: string; log: LogKey; wanted: number },
+): ChildProcess {
+  const program = `
+    const { openRedis } = await import('#src/drivers/redis/open-redis.js')
+    const { makeAppend, expectAfter } = await import('#src/testing/entries.js')
+    const { url, prefix, log, wanted } = ${JSON.stringify(settings)}
+    const driver = await openRedis(url, { prefix })
+    let at = await driver.head(log)
+    for (let landed = 0; landed < wanted; ) {
+      const append = makeAppend(log, at)
+      const [result] = await driver.append([append])
+      if (result.status === 'appended') {
+        console.log(append.entries[0].hash)
+        landed += 1
+        at = expectAfter(append)
+      } else at = result.head
+    }
+    await driver.close()`
+  return spawn(process.execPath, ['--input-type=module', '-e', program, name], { stdio: ['ignore', 'pipe', 'inherit'] })
+}
+
+async function linesOf(child: ChildProcess): Promise<string[]> {
+  let text = ''
+  child.stdout?.on('data', (chunk: Buffer) => (text += chunk.toString()))
+  const [code] = (await once(child, 'close')) as [number | null]
+  expect(code).toBe(0)
+  return text.trim().split('\n')
+}
