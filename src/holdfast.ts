@@ -11,7 +11,7 @@ import {
   threadIdInput,
 } from './core/ids.js'
 import type { Capabilities, Durability, Head, HeadQuery, LogKey, MetadataValue, Tombstone } from './log/contract.js'
-import type { Log } from './log/log.js'
+import type { ForkOptions, Log } from './log/log.js'
 import type { LogStore } from './log/log-store.js'
 import type { TenantKeys } from './log/tenant-keys.js'
 import type { Verification } from './log/verify.js'
@@ -92,6 +92,17 @@ export class Holdfast {
   /** Opens one branch of a thread, verified. A thread that does not exist is created by its first update. */
   log(thread: ThreadIdInput, options: { readonly branch?: string } = {}): Promise<Log> {
     return this.#store.open(this.#key(thread, options.branch))
+  }
+
+  /**
+   * Starts another branch from a checkpoint without reading what follows it: the way out of a thread whose newest
+   * entries are damaged. `from` is the branch of the checkpoint, `main` by default.
+   */
+  fork(
+    thread: ThreadIdInput,
+    options: ForkOptions & { readonly at: number | string; readonly from?: string },
+  ): Promise<Log> {
+    return this.#store.fork(this.#key(thread, options.from), options)
   }
 
   /** One page of the threads of this tenant. */

@@ -100,7 +100,7 @@ export class CorruptError extends HoldfastError {
       data,
       cause,
       remedy: remedy ?? (data.lastGood
-        ? `The newest checkpoint that verifies is ${data.lastGood}: fork from it, or restore a backup.`
+        ? `The newest checkpoint that verifies is ${data.lastGood}: fork from it (hf.fork), or restore a backup.`
         : 'No earlier checkpoint verifies: restore a backup.'),
     })
   }

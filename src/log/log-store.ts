@@ -14,7 +14,7 @@ import { ItemStore } from './item-store.js'
 import { type KeyOptions, parseKeyOptions } from './key-options.js'
 import { KeyRing } from './key-ring.js'
 import { isReservedThread, refuseReservedThread } from './keys.js'
-import { Log } from './log.js'
+import { type ForkOptions, Log } from './log.js'
 import type { LogEnvironment } from './log-environment.js'
 import { PlainTenants } from './plain-tenants.js'
 import { TenantKeys } from './tenant-keys.js'
@@ -79,6 +79,17 @@ export class LogStore {
     refuseReservedThread(key.thread)
     const [log] = await Promise.all([Log.open(this.#environment, key), this.#admit(key.tenant)])
     return log
+  }
+
+  /**
+   * Starts another branch from an entry without reading what follows it: the way out of a log whose newest entries
+   * are damaged.
+   */
+  async fork(key: LogKey, options: ForkOptions & { readonly at: number | string }): Promise<Log> {
+    this.#check()
+    refuseReservedThread(key.thread)
+    await this.#admit(key.tenant)
+    return Log.unread(this.#environment, key).fork(options)
   }
 
   /** The keys of a tenant: rotation and what there is. */

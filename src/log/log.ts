@@ -1,5 +1,5 @@
 import { ConflictError, InvalidOptionError, NotFoundError } from '../core/errors.js'
-import type { BranchId } from '../core/ids.js'
+import { parseBranchId } from '../core/ids.js'
 import { nameLog } from '../core/log-name.js'
 import { decodeHeader, type EntryHeader } from '../codec/header.js'
 import { BlobShelf } from './blob-shelf.js'
@@ -22,6 +22,15 @@ export interface HistoryEntry {
   readonly header: EntryHeader
   /** Stored bytes of the body. */
   readonly storedBytes: number
+}
+
+export interface ForkOptions {
+  /** The name of the new branch. */
+  readonly branch: string
+  /** Where to fork, by seq or checkpoint id. Default: the newest entry. */
+  readonly at?: number | string
+  /** What the fork changes at once. */
+  readonly draft?: Omit<Draft, 'kind'>
 }
 
 /**
@@ -150,11 +159,12 @@ export class Log {
    * Starts another branch from any kept entry. It begins with a keyframe of that state, so what happens to this
    * branch later, its pruning included, does not concern it.
    */
-  async fork(options: { readonly at?: number | string; readonly branch: BranchId; readonly draft?: Omit<Draft, 'kind'> }): Promise<Log> {
+  async fork(options: ForkOptions): Promise<Log> {
+    const branch = parseBranchId(options.branch)
     const from = options.at === undefined ? await this.refresh() : await this.at(options.at)
     if (from.seq < 0) throw new NotFoundError(`There is no ${nameLog(this.key)} to fork.`, 'Write to it first.', { log: this.key })
     // With the same shelf, which knows the blobs of this state: the fork points to them and does not copy them.
-    const fork = new Log(this.#environment, { ...this.key, branch: options.branch }, this.#shelf)
+    const fork = new Log(this.#environment, { ...this.key, branch }, this.#shelf)
     const base = { branch: this.key.branch, incarnation: from.incarnation, seq: from.seq, hash: from.hash }
     await fork.#writer.submit((fold) => {
       if (fold.seq >= 0) throw new ConflictError(`${nameLog(fork.key)} exists already.`, { log: fork.key })

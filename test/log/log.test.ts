@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Driver, type Holdfast, LogStore, openDriver, openHoldfast, push, remove, set, splice } from 'holdfast'
+import { type CorruptError, type Driver, Holdfast, LogStore, openDriver, openHoldfast, push, remove, set, splice, type StoredEntry } from 'holdfast'
 import { faultyDriver } from 'holdfast/testing'
 import { durableBackends } from '../support/backends.js'
 
@@ -122,14 +122,14 @@ for (const backend of [MEMORY, ...(await durableBackends())]) {
       const thread = fresh()
       const main = await hf.log(thread)
       for (let i = 0; i < 4; i++) await main.update(() => step(i))
-      const fork = await main.fork({ at: 1, branch: 'what if' as never, draft: { ops: [set('edited', true)] } })
+      const fork = await main.fork({ at: 1, branch: 'what if', draft: { ops: [set('edited', true)] } })
       await Promise.all([fork.update(() => step('fork')), main.update(() => step('main'))])
       expect(fork.fold.state).toEqual({ items: [0, 1, 'fork'], edited: true })
       expect(main.fold.state).toEqual({ items: [0, 1, 2, 3, 'main'] })
       const again = await hf.log(thread, { branch: 'what if' })
       expect(again.fold.origin).toMatchObject({ branch: 'main', seq: 1 })
-      await expect(main.fork({ branch: 'what if' as never })).rejects.toMatchObject({ code: 'conflict' })
-      const deeper = await again.fork({ at: 0, branch: 'deeper' as never })
+      await expect(main.fork({ branch: 'what if' })).rejects.toMatchObject({ code: 'conflict' })
+      const deeper = await again.fork({ at: 0, branch: 'deeper' })
       expect(deeper.fold.state).toEqual({ items: [0, 1], edited: true })
       for (const branch of ['main', 'what if', 'deeper']) expect((await hf.verify(thread, { branch }))?.problems).toEqual([])
     })
@@ -149,7 +149,7 @@ for (const backend of [MEMORY, ...(await durableBackends())]) {
       expect((await log.at(11)).state.items).toHaveLength(12)
       expect((await hf.verify(thread))?.problems).toEqual([])
       await log.update(() => step('after'))
-      await expect(log.fork({ at: 0, branch: 'too late' as never })).rejects.toMatchObject({ code: 'not-found' })
+      await expect(log.fork({ at: 0, branch: 'too late' })).rejects.toMatchObject({ code: 'not-found' })
     })
 
     it('shows status, tags, metadata and times in the index, and finds by them', async () => {
@@ -331,5 +331,29 @@ describe('lost acknowledgements and losses', () => {
       await Promise.all([log.refresh(), log.update(() => step(i)), log.refresh()])
       expect(log.fold.seq).toBe(before + 1)
     }
+  })
+})
+
+describe('a damaged thread', () => {
+  it('can be forked at its last good checkpoint by a process that never saw it whole', async () => {
+    const driver = await openDriver('memory:')
+    const key = { tenant: 'default', thread: 'x', branch: 'main' } as never
+    const log = await new LogStore(driver).open(key)
+    for (let i = 0; i < 5; i++) await log.update(() => step(i))
+    const flip = (entry: StoredEntry): StoredEntry =>
+      entry.seq === 3 ? { ...entry, body: entry.body.map((byte, i) => (i === 5 ? byte ^ 1 : byte)) } : entry
+    const damaged = Object.assign(Object.create(driver) as Driver, {
+      tail: async (...args: Parameters<Driver['tail']>) => {
+        const tail = await driver.tail(...args)
+        return tail && { ...tail, entries: tail.entries.map(flip) }
+      },
+    })
+    const hf = new Holdfast(new LogStore(damaged))
+    const error = await hf.log('x').catch((thrown: unknown) => thrown as CorruptError)
+    expect(error).toMatchObject({ code: 'corrupt', data: { seq: 3, lastGood: expect.stringMatching(/^main~2~/) } })
+    const rescued = await hf.fork('x', { at: (error as CorruptError).data.lastGood as string, branch: 'rescued' })
+    expect(rescued.fold.state.items).toEqual([0, 1, 2])
+    await rescued.update(() => step('on'))
+    expect((await hf.log('x', { branch: 'rescued' })).fold.state.items).toEqual([0, 1, 2, 'on'])
   })
 })

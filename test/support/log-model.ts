@@ -336,7 +336,7 @@ class Fork implements fc.AsyncCommand<Model, Real> {
     const seq = parent.base + Math.floor(this.where * (parent.states.length - parent.base))
     await freshOnGone(real, this.process, this.from, async (log) => {
       try {
-        await log.fork({ at: seq, branch: this.to as BranchId, draft: { ops: [set(['map', 'forked'], `at ${seq}`)] } })
+        await log.fork({ at: seq, branch: this.to, draft: { ops: [set(['map', 'forked'], `at ${seq}`)] } })
         assert.ok(!model.branches.has(this.to), 'a fork never replaces a branch')
         const state = parent.states[seq]
         record(model, this.to, [{ items: state.items, tags: {}, map: { ...state.map, forked: `at ${seq}` } }], 0)
