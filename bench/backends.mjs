@@ -1,0 +1,145 @@
+// @ts-check
+import { readdirSync, statSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Holdfast, LogStore, openDriver } from 'holdfast'
+import { openFileFloor } from './floors/file.mjs'
+import { openMemoryFloor } from './floors/memory.mjs'
+import { dropSchemas, openPostgresFloor } from './floors/postgres.mjs'
+import { openRedisFloor, removeKeys, setAppendFsync } from './floors/redis.mjs'
+import { openSqliteFloor } from './floors/sqlite.mjs'
+
+/**
+ * The plainest code on the same driver and settings.
+ * @typedef {object} Floor
+ * @property {(bytes: Buffer) => unknown} write resolves when it is as durable as an append
+ * @property {(list: readonly Buffer[]) => Promise<void>} [writeTogether] in one round trip, where that is a floor
+ * @property {(name: string, json: string) => unknown} putState
+ * @property {(name: string) => unknown} getState reads and parses
+ * @property {() => unknown} close
+ */
+
+/**
+ * @typedef {object} Budgets those that DESIGN sets for this backend; the others are reported only
+ * @property {number} [save] at most, against the floor
+ * @property {number} [crowd] at least, against the floor
+ */
+
+/**
+ * @typedef {object} Backend
+ * @property {string} name
+ * @property {Budgets} budgets
+ * @property {(part: string) => string} url of a store by name, which is new for a new name
+ * @property {() => Promise<Floor>} openFloor
+ * @property {(url: string) => number} [diskBytes] of a closed store
+ * @property {() => Promise<void>} [prepare] sets the server up, before anything is opened
+ * @property {number} [sessions] the most that a crowd of it is measured with
+ * @property {() => Promise<void>} [cleanup] removes what this run left behind
+ */
+
+/** Memory has no I/O to wait for, so a program that only saves never lets go of the loop. @param {Backend} backend */
+export function loopBudget({ name }) {
+  return name === 'memory' ? {} : { budget: { atMost: 20 } }
+}
+
+/** An open store with the driver below it. @param {string} url */
+export async function openStore(url) {
+  const driver = await openDriver(url)
+  return { driver, hf: new Holdfast(new LogStore(driver)) }
+}
+
+/**
+ * The settings under which a backend is measured. Empty if its server is not there.
+ * @param {'sqlite' | 'postgres' | 'redis' | 'file' | 'memory'} name
+ * @param {{ folder: string, env: Record<string, string>, given: (variable: string) => boolean }} where
+ * @returns {Promise<Backend[]>}
+ */
+export async function makeBackends(name, { folder, env, given }) {
+  const run = `bench_${process.pid}_${Date.now().toString(36)}`
+  const postgres = env['HOLDFAST_TEST_POSTGRES_URL']
+  const redis = env['HOLDFAST_TEST_REDIS_URL']
+  switch (name) {
+    case 'sqlite':
+      return [sqliteBackend(folder, 'FULL', { save: 1.3, crowd: 4 }), sqliteBackend(folder, 'NORMAL', {})]
+    case 'postgres':
+      if (postgres === undefined) return []
+      return [
+        {
+          name: 'Postgres',
+          budgets: { save: 1.3, crowd: 2 },
+          url: (part) => withSetting(postgres, 'schema', `${run}_${part}`),
+          openFloor: () => openPostgresFloor(postgres, `${run}_floor`),
+          cleanup: () => dropSchemas(postgres, run),
+        },
+      ]
+    case 'redis': {
+      if (redis === undefined) return []
+      /** @param {string} setting @param {(() => Promise<void>) | undefined} prepare @returns {Backend} */
+      const make = (setting, prepare) => ({
+        name: `Redis, ${setting}`,
+        budgets: { save: 1.3, crowd: 0.6 },
+        url: (part) => withSetting(redis, 'prefix', `${run}_${part}`),
+        openFloor: () => openRedisFloor(redis, `${run}_floor`),
+        cleanup: () => removeKeys(redis, run),
+        ...(prepare ? { prepare } : {}),
+      })
+      // A server that was given to us is measured as it is: its settings are not ours to change.
+      if (given('HOLDFAST_TEST_REDIS_URL')) return [make('as configured', undefined)]
+      return ['always', 'everysec'].map((setting) => make(setting, () => setAppendFsync(redis, setting)))
+    }
+    case 'file':
+      return [
+        {
+          name: 'file',
+          budgets: {},
+          url: (part) => `file:${join(folder, `file-${part}`)}`,
+          openFloor: () => openFileFloor(join(folder, 'file-floor')),
+          diskBytes: (url) => treeBytes(url.slice('file:'.length)),
+          // One file per save: the whole crowd would be fifty thousand of them.
+          sessions: 200,
+          cleanup: () => removeStores(folder, 'file-'),
+        },
+      ]
+    case 'memory':
+      return [{ name: 'memory', budgets: {}, url: () => 'memory:', openFloor: openMemoryFloor }]
+  }
+}
+
+/**
+ * @param {string} folder
+ * @param {'FULL' | 'NORMAL'} synchronous
+ * @param {Budgets} budgets
+ * @returns {Backend}
+ */
+function sqliteBackend(folder, synchronous, budgets) {
+  const setting = synchronous.toLowerCase()
+  return {
+    name: `SQLite ${synchronous}`,
+    budgets,
+    url: (part) => `sqlite:${join(folder, `${setting}-${part}.db`)}?synchronous=${setting}`,
+    openFloor: () => openSqliteFloor(join(folder, `${setting}-floor.db`), synchronous),
+    cleanup: () => removeStores(folder, `${setting}-`),
+    diskBytes: (url) => statSync(url.slice('sqlite:'.length, url.indexOf('?'))).size,
+  }
+}
+
+/** @param {string} url @param {string} name @param {string} value */
+function withSetting(url, name, value) {
+  return `${url}${url.includes('?') ? '&' : '?'}${name}=${value}`
+}
+
+/** What the files of a folder take on the disk, whole blocks counted. @param {string} folder @returns {number} */
+function treeBytes(folder) {
+  let bytes = 0
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    bytes += statSync(join(entry.parentPath, entry.name)).blocks * 512
+  }
+  return bytes
+}
+
+/** Removes what is in a folder and begins like this. @param {string} folder @param {string} start */
+async function removeStores(folder, start) {
+  for (const name of readdirSync(folder).filter((one) => one.startsWith(start))) {
+    await rm(join(folder, name), { recursive: true })
+  }
+}
