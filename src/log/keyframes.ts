@@ -1,7 +1,7 @@
 import type { Weight } from './fold.js'
 
 /** A short log needs no keyframes: reading this much from its start is quick. */
-const SMALLEST_DISTANCE = 32 * 1024
+const SMALLEST_DISTANCE = 64 * 1024
 
 /**
  * Whether the next entry should hold the whole fold again. Two rules, whichever comes first:

@@ -163,8 +163,8 @@ describe('keyframes', () => {
       deltaBytes,
       liveBytes,
     })
-    assert.equal(isKeyframeDue(weight(10, 32 * 1024 - 1, 0)), false)
-    assert.equal(isKeyframeDue(weight(10, 32 * 1024, 10)), true)
+    assert.equal(isKeyframeDue(weight(10, 64 * 1024 - 1, 0)), false)
+    assert.equal(isKeyframeDue(weight(10, 64 * 1024, 10)), true)
     assert.equal(isKeyframeDue(weight(100_000, 100_000, 200_000)), false)
     assert.equal(isKeyframeDue(weight(100_000, 300_000, 400_000)), false)
     assert.equal(isKeyframeDue(weight(100_000, 300_001, 400_001)), true)
