@@ -46,7 +46,10 @@ export function readHeadPage(rows: readonly Row[], query: HeadQuery): HeadPage {
 
 function filters(schema: string, query: HeadQuery, bind: (value: unknown) => string): string[] {
   const where: string[] = []
-  if (query.tenant !== undefined) where.push(`l.tenant = ${bind(query.tenant)}`)
+  // The indexes of a tenant's logs are on an expression; the one by name is on the column.
+  if (query.tenant !== undefined) {
+    where.push(`${query.thread === undefined ? "(l.tenant || '')" : 'l.tenant'} = ${bind(query.tenant)}`)
+  }
   if (query.thread !== undefined) where.push(`l.thread = ${bind(query.thread)}`)
   if (query.branch !== undefined) where.push(`l.branch = ${bind(query.branch)}`)
   const labels = labelFilters(query)

@@ -12,7 +12,7 @@ export interface PgQuery {
   readonly query_timeout?: number
 }
 
-export interface PgResult {
+interface PgResult {
   readonly rows: readonly unknown[]
 }
 
@@ -30,7 +30,7 @@ export interface PgClientLike {
   readonly processID?: number | null
 }
 
-export interface PgNotification {
+interface PgNotification {
   readonly channel: string
   readonly payload?: string | undefined
 }
@@ -41,12 +41,12 @@ export interface PgPoolLike {
 }
 
 /** A pool that we made, and end. */
-export interface OwnPool extends PgPoolLike {
+interface OwnPool extends PgPoolLike {
   end(): Promise<void>
   on(event: string, listener: (...args: never[]) => void): unknown
 }
 
-export interface OwnPoolConfig {
+interface OwnPoolConfig {
   readonly connectionString: string
   readonly max: number
   readonly connectionTimeoutMillis: number

@@ -2,7 +2,7 @@ import { StorageError } from '../../core/errors.js'
 import type { Durability, Survival } from '../../log/contract.js'
 import type { Row } from './sessions.js'
 
-export const MIN_SERVER_VERSION = 130_000
+const MIN_SERVER_VERSION = 130_000
 
 /** What opening finds out about the server and about the sessions we get there. */
 export interface Probe {

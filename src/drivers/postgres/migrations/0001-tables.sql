@@ -39,10 +39,12 @@ CREATE TABLE :schema.logs (
 ) WITH (fillfactor = 70);
 
 CREATE INDEX logs_created ON :schema.logs (created_at);
-CREATE INDEX logs_tenant_created ON :schema.logs (tenant, created_at);
+-- On an expression, so that only the unique index fits a search for a log by its name: a plan made while the table
+-- was empty would as soon walk through all logs of the tenant, and is kept for as long as the session lasts.
+CREATE INDEX logs_tenant_created ON :schema.logs ((tenant || ''), created_at);
+CREATE INDEX logs_tenant_updated ON :schema.logs ((tenant || ''), updated_minute);
 CREATE INDEX logs_status_created ON :schema.logs (status, created_at);
 CREATE INDEX logs_updated ON :schema.logs (updated_minute);
-CREATE INDEX logs_tenant_updated ON :schema.logs (tenant, updated_minute);
 CREATE INDEX logs_wake ON :schema.logs (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX logs_expires ON :schema.logs (expires_minute) WHERE expires_minute IS NOT NULL;
 

@@ -15,27 +15,27 @@ CREATE FUNCTION :schema.append_one(
 LANGUAGE plpgsql
 SET enable_seqscan = off
 AS $$
+DECLARE
+  landed bigint;
 BEGIN
-  WITH landed AS (
-    UPDATE :schema.logs AS l SET
-      seq = expect_seq + 1, hash = entry_hash, epoch = new_epoch,
-      lease_owner = CASE WHEN lease IN ('claim', 'force') THEN new_owner ELSE l.lease_owner END,
-      lease_until = CASE lease
-        WHEN 'keep' THEN l.lease_until
-        WHEN 'release' THEN clock_timestamp()
-        ELSE clock_timestamp() + lease_ms * interval '1 millisecond' END,
-      status = new_status, created_at = new_created, updated_at = new_updated, expires_at = new_expires,
-      wake_at = new_wake, tags = new_tags, metadata = new_metadata, origin_branch = new_origin_branch,
-      origin_incarnation = new_origin_incarnation, origin_seq = new_origin_seq, origin_hash = new_origin_hash
-    WHERE l.tenant = log_tenant AND l.thread = log_thread AND l.branch = log_branch
-      AND l.incarnation = log_incarnation AND l.seq = expect_seq AND l.hash = expect_hash AND l.epoch = expect_epoch
-      AND (lease <> 'claim' OR l.lease_owner IS NULL OR l.lease_until <= clock_timestamp())
-    RETURNING l.id
-  )
-  INSERT INTO :schema.entries (log_id, seq, keyframe, hash, header, body)
-  SELECT landed.id, expect_seq + 1, entry_keyframe, entry_hash, entry_header, entry_body FROM landed
-  RETURNING EXISTS (SELECT FROM :schema.listeners w WHERE w.until > clock_timestamp()) INTO listening;
-  IF listening IS NULL THEN
+  UPDATE :schema.logs AS l SET
+    seq = expect_seq + 1, hash = entry_hash, epoch = new_epoch,
+    lease_owner = CASE WHEN lease IN ('claim', 'force') THEN new_owner ELSE l.lease_owner END,
+    lease_until = CASE lease
+      WHEN 'keep' THEN l.lease_until
+      WHEN 'release' THEN clock_timestamp()
+      ELSE clock_timestamp() + lease_ms * interval '1 millisecond' END,
+    status = new_status, created_at = new_created, updated_at = new_updated, expires_at = new_expires,
+    wake_at = new_wake, tags = new_tags, metadata = new_metadata, origin_branch = new_origin_branch,
+    origin_incarnation = new_origin_incarnation, origin_seq = new_origin_seq, origin_hash = new_origin_hash
+  WHERE l.tenant = log_tenant AND l.thread = log_thread AND l.branch = log_branch
+    AND l.incarnation = log_incarnation AND l.seq = expect_seq AND l.hash = expect_hash AND l.epoch = expect_epoch
+    AND (lease <> 'claim' OR l.lease_owner IS NULL OR l.lease_until <= clock_timestamp())
+  RETURNING l.id, EXISTS (SELECT FROM :schema.listeners w WHERE w.until > clock_timestamp()) INTO landed, listening;
+  IF landed IS NOT NULL THEN
+    INSERT INTO :schema.entries (log_id, seq, keyframe, hash, header, body)
+    VALUES (landed, expect_seq + 1, entry_keyframe, entry_hash, entry_header, entry_body);
+  ELSE
     SELECT a.failed, a.listening INTO failed, listening FROM :schema.append(
       ARRAY[log_tenant], ARRAY[log_thread], ARRAY[log_branch],
       ARRAY[expect_seq], ARRAY[expect_hash], ARRAY[expect_epoch],
