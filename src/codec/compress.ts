@@ -27,7 +27,9 @@ export function pack(raw: Uint8Array): Packed | Promise<Packed> {
   const params = { [constants.BROTLI_PARAM_QUALITY]: 1, [constants.BROTLI_PARAM_SIZE_HINT]: raw.length }
   const options = { params, chunkSize: Math.min(raw.length, LARGEST_CHUNK) }
   if (raw.length < OFF_LOOP) {
-    // A window no larger than the input: the usual one of 4 MB costs more to allocate than small bodies to compress.
+    // On the event loop speed counts: quality 0 takes half the time of 1 and leaves a tenth more. A window no larger
+    // than the input: the usual one of 4 MB costs more to allocate than a small body to compress.
+    params[constants.BROTLI_PARAM_QUALITY] = 0
     params[constants.BROTLI_PARAM_LGWIN] = 16
     return choose(raw, brotliCompressSync(raw, options))
   }

@@ -1,11 +1,10 @@
+import { isUtf8 } from 'node:buffer'
 import { CorruptError } from '../core/errors.js'
 import { parseEscapedKeys } from './escaped-keys.js'
 import type { Limits } from './limits.js'
 import { checkJsonLimits } from './scan.js'
 import type { PathPart, TypeEntry, TypeName, Value } from './value.js'
 import { renderPath, setOwn } from './value.js'
-
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** Where large values come from. */
 export interface BlobSource {
@@ -32,11 +31,17 @@ export function decodeValue(bytes: Uint8Array, limits: Limits, blobs?: BlobSourc
 /** Strict UTF-8, then JSON. */
 export function parseJson(bytes: Uint8Array, escapedKeys = false): unknown {
   try {
-    const text = utf8.decode(bytes)
+    const text = decodeUtf8(bytes)
     return escapedKeys ? parseEscapedKeys(text) : JSON.parse(text)
   } catch (cause) {
     throw corrupt('Stored data is not well-formed JSON in UTF-8.', cause)
   }
+}
+
+// Checking first and decoding then is several times as fast as a fatal TextDecoder, on every body that is read.
+function decodeUtf8(bytes: Uint8Array): string {
+  if (!isUtf8(bytes)) throw new TypeError('not well-formed UTF-8')
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
 }
 
 function revive(root: unknown[], entry: unknown, limits: Limits, blobs: BlobSource | undefined): void {
@@ -83,7 +88,7 @@ function readTyped(
     }
     case 'text-blob':
       try {
-        return utf8.decode(readBlob(wire, path, blobs))
+        return decodeUtf8(readBlob(wire, path, blobs))
       } catch (cause) {
         if (cause instanceof TypeError) throw malformed(type, path)
         throw cause
