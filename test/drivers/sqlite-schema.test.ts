@@ -1,9 +1,11 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { openConnection } from '#src/drivers/sqlite/connection.js'
 import { describeDurability } from '#src/drivers/sqlite/durability.js'
 import { hasBuiltIn, loadSqlite, type SqliteLike } from '#src/drivers/sqlite/engine.js'
 import { buildHeadsQuery, type HeadsTask } from '#src/drivers/sqlite/heads.js'
+import { migrate } from '#src/drivers/sqlite/migrate.js'
 import { MIGRATIONS } from '#src/drivers/sqlite/migrations/list.js'
 import { openSqlite } from '#src/drivers/sqlite/open-sqlite.js'
 import { makeAppend, mustAppend } from '#src/testing/entries.js'
@@ -70,6 +72,51 @@ describe('the schema of SQLite', () => {
     const driver = await openSqlite(file)
     await mustAppend(driver, makeAppend({ tenant: 't', thread: 'a', branch: 'main' } as LogKey, null))
     await driver.close()
+  })
+
+  it('grows from the first version on, and keeps what was there', async () => {
+    const log = { tenant: 't', thread: 'a', branch: 'main' } as LogKey
+    const db = await openConnection(open, { path: file, synchronous: 'full', busyTimeoutMs: 1000 })
+    migrate(db, MIGRATIONS.slice(0, 1), 0)
+    db.close()
+    withSqlite((sqlite) =>
+      sqlite.exec("INSERT INTO tombstones (tenant, thread, at, reason) VALUES ('t', 'a', 5, '\"old\"')"),
+    )
+    const driver = await openSqlite(file)
+    expect(await driver.tombstone(log.tenant, log.thread)).toEqual({ at: 5, reason: 'old' })
+    expect(await driver.listSpaces?.(log.tenant, { limit: 1 })).toEqual([])
+    await driver.close()
+    const versions = withSqlite((sqlite) => sqlite.prepare('SELECT version FROM schema_versions').all())
+    expect(versions).toHaveLength(MIGRATIONS.length)
+  })
+
+  it('is not taken for that of another application when it is made while somebody else opens', async () => {
+    withSqlite((sqlite) => sqlite.exec('PRAGMA journal_mode = WAL'))
+    const settings = { path: file, synchronous: 'full', busyTimeoutMs: 1000 } as const
+    const other = await openConnection(open, settings)
+    let made = false
+    const late = await openConnection((path) => {
+      const sqlite = open(path)
+      return {
+        exec: (sql) => sqlite.exec(sql),
+        close: () => sqlite.close(),
+        prepare(sql) {
+          const statement = sqlite.prepare(sql)
+          // Right after the first look, whichever it is.
+          if (made || !/application_id|sqlite_schema/.test(sql)) return statement
+          const get = (): unknown => {
+            const row = statement.get()
+            migrate(other, MIGRATIONS, 0)
+            made = true
+            return row
+          }
+          return { run: (...values) => statement.run(...values), all: (...values) => statement.all(...values), get }
+        },
+      }
+    }, settings)
+    expect(made).toBe(true)
+    late.close()
+    other.close()
   })
 
   it('never gives the id of an erased log to another', async () => {
@@ -147,6 +194,15 @@ describe('durability', () => {
 })
 
 describe('the engine', () => {
+  it('is given no bytes as no bytes, not as NULL', async () => {
+    const driver = await openSqlite(file)
+    const { tenant } = { tenant: 't' } as LogKey
+    const hash = 'ab'.repeat(32)
+    await driver.putBlobs(tenant, [{ hash, bytes: new Uint8Array(0) }])
+    expect([...(await driver.getBlobs(tenant, [hash]))]).toEqual([[hash, new Uint8Array(0)]])
+    await driver.close()
+  })
+
   it.each([
     ['20.20.2', false],
     ['22.12.0', false],

@@ -10,7 +10,7 @@ export interface ItemTask {
   readonly item: ItemContent | null
 }
 
-export interface ItemContent {
+interface ItemContent {
   readonly version: string
   readonly at: number
   readonly expiresAt: number | null

@@ -34,7 +34,8 @@ export class ParcelWriter {
   }
 
   finish(): Parcel {
-    const all = new Uint8Array(this.#size)
+    // Never empty: Node 22 hands a view of an empty buffer to SQLite as NULL, and not as no bytes.
+    const all = new Uint8Array(Math.max(1, this.#size))
     let offset = 0
     for (const chunk of this.#chunks) {
       all.set(chunk, offset)
