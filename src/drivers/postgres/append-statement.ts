@@ -1,15 +1,18 @@
 import type { Append, AppendResult, IndexFields } from '../../log/contract.js'
 import { encodeArray } from './binary-array.js'
+import { carriedValues, carriesItems } from './carried-values.js'
 import { parseHead } from './head-row.js'
 import { compareKeys } from './key-order.js'
 import { labelsOf } from './labels.js'
 import type { Row, Statement } from './sessions.js'
 import { toText } from './text-form.js'
+import { metadataToText } from '../shared/metadata-text.js'
 
 const PARAMETERS = parameters(34)
 const PARAMETERS_ONE = parameters(26)
+const PARAMETERS_CARRYING = parameters(43)
 
-/** A batch on its way: the call of migrations/0003-append.sql, and the order its answers come in. */
+/** A batch on its way: the call of a function of migrations, and the order its answers come in. */
 export interface SortedBatch {
   readonly statement: Statement
   /** For each answer, the index of its append in the batch. */
@@ -23,7 +26,7 @@ export function makeAppendStatement(
   batch: readonly Append[],
 ): SortedBatch {
   const [only] = batch
-  if (only !== undefined && batch.length === 1 && isPlainStep(only)) {
+  if (only !== undefined && batch.length === 1 && isPlainStep(only) && !carriesItems(batch)) {
     const text = `SELECT * FROM ${schema}.append_one(${PARAMETERS_ONE})`
     return { statement: { name: nameOf('append1'), text, values: stepValues(only) }, order: [0] }
   }
@@ -114,7 +117,7 @@ export function makeAppendStatement(
     ),
     encodeArray(
       'text',
-      appends.map(({ index }) => JSON.stringify(index.metadata)),
+      appends.map(({ index }) => metadataToText(index.metadata)),
     ),
     encodeArray(
       'text',
@@ -167,6 +170,10 @@ export function makeAppendStatement(
     ),
     encodeArray('bytea', labels.flat()),
   ]
+  if (carriesItems(appends)) {
+    const text = `SELECT * FROM ${schema}.append_carrying(${PARAMETERS_CARRYING})`
+    return { statement: { name: nameOf('append_items'), text, values: [...values, ...carriedValues(appends)] }, order }
+  }
   return { statement: { name: nameOf('append'), text: `SELECT * FROM ${schema}.append(${PARAMETERS})`, values }, order }
 }
 
@@ -223,7 +230,7 @@ export function indexValues(index: IndexFields): unknown[] {
     index.expiresAt,
     index.wakeAt,
     JSON.stringify(index.tags),
-    JSON.stringify(index.metadata),
+    metadataToText(index.metadata),
     index.origin?.branch ?? null,
     optionalText(index.origin?.incarnation),
     index.origin?.seq ?? null,

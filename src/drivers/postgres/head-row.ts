@@ -1,6 +1,7 @@
 import type { BranchId, TenantId, ThreadId } from '../../core/ids.js'
 import type { Head, IndexFields, Origin } from '../../log/contract.js'
 import { fromText } from './text-form.js'
+import { metadataFromText } from '../shared/metadata-text.js'
 
 /** What `head_json` writes (migrations/0002-head.sql). */
 interface HeadJson {
@@ -46,7 +47,7 @@ export function parseHead(json: string): Head {
       expiresAt: row.expiresAt,
       wakeAt: row.wakeAt,
       tags: JSON.parse(row.tags) as IndexFields['tags'],
-      metadata: JSON.parse(row.metadata) as IndexFields['metadata'],
+      metadata: metadataFromText(row.metadata),
       origin: readOrigin(row),
     },
   }

@@ -2,6 +2,7 @@ import { CorruptError } from '../../core/errors.js'
 import type { Expect, Head, IndexFields, LogKey, Origin, StoredEntry, StoredHeader } from '../../log/contract.js'
 import { nameLog } from '../shared/log-name.js'
 import type { Reply } from './client.js'
+import { metadataFromText, metadataToText } from '../shared/metadata-text.js'
 
 const MINUTE = 60_000
 
@@ -23,7 +24,7 @@ export function encodeHead(indexRow: string, core: Expect, index: IndexFields): 
 }
 
 export function encodeLabels(index: IndexFields): string {
-  return JSON.stringify([index.tags, index.metadata, index.origin])
+  return JSON.stringify([index.tags, metadataToText(index.metadata), index.origin])
 }
 
 /** What the bucket's index is made from: it changes only when one of its rows must. See index-members.lua. */
@@ -83,7 +84,7 @@ export function asBuffer(bytes: Uint8Array): Buffer {
 
 /** From a head row, see include/head-row.lua. */
 export function decodeHead(log: LogKey, row: readonly Reply[]): Head {
-  const [time, head, base, owner, labels] = row.map((field) => (field === null ? null : String(field)))
+  const [time, head, base, owner, labels, applied] = row.map((field) => (field === null ? null : String(field)))
   try {
     const parts = /^[^\n]*\n(\d+) (\S+) (\d+) ([^\n]*)\n([^\n]*)\n([^\n]*)$/.exec(head as string) as unknown as string[]
     const [, seq, hash, epoch, incarnation, index, leaseEnd] = parts
@@ -98,6 +99,7 @@ export function decodeHead(log: LogKey, row: readonly Reply[]): Head {
       base: { seq: Number(baseSeq), hash: baseHash },
       lease: typeof owner === 'string' && remainingMs > 0 ? { owner, remainingMs } : null,
       index: decodeIndex(index as string, labels as string),
+      ...(typeof applied === 'string' && { applied: Number(applied) }),
     }
   } catch (cause) {
     throw new CorruptError(`The head of ${nameLog(log)} can't be read.`, { log, reason: 'head' }, cause)
@@ -112,8 +114,8 @@ function decodeIndex(row: string, labels: string): IndexFields {
     number | null,
     number | null,
   ]
-  const [tags, metadata, origin] = JSON.parse(labels) as [string[], IndexFields['metadata'], Origin | null]
-  return { status, createdAt, updatedAt, expiresAt, wakeAt, tags, metadata, origin }
+  const [tags, metadata, origin] = JSON.parse(labels) as [string[], string, Origin | null]
+  return { status, createdAt, updatedAt, expiresAt, wakeAt, tags, metadata: metadataFromText(metadata), origin }
 }
 
 /** From the two fields of each entry in turn, of entries that follow each other. */

@@ -1,6 +1,7 @@
 import type { Append, Expect, IndexFields } from '../../log/contract.js'
 import { type CarriedTask, packCarried, unpackCarried } from './item-parcel.js'
 import { type Parcel, ParcelReader, ParcelWriter } from './parcel.js'
+import { metadataToText } from '../shared/metadata-text.js'
 
 /** An append as the worker sees it: what is only stored arrives as the text or bytes that are stored. */
 export interface AppendTask {
@@ -192,7 +193,7 @@ export function indexTaskOf(index: IndexFields): IndexTask {
 export function labelsOf({ tags, metadata }: Pick<IndexFields, 'tags' | 'metadata'>): Labels {
   return {
     tags: JSON.stringify(tags),
-    metadata: JSON.stringify(metadata),
+    metadata: metadataToText(metadata),
     rows: [...tags.map(tagRow), ...Object.entries(metadata).map(([key, value]) => metadataRow(key, value))],
   }
 }

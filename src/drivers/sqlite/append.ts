@@ -95,7 +95,7 @@ function createLog(db: Connection, task: AppendTask, lease: LeaseEnd | null): nu
     index.expiresAt,
     index.wakeAt,
     labels?.tags ?? '[]',
-    labels?.metadata ?? '{}',
+    labels?.metadata ?? '[]',
     index.origin,
   )
   db.run('DELETE FROM tombstones WHERE tenant = ? AND thread = ?', task.tenant, task.thread)

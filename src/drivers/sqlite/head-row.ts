@@ -2,6 +2,7 @@ import type { BranchId, TenantId, ThreadId } from '../../core/ids.js'
 import type { Head } from '../../log/contract.js'
 import type { Row } from './engine.js'
 import { type Instant, leaseLeft } from './lease.js'
+import { metadataFromText } from '../shared/metadata-text.js'
 
 /** What is read of the table `logs` to make a Head, and of a lease to know whether it runs. */
 export const HEAD_COLUMNS = `tenant, thread, branch, incarnation, seq, lower(hex(hash)) AS hash, epoch, base_seq,
@@ -76,7 +77,7 @@ export function unpackHead(packed: PackedHead): Head {
       expiresAt: packed.expiresAt,
       wakeAt: packed.wakeAt,
       tags: JSON.parse(packed.tags),
-      metadata: JSON.parse(packed.metadata),
+      metadata: metadataFromText(packed.metadata),
       origin: JSON.parse(packed.origin),
     },
   }
