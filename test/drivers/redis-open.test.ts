@@ -232,6 +232,12 @@ describe.skipIf(url === undefined)('what redis says of its durability', () => {
     expect((await driver.heads({ limit: 10 })).heads.length).toBe(1)
     await driver.putBlobs(log.tenant, [{ hash: 'cd'.repeat(32), bytes: new Uint8Array(3000) }])
     expect((await driver.listBlobs(log.tenant, { limit: 10 })).length).toBe(1)
+    const item = { value: new Uint8Array(3000), version: 'v', at: 1, expiresAt: 2, fields: [] }
+    await driver.writeItems(log.tenant, [{ space: 's', key: 'k', item }], 1)
+    expect((await driver.scanItems(log.tenant, 's', { limit: 10 }, 1)).length).toBe(1)
+    const carried = [{ seq: 0, space: 's', key: 'other', item: null, at: 1 }]
+    expect(await driver.applyWrites(log, at.incarnation, carried, { upTo: 0, redo: false })).toBe(true)
+    expect(await driver.sweepItems(2, 10)).toBe(1)
     expect(await driver.erase({ tenant: log.tenant, thread: log.thread, tombstone: null })).toEqual({ erased: 1 })
     expect(at.seq).toBe(1)
     await stop?.()

@@ -1,9 +1,8 @@
-import { HoldfastError } from '../../core/errors.js'
 import type { Append, AppendResult } from '../../log/contract.js'
 import type { Argument, Reply } from './client.js'
-import type { Outcome, ScriptCall } from './connection.js'
-import { toDriverError } from './errors.js'
+import type { ScriptCall } from './connection.js'
 import { checkBucket } from './index-walk.js'
+import { checkOutcomes } from './outcomes.js'
 import { packAppend } from './pack-append.js'
 import { decodeHead, encodeHead, encodeIndexRow, encodeLabels, entryFields, escapeControls } from './rows.js'
 import { checkLost, type Store } from './store.js'
@@ -29,10 +28,10 @@ export async function appendBatch(store: Store, batch: readonly Append[]): Promi
     true,
     true,
   )
-  checkOutcomes(outcomes)
+  const all = checkOutcomes(outcomes)
   const results: AppendResult[] = []
   for (const [i, { places, call }] of parts.entries()) {
-    const { reply } = outcomes[i] as { reply: Reply }
+    const reply = all[i] as Reply
     const replies = call.script.name === 'create' ? [reply] : (reply as readonly Reply[])
     for (const [at, place] of places.entries()) {
       const single = replies[at] ?? null
@@ -113,25 +112,6 @@ function createCall({ scripts, keys, marker }: Store, append: Append): ScriptCal
   const names = [keys.log(log), keys.index(keys.bucketOf(log.tenant, log.thread)), keys.thread(log.tenant, log.thread)]
   if (requires !== undefined) names.push(keys.log({ ...log, branch: requires.branch }))
   return { script: scripts.create, keys: names, args }
-}
-
-// Results have no place for an error, so one failed call fails the batch. It may say that nothing was written only if
-// that is true of every call.
-function checkOutcomes(outcomes: readonly Outcome[]): void {
-  const errors = outcomes.flatMap((outcome) => ('error' in outcome ? [toDriverError(outcome.error, true)] : []))
-  const first = errors.find((error) => error.data['written'] !== 'nothing') ?? errors[0]
-  if (first === undefined) return
-  const landed = outcomes.some((outcome) => 'reply' in outcome && hasLanded(outcome.reply))
-  if (!landed || first.data['written'] === 'unknown') throw first
-  throw new HoldfastError(first.code, `${first.message} Other appends of the same batch landed.`, {
-    data: { ...first.data, written: 'unknown' },
-    retryable: first.retryable,
-    cause: first,
-  })
-}
-
-function hasLanded(reply: Reply): boolean {
-  return reply === 1 || (Array.isArray(reply) && reply.includes(1))
 }
 
 async function decodeRefusal(store: Store, { log, expect }: Append, reply: Reply): Promise<AppendResult> {

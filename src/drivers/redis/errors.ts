@@ -1,4 +1,5 @@
 import {
+  CorruptError,
   DataLossError,
   type HoldfastError,
   isHoldfastError,
@@ -97,6 +98,10 @@ export function toDriverError(cause: unknown, write: boolean): HoldfastError {
   if (refusal !== undefined) return refused(refusal, cause)
   const isReply = cause instanceof Error && cause.name === 'ReplyError'
   const written: Written = write && !NEVER_SENT.test(text) ? 'unknown' : 'nothing'
+  if (isReply && /\bDAMAGED item\b/.test(text)) {
+    const remedy = 'Restore a backup of this Redis; something else wrote into its keys.'
+    return new CorruptError("An item of the store can't be read.", { reason: 'item', written }, cause, remedy)
+  }
   if (isReply) {
     return new StorageError(`Redis answered with an error: ${text}.`, "Look into the server's log.", {
       reason: 'reply',

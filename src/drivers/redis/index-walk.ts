@@ -46,12 +46,17 @@ function duePlan(prefix: string, before: number): Plan {
   return { prefixes: [prefix], namesTenant: true, order: 'none', to: sortable(before) }
 }
 
+/** Where a read begins: a bound as ZRANGEBYLEX takes it, without the prefix. */
+interface WalkStart {
+  readonly bracket: '[' | '('
+  readonly position: string
+}
+
 interface BucketWalk {
   readonly bucket: number
   /** Positions that were read and not handed out yet, in the order of the walk. */
   rows: string[]
-  /** Where the next read begins: a bound as ZRANGEBYLEX takes it, without the prefix. */
-  next: { readonly bracket: '[' | '('; readonly position: string } | undefined
+  next: WalkStart | undefined
   isDone: boolean
 }
 
@@ -59,17 +64,26 @@ interface BucketWalk {
  * The positions of a plan from all buckets, merged into the order of the query, in batches. Each bucket's part of a
  * batch is read in one script, so a log that changes its status meanwhile is neither missed nor met twice.
  */
-export async function* walkIndex(
+export function walkIndex(
   store: Store,
   plan: Plan,
   query: HeadQuery,
   after: CursorPosition | undefined,
 ): AsyncGenerator<string[]> {
   const descending = query.direction !== 'asc'
+  return walkRows(store, plan, { descending, limit: query.limit }, after && startAfter(plan, after, descending))
+}
+
+/** As `walkIndex`, for rows of any kind. `limit` is about how many will be wanted. */
+export async function* walkRows(
+  store: Store,
+  plan: Plan,
+  { descending, limit: wanted }: { readonly descending: boolean; readonly limit: number },
+  next?: WalkStart,
+): AsyncGenerator<string[]> {
   const comesBefore = (a: string, b: string): boolean => (descending ? a > b : a < b)
-  const next = after && startAfter(plan, after, descending)
   const walks = store.keys.buckets.map((_, bucket): BucketWalk => ({ bucket, rows: [], next, isDone: false }))
-  let chunk = Math.min(MAX_CHUNK, 2 + Math.ceil((2 * query.limit) / walks.length))
+  let chunk = Math.min(MAX_CHUNK, 2 + Math.ceil((2 * wanted) / walks.length))
   for (;;) {
     const empty = walks.filter(({ rows, isDone }) => rows.length === 0 && !isDone)
     if (empty.length > 0) await fillWalks(store, plan, empty, descending, chunk)
@@ -121,7 +135,7 @@ function countUpTo(rows: readonly string[], limit: string, comesBefore: (a: stri
 }
 
 // By the minute the walk begins with the cursor's whole minute: the order inside it is known only from the heads.
-function startAfter(plan: Plan, after: CursorPosition, descending: boolean): BucketWalk['next'] {
+function startAfter(plan: Plan, after: CursorPosition, descending: boolean): WalkStart {
   if (plan.order === 'minute') {
     const minute = sortable(minuteOf(after.value))
     return descending ? { bracket: '(', position: `${minute}\x01` } : { bracket: '[', position: minute }
@@ -171,14 +185,14 @@ function sameStart<Walk extends Pick<BucketWalk, 'bucket' | 'next'>>(store: Stor
   return canShare ? [[...walks]] : walks.map((walk) => [walk])
 }
 
-function rangeBounds(plan: Plan, prefix: string, next: BucketWalk['next'], descending: boolean): [string, string] {
+function rangeBounds(plan: Plan, prefix: string, next: WalkStart | undefined, descending: boolean): [string, string] {
   const continued = next && `${next.bracket}${prefix}${next.position}`
   const lower = `[${prefix}${plan.from ?? ''}`
   const upper = plan.to === undefined ? `(${prefix.slice(0, -1)}\x01` : `(${prefix}${plan.to}\x01`
   return descending ? [lower, continued ?? upper] : [continued ?? lower, upper]
 }
 
-function toBytes(text: string): string {
+export function toBytes(text: string): string {
   return Buffer.from(text).toString('latin1')
 }
 

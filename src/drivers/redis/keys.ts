@@ -7,7 +7,7 @@ const HEX = '0123456789abcdef'
 /**
  * Names of keys. Every key but the store's own lies in one of a fixed number of buckets, and a bucket is one hash slot
  * of a cluster. A thread's keys share its bucket with the index rows that speak of them, so an append and its index
- * row are one atomic step on a cluster as well. Ids hold no control characters, so a zero byte between them is safe.
+ * row are one atomic step on a cluster as well; so do the items of a space. Ids hold no control characters, so a zero byte between them is safe.
  */
 export interface Keys {
   readonly buckets: readonly string[]
@@ -22,6 +22,8 @@ export interface Keys {
   blob(tenant: TenantId, hash: Hash): string
   blobList(tenant: TenantId, bucket: number): string
   blobClock(bucket: number): string
+  /** A space of the store: its items, their keys in order, and the index of its bucket. */
+  space(tenant: TenantId, space: string): [string, string, string]
 }
 
 export function createKeys(prefix: string, count: number): Keys {
@@ -53,6 +55,10 @@ export function createKeys(prefix: string, count: number): Keys {
     blob: (tenant, hash) => `${start(bucketOfBlob(hash))}blob:${tenant}\0${hash}`,
     blobList: (tenant, bucket) => `${start(bucket)}blobs:${tenant}`,
     blobClock: (bucket) => `${start(bucket)}blob-clock`,
+    space(tenant, space) {
+      const bucket = start(hashText(`${tenant}\0${space}`) % count)
+      return [`${bucket}items:${tenant}\0${space}`, `${bucket}keys:${tenant}\0${space}`, `${bucket}index`]
+    },
   }
 }
 

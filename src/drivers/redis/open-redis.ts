@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { DataLossError, InvalidOptionError, SchemaTooNewError } from '../../core/errors.js'
 import type { Driver } from '../../log/contract.js'
+import type { ItemDriver } from '../../log/store-contract.js'
 import type { RedisLike, Reply } from './client.js'
 import { connect } from './connect.js'
 import { Connection, type ReplicaWait } from './connection.js'
@@ -38,7 +39,7 @@ export interface RedisOptions {
 export async function openRedis(
   target: string | readonly string[] | { readonly client: RedisLike },
   options: RedisOptions = {},
-): Promise<Driver> {
+): Promise<Driver & ItemDriver> {
   checkOptions(options)
   const commandTimeoutMs = options.commandTimeoutMs ?? 10_000
   const given = typeof target === 'object' && 'client' in target ? target.client : undefined

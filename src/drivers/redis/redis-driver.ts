@@ -1,10 +1,15 @@
 import { ClosedError } from '../../core/errors.js'
 import type { Capabilities, Driver, Durability } from '../../log/contract.js'
+import type { ItemDriver } from '../../log/store-contract.js'
 import { checkBatch } from '../shared/checks.js'
+import { checkItemWrites } from '../shared/item-checks.js'
 import { appendBatch } from './append.js'
 import { getBlobs, listBlobs, putBlobs, removeBlob, touchBlobs } from './blobs.js'
 import { toDriverError } from './errors.js'
 import { queryHeads } from './heads.js'
+import { listSpaces, readItems, scanItems } from './item-reads.js'
+import { sweepItems } from './item-sweep.js'
+import { applyWrites, writeItems } from './item-writes.js'
 import {
   eraseLogs,
   pruneLog,
@@ -30,7 +35,7 @@ const CAPABILITIES: Capabilities = {
 }
 
 /** The driver of an open store. `release` lets go of what was set up around it. */
-export function createRedisDriver(store: Store, durability: Durability, release: () => void): Driver {
+export function createRedisDriver(store: Store, durability: Durability, release: () => void): Driver & ItemDriver {
   const { connection } = store
   const watching = new Watching(connection.client, store.prefix)
   const announcements = new Announcements(store)
@@ -80,6 +85,33 @@ export function createRedisDriver(store: Store, durability: Durability, release:
       return listBlobs(store, tenant, options)
     },
     removeBlob: (tenant, hash, touchedAt) => removeBlob(store, tenant, hash, touchedAt),
+
+    async writeItems(tenant, writes, now) {
+      checkOpen()
+      checkItemWrites(writes)
+      return writeItems(store, tenant, writes, now)
+    },
+    async readItems(tenant, space, keys, options) {
+      checkOpen()
+      return readItems(store, tenant, space, keys, options)
+    },
+    async scanItems(tenant, space, scan, now) {
+      checkOpen()
+      return scanItems(store, tenant, space, scan, now)
+    },
+    async listSpaces(tenant, options) {
+      checkOpen()
+      return listSpaces(store, tenant, options)
+    },
+    async sweepItems(now, limit) {
+      checkOpen()
+      return sweepItems(store, now, limit)
+    },
+    async applyWrites(log, incarnation, writes, options) {
+      checkOpen()
+      checkItemWrites(writes)
+      return applyWrites(store, log, incarnation, writes, options)
+    },
 
     async watch(listener) {
       checkOpen()

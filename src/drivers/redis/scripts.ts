@@ -3,21 +3,27 @@ import { readFile } from 'node:fs/promises'
 
 const NAMES = [
   'append',
+  'apply-items',
   'create',
   'erase',
   'headers',
   'heads',
+  'mark-applied',
   'mark-bucket',
   'open-store',
   'prune',
   'put-blob',
   'read',
+  'read-items',
   'reindex',
   'remove-blob',
   'renew',
   'scan-index',
+  'scan-items',
+  'sweep-items',
   'tail',
   'touch-blob',
+  'write-items',
 ] as const
 
 export type ScriptName = (typeof NAMES)[number]
