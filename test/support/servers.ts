@@ -5,11 +5,12 @@ let postgres: Promise<string | undefined> | undefined
 let redis: Promise<string | undefined> | undefined
 let redisCluster: Promise<string[] | undefined> | undefined
 
-/** A Postgres with fsync. Undefined where there is none; with CI=true that is an error. */
+/** A Postgres with fsync, of a given major version if asked. Undefined where there is none; with CI=true an error. */
 export function postgresUrl(): Promise<string | undefined> {
   const given = process.env['HOLDFAST_TEST_POSTGRES_URL']
   if (given) return Promise.resolve(given)
-  postgres ??= orUndefined(async () => (await startPostgres()).url)
+  const version = Number(process.env['HOLDFAST_TEST_POSTGRES_VERSION']) || undefined
+  postgres ??= orUndefined(async () => (await startPostgres(version ? { version } : {})).url)
   return postgres
 }
 

@@ -16,6 +16,12 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 5, file: '0005-prune.sql', breaking: true },
   { version: 6, file: '0006-erase.sql', breaking: true },
   { version: 7, file: '0007-reindex.sql', breaking: true },
+  // Code that does not know of items neither reads nor writes any, and its logs are as they were.
+  { version: 8, file: '0008-items.sql', breaking: false },
+  { version: 9, file: '0009-write-items.sql', breaking: false },
+  { version: 10, file: '0010-append-carrying.sql', breaking: false },
+  { version: 11, file: '0011-extend-items.sql', breaking: false },
+  { version: 12, file: '0012-scan-items.sql', breaking: false },
 ]
 
 /** The SQL of a migration for this schema. `:schema` is the only thing that is filled in. */

@@ -64,7 +64,7 @@ async function connect(settings: Settings, opened: LentPool[]): Promise<Driver> 
     capabilities: {
       multiProcess: true,
       persistent: true,
-      storeAtomic: false,
+      storeAtomic: true,
       transactions: false,
       watch: notifications.canWatch,
       parallelBatches: Math.min(PARALLEL_BATCHES, settings.poolSize),

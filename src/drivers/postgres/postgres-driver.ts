@@ -1,10 +1,13 @@
 import type { Capabilities, Driver, Durability, Hash, LogKey } from '../../log/contract.js'
+import type { ItemDriver } from '../../log/store-contract.js'
 import { checkBatch } from '../shared/checks.js'
+import { checkItemWrites } from '../shared/item-checks.js'
 import { hashBytes, indexValues, makeAppendStatement, readAppendResults } from './append-statement.js'
 import { encodeArray } from './binary-array.js'
 import { type BlobStatements, makeBlobStatements } from './blob-statements.js'
 import { makeHeadsStatement, readHeadPage } from './heads-statement.js'
 import { parseHead } from './head-row.js'
+import { type ItemStatements, makeItemStatements, readItem, readWriteResults } from './item-statements.js'
 import { bytesOf, keyValues, type LogStatements, makeLogStatements, readEntry, readHeader } from './log-statements.js'
 import { labelsOf } from './labels.js'
 import type { Notifications } from './notifications.js'
@@ -26,7 +29,7 @@ export interface Connected {
 }
 
 /** The contract, operation by operation. Each but a large `putBlobs` is one statement and one round trip. */
-export class PostgresDriver implements Driver {
+export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'> {
   readonly name = 'postgres'
   readonly capabilities: Capabilities
   readonly durability: Durability
@@ -36,6 +39,7 @@ export class PostgresDriver implements Driver {
   readonly #sessions: Sessions
   readonly #logs: LogStatements
   readonly #blobs: BlobStatements
+  readonly #items: ItemStatements
   #closing: Promise<void> | undefined
 
   constructor(connected: Connected) {
@@ -46,6 +50,7 @@ export class PostgresDriver implements Driver {
     this.durability = connected.durability
     this.#logs = makeLogStatements(this.#schema, (operation) => this.#nameOf(operation))
     this.#blobs = makeBlobStatements(this.#schema, (operation) => this.#nameOf(operation))
+    this.#items = makeItemStatements(this.#schema, (operation) => this.#nameOf(operation))
     if (connected.capabilities.watch) {
       this.watch = async (listener) => {
         this.#sessions.checkOpen()
@@ -57,6 +62,7 @@ export class PostgresDriver implements Driver {
   async append(batch: Parameters<Driver['append']>[0]): ReturnType<Driver['append']> {
     this.#sessions.checkOpen()
     checkBatch(batch)
+    for (const { carried } of batch) if (carried !== undefined) checkItemWrites(carried)
     if (batch.length === 0) return []
     const { statement, order } = makeAppendStatement(this.#schema, (operation) => this.#nameOf(operation), batch)
     const [row] = await this.#sessions.write(statement)
@@ -192,6 +198,52 @@ export class PostgresDriver implements Driver {
     const us = Math.round(touchedAt * 1000)
     if (us / 1000 !== touchedAt) return false
     return (await this.#sessions.write(this.#blobs.remove(tenant, hash, us))).length > 0
+  }
+
+  async writeItems(
+    tenant: LogKey['tenant'],
+    writes: Parameters<ItemDriver['writeItems']>[1],
+    now: number,
+  ): ReturnType<ItemDriver['writeItems']> {
+    this.#sessions.checkOpen()
+    checkItemWrites(writes)
+    if (writes.length === 0) return []
+    const { statement, order } = this.#items.write(tenant, writes, now)
+    return readWriteResults(await this.#sessions.write(statement), order)
+  }
+
+  async readItems(
+    tenant: LogKey['tenant'],
+    space: string,
+    keys: readonly string[],
+    { now, extendTo }: Parameters<ItemDriver['readItems']>[3],
+  ): ReturnType<ItemDriver['readItems']> {
+    const rows =
+      extendTo === undefined
+        ? await this.#sessions.read(this.#items.read(tenant, space, keys, now))
+        : await this.#sessions.write(this.#items.extend(tenant, space, keys, now, extendTo))
+    return rows.map(readItem)
+  }
+
+  async scanItems(
+    tenant: LogKey['tenant'],
+    space: string,
+    scan: Parameters<ItemDriver['scanItems']>[2],
+    now: number,
+  ): ReturnType<ItemDriver['scanItems']> {
+    return (await this.#sessions.read(this.#items.scan(tenant, space, scan, now))).map(readItem)
+  }
+
+  async listSpaces(
+    tenant: LogKey['tenant'],
+    { after, limit }: Parameters<ItemDriver['listSpaces']>[1],
+  ): ReturnType<ItemDriver['listSpaces']> {
+    return (await this.#sessions.read(this.#items.spaces(tenant, after, limit))).map(([space]) => space as string)
+  }
+
+  async sweepItems(now: number, limit: number): Promise<number> {
+    const [row] = await this.#sessions.write(this.#items.sweep(now, limit))
+    return Number(row?.[0])
   }
 
   close(): Promise<void> {
