@@ -40,12 +40,13 @@ export { type Op, type Path, push, remove, type State, set, splice } from './log
 export type * from './log/store-contract.js'
 export type { StoreWrite } from './log/store-write.js'
 export type { TenantKeys } from './log/tenant-keys.js'
-export type { Decide, Updated } from './log/update-plan.js'
+export type { Decide, Updated } from './log/update.js'
 export type { Verification } from './log/verify.js'
 export { openDriver, openHoldfast, type OpenOptions } from './open.js'
 export type { Collection } from './store/collection.js'
 export type { CollectionOptions } from './store/collection-options.js'
 export type { EmbedOptions } from './store/embedding.js'
+export type { FieldInput } from './store/field.js'
 export type { Clause, Filter, Operators } from './store/filter.js'
 export type {
   BatchOperation,

@@ -65,14 +65,19 @@ export class AppliedWrites {
     // Pruned since by a process that redid them first; otherwise they are lost.
     const head = await this.#environment.driver.head(this.#log)
     if (head?.incarnation !== fold.incarnation || (head.applied ?? -1) >= fold.stored) return
-    throw new CorruptError(`Entry ${seen + 1} of ${nameLog(this.#log)}, which carries writes to the store, is missing.`, {
-      log: this.#log,
-    })
+    throw new CorruptError(
+      `Entry ${seen + 1} of ${nameLog(this.#log)}, which carries writes to the store, is missing.`,
+      {
+        log: this.#log,
+      },
+    )
   }
 
   #send(incarnation: string, writes: readonly CarriedWrite[], upTo: number, redo: boolean): Promise<boolean> {
     const driver = itemDriver(this.#environment.driver)
-    return retry(this.#environment, () => driver.applyWrites(this.#log, incarnation, newestPerItem(writes), { upTo, redo }))
+    return retry(this.#environment, () =>
+      driver.applyWrites(this.#log, incarnation, newestPerItem(writes), { upTo, redo }),
+    )
   }
 
   #isDone({ stored }: Fold): boolean {

@@ -30,7 +30,16 @@ export async function carryWrites(
     const vector = extras.vector && readVector(extras.vector)
     const version = versionOf(incarnation, seq, space, key)
     const content = encodeValue(value, limits)
-    const item = await items.seal(log.tenant, { space, key, content, expiresAt, index: extras.index, vector, version, at })
+    const item = await items.seal(log.tenant, {
+      space,
+      key,
+      content,
+      expiresAt,
+      index: extras.index,
+      vector,
+      version,
+      at,
+    })
     carried.push({ seq, space, key, item, at })
   }
   return carried

@@ -1,7 +1,7 @@
 import { FencedError, InvalidOptionError } from '../core/errors.js'
 import { nameLog } from '../core/log-name.js'
 import type { Log } from './log.js'
-import type { Decide, Updated } from './update-plan.js'
+import type { Decide, Updated } from './update.js'
 
 export interface ClaimOptions {
   /** Names the worker, for people who look. */

@@ -59,7 +59,12 @@ export class EntryCodec {
       const whole = shelf.sink(true)
       // The first entry may be pruned, so every keyframe of a fork says where it came from.
       const origin = sealing.base ?? before.origin ?? undefined
-      const fold = { state: applied.state, index: applied.index, origin, stored: applied.stored < 0 ? undefined : applied.stored }
+      const fold = {
+        state: applied.state,
+        index: applied.index,
+        origin,
+        stored: applied.stored < 0 ? undefined : applied.stored,
+      }
       json = encodeValue({ ...(encoded.value as object), fold }, limits, whole).json
       blobs = await storeBlobs(shelf, whole, key)
     }
@@ -84,7 +89,10 @@ export class EntryCodec {
     }
     const headerBytes = encodeHeader(header)
     const identity = chainIdentity(log.tenant, log.thread, log.branch, before.incarnation)
-    const body = header.encrypted && key ? encrypt(key.encryptionKey, packed.bytes, bodyContext(identity, headerBytes)) : packed.bytes
+    const body =
+      header.encrypted && key
+        ? encrypt(key.encryptionKey, packed.bytes, bodyContext(identity, headerBytes))
+        : packed.bytes
     const hash = chainHash(identity, header.parent ?? before.hash, headerBytes, body, key?.macKey)
     const entry = { seq, keyframe: header.keyframe, hash, header: headerBytes, body }
     const facts = { ...header, hash, origin: header.base as Origin | null }
@@ -106,9 +114,19 @@ function checkDepth({ value, depth }: Encoded, limits: Limits): void {
   const inState = depth + longest - 1
   if (inState <= limits.maxDepth) return
   const field = 'An operation, with its path and its value,'
-  throw new TooLargeError(field, 'levels of nesting', limits.maxDepth, inState, 'Flatten the state, or raise limits.maxDepth.')
+  throw new TooLargeError(
+    field,
+    'levels of nesting',
+    limits.maxDepth,
+    inState,
+    'Flatten the state, or raise limits.maxDepth.',
+  )
 }
 
-function storeBlobs(shelf: BlobShelf, sink: BlobCollector, key: DataKey | null): readonly string[] | Promise<readonly string[]> {
+function storeBlobs(
+  shelf: BlobShelf,
+  sink: BlobCollector,
+  key: DataKey | null,
+): readonly string[] | Promise<readonly string[]> {
   return sink.items.length === 0 ? [] : shelf.store(sink, key)
 }

@@ -39,7 +39,8 @@ export class GroupCommit {
   /** Takes no more and waits for what is here. */
   async close(): Promise<void> {
     this.#closed = true
-    while (this.#waiting.length > 0 || this.#underWay > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
+    while (this.#waiting.length > 0 || this.#underWay > 0)
+      await new Promise<void>((resolve) => this.#idle.push(resolve))
   }
 
   // Appends made in the same turn of the event loop leave together: the batch is cut in a microtask.

@@ -36,7 +36,13 @@ export class ItemSealer {
     const { json, value } = draft.content
     const dataKey = this.#keys ? await this.#keys.current(tenant) : null
     const indexKey = index.length > 0 ? (await this.#keys?.index(tenant))?.macKey : undefined
-    const bytes = await encodeItem({ tenant, space, key }, { version, at }, { json, vector }, dataKey, this.#keys?.encrypt ?? false)
+    const bytes = await encodeItem(
+      { tenant, space, key },
+      { version, at },
+      { json, vector },
+      dataKey,
+      this.#keys?.encrypt ?? false,
+    )
     const fields = index.map(
       (path) => [fieldName(path, indexKey), fieldToken(space, path, fieldAt(value, path), indexKey)] as const,
     )
@@ -48,7 +54,9 @@ export class ItemSealer {
     const { key, version, updatedAt: at } = stored
     const place = { tenant, space, key }
     try {
-      const item = await verifyItem(place, { version, at }, stored.value, this.#limits, (id, at) => this.#findKey(tenant, place, id, at))
+      const item = await verifyItem(place, { version, at }, stored.value, this.#limits, (id, at) =>
+        this.#findKey(tenant, place, id, at),
+      )
       return { vector: item.vector, read: () => readNamed(item, place) }
     } catch (error) {
       throw named(error, place)
@@ -73,12 +81,7 @@ export class ItemSealer {
     ])
   }
 
-  #findKey(
-    tenant: TenantId,
-    place: ItemPlace,
-    id: string | null,
-    at: number,
-  ): null | Promise<DataKey | null> {
+  #findKey(tenant: TenantId, place: ItemPlace, id: string | null, at: number): null | Promise<DataKey | null> {
     const keys = this.#keys
     if (id !== null) {
       if (keys) return keys.find(tenant, id)

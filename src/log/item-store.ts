@@ -77,7 +77,12 @@ export class ItemStore {
   }
 
   /** One page in the order of keys. Shorter than its limit only at the end. */
-  async scan(tenant: TenantId, space: string, scan: ItemScan, now: number = this.clock.now()): Promise<readonly OpenItem[]> {
+  async scan(
+    tenant: TenantId,
+    space: string,
+    scan: ItemScan,
+    now: number = this.clock.now(),
+  ): Promise<readonly OpenItem[]> {
     await this.#admit(tenant)
     return this.#open(tenant, space, await this.#driver().scanItems(tenant, space, scan, now))
   }
@@ -87,7 +92,10 @@ export class ItemStore {
     return this.#environment.items.narrow(tenant, space, fields)
   }
 
-  async spaces(tenant: TenantId, options: { readonly after?: string; readonly limit: number }): Promise<readonly string[]> {
+  async spaces(
+    tenant: TenantId,
+    options: { readonly after?: string; readonly limit: number },
+  ): Promise<readonly string[]> {
     await this.#admit(tenant)
     return this.#driver().listSpaces(tenant, options)
   }

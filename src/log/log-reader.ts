@@ -1,4 +1,4 @@
-import { CorruptError, HoldfastError, NotFoundError } from '../core/errors.js'
+import { CorruptError, type HoldfastError, NotFoundError } from '../core/errors.js'
 import { nameLog } from '../core/log-name.js'
 import { formatCheckpointId } from './checkpoint-id.js'
 import type { Driver, LogKey, Tail } from './contract.js'

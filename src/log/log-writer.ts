@@ -8,7 +8,8 @@ import { emptyFold, type Fold } from './fold.js'
 import type { LogEnvironment } from './log-environment.js'
 import type { LogReader } from './log-reader.js'
 import { heldError, originGone } from './refusals.js'
-import { type Decide, type PendingUpdate, type Planned, planAppend, type Updated, type Writer } from './update-plan.js'
+import type { Decide, PendingUpdate, Updated, Writer } from './update.js'
+import { type Planned, planAppend } from './update-plan.js'
 
 /** After this many conflicts in a row a writer gives up: something else writes without pause. */
 const MAX_CONFLICTS = 1000
@@ -87,7 +88,9 @@ export class LogWriter {
       // Writers that keep colliding step apart; the first collisions are not worth waiting for.
       if (conflicts > 2) await this.#environment.clock.sleep(Math.random() * Math.min(conflicts, 20))
     }
-    throw new ConflictError(`${nameLog(this.#log)} was changed by others ${MAX_CONFLICTS} times in a row.`, { log: this.#log })
+    throw new ConflictError(`${nameLog(this.#log)} was changed by others ${MAX_CONFLICTS} times in a row.`, {
+      log: this.#log,
+    })
   }
 
   /**

@@ -13,7 +13,7 @@ import type { Fold } from './fold.js'
 import type { LogEnvironment } from './log-environment.js'
 import { LogReader } from './log-reader.js'
 import { LogWriter } from './log-writer.js'
-import type { Decide, Updated } from './update-plan.js'
+import type { Decide, Updated } from './update.js'
 
 export interface HistoryEntry {
   /** The checkpoint id. */
@@ -147,7 +147,9 @@ export class Log {
   }
 
   /** Names a checkpoint: the newest, or an older one by seq. */
-  tag(name: string, seq?: number): Promise<Updated> {
+  async tag(name: string, seq?: number): Promise<Updated> {
+    // An entry that another handle appended may be tagged as well.
+    if (seq !== undefined && seq > this.fold.seq) await this.refresh()
     return this.update((fold) => [{ kind: 'tag', index: { tags: { [name]: seq ?? Math.max(fold.seq, 0) } } }])
   }
 

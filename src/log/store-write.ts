@@ -1,7 +1,7 @@
 import type { Value } from '../codec/value.js'
 
 /** What a put brings along besides its value, so that an entry alone is enough to redo it. */
-export interface WriteExtras {
+interface WriteExtras {
   /** Paths of the fields that a driver may narrow by. */
   readonly index?: readonly (readonly string[])[]
   /** Float32, little-endian. */
@@ -42,7 +42,8 @@ function isName(name: unknown, maxBytes: number): boolean {
 function isExtras(extras: unknown): boolean {
   if (typeof extras !== 'object' || extras === null) return false
   const { index, vector, ...unknown } = extras as Record<string, unknown>
-  const fits = index === undefined || (Array.isArray(index) && index.length <= MAX_INDEXED_FIELDS && index.every(isPath))
+  const fits =
+    index === undefined || (Array.isArray(index) && index.length <= MAX_INDEXED_FIELDS && index.every(isPath))
   return fits && (vector === undefined || isVector(vector)) && Object.keys(unknown).length === 0
 }
 

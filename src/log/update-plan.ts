@@ -1,40 +1,14 @@
-import type { ChainBase } from '../codec/header.js'
 import { ClaimRequiredError, FencedError } from '../core/errors.js'
 import { nameLog } from '../core/log-name.js'
 import { carryWrites, newestPerItem } from './carried-writes.js'
 import { formatCheckpointId } from './checkpoint-id.js'
 import type { Append, LeaseChange, LogKey, StoredEntry } from './contract.js'
-import type { Draft } from './draft.js'
 import type { EntryCodec } from './entry-codec.js'
 import type { Fold } from './fold.js'
-import { type IndexState, indexFields } from './index-state.js'
+import { indexFields } from './index-state.js'
 import type { LogEnvironment } from './log-environment.js'
-import type { State } from './ops.js'
 import type { CarriedWrite } from './store-contract.js'
-
-/** Makes the entries that fit the newest state, or nothing. Runs again on every conflict, so it must only compute. */
-export type Decide = (fold: Fold) => readonly Draft[] | undefined
-
-export interface Updated {
-  readonly entries: readonly { readonly id: string; readonly seq: number; readonly hash: string }[]
-  /** The state after these entries. */
-  readonly fold: Fold
-}
-
-/** On whose behalf an update is made. */
-export type Writer =
-  | { readonly kind: 'guest' }
-  | { readonly kind: 'claim'; readonly owner: string; readonly ms: number; readonly force: boolean }
-  | { readonly kind: 'owner'; readonly epoch: number; readonly ms: number; readonly release: boolean }
-  | { readonly kind: 'fork'; readonly base: ChainBase; readonly state: State; readonly index: IndexState }
-
-export interface PendingUpdate {
-  readonly decide: Decide
-  readonly writer: Writer
-  readonly appendId: string
-  resolve(result: Updated): void
-  reject(error: unknown): void
-}
+import type { PendingUpdate, Updated, Writer } from './update.js'
 
 export interface Planned {
   /** Undefined when nobody wants to append anything. */
@@ -42,7 +16,11 @@ export interface Planned {
   readonly fold: Fold
   /** Writes to the store, for drivers that don't take them with the append. */
   readonly carried: readonly CarriedWrite[]
-  readonly members: readonly { readonly update: PendingUpdate; readonly entries: Updated['entries']; readonly after: Fold }[]
+  readonly members: readonly {
+    readonly update: PendingUpdate
+    readonly entries: Updated['entries']
+    readonly after: Fold
+  }[]
 }
 
 /** What may be appended to a claimed log by others than its owner. */
@@ -66,7 +44,11 @@ export async function planAppend(
       fold = drafted.fold
       stored.push(...drafted.stored)
       carried.push(...drafted.carried)
-      const entries = drafted.stored.map(({ seq, hash }) => ({ id: formatCheckpointId(log.branch, seq, hash), seq, hash }))
+      const entries = drafted.stored.map(({ seq, hash }) => ({
+        id: formatCheckpointId(log.branch, seq, hash),
+        seq,
+        hash,
+      }))
       members.push({ update, entries, after: fold })
     } catch (error) {
       update.reject(error)
