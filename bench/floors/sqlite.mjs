@@ -27,8 +27,8 @@ export async function openSqliteFloor(path, synchronous) {
   ]) {
     db.prepare(`PRAGMA ${pragma}`).get()
   }
-  db.exec('CREATE TABLE entries (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT')
-  db.exec('CREATE TABLE states (name TEXT PRIMARY KEY, json TEXT NOT NULL) STRICT')
+  db.exec('CREATE TABLE IF NOT EXISTS entries (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT')
+  db.exec('CREATE TABLE IF NOT EXISTS states (name TEXT PRIMARY KEY, json TEXT NOT NULL) STRICT')
   const insert = db.prepare('INSERT INTO entries (bytes) VALUES (?)')
   const select = db.prepare('SELECT json FROM states WHERE name = ?')
   return {

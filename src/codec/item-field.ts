@@ -30,7 +30,12 @@ export function fieldName(path: FieldPath, key: KeyObject | undefined): string {
  * What stands for a field's value in a driver: equal values of one field in one space have equal tokens, and nothing
  * else can be told from them. A value that no filter can equal has one token for all its kind.
  */
-export function fieldToken(space: string, path: FieldPath, value: Value | undefined, key: KeyObject | undefined): string {
+export function fieldToken(
+  space: string,
+  path: FieldPath,
+  value: Value | undefined,
+  key: KeyObject | undefined,
+): string {
   return digest(`holdfast/1 token\n${JSON.stringify([space, path])}\n${canonical(value)}`, key)
 }
 

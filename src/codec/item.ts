@@ -1,4 +1,4 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { createHash, createHmac, hash, timingSafeEqual } from 'node:crypto'
 import { CorruptError } from '../core/errors.js'
 import { pack, unpack } from './compress.js'
 import { type DataKey, decrypt, encrypt } from './data-key.js'
@@ -29,6 +29,7 @@ export interface VerifiedItem {
 
 const HASH_BYTES = 32
 const MAX_HEADER_BYTES = 1024
+const ONE_SHOT = 64 * 1024
 const NEWLINE = Buffer.from('\n')
 const FIELDS = new Set(['v', 'version', 'at', 'size', 'packing', 'vector', 'key', 'encrypted'])
 
@@ -87,7 +88,8 @@ export async function verifyItem(
   if (!timingSafeEqual(hashItem(identity, header, payload, key), stored.subarray(0, HASH_BYTES))) {
     throw corruptItem(place, 'does not match its hash')
   }
-  if (about.version !== facts.version || about.at !== facts.at) throw corruptItem(place, 'and its row name different versions')
+  if (about.version !== facts.version || about.at !== facts.at)
+    throw corruptItem(place, 'and its row name different versions')
   if (about.size > limits.maxBytes) throw corruptItem(place, `is over the limit of ${limits.maxBytes} bytes`)
   const plain = about.encrypted && key ? decrypt(key.encryptionKey, payload, context(identity, header)) : payload
   const packed = plain.subarray(about.vector * 4)
@@ -129,6 +131,10 @@ function context(identity: string, header: Uint8Array): Buffer {
 }
 
 function hashItem(identity: string, header: Uint8Array, payload: Uint8Array, key: DataKey | null): Buffer {
+  // Copying a small item into one buffer is cheaper than four calls into the hash.
+  if (key === null && payload.length < ONE_SHOT) {
+    return hash('sha256', Buffer.concat([Buffer.from(identity), header, NEWLINE, payload]), 'buffer')
+  }
   const hasher = key ? createHmac('sha256', key.macKey) : createHash('sha256')
   return hasher.update(identity).update(header).update(NEWLINE).update(payload).digest()
 }
@@ -137,7 +143,8 @@ function hashItem(identity: string, header: Uint8Array, payload: Uint8Array, key
 function readHeader(place: ItemPlace, header: Uint8Array) {
   const about = parseHeader(place, header)
   if (about === null || typeof about !== 'object' || about.v !== 1) throw corruptItem(place, 'has no known format')
-  for (const name of Object.keys(about)) if (!FIELDS.has(name)) throw corruptItem(place, `has the unknown field "${name}"`)
+  for (const name of Object.keys(about))
+    if (!FIELDS.has(name)) throw corruptItem(place, `has the unknown field "${name}"`)
   const { version, at, size, packing = 'plain', vector = 0, key = null, encrypted = false } = about
   const fits =
     typeof version === 'string' &&

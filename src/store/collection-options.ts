@@ -7,7 +7,7 @@ import { checkSchema, type StandardSchema } from './standard-schema.js'
 
 export interface CollectionOptions {
   /** Any Standard Schema. Values are checked when written, and types follow from it. */
-  readonly schema?: StandardSchema<never, unknown>
+  readonly schema?: StandardSchema
   /** How long an item lives that is put without a `ttlMs` of its own. Default: for ever. */
   readonly ttlMs?: number
   /** Each `get` gives an item that expires another `ttlMs` from then on. */
@@ -21,7 +21,7 @@ export interface CollectionOptions {
 }
 
 export interface ParsedOptions {
-  readonly schema: StandardSchema<unknown, unknown> | undefined
+  readonly schema: StandardSchema | undefined
   readonly ttlMs: number | null
   readonly refreshOnRead: boolean
   readonly index: readonly FieldPath[]
@@ -34,21 +34,40 @@ const DEFAULT_MAX_BYTES = 1024 * 1024
 const MAX_TTL_MS = 1000 * 366 * 24 * 60 * 60 * 1000
 
 export function parseOptions(options: CollectionOptions, storeMaxBytes: number): ParsedOptions {
-  const { schema, ttlMs, refreshOnRead = false, index = [], embed, maxBytes = Math.min(DEFAULT_MAX_BYTES, storeMaxBytes) } = options
+  const {
+    schema,
+    ttlMs,
+    refreshOnRead = false,
+    index = [],
+    embed,
+    maxBytes = Math.min(DEFAULT_MAX_BYTES, storeMaxBytes),
+  } = options
   if (schema !== undefined) checkSchema(schema)
   const ttl = ttlMs === undefined ? null : checkTtl(ttlMs)
   if (refreshOnRead && ttl === null) {
-    throw new InvalidOptionError('refreshOnRead', 'needs ttlMs', 'Say with ttlMs how long items live after they were read.')
+    throw new InvalidOptionError(
+      'refreshOnRead',
+      'needs ttlMs',
+      'Say with ttlMs how long items live after they were read.',
+    )
   }
   if (!Array.isArray(index) || index.length > MAX_INDEXED_FIELDS) {
-    throw new InvalidOptionError('index', `is no list of at most ${MAX_INDEXED_FIELDS} fields`, 'Index what you search by.')
+    throw new InvalidOptionError(
+      'index',
+      `is no list of at most ${MAX_INDEXED_FIELDS} fields`,
+      'Index what you search by.',
+    )
   }
   if (!Number.isSafeInteger(maxBytes) || maxBytes < 1 || maxBytes > storeMaxBytes) {
-    throw new InvalidOptionError('maxBytes', `must be 1 to ${storeMaxBytes}`, 'Pass a number of bytes within the limits of the store.')
+    throw new InvalidOptionError(
+      'maxBytes',
+      `must be 1 to ${storeMaxBytes}`,
+      'Pass a number of bytes within the limits of the store.',
+    )
   }
   const paths = new Map(index.map((field) => parseField('index', field)).map((path) => [JSON.stringify(path), path]))
   return {
-    schema: schema as StandardSchema<unknown, unknown> | undefined,
+    schema,
     ttlMs: ttl,
     refreshOnRead,
     index: [...paths.values()],
@@ -59,11 +78,19 @@ export function parseOptions(options: CollectionOptions, storeMaxBytes: number):
 
 export function checkTtl(ttlMs: unknown): number {
   if (typeof ttlMs === 'number' && Number.isSafeInteger(ttlMs) && ttlMs >= 1 && ttlMs <= MAX_TTL_MS) return ttlMs
-  throw new InvalidOptionError('ttlMs', 'is no whole number of milliseconds from 1 on', 'Leave it out for an item that stays.')
+  throw new InvalidOptionError(
+    'ttlMs',
+    'is no whole number of milliseconds from 1 on',
+    'Leave it out for an item that stays.',
+  )
 }
 
 /** The version that must be there: null for none, undefined for whatever is. */
 export function checkExpect(expect: unknown): string | null | undefined {
   if (expect === undefined || expect === null || typeof expect === 'string') return expect
-  throw new InvalidOptionError('expect', 'is no version', 'Pass the version that was read, or null where there must be no item.')
+  throw new InvalidOptionError(
+    'expect',
+    'is no version',
+    'Pass the version that was read, or null where there must be no item.',
+  )
 }

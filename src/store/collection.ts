@@ -61,8 +61,7 @@ export class Collection<Output = Value, Input = Output> {
    * the results tell which, in the same order.
    */
   async batch(operations: readonly BatchOperation<Input>[]): Promise<readonly BatchResult[]> {
-    const now = this.#items.clock.now()
-    const changes = await this.#prepare(operations, now)
+    const changes = await this.#prepare(operations)
     const results: BatchResult[] = []
     for (let from = 0; from < changes.length; from += MAX_BATCH) {
       const part = changes.slice(from, from + MAX_BATCH)
@@ -114,7 +113,8 @@ export class Collection<Output = Value, Input = Output> {
   /** One page of the items that fit a filter, in an order; or, with `query`, those nearest to it in meaning. */
   async search(query: SearchQuery = {}): Promise<ItemPage<Output>> {
     const plan = this.#plan(query)
-    const page = query.query === undefined ? await this.#searchOrdered(plan, query) : await this.#searchNearest(plan, query)
+    const page =
+      query.query === undefined ? await this.#searchOrdered(plan, query) : await this.#searchNearest(plan, query)
     const items = page.found.map((found) => toItem<Output>(found))
     return { items, ...(page.cursor === undefined ? {} : { cursor: page.cursor }) }
   }
@@ -126,11 +126,13 @@ export class Collection<Output = Value, Input = Output> {
   get write(): StoreWriter<Input> {
     return {
       put: async (key, value, { ttlMs } = {}) => {
-        const now = this.#items.clock.now()
-        const [change] = await this.#prepare([{ put: key, value, ...(ttlMs === undefined ? {} : { ttlMs }) }], now)
+        const [change] = await this.#prepare([{ put: key, value, ...(ttlMs === undefined ? {} : { ttlMs }) }])
         const { content, expiresAt, vector } = (change as ItemChange).item as NonNullable<ItemChange['item']>
         const { index } = this.#options
-        const extras = { ...(index.length > 0 ? { index } : {}), ...(vector ? { vector: new Uint8Array(vectorBytes(vector)) } : {}) }
+        const extras = {
+          ...(index.length > 0 ? { index } : {}),
+          ...(vector ? { vector: new Uint8Array(vectorBytes(vector)) } : {}),
+        }
         const write = ['put', this.#space, key, content.value, expiresAt] as const
         return Object.keys(extras).length === 0 ? write : [...write, extras]
       },
@@ -138,28 +140,45 @@ export class Collection<Output = Value, Input = Output> {
     }
   }
 
-  async #prepare(operations: readonly BatchOperation<Input>[], now: number): Promise<readonly ItemChange[]> {
+  async #prepare(operations: readonly BatchOperation<Input>[]): Promise<readonly ItemChange[]> {
     const { embed, index } = this.#options
     const seen = new Set<string>()
-    const puts: { readonly at: number; readonly content: Encoded; readonly expiresAt: number | null }[] = []
+    const puts: { readonly at: number; readonly content: Encoded; readonly ttl: number | null }[] = []
     const changes: ItemChange[] = []
     for (const operation of operations) {
       const isPut = isObject(operation) && 'put' in operation
       if (!isPut && !(isObject(operation) && 'delete' in operation)) {
-        throw new InvalidValueError('batch', 'holds something that is neither a put nor a delete', 'Use { put, value } and { delete }.')
+        throw new InvalidValueError(
+          'batch',
+          'holds something that is neither a put nor a delete',
+          'Use { put, value } and { delete }.',
+        )
       }
       const key = checkKey(isPut ? operation.put : operation.delete)
-      if (seen.has(key)) throw new InvalidValueError(`key ${JSON.stringify(key)}`, 'is written twice in one batch', 'Write each key once.')
+      if (seen.has(key))
+        throw new InvalidValueError(
+          `key ${JSON.stringify(key)}`,
+          'is written twice in one batch',
+          'Write each key once.',
+        )
       seen.add(key)
       const expect = checkExpect(operation.expect)
       if (isPut) {
         const content = await this.#encode(operation.value)
-        puts.push({ at: changes.length, content, expiresAt: this.#expiry(operation.ttlMs, now) })
+        puts.push({ at: changes.length, content, ttl: this.#ttl(operation.ttlMs) })
       }
       changes.push({ space: this.#space, key, item: null, expect })
     }
-    const vectors = embed ? await embedValues(embed, puts.map(({ content }) => content.value)) : []
-    for (const [i, { at, content, expiresAt }] of puts.entries()) {
+    const vectors = embed
+      ? await embedValues(
+          embed,
+          puts.map(({ content }) => content.value),
+        )
+      : []
+    // Only now: making vectors may take a while, and an item lives from when it is written.
+    const now = this.#items.clock.now()
+    for (const [i, { at, content, ttl }] of puts.entries()) {
+      const expiresAt = ttl === null ? null : now + ttl
       changes[at] = { ...(changes[at] as ItemChange), item: { content, expiresAt, index, vector: vectors[i] } }
     }
     return changes
@@ -171,9 +190,9 @@ export class Collection<Output = Value, Input = Output> {
     return encodeValue(checked, { ...DEFAULT_LIMITS, maxBytes })
   }
 
-  #expiry(ttlMs: number | null | undefined, now: number): number | null {
-    const ttl = ttlMs === undefined ? this.#options.ttlMs : ttlMs === null ? null : checkTtl(ttlMs)
-    return ttl === null ? null : now + ttl
+  #ttl(ttlMs: number | null | undefined): number | null {
+    if (ttlMs === undefined) return this.#options.ttlMs
+    return ttlMs === null ? null : checkTtl(ttlMs)
   }
 
   #plan({ prefix, filter, limit = DEFAULT_LIMIT }: SearchQuery): SearchPlan {
@@ -201,12 +220,21 @@ export class Collection<Output = Value, Input = Output> {
     return searchOrdered(this.#items, plan, order, cursor)
   }
 
-  async #searchNearest(plan: SearchPlan, { query, minScore = -1, orderBy, direction, cursor }: SearchQuery): Promise<FoundPage> {
+  async #searchNearest(
+    plan: SearchPlan,
+    { query, minScore = -1, orderBy, direction, cursor }: SearchQuery,
+  ): Promise<FoundPage> {
     const { embed } = this.#options
-    if (embed === undefined) throw new InvalidOptionError('query', 'needs embed', 'Give the collection an embed function.')
-    if (typeof query !== 'string' || query === '') throw new InvalidOptionError('query', 'is no text', 'Pass what to look for.')
+    if (embed === undefined)
+      throw new InvalidOptionError('query', 'needs embed', 'Give the collection an embed function.')
+    if (typeof query !== 'string' || query === '')
+      throw new InvalidOptionError('query', 'is no text', 'Pass what to look for.')
     if (orderBy !== undefined || direction !== undefined || cursor !== undefined) {
-      throw new InvalidOptionError('query', 'has an order of its own, in one page', 'Leave out orderBy, direction and cursor.')
+      throw new InvalidOptionError(
+        'query',
+        'has an order of its own, in one page',
+        'Leave out orderBy, direction and cursor.',
+      )
     }
     if (typeof minScore !== 'number' || Number.isNaN(minScore)) {
       throw new InvalidOptionError('minScore', 'is no number', 'Pass -1 to 1.')

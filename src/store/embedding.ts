@@ -24,13 +24,21 @@ const MAX_DIMS = 16_384
 export function parseEmbed(options: EmbedOptions): ParsedEmbed {
   const { dims, fields } = options
   if (!Number.isSafeInteger(dims) || dims < 1 || dims > MAX_DIMS) {
-    throw new InvalidOptionError('embed.dims', `must be 1 to ${MAX_DIMS}`, 'Pass how many numbers a vector of your model has.')
+    throw new InvalidOptionError(
+      'embed.dims',
+      `must be 1 to ${MAX_DIMS}`,
+      'Pass how many numbers a vector of your model has.',
+    )
   }
   if (typeof options.embed !== 'function') {
     throw new InvalidOptionError('embed.embed', 'is no function', 'Pass a function that makes vectors of texts.')
   }
   if (fields !== undefined && (!Array.isArray(fields) || fields.length === 0)) {
-    throw new InvalidOptionError('embed.fields', 'is no list of fields', 'Name fields, or leave it out for the whole value.')
+    throw new InvalidOptionError(
+      'embed.fields',
+      'is no list of fields',
+      'Name fields, or leave it out for the whole value.',
+    )
   }
   return {
     dims,
@@ -78,11 +86,19 @@ function render(value: Value): string {
 
 function checkVectors(vectors: unknown, count: number, dims: number): readonly Float32Array[] {
   if (!Array.isArray(vectors) || vectors.length !== count) {
-    throw new InvalidValueError('embed', `did not return one vector for each of ${count} texts`, 'Return them in the order of the texts.')
+    throw new InvalidValueError(
+      'embed',
+      `did not return one vector for each of ${count} texts`,
+      'Return them in the order of the texts.',
+    )
   }
   return vectors.map((vector: readonly number[] | Float32Array) => {
     const floats = vector !== null && typeof vector === 'object' ? Float32Array.from(vector) : new Float32Array(0)
     if (floats.length === dims && floats.every((number) => Number.isFinite(number))) return floats
-    throw new InvalidValueError('embed', `returned a vector that is not ${dims} finite numbers`, 'Set embed.dims to what your model returns.')
+    throw new InvalidValueError(
+      'embed',
+      `returned a vector that is not ${dims} finite numbers`,
+      'Set embed.dims to what your model returns.',
+    )
   })
 }

@@ -12,7 +12,12 @@ const RESERVED: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prot
 
 export function parseField(option: string, field: unknown): FieldPath {
   const path: unknown = typeof field === 'string' ? [field] : field
-  if (!Array.isArray(path) || path.length === 0 || path.length > MAX_PATH || !path.every((part) => typeof part === 'string')) {
+  if (
+    !Array.isArray(path) ||
+    path.length === 0 ||
+    path.length > MAX_PATH ||
+    !path.every((part) => typeof part === 'string')
+  ) {
     throw new InvalidOptionError(option, 'is no name of a field', "Pass a name, or a path such as ['address', 'city'].")
   }
   for (const name of path) checkName(name)
@@ -20,7 +25,8 @@ export function parseField(option: string, field: unknown): FieldPath {
 }
 
 export function checkName(name: string): void {
-  if (RESERVED.has(name)) throw new InvalidOptionError(`field ${name}`, 'is a reserved name', 'Call the field something else.')
+  if (RESERVED.has(name))
+    throw new InvalidOptionError(`field ${name}`, 'is a reserved name', 'Call the field something else.')
   if (name.length <= MAX_NAME_LENGTH) return
   const problem = `is longer than ${MAX_NAME_LENGTH} characters`
   throw new InvalidOptionError(`field ${name.slice(0, 50)}…`, problem, 'Use a shorter name.')

@@ -21,7 +21,7 @@ export interface Operators {
   readonly contains?: Scalar
 }
 
-export type Comparable = number | bigint | string | Date
+type Comparable = number | bigint | string | Date
 
 /** `{ city: 'Paris', age: { gte: 18 } }`, or a list of clauses where fields lie deeper or have odd names. */
 export type Filter = Readonly<Record<string, Scalar | Operators>> | readonly Clause[]
@@ -60,7 +60,8 @@ const OPERANDS: Readonly<Record<keyof Operators, readonly [Check, string]>> = {
 export function parseFilter(filter: unknown): readonly Condition[] {
   if (filter === undefined) return []
   const conditions = Array.isArray(filter) ? filter.flatMap(parseClause) : parseRecord(filter)
-  if (conditions.length > MAX_CLAUSES) throw invalid('filter', `has more than ${MAX_CLAUSES} conditions`, 'Ask for less at once.')
+  if (conditions.length > MAX_CLAUSES)
+    throw invalid('filter', `has more than ${MAX_CLAUSES} conditions`, 'Ask for less at once.')
   return conditions
 }
 
@@ -70,7 +71,11 @@ export function matches(value: Value, conditions: readonly Condition[]): boolean
 }
 
 /** For conditions that ask for one of certain values: the field and those values. */
-export function exactValues({ path, operator, operand }: Condition): readonly [FieldPath, readonly Scalar[]] | undefined {
+export function exactValues({
+  path,
+  operator,
+  operand,
+}: Condition): readonly [FieldPath, readonly Scalar[]] | undefined {
   if (operator === 'eq') return [path, [operand as Scalar]]
   return operator === 'in' ? [path, operand as readonly Scalar[]] : undefined
 }
@@ -110,14 +115,19 @@ function parseRecord(filter: unknown): readonly Condition[] {
     checkName(name)
     // Mongo's habits would otherwise silently ask for a field of that name.
     if (name.startsWith('$')) {
-      throw invalid(`filter.${name}`, 'is a reserved name', "For a field of that name, use a clause: [{ field: ['$name'], eq: … }].")
+      throw invalid(
+        `filter.${name}`,
+        'is a reserved name',
+        "For a field of that name, use a clause: [{ field: ['$name'], eq: … }].",
+      )
     }
     return parseCondition([name], filter[name], name)
   })
 }
 
 function parseClause(clause: unknown): readonly Condition[] {
-  if (!isPlainRecord(clause)) throw invalid('filter', 'holds something that is no clause', "Use clauses such as { field: ['a', 'b'], eq: 1 }.")
+  if (!isPlainRecord(clause))
+    throw invalid('filter', 'holds something that is no clause', "Use clauses such as { field: ['a', 'b'], eq: 1 }.")
   const { field, ...operators } = clause
   const path = parseField('filter.field', field)
   return parseCondition(path, operators, path.join('.'))
@@ -126,14 +136,22 @@ function parseClause(clause: unknown): readonly Condition[] {
 function parseCondition(path: FieldPath, condition: unknown, name: string): readonly Condition[] {
   if (isScalar(condition)) return [checkedCondition(path, 'eq', condition, name)]
   if (!isPlainRecord(condition) || Object.keys(condition).length === 0) {
-    throw invalid(`filter.${name}`, 'is no condition', `Use a value, or operators: ${Object.keys(OPERANDS).join(', ')}.`)
+    throw invalid(
+      `filter.${name}`,
+      'is no condition',
+      `Use a value, or operators: ${Object.keys(OPERANDS).join(', ')}.`,
+    )
   }
   return Object.keys(condition).map((operator) => checkedCondition(path, operator, condition[operator], name))
 }
 
 function checkedCondition(path: FieldPath, operator: string, operand: unknown, name: string): Condition {
   if (!Object.hasOwn(OPERANDS, operator)) {
-    throw invalid(`filter.${name}`, `has the unknown operator "${operator.slice(0, 100)}"`, `Use ${Object.keys(OPERANDS).join(', ')}.`)
+    throw invalid(
+      `filter.${name}`,
+      `has the unknown operator "${operator.slice(0, 100)}"`,
+      `Use ${Object.keys(OPERANDS).join(', ')}.`,
+    )
   }
   const known = operator as keyof Operators
   const [check, wanted] = OPERANDS[known]

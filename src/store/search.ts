@@ -1,5 +1,4 @@
-import { fieldAt } from '../codec/item-field.js'
-import type { FieldPath } from '../codec/item-field.js'
+import { type FieldPath, fieldAt } from '../codec/item-field.js'
 import type { Value } from '../codec/value.js'
 import type { TenantId } from '../core/ids.js'
 import { compareUtf8 } from '../core/text-order.js'
@@ -65,24 +64,40 @@ export async function searchNearest(
   vector: Float32Array,
   minScore: number,
 ): Promise<FoundPage> {
-  const best = new TopItems<{ item: OpenItem; value: Value; score: number }>(
+  const best = new TopItems<{ readonly item: OpenItem; readonly score: number }>(
     plan.limit,
     (a, b) => b.score - a.score || compareUtf8(a.item.key, b.item.key),
   )
-  for await (const { item, value } of matching(items, plan, undefined, (item) => item.vector?.length === vector.length)) {
-    const score = similarity(item.vector as Float32Array, vector)
-    if (score >= minScore) best.add({ item, value, score })
+  for await (const page of scanPages(items, plan)) {
+    for (const item of page) {
+      if (item.vector?.length !== vector.length) continue
+      const score = similarity(item.vector, vector)
+      if (score < minScore) continue
+      // Values are read where a filter needs them, and of what is returned.
+      if (plan.conditions.length === 0 || matches(await item.read(), plan.conditions)) best.add({ item, score })
+    }
   }
-  return { found: best.take() }
+  const found: Found[] = []
+  for (const { item, score } of best.take()) found.push({ item, score, value: await item.read() })
+  return { found }
 }
 
 /** All that match, in the order of keys. */
-async function* matching(
+async function* matching(items: ItemStore, plan: SearchPlan, start?: string): AsyncGenerator<Found> {
+  for await (const page of scanPages(items, plan, start)) {
+    for (const item of page) {
+      const value = await item.read()
+      if (matches(value, plan.conditions)) yield { item, value }
+    }
+  }
+}
+
+/** All that may match, in the order of keys. */
+async function* scanPages(
   items: ItemStore,
   { tenant, space, prefix, conditions, index }: SearchPlan,
   start?: string,
-  isWanted: (item: OpenItem) => boolean = () => true,
-): AsyncGenerator<Found> {
+): AsyncGenerator<readonly OpenItem[]> {
   const now = items.clock.now()
   const where = await narrow(items, tenant, space, conditions, index)
   let after = start
@@ -94,11 +109,7 @@ async function* matching(
       ...(where.length === 0 ? {} : { where }),
     }
     const page = await items.scan(tenant, space, scan, now)
-    for (const item of page) {
-      if (!isWanted(item)) continue
-      const value = await item.read()
-      if (matches(value, conditions)) yield { item, value }
-    }
+    yield page
     after = page.at(-1)?.key
     if (page.length < PAGE) return
   }

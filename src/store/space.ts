@@ -11,7 +11,11 @@ export function encodeScope(scope: unknown): string {
 
 /** `{user=user-42}preferences`. */
 export function encodeSpace(scope: string, collection: unknown): string {
-  return checkLength('scope with collection', scope + checkText('collection', collection, MAX_SPACE_BYTES), MAX_SPACE_BYTES)
+  return checkLength(
+    'scope with collection',
+    scope + checkText('collection', collection, MAX_SPACE_BYTES),
+    MAX_SPACE_BYTES,
+  )
 }
 
 export function decodeSpace(space: string): { readonly scope: ScopeInput; readonly collection: string } {

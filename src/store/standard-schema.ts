@@ -19,23 +19,33 @@ interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
 }
 
-export type SchemaInput<Schema> = Schema extends StandardSchema<infer Input, unknown> ? Input : never
-export type SchemaOutput<Schema> = Schema extends StandardSchema<never, infer Output> ? Output : never
+type SchemaTypes<Schema extends StandardSchema> = NonNullable<Schema['~standard']['types']>
+export type SchemaInput<Schema extends StandardSchema> = SchemaTypes<Schema>['input']
+export type SchemaOutput<Schema extends StandardSchema> = SchemaTypes<Schema>['output']
 
 export function checkSchema(schema: unknown): asserts schema is StandardSchema {
   const standard = (schema as Partial<StandardSchema> | null | undefined)?.['~standard']
   if (typeof standard?.validate === 'function') return
-  throw new InvalidOptionError('schema', 'is no Standard Schema', 'Pass a schema of Zod, Valibot, ArkType or another that implements it.')
+  throw new InvalidOptionError(
+    'schema',
+    'is no Standard Schema',
+    'Pass a schema of Zod, Valibot, ArkType or another that implements it.',
+  )
 }
 
 /** What the schema makes of a value, or an error that says what is wrong with it and where. */
-export async function validate<Output>(schema: StandardSchema<unknown, Output>, value: unknown): Promise<Output> {
+export async function validate(schema: StandardSchema, value: unknown): Promise<unknown> {
   const result = await schema['~standard'].validate(value)
   if (result.issues === undefined) return result.value
   const issues = result.issues.map(({ message, path = [] }) => ({ message, path: path.map(partOf).join('.') }))
   const first = issues[0]
   const where = first?.path ? `$.${first.path}` : '$'
-  throw new InvalidValueError(where, `does not fit the schema: ${first?.message ?? 'no reason given'}`, 'Correct the value.', { issues })
+  throw new InvalidValueError(
+    where,
+    `does not fit the schema: ${first?.message ?? 'no reason given'}`,
+    'Correct the value.',
+    { issues },
+  )
 }
 
 function partOf(part: PropertyKey | { readonly key: PropertyKey }): string {

@@ -65,7 +65,7 @@ export class Scope {
   }
 
   /** Items of one kind. With a schema, values are checked when written and typed by it. */
-  collection<Schema extends StandardSchema<never, unknown>>(
+  collection<Schema extends StandardSchema>(
     name: string,
     options: CollectionOptions & { readonly schema: Schema },
   ): Collection<SchemaOutput<Schema>, SchemaInput<Schema>>
@@ -90,7 +90,12 @@ export class Scope {
 }
 
 function readCursor(cursor: unknown): string {
-  const text = typeof cursor === 'string' && /^[A-Za-z0-9_-]+$/.test(cursor) ? Buffer.from(cursor, 'base64url').toString() : ''
+  const text =
+    typeof cursor === 'string' && /^[A-Za-z0-9_-]+$/.test(cursor) ? Buffer.from(cursor, 'base64url').toString() : ''
   if (text.startsWith('{') && !text.includes('\0')) return text
-  throw new InvalidOptionError('cursor', 'is not one that a page returned', 'Pass the cursor of the page before, unchanged.')
+  throw new InvalidOptionError(
+    'cursor',
+    'is not one that a page returned',
+    'Pass the cursor of the page before, unchanged.',
+  )
 }

@@ -18,12 +18,11 @@ export class TopItems<Item> {
 
   /** In order. */
   take(): readonly Item[] {
-    this.#trim()
-    return this.#best
+    return this.#best.sort(this.#compare).slice(0, this.#count)
   }
 
   #trim(): void {
     this.#best = this.#best.sort(this.#compare).slice(0, this.#count)
-    if (this.#best.length === this.#count) this.#last = this.#best.at(-1)
+    this.#last = this.#best.at(-1)
   }
 }

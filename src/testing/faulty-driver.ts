@@ -42,6 +42,12 @@ const METHODS: readonly DriverMethod[] = [
   'getBlobs',
   'listBlobs',
   'removeBlob',
+  'writeItems',
+  'readItems',
+  'scanItems',
+  'listSpaces',
+  'sweepItems',
+  'applyWrites',
 ]
 
 /** A driver that does what the one below does, until it is told to fail. Closing it leaves the one below open. */
@@ -89,6 +95,8 @@ export function faultyDriver(driver: Driver): FaultyDriver {
       closed = true
     },
   }
-  for (const method of METHODS) Object.assign(faulty, { [method]: (...args: unknown[]) => call(method, args) })
+  for (const method of METHODS) {
+    if (driver[method] !== undefined) Object.assign(faulty, { [method]: (...args: unknown[]) => call(method, args) })
+  }
   return faulty as unknown as FaultyDriver
 }

@@ -68,6 +68,7 @@ export async function openMemory(
     async append(batch) {
       checkOpen()
       checkBatch(batch)
+      for (const { carried } of batch) if (carried) checkItemWrites(carried)
       const results = batch.map((append) => appendToLog(store, append))
       for (const [i, result] of results.entries()) {
         const append = batch[i]
@@ -207,6 +208,7 @@ export async function openMemory(
     // Carried writes travel with the append here, so only what wraps this driver calls it.
     async applyWrites(log, incarnation, writes, { upTo, redo }) {
       const found = find(log)
+      checkItemWrites(writes)
       if (found?.incarnation !== incarnation) return false
       for (const write of writes) applyWrite(store, log.tenant, incarnation, write, redo)
       found.applied = Math.max(found.applied, upTo)

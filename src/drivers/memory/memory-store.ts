@@ -55,7 +55,12 @@ export interface MemoryStore {
   readonly blobs: Map<TenantId, Map<Hash, MemoryBlob>>
   readonly items: Map<TenantId, Map<string, MemorySpace>>
   /** What was removed, oldest first, to be forgotten after a day. */
-  readonly removed: Set<{ readonly tenant: TenantId; readonly space: string; readonly key: string; readonly at: number }>
+  readonly removed: Set<{
+    readonly tenant: TenantId
+    readonly space: string
+    readonly key: string
+    readonly at: number
+  }>
   readonly listeners: Set<(log: LogKey, seq: number) => void>
   /** The newest `touchedAt` given so far. */
   lastTouch: number

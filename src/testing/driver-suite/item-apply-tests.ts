@@ -47,11 +47,19 @@ export const itemApplyTests: readonly SuiteTest[] = [
     await apply(driver, log, at, [makeCarried(3, 's', 'k', makeItem())], 3)
     await apply(driver, log, at, [makeCarried(1, 's', 'other', makeItem())], 1)
     assert.equal((await headOf(driver, log)).applied, 3)
-    assert.deepEqual(keysOf(await scanAll(driver, tenant, 's')), ['k', 'other'], 'what an older entry carries lands late')
+    assert.deepEqual(
+      keysOf(await scanAll(driver, tenant, 's')),
+      ['k', 'other'],
+      'what an older entry carries lands late',
+    )
   }),
   test('changes nothing when it applies the same again', async ({ driver, tenant }) => {
     const { log, at } = await newLog(driver, tenant, 3)
-    const writes = [makeCarried(0, 's', 'a', makeItem()), makeCarried(2, 's', 'b', makeItem()), makeCarried(1, 's', 'c', null)]
+    const writes = [
+      makeCarried(0, 's', 'a', makeItem()),
+      makeCarried(2, 's', 'b', makeItem()),
+      makeCarried(1, 's', 'c', null),
+    ]
     await apply(driver, log, at, writes, 2)
     const mine = await putOne(driver, tenant, 's', 'a', makeItem({ at: NOW - 1000 }))
     const made = await putOne(driver, tenant, 's', 'c', makeItem({ at: NOW - 1000 }))
@@ -96,7 +104,8 @@ export const itemApplyTests: readonly SuiteTest[] = [
     const item = makeItem()
     const writes = ['before', 'same', 'removed'].map((key) => makeCarried(0, 's', key, item))
     await apply(driver, log, at, writes, 0, true)
-    for (const key of ['before', 'same', 'removed']) assert.equal((await readOne(driver, tenant, 's', key))?.version, item.version)
+    for (const key of ['before', 'same', 'removed'])
+      assert.equal((await readOne(driver, tenant, 's', key))?.version, item.version)
   }),
   test('loses no first application to a clock that runs ahead', async ({ driver, tenant }) => {
     const { log, at } = await newLog(driver, tenant)
@@ -112,7 +121,10 @@ export const itemApplyTests: readonly SuiteTest[] = [
     await apply(driver, log, at, [makeCarried(1, 's', 'k', item)], 1, true)
     assert.equal((await readOne(driver, tenant, 's', 'k'))?.version, item.version)
   }),
-  test('takes the writes of another log, branch or incarnation for those of someone else', async ({ driver, tenant }) => {
+  test('takes the writes of another log, branch or incarnation for those of someone else', async ({
+    driver,
+    tenant,
+  }) => {
     const a = await newLog(driver, tenant, 3, 'a')
     const b = await newLog(driver, tenant, 3, 'b')
     await apply(driver, a.log, a.at, [makeCarried(2, 's', 'k', makeItem(), NOW + 5)], 2)
@@ -121,7 +133,11 @@ export const itemApplyTests: readonly SuiteTest[] = [
     assert.notEqual(Buffer.from(stays?.value ?? []).toString(), 'value of early')
     const item = makeItem({ at: NOW + 6 })
     await apply(driver, b.log, b.at, [makeCarried(2, 's', 'k', item, NOW + 6)], 2, true)
-    assert.equal((await readOne(driver, tenant, 's', 'k'))?.version, item.version, 'a lower seq of another log is no older')
+    assert.equal(
+      (await readOne(driver, tenant, 's', 'k'))?.version,
+      item.version,
+      'a lower seq of another log is no older',
+    )
     await driver.erase({ tenant, thread: a.log.thread, tombstone: null })
     const again = await newLog(driver, tenant, 1, 'a')
     const born = makeItem({ at: NOW + 7 })
@@ -164,7 +180,8 @@ export const itemApplyTests: readonly SuiteTest[] = [
     const writes = ODD_TEXTS.map((key) => makeCarried(0, key, key, makeItem({ seed: key })))
     const large = makeItem({ value: new Uint8Array(2_000_000).fill(7) })
     await apply(driver, log, at, [...writes, makeCarried(0, 's', 'large', large)], 0)
-    for (const { space, key, item } of writes) assertItem(await readOne(driver, tenant, space, key), key, item as NewItem)
+    for (const { space, key, item } of writes)
+      assertItem(await readOne(driver, tenant, space, key), key, item as NewItem)
     assertItem(await readOne(driver, tenant, 's', 'large'), 'large', large)
   }),
   test('ends the same when two drivers apply the same at once', async ({ driver, open, tenant, rounds }) => {
@@ -173,7 +190,10 @@ export const itemApplyTests: readonly SuiteTest[] = [
       const { log, at } = await newLog(driver, tenant, 2, `log-${round}`)
       const item = makeItem({ seed: 'second' })
       const both = [makeCarried(1, 's', 'k', item), makeCarried(0, 's', `first-${round}`, makeItem())]
-      const first = [makeCarried(0, 's', 'k', makeItem({ seed: 'first' })), makeCarried(0, 's', `first-${round}`, makeItem())]
+      const first = [
+        makeCarried(0, 's', 'k', makeItem({ seed: 'first' })),
+        makeCarried(0, 's', `first-${round}`, makeItem()),
+      ]
       const [one, two] = await Promise.all([apply(driver, log, at, first, 0), apply(other, log, at, both, 1, true)])
       assert.ok(one && two)
       assert.equal((await readOne(driver, tenant, 's', 'k'))?.version, item.version)
@@ -187,7 +207,14 @@ async function newLog(driver: ItemStore, tenant: LogKey['tenant'], count = 1, th
   return { log, at: await createLog(driver, log, { count }) }
 }
 
-function apply(driver: ItemStore, log: LogKey, at: Expect, writes: readonly CarriedWrite[], upTo: number, redo = false) {
+function apply(
+  driver: ItemStore,
+  log: LogKey,
+  at: Expect,
+  writes: readonly CarriedWrite[],
+  upTo: number,
+  redo = false,
+) {
   return driver.applyWrites(log, at.incarnation, writes, { upTo, redo })
 }
 

@@ -14,7 +14,16 @@ import {
   scanAll,
   withItems,
 } from './item-fixtures.js'
-import { appendOne, claim, createLog, headOf, logKey, newTenant, type SuiteContext, type SuiteTest } from './suite-context.js'
+import {
+  appendOne,
+  claim,
+  createLog,
+  headOf,
+  logKey,
+  newTenant,
+  type SuiteContext,
+  type SuiteTest,
+} from './suite-context.js'
 
 type ItemContext = Omit<SuiteContext, 'driver'> & { readonly driver: ItemStore }
 
@@ -24,7 +33,10 @@ export const itemCarriedTests: readonly SuiteTest[] = [
     const log = logKey(tenant)
     const created = makeItem({ expiresAt: NOW + 500, fields: [['f', 't']] })
     await putOne(driver, tenant, 's', 'gone')
-    const first = { ...makeAppend(log, null), carried: [makeCarried(0, 's', 'k', created), makeCarried(0, 's', 'gone', null)] }
+    const first = {
+      ...makeAppend(log, null),
+      carried: [makeCarried(0, 's', 'k', created), makeCarried(0, 's', 'gone', null)],
+    }
     const at = await mustAppend(driver, first)
     assertItem(await readOne(driver, tenant, 's', 'k'), 'k', created)
     assert.equal(await readOne(driver, tenant, 's', 'gone'), undefined)
@@ -45,7 +57,10 @@ export const itemCarriedTests: readonly SuiteTest[] = [
   test('creates anew what it carries over an expired item', async ({ driver, tenant }) => {
     await putOne(driver, tenant, 's', 'k', makeItem({ expiresAt: NOW + 5 }))
     const item = makeItem({ at: NOW + 5 })
-    await mustAppend(driver, { ...makeAppend(logKey(tenant), null), carried: [makeCarried(0, 's', 'k', item, NOW + 5)] })
+    await mustAppend(driver, {
+      ...makeAppend(logKey(tenant), null),
+      carried: [makeCarried(0, 's', 'k', item, NOW + 5)],
+    })
     assertItem(await readOne(driver, tenant, 's', 'k', { now: NOW + 5 }), 'k', item, NOW + 5)
   }),
   test('carries nothing with an append that conflicts', async ({ driver, tenant }) => {
@@ -107,12 +122,21 @@ export const itemCarriedTests: readonly SuiteTest[] = [
   test('carries many items, large ones and odd names', async ({ driver, tenant }) => {
     const carried: CarriedWrite[] = ODD_TEXTS.map((key) => makeCarried(0, key, key, makeItem({ seed: key })))
     const large = makeItem({ value: new Uint8Array(2_000_000).fill(7) })
-    await mustAppend(driver, { ...makeAppend(logKey(tenant), null), carried: [...carried, makeCarried(0, 's', 'large', large)] })
-    for (const { space, key, item } of carried) assertItem(await readOne(driver, tenant, space, key), key, item as NewItem)
+    await mustAppend(driver, {
+      ...makeAppend(logKey(tenant), null),
+      carried: [...carried, makeCarried(0, 's', 'large', large)],
+    })
+    for (const { space, key, item } of carried)
+      assertItem(await readOne(driver, tenant, space, key), key, item as NewItem)
     assertItem(await readOne(driver, tenant, 's', 'large'), 'large', large)
     assert.equal((await driver.listSpaces(tenant, { limit: 1000 })).length, ODD_TEXTS.length + 1)
   }),
-  test('changes an item exactly as often as appends land, when writers race', async ({ driver, open, tenant, rounds }) => {
+  test('changes an item exactly as often as appends land, when writers race', async ({
+    driver,
+    open,
+    tenant,
+    rounds,
+  }) => {
     const drivers = [driver, withItems(await open())]
     const log = logKey(tenant)
     let at = await createLog(driver, log)

@@ -98,7 +98,14 @@ export const itemExpiryTests: readonly SuiteTest[] = [
       await putOne(driver, i % 2 === 0 ? tenant : other, `s${i % 3}`, `k${i}`, item, LONG_AGO)
     }
     const forever = await putOne(driver, tenant, 's0', 'forever', makeItem({ at: LONG_AGO }), LONG_AGO)
-    const later = await putOne(driver, tenant, 's0', 'later', makeItem({ at: LONG_AGO, expiresAt: LONG_AGO + 1000 }), LONG_AGO)
+    const later = await putOne(
+      driver,
+      tenant,
+      's0',
+      'later',
+      makeItem({ at: LONG_AGO, expiresAt: LONG_AGO + 1000 }),
+      LONG_AGO,
+    )
     for (let calls = 0; ; calls++) {
       assert.ok(calls < 1000, 'sweeping comes to an end')
       const removed = await driver.sweepItems(LONG_AGO + 6, 2)
@@ -120,7 +127,10 @@ export const itemExpiryTests: readonly SuiteTest[] = [
     await readOne(driver, tenant, 's', 'extended', { now: at, extendTo: at + 1000 })
     const again = await putOne(driver, tenant, 's', 'again', makeItem({ at: at + 20 }), at + 20)
     while ((await driver.sweepItems(at + 100, 100)) > 0);
-    assertItem(await readOne(driver, tenant, 's', 'extended', { now: at + 100 }), 'extended', { ...extended, expiresAt: at + 1000 })
+    assertItem(await readOne(driver, tenant, 's', 'extended', { now: at + 100 }), 'extended', {
+      ...extended,
+      expiresAt: at + 1000,
+    })
     assertItem(await readOne(driver, tenant, 's', 'again', { now: at + 100 }), 'again', again)
   }),
 ]

@@ -128,7 +128,14 @@ export async function writeOne(driver: ItemDriver, tenant: TenantId, write: Item
 }
 
 /** Puts one item, whatever is there, and returns it. */
-export async function putOne(driver: ItemDriver, tenant: TenantId, space: string, key: string, item = makeItem(), now = NOW) {
+export async function putOne(
+  driver: ItemDriver,
+  tenant: TenantId,
+  space: string,
+  key: string,
+  item = makeItem(),
+  now = NOW,
+) {
   assert.deepEqual(await writeOne(driver, tenant, { space, key, item }, now), { status: 'written' })
   return item
 }
@@ -158,7 +165,12 @@ export async function scanAll(
   for (let pages = 0; ; pages++) {
     assert.ok(pages < 1000, 'the pages come to an end')
     const after = found.at(-1)?.key
-    const page = await driver.scanItems(tenant, space, { ...scan, limit, ...(after === undefined ? {} : { after }) }, now)
+    const page = await driver.scanItems(
+      tenant,
+      space,
+      { ...scan, limit, ...(after === undefined ? {} : { after }) },
+      now,
+    )
     assert.ok(page.length <= limit, 'a page is no longer than its limit')
     found.push(...page)
     if (page.length < limit) return found
@@ -175,7 +187,12 @@ export function byBytes(a: string, b: string): number {
 }
 
 /** The item is exactly the one that was written. */
-export function assertItem(actual: StoredItem | undefined, key: string, expected: NewItem, createdAt = expected.at): void {
+export function assertItem(
+  actual: StoredItem | undefined,
+  key: string,
+  expected: NewItem,
+  createdAt = expected.at,
+): void {
   assert.ok(actual, `the item ${JSON.stringify(key)} is there`)
   const { value, ...rest } = actual
   const { version, at: updatedAt, expiresAt } = expected

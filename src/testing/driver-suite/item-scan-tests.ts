@@ -22,7 +22,11 @@ type ItemContext = Omit<SuiteContext, 'driver'> & { readonly driver: ItemStore }
 export const itemScanTests: readonly SuiteTest[] = [
   test('keeps odd keys apart, whatever they mean elsewhere', async ({ driver, tenant }) => {
     const items = new Map(ODD_TEXTS.map((key) => [key, makeItem({ seed: key })]))
-    await driver.writeItems(tenant, [...items].map(([key, item]) => ({ space: 's', key, item })), NOW)
+    await driver.writeItems(
+      tenant,
+      [...items].map(([key, item]) => ({ space: 's', key, item })),
+      NOW,
+    )
     for (const [key, item] of items) assertItem(await readOne(driver, tenant, 's', key), key, item)
     assert.deepEqual(keysOf(await scanAll(driver, tenant, 's', {}, 7)), [...ODD_TEXTS].sort(byBytes))
     for (const key of ODD_TEXTS.slice(0, 20)) {
@@ -33,7 +37,11 @@ export const itemScanTests: readonly SuiteTest[] = [
   }),
   test('keeps odd spaces apart, whatever they mean elsewhere', async ({ driver, tenant }) => {
     const items = new Map(ODD_TEXTS.map((space) => [space, makeItem({ seed: space })]))
-    await driver.writeItems(tenant, [...items].map(([space, item]) => ({ space, key: 'k', item })), NOW)
+    await driver.writeItems(
+      tenant,
+      [...items].map(([space, item]) => ({ space, key: 'k', item })),
+      NOW,
+    )
     for (const [space, item] of items) {
       const found = await scanAll(driver, tenant, space)
       assert.equal(found.length, 1)
@@ -44,17 +52,38 @@ export const itemScanTests: readonly SuiteTest[] = [
   test('never mixes up spaces and keys that are equal when they are joined', async ({ driver, tenant }) => {
     const places: [string, string][] = []
     for (const glue of ['', ':', '/', '|', '.', '-', '_', ' ', '\\', '}', '%', ',', ';', '\u0001']) {
-      places.push(['a', `${glue}b${glue}c`], [`a${glue}`, `b${glue}c`], [`a${glue}b`, `${glue}c`], [`a${glue}b${glue}`, 'c'])
+      places.push(
+        ['a', `${glue}b${glue}c`],
+        [`a${glue}`, `b${glue}c`],
+        [`a${glue}b`, `${glue}c`],
+        [`a${glue}b${glue}`, 'c'],
+      )
     }
     const unique = [...new Map(places.map((place) => [JSON.stringify(place), place])).values()]
-    for (const [space, key] of unique) await putOne(driver, tenant, space, key, makeItem({ seed: JSON.stringify([space, key]) }))
+    for (const [space, key] of unique)
+      await putOne(driver, tenant, space, key, makeItem({ seed: JSON.stringify([space, key]) }))
     for (const [space, key] of unique) {
       const found = await readOne(driver, tenant, space, key)
       assert.equal(Buffer.from(found?.value ?? []).toString(), `value of ${JSON.stringify([space, key])}`)
     }
   }),
   test('orders keys by their UTF-8 bytes, not by UTF-16 units', async ({ driver, tenant }) => {
-    const keys = ['\u{10000}', '\uffff', 'z', 'a', 'B', 'é', 'e', '\ud7ff', '\ue000', '\u{10ffff}', 'aa', 'a\u0301', '~', ' ']
+    const keys = [
+      '\u{10000}',
+      '\uffff',
+      'z',
+      'a',
+      'B',
+      'é',
+      'e',
+      '\ud7ff',
+      '\ue000',
+      '\u{10ffff}',
+      'aa',
+      'a\u0301',
+      '~',
+      ' ',
+    ]
     for (const key of keys) await putOne(driver, tenant, 's', key)
     const sorted = [...keys].sort(byBytes)
     assert.ok(sorted.indexOf('\uffff') < sorted.indexOf('\u{10000}'))
@@ -63,15 +92,51 @@ export const itemScanTests: readonly SuiteTest[] = [
       const page = await driver.scanItems(tenant, 's', { after, limit: 2 }, NOW)
       assert.deepEqual(keysOf(page), sorted.slice(i + 1, i + 3))
     }
-    assert.deepEqual(keysOf(await driver.scanItems(tenant, 's', { after: 'f', limit: 1 }, NOW)), ['z'], 'after a key that is not there')
+    assert.deepEqual(
+      keysOf(await driver.scanItems(tenant, 's', { after: 'f', limit: 1 }, NOW)),
+      ['z'],
+      'after a key that is not there',
+    )
   }),
   test('finds keys by their beginning, of which no character is a pattern', async ({ driver, tenant }) => {
-    const starts = ['%', '_', '*', '?', '[', '[a-z]', '\\', '\\%', '^', '.', '.*', '$', "'", '"', '{', 'é', '\u{1f600}', '\uffff']
-    const keys = ['a', 'ab', 'abc', 'b', 'A', ...starts, ...starts.map((start) => `${start}x`), ...starts.map((start) => `x${start}`)]
+    const starts = [
+      '%',
+      '_',
+      '*',
+      '?',
+      '[',
+      '[a-z]',
+      '\\',
+      '\\%',
+      '^',
+      '.',
+      '.*',
+      '$',
+      "'",
+      '"',
+      '{',
+      'é',
+      '\u{1f600}',
+      '\uffff',
+    ]
+    const keys = [
+      'a',
+      'ab',
+      'abc',
+      'b',
+      'A',
+      ...starts,
+      ...starts.map((start) => `${start}x`),
+      ...starts.map((start) => `x${start}`),
+    ]
     for (const key of keys) await putOne(driver, tenant, 's', key)
     for (const prefix of [...starts, ...starts.map((start) => `x${start}`), 'a', 'ab', 'none', 'x']) {
       const expected = keys.filter((key) => key.startsWith(prefix)).sort(byBytes)
-      assert.deepEqual(keysOf(await scanAll(driver, tenant, 's', { prefix }, 3)), expected, `keys that begin with ${prefix}`)
+      assert.deepEqual(
+        keysOf(await scanAll(driver, tenant, 's', { prefix }, 3)),
+        expected,
+        `keys that begin with ${prefix}`,
+      )
     }
     const page = await driver.scanItems(tenant, 's', { prefix: 'a', after: 'a', limit: 1 }, NOW)
     assert.deepEqual(keysOf(page), ['ab'])
@@ -93,21 +158,38 @@ export const itemScanTests: readonly SuiteTest[] = [
       await putOne(other, tenant, 's', `${name(page * 5)}+`)
       await putOne(other, tenant, 's', name(page * 6 + 1))
     }
-    const stayed = Array.from({ length: 60 }, (_, i) => i).filter((i) => i % 9 !== 0).map(name)
+    const stayed = Array.from({ length: 60 }, (_, i) => i)
+      .filter((i) => i % 9 !== 0)
+      .map(name)
     for (const key of stayed) assert.equal(found.filter((each) => each === key).length, 1, `${key} comes once`)
     assert.deepEqual(found, [...new Set(found)].sort(byBytes))
   }),
   test('narrows a scan by fields and never leaves out what it must not', async ({ driver, tenant }) => {
     const put = (key: string, fields: [string, string][]) => putOne(driver, tenant, 's', key, makeItem({ fields }))
-    await put('red', [['colour', 'red'], ['size', 'l']])
-    await put('blue', [['colour', 'blue'], ['size', 'l']])
-    await put('small', [['colour', 'red'], ['size', 's']])
+    await put('red', [
+      ['colour', 'red'],
+      ['size', 'l'],
+    ])
+    await put('blue', [
+      ['colour', 'blue'],
+      ['size', 'l'],
+    ])
+    await put('small', [
+      ['colour', 'red'],
+      ['size', 's'],
+    ])
     await put('sizeless', [['colour', 'red']])
     await put('fieldless', [])
     const must: [NonNullable<Parameters<typeof scanAll>[3]>['where'], string[]][] = [
       [[['colour', ['red']]], ['fieldless', 'red', 'sizeless', 'small']],
       [[['colour', ['red', 'blue']]], ['blue', 'fieldless', 'red', 'sizeless', 'small']],
-      [[['colour', ['red']], ['size', ['l']]], ['fieldless', 'red', 'sizeless']],
+      [
+        [
+          ['colour', ['red']],
+          ['size', ['l']],
+        ],
+        ['fieldless', 'red', 'sizeless'],
+      ],
       [[['colour', []]], ['fieldless']],
       [[['Colour', ['x']]], ['blue', 'fieldless', 'red', 'sizeless', 'small']],
       [[], ['blue', 'fieldless', 'red', 'sizeless', 'small']],
@@ -121,11 +203,24 @@ export const itemScanTests: readonly SuiteTest[] = [
     }
   }),
   test('replaces the fields of an item with those of the one that overwrites it', async ({ driver, tenant }) => {
-    const odd = [['%', "' OR 1=1 --"], ['*', '{}'], ['__proto__', '__proto__'], ['n'.repeat(128), 't'.repeat(128)]] as const
+    const odd = [
+      ['%', "' OR 1=1 --"],
+      ['*', '{}'],
+      ['__proto__', '__proto__'],
+      ['n'.repeat(128), 't'.repeat(128)],
+    ] as const
     const many = Array.from({ length: 12 }, (_, i) => [`f${i}`, 'old'] as const)
     await putOne(driver, tenant, 's', 'k', makeItem({ fields: [...odd, ...many] }))
     const item = await putOne(driver, tenant, 's', 'k', makeItem({ fields: [['f0', 'new'], ...odd.slice(0, 2)] }))
-    for (const where of [[['f0', ['new']]], [['f1', ['new']]], [['%', ["' OR 1=1 --"]], ['*', ['{}']]], [['__proto__', ['x']]]] as const) {
+    for (const where of [
+      [['f0', ['new']]],
+      [['f1', ['new']]],
+      [
+        ['%', ["' OR 1=1 --"]],
+        ['*', ['{}']],
+      ],
+      [['__proto__', ['x']]],
+    ] as const) {
       assertItem((await scanAll(driver, tenant, 's', { where }))[0], 'k', item, item.at)
     }
     await writeOne(driver, tenant, { space: 's', key: 'k', item: null })

@@ -84,7 +84,9 @@ export const itemTests: readonly SuiteTest[] = [
       status: 'conflict',
       version: second.version,
     })
-    assert.deepEqual(await writeOne(driver, tenant, { ...place, item: null, expect: second.version }), { status: 'written' })
+    assert.deepEqual(await writeOne(driver, tenant, { ...place, item: null, expect: second.version }), {
+      status: 'written',
+    })
     assert.equal(await readOne(driver, tenant, 's', 'k'), undefined)
   }),
   test('expects absence only where there is no item', async ({ driver, tenant }) => {
@@ -93,7 +95,10 @@ export const itemTests: readonly SuiteTest[] = [
       status: 'conflict',
       version: null,
     })
-    assert.deepEqual(await writeOne(driver, tenant, { ...place, item: null, expect: 'some' }), { status: 'conflict', version: null })
+    assert.deepEqual(await writeOne(driver, tenant, { ...place, item: null, expect: 'some' }), {
+      status: 'conflict',
+      version: null,
+    })
     assert.deepEqual(await writeOne(driver, tenant, { ...place, item: null, expect: null }), { status: 'written' })
     assert.equal(await readOne(driver, tenant, 's', 'k'), undefined)
     const item = makeItem()
@@ -136,7 +141,11 @@ export const itemTests: readonly SuiteTest[] = [
   test('writes and reads hundreds of items in one call', async ({ driver, tenant }) => {
     const keys = Array.from({ length: 700 }, (_, i) => `key-${i}`)
     const items = new Map(keys.map((key) => [key, makeItem({ seed: key })]))
-    const results = await driver.writeItems(tenant, [...items].map(([key, item]) => ({ space: 's', key, item })), NOW)
+    const results = await driver.writeItems(
+      tenant,
+      [...items].map(([key, item]) => ({ space: 's', key, item })),
+      NOW,
+    )
     assert.ok(results.length === 700 && results.every(({ status }) => status === 'written'))
     const found = await driver.readItems(tenant, 's', [...keys, 'missing', ...keys.slice(0, 3)], { now: NOW })
     assert.equal(found.length, 700, 'each item once, also when asked for twice')
@@ -154,7 +163,12 @@ export const itemTests: readonly SuiteTest[] = [
     const drivers = [driver, withItems(await open())]
     let version: string | null = null
     for (let round = 0; round < Math.ceil(rounds / 10); round++) {
-      const writes = drivers.map(() => ({ space: 's', key: 'k', item: makeItem({ version: randomUUID() }), expect: version }))
+      const writes = drivers.map(() => ({
+        space: 's',
+        key: 'k',
+        item: makeItem({ version: randomUUID() }),
+        expect: version,
+      }))
       const results = await Promise.all(drivers.map((each, i) => writeOne(each, tenant, writes[i] ?? fail())))
       const winner = results.findIndex((result) => result?.status === 'written')
       const won: string = writes[winner]?.item.version ?? fail()
@@ -185,7 +199,10 @@ export const itemTests: readonly SuiteTest[] = [
     assert.deepEqual(await scanAll(driver, theirs, 's'), [])
     assert.deepEqual(await driver.listSpaces(theirs, { limit: 10 }), [])
     const write = { space: 's', key: 'k', item: null }
-    assert.deepEqual(await writeOne(driver, theirs, { ...write, expect: item.version }), { status: 'conflict', version: null })
+    assert.deepEqual(await writeOne(driver, theirs, { ...write, expect: item.version }), {
+      status: 'conflict',
+      version: null,
+    })
     assert.deepEqual(await writeOne(driver, theirs, write), { status: 'written' })
     assertItem(await readOne(driver, mine, 's', 'k'), 'k', item)
     const other = await putOne(driver, theirs, 's', 'k')

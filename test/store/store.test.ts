@@ -1,0 +1,53 @@
+import type { Driver } from '#src/log/contract.js'
+import { openMemory } from '#src/drivers/memory/memory-driver.js'
+import { createMemoryStore } from '#src/drivers/memory/memory-store.js'
+import type { DriverSetup } from '#src/testing/driver-suite.js'
+import { storeSuite } from '#src/testing/store-suite.js'
+import { openDriver } from 'holdfast'
+import { afterAll, describe, it } from 'vitest'
+import { type Backend, durableBackends } from '../support/backends.js'
+import { rounds } from '../support/scale.js'
+
+const framework = { describe, it, skip: (name: string) => it.skip(name, () => {}) }
+
+async function memorySetup(wrap: (driver: Driver) => Driver = (driver) => driver): Promise<DriverSetup> {
+  const store = createMemoryStore()
+  return { open: async () => wrap(await openMemory({ store })), cleanup: async () => store.threads.clear() }
+}
+
+/** The way of file and Redis: items are applied after their entry landed. */
+function apart(driver: Driver): Driver {
+  const append: Driver['append'] = (batch) => {
+    for (const { carried } of batch) if (carried) throw new TypeError('Items travel apart from entries here.')
+    return driver.append(batch)
+  }
+  return { ...driver, append, capabilities: { ...driver.capabilities, storeAtomic: false } }
+}
+
+storeSuite('the store in memory', () => memorySetup(), { framework, rounds: rounds(100) })
+storeSuite('the store in memory, with items apart from entries', () => memorySetup(apart), {
+  framework,
+  rounds: rounds(30),
+})
+
+const backends = await durableBackends()
+for (const backend of backends) {
+  if (backend.missing) framework.skip(`the store on ${backend.name} (its server is missing)`)
+  else if (!(await keepsItems(backend))) framework.skip(`the store on ${backend.name} (its driver has no items yet)`)
+  else storeSuite(`the store on ${backend.name}`, () => durableSetup(backend), { framework, rounds: rounds(20) })
+}
+
+afterAll(async () => {
+  for (const backend of backends) await backend.cleanup()
+})
+
+async function durableSetup(backend: Backend): Promise<DriverSetup> {
+  const url = await backend.fresh()
+  return { open: () => openDriver(url), cleanup: async () => {} }
+}
+
+async function keepsItems(backend: Backend): Promise<boolean> {
+  const driver = await openDriver(await backend.fresh())
+  await driver.close()
+  return driver.writeItems !== undefined
+}
