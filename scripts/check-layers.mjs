@@ -16,7 +16,9 @@ const LAYERS = {
   log: { may: ['core', 'codec'] },
   drivers: { may: ['core', 'log/contract.ts', 'log/store-contract.ts', 'drivers/shared'], separate: true },
   'drivers/shared': { may: ['core', 'log/contract.ts', 'log/store-contract.ts'] },
-  store: { may: ['core', 'codec', 'log/contract.ts', 'log/store-contract.ts', 'log/store-write.ts', 'log/item-store.ts'] },
+  store: {
+    may: ['core', 'codec', 'log/contract.ts', 'log/store-contract.ts', 'log/store-write.ts', 'log/item-store.ts'],
+  },
   retention: { may: ['core', 'codec', 'log'] },
   runtime: { may: ['core', 'codec', 'log', 'store'] },
   agent: { may: ['core', 'codec', 'runtime'] },

@@ -12,7 +12,8 @@ const TURNS = 20
 const KILLS = 3
 const here = fileURLToPath(new URL('.', import.meta.url))
 const colour = process.stdout.isTTY && !process.env['NO_COLOR']
-const paint = (/** @type {number} */ code, /** @type {string} */ text) => (colour ? `\u001b[${code}m${text}\u001b[0m` : text)
+const paint = (/** @type {number} */ code, /** @type {string} */ text) =>
+  colour ? `\u001b[${code}m${text}\u001b[0m` : text
 const [green, red, dim, bold] = [32, 31, 2, 1].map((code) => (/** @type {string} */ text) => paint(code, text))
 
 execFileSync(process.execPath, [join(here, 'build.mjs')], { stdio: 'inherit' })
@@ -39,7 +40,9 @@ const hf = await openHoldfast(store)
 const log = await hf.log(thread)
 const report = await hf.verify(thread)
 const messages = /** @type {{ text: string }[]} */ (log.fold.state.messages ?? [])
-const lost = [...saved.keys()].filter((turn) => !messages.some(({ text }) => text === `Turn ${turn} of the conversation.`))
+const lost = [...saved.keys()].filter(
+  (turn) => !messages.some(({ text }) => text === `Turn ${turn} of the conversation.`),
+)
 const doubled = messages.length - new Set(messages.map(({ text }) => text)).size
 const history = await log.history({ limit: 1000 })
 const bytes = history.reduce((sum, entry) => sum + entry.storedBytes, 0)
@@ -68,7 +71,9 @@ function runWorker(killAfter) {
     const event = JSON.parse(line)
     if (event.event === 'resumed') {
       resumes.push({ acknowledged: saved.size, found: event.turns })
-      console.log(`${dim(`[${event.pid}]`)} ${event.turns ? `resumed with ${green(`${event.turns} turns kept`)}` : 'started'}`)
+      console.log(
+        `${dim(`[${event.pid}]`)} ${event.turns ? `resumed with ${green(`${event.turns} turns kept`)}` : 'started'}`,
+      )
     } else if (event.event === 'saved') {
       saved.set(event.turn, (saved.get(event.turn) ?? 0) + 1)
       console.log(`${dim(`[${event.pid}]`)} turn ${String(event.turn).padStart(2)} saved   ${dim(event.checkpoint)}`)

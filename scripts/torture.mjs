@@ -35,7 +35,10 @@ const { startServices } = await import('./services/index.mjs')
 const names = values.store ? ['given'] : values.backend.split(',').map((name) => name.trim())
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-torture-'))
 const need = /** @type {any} */ (names.filter((name) => name === 'postgres' || name === 'redis'))
-const services = need.length > 0 ? await startServices({ need, ci: true }) : { env: /** @type {Record<string, string>} */ ({}), stop: async () => {} }
+const services =
+  need.length > 0
+    ? await startServices({ need, ci: true })
+    : { env: /** @type {Record<string, string>} */ ({}), stop: async () => {} }
 /** @type {(string | number)[][]} */
 const table = []
 let failed = false

@@ -46,7 +46,8 @@ export function parseStoreUrl(url: unknown): StoreUrl {
   const left = query.toString()
   const address = at === -1 ? url : url.slice(0, at)
   // A server's client has settings of its own (sslmode, family, …) and reads them from the url.
-  if (scheme === 'postgres' || scheme === 'redis') return { scheme, target: left ? `${address}?${left}` : address, settings }
+  if (scheme === 'postgres' || scheme === 'redis')
+    return { scheme, target: left ? `${address}?${left}` : address, settings }
   if (left) {
     throw new InvalidOptionError(
       'url',
@@ -63,7 +64,11 @@ function localPath(scheme: Scheme, address: string): string {
   if (scheme === 'file' && path.startsWith('///')) return fileURLToPath(`file:${path}`)
   const local = path.startsWith('//') ? path.slice(2) : path
   if (local === '') {
-    throw new InvalidOptionError('url', `names no ${scheme === 'file' ? 'folder' : 'file'}`, `Write the path behind ${scheme}:, such as ${scheme}:agents${scheme === 'file' ? '' : '.db'}`)
+    throw new InvalidOptionError(
+      'url',
+      `names no ${scheme === 'file' ? 'folder' : 'file'}`,
+      `Write the path behind ${scheme}:, such as ${scheme}:agents${scheme === 'file' ? '' : '.db'}`,
+    )
   }
   return local
 }

@@ -71,7 +71,9 @@ export async function crashRound({ url, prefix, longestMs = 400 }) {
  * @param {{ url: string, thread: string, processes?: number, count: number }} options
  */
 export async function raceRound({ url, thread, processes = 2, count }) {
-  const children = Array.from({ length: processes }, (_, i) => spawnChild(['race', url, thread, `p${i}`, String(count)]))
+  const children = Array.from({ length: processes }, (_, i) =>
+    spawnChild(['race', url, thread, `p${i}`, String(count)]),
+  )
   const codes = await Promise.all(children.map(({ exited }) => exited))
   children.forEach(({ errors }, i) => assert.equal(codes[i], 0, errors()))
   const ops = children.flatMap(({ lines }) =>

@@ -10,7 +10,8 @@ const IMAGE_MB = 96
 
 /** Why a power loss can't be played here, or undefined if it can. */
 export function whyNoPowerLoss() {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'mounting a filesystem image needs Linux and root'
+  if (process.platform !== 'linux' || process.getuid?.() !== 0)
+    return 'mounting a filesystem image needs Linux and root'
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-loop-'))
   try {
     withImage(folder, () => undefined)

@@ -54,7 +54,8 @@ function revive(root: unknown[], entry: unknown, limits: Limits, blobs: BlobSour
     key = part
   }
   const wire = ownChild(parent, key)
-  if (typeof wire !== 'string') throw corrupt(`The stored value at ${renderPath(path)} should be text for type ${type}.`)
+  if (typeof wire !== 'string')
+    throw corrupt(`The stored value at ${renderPath(path)} should be text for type ${type}.`)
   const value = readTyped(type, wire, path, limits, blobs)
   if (Array.isArray(parent)) parent[key as number] = value
   else setOwn(parent as Record<string, unknown>, key as string, value)
@@ -145,7 +146,9 @@ function isTypeEntry(entry: unknown): entry is TypeEntry {
   return (
     Array.isArray(entry) &&
     TYPE_NAMES.has(entry[0]) &&
-    entry.every((part) => typeof part === 'string' || (typeof part === 'number' && Number.isSafeInteger(part) && part >= 0))
+    entry.every(
+      (part) => typeof part === 'string' || (typeof part === 'number' && Number.isSafeInteger(part) && part >= 0),
+    )
   )
 }
 

@@ -120,9 +120,7 @@ function unknownVersion(version: unknown): Error {
   return corrupt('has no known format version')
 }
 
-const FIELDS = new Set(
-  'v seq epoch kind append at keyframe size packing parent base key encrypted blobs'.split(' '),
-)
+const FIELDS = new Set('v seq epoch kind append at keyframe size packing parent base key encrypted blobs'.split(' '))
 
 function readBase(base: unknown): ChainBase {
   if (!isRecord(base) || !isHash(base.hash) || Object.keys(base).length !== 4) throw corrupt('has a malformed base')

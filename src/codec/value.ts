@@ -302,7 +302,13 @@ class Encoder {
   #count(keys: number): void {
     this.#keys += keys
     if (this.#keys > this.#limits.maxKeys) {
-      throw new TooLargeError('The value', 'keys', this.#limits.maxKeys, undefined, 'Split it, or raise limits.maxKeys.')
+      throw new TooLargeError(
+        'The value',
+        'keys',
+        this.#limits.maxKeys,
+        undefined,
+        'Split it, or raise limits.maxKeys.',
+      )
     }
   }
 
@@ -331,7 +337,13 @@ function stringify(body: unknown, limits: Limits): string {
 
 function tooManyBytes(limits: Limits, actual: number | undefined, path?: string): TooLargeError {
   const field = path === undefined ? 'The value' : `The value at ${path}`
-  return new TooLargeError(field, 'bytes', limits.maxBytes, actual, 'Store large parts as separate values or raise limits.maxBytes.')
+  return new TooLargeError(
+    field,
+    'bytes',
+    limits.maxBytes,
+    actual,
+    'Store large parts as separate values or raise limits.maxBytes.',
+  )
 }
 
 function cloneShallow(source: Record<string, unknown>): Record<string, unknown> {

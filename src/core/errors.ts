@@ -99,9 +99,11 @@ export class CorruptError extends HoldfastError {
     super('corrupt', message, {
       data,
       cause,
-      remedy: remedy ?? (data.lastGood
-        ? `The newest checkpoint that verifies is ${data.lastGood}: fork from it (hf.fork), or restore a backup.`
-        : 'No earlier checkpoint verifies: restore a backup.'),
+      remedy:
+        remedy ??
+        (data.lastGood
+          ? `The newest checkpoint that verifies is ${data.lastGood}: fork from it (hf.fork), or restore a backup.`
+          : 'No earlier checkpoint verifies: restore a backup.'),
     })
   }
 }
@@ -129,7 +131,10 @@ export class MissingDependencyError extends HoldfastError {
 /** An entry was written under a key that this process does not have. */
 export class MissingKeyError extends HoldfastError {
   constructor(message: string, data: Readonly<Record<string, unknown>>) {
-    super('missing-key', message, { data, remedy: 'Add that key to the `keys` option; keep old keys while data uses them.' })
+    super('missing-key', message, {
+      data,
+      remedy: 'Add that key to the `keys` option; keep old keys while data uses them.',
+    })
   }
 }
 
@@ -196,7 +201,8 @@ export class ClaimRequiredError extends HoldfastError {
   constructor(log: string, kind: string) {
     super('claim-required', `An entry of kind "${kind}" on ${log} needs a claim: this log is run by claims.`, {
       data: { log, kind },
-      remedy: 'Claim the log first; without a claim only inputs, answers, cancellations, signals and tags may be appended.',
+      remedy:
+        'Claim the log first; without a claim only inputs, answers, cancellations, signals and tags may be appended.',
     })
   }
 }

@@ -19,7 +19,11 @@ export class BlobShelf {
   readonly #maxBytes: number
   readonly #names = new WeakMap<object, string>()
 
-  constructor(driver: Driver, tenant: TenantId, options: { threshold: number; maxBytes: number; keys?: KeySource | undefined }) {
+  constructor(
+    driver: Driver,
+    tenant: TenantId,
+    options: { threshold: number; maxBytes: number; keys?: KeySource | undefined },
+  ) {
     this.#driver = driver
     this.#tenant = tenant
     this.threshold = options.threshold
@@ -87,7 +91,8 @@ export class BlobShelf {
   source(names: readonly string[], contents: BlobContents): BlobSource {
     const nameOf = (number: number): string => {
       const name = names[number]
-      if (name === undefined) throw new CorruptError(`An entry points to its blob ${number}, which it does not list.`, {})
+      if (name === undefined)
+        throw new CorruptError(`An entry points to its blob ${number}, which it does not list.`, {})
       return name
     }
     return {

@@ -40,7 +40,9 @@ async function goneError({ driver }: LogEnvironment, log: LogKey, known: Fold, h
   const { tenant, thread } = log
   const { heads } = await driver.heads({ tenant, thread, order: 'created', direction: 'asc', limit: 1 })
   if (heads[0] && heads[0].index.createdAt >= known.at) {
-    return new NotFoundError(`${nameLog(log)} was erased, and its thread created again.`, 'Open the thread again.', { log })
+    return new NotFoundError(`${nameLog(log)} was erased, and its thread created again.`, 'Open the thread again.', {
+      log,
+    })
   }
   const message = `${nameLog(log)} is gone from the backend, though it was acknowledged.`
   return new DataLossError(message, { log, acknowledged: known.seq })

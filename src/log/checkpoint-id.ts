@@ -17,9 +17,17 @@ export function formatCheckpointId(branch: BranchId, seq: number, hash: string):
 export function parseCheckpointId(id: unknown): CheckpointRef {
   const match = typeof id === 'string' ? /^([^~]+|.*~.*)~(\d{1,15})~([0-9a-f]{12})$/.exec(id) : null
   if (!match) {
-    throw new InvalidIdError('checkpoint id', `"${String(id).slice(0, 80)}" is malformed`, 'Use an id as history lists it.')
+    throw new InvalidIdError(
+      'checkpoint id',
+      `"${String(id).slice(0, 80)}" is malformed`,
+      'Use an id as history lists it.',
+    )
   }
-  return { branch: parseBranchId(decodeBranch(match[1] as string)), seq: Number(match[2]), hashStart: match[3] as string }
+  return {
+    branch: parseBranchId(decodeBranch(match[1] as string)),
+    seq: Number(match[2]),
+    hashStart: match[3] as string,
+  }
 }
 
 function decodeBranch(text: string): string {

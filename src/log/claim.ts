@@ -57,8 +57,18 @@ export class Claim {
 }
 
 export function checkClaimOptions({ owner, ms }: ClaimOptions): void {
-  if (typeof owner !== 'string' || owner === '' || owner.length > 256 || !owner.isWellFormed() || /\p{Cc}/u.test(owner)) {
-    throw new InvalidOptionError('owner', 'must be 1 to 256 printable characters', 'Name the worker, for example by host and pid.')
+  if (
+    typeof owner !== 'string' ||
+    owner === '' ||
+    owner.length > 256 ||
+    !owner.isWellFormed() ||
+    /\p{Cc}/u.test(owner)
+  ) {
+    throw new InvalidOptionError(
+      'owner',
+      'must be 1 to 256 printable characters',
+      'Name the worker, for example by host and pid.',
+    )
   }
   if (!Number.isSafeInteger(ms) || ms < 1 || ms > 24 * 60 * 60 * 1000) {
     throw new InvalidOptionError('ms', 'must be 1 to 86,400,000', 'Pass the lease in milliseconds, for example 10000.')

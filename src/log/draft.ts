@@ -27,16 +27,31 @@ export function checkDraft(draft: Draft, seq: number): void {
     throw new InvalidValueError('kind', 'is not a kind of entry', 'Use 1 to 32 lower-case letters, digits and dashes.')
   }
   if (draft.ops !== undefined && !(Array.isArray(draft.ops) && draft.ops.every(isOp))) {
-    throw new InvalidValueError('ops', 'holds something that is no operation', 'Make operations with set, remove, push and splice.')
+    throw new InvalidValueError(
+      'ops',
+      'holds something that is no operation',
+      'Make operations with set, remove, push and splice.',
+    )
   }
-  if (draft.store !== undefined && !(Array.isArray(draft.store) && draft.store.length > 0 && draft.store.every(isStoreWrite))) {
-    throw new InvalidValueError('store', 'holds something that is no write to the store', 'Leave it out when there is nothing to write.')
+  if (
+    draft.store !== undefined &&
+    !(Array.isArray(draft.store) && draft.store.length > 0 && draft.store.every(isStoreWrite))
+  ) {
+    throw new InvalidValueError(
+      'store',
+      'holds something that is no write to the store',
+      'Leave it out when there is nothing to write.',
+    )
   }
   if (draft.index !== undefined) {
     checkRecord('index', draft.index)
     for (const field of Object.keys(draft.index)) {
       if (!INDEX_FIELDS.has(field)) {
-        throw new InvalidValueError(`index.${field}`, 'is not a field of the index', `Use ${[...INDEX_FIELDS].join(', ')}.`)
+        throw new InvalidValueError(
+          `index.${field}`,
+          'is not a field of the index',
+          `Use ${[...INDEX_FIELDS].join(', ')}.`,
+        )
       }
     }
     checkIndexPatch(draft.index, seq)

@@ -12,7 +12,8 @@ const INDEX_FIELDS = ['createdAt', 'expiresAt', 'metadata', 'status', 'tags', 'w
 /** Checks the shape of a decoded body. It verified, so a misfit means another writer with other rules. */
 export function readBody(value: Value, header: EntryHeader): EntryBody {
   if (!isObject(value)) throw misfit(header, 'is not an object')
-  for (const field of Object.keys(value)) if (!FIELDS.has(field)) throw misfit(header, `has the unknown field "${field}"`)
+  for (const field of Object.keys(value))
+    if (!FIELDS.has(field)) throw misfit(header, `has the unknown field "${field}"`)
   const { ops, index, store, fold } = value
   if (ops !== undefined && !(Array.isArray(ops) && ops.every(isOp))) throw misfit(header, 'holds an unknown operation')
   if (index !== undefined && !(isObject(index) && isPatch(index))) throw misfit(header, 'holds a malformed index')
@@ -25,13 +26,18 @@ export function readBody(value: Value, header: EntryHeader): EntryBody {
     throw misfit(header, isKeyframe ? 'is a keyframe without a fold' : 'holds a fold but is no keyframe')
   }
   if (fold !== undefined) {
-    if (!isObject(fold) || !isObject(fold.state) || !isObject(fold.index)) throw misfit(header, 'holds a malformed fold')
+    if (!isObject(fold) || !isObject(fold.state) || !isObject(fold.index))
+      throw misfit(header, 'holds a malformed fold')
     const { createdAt, ...rest } = fold.index
     if (Object.keys(fold.index).sort().join() !== INDEX_FIELDS || typeof createdAt !== 'number' || !isPatch(rest)) {
       throw misfit(header, 'holds a malformed fold')
     }
     const { state: _, index: __, origin, stored = -1, ...unknown } = fold
-    if (!Number.isSafeInteger(stored) || Object.keys(unknown).length > 0 || (origin !== undefined && !isOrigin(origin))) {
+    if (
+      !Number.isSafeInteger(stored) ||
+      Object.keys(unknown).length > 0 ||
+      (origin !== undefined && !isOrigin(origin))
+    ) {
       throw misfit(header, 'holds a malformed fold')
     }
   }

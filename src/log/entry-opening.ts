@@ -45,7 +45,11 @@ interface Verified {
 }
 
 /** Verifies hashes first, then fetches all blobs at once, then decodes and folds. */
-export async function openRun(context: EntryContext, start: RunStart, entries: readonly StoredEntry[]): Promise<OpenedRun> {
+export async function openRun(
+  context: EntryContext,
+  start: RunStart,
+  entries: readonly StoredEntry[],
+): Promise<OpenedRun> {
   const { log, keys, shelf } = context
   const owned = start.onlyLast ? new Set<object>() : undefined
   const identity = chainIdentity(log.tenant, log.thread, log.branch, start.before.incarnation)
@@ -59,7 +63,8 @@ export async function openRun(context: EntryContext, start: RunStart, entries: r
     try {
       const header = readHeader(entry, seq)
       // Awaiting only where a key must be fetched: a long tail without keys verifies in one go.
-      const key = keys || header.key !== null ? await findKey(header, keys, log.tenant, keyed ? null : plainUntil) : null
+      const key =
+        keys || header.key !== null ? await findKey(header, keys, log.tenant, keyed ? null : plainUntil) : null
       verifyHash(identity, entry, header, parent, key)
       verified.push({ header, hash: entry.hash, entry, key })
       parent = entry.hash
@@ -83,7 +88,13 @@ export async function openRun(context: EntryContext, start: RunStart, entries: r
       const raw = unpacking instanceof Promise ? await unpacking : unpacking
       const body = readBody(decodeValue(raw, context.limits, shelf.source(header.blobs, contents)), header)
       const { seq, epoch, at, size, base, key } = header
-      fold = foldEntry(fold, body, { seq, hash, epoch, at, size, origin: base as Origin | null, key }, shelf.isBlob, owned)
+      fold = foldEntry(
+        fold,
+        body,
+        { seq, hash, epoch, at, size, origin: base as Origin | null, key },
+        shelf.isBlob,
+        owned,
+      )
       last = fold
       if (owned === undefined) opened.push({ header, hash, body, fold })
     } catch (error) {
@@ -105,7 +116,13 @@ function readHeader(entry: StoredEntry, seq: number | undefined): EntryHeader {
 }
 
 // The hash covers all that is stored; nothing of the body is decompressed or parsed before it matched.
-function verifyHash(identity: string, entry: StoredEntry, header: EntryHeader, before: string | undefined, key: DataKey | null): void {
+function verifyHash(
+  identity: string,
+  entry: StoredEntry,
+  header: EntryHeader,
+  before: string | undefined,
+  key: DataKey | null,
+): void {
   const parent = before ?? header.parent
   if (parent === null) throw corrupt(entry.seq, 'is read as a keyframe but is none')
   if (header.parent !== null && header.parent !== parent) throw corrupt(entry.seq, 'names another parent')
@@ -130,9 +147,14 @@ async function findKey(
   })
 }
 
-function unpackBody({ limits }: EntryContext, identity: string, { header, entry, key }: Verified): Uint8Array | Promise<Uint8Array> {
+function unpackBody(
+  { limits }: EntryContext,
+  identity: string,
+  { header, entry, key }: Verified,
+): Uint8Array | Promise<Uint8Array> {
   if (header.size > limits.maxBytes) throw corrupt(header.seq, `is over the limit of ${limits.maxBytes} bytes`)
-  const packed = header.encrypted && key ? decrypt(key.encryptionKey, entry.body, bodyContext(identity, entry.header)) : entry.body
+  const packed =
+    header.encrypted && key ? decrypt(key.encryptionKey, entry.body, bodyContext(identity, entry.header)) : entry.body
   return unpack(header.packing, packed, header.size)
 }
 

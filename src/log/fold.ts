@@ -43,7 +43,12 @@ export interface EntryBody {
   /** Writes to memory that outlives the thread, applied with this entry or redone from it. */
   readonly store?: readonly StoreWrite[]
   /** The whole fold after this entry: present exactly in keyframes, but for the first entry of a new log. */
-  readonly fold?: { readonly state: State; readonly index: IndexState; readonly origin?: Origin; readonly stored?: number }
+  readonly fold?: {
+    readonly state: State
+    readonly index: IndexState
+    readonly origin?: Origin
+    readonly stored?: number
+  }
 }
 
 /** Facts of an entry's header that folding needs. */

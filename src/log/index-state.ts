@@ -75,13 +75,21 @@ export function checkIndexPatch(patch: IndexPatch, head: number): void {
     if (value === null || typeof value === 'boolean') continue
     if (typeof value === 'string') checkText(`metadata.${name}`, value, MAX_LABEL_VALUE_BYTES)
     else if (typeof value !== 'number' || !Number.isFinite(value)) {
-      throw new InvalidValueError(`metadata.${name}`, 'is not text, a finite number or a boolean', 'Keep metadata plain.')
+      throw new InvalidValueError(
+        `metadata.${name}`,
+        'is not text, a finite number or a boolean',
+        'Keep metadata plain.',
+      )
     }
   }
   for (const [name, seq] of Object.entries(patch.tags ?? {})) {
     checkName('tags', name)
     if (seq !== null && (!Number.isSafeInteger(seq) || seq < 0 || seq > head)) {
-      throw new InvalidValueError(`tags.${name}`, `marks ${String(seq)}, which is no entry of this log`, 'Tag an entry that exists.')
+      throw new InvalidValueError(
+        `tags.${name}`,
+        `marks ${String(seq)}, which is no entry of this log`,
+        'Tag an entry that exists.',
+      )
     }
   }
 }
@@ -90,11 +98,21 @@ export function checkIndexPatch(patch: IndexPatch, head: number): void {
 export function checkIndexSize(index: IndexState): void {
   for (const field of ['metadata', 'tags'] as const) {
     const count = Object.keys(index[field]).length
-    if (count > MAX_LABELS) throw new TooLargeError(field, 'names', MAX_LABELS, count, 'Keep searchable labels few; put the rest into the state.')
+    if (count > MAX_LABELS)
+      throw new TooLargeError(
+        field,
+        'names',
+        MAX_LABELS,
+        count,
+        'Keep searchable labels few; put the rest into the state.',
+      )
   }
 }
 
-function merge<T>(old: Readonly<Record<string, T>>, patch: Readonly<Record<string, T | null>>): Readonly<Record<string, T>> {
+function merge<T>(
+  old: Readonly<Record<string, T>>,
+  patch: Readonly<Record<string, T | null>>,
+): Readonly<Record<string, T>> {
   const merged: Record<string, T> = { ...old }
   for (const name of Object.keys(patch)) {
     const value = patch[name]
@@ -124,7 +142,8 @@ function checkText(field: string, value: unknown, limit: number): void {
     throw new InvalidValueError(field, 'is not well-formed text', 'Pass a string of valid Unicode without NUL.')
   }
   const bytes = Buffer.byteLength(value)
-  if (bytes > limit) throw new TooLargeError(field, 'bytes', limit, bytes, 'Shorten it; long values belong into the state.')
+  if (bytes > limit)
+    throw new TooLargeError(field, 'bytes', limit, bytes, 'Shorten it; long values belong into the state.')
 }
 
 function checkTime(field: string, time: number | null | undefined): void {

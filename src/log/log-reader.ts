@@ -38,7 +38,8 @@ export class LogReader {
   /** The fold at an older entry. */
   async at(seq: number): Promise<Fold> {
     const tail = await this.#driver.tail(this.#log, seq)
-    if (tail === undefined) throw new NotFoundError(`There is no ${nameLog(this.#log)}.`, 'Check the id.', { log: this.#log })
+    if (tail === undefined)
+      throw new NotFoundError(`There is no ${nameLog(this.#log)}.`, 'Check the id.', { log: this.#log })
     const { head } = tail
     if (seq > head.seq || seq < 0) {
       throw new NotFoundError(
@@ -105,7 +106,8 @@ export class LogReader {
     const { last, failure } = await this.#open(tail, true)
     if (failure === undefined && last?.seq === seq) return last
     const lastGood = last ?? (await this.#lastGoodBefore(Math.min(tail.entries[0]?.seq ?? seq, seq)))
-    const error = failure ?? new CorruptError(`Entry ${(last?.seq ?? seq - 1) + 1} of ${nameLog(this.#log)} is missing.`, {})
+    const error =
+      failure ?? new CorruptError(`Entry ${(last?.seq ?? seq - 1) + 1} of ${nameLog(this.#log)} is missing.`, {})
     throw this.#fail(error, lastGood)
   }
 
@@ -129,7 +131,8 @@ export class LogReader {
   }
 
   #corrupt(message: string, lastGood: Fold | undefined, data: object = {}, cause?: unknown): CorruptError {
-    const id = lastGood && lastGood.seq >= 0 ? formatCheckpointId(this.#log.branch, lastGood.seq, lastGood.hash) : undefined
+    const id =
+      lastGood && lastGood.seq >= 0 ? formatCheckpointId(this.#log.branch, lastGood.seq, lastGood.hash) : undefined
     return new CorruptError(message, { ...data, log: this.#log, lastGood: id }, cause)
   }
 }

@@ -7,7 +7,16 @@ import { randomIds } from '../core/random-id.js'
 import { systemClock } from '../core/system-clock.js'
 import { DEFAULT_BLOB_THRESHOLD } from './blob-shelf.js'
 import { collectBlobs } from './collect-blobs.js'
-import type { Capabilities, Driver, Durability, EraseRequest, HeadPage, HeadQuery, LogKey, Tombstone } from './contract.js'
+import type {
+  Capabilities,
+  Driver,
+  Durability,
+  EraseRequest,
+  HeadPage,
+  HeadQuery,
+  LogKey,
+  Tombstone,
+} from './contract.js'
 import { GroupCommit } from './group-commit.js'
 import { ItemSealer } from './item-sealer.js'
 import { ItemStore } from './item-store.js'
@@ -44,7 +53,8 @@ export class LogStore {
 
   constructor(driver: Driver, options: LogStoreOptions = {}) {
     const { retryMs = 30_000, blobThreshold = DEFAULT_BLOB_THRESHOLD } = options
-    if (!(blobThreshold >= 1024)) throw new InvalidOptionError('blobThreshold', 'is below 1024', 'Pass a number of bytes from 1024 on.')
+    if (!(blobThreshold >= 1024))
+      throw new InvalidOptionError('blobThreshold', 'is below 1024', 'Pass a number of bytes from 1024 on.')
     if (!(retryMs >= 0)) throw new InvalidOptionError('retryMs', 'is not a duration', 'Pass milliseconds from 0 on.')
     const masters = options.keys === undefined ? undefined : parseKeyOptions(options.keys)
     const limits = { ...DEFAULT_LIMITS, ...options.limits }
@@ -112,7 +122,11 @@ export class LogStore {
    * Removes what lies before an entry, keeping that entry readable: everything before the newest keyframe at or
    * before it goes. Tagged entries are kept, unless told otherwise.
    */
-  async prune(key: LogKey, seq: number, options: { readonly evenTagged?: boolean } = {}): Promise<{ readonly removed: number }> {
+  async prune(
+    key: LogKey,
+    seq: number,
+    options: { readonly evenTagged?: boolean } = {},
+  ): Promise<{ readonly removed: number }> {
     this.#check()
     const { driver } = this.#environment
     const log = await this.open(key)
@@ -122,7 +136,9 @@ export class LogStore {
     const tail = keep > log.fold.seq ? undefined : await driver.tail(key, keep)
     const keyframe = tail?.entries[0]?.seq
     if (tail === undefined || keyframe === undefined) {
-      throw new NotFoundError(`${nameLog(key)} holds no entry ${keep}.`, 'Prune to an entry that history lists.', { seq: keep })
+      throw new NotFoundError(`${nameLog(key)} holds no entry ${keep}.`, 'Prune to an entry that history lists.', {
+        seq: keep,
+      })
     }
     const result = await driver.prune(key, tail.head.incarnation, keyframe)
     return result === 'conflict' ? { removed: 0 } : result

@@ -114,7 +114,10 @@ export class Log {
     if (typeof checkpoint === 'number') return this.#reader.at(checkpoint)
     const { branch, seq, hashStart } = parseCheckpointId(checkpoint)
     if (branch !== this.key.branch) {
-      throw new NotFoundError(`Checkpoint ${checkpoint} is of branch "${branch}".`, 'Open that branch.', { checkpoint, branch })
+      throw new NotFoundError(`Checkpoint ${checkpoint} is of branch "${branch}".`, 'Open that branch.', {
+        checkpoint,
+        branch,
+      })
     }
     const fold = await this.#reader.at(seq)
     if (!fold.hash.startsWith(hashStart)) {
@@ -130,7 +133,11 @@ export class Log {
   /** One page of entries without their bodies, newest first. */
   async history(options: { readonly before?: number; readonly limit: number }): Promise<readonly HistoryEntry[]> {
     if (!Number.isSafeInteger(options.limit) || options.limit < 1) {
-      throw new InvalidOptionError('limit', 'is not a positive whole number', 'Pass how many entries a page should hold.')
+      throw new InvalidOptionError(
+        'limit',
+        'is not a positive whole number',
+        'Pass how many entries a page should hold.',
+      )
     }
     const headers = await this.#environment.driver.headers(this.key, options)
     return headers.map(({ seq, hash, header, size }) => ({
@@ -154,7 +161,9 @@ export class Log {
   }
 
   untag(name: string): Promise<Updated> {
-    return this.update((fold) => (Object.hasOwn(fold.index.tags, name) ? [{ kind: 'tag', index: { tags: { [name]: null } } }] : undefined))
+    return this.update((fold) =>
+      Object.hasOwn(fold.index.tags, name) ? [{ kind: 'tag', index: { tags: { [name]: null } } }] : undefined,
+    )
   }
 
   /**
@@ -164,14 +173,18 @@ export class Log {
   async fork(options: ForkOptions): Promise<Log> {
     const branch = parseBranchId(options.branch)
     const from = options.at === undefined ? await this.refresh() : await this.at(options.at)
-    if (from.seq < 0) throw new NotFoundError(`There is no ${nameLog(this.key)} to fork.`, 'Write to it first.', { log: this.key })
+    if (from.seq < 0)
+      throw new NotFoundError(`There is no ${nameLog(this.key)} to fork.`, 'Write to it first.', { log: this.key })
     // With the same shelf, which knows the blobs of this state: the fork points to them and does not copy them.
     const fork = new Log(this.#environment, { ...this.key, branch }, this.#shelf)
     const base = { branch: this.key.branch, incarnation: from.incarnation, seq: from.seq, hash: from.hash }
-    await fork.#writer.submit((fold) => {
-      if (fold.seq >= 0) throw new ConflictError(`${nameLog(fork.key)} exists already.`, { log: fork.key })
-      return [{ ...options.draft, kind: 'fork' }]
-    }, { kind: 'fork', base, state: from.state, index: { ...from.index, tags: {} } })
+    await fork.#writer.submit(
+      (fold) => {
+        if (fold.seq >= 0) throw new ConflictError(`${nameLog(fork.key)} exists already.`, { log: fork.key })
+        return [{ ...options.draft, kind: 'fork' }]
+      },
+      { kind: 'fork', base, state: from.state, index: { ...from.index, tags: {} } },
+    )
     return fork
   }
 }

@@ -111,7 +111,13 @@ export function isOp(op: unknown): op is Op {
 
 type Edit = (old: Value | undefined) => Value | undefined
 
-function change(node: Value | undefined, path: Path, at: number, owned: Set<object> | undefined, edit: Edit): Value | undefined {
+function change(
+  node: Value | undefined,
+  path: Path,
+  at: number,
+  owned: Set<object> | undefined,
+  edit: Edit,
+): Value | undefined {
   if (at === path.length) return edit(node)
   const key = path[at] as PathPart
   if (typeof key === 'number') {
@@ -156,7 +162,13 @@ function list(value: Value | undefined, path: Path): readonly Value[] {
 }
 
 function isPlain(value: Value): value is State {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date) && !(value instanceof Uint8Array)
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    !(value instanceof Date) &&
+    !(value instanceof Uint8Array)
+  )
 }
 
 function toPath(path: string | Path): Path {
@@ -169,7 +181,10 @@ function toPath(path: string | Path): Path {
 
 function isPath(path: unknown): path is Path {
   return (
-    Array.isArray(path) && path.length <= MAX_PATH_PARTS && typeof path[0] === 'string' && path.every((part) => typeof part === 'string' || isCount(part))
+    Array.isArray(path) &&
+    path.length <= MAX_PATH_PARTS &&
+    typeof path[0] === 'string' &&
+    path.every((part) => typeof part === 'string' || isCount(part))
   )
 }
 

@@ -42,19 +42,23 @@ export async function verifyLog(
       if (entry.body.fold && fold && !keyframeMatches(environment, fold, entry)) {
         problems.push(`Keyframe ${entry.header.seq} differs from the entries before it.`)
       }
-      if (fold === undefined && entry.hash !== head.base.hash) problems.push('The first entry is not the one its base names.')
+      if (fold === undefined && entry.hash !== head.base.hash)
+        problems.push('The first entry is not the one its base names.')
       fold = entry.fold
       count++
     }
-    if (fold === undefined || fold.seq !== head.seq) problems.push(`Entry ${(fold?.seq ?? head.base.seq - 1) + 1} is missing.`)
-    else if (fold.hash !== head.hash || fold.epoch !== head.epoch) problems.push('The head does not match the last entry.')
+    if (fold === undefined || fold.seq !== head.seq)
+      problems.push(`Entry ${(fold?.seq ?? head.base.seq - 1) + 1} is missing.`)
+    else if (fold.hash !== head.hash || fold.epoch !== head.epoch)
+      problems.push('The head does not match the last entry.')
   } catch (error) {
     if (!isHoldfastError(error, 'corrupt')) throw error
     problems.push(error.message)
   }
   if (fold?.origin) problems.push(...(await checkOrigin(environment, key, fold)))
   const wrongIndex = problems.length === 0 && fold !== undefined && !sameIndex(head, indexOf(fold))
-  const repairedIndex = wrongIndex && options.repair === true && (await driver.reindex(key, head, indexOf(fold as Fold)))
+  const repairedIndex =
+    wrongIndex && options.repair === true && (await driver.reindex(key, head, indexOf(fold as Fold)))
   if (wrongIndex && !repairedIndex) problems.push('The row in the thread index does not match the log.')
   const lastGood = fold && formatCheckpointId(key.branch, fold.seq, fold.hash)
   return { log: key, ok: problems.length === 0, entries: count, lastGood, problems, repairedIndex }
@@ -68,7 +72,10 @@ function keyframeMatches(
   const { fold: _, ...delta } = entry.body
   const facts = { ...entry.fold, size: 0 }
   const computed = foldEntry(before, delta, facts, () => false)
-  return encodeValue([computed.state, computed.index], limits).json === encodeValue([entry.fold.state, entry.fold.index], limits).json
+  return (
+    encodeValue([computed.state, computed.index], limits).json ===
+    encodeValue([entry.fold.state, entry.fold.index], limits).json
+  )
 }
 
 async function checkOrigin({ driver }: LogEnvironment, key: LogKey, { origin }: Fold): Promise<string[]> {
@@ -78,7 +85,9 @@ async function checkOrigin({ driver }: LogEnvironment, key: LogKey, { origin }: 
   // A parent that was erased or pruned takes nothing from its forks.
   if (head === undefined || head.incarnation !== origin.incarnation || origin.seq < head.base.seq) return []
   const [entry] = await driver.read(parent, origin.seq, 1)
-  return entry?.seq === origin.seq && entry.hash === origin.hash ? [] : [`It names entry ${origin.seq} of ${nameLog(parent)} as its origin, which is another entry.`]
+  return entry?.seq === origin.seq && entry.hash === origin.hash
+    ? []
+    : [`It names entry ${origin.seq} of ${nameLog(parent)} as its origin, which is another entry.`]
 }
 
 function indexOf(fold: Fold): IndexFields {

@@ -61,10 +61,15 @@ export interface DriverSetup {
   cleanup(): Promise<void>
 }
 
+/** What a running test may say. The contexts of vitest and node:test both offer it. */
+export interface TestContext {
+  skip?(reason: string): void
+}
+
 /** The part of a test framework the suite needs: that of vitest and of node:test both fit with little glue. */
 export interface SuiteFramework {
   describe(name: string, body: () => void): void
-  it(name: string, body: () => Promise<void> | void, timeoutMs?: number): void
+  it(name: string, body: (context?: TestContext) => Promise<void> | void, timeoutMs?: number): void
   /** Shows a test that is left out. Without it a skipped test is not mentioned. */
   skip?(name: string): void
 }
@@ -89,7 +94,7 @@ export function driverSuite(name: string, setup: () => Promise<DriverSetup>, opt
         for (const test of tests) {
           const reason = reasons.get(test.name)
           if (reason !== undefined) framework.skip?.(`${test.name} (skipped: ${reason})`)
-          else framework.it(test.name, () => runTest(test, setup, rounds), test.timeoutMs ?? 30_000)
+          else framework.it(test.name, (context) => runTest(test, setup, rounds, context), test.timeoutMs ?? 30_000)
         }
       })
     }
@@ -109,7 +114,13 @@ function checkSkips(skips: readonly { readonly skip: string; readonly reason: st
   }
 }
 
-async function runTest(test: SuiteTest, setup: () => Promise<DriverSetup>, rounds: number): Promise<void> {
+async function runTest(
+  test: SuiteTest,
+  setup: () => Promise<DriverSetup>,
+  rounds: number,
+  framework: TestContext | undefined,
+): Promise<void> {
+  let exempt: string | undefined
   const store = await setup()
   const drivers: Driver[] = []
   const open = async () => {
@@ -126,7 +137,8 @@ async function runTest(test: SuiteTest, setup: () => Promise<DriverSetup>, round
       tenant: newTenant(),
       rounds,
     }
-    if (test.exempt?.(context.driver) === undefined) await test.run(context)
+    exempt = test.exempt?.(context.driver)
+    if (exempt === undefined) await test.run(context)
   } catch (error) {
     errors.push(error)
   }
@@ -137,6 +149,8 @@ async function runTest(test: SuiteTest, setup: () => Promise<DriverSetup>, round
     if (result?.status === 'rejected') errors.push(result.reason)
   }
   if (errors.length > 0) throw errors[0]
+  // Last, because it ends the test: one that did not apply must not count as passed.
+  if (exempt !== undefined) framework?.skip?.(exempt)
 }
 
 function wait(ms: number): Promise<void> {

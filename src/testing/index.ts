@@ -1,5 +1,5 @@
 export { type ChaosProxy, startChaosProxy } from './chaos-proxy.js'
-export { type DriverSetup, driverSuite, type SuiteFramework } from './driver-suite.js'
+export { type DriverSetup, driverSuite, type SuiteFramework, type TestContext } from './driver-suite.js'
 export { makeAppend, makeEntry } from './entries.js'
 export { type DriverMethod, type FaultMoment, type FaultyDriver, faultyDriver } from './faulty-driver.js'
 export { storeSuite, type StoreSuiteOptions } from './store-suite.js'

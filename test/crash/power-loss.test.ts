@@ -24,7 +24,8 @@ describe.skipIf(reason !== undefined)(`power loss${reason ? ` (skipped: ${reason
 
   it('would notice: without disk syncs acknowledged entries do get lost', { timeout: 600_000 }, async () => {
     let lost = 0
-    for (let i = 0; i < 5 && lost === 0; i++) lost += (await powerLossRound({ url: (folder) => `sqlite:${folder}/store.db?synchronous=normal` })).lost
+    for (let i = 0; i < 5 && lost === 0; i++)
+      lost += (await powerLossRound({ url: (folder) => `sqlite:${folder}/store.db?synchronous=normal` })).lost
     expect(lost).toBeGreaterThan(0)
   })
 })

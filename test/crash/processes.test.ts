@@ -20,7 +20,9 @@ for (const backend of await durableBackends()) {
       console.log(`${backend.name}: ${crashes} kills, ${acknowledged} acknowledged entries, all there`)
     })
 
-    it('lets two processes append 1,000 times each to one thread, gap-free and linearizable', { timeout: 300_000 }, async () => {
+    it('lets two processes append 1,000 times each to one thread, gap-free and linearizable', {
+      timeout: 300_000,
+    }, async () => {
       await raceRound({ url: await backend.fresh(), thread: 'raced', count: 1000 })
     })
 

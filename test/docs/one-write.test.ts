@@ -3,7 +3,10 @@ import { describe, expect, it } from 'vitest'
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 const page = read('docs/one-write.md')
-const steps = [...page.matchAll(/^\| \d+ \| `([^`]+)` \| `([^`]+)` \|/gm)].map(([, file, symbol]) => ({ file: file as string, symbol: symbol as string }))
+const steps = [...page.matchAll(/^\| \d+ \| `([^`]+)` \| `([^`]+)` \|/gm)].map(([, file, symbol]) => ({
+  file: file as string,
+  symbol: symbol as string,
+}))
 
 /** Where a symbol is defined: a function, a method, a constant or a class. */
 function defines(source: string, symbol: string): boolean {
@@ -25,7 +28,8 @@ describe('docs/one-write.md', () => {
   it('finds every other symbol that the text names with its file', () => {
     const named = [...page.matchAll(/`([\w#]+)` in `(src\/[^`]+)`/g)]
     expect(named.length).toBeGreaterThan(0)
-    for (const [, symbol, file] of named) expect(defines(read(file as string), symbol as string), `${symbol} in ${file}`).toBe(true)
+    for (const [, symbol, file] of named)
+      expect(defines(read(file as string), symbol as string), `${symbol} in ${file}`).toBe(true)
   })
 
   it('needs no more than five files and 600 lines', () => {

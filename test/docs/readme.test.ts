@@ -1,5 +1,14 @@
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,7 +20,12 @@ const run = promisify(execFile)
 
 function pages(): string[] {
   const listed = readdirSync(join(root, 'docs'), { recursive: true }) as string[]
-  return ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...listed.filter((name) => name.endsWith('.md')).map((name) => join('docs', name))]
+  return [
+    'README.md',
+    'CONTRIBUTING.md',
+    'CHANGELOG.md',
+    ...listed.filter((name) => name.endsWith('.md')).map((name) => join('docs', name)),
+  ]
 }
 
 describe('the documentation', () => {

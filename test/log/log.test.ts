@@ -1,5 +1,17 @@
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type CorruptError, type Driver, Holdfast, LogStore, openDriver, openHoldfast, push, remove, set, splice, type StoredEntry } from 'holdfast'
+import {
+  type CorruptError,
+  type Driver,
+  Holdfast,
+  LogStore,
+  openDriver,
+  openHoldfast,
+  push,
+  remove,
+  set,
+  splice,
+  type StoredEntry,
+} from 'holdfast'
 import { faultyDriver } from 'holdfast/testing'
 import { durableBackends } from '../support/backends.js'
 
@@ -54,7 +66,11 @@ for (const backend of [MEMORY, ...(await durableBackends())]) {
       const log = await hf.log(fresh())
       await log.update(() => step(1))
       expect((await log.update(() => undefined)).entries).toEqual([])
-      await expect(log.update(() => { throw new Error('changed my mind') })).rejects.toThrow('changed my mind')
+      await expect(
+        log.update(() => {
+          throw new Error('changed my mind')
+        }),
+      ).rejects.toThrow('changed my mind')
       expect(log.fold.seq).toBe(0)
     })
 
@@ -63,7 +79,9 @@ for (const backend of [MEMORY, ...(await durableBackends())]) {
       const results = await Promise.allSettled([
         log.update(() => step(1)),
         log.update(() => step(2)),
-        log.update(() => { throw new Error('no') }),
+        log.update(() => {
+          throw new Error('no')
+        }),
         log.update((fold) => step((fold.state.items as number[]).length * 10)),
       ])
       expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled'])
@@ -78,7 +96,10 @@ for (const backend of [MEMORY, ...(await durableBackends())]) {
       await expect(b.claim({ owner: 'b', ms: 60_000 })).rejects.toMatchObject({ code: 'held', data: { owner: 'a' } })
       const second = await b.claim({ owner: 'b', ms: 60_000, force: true })
       expect([first.epoch, second.epoch]).toEqual([1, 2])
-      await expect(first.update(() => step('late'))).rejects.toMatchObject({ code: 'fenced', data: { epoch: 1, current: 2 } })
+      await expect(first.update(() => step('late'))).rejects.toMatchObject({
+        code: 'fenced',
+        data: { epoch: 1, current: 2 },
+      })
       await expect(first.renew()).rejects.toMatchObject({ code: 'fenced' })
       await second.renew()
       await second.release(() => step('b'))
@@ -115,7 +136,10 @@ for (const backend of [MEMORY, ...(await durableBackends())]) {
       const page = await log.history({ limit: 2 })
       expect(page.map(({ header }) => header.seq)).toEqual([4, 3])
       expect((await log.history({ limit: 10, before: 3 })).map(({ header }) => header.seq)).toEqual([2, 1, 0])
-      await expect(log.history({ limit: 0 })).rejects.toMatchObject({ code: 'invalid-option', data: { field: 'limit' } })
+      await expect(log.history({ limit: 0 })).rejects.toMatchObject({
+        code: 'invalid-option',
+        data: { field: 'limit' },
+      })
     })
 
     it('forks from any entry; branches never touch each other', async () => {
@@ -131,14 +155,16 @@ for (const backend of [MEMORY, ...(await durableBackends())]) {
       await expect(main.fork({ branch: 'what if' })).rejects.toMatchObject({ code: 'conflict' })
       const deeper = await again.fork({ at: 0, branch: 'deeper' })
       expect(deeper.fold.state).toEqual({ items: [0, 1], edited: true })
-      for (const branch of ['main', 'what if', 'deeper']) expect((await hf.verify(thread, { branch }))?.problems).toEqual([])
+      for (const branch of ['main', 'what if', 'deeper'])
+        expect((await hf.verify(thread, { branch }))?.problems).toEqual([])
     })
 
     it('keeps tagged entries when it prunes, and tells what was pruned', async () => {
       const thread = fresh()
       const log = await hf.log(thread)
       const big = 'x'.repeat(20_000)
-      for (let i = 0; i < 12; i++) await log.update(() => [{ kind: 'step', ops: [push('items', i), set('pad', big + i)] }])
+      for (let i = 0; i < 12; i++)
+        await log.update(() => [{ kind: 'step', ops: [push('items', i), set('pad', big + i)] }])
       await log.tag('keep', 3)
       await hf.prune(thread, 11)
       expect((await log.at(3)).state.items).toEqual([0, 1, 2, 3])
@@ -156,9 +182,13 @@ for (const backend of [MEMORY, ...(await durableBackends())]) {
       const tenant = hf.tenant(`tenant-${backend.name}-${counter++}`)
       const log = await tenant.log({ user: 'u', session: 's' })
       const expiresAt = Date.now() + 86_400_000
-      await log.update(() => [{ kind: 'step', index: { status: 'active', expiresAt, metadata: { region: 'US', n: 1, vip: true } } }])
+      await log.update(() => [
+        { kind: 'step', index: { status: 'active', expiresAt, metadata: { region: 'US', n: 1, vip: true } } },
+      ])
       await log.tag('gold')
-      await (await tenant.log('other')).update(() => [{ kind: 'step', index: { status: 'completed', metadata: { n: '1' } } }])
+      await (await tenant.log('other')).update(() => [
+        { kind: 'step', index: { status: 'completed', metadata: { n: '1' } } },
+      ])
       const { threads } = await tenant.threads({ status: 'active', tags: ['gold'], metadata: { n: 1, vip: true } })
       expect(threads).toHaveLength(1)
       expect(threads[0]).toMatchObject({
@@ -181,7 +211,10 @@ for (const backend of [MEMORY, ...(await durableBackends())]) {
       await old.update(() => step('old'))
       expect(await hf.erase(thread, { reason: 'expired' })).toEqual({ erased: 1 })
       expect(await hf.tombstone(thread)).toMatchObject({ reason: 'expired' })
-      await expect(old.update(() => step('zombie'))).rejects.toMatchObject({ code: 'not-found', message: expect.stringContaining('expired') })
+      await expect(old.update(() => step('zombie'))).rejects.toMatchObject({
+        code: 'not-found',
+        message: expect.stringContaining('expired'),
+      })
       const anew = await hf.log(thread)
       expect(anew.exists).toBe(false)
       await anew.update(() => step('new'))
@@ -195,8 +228,11 @@ for (const backend of [MEMORY, ...(await durableBackends())]) {
       const picture = new Uint8Array(200_000).map((_, i) => (i * 7919) % 251)
       for (const thread of ['a', 'b']) {
         const log = await tenant.log(thread)
-        await log.update(() => [{ kind: 'step', ops: [set('document', document), push('pictures', picture), set('small', 1)] }])
-        for (let i = 0; i < 40; i++) await log.update(() => [{ kind: 'step', ops: [set('note', 'x'.repeat(1000) + i)] }])
+        await log.update(() => [
+          { kind: 'step', ops: [set('document', document), push('pictures', picture), set('small', 1)] },
+        ])
+        for (let i = 0; i < 40; i++)
+          await log.update(() => [{ kind: 'step', ops: [set('note', 'x'.repeat(1000) + i)] }])
       }
       const a = await tenant.log('a')
       expect(a.fold.state.document).toEqual(document)
@@ -223,12 +259,21 @@ for (const backend of [MEMORY, ...(await durableBackends())]) {
         [Symbol('s'), 'invalid-value', '$.ops[0][2][0]'],
       ]
       for (const [value, code, path] of refused) {
-        await expect(log.update(() => [{ kind: 'step', ops: [push('items', value)] }])).rejects.toMatchObject({ code, data: { path } })
+        await expect(log.update(() => [{ kind: 'step', ops: [push('items', value)] }])).rejects.toMatchObject({
+          code,
+          data: { path },
+        })
       }
       await expect(log.update(() => [{ kind: 'Bad Kind' }])).rejects.toMatchObject({ data: { field: 'kind' } })
-      await expect(log.update(() => [{ kind: 'step', ops: [['explode'] as never] }])).rejects.toMatchObject({ data: { field: 'ops' } })
-      await expect(log.update(() => [{ kind: 'step', ops: [push(['items', 0], 1)] }])).rejects.toMatchObject({ code: 'invalid-value' })
-      await expect(log.update(() => [{ kind: 'step', index: { metadata: { x: {} as never } } }])).rejects.toMatchObject({ code: 'invalid-value' })
+      await expect(log.update(() => [{ kind: 'step', ops: [['explode'] as never] }])).rejects.toMatchObject({
+        data: { field: 'ops' },
+      })
+      await expect(log.update(() => [{ kind: 'step', ops: [push(['items', 0], 1)] }])).rejects.toMatchObject({
+        code: 'invalid-value',
+      })
+      await expect(log.update(() => [{ kind: 'step', index: { metadata: { x: {} as never } } }])).rejects.toMatchObject(
+        { code: 'invalid-value' },
+      )
       await expect(log.tag('future', 99)).rejects.toMatchObject({ code: 'invalid-value' })
       expect((await hf.log('x'.repeat(10))).exists).toBe(false)
       expect((await log.refresh()).seq).toBe(0)
@@ -268,7 +313,12 @@ describe('lost acknowledgements and losses', () => {
   const open = async () => {
     const driver = await openDriver('memory:')
     const faulty = faultyDriver(driver)
-    return { driver, faulty, store: new LogStore(faulty, { retryMs: 2000 }), key: { tenant: 't', thread: 'x', branch: 'main' } as never }
+    return {
+      driver,
+      faulty,
+      store: new LogStore(faulty, { retryMs: 2000 }),
+      key: { tenant: 't', thread: 'x', branch: 'main' } as never,
+    }
   }
 
   it('finds its own append after a lost reply and does not repeat it', async () => {
@@ -305,7 +355,10 @@ describe('lost acknowledgements and losses', () => {
     await log.update(() => step(0))
     faulty.loseNext('append', 'after')
     faulty.loseNext('read', 'before')
-    await expect(log.update(() => step('mine'))).rejects.toMatchObject({ code: 'unavailable', data: { written: 'unknown' } })
+    await expect(log.update(() => step('mine'))).rejects.toMatchObject({
+      code: 'unavailable',
+      data: { written: 'unknown' },
+    })
     const seen: unknown[] = []
     await log.update((fold) => {
       seen.push(fold.state.items)

@@ -13,9 +13,13 @@ describe('the log against a simple model: appends, races, claims, forks, tags, p
     afterAll(() => backend.cleanup())
     // Thousands where a history costs a millisecond, about a hundred where it costs a server's round trips.
     const histories = rounds(backend === MEMORY ? 3000 : 100)
-    it.skipIf(backend.missing)(`agrees on ${backend.name} over ${histories} random histories`, { timeout: 900_000 }, async () => {
-      const url = await backend.fresh()
-      await runModel(() => openDriver(url), randomly(histories), backend === MEMORY ? 40 : 20)
-    })
+    it.skipIf(backend.missing)(
+      `agrees on ${backend.name} over ${histories} random histories`,
+      { timeout: 900_000 },
+      async () => {
+        const url = await backend.fresh()
+        await runModel(() => openDriver(url), randomly(histories), backend === MEMORY ? 40 : 20)
+      },
+    )
   }
 })

@@ -38,12 +38,19 @@ describe('openHoldfast', () => {
   })
 
   it('refuses a setting that has no such value', async () => {
-    await expect(openHoldfast(`sqlite:${folder}/x.db?synchronous=off`)).rejects.toMatchObject({ data: { field: 'synchronous' } })
+    await expect(openHoldfast(`sqlite:${folder}/x.db?synchronous=off`)).rejects.toMatchObject({
+      data: { field: 'synchronous' },
+    })
     await expect(openHoldfast(`file:${folder}/x?fsync=maybe`)).rejects.toMatchObject({ data: { field: 'fsync' } })
   })
 
   it('takes paths in the forms people write', async () => {
-    for (const url of [`sqlite:${folder}/a.db`, `sqlite://${folder}/a.db`, `file:${folder}/b`, pathToFileURL(`${folder}/b`).href]) {
+    for (const url of [
+      `sqlite:${folder}/a.db`,
+      `sqlite://${folder}/a.db`,
+      `file:${folder}/b`,
+      pathToFileURL(`${folder}/b`).href,
+    ]) {
       const hf = await openHoldfast(url)
       const log = await hf.log('t')
       await log.update((fold) => [{ kind: 'input', ops: [['set', ['seen'], fold.seq + 2]] }])

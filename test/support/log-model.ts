@@ -101,13 +101,22 @@ async function checkBranch(model: Model, real: Real, branch: string): Promise<vo
 }
 
 /** After an attempt whose outcome the writer does not know: what the log now holds is the old state or the new one. */
-async function adopt(model: Model, real: Real, branch: string, next: readonly ModelState[], epoch: number): Promise<boolean> {
+async function adopt(
+  model: Model,
+  real: Real,
+  branch: string,
+  next: readonly ModelState[],
+  epoch: number,
+): Promise<boolean> {
   const store = new LogStore(real.driver, { clock: real.clock, blobThreshold: 2048 })
   const log = await store.open(keyOf(real, branch))
   const known = model.branches.get(branch)
   const before = known?.states.length ?? 0
   const length = log.fold.seq + 1
-  assert.ok(length === before || length === before + next.length, `an append is whole or absent: ${before} -> ${length}`)
+  assert.ok(
+    length === before || length === before + next.length,
+    `an append is whole or absent: ${before} -> ${length}`,
+  )
   if (length === before) return false
   record(model, branch, next, epoch)
   return true
@@ -146,7 +155,13 @@ function realize(model: Model, changes: readonly Change[]) {
   const apply = (state: ModelState): ModelState[] =>
     fixed.map((change) => {
       const map = { ...state.map }
-      if (change.do === 'set') Object.defineProperty(map, change.key, { value: change.text, enumerable: true, configurable: true, writable: true })
+      if (change.do === 'set')
+        Object.defineProperty(map, change.key, {
+          value: change.text,
+          enumerable: true,
+          configurable: true,
+          writable: true,
+        })
       if (change.do === 'delete') delete map[change.key]
       state = { ...state, map, items: change.do === 'push' ? [...state.items, change.text] : state.items }
       return state
@@ -163,7 +178,12 @@ function epochOf(model: Model, branch: string): number {
 }
 
 /** A handle may know of an erased thread; then it must be opened again, and says so. */
-async function freshOnGone(real: Real, process: number, branch: string, run: (log: Log) => Promise<void>): Promise<void> {
+async function freshOnGone(
+  real: Real,
+  process: number,
+  branch: string,
+  run: (log: Log) => Promise<void>,
+): Promise<void> {
   try {
     await run(await logOf(real, process, branch))
   } catch (error) {
@@ -224,7 +244,8 @@ class Race implements fc.AsyncCommand<Model, Real> {
     const landed = plain(log.fold).items.slice(before.items.length)
     assert.deepEqual([...landed].sort(), [...ids].sort(), 'each of the racing appends landed exactly once')
     const states: ModelState[] = []
-    for (const id of landed) states.push({ ...(states.at(-1) ?? before), items: [...(states.at(-1) ?? before).items, id] })
+    for (const id of landed)
+      states.push({ ...(states.at(-1) ?? before), items: [...(states.at(-1) ?? before).items, id] })
     record(model, this.branch, states, epochOf(model, this.branch))
   }
   toString(): string {
@@ -469,7 +490,12 @@ class CheckAll implements fc.AsyncCommand<Model, Real> {
 const process = fc.nat({ max: PROCESSES - 1 })
 const branch = fc.constantFrom(...BRANCHES)
 const where = fc.double({ min: 0, max: 0.999, noNaN: true })
-const size = fc.oneof({ weight: 6, arbitrary: fc.integer({ min: 1, max: 60 }) }, { weight: 2, arbitrary: fc.constant(1900) }, fc.constant(2500), fc.constant(20_000))
+const size = fc.oneof(
+  { weight: 6, arbitrary: fc.integer({ min: 1, max: 60 }) },
+  { weight: 2, arbitrary: fc.constant(1900) },
+  fc.constant(2500),
+  fc.constant(20_000),
+)
 const change: fc.Arbitrary<Change> = fc.oneof(
   fc.record({ do: fc.constant('push' as const), size }),
   fc.record({ do: fc.constant('set' as const), key: fc.constantFrom('a', 'b', '__proto__', 'constructor'), size }),
@@ -502,7 +528,11 @@ export function commands(maxCommands: number) {
 }
 
 /** Runs random histories against the model, on a store that `open` gives, each under a tenant of its own. */
-export async function runModel(open: () => Promise<Driver>, settings: { numRuns: number; seed?: number; path?: string }, maxCommands = 40) {
+export async function runModel(
+  open: () => Promise<Driver>,
+  settings: { numRuns: number; seed?: number; path?: string },
+  maxCommands = 40,
+) {
   const driver = await open()
   let round = 0
   try {
