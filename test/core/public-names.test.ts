@@ -47,6 +47,7 @@ describe('the public names', () => {
         "makeAppend",
         "makeEntry",
         "startChaosProxy",
+        "storeSuite",
         "virtualClock",
       ]
     `)
