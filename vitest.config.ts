@@ -10,7 +10,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     exclude: ['**/node_modules/**', 'test/fixtures/**'],
     pool: 'forks',
-    maxWorkers: 2,
+    // One more than the cores: many tests wait for leases, servers and killed processes.
+    maxWorkers: 3,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     watch: false,

@@ -3,13 +3,13 @@ import { crashRound, fenceRound, openRound, raceRound } from '../../scripts/tort
 import { durableBackends } from '../support/backends.js'
 import { rounds } from '../support/scale.js'
 
-const CRASHES: Readonly<Record<string, number>> = { SQLite: 50, file: 20, Postgres: 20, Redis: 20 }
+const CRASHES: Readonly<Record<string, number>> = { SQLite: 50, file: 10, Postgres: 10, Redis: 10 }
 
 for (const backend of await durableBackends()) {
   describe.skipIf(backend.missing)(`real processes on ${backend.name}`, () => {
     afterAll(() => backend.cleanup())
 
-    const crashes = rounds(CRASHES[backend.name] ?? 20)
+    const crashes = rounds(CRASHES[backend.name] ?? 10)
     it(`keeps every acknowledged entry through ${crashes} SIGKILLs`, { timeout: 600_000 }, async () => {
       const url = await backend.fresh()
       let acknowledged = 0
