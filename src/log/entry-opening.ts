@@ -81,11 +81,12 @@ export async function openRun(
   const opened: OpenedEntry[] = []
   let fold = start.before
   let last: Fold | undefined
-  for (const entry of verified) {
+  const bodies = verified.map((entry) => unpackBody(context, identity, entry))
+  for (const [i, { header, hash }] of verified.entries()) {
     try {
-      const { header, hash } = entry
-      const unpacking = unpackBody(context, identity, entry)
+      const unpacking = bodies[i] as Unpacking
       const raw = unpacking instanceof Promise ? await unpacking : unpacking
+      if (raw instanceof Error) throw raw
       const body = readBody(decodeValue(raw, context.limits, shelf.source(header.blobs, contents)), header)
       const { seq, epoch, at, size, base, key } = header
       fold = foldEntry(
@@ -147,15 +148,21 @@ async function findKey(
   })
 }
 
-function unpackBody(
-  { limits }: EntryContext,
-  identity: string,
-  { header, entry, key }: Verified,
-): Uint8Array | Promise<Uint8Array> {
-  if (header.size > limits.maxBytes) throw corrupt(header.seq, `is over the limit of ${limits.maxBytes} bytes`)
-  const packed =
-    header.encrypted && key ? decrypt(key.encryptionKey, entry.body, bodyContext(identity, entry.header)) : entry.body
-  return unpack(header.packing, packed, header.size)
+type Unpacking = Uint8Array | Error | Promise<Uint8Array | Error>
+
+// All bodies of a run begin at once: while a keyframe inflates in the thread pool, the deltas after it do here. What
+// fails is kept for the turn of its entry, so that all before it still count.
+function unpackBody({ limits }: EntryContext, identity: string, { header, entry, key }: Verified): Unpacking {
+  const { encrypted, packing, size, seq } = header
+  if (size > limits.maxBytes) return corrupt(seq, `is over the limit of ${limits.maxBytes} bytes`)
+  try {
+    const context = key && encrypted ? bodyContext(identity, entry.header) : undefined
+    const packed = key && context !== undefined ? decrypt(key.encryptionKey, entry.body, context) : entry.body
+    const unpacking = unpack(packing, packed, size)
+    return unpacking instanceof Promise ? unpacking.catch((error: Error) => error) : unpacking
+  } catch (error) {
+    return error as Error
+  }
 }
 
 function corrupt(seq: number, problem: string): CorruptError {
