@@ -3,13 +3,14 @@
 import { writeSync } from 'node:fs'
 import { openFile } from '#src/drivers/file/open-file.js'
 import { expectAfter, makeAppend, makeBytes, makeHash } from '#src/testing/entries.js'
+import { itemOperations } from './file-child-items.mjs'
 
 const {
   folder,
   operation,
   log,
   signal,
-  changesOnly,
+  skip = [],
   at = 0,
   count = 0,
   name = 'child',
@@ -19,14 +20,12 @@ const {
 /** How often the operation passed a fault point; -1 before it begins. */
 let passed = -1
 
-const READS = new Set(['stat', 'stat-file', 'list', 'read', 'open-file', 'read-file', 'open-folder'])
-
 function report(message) {
   writeSync(1, `${JSON.stringify(message)}\n`)
 }
 
 function faults(point) {
-  if (passed < 0 || (changesOnly && READS.has(point)) || ++passed !== at) return
+  if (passed < 0 || skip.includes(point) || ++passed !== at) return
   report({ at: point })
   process.kill(process.pid, signal)
 }
@@ -34,6 +33,8 @@ function faults(point) {
 const claim = { kind: 'claim', owner: name, ms: 60_000, force: false }
 
 const operations = {
+  ...itemOperations({ log, name, count, report }),
+
   async append(driver, head) {
     return appendOne(driver, makeAppend(log, head, { count: 2, seed: name }))
   },

@@ -1,139 +1,25 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { access, constants, cp, mkdtemp, readdir, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
-import type { BranchId, Driver, Head, LogKey, ThreadId } from 'holdfast'
-import { openFile } from '#src/drivers/file/open-file.js'
+import type { BranchId, Head, ThreadId } from 'holdfast'
 import { type expectAfter, makeAppend, makeBytes, makeEntry, makeHash, mustAppend } from '#src/testing/entries.js'
-import { afterAll, afterEach, beforeAll, describe, it, vi } from 'vitest'
-import { full, rounds } from '../support/scale.js'
+import { describe, it } from 'vitest'
+import { rounds } from '../support/scale.js'
+import {
+  copyOf,
+  killEverywhere,
+  LAST,
+  log,
+  makeTemplate,
+  open,
+  prepare,
+  start,
+  stopEverywhere,
+} from './file-crash-setup.js'
 
-const log = { tenant: 'tenant', thread: 'thread', branch: 'main' } as unknown as LogKey
 const FORK = 'fork' as BranchId
-const LAST = 5
 
-interface Report {
-  readonly at?: string
-  readonly result?: unknown
-  readonly points?: number
-  readonly error?: string
-  readonly data?: { readonly written?: string }
-  readonly acknowledged?: readonly string[]
-}
-
-let root: string
-let drivers: Driver[] = []
-const children = new Set<ChildProcess>()
-
-// One process per system call of an operation.
-vi.setConfig({ testTimeout: 300_000 })
-
-beforeAll(async () => {
-  // Killed processes lose nothing that the system holds, so memory serves as well as a disk, and flushing costs nothing.
-  const place = await access('/dev/shm', constants.W_OK).then(
-    () => '/dev/shm',
-    () => tmpdir(),
-  )
-  root = await mkdtemp(join(place, 'holdfast-crash-'))
-})
-
-afterEach(async () => {
-  for (const child of children) child.kill('SIGKILL')
-  await Promise.all(drivers.map((driver) => driver.close()))
-  drivers = []
-})
-
-afterAll(() => rm(root, { recursive: true, force: true }))
-
-async function open(folder: string): Promise<Driver> {
-  const driver = await openFile(folder)
-  drivers.push(driver)
-  return driver
-}
-
-/** A store with a log of six keyframes whose claim has run out. */
-async function makeTemplate(): Promise<string> {
-  const folder = await mkdtemp(join(root, 'template-'))
-  const driver = await open(folder)
-  let at = await mustAppend(driver, makeAppend(log, null, { seed: 'first', incarnation: 'one' }))
-  at = await mustAppend(
-    driver,
-    makeAppend(log, at, { seed: 'claim', lease: { kind: 'claim', owner: 'gone', ms: 0, force: false } }),
-  )
-  while (at.seq < LAST) at = await mustAppend(driver, makeAppend(log, at, { seed: 'more' }))
-  return folder
-}
-
-async function copyOf(template: string): Promise<string> {
-  const folder = await mkdtemp(join(root, 'store-'))
-  await cp(template, folder, { recursive: true })
-  return folder
-}
-
-function start(task: Record<string, unknown>): { child: ChildProcess; reports: Report[]; ended: Promise<unknown> } {
-  const script = fileURLToPath(new URL('file-child.mjs', import.meta.url))
-  const child = spawn(process.execPath, [script, JSON.stringify({ log, ...task })], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  children.add(child)
-  const reports: Report[] = []
-  const lines = createInterface({ input: child.stdout as NonNullable<typeof child.stdout> })
-  lines.on('line', (line) => reports.push(JSON.parse(line)))
-  child.once('exit', () => children.delete(child))
-  const ended = Promise.all([once(child, 'exit'), once(lines, 'close')])
-  return { child, reports, ended }
-}
-
-/**
- * Runs an operation once for each of its system calls, killed before it, and hands the store to `check`. Before a call
- * that only reads, the disk is as before the next that changes it; those are left to the full run.
- */
-async function killEverywhere(
-  operation: string,
-  check: (driver: Driver, outcome: { readonly acknowledged: boolean; readonly point: string }) => Promise<void>,
-): Promise<string[]> {
-  const template = await makeTemplate()
-  const points: string[] = []
-  for (let at = 1; ; at++) {
-    const folder = await copyOf(template)
-    const { reports, ended } = start({ folder, operation, at, signal: 'SIGKILL', changesOnly: !full })
-    await ended
-    const last = reports.at(-1)
-    assert.ok(last, 'the process came as far as the operation')
-    assert.equal(last.error, undefined, `the operation fails only by being killed: ${JSON.stringify(last)}`)
-    const acknowledged = last.result !== undefined
-    await check(await open(folder), { acknowledged, point: last.at ?? 'the end' })
-    await goesOn(await open(folder))
-    await rm(folder, { recursive: true })
-    if (acknowledged) return points
-    points.push(last.at as string)
-  }
-}
-
-/** Whatever was left behind, everything works for the next process, and at once. */
-async function goesOn(driver: Driver): Promise<void> {
-  const head = await driver.head(log)
-  const at = await mustAppend(driver, makeAppend(log, head ?? null))
-  const { entries } = (await driver.tail(log)) as { entries: readonly { readonly hash: string }[] }
-  assert.equal(entries.at(-1)?.hash, at.hash)
-  const all = await driver.read(log, 0, 1000)
-  assert.deepEqual(
-    all.map((entry) => entry.seq),
-    Array.from({ length: all.length }, (_, i) => (all[0]?.seq ?? 0) + i),
-  )
-  assert.notEqual(await driver.prune(log, at.incarnation, at.seq), 'conflict')
-  assert.equal(
-    (await driver.heads({ limit: 10 })).heads.some((each) => each.hash === at.hash),
-    true,
-  )
-  assert.notEqual(await driver.erase({ tenant: log.tenant, thread: log.thread, tombstone: null }), 'conflict')
-  assert.equal(await driver.head(log), undefined)
-  await mustAppend(driver, makeAppend(log, null))
-}
+prepare()
 
 async function recordsIn(folder: string): Promise<string[]> {
   const names = await readdir(join(folder, 'tenants', 'tenant', 'threads', 'thread'), { recursive: true })
@@ -142,19 +28,23 @@ async function recordsIn(folder: string): Promise<string[]> {
 
 describe('a process killed at any system call', () => {
   it('leaves an append whole or absent, and never loses an acknowledged one', async () => {
-    const points = await killEverywhere('append', async (driver, { acknowledged, point }) => {
-      const head = (await driver.head(log)) as Head
-      assert.ok(head.seq === LAST || head.seq === LAST + 2, `after a kill at ${point} the log ends at ${head.seq}`)
-      if (acknowledged) assert.equal(head.seq, LAST + 2)
-      const entries = await driver.read(log, 0, 100)
-      assert.equal(entries.length, head.seq + 1)
-      if (head.seq > LAST) {
-        assert.deepEqual(
-          Buffer.from(entries[LAST + 2]?.body ?? []),
-          Buffer.from(makeEntry({ seq: LAST + 2, seed: 'child' }).body),
-        )
-      }
-    })
+    const points = await killEverywhere(
+      'append',
+      async (driver, { acknowledged, point }) => {
+        const head = (await driver.head(log)) as Head
+        assert.ok(head.seq === LAST || head.seq === LAST + 2, `after a kill at ${point} the log ends at ${head.seq}`)
+        if (acknowledged) assert.equal(head.seq, LAST + 2)
+        const entries = await driver.read(log, 0, 100)
+        assert.equal(entries.length, head.seq + 1)
+        if (head.seq > LAST) {
+          assert.deepEqual(
+            Buffer.from(entries[LAST + 2]?.body ?? []),
+            Buffer.from(makeEntry({ seq: LAST + 2, seed: 'child' }).body),
+          )
+        }
+      },
+      { flushes: true },
+    )
     for (const call of ['create-file', 'write-file', 'flush-file', 'link', 'remove', 'flush-folder']) {
       assert.ok(points.includes(call), `${call} is one of ${points}`)
     }
@@ -236,44 +126,6 @@ describe('a process killed at any system call', () => {
     })
   })
 })
-
-/** Stops a process at each system call of an operation, lets `meanwhile` happen, and wakes it again. */
-async function stopEverywhere(
-  operation: string,
-  meanwhile: (driver: Driver, before: Head | undefined) => Promise<void>,
-  check: (driver: Driver, report: Report, point: string, folder: string) => Promise<void>,
-): Promise<void> {
-  const template = await makeTemplate()
-  for (let at = 1; ; at++) {
-    const folder = await copyOf(template)
-    const { child, reports, ended } = start({ folder, operation, at, signal: 'SIGSTOP' })
-    await Promise.race([ended, waitFor(() => reports.length > 0)])
-    const point = reports[0]?.at
-    if (point !== undefined) {
-      const driver = await open(folder)
-      await meanwhile(driver, await driver.head(log))
-      await wake(child, ended)
-      await check(driver, reports.at(-1) as Report, `${point} (${at})`, folder)
-      await goesOn(await open(folder))
-    }
-    await ended
-    await rm(folder, { recursive: true })
-    if (point !== undefined) continue
-    assert.notEqual(reports[0]?.result, undefined, 'the process came to the end of the operation')
-    return
-  }
-}
-
-async function waitFor(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 2))
-}
-
-// The signal that stops may still be on its way when the first one that wakes is sent.
-async function wake(child: ChildProcess, ended: Promise<unknown>): Promise<void> {
-  const timer = setInterval(() => child.kill('SIGCONT'), 10)
-  await ended
-  clearInterval(timer)
-}
 
 describe('a process stopped at any system call, and woken after the world went on', () => {
   it('never appends behind a prune that went past it', async () => {

@@ -6,13 +6,12 @@ import {
   type ChainRecord,
   encodeRecord,
   FIRST_LINE_BYTES,
-  type LogRecord,
   missing,
   parsePreamble,
   parseRecord,
-  type ThreadRecord,
+  type RecordPart,
 } from './record.js'
-import type { Hash, StoredEntry } from '../../log/contract.js'
+import type { Hash } from '../../log/contract.js'
 
 /**
  * A chain is a folder of records in which every change is one new file, and the name of that file is decided by the
@@ -89,7 +88,10 @@ export async function follow<Record extends ChainRecord>(
 
 /** The slots of a folder's records, ascending. Other files are not ours and are left alone. */
 export async function listSlots(disk: Disk, folder: string): Promise<number[]> {
-  const names = (await disk.list(folder)) ?? []
+  return slotsAmong((await disk.list(folder)) ?? [])
+}
+
+export function slotsAmong(names: readonly string[]): number[] {
   return names
     .map(parseSlot)
     .filter((slot) => slot !== undefined)
@@ -104,14 +106,14 @@ export type CommitResult<Record extends ChainRecord> =
   | { readonly status: 'unsure'; readonly link: ChainLink<Record> }
 
 /** Adds a record behind `prev`: written whole and flushed under another name, then linked to the one name it can have. */
-export async function commit<Record extends ThreadRecord | LogRecord>(
+export async function commit<Record extends ChainRecord>(
   disk: Disk,
   folder: string,
   prev: ChainLink<Record>,
   record: Record,
-  entries: readonly StoredEntry[] = [],
+  parts: readonly RecordPart[] = [],
 ): Promise<CommitResult<Record>> {
-  const { bytes, sum } = encodeRecord(record, entries)
+  const { bytes, sum } = encodeRecord(record, parts)
   const temporary = disk.temporary()
   const identity = await writeTemporary(disk, temporary, bytes)
   const predecessor = join(folder, slotName(prev.record.slot))
@@ -158,13 +160,13 @@ export async function writeTemporary(
 }
 
 /** The first record of a new folder, written in place: nobody knows the folder yet. */
-export async function begin<Record extends ThreadRecord | LogRecord>(
+export async function begin<Record extends ChainRecord>(
   disk: Disk,
   folder: string,
   record: Record,
-  entries: readonly StoredEntry[] = [],
+  parts: readonly RecordPart[] = [],
 ): Promise<ChainLink<Record>> {
-  const { bytes, sum } = encodeRecord(record, entries)
+  const { bytes, sum } = encodeRecord(record, parts)
   const identity = await disk.writeNew(join(folder, slotName(record.slot)), bytes)
   return { record, sum, identity }
 }

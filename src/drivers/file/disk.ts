@@ -31,6 +31,8 @@ export interface Disk {
   rename(from: string, to: string): Promise<void>
   /** Absent already is no error. */
   remove(path: string): Promise<void>
+  /** Cuts a file off behind its first `size` bytes. One that is absent, or another by now, is left alone. */
+  truncate(path: string, size: number, identity: FileIdentity): Promise<void>
   /** True if it is gone, false if something is in it. */
   removeFolder(path: string): Promise<boolean>
   removeTree(path: string): Promise<void>
@@ -109,6 +111,17 @@ export function openDisk(options: {
     link: (from, to) => at('link', () => fs.link(from, to)),
     rename: (from, to) => at('rename', () => fs.rename(from, to)),
     remove: (path) => at('remove', () => fs.unlink(path)).catch(ignore('ENOENT')),
+
+    async truncate(path, size, identity) {
+      const handle = await at('open-file', () => fs.open(path, 'r+')).catch(ignore('ENOENT'))
+      if (handle === undefined) return
+      try {
+        const seen = identityOf(await at('stat-file', () => handle.stat({ bigint: true })))
+        if (isSameFile(seen, identity)) await at('truncate', () => handle.truncate(size))
+      } finally {
+        await handle.close()
+      }
+    },
 
     async removeFolder(path) {
       try {

@@ -15,6 +15,7 @@ export function rowAfter(store: FileStore, append: Append, before: HeadRow | nul
     base: before?.base ?? { seq: first.seq, hash: first.hash, slot },
     lease: leaseAfter(store, before?.lease ?? null, lease, slot),
     index: copyIndex(index),
+    ...(before?.applied === undefined ? {} : { applied: before.applied }),
   }
 }
 

@@ -20,7 +20,7 @@ interface Renewal {
 export async function headOf(store: FileStore, state: LogState): Promise<Head> {
   // The row first: it is what the renewal is compared with, and must not change in between.
   const { row, log } = state.newest.record
-  const { incarnation, seq, hash, epoch, base, index } = row
+  const { incarnation, seq, hash, epoch, base, index, applied } = row
   return {
     log: { ...log },
     incarnation,
@@ -30,6 +30,7 @@ export async function headOf(store: FileStore, state: LogState): Promise<Head> {
     base: { seq: base.seq, hash: base.hash },
     lease: await leaseOf(store, state.folder, row),
     index: copyIndex(index),
+    ...(applied === undefined ? {} : { applied }),
   }
 }
 

@@ -26,6 +26,23 @@ export function encodeName(id: string): string {
   return `${start}%~${createHash('sha256').update(bytes).digest('hex')}`
 }
 
+/**
+ * The id that a name stands for. Undefined for a shortened one, whose records say what it is, and for a name that is
+ * none of ours.
+ */
+export function decodeName(name: string): string | undefined {
+  if (/^[a-z0-9_-]+$/.test(name) && !RESERVED.test(name)) return name
+  if (isShortened(name)) return undefined
+  const bytes = name.replace(/%([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+  const id = Buffer.from(bytes, 'latin1').toString('utf8')
+  return encodeName(id) === name ? id : undefined
+}
+
+/** Whether a name is the beginning of a long id and a hash. */
+export function isShortened(name: string): boolean {
+  return /%~[0-9a-f]{64}$/.test(name)
+}
+
 function isPlain(byte: number): boolean {
   return (
     (byte >= 0x61 && byte <= 0x7a) || (byte >= 0x30 && byte <= 0x39) || byte === 0x2e || byte === 0x5f || byte === 0x2d

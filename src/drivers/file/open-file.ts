@@ -1,16 +1,14 @@
 import { resolve } from 'node:path'
 import type { Clock } from '../../core/clock.js'
-import {
-  ClosedError,
-  type HoldfastError,
-  InvalidOptionError,
-  isHoldfastError,
-  StorageError,
-} from '../../core/errors.js'
+import { ClosedError, InvalidOptionError } from '../../core/errors.js'
 import { systemClock } from '../../core/system-clock.js'
-import type { Append, AppendResult, Capabilities, Driver, LogKey } from '../../log/contract.js'
+import type { Capabilities, Driver, LogKey } from '../../log/contract.js'
+import type { ItemDriver } from '../../log/store-contract.js'
 import { checkBatch } from '../shared/checks.js'
+import { checkItemWrites } from '../shared/item-checks.js'
 import { appendToLog } from './append.js'
+import { applyWrites } from './apply-writes.js'
+import { mapSome, writeEach } from './batch.js'
 import { getBlob, listBlobs, putBlob, removeBlob, touchBlob } from './blobs.js'
 import { type FaultHook, openDisk } from './disk.js'
 import { toStorageError } from './disk-errors.js'
@@ -18,6 +16,10 @@ import { probeDurability } from './durability.js'
 import { readEntries, readHeaders, readTail } from './entries.js'
 import { eraseLogs } from './erase.js'
 import { queryHeads } from './heads.js'
+import { placeOf } from './item-chain.js'
+import { listSpaces, scanItems } from './item-scan.js'
+import { sweepItems } from './item-sweep.js'
+import { readItem, writeItem } from './item-writes.js'
 import { headOf, renewLease } from './lease.js'
 import { findLog } from './logs.js'
 import { pruneLog, reindexLog } from './prune.js'
@@ -43,13 +45,13 @@ const CAPABILITIES: Capabilities = {
   maxBatch: 64,
 }
 
-/** Appends of one batch, and blobs of one call, that are on their way to the disk at once. */
-const AT_ONCE = 8
-/** Logs and threads whose newest record is remembered. */
+/** Logs and threads whose newest record is remembered, and items with long keys. */
 const REMEMBERED = 10_000
+const LOOK_IN_LOG = 'Look for each append in its log before repeating it.'
+const LOOK_AT_ITEM = 'Look at each item before repeating its write.'
 
 /** Opens a folder as a store, and makes it if there is none. Any number of processes may have it open. */
-export async function openFile(folder: string, options: FileOptions = {}): Promise<Driver> {
+export async function openFile(folder: string, options: FileOptions = {}): Promise<Driver & ItemDriver> {
   if (typeof folder !== 'string' || folder === '' || folder.includes('\0')) {
     throw new InvalidOptionError('folder', 'is not a path', 'Pass the path of a folder.')
   }
@@ -62,6 +64,7 @@ export async function openFile(folder: string, options: FileOptions = {}): Promi
     clock,
     threads: new RecentMap(REMEMBERED),
     logs: new RecentMap(REMEMBERED),
+    longNames: new RecentMap(REMEMBERED),
     writers: new Turns(),
     lastTouch: 0,
   }
@@ -73,7 +76,7 @@ export async function openFile(folder: string, options: FileOptions = {}): Promi
   }
 }
 
-function createDriver(store: FileStore, durability: Driver['durability']): Driver {
+function createDriver(store: FileStore, durability: Driver['durability']): Driver & ItemDriver {
   const underWay = new Set<Promise<unknown>>()
   let closed = false
 
@@ -100,7 +103,9 @@ function createDriver(store: FileStore, durability: Driver['durability']): Drive
     append: (batch) =>
       run(async () => {
         checkBatch(batch)
-        return appendAll(store, batch)
+        return writeEach(batch, LOOK_IN_LOG, (append) =>
+          store.writers.take(logName(append.log), () => appendToLog(store, append)),
+        )
       }),
     tail: (log, upTo) => run(() => readTail(store, log, upTo)),
     read: (log, from, limit) => run(() => readEntries(store, log, from, limit)),
@@ -135,46 +140,26 @@ function createDriver(store: FileStore, durability: Driver['durability']): Drive
     listBlobs: (tenant, options) => run(() => listBlobs(store, tenant, options)),
     removeBlob: (tenant, hash, touchedAt) => run(() => removeBlob(store, tenant, hash, touchedAt)),
 
+    writeItems: (tenant, writes, now) =>
+      run(async () => {
+        checkItemWrites(writes)
+        return writeEach(writes, LOOK_AT_ITEM, (write) => writeItem(store, tenant, write, now))
+      }),
+    readItems: (tenant, space, keys, { now, extendTo }) =>
+      run(async () => {
+        const places = [...new Set(keys)].map((key) => placeOf(store, tenant, space, key))
+        const found = await mapSome(places, (place) => readItem(store, place, now, extendTo))
+        return found.filter((item) => item !== undefined)
+      }),
+    scanItems: (tenant, space, scan, now) => run(() => scanItems(store, tenant, space, scan, now)),
+    listSpaces: (tenant, options) => run(() => listSpaces(store, tenant, options)),
+    sweepItems: (now, limit) => run(() => sweepItems(store, now, limit)),
+    applyWrites: (log, incarnation, writes, options) =>
+      run(() => applyWrites(store, log, incarnation, writes, options)),
+
     async close() {
       closed = true
       await Promise.allSettled(underWay)
     },
   }
-}
-
-// A batch whose members fared differently is only reported as unwritten if that is true of each.
-async function appendAll(store: FileStore, batch: readonly Append[]): Promise<AppendResult[]> {
-  const results = await mapSome(batch, async (append) => {
-    try {
-      return await store.writers.take(logName(append.log), () => appendToLog(store, append))
-    } catch (error) {
-      return { status: 'failed', error: toStorageError(error, 'nothing') } as const
-    }
-  })
-  const failed = results.filter((result) => result.status === 'failed')
-  const [first] = failed
-  if (first === undefined) return results.filter((result) => result.status !== 'failed')
-  const isNothing = ({ error }: typeof first) => isHoldfastError(error) && error.data.written === 'nothing'
-  if (batch.length === 1 || (failed.length === batch.length && failed.every(isNothing))) throw first.error
-  throw doubtful(first.error)
-}
-
-function doubtful(error: unknown): HoldfastError {
-  const message = error instanceof Error ? error.message : String(error)
-  return new StorageError(
-    `Some appends of a batch landed, and one did not: ${message}`,
-    'Look for each append in its log before repeating it.',
-    { reason: 'partial-batch', written: 'unknown', retryable: true, cause: error },
-  )
-}
-
-/** All of them, a few at a time, in their order. */
-async function mapSome<Item, Result>(items: readonly Item[], work: (item: Item) => Promise<Result>): Promise<Result[]> {
-  const results: Result[] = []
-  let next = 0
-  const lane = async () => {
-    for (let i = next++; i < items.length; i = next++) results[i] = await work(items[i] as Item)
-  }
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, lane))
-  return results
 }

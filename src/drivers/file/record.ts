@@ -45,6 +45,8 @@ export interface HeadRow {
   readonly base: { readonly seq: number; readonly hash: Hash; readonly slot: number }
   readonly lease: LeaseState | null
   readonly index: IndexFields
+  /** The seq up to which what entries carry was applied to items. */
+  readonly applied?: number
 }
 
 /** Written by an erasure before it commits: from here on the log may be gone, which the thread's directory decides. */
@@ -66,7 +68,7 @@ export interface EntryLine {
 
 export interface LogRecord extends ChainRecord {
   /** 'intent' announces a claim, 'note' answers one; both change nothing. */
-  readonly kind: 'append' | 'intent' | 'note' | 'prune' | 'index' | 'seal'
+  readonly kind: 'append' | 'intent' | 'note' | 'prune' | 'index' | 'applied' | 'seal'
   readonly log: LogKey
   readonly row: HeadRow
   readonly entries: readonly EntryLine[]
@@ -75,6 +77,9 @@ export interface LogRecord extends ChainRecord {
 
 const MAGIC = 'holdfast-record'
 const FIRST_LINE = /^holdfast-record (\d+) ([0-9a-f]{64}) (\d+) (\d+) (\d+)\n/
+/** What a record's file holds behind the record: entries of a log, or the value of an item. */
+export type RecordPart = Pick<StoredEntry, 'header' | 'body'>
+
 /** The first line is never longer. */
 export const FIRST_LINE_BYTES = 160
 
@@ -93,15 +98,25 @@ export interface Preamble {
  * headers can be read and verified without them.
  */
 export function encodeRecord(
-  record: ThreadRecord | LogRecord,
-  entries: readonly StoredEntry[] = [],
+  record: ChainRecord,
+  parts: readonly RecordPart[] = [],
 ): { readonly bytes: Buffer; readonly sum: Hash } {
-  const bodies = joinLines(entries.map((entry) => entry.body))
-  const meta = Buffer.from(`${JSON.stringify({ ...record, bodies: sha256(bodies) })}\n`)
-  const headers = joinLines(entries.map((entry) => entry.header))
+  const bodies = joinLines(parts.map((part) => part.body))
+  const meta = Buffer.from(`${JSON.stringify({ ...record, bodies: sha256(bodies) }, metadataAsPairs)}\n`)
+  const headers = joinLines(parts.map((part) => part.header))
   const sum = sha256(meta, headers)
   const first = `${MAGIC} ${FORMAT} ${sum} ${meta.length} ${headers.length} ${bodies.length}\n`
   return { bytes: Buffer.concat([Buffer.from(first), meta, headers, bodies]), sum }
+}
+
+// Names in metadata hold any character, and JSON.parse of V8 since Node 24 misreads some keys with escapes
+// (nodejs/node#63785): as pairs, names are values.
+function metadataAsPairs(key: string, value: unknown): unknown {
+  return key === 'metadata' ? Object.entries(value as object) : value
+}
+
+function metadataFromPairs(key: string, value: unknown): unknown {
+  return key === 'metadata' ? Object.fromEntries(value as [string, unknown][]) : value
 }
 
 /** The lines of a record that describe its entries. */
@@ -135,7 +150,7 @@ export function parseRecord<Record extends ChainRecord>(
   if (bytes.length < bodiesAt) throw damaged(path, 'ends too early')
   if (sha256(bytes.subarray(metaAt, bodiesAt)) !== sum) throw damaged(path, 'does not match its checksum')
   try {
-    return JSON.parse(bytes.toString('utf8', metaAt, headersAt))
+    return JSON.parse(bytes.toString('utf8', metaAt, headersAt), metadataFromPairs)
   } catch (cause) {
     throw damaged(path, 'holds no valid JSON', cause)
   }
@@ -151,8 +166,7 @@ export function parseEntries(
   if (bytes.length !== preamble.end) {
     throw damaged(path, `has ${bytes.length} bytes where ${preamble.end} were written`)
   }
-  const bodies = bytes.subarray(preamble.bodiesAt, preamble.end)
-  if (sha256(bodies) !== record.bodies) throw damaged(path, 'does not match the checksum of its bodies')
+  checkBodies(path, bytes, preamble, record.bodies)
   const headers = splitLines(bytes, preamble.headersAt, record.entries, 'header')
   const bodyParts = splitLines(bytes, preamble.bodiesAt, record.entries, 'body')
   const entries = record.entries.map(({ seq, keyframe, hash }, i) => ({
@@ -163,6 +177,11 @@ export function parseEntries(
     body: bodyParts[i] as Uint8Array,
   }))
   return { record, entries }
+}
+
+/** `bytes` must be the whole file. */
+export function checkBodies(path: string, bytes: Buffer, { bodiesAt, end }: Preamble, sum: Hash): void {
+  if (sha256(bytes.subarray(bodiesAt, end)) !== sum) throw damaged(path, 'does not match the checksum of its bodies')
 }
 
 /** The pieces of the headers (or bodies), as copies: a small piece must not keep a large file in memory. */

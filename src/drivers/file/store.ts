@@ -22,6 +22,8 @@ export interface FileStore {
   readonly clock: Clock
   readonly threads: RecentMap<ChainLink<ThreadRecord>>
   readonly logs: RecentMap<LogState>
+  /** What folders with shortened names stand for. */
+  readonly longNames: RecentMap<string>
   readonly writers: Turns
   /** The newest `touchedAt` this process gave, in microseconds. */
   lastTouch: number

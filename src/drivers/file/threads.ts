@@ -12,6 +12,7 @@ import {
   readLink,
   removeBefore,
   settle,
+  slotsAmong,
 } from './chain.js'
 import { hasCode } from './disk.js'
 import { encodeName, isWriterGone, parseSlot, slotName } from './names.js'
@@ -213,13 +214,6 @@ export async function sweepThread(store: FileStore, folder: string): Promise<voi
   await removeBefore(store.disk, folder, slotsAmong(names), Number.POSITIVE_INFINITY)
   await store.disk.removeFolder(folder)
   store.threads.delete(folder)
-}
-
-function slotsAmong(names: readonly string[]): number[] {
-  return names
-    .map(parseSlot)
-    .filter((slot) => slot !== undefined)
-    .sort((a, b) => a - b)
 }
 
 async function isLeftOver(store: FileStore, folder: string, name: string, gone: boolean): Promise<boolean> {
