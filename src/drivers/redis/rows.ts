@@ -1,6 +1,6 @@
 import { CorruptError } from '../../core/errors.js'
 import type { Expect, Head, IndexFields, LogKey, Origin, StoredEntry, StoredHeader } from '../../log/contract.js'
-import { nameLog } from '../shared/log-name.js'
+import { nameLog } from '../../core/log-name.js'
 import type { Reply } from './client.js'
 import { metadataFromText, metadataToText } from '../shared/metadata-text.js'
 

@@ -1,6 +1,6 @@
 import { HoldfastError } from '../../core/errors.js'
 import type { Append, StoredEntry } from '../../log/contract.js'
-import { nameLog } from './log-name.js'
+import { nameLog } from '../../core/log-name.js'
 
 /**
  * Refuses a batch that no correct caller sends, before anything of it is written: stored, it would leave a log with

@@ -1,1 +1,0 @@
-export { nameLog } from '../../core/log-name.js'
