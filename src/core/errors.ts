@@ -23,6 +23,15 @@ export type ErrorCode =
   | 'storage'
   | 'unavailable'
   | 'claim-required'
+  | 'invalid-program'
+  | 'incompatible'
+  | 'not-executed'
+  | 'cancelled'
+  | 'timeout'
+  | 'step-failed'
+  | 'effect-unknown'
+  | 'pause-closed'
+  | 'poisoned'
 
 export interface ErrorOptions {
   readonly data?: Readonly<Record<string, unknown>>

@@ -10,6 +10,8 @@ export interface ClaimOptions {
   readonly ms: number
   /** Takes the log even while another's lease runs. */
   readonly force?: boolean
+  /** Entries that travel with the claim in one append, decided on the state it takes over. Throwing claims nothing. */
+  readonly decide?: Decide
 }
 
 interface ClaimActions {
@@ -36,6 +38,11 @@ export class Claim {
   /** Appends as the owner. Rejects with FencedError, and writes nothing, once another took over. */
   update(decide: Decide): Promise<Updated> {
     return this.#actions.update(decide, false)
+  }
+
+  /** Appends as the owner and lets go in the same breath. Deciding on nothing keeps the claim. */
+  conclude(decide: Decide): Promise<Updated> {
+    return this.#actions.update(decide, true)
   }
 
   /** Prolongs the lease during long work that appends nothing. */

@@ -94,9 +94,10 @@ export class Log {
   /** Takes the log: raises its epoch, so that whoever held it before can't write any more. */
   async claim(options: ClaimOptions): Promise<Claim> {
     checkClaimOptions(options)
-    const { owner, ms, force = false } = options
+    const { owner, ms, force = false, decide } = options
     const entry: Draft = { kind: 'claim', data: { owner } }
-    const { fold } = await this.#writer.submit(() => [entry], { kind: 'claim', owner, ms, force })
+    const withDecided: Decide = (fold) => [entry, ...(decide?.(fold) ?? [])]
+    const { fold } = await this.#writer.submit(withDecided, { kind: 'claim', owner, ms, force })
     return new Claim(this, fold.epoch, options, {
       update: (decide, release) => this.#writer.submit(decide, { kind: 'owner', epoch: fold.epoch, ms, release }),
       renew: (forMs) => this.#environment.driver.renew(this.key, fold.epoch, forMs),
