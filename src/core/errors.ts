@@ -23,6 +23,8 @@ export type ErrorCode =
   | 'storage'
   | 'unavailable'
   | 'claim-required'
+  | 'invalid-program'
+  | 'incompatible'
 
 export interface ErrorOptions {
   readonly data?: Readonly<Record<string, unknown>>
@@ -204,6 +206,20 @@ export class ClaimRequiredError extends HoldfastError {
       remedy:
         'Claim the log first; without a claim only inputs, answers, cancellations, signals and tags may be appended.',
     })
+  }
+}
+
+/** A program that can't be run as it is declared. `data.field` names the part that is wrong. */
+export class InvalidProgramError extends HoldfastError {
+  constructor(message: string, field: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
+    super('invalid-program', message, { data: { field, ...data }, remedy })
+  }
+}
+
+/** What is recorded does not fit the program that should go on with it. Nothing was changed. */
+export class IncompatibleError extends HoldfastError {
+  constructor(message: string, reason: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
+    super('incompatible', message, { data: { ...data, reason, canResume: false }, remedy })
   }
 }
 
