@@ -216,6 +216,20 @@ export class ClaimRequiredError extends HoldfastError {
   }
 }
 
+/** A program that can't be run as it is declared. `data.field` names the part that is wrong. */
+export class InvalidProgramError extends HoldfastError {
+  constructor(message: string, field: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
+    super('invalid-program', message, { data: { field, ...data }, remedy })
+  }
+}
+
+/** What is recorded does not fit the program that should go on with it. Nothing was changed. */
+export class IncompatibleError extends HoldfastError {
+  constructor(message: string, reason: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
+    super('incompatible', message, { data: { ...data, reason, canResume: false }, remedy })
+  }
+}
+
 /**
  * The storage refused (disk full, read-only, not a database, …). `written` says what is known of the write that
  * failed: 'nothing' is definite, 'unknown' makes the writer look for its own appendId before it repeats.

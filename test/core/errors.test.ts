@@ -24,6 +24,8 @@ const EXAMPLES: readonly (readonly [code: errors.ErrorCode, error: errors.Holdfa
   ['storage', new errors.StorageError('Disk full.', 'Make room.', { reason: 'full', written: 'nothing', cause })],
   ['unavailable', new errors.UnavailableError('No answer.', { written: 'unknown', cause })],
   ['claim-required', new errors.ClaimRequiredError('x', 'step')],
+  ['invalid-program', new errors.InvalidProgramError('No such node.', 'edge', 'Declare it.')],
+  ['incompatible', new errors.IncompatibleError('It is newer.', 'state-too-new', 'Upgrade.', { from: 2 })],
 ]
 
 describe('errors', () => {

@@ -1,0 +1,95 @@
+import type { State } from '../log/ops.js'
+import type { ScopeInput } from '../store/space.js'
+import type { StandardSchema } from '../store/standard-schema.js'
+import type { Context, StepPolicy } from './context.js'
+import type { StateShape, Update } from './state-shape.js'
+
+/** One activation of a node that is to run. */
+export interface Task {
+  readonly node: string
+  /** The item of a fan-out, as the node's input schema made it. Absent for a node started by an edge. */
+  readonly input?: unknown
+}
+
+/** For each join under way, which of its sources have finished. Plain data that the engine records. */
+export type Joins = Readonly<Record<string, readonly string[]>>
+
+/** By the version they lead to: 2 turns a state of version 1 into one of version 2. */
+export type Migrations = Readonly<Record<number, (state: State) => State>>
+
+interface NodePlanBase {
+  readonly name: string
+  readonly policy: StepPolicy
+  /** What items sent to this node must fit; `start` and `next` have applied it to the tasks they return. */
+  readonly inputSchema?: StandardSchema
+  /** The scope of `ctx.store`, if the node names one. */
+  readonly store?: ScopeInput
+  readonly pauseBefore: boolean
+  readonly pauseAfter: boolean
+}
+
+export interface FunctionNodePlan extends NodePlanBase {
+  readonly kind: 'function'
+  /** Its result is an update that is still to be checked. */
+  readonly run: (state: State, context: Context) => unknown
+}
+
+export interface GraphNodePlan extends NodePlanBase {
+  readonly kind: 'graph'
+  readonly graph: GraphPlan
+  /** The input of the subgraph, still to be checked by `graph.checkInput`. */
+  readonly enter: (state: State, input: unknown) => unknown
+  /** The update of this graph's state when the subgraph has ended, still to be checked. May be a promise. */
+  readonly leave: (subState: State, state: State) => unknown
+}
+
+export type NodePlan = FunctionNodePlan | GraphNodePlan
+
+/** What the engine uses of a graph. */
+export interface GraphPlan {
+  readonly kind: 'graph'
+  readonly name: string
+  readonly version: string
+  readonly compatibleWith: string | undefined
+  /** How many super-steps one run may take. */
+  readonly maxSteps: number
+  readonly shape: StateShape
+  readonly nodes: ReadonlyMap<string, NodePlan>
+  /** From a name that may be recorded to the name that the node has now. */
+  readonly aliases: Readonly<Record<string, string>>
+  readonly stateVersion: number
+  readonly migrations: Migrations
+  readonly inputSchema?: StandardSchema
+  /** The update that an input makes of the state when a run begins. No input changes nothing. */
+  checkInput(input: unknown): Promise<Update>
+  /** The node of this name, or of the name it has now; undefined if there is none. */
+  resolve(name: string): NodePlan | undefined
+  /** What runs first. */
+  start(state: State): Promise<readonly Task[]>
+  /**
+   * What follows after these nodes finished in one super-step; nothing, when the run has come to its end. Names and
+   * joins may be recorded ones, from before a node was renamed.
+   */
+  next(
+    finished: readonly string[],
+    state: State,
+    joins: Joins,
+  ): Promise<{ readonly tasks: readonly Task[]; readonly joins: Joins }>
+}
+
+/** What the engine uses of a flow. */
+export interface FlowPlan {
+  readonly kind: 'flow'
+  readonly name: string
+  readonly version: string
+  readonly compatibleWith: string | undefined
+  /** What its steps have unless they say otherwise. */
+  readonly policy: StepPolicy
+  readonly inputSchema?: StandardSchema
+  readonly outputSchema?: StandardSchema
+  checkInput(input: unknown): Promise<unknown>
+  checkOutput(output: unknown): Promise<unknown>
+  readonly run: (context: Context, input: unknown) => unknown
+}
+
+export type ProgramPlan = GraphPlan | FlowPlan
