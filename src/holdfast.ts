@@ -1,3 +1,5 @@
+import { hostname } from 'node:os'
+import type { Value } from './codec/value.js'
 import { InvalidOptionError } from './core/errors.js'
 import {
   type BranchId,
@@ -15,6 +17,13 @@ import type { ForkOptions, Log } from './log/log.js'
 import type { LogStore } from './log/log-store.js'
 import type { TenantKeys } from './log/tenant-keys.js'
 import type { Verification } from './log/verify.js'
+import type { FlowProgram } from './runtime/flow.js'
+import type { GraphProgram } from './runtime/graph.js'
+import type { ProgramPlan } from './runtime/program.js'
+import type { RuntimeEnvironment } from './runtime/run-thread.js'
+import type { Shape, StateOf } from './runtime/state-key.js'
+import { Thread, ThreadView } from './runtime/thread.js'
+import { Worker, type WorkerOptions } from './runtime/worker.js'
 import { Store } from './store/store.js'
 
 /** What `threads` filters by. */
@@ -59,10 +68,22 @@ export interface ThreadPage {
 export class Holdfast {
   readonly #store: LogStore
   readonly #tenant: TenantId
+  readonly #runtime: RuntimeEnvironment
+  readonly #narrowed: boolean
 
-  constructor(store: LogStore, tenant: TenantId = DEFAULT_TENANT) {
+  constructor(store: LogStore, tenant: TenantId = DEFAULT_TENANT, runtime?: RuntimeEnvironment) {
     this.#store = store
     this.#tenant = tenant
+    this.#narrowed = runtime !== undefined
+    this.#runtime = runtime ?? {
+      logs: store,
+      clock: store.clock,
+      randomId: store.randomId,
+      random: Math.random,
+      owner: `${hostname()}:${process.pid}`,
+      store: (of) => new Store(store.items, of),
+      sweep: () => new Store(store.items, tenant).sweep(),
+    }
   }
 
   /** What an acknowledged append survives on this backend, as probed when it was opened. */
@@ -86,7 +107,36 @@ export class Holdfast {
 
   /** The same store, narrowed to another tenant. */
   tenant(id: string): Holdfast {
-    return new Holdfast(this.#store, parseTenantId(id))
+    return new Holdfast(this.#store, parseTenantId(id), this.#runtime)
+  }
+
+  /** A thread of this program. It need not exist: its first run makes it. */
+  thread<S extends Shape, Input>(
+    program: GraphProgram<S, Input>,
+    id: ThreadIdInput,
+    options?: { readonly branch?: string },
+  ): Thread<Input, StateOf<S>, StateOf<S>>
+  thread<Input, Output>(
+    program: FlowProgram<Input, Output>,
+    id: ThreadIdInput,
+    options?: { readonly branch?: string },
+  ): Thread<Input, Readonly<Record<string, Value>>, Output>
+  thread(
+    program: { readonly plan: ProgramPlan },
+    id: ThreadIdInput,
+    options: { readonly branch?: string } = {},
+  ): Thread<never, never, never> {
+    return new Thread<never, never, never>(this.#runtime, this.#key(id, options.branch), program.plan)
+  }
+
+  /** A thread without its program: to look at it, answer its questions, signal or cancel it. */
+  inspect(id: ThreadIdInput, options: { readonly branch?: string } = {}): ThreadView {
+    return new ThreadView(this.#runtime, this.#key(id, options.branch))
+  }
+
+  /** Runs whatever is due of these programs: of this tenant if narrowed to one, else of all. Starts at once. */
+  worker(options: WorkerOptions): Worker {
+    return new Worker(this.#runtime, this.#narrowed ? this.#tenant : undefined, options)
   }
 
   /** Opens one branch of a thread, verified. A thread that does not exist is created by its first update. */

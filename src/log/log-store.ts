@@ -14,6 +14,7 @@ import type {
   EraseRequest,
   HeadPage,
   HeadQuery,
+  Lease,
   LogKey,
   Tombstone,
 } from './contract.js'
@@ -81,6 +82,20 @@ export class LogStore {
 
   get durability(): Durability {
     return this.#environment.driver.durability
+  }
+
+  get clock(): Clock {
+    return this.#environment.clock
+  }
+
+  get randomId(): () => string {
+    return this.#environment.randomId
+  }
+
+  /** Who holds a log now, by the store's clock. */
+  async lease(key: LogKey): Promise<Lease | null> {
+    this.#check()
+    return (await this.#environment.driver.head(key))?.lease ?? null
   }
 
   /** Reads and verifies a log, which need not exist yet. */
