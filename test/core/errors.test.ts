@@ -24,6 +24,7 @@ const EXAMPLES: readonly (readonly [code: errors.ErrorCode, error: errors.Holdfa
   ['storage', new errors.StorageError('Disk full.', 'Make room.', { reason: 'full', written: 'nothing', cause })],
   ['unavailable', new errors.UnavailableError('No answer.', { written: 'unknown', cause })],
   ['claim-required', new errors.ClaimRequiredError('x', 'step')],
+  ['transaction', new errors.TransactionError('timeout', 'It took too long.', 'Hurry up.', { cause })],
 ]
 
 describe('errors', () => {
