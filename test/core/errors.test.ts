@@ -61,7 +61,14 @@ describe('errors', () => {
 
   it('carry the cause where there is one, and no empty one where there is none', () => {
     const causes = EXAMPLES.filter(([, error]) => error.cause === cause).map(([code]) => code)
-    assert.deepEqual(causes.sort(), ['corrupt', 'invalid-value', 'missing-dependency', 'storage', 'unavailable'])
+    assert.deepEqual(causes.sort(), [
+      'corrupt',
+      'invalid-value',
+      'missing-dependency',
+      'storage',
+      'transaction',
+      'unavailable',
+    ])
     assert(!('cause' in new errors.ClosedError('x')))
     assert(!('cause' in new errors.InvalidValueError('$', 'is odd', 'Change it.')))
   })
