@@ -21,6 +21,7 @@ export {
   SchemaTooNewError,
   StorageError,
   TooLargeError,
+  TransactionError,
   UnavailableError,
 } from './core/errors.js'
 export { type BranchId, type TenantId, type ThreadId, type ThreadIdInput } from './core/ids.js'
@@ -40,6 +41,7 @@ export { type Op, type Path, push, remove, type State, set, splice } from './log
 export type * from './log/store-contract.js'
 export type { StoreWrite } from './log/store-write.js'
 export type { TenantKeys } from './log/tenant-keys.js'
+export type { Transacted } from './log/transact.js'
 export type { Decide, Updated } from './log/update.js'
 export type { Verification } from './log/verify.js'
 export { openDriver, openHoldfast, type OpenOptions } from './open.js'

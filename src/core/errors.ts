@@ -32,6 +32,7 @@ export type ErrorCode =
   | 'effect-unknown'
   | 'pause-closed'
   | 'poisoned'
+  | 'transaction'
 
 export interface ErrorOptions {
   readonly data?: Readonly<Record<string, unknown>>
@@ -270,6 +271,25 @@ export class UnavailableError extends HoldfastError {
       data: { written: options.written, ...options.data },
       remedy: options.remedy ?? 'Check that the backend is reachable and try again.',
       retryable: true,
+      cause: options.cause,
+    })
+  }
+}
+
+/**
+ * A transaction with the user's own SQL did not come about, and nothing of it stays. `data.reason`: 'timeout',
+ * 'statement' (the database refused one), 'forbidden' (we did), 'ended' (it was over already).
+ */
+export class TransactionError extends HoldfastError {
+  constructor(
+    reason: 'timeout' | 'statement' | 'forbidden' | 'ended',
+    message: string,
+    remedy: string,
+    options: { readonly data?: Readonly<Record<string, unknown>>; readonly cause?: unknown } = {},
+  ) {
+    super('transaction', message, {
+      data: { reason, written: 'nothing', ...options.data },
+      remedy,
       cause: options.cause,
     })
   }

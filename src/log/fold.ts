@@ -148,7 +148,9 @@ function bytesReplaced(state: State, op: Op, isBlob: IsBlob): number {
     // The entry holds only a reference, but a keyframe would hold the value: the opposite of freeing.
     const added = valueAt(state, op[2])
     const old = op[0] === 'copy' ? valueAt(state, op[1]) : undefined
-    return (old === undefined ? 0 : estimateBytes(old, isBlob)) - (added === undefined ? 0 : estimateBytes(added, isBlob))
+    return (
+      (old === undefined ? 0 : estimateBytes(old, isBlob)) - (added === undefined ? 0 : estimateBytes(added, isBlob))
+    )
   }
   const old = valueAt(state, op[1])
   if (old === undefined) return 0

@@ -292,7 +292,11 @@ export class Activation {
       throw nondeterministic(`Step "${path}" was recorded with another input than it has now.`, path)
     }
     if (record.status === 'failed') {
-      throw new StepFailedError(path, inScope(this.#prefix, 'steps', path), record.error ?? { name: 'Error', message: 'no reason recorded' })
+      throw new StepFailedError(
+        path,
+        inScope(this.#prefix, 'steps', path),
+        record.error ?? { name: 'Error', message: 'no reason recorded' },
+      )
     }
     return record
   }
@@ -327,7 +331,9 @@ export class Activation {
     const outer = this.#session.inside.getStore()
     if (outer !== undefined) {
       const remedy = 'Do it before or after the step, in the function itself.'
-      throw new InvalidProgramError(`Step "${outer}" uses ctx.${what} inside of itself.`, 'step', remedy, { step: outer })
+      throw new InvalidProgramError(`Step "${outer}" uses ctx.${what} inside of itself.`, 'step', remedy, {
+        step: outer,
+      })
     }
     this.#active++
     if (this.#session.draining) return this.#hang()

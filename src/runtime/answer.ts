@@ -17,7 +17,13 @@ export interface AnswerOptions {
  * Answers an open question. Needs no program: the answer is checked against the JSON Schema that was stored with the
  * question. The first answer wins; every other hears who was first.
  */
-export async function answerPause(log: Log, clock: Clock, id: string, value: unknown, options: AnswerOptions): Promise<void> {
+export async function answerPause(
+  log: Log,
+  clock: Clock,
+  id: string,
+  value: unknown,
+  options: AnswerOptions,
+): Promise<void> {
   const by = checkBy(options.by)
   const stored = encodeValue(value ?? null, DEFAULT_LIMITS).value
   await log.refresh()
@@ -66,10 +72,14 @@ function findOpen(state: RunState, id: string, now: number): PauseRecord {
 function closed(state: RunState, id: string): PauseClosedError {
   const was = state.closed?.findLast((pause) => pause.id === id)
   if (was === undefined) {
-    return new PauseClosedError(`There is no question "${id}" on this thread.`, 'List the open ones with hf.pauses().', {
-      pause: id,
-      reason: 'unknown',
-    })
+    return new PauseClosedError(
+      `There is no question "${id}" on this thread.`,
+      'List the open ones with hf.pauses().',
+      {
+        pause: id,
+        reason: 'unknown',
+      },
+    )
   }
   const who = was.by === undefined ? '' : ` by ${was.by}`
   return new PauseClosedError(

@@ -100,7 +100,9 @@ export class Asking {
       question,
       askedAt: now,
       ...(schema === undefined ? {} : { schema }),
-      ...(expiresIn === undefined ? {} : { expiresAt: now + expiresIn, onExpire: onExpire as PauseRecord['onExpire'] & {} }),
+      ...(expiresIn === undefined
+        ? {}
+        : { expiresAt: now + expiresIn, onExpire: onExpire as PauseRecord['onExpire'] & {} }),
     }
     // The same place asks something else now: who answers the old question would answer what is no longer asked.
     const superseded = closePauses(this.#session.state, (pause) => pause.path === place, now, 'superseded')

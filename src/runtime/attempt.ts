@@ -6,7 +6,12 @@ import { StepTimeoutError } from './errors.js'
 /** Runs one attempt with a signal of its own, which a time limit or the end of the run aborts. */
 export async function attempt<Result>(
   work: (abort: AbortSignal) => Result | Promise<Result>,
-  options: { readonly step: string; readonly timeoutMs?: number | undefined; readonly run: AbortSignal; readonly clock: Clock },
+  options: {
+    readonly step: string
+    readonly timeoutMs?: number | undefined
+    readonly run: AbortSignal
+    readonly clock: Clock
+  },
 ): Promise<Result> {
   const { step, timeoutMs, run, clock } = options
   run.throwIfAborted()

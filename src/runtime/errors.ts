@@ -103,7 +103,8 @@ export class PauseClosedError extends HoldfastError {
 /** Where the record of the failed step lies that made a run fail, however the program wrapped the error. */
 export function failedRecord(error: unknown): Path | undefined {
   for (let cause = error, depth = 0; cause instanceof Error && depth < 32; cause = cause.cause, depth++) {
-    if (isHoldfastError(cause, 'step-failed') && Array.isArray(cause.data['at'])) return cause.data['at'] as unknown as Path
+    if (isHoldfastError(cause, 'step-failed') && Array.isArray(cause.data['at']))
+      return cause.data['at'] as unknown as Path
   }
   return undefined
 }

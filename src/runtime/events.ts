@@ -24,9 +24,21 @@ export type RecordedEvent =
 
 /** What only those see who listen while it happens. */
 export type LiveEvent =
-  | { readonly type: 'retry'; readonly step: string; readonly attempt: number; readonly inMs: number; readonly error: RecordedError }
+  | {
+      readonly type: 'retry'
+      readonly step: string
+      readonly attempt: number
+      readonly inMs: number
+      readonly error: RecordedError
+    }
   | { readonly type: 'custom'; readonly step: string; readonly value: unknown }
-  | { readonly type: 'token'; readonly step: string; readonly attempt: number; readonly kind: string; readonly text: string }
+  | {
+      readonly type: 'token'
+      readonly step: string
+      readonly attempt: number
+      readonly kind: string
+      readonly text: string
+    }
   | { readonly type: 'superseded'; readonly step: string; readonly attempt: number }
 
 /** What an entry adds: which parts of the program's state it changed, and where one can go back to. */

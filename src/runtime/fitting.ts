@@ -41,7 +41,8 @@ export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: R
     )
   }
   if (run.kind !== plan.kind) return refuse(`The run is of a ${run.kind}, but "${plan.name}" is a ${plan.kind} now.`)
-  const missing = plan.kind === 'graph' ? tasks.find(({ node }: TaskRecord) => plan.resolve(node) === undefined) : undefined
+  const missing =
+    plan.kind === 'graph' ? tasks.find(({ node }: TaskRecord) => plan.resolve(node) === undefined) : undefined
   if (missing) {
     return refuse(
       `The run waits at node "${missing.node}", which ${plan.name} ${plan.version} does not have.`,

@@ -14,7 +14,13 @@ import type { Recorded, Update } from './state-shape.js'
 /** What a task brought: an update that is recorded already, one that closes the super-step, or none yet. */
 type Landed =
   | { readonly status: 'recorded' }
-  | { readonly status: 'last'; readonly update: Update; readonly writes: readonly StoreWrite[]; readonly closing: readonly Op[]; readonly event: unknown }
+  | {
+      readonly status: 'last'
+      readonly update: Update
+      readonly writes: readonly StoreWrite[]
+      readonly closing: readonly Op[]
+      readonly event: unknown
+    }
   | { readonly status: 'failed'; readonly error: unknown }
   | { readonly status: 'suspended'; readonly waiting: readonly Waiting[] }
 
@@ -161,7 +167,10 @@ export class GraphEngine {
       const update = await plan.checkInput(await node.enter(state, task.input))
       const begun = plan.shape.reduce(plan.shape.initial(), [{ update }], [])
       const tasks = nameTasks(await plan.start(begun.state), 0)
-      this.#session.recorder.add({ kind: 'step', ops: [set(inScope(prefix, 'state'), begun.state), set(inScope(prefix, 'tasks'), tasks)] })
+      this.#session.recorder.add({
+        kind: 'step',
+        ops: [set(inScope(prefix, 'state'), begun.state), set(inScope(prefix, 'tasks'), tasks)],
+      })
     }
     const drive = await new GraphEngine(this.#session, plan, prefix, path).drive()
     if (drive.status !== 'completed') return { drive }

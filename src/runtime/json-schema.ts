@@ -11,7 +11,11 @@ interface WithJsonSchema {
 export function jsonSchemaOf(schema: StandardSchema): Value {
   const offered = (schema['~standard'] as WithJsonSchema).jsonSchema?.input
   const other = (schema as unknown as { readonly toJsonSchema?: () => unknown }).toJsonSchema
-  const made = offered ? offered({ target: 'draft-2020-12' }) : typeof other === 'function' ? other.call(schema) : undefined
+  const made = offered
+    ? offered({ target: 'draft-2020-12' })
+    : typeof other === 'function'
+      ? other.call(schema)
+      : undefined
   if (typeof made === 'object' && made !== null) return JSON.parse(JSON.stringify(made)) as Value
   throw new InvalidOptionError(
     'schema',

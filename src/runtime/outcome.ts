@@ -108,7 +108,11 @@ export function readOutcome(log: LogKey, fold: Fold, restart: Restart = { restar
   }
 }
 
-export function incompatible(base: OutcomeBase<Readonly<Record<string, Value>>>, reason: string, remedy?: string): Outcome {
+export function incompatible(
+  base: OutcomeBase<Readonly<Record<string, Value>>>,
+  reason: string,
+  remedy?: string,
+): Outcome {
   return {
     ...base,
     status: 'incompatible',

@@ -234,7 +234,9 @@ function storable(result: unknown): Value | undefined {
 }
 
 function failed(work: Work, error: unknown): StepFailedError {
-  return error instanceof StepFailedError ? error : new StepFailedError(work.path, work.at, recordError(error, work.path), error)
+  return error instanceof StepFailedError
+    ? error
+    : new StepFailedError(work.path, work.at, recordError(error, work.path), error)
 }
 
 function needsRecord(path: string, effect: Effect): InvalidOptionError {

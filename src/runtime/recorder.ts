@@ -278,7 +278,15 @@ function isFinal(error: unknown): boolean {
   return isHoldfastError(error) && FINAL.has(error.code)
 }
 
-const FINAL: ReadonlySet<string> = new Set(['fenced', 'unavailable', 'storage', 'corrupt', 'data-loss', 'closed', 'conflict'])
+const FINAL: ReadonlySet<string> = new Set([
+  'fenced',
+  'unavailable',
+  'storage',
+  'corrupt',
+  'data-loss',
+  'closed',
+  'conflict',
+])
 
 function noop(): void {}
 

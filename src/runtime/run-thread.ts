@@ -183,7 +183,10 @@ class ThreadRunner {
     await log.update((fold) => {
       const state = fold.state as RunState
       const { run } = state
-      const known = [...(state.inputs ?? []), ...(state.taken ?? []).map((taken) => ({ id: taken.run, key: taken.key }))]
+      const known = [
+        ...(state.inputs ?? []),
+        ...(state.taken ?? []).map((taken) => ({ id: taken.run, key: taken.key })),
+      ]
       const isKnown = known.some(({ id, key }) => id === input.id || (input.key !== undefined && key === input.key))
       const stop = interrupt && isUnfinished(run)
       if (isKnown && !stop) return undefined

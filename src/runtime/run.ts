@@ -91,14 +91,24 @@ export class Run {
   /** Runs without a claim and without a record. */
   async driveUnrecorded(log: Log, input: RunState['inputs']): Promise<Outcome> {
     const before = log.fold.state as RunState
-    const fold: Fold = { ...log.fold, state: { ...(before.state ? { state: before.state } : {}), inputs: (input ?? []) as never } }
+    const fold: Fold = {
+      ...log.fold,
+      state: { ...(before.state ? { state: before.state } : {}), inputs: (input ?? []) as never },
+    }
     const recorder = new ViewRecorder(fold, (draft) => this.#tell(draft, []))
-    this.#settings.signal?.addEventListener('abort', () => this.#abort.abort(this.#settings.signal?.reason), { once: true })
+    this.#settings.signal?.addEventListener('abort', () => this.#abort.abort(this.#settings.signal?.reason), {
+      once: true,
+    })
     const ended = await this.#loop(recorder, undefined, 0, undefined)
     return { ...readOutcome(this.#key, ended), checkpoint: undefined }
   }
 
-  async #loop(recorder: Recorder, keeper: LeaseKeeper | undefined, priorClaims: number, target: string | undefined): Promise<Fold> {
+  async #loop(
+    recorder: Recorder,
+    keeper: LeaseKeeper | undefined,
+    priorClaims: number,
+    target: string | undefined,
+  ): Promise<Fold> {
     const { clock } = this.#environment
     for (let first = true; ; first = false) {
       const session = this.#session(recorder, keeper, first ? priorClaims : 0)
@@ -183,7 +193,15 @@ export class Run {
   }
 }
 
-const STORE_FAILURES: ReadonlySet<string> = new Set(['fenced', 'unavailable', 'storage', 'corrupt', 'data-loss', 'closed', 'conflict'])
+const STORE_FAILURES: ReadonlySet<string> = new Set([
+  'fenced',
+  'unavailable',
+  'storage',
+  'corrupt',
+  'data-loss',
+  'closed',
+  'conflict',
+])
 
 /** The caller asked to stop; the run is parked and can be resumed by anyone. */
 export class StoppedError extends Error {
@@ -262,7 +280,10 @@ function markTaken(state: RunState, seq: number) {
 async function park(claim: Claim, recorder: LogRecorder): Promise<void> {
   const parked = { kind: 'park', ops: [set(['run', 'claims'], 0)], data: { events: [] } }
   try {
-    const said = await recorder.conclude(({ state }) => (isUnfinished((state as RunState).run) ? parked : undefined), true)
+    const said = await recorder.conclude(
+      ({ state }) => (isUnfinished((state as RunState).run) ? parked : undefined),
+      true,
+    )
     if (said === undefined) await claim.release()
   } catch {
     await claim.release().catch(() => {})

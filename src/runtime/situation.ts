@@ -74,9 +74,13 @@ export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
 
 function park(run: RunRecord, claims: number | undefined): Situation {
   const error = recordError(
-    new HoldfastError('poisoned', `The run was taken up ${claims} times and made no progress: it seems to end its workers.`, {
-      remedy: 'Find out why its next step ends the process, then run the thread again.',
-    }),
+    new HoldfastError(
+      'poisoned',
+      `The run was taken up ${claims} times and made no progress: it seems to end its workers.`,
+      {
+        remedy: 'Find out why its next step ends the process, then run the thread again.',
+      },
+    ),
   )
   const draft: Draft = {
     kind: 'end',
@@ -119,7 +123,11 @@ function resumeRun(run: RunRecord, now: number): readonly Op[] {
     ...(run.waiting === undefined ? [] : [remove(['run', 'waiting'])]),
     ...(run.status === 'running'
       ? []
-      : [set(['run', 'status'], 'running'), remove(['run', 'error']), ...(run.retry ? [remove(run.retry), remove(['run', 'retry'])] : [])]),
+      : [
+          set(['run', 'status'], 'running'),
+          remove(['run', 'error']),
+          ...(run.retry ? [remove(run.retry), remove(['run', 'retry'])] : []),
+        ]),
   ]
 }
 

@@ -48,7 +48,11 @@ export class ThreadView {
   /** Sends something to a program that waits for it with `ctx.receive(name)`, or will. */
   async signal(name: string, value?: unknown): Promise<void> {
     if (typeof name !== 'string' || !/^[^/[\]\p{Cc}]{1,200}$/u.test(name)) {
-      throw new InvalidValueError('name', 'is no name of a signal', 'Use 1 to 200 printable characters without slashes.')
+      throw new InvalidValueError(
+        'name',
+        'is no name of a signal',
+        'Use 1 to 200 printable characters without slashes.',
+      )
     }
     const { clock, randomId } = this.environment
     const stored = value === undefined ? undefined : encodeValue(value, DEFAULT_LIMITS).value

@@ -26,6 +26,7 @@ const EXAMPLES: readonly (readonly [code: errors.ErrorCode, error: errors.Holdfa
   ['claim-required', new errors.ClaimRequiredError('x', 'step')],
   ['invalid-program', new errors.InvalidProgramError('No such node.', 'edge', 'Declare it.')],
   ['incompatible', new errors.IncompatibleError('It is newer.', 'state-too-new', 'Upgrade.', { from: 2 })],
+  ['transaction', new errors.TransactionError('timeout', 'It took too long.', 'Hurry up.', { cause })],
 ]
 
 describe('errors', () => {
@@ -62,7 +63,14 @@ describe('errors', () => {
 
   it('carry the cause where there is one, and no empty one where there is none', () => {
     const causes = EXAMPLES.filter(([, error]) => error.cause === cause).map(([code]) => code)
-    assert.deepEqual(causes.sort(), ['corrupt', 'invalid-value', 'missing-dependency', 'storage', 'unavailable'])
+    assert.deepEqual(causes.sort(), [
+      'corrupt',
+      'invalid-value',
+      'missing-dependency',
+      'storage',
+      'transaction',
+      'unavailable',
+    ])
     assert(!('cause' in new errors.ClosedError('x')))
     assert(!('cause' in new errors.InvalidValueError('$', 'is odd', 'Change it.')))
   })

@@ -26,6 +26,7 @@ describe('the public names', () => {
         "SchemaTooNewError",
         "StorageError",
         "TooLargeError",
+        "TransactionError",
         "UnavailableError",
         "isHoldfastError",
         "openDriver",
