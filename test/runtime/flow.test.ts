@@ -38,12 +38,14 @@ describe('a flow', () => {
     expect(plan).not.toHaveProperty('inputSchema')
   })
 
-  it('is refused with a bad name, version or range, or nothing to run', () => {
+  it('is refused with a bad name, version, range, policy or schema, or nothing to run', () => {
     const refused = (field: string) =>
       expect.objectContaining({ code: 'invalid-program', data: expect.objectContaining({ field }) })
     expect(() => flow({ ...options, name: '' }, () => 1)).toThrow(refused('name'))
     expect(() => flow({ ...options, version: '1' }, () => 1)).toThrow(refused('version'))
     expect(() => flow({ ...options, compatibleWith: '?' }, () => 1)).toThrow(refused('compatibleWith'))
+    expect(() => flow({ ...options, timeoutMs: 0 }, () => 1)).toThrow(refused('flow "order".timeoutMs'))
+    expect(() => flow({ ...options, output: {} as never }, () => 1)).toThrow(refused('output'))
     expect(() => flow(options, undefined as never)).toThrow(refused('run'))
   })
 })

@@ -191,6 +191,28 @@ describe('a graph is refused', () => {
     expect(built({ stateVersion: 3, migrations: { 2: migrate, 3: migrate } })().stateVersion).toBe(3)
   })
 
+  it('with a policy that could only fail later, or an input that is no schema', () => {
+    const node = (policy: object) => () => graph(base).node('b', { ...policy, run: nothing })
+    const bad = [
+      ['effect', 'twice'],
+      ['timeoutMs', 0],
+      ['keyTtlMs', -1],
+      ['reconcile', {}],
+      ['onUnknown', 'retry'],
+      ['retry', 3],
+      ['input', {}],
+    ] as const
+    for (const [name, value] of bad) refused(node({ [name]: value }), `node "b".${name}`)
+    const retry = { attempts: 0, initialMs: -1, factor: 0.5, maxMs: Number.NaN, jitter: 2, retryIf: true }
+    for (const [name, value] of Object.entries(retry)) {
+      refused(node({ retry: { [name]: value } }), `node "b".retry.${name}`)
+      refused(() => graph({ ...base, retry: { [name]: value } }), `graph "orders".retry.${name}`)
+    }
+    refused(node({ effect: 'reconcilable' }), 'node "b".reconcile')
+    refused(() => graph({ ...base, timeoutMs: Number.POSITIVE_INFINITY }), 'graph "orders".timeoutMs')
+    refused(() => graph({ ...base, input: {} as never }), 'input')
+  })
+
   it('with a graph of its own name inside, at any depth', () => {
     const middle = graph({ ...base, name: 'middle' })
       .node('inner', start())

@@ -82,7 +82,7 @@ describe('the types of a graph', () => {
     // @ts-expect-error: no such key
     builder.node('a', () => ({ unknown: 5 }))
     // @ts-expect-error: no such effect
-    builder.node('a', { effect: 'twice', run: () => {} })
+    expect(() => builder.node('a', { effect: 'twice', run: () => {} })).toThrow('twice')
   })
 
   it('know the names of nodes in edges, branches and pauses', () => {
