@@ -1,8 +1,10 @@
 import { InvalidProgramError } from '../core/errors.js'
 import { type SchemaInput, type SchemaOutput, type StandardSchema, validate } from '../store/standard-schema.js'
 import type { Context, RetryPolicy } from './context.js'
+import { checkDeclaredSchema } from './declared-schema.js'
 import type { FlowPlan } from './program.js'
 import { checkProgramName, checkRange, checkVersion } from './program-name.js'
+import { checkPolicy, pickPolicy } from './step-policy.js'
 
 export interface FlowOptions {
   readonly name: string
@@ -50,10 +52,14 @@ export function flow(
   options: FlowOptions & { readonly input?: StandardSchema | undefined; readonly output?: StandardSchema | undefined },
   run: FlowFunction<never, unknown>,
 ): FlowProgram {
-  const { name, version, compatibleWith, retry, timeoutMs, input, output } = options
+  const { name, version, compatibleWith, input, output } = options
   checkProgramName(name)
   checkVersion(name, version)
   checkRange(name, compatibleWith)
+  const policy = pickPolicy(options)
+  checkPolicy(policy, `flow "${name}"`)
+  checkDeclaredSchema(input, `input of flow "${name}"`, 'input')
+  checkDeclaredSchema(output, `output of flow "${name}"`, 'output')
   if (typeof run !== 'function') {
     throw new InvalidProgramError(
       `Flow "${name}" has nothing to run.`,
@@ -66,7 +72,7 @@ export function flow(
     name,
     version,
     compatibleWith,
-    policy: { ...(retry && { retry }), ...(timeoutMs !== undefined && { timeoutMs }) },
+    policy,
     ...(input && { inputSchema: input }),
     ...(output && { outputSchema: output }),
     checkInput: async (value) => (input ? validate(input, value, 'input') : value),

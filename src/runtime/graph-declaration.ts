@@ -1,7 +1,7 @@
 import type { State } from '../log/ops.js'
 import type { ScopeInput } from '../store/space.js'
 import type { StandardSchema } from '../store/standard-schema.js'
-import type { Context, RetryPolicy, StepPolicy } from './context.js'
+import type { Context, StepPolicy } from './context.js'
 import type { GraphPlan, Migrations } from './program.js'
 import type { StateShape } from './state-shape.js'
 
@@ -65,8 +65,8 @@ export interface GraphDeclaration {
   readonly stateVersion: number
   readonly migrations: Migrations
   readonly aliases: Readonly<Record<string, string>>
-  readonly retry: RetryPolicy | undefined
-  readonly timeoutMs: number | undefined
+  /** For nodes that don't say otherwise. */
+  readonly policy: StepPolicy
   readonly nodes: ReadonlyMap<string, NodeDeclaration>
   readonly edges: readonly EdgeDeclaration[]
   readonly branches: readonly BranchDeclaration[]

@@ -1,5 +1,4 @@
 import { validate } from '../store/standard-schema.js'
-import type { StepPolicy } from './context.js'
 import { checkGraph } from './graph-check.js'
 import type { GraphDeclaration, NodeDeclaration } from './graph-declaration.js'
 import { GraphRoutes } from './graph-routes.js'
@@ -51,7 +50,7 @@ function planNode(
     pauseAfter: declaration.pauseAfter.includes(name),
   }
   if (work.kind === 'function') {
-    return { ...base, kind: 'function', policy: withDefaults(declaration, policy), run: work.run }
+    return { ...base, kind: 'function', policy: { ...declaration.policy, ...policy }, run: work.run }
   }
   const shared = shareState(name, declaration.shape, work.graph.shape)
   return {
@@ -63,8 +62,4 @@ function planNode(
     enter: work.input ?? shared.enter,
     leave: work.output ?? shared.leave,
   }
-}
-
-function withDefaults({ retry, timeoutMs }: GraphDeclaration, policy: StepPolicy): StepPolicy {
-  return { ...(retry && { retry }), ...(timeoutMs !== undefined && { timeoutMs }), ...policy }
 }

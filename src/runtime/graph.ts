@@ -3,12 +3,14 @@ import type { State } from '../log/ops.js'
 import type { ScopeInput } from '../store/space.js'
 import type { SchemaInput, SchemaOutput, StandardSchema } from '../store/standard-schema.js'
 import type { Context, RetryPolicy, StepPolicy } from './context.js'
+import { checkDeclaredSchema } from './declared-schema.js'
 import type { BranchDeclaration, Choice, END, GraphDeclaration, NodeDeclaration, START } from './graph-declaration.js'
 import { planGraph } from './graph-plan.js'
 import type { GraphPlan, Migrations } from './program.js'
 import { checkNodeName, checkProgramName, checkRange, checkVersion } from './program-name.js'
 import type { Shape, StateOf, UpdateOf } from './state-key.js'
 import { StateShape } from './state-shape.js'
+import { checkPolicy, pickPolicy } from './step-policy.js'
 
 export interface GraphOptions<S extends Shape> {
   readonly name: string
@@ -180,6 +182,9 @@ export function graph(options: GraphOptions<Shape>): Graph<Shape, never, unknown
   checkProgramName(name)
   checkVersion(name, version)
   checkRange(name, compatibleWith)
+  const policy = pickPolicy(options)
+  checkPolicy(policy, `graph "${name}"`)
+  checkDeclaredSchema(options.input, `input of graph "${name}"`, 'input')
   return new Graph({
     name,
     version,
@@ -190,8 +195,7 @@ export function graph(options: GraphOptions<Shape>): Graph<Shape, never, unknown
     stateVersion: options.stateVersion ?? 1,
     migrations: { ...migrations },
     aliases: { ...aliases },
-    retry: options.retry,
-    timeoutMs: options.timeoutMs,
+    policy,
     nodes: new Map(),
     edges: [],
     branches: [],
@@ -229,6 +233,8 @@ function declareNode(name: string, work: AnyWork, options: AnyMapping | undefine
     )
   }
   const { input, store, run, ...policy } = work
+  checkPolicy(policy, `node "${name}"`)
+  checkDeclaredSchema(input, `input of node "${name}"`, `node "${name}".input`)
   return { name, policy, inputSchema: input, store, work: { kind: 'function', run: asRun(run) } }
 }
 

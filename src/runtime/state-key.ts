@@ -1,5 +1,6 @@
 import { InvalidProgramError } from '../core/errors.js'
 import type { SchemaInput, SchemaOutput, StandardSchema } from '../store/standard-schema.js'
+import { checkDeclaredSchema } from './declared-schema.js'
 
 export type StateKeyKind = 'last' | 'append' | 'merge' | 'reduced'
 
@@ -131,14 +132,7 @@ function makeKey(
   options: InitialOption<unknown> | undefined,
   reducer?: StateKey['reducer'],
 ): StateKey {
-  const standard: unknown = schema === undefined ? undefined : schema?.['~standard']
-  if (schema !== undefined && typeof (standard as { validate?: unknown } | undefined)?.validate !== 'function') {
-    throw new InvalidProgramError(
-      `The schema of a key made by ${kind}() is no Standard Schema.`,
-      'schema',
-      'Pass a schema of Zod, Valibot, ArkType or another that implements it, or undefined for none.',
-    )
-  }
+  checkDeclaredSchema(schema, `schema of a key made by ${kind}()`, 'schema')
   const initial = options?.initial
   const make = initial === undefined || typeof initial === 'function' ? initial : () => initial
   return Object.freeze({ kind, schema, reducer, initial: make as StateKey['initial'] })
