@@ -207,13 +207,13 @@ describe.skipIf(given === undefined)('transactions on Postgres', () => {
   it('tells those who watch', async () => {
     const driver = await openDriver()
     const append = nextAppend()
+    let hear = (_seq: number): void => {}
     const heard = new Promise<number>((resolve) => {
-      void driver.watch?.((log, seq) => {
-        if (log.thread === append.log.thread) resolve(seq)
-      })
+      hear = resolve
     })
-    // The listener is known to appends once it listens; until then one more append is as good.
-    await sleep(300)
+    await driver.watch?.((log, seq) => {
+      if (log.thread === append.log.thread) hear(seq)
+    })
     await commitSql(driver, append, insert('watched'))
     expect(await heard).toBe(0)
   })
