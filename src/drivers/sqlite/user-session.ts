@@ -79,10 +79,11 @@ export class UserSession {
 
   answer(call: SessionCall, now: () => Instant, args: readonly unknown[]): unknown {
     const id = args[0] as number
-    if (call === 'rollBack') this.#timedOut.delete(id)
     if (this.#open?.id !== id || this.#db === undefined) {
+      const over = this.#over(id)
+      if (call === 'commit' || call === 'rollBack') this.#timedOut.delete(id)
       if (call === 'rollBack') return null
-      throw this.#over(id)
+      throw over
     }
     if (call === 'commit' || call === 'rollBack') this.#finish()
     const handle = handlers[call] as (...args: unknown[]) => unknown
