@@ -13,7 +13,7 @@ export interface PgQuery {
 }
 
 /** A statement of the user's: rows as objects, values by the parsers that they set. */
-export interface PgUserQuery {
+interface PgUserQuery {
   readonly text: string
   readonly values: unknown[]
   /** Always by the protocol that refuses two statements in one. */

@@ -27,11 +27,12 @@ export async function runTransaction(
 ): Promise<AppendResult> {
   const line = new StatementLine(timeoutMs)
   const sql: SqlSession = {
-    query: async <Row>(text: string, params: readonly unknown[] = []) => {
-      checkParams(params)
-      const { rows, changes } = await line.send(() => transaction.query(text, params))
-      return { rows: rows as readonly Row[], changes }
-    },
+    query: <Row>(text: string, params: readonly unknown[] = []) =>
+      line.send(async () => {
+        checkParams(params)
+        const { rows, changes } = await transaction.query(text, params)
+        return { rows: rows as readonly Row[], changes }
+      }),
   }
   const blobs: BlobWriter = {
     touchBlobs: (tenant, hashes) => line.send(() => transaction.blobs.touchBlobs(tenant, hashes)),
@@ -77,6 +78,7 @@ class StatementLine {
   }
 
   send<T>(run: () => Promise<T>): Promise<T> {
+    if (this.#ended) return Promise.reject(this.#over())
     const sent = this.#last.then(async () => {
       if (this.#ended) throw this.#over()
       if (this.failure !== undefined) throw this.failure
@@ -87,6 +89,7 @@ class StatementLine {
         throw error
       }
     })
+    // The failure of a statement that nobody waits for is told by `end`, and must not end the process.
     this.#last = sent.catch(() => {})
     return sent
   }

@@ -16,19 +16,21 @@ export interface SqlStatement {
 const COMMON = ['select', 'values', 'with', 'insert', 'update', 'delete', 'create', 'alter', 'drop']
 const NAME = '[\\p{L}_][\\p{L}\\p{N}_$]*'
 const SPACE = '\\s+|--[^\\n]*|/\\*[\\s\\S]*?(?:\\*/|$)'
-const QUOTED = '"(?:[^"]|"")*"'
+// Loops over a class of characters, not over alternatives: those would need memory for every character of a long text.
+const TEXT = "'[^']*(?:''[^']*)*'"
+const QUOTED = '"[^"]*(?:""[^"]*)*"'
+const BACKTICKED = '`[^`]*(?:``[^`]*)*`'
+const ESCAPED_TEXT = "[eE]'[^'\\\\]*(?:(?:''|\\\\[^])[^'\\\\]*)*'"
+const DOLLAR_QUOTED = `\\$(${NAME})?\\$[\\s\\S]*?\\$\\1\\$`
 
 export const SQLITE_DIALECT: Dialect = {
   allowed: new Set([...COMMON, 'replace']),
-  token: new RegExp(`${SPACE}|'(?:[^']|'')*'|${QUOTED}|\`(?:[^\`]|\`\`)*\`|\\[[^\\]]*\\]|${NAME}|[^]`, 'gu'),
+  token: new RegExp(`${SPACE}|${TEXT}|${QUOTED}|${BACKTICKED}|\\[[^\\]]*\\]|${NAME}|[^]`, 'gu'),
 }
 
 export const POSTGRES_DIALECT: Dialect = {
   allowed: new Set([...COMMON, 'table', 'merge', 'truncate', 'lock', 'call']),
-  token: new RegExp(
-    `${SPACE}|[eE]'(?:[^'\\\\]|''|\\\\[^])*'|'(?:[^']|'')*'|${QUOTED}|\\$(${NAME})?\\$[\\s\\S]*?\\$\\1\\$|${NAME}|[^]`,
-    'gu',
-  ),
+  token: new RegExp(`${SPACE}|${ESCAPED_TEXT}|${TEXT}|${QUOTED}|${DOLLAR_QUOTED}|${NAME}|[^]`, 'gu'),
 }
 
 /**

@@ -30,7 +30,7 @@ export class Connection {
     this.#sqlite = sqlite
   }
 
-  run(sql: string, ...values: SqlValue[]): number {
+  run(sql: string, ...values: SqlParam[]): number {
     return Number(this.#prepare(sql).run(...values).changes)
   }
 

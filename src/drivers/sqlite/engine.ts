@@ -9,7 +9,7 @@ export type SqlParam = SqlValue | bigint
 export type Row = Record<string, SqlValue>
 
 export interface StatementLike {
-  run(...values: SqlValue[]): { readonly changes: number | bigint }
+  run(...values: SqlParam[]): { readonly changes: number | bigint }
   get(...values: SqlValue[]): unknown
   all(...values: SqlParam[]): unknown[]
 }

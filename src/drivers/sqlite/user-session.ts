@@ -3,7 +3,7 @@ import { appendOne, type PackedResult } from './append.js'
 import { type AppendTask, unpackAppends } from './append-parcel.js'
 import { putBlobs, touchBlobs } from './blobs.js'
 import type { Connection } from './connection.js'
-import type { SqlParam } from './engine.js'
+import type { Row, SqlParam } from './engine.js'
 import { captureFailure, resultCode, SqliteFailure } from './failure.js'
 import type { Instant } from './lease.js'
 import type { Parcel } from './parcel.js'
@@ -79,10 +79,11 @@ export class UserSession {
 
   answer(call: SessionCall, now: () => Instant, args: readonly unknown[]): unknown {
     const id = args[0] as number
-    if (call === 'rollBack') this.#timedOut.delete(id)
     if (this.#open?.id !== id || this.#db === undefined) {
+      const over = this.#over(id)
+      if (call === 'commit' || call === 'rollBack') this.#timedOut.delete(id)
       if (call === 'rollBack') return null
-      throw this.#over(id)
+      throw over
     }
     if (call === 'commit' || call === 'rollBack') this.#finish()
     const handle = handlers[call] as (...args: unknown[]) => unknown
@@ -143,9 +144,13 @@ function commit(db: Connection, now: () => Instant, append: Parcel): PackedResul
 
 function queryOne(db: Connection, sql: string, params: readonly SqlParam[]): SqlRows {
   try {
-    refuseOwnTables(db, sql)
+    // What SQLite will do for the statement, step by step.
+    const program = db.all(`EXPLAIN ${sql}`)
+    refuseOwnTables(db, sql, program)
     const before = totalChanges(db)
-    const rows = db.all(sql, ...params)
+    const returnsRows = program.some(({ opcode }) => opcode === 'ResultRow')
+    // Where there are no rows to return: the package for Node 20 gives no result code with a failure of `all`.
+    const rows = returnsRows ? db.all(sql, ...params) : (db.run(sql, ...params), [])
     return { rows, changes: totalChanges(db) === before ? 0 : Number(db.get('SELECT changes() AS n')?.['n']) }
   } catch (thrown) {
     if (thrown instanceof SqliteFailure) throw thrown
@@ -160,10 +165,10 @@ function totalChanges(db: Connection): number {
   return Number(db.get('SELECT total_changes() AS n')?.['n'])
 }
 
-/** Which tables a statement opens is in its program, behind views and triggers too. */
-function refuseOwnTables(db: Connection, sql: string): void {
+/** Which tables a statement opens is in its program, also when they are behind views and triggers. */
+function refuseOwnTables(db: Connection, sql: string, program: readonly Row[]): void {
   const own = new Map(db.all(OWN_PAGES).map((row) => [row['rootpage'], String(row['tbl_name'])]))
-  for (const row of db.all(`EXPLAIN ${sql}`)) {
+  for (const row of program) {
     const operands = REACHES[String(row['opcode'])]
     if (operands === undefined || row[operands[1]] !== 0) continue
     const table = own.get(row[operands[0]] ?? null)

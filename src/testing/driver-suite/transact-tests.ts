@@ -139,6 +139,15 @@ export const transactTests: readonly SuiteTest[] = [
       { timeoutMs: PLENTY_MS },
     )
     assert.deepEqual(await rowsOf(driver, table), { a: 1, b: 1, c: 1 })
+    const careless = driver.transact(
+      async (sql) => {
+        for (const id of ['d', 'a', 'e']) void sql.query(`INSERT INTO ${table} (id, n) VALUES ('${id}', 1)`)
+        return makeAppend(logKey(tenant, 'other'), null)
+      },
+      { timeoutMs: PLENTY_MS },
+    )
+    await assert.rejects(careless, refusedFor('statement'))
+    assert.deepEqual(await rowsOf(driver, table), { a: 1, b: 1, c: 1 })
   }),
   sqlTest('refuses a session after its end', async ({ driver, tenant, table }) => {
     let session: SqlSession | undefined
