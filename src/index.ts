@@ -64,3 +64,54 @@ export type {
 export type { ScopeInput } from './store/space.js'
 export type { StandardSchema } from './store/standard-schema.js'
 export type { Scope, SpaceName, Store } from './store/store.js'
+export { type AnswerOptions } from './runtime/answer.js'
+export type {
+  Context,
+  Effect,
+  PauseOptions,
+  ReceiveOptions,
+  Reconciled,
+  RetryPolicy,
+  SleepOptions,
+  StepContext,
+  StepOptions,
+  StepPolicy,
+  TransactionOptions,
+} from './runtime/context.js'
+export {
+  CancelledError,
+  EffectUnknownError,
+  PauseClosedError,
+  type RecordedError,
+  StepFailedError,
+  StepTimeoutError,
+} from './runtime/errors.js'
+export type { RunEvent } from './runtime/events.js'
+export { type FlowOptions, type FlowProgram, flow } from './runtime/flow.js'
+export {
+  Graph,
+  type GraphOptions,
+  type GraphProgram,
+  graph,
+  type NodeFunction,
+  type NodeOptions,
+} from './runtime/graph.js'
+export { END, type Send, START, send } from './runtime/graph-declaration.js'
+export type { OpenPause, Outcome } from './runtime/outcome.js'
+export type { Durable, Frequency } from './runtime/recorder.js'
+export type { Waiting } from './runtime/run-state.js'
+export { RunStream } from './runtime/run-stream.js'
+export type { RunOptions } from './runtime/run-thread.js'
+export {
+  append,
+  last,
+  merge,
+  reduced,
+  type Shape,
+  type StateKey,
+  type StateOf,
+  type UpdateOf,
+} from './runtime/state-key.js'
+export { StepCollection, StepScope, StepStore } from './runtime/step-store.js'
+export { Thread, ThreadView } from './runtime/thread.js'
+export { Worker, type WorkerEvent, type WorkerOptions } from './runtime/worker.js'

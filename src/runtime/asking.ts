@@ -47,6 +47,7 @@ export class Asking {
     }
     const answer = found.answer ?? this.#expired(found)
     if (answer === undefined) return undefined
+    if (!found.used) recorder.add({ kind: 'step', ops: [set(['pauses', id, 'used'], true)] })
     if (answer.expired && found.onExpire === 'fail') {
       throw new PauseClosedError(`Question "${id}" expired without an answer.`, 'Run the thread again to ask anew.', {
         pause: id,

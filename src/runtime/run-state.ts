@@ -91,6 +91,8 @@ export interface PauseRecord {
   readonly expiresAt?: number
   readonly onExpire?: { readonly answer: Value } | 'fail'
   readonly answer?: AnswerRecord
+  /** The program has seen the answer; it is kept for when the program is called again. */
+  readonly used?: true
 }
 
 export interface AnswerRecord {

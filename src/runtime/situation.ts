@@ -8,7 +8,14 @@ import { CancelledError, recordError } from './errors.js'
 import { checkFits } from './fitting.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
-import { type InputRecord, isUnfinished, openPauses, type RunRecord, type RunState } from './run-state.js'
+import {
+  type InputRecord,
+  isUnfinished,
+  openPauses,
+  type PauseRecord,
+  type RunRecord,
+  type RunState,
+} from './run-state.js'
 
 /** What to do with new input while questions are open: hand them back, keep the input for later, or drop the run. */
 export type OnPaused = 'return' | 'queue' | 'cancel'
@@ -137,9 +144,9 @@ export function isOnlyWaiting(fold: Fold, now: number): boolean {
   const { run } = state
   if (run?.waiting === undefined || state.cancel) return false
   const pauses = Object.values(state.pauses ?? {})
-  if (pauses.some(({ answer, expiresAt }) => answer !== undefined || (expiresAt !== undefined && expiresAt <= now))) {
-    return false
-  }
+  const isNews = ({ used, answer, expiresAt }: PauseRecord) =>
+    !used && (answer !== undefined || (expiresAt !== undefined && expiresAt <= now))
+  if (pauses.some(isNews)) return false
   return !run.waiting.some((wait) =>
     wait.kind === 'signal'
       ? (state.signals?.[wait.name]?.length ?? 0) > 0 || (wait.until !== undefined && wait.until <= now)
