@@ -24,6 +24,8 @@ const EXAMPLES: readonly (readonly [code: errors.ErrorCode, error: errors.Holdfa
   ['storage', new errors.StorageError('Disk full.', 'Make room.', { reason: 'full', written: 'nothing', cause })],
   ['unavailable', new errors.UnavailableError('No answer.', { written: 'unknown', cause })],
   ['claim-required', new errors.ClaimRequiredError('x', 'step')],
+  ['not-executed', new errors.NotExecutedError('The card was declined.', { cause })],
+  ['model', new errors.ModelError('It failed.', { kind: 'server', remedy: 'Try later.', retryable: true, cause })],
 ]
 
 describe('errors', () => {
