@@ -1,9 +1,7 @@
-import type { Json } from './plain.js'
-
 /** The versions of the AI SDK's language model interface that are understood. */
 export type SpecVersion = 'v2' | 'v3' | 'v4'
 
-type Options = { providerOptions?: Record<string, Record<string, Json>> }
+type Options = { providerOptions?: Record<string, { [key: string]: AiJson | undefined }> }
 
 /** The prompt of spec V3, as `@ai-sdk/provider` 3 declares it. */
 export type AiPrompt = AiMessage[]

@@ -1,4 +1,4 @@
-import type { Value } from '../codec/value.js'
+import { setOwn, type Value } from '../codec/value.js'
 import { InvalidValueError } from '../core/errors.js'
 import type { FromOptions } from './from-ai-sdk.js'
 import { type Message, makeMessage, type Role } from './message.js'
@@ -172,7 +172,7 @@ function withFields(
   const fields: Record<string, Value> = {}
   for (const [key, value] of Object.entries(owner)) {
     const plain = known.includes(key) || value === null ? undefined : toPlain(value)
-    if (plain !== undefined) fields[key] = plain
+    if (plain !== undefined) setOwn(fields, key, plain)
   }
   const data = { ...more, ...(Object.keys(fields).length === 0 ? {} : { fields }) }
   return Object.keys(data).length === 0 ? {} : { providerMetadata: { openai: data } }

@@ -1,3 +1,4 @@
+import { setOwn } from '../codec/value.js'
 import { InvalidValueError } from '../core/errors.js'
 import type { AiPrompt, AnyAiMessage, SpecVersion } from './ai-sdk-types.js'
 import type { Message } from './message.js'
@@ -8,8 +9,9 @@ type Loose = Record<string, unknown>
 
 /**
  * The AI SDK's prompt from messages. What it has no place for stays behind: ids, times, usage, model and finish of a
- * message; sources and approval requests; a tool's version. A refusal becomes text, arguments that are no JSON become
- * `{}`, dates, bigints and bytes inside values become text, and a message that then holds nothing is left out.
+ * message; sources and approval requests; a tool's version; before V4 the name of a file that a tool gives by address.
+ * A refusal becomes text, arguments that are no JSON become `{}`, dates, bigints and bytes inside values become text,
+ * and a message that then holds nothing is left out.
  *
  * V2 also lacks denials (they become errors), approvals, and addresses in a tool's output (they become text). V2 and V3
  * lack inline text files (they become bytes), custom parts and reasoning files (left out), and files in a provider's
@@ -195,7 +197,7 @@ export function mergeProviderData(older: ProviderData | undefined, newer: Provid
   if (newer === undefined) return older
   if (older === undefined) return newer
   const merged: Record<string, ProviderData[string]> = { ...older }
-  for (const [provider, data] of Object.entries(newer)) merged[provider] = { ...merged[provider], ...data }
+  for (const [provider, data] of Object.entries(newer)) setOwn(merged, provider, { ...older[provider], ...data })
   return merged as ProviderData
 }
 

@@ -306,8 +306,6 @@ export type ModelFailureKind =
 
 /** A model call that failed for good. Holds no header, key or prompt: what the provider said is shortened and cleaned. */
 export class ModelError extends HoldfastError {
-  readonly kind: ModelFailureKind
-
   constructor(
     message: string,
     options: {
@@ -319,6 +317,9 @@ export class ModelError extends HoldfastError {
     },
   ) {
     super('model', message, { ...options, data: { kind: options.kind, ...options.data } })
-    this.kind = options.kind
+  }
+
+  get kind(): ModelFailureKind {
+    return this.data['kind'] as ModelFailureKind
   }
 }
