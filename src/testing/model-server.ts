@@ -98,7 +98,7 @@ export async function startModelServer(options: ModelServerOptions): Promise<Mod
   let counters = { ...none }
   let open = 0
   let arrived = 0
-  const closing = new AbortController()
+  const waiting = new Set<AbortController>()
 
   const server = createServer((request, response) => {
     route(request, response).catch((error: unknown) => {
@@ -142,9 +142,8 @@ export async function startModelServer(options: ModelServerOptions): Promise<Mod
 
   async function answer(request: IncomingMessage, response: ServerResponse, text: string, body: Json): Promise<void> {
     const gone = new AbortController()
-    const leave = () => gone.abort()
-    response.on('close', leave)
-    closing.signal.addEventListener('abort', leave, { once: true })
+    response.on('close', () => gone.abort())
+    waiting.add(gone)
     const { id, numbers } = dice.roll(text)
     const seen = readRequest(arrived++, body, request)
     const fault = options.faults === undefined ? undefined : pickFault(options.faults, numbers)
@@ -162,7 +161,7 @@ export async function startModelServer(options: ModelServerOptions): Promise<Mod
         gone: gone.signal,
       })
     } finally {
-      closing.signal.removeEventListener('abort', leave)
+      waiting.delete(gone)
       record.outcome ??= 'error'
       counters[record.outcome === 'error' ? 'errors' : record.outcome]++
     }
@@ -186,7 +185,7 @@ export async function startModelServer(options: ModelServerOptions): Promise<Mod
   const { port } = server.address() as AddressInfo
   const close = async () => {
     if (!server.listening) return
-    closing.abort()
+    for (const gone of waiting) gone.abort()
     server.close()
     server.closeAllConnections()
     await once(server, 'close')

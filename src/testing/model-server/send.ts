@@ -32,7 +32,8 @@ export async function sendAnswer(
     if (options.stream) return await sendStream(response, answer, completion, options)
     return await sendWhole(response, answer, completion, options)
   } catch (error) {
-    if (options.gone.aborted) return 'left'
+    // A write fails before the end of the connection is reported.
+    if (options.gone.aborted || response.destroyed || response.socket?.destroyed !== false) return 'left'
     throw error
   }
 }
