@@ -65,7 +65,7 @@ export function fromAiPart(input: unknown, path: string): Part {
         type: 'tool-call',
         callId: textAt(part, 'toolCallId', path),
         name: textAt(part, 'toolName', path),
-        input: toPlain(part['input']) ?? {},
+        input: part['input'] === null ? null : (toPlain(part['input']) ?? {}),
         ...flagOf(part, 'providerExecuted'),
         ...metadata,
       }

@@ -222,7 +222,7 @@ function readCall(part: Bag): ToolCallPart {
     type: 'tool-call',
     callId: String(part['toolCallId']),
     name: String(part['toolName']),
-    ...(typeof input === 'string' ? readToolInput(input) : { input: toPlain(input) ?? {} }),
+    ...(typeof input === 'string' ? readToolInput(input) : { input: input === null ? null : (toPlain(input) ?? {}) }),
     ...(part['providerExecuted'] === true ? { providerExecuted: true } : {}),
     ...(part['dynamic'] === true ? { dynamic: true } : {}),
     ...providerDataOf(part),

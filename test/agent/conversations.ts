@@ -8,11 +8,11 @@ function rec<Shape>(model: { [Key in keyof Shape]: fc.Arbitrary<Shape[Key]> }): 
 }
 
 /** JSON that survives JSON.stringify and JSON.parse unchanged. */
-export const anyJson: fc.Arbitrary<Value> = fc
+const anyJson: fc.Arbitrary<Value> = fc
   .jsonValue({ maxDepth: 3 })
   .map((value) => JSON.parse(JSON.stringify(value)) as Value)
 
-export const anyValue: fc.Arbitrary<Value> = fc.oneof(
+const anyValue: fc.Arbitrary<Value> = fc.oneof(
   { weight: 4, arbitrary: anyJson },
   { weight: 1, arbitrary: fc.date({ noInvalidDate: true }) },
   { weight: 1, arbitrary: fc.bigInt() },
@@ -57,10 +57,10 @@ const fileData: fc.Arbitrary<FileData> = fc.oneof(
 )
 const mediaType = fc.constantFrom('image/png', 'image/*', 'application/pdf', 'audio/wav', 'text/plain')
 
-export const textPart: fc.Arbitrary<Part> = part({ type: fc.constant('text' as const), text: filledText }, meta)
+const textPart: fc.Arbitrary<Part> = part({ type: fc.constant('text' as const), text: filledText }, meta)
 const reasoningPart: fc.Arbitrary<Part> = part({ type: fc.constant('reasoning' as const), text: filledText }, meta)
 
-export const filePart = (data: fc.Arbitrary<FileData>): fc.Arbitrary<Part> =>
+const filePart = (data: fc.Arbitrary<FileData>): fc.Arbitrary<Part> =>
   part({ type: fc.constant('file' as const), mediaType, data }, { ...meta, filename: filledText })
 
 const textItem = part<ContentItem>({ type: fc.constant('text' as const), text } as never, meta)

@@ -12,6 +12,7 @@ let server: ModelServer | undefined
 
 afterEach(async () => {
   await server?.close()
+  server = undefined
 })
 
 const getOrder: ModelTool = {

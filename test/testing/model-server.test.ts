@@ -10,6 +10,7 @@ async function start(options: ModelServerOptions): Promise<ModelServer> {
 
 afterEach(async () => {
   await server?.close()
+  server = undefined
 })
 
 function ask(body: object = {}, headers: Record<string, string> = {}): Promise<Response> {

@@ -67,29 +67,47 @@ async function sendStream(
   { includeUsage, tokenMs, gone }: SendOptions,
 ): Promise<Sent> {
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
-  const dropAt = typeof answer.drop === 'object' ? answer.drop.afterChunks : undefined
-  const hangAt = typeof answer.hang === 'object' ? answer.hang.afterChunks : undefined
-  const chunks = [...toChunks(completion, includeUsage)]
-  for (let sent = 0; ; sent++) {
-    const last = sent >= chunks.length
-    // A fault that is due after more chunks than there are comes before the end, so that it is never missed.
-    if (dropAt !== undefined && (sent >= dropAt || last)) return drop(response)
-    if (hangAt !== undefined && (sent >= hangAt || last)) return hang(gone)
-    if (answer.cutAfterChunks !== undefined && (sent >= answer.cutAfterChunks || last)) {
+  const chunks = Array.from(toChunks(completion, includeUsage), (chunk) => `data: ${JSON.stringify(chunk)}\n\n`)
+  const fault = streamFault(answer)
+  // A fault that is due after more chunks than there are comes before the end, so that it is never missed.
+  const sent = fault === undefined ? chunks : chunks.slice(0, fault.after)
+  if (tokenMs === 0) {
+    await write(response, sent.join(''))
+  } else {
+    for (const chunk of sent) {
+      await pause(tokenMs, gone)
+      await write(response, chunk)
+    }
+  }
+  if (gone.aborted) return 'left'
+  if (fault !== undefined) return fault.play(response, gone)
+  response.end('data: [DONE]\n\n')
+  return 'answered'
+}
+
+interface StreamFault {
+  /** How many chunks are sent before it. */
+  readonly after: number
+  readonly play: (response: ServerResponse, gone: AbortSignal) => Sent | Promise<Sent>
+}
+
+function streamFault(answer: ScriptedAnswer): StreamFault | undefined {
+  const { drop: dropped, hang: hung, cutAfterChunks, errorAfterChunks } = answer
+  if (typeof dropped === 'object') return { after: dropped.afterChunks, play: drop }
+  if (typeof hung === 'object') return { after: hung.afterChunks, play: (_response, gone) => hang(gone) }
+  if (cutAfterChunks !== undefined) {
+    const cut = (response: ServerResponse): Sent => {
       response.end()
       return 'answered'
     }
-    if (answer.errorAfterChunks !== undefined && (sent >= answer.errorAfterChunks.chunks || last)) {
-      response.end(`data: ${JSON.stringify({ error: answer.errorAfterChunks.error })}\n\n`)
-      return 'error'
-    }
-    if (last) break
-    await pause(tokenMs, gone)
-    if (gone.aborted) return 'left'
-    await write(response, `data: ${JSON.stringify(chunks[sent])}\n\n`)
+    return { after: cutAfterChunks, play: cut }
   }
-  response.end('data: [DONE]\n\n')
-  return 'answered'
+  if (errorAfterChunks === undefined) return undefined
+  const fail = (response: ServerResponse): Sent => {
+    response.end(`data: ${JSON.stringify({ error: errorAfterChunks.error })}\n\n`)
+    return 'error'
+  }
+  return { after: errorAfterChunks.chunks, play: fail }
 }
 
 export function sendJson(
