@@ -6,7 +6,7 @@ type Options = { providerOptions?: Record<string, { [key: string]: AiJson | unde
 /** The prompt of spec V3, as `@ai-sdk/provider` 3 declares it. */
 export type AiPrompt = AiMessage[]
 
-export type AiMessage = Options &
+type AiMessage = Options &
   (
     | { role: 'system'; content: string }
     | { role: 'user'; content: (AiTextPart | AiFilePart)[] }
@@ -17,42 +17,42 @@ export type AiMessage = Options &
     | { role: 'tool'; content: (AiToolResultPart | AiApprovalResponsePart)[] }
   )
 
-export type AiTextPart = Options & { type: 'text'; text: string }
-export type AiReasoningPart = Options & { type: 'reasoning'; text: string }
-export type AiFilePart = Options & {
+type AiTextPart = Options & { type: 'text'; text: string }
+type AiReasoningPart = Options & { type: 'reasoning'; text: string }
+type AiFilePart = Options & {
   type: 'file'
   filename?: string
   data: Uint8Array | string | URL
   originalUrl?: string
   mediaType: string
 }
-export type AiToolCallPart = Options & {
+type AiToolCallPart = Options & {
   type: 'tool-call'
   toolCallId: string
   toolName: string
   input: unknown
   providerExecuted?: boolean
 }
-export type AiToolResultPart = Options & {
+type AiToolResultPart = Options & {
   type: 'tool-result'
   toolCallId: string
   toolName: string
   output: AiToolOutput
 }
-export type AiApprovalResponsePart = Options & {
+type AiApprovalResponsePart = Options & {
   type: 'tool-approval-response'
   approvalId: string
   approved: boolean
   reason?: string
 }
-export type AiToolOutput =
+type AiToolOutput =
   | (Options & { type: 'text'; value: string })
   | (Options & { type: 'json'; value: AiJson })
   | (Options & { type: 'execution-denied'; reason?: string })
   | (Options & { type: 'error-text'; value: string })
   | (Options & { type: 'error-json'; value: AiJson })
   | { type: 'content'; value: AiContentItem[] }
-export type AiContentItem = Options &
+type AiContentItem = Options &
   (
     | { type: 'text'; text: string }
     | { type: 'file-data'; data: string; mediaType: string; filename?: string }
@@ -65,7 +65,7 @@ export type AiContentItem = Options &
   )
 
 /** JSON as the AI SDK declares it: mutable. */
-export type AiJson = null | string | number | boolean | AiJson[] | { [key: string]: AiJson | undefined }
+type AiJson = null | string | number | boolean | AiJson[] | { [key: string]: AiJson | undefined }
 
 /** A message of any version: what V2 and V4 make of the shapes above. */
 export interface AnyAiMessage {

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import type { Value } from '../codec/value.js'
 import type { Part, ProviderData } from './message-part.js'
 import type { Usage } from './usage.js'
 
@@ -75,6 +74,3 @@ export function textOf(message: Message): string {
   for (const part of message.parts) if (part.type === 'text') text += part.text
   return text
 }
-
-/** A compile-time proof that a message is something the codec stores. */
-export type StoredMessage = Message extends Value ? Message : never

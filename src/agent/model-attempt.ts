@@ -56,28 +56,28 @@ async function readStream(
     throw new AttemptFailure('broken-reply', 'The model gave no stream.')
   }
   const reader = result.stream.getReader()
-  let ended = false
   try {
     for (;;) {
       const { done, value } = await orAbort(reader.read(), signal)
-      if (done) break
+      if (done) return
       touch()
       collector.add(value)
     }
-    ended = true
-    collector.closeOpenBlocks()
-  } finally {
+  } catch (error) {
     // A stream that is given up must not go on filling memory, nor keep its connection.
-    if (!ended) reader.cancel().catch(() => {})
+    reader.cancel().catch(() => {})
+    throw error
   }
 }
 
 /** Aborts the attempt when its time is up, or when nothing has come for too long. */
 function watch(limits: AttemptLimits, control: AbortController, done: AbortSignal, lastPart: () => number): void {
   const { clock, timeoutMs, idleTimeoutMs } = limits
+  // Timers that are set for longer go off at once.
+  const longest = 2 ** 31 - 1
   const expire = (ms: number, what: string) =>
     control.abort(new AttemptFailure('timeout', `The model ${what} within ${ms} ms.`))
-  clock.sleep(timeoutMs, done).then(
+  clock.sleep(Math.min(timeoutMs, longest), done).then(
     () => expire(timeoutMs, 'did not finish'),
     () => {},
   )
@@ -86,7 +86,7 @@ function watch(limits: AttemptLimits, control: AbortController, done: AbortSigna
     for (;;) {
       const left = lastPart() + idleTimeoutMs - clock.monotonic()
       if (left <= 0) return expire(idleTimeoutMs, 'sent nothing')
-      await clock.sleep(left, done)
+      await clock.sleep(Math.min(left, longest), done)
     }
   }
   waitForSilence().catch(() => {})

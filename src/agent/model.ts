@@ -42,6 +42,8 @@ export async function callModel(
 ): Promise<ModelReply> {
   const version = checkModel(model)
   const { clock, signal } = options
+  checkTime('timeoutMs', options.timeoutMs)
+  checkTime('idleTimeoutMs', options.idleTimeoutMs)
   const callOptions = toCallOptions(request, version)
   const limits = {
     timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
@@ -103,6 +105,11 @@ export function checkModel(model: LanguageModel): SpecVersion {
     `${said}${spec}`,
     `Pass one of spec ${VERSIONS.join(', ')}, such as createOpenAICompatible({ name, baseURL, apiKey })('model').`,
   )
+}
+
+function checkTime(field: string, ms: number | undefined): void {
+  if (ms === undefined || ms > 0) return
+  throw new InvalidOptionError(field, `is ${String(ms)}`, 'Pass milliseconds above 0, or leave it out.')
 }
 
 /** The options of `doGenerate` and `doStream`, which are almost the same in all versions. */

@@ -37,6 +37,7 @@ export class ReplyCollector {
   readonly #parts: Part[] = []
   readonly #open = new Map<string, { readonly at: number; text: string }>()
   #warnings: readonly ModelWarning[] = []
+  readonly #leftOut = new Set<string>()
   #response: Pick<ModelRef, 'actual' | 'responseId'> = {}
   #finish: Bag | undefined
 
@@ -106,6 +107,8 @@ export class ReplyCollector {
   }
 
   finish(): CollectedReply {
+    // Blocks that were never ended keep what they hold.
+    for (const [key, block] of [...this.#open]) this.#close(key, block)
     const finish = this.#finish
     if (finish === undefined) throw new AttemptFailure('broken-reply', 'The reply broke off before its end.')
     const reason = readFinish(finish['finishReason'])
@@ -117,7 +120,7 @@ export class ReplyCollector {
       parts: this.#parts.filter((part) => !isEmpty(part)),
       finish: reason,
       usage: readUsage(finish['usage']),
-      warnings: this.#warnings,
+      warnings: [...this.#warnings, ...[...this.#leftOut].map(leftOutWarning)],
       response: this.#response,
       ...providerDataOf(finish),
     }
@@ -189,8 +192,14 @@ export class ReplyCollector {
           ...providerDataOf(part),
         })
         return
-      default:
+      case 'custom':
+      case 'reasoning-file':
+      case 'tool-approval-request':
         this.#parts.push(fromAiPart(part, '$'))
+        return
+      default:
+        // A newer provider may send more than is known here; the rest of its reply is still worth having.
+        this.#leftOut.add(String(part['type']))
     }
   }
 
@@ -209,11 +218,6 @@ export class ReplyCollector {
     if (before === -1) this.#parts.push(result)
     else this.#parts[before] = result
   }
-
-  /** Blocks that were never ended keep what they hold. */
-  closeOpenBlocks(): void {
-    for (const [key, block] of [...this.#open]) this.#close(key, block)
-  }
 }
 
 function readCall(part: Bag): ToolCallPart {
@@ -226,6 +230,13 @@ function readCall(part: Bag): ToolCallPart {
     ...(part['providerExecuted'] === true ? { providerExecuted: true } : {}),
     ...(part['dynamic'] === true ? { dynamic: true } : {}),
     ...providerDataOf(part),
+  }
+}
+
+function leftOutWarning(type: string): ModelWarning {
+  return {
+    type: 'other',
+    message: `The reply held a part of type ${JSON.stringify(type)}, which is not known and was left out.`,
   }
 }
 

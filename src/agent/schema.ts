@@ -2,7 +2,7 @@ import { InvalidOptionError, MissingDependencyError } from '../core/errors.js'
 import type { JsonObject } from './model-types.js'
 
 /** The slice of Standard Schema and of its JSON Schema extension (standardschema.dev) that tools use. */
-export interface StandardToolSchema<Input = unknown, Output = Input> {
+interface StandardToolSchema<Input = unknown, Output = Input> {
   readonly '~standard': {
     readonly version: 1
     readonly vendor: string
@@ -22,7 +22,7 @@ interface SchemaIssue {
 }
 
 /** What the AI SDK's `jsonSchema()`, `zodSchema()` … make. `validate` may be missing: then nothing is checked. */
-export interface AiSchema<Output = unknown> {
+interface AiSchema<Output = unknown> {
   readonly _type: Output
   readonly jsonSchema: unknown
   readonly validate?: ((value: unknown) => AiValidation<Output> | PromiseLike<AiValidation<Output>>) | undefined
@@ -122,10 +122,11 @@ async function readJsonSchema(schema: ToolSchema, field: string): Promise<unknow
   }
 }
 
-// Zod offers the JSON Schema extension itself from 4.2 on; before that its own function makes it.
+// Zod offers the JSON Schema extension itself from 4.2 on; before that its own function makes it, which Zod 3.25 has
+// under this path as well.
 async function loadZod(): Promise<{ toJSONSchema(schema: unknown, options: object): unknown }> {
   try {
-    return (await import('zod')) as unknown as { toJSONSchema(schema: unknown, options: object): unknown }
+    return (await import('zod/v4')) as unknown as { toJSONSchema(schema: unknown, options: object): unknown }
   } catch (cause) {
     throw new MissingDependencyError('zod', 'npm install zod', { what: 'The JSON Schema of a Zod schema', cause })
   }

@@ -1,20 +1,22 @@
 import type { Value } from '../codec/value.js'
 import { InvalidOptionError } from '../core/errors.js'
+import type { AiPrompt } from './ai-sdk-types.js'
 import { outputFrom } from './from-ai-sdk.js'
 import type { ToolCallPart, ToolOutput } from './message-part.js'
 import type { JsonObject, ModelTool } from './model-types.js'
 import { toJsonSchema, type ToolSchema, validateWith } from './schema.js'
-import { checkToolOptions, isTool, type Tool, tool, type ToolOptions } from './tool.js'
+import { toAiSdkPrompt } from './to-ai-sdk.js'
+import { checkToolOptions, isTool, type Tool, tool, type ToolContext, type ToolOptions } from './tool.js'
 
 /** The shape of a tool made for the AI SDK, as far as it matters here. */
-export interface AiSdkTool {
+interface AiSdkTool {
   readonly type?: string | undefined
   readonly inputSchema: unknown
   readonly execute?: unknown
 }
 
 /** One that the provider runs itself. */
-export interface ProviderTool {
+interface ProviderTool {
   readonly type: 'provider'
   readonly id: string
   readonly args: JsonObject
@@ -123,13 +125,26 @@ function asTool(candidate: AnyTool, field: string): Tool {
   return fromAiSdkTool(candidate)
 }
 
-/** Its `execute` may yield preliminary results, and its `toModelOutput` is asked in the AI SDK's way. */
+/**
+ * Its functions see the conversation in the AI SDK's shape, its `execute` may yield preliminary results, and its
+ * `toModelOutput` is asked in the AI SDK's way.
+ */
 function fromAiSdkTool(options: ToolOptions): Tool {
-  const { execute, toModelOutput, ...rest } = options
+  const { execute, needsApproval, toModelOutput, ...rest } = options
   const foreign = toModelOutput as ((options: object) => unknown) | undefined
   return tool<ToolSchema, unknown>({
     ...rest,
-    ...(execute === undefined ? {} : { execute: async (input, context) => lastOf(await execute(input, context)) }),
+    ...(execute === undefined
+      ? {}
+      : { execute: async (input, context) => lastOf(await execute(input, withTheirMessages(context))) }),
+    ...(needsApproval === undefined
+      ? {}
+      : {
+          needsApproval:
+            typeof needsApproval === 'boolean'
+              ? needsApproval
+              : (input, context) => needsApproval(input, withTheirMessages(context)),
+        }),
     ...(foreign === undefined
       ? {}
       : {
@@ -137,6 +152,18 @@ function fromAiSdkTool(options: ToolOptions): Tool {
             outputFrom(await foreign({ toolCallId: callId, input, output }), '$'),
         }),
   })
+}
+
+/** Converted when asked for: most tools never look at the conversation. */
+function withTheirMessages<Context extends Pick<ToolContext, 'messages'>>(context: Context): Context {
+  let prompt: AiPrompt | undefined
+  return {
+    ...context,
+    get messages() {
+      prompt ??= toAiSdkPrompt(context.messages)
+      return prompt as unknown as Context['messages']
+    },
+  }
 }
 
 async function lastOf(result: unknown): Promise<unknown> {

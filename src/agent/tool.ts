@@ -43,7 +43,7 @@ export interface ToolContext {
   readonly experimental_context: unknown
 }
 
-type ApprovalContext = Pick<ToolContext, 'callId' | 'toolCallId' | 'messages' | 'context'>
+type ApprovalContext = Pick<ToolContext, 'callId' | 'toolCallId' | 'messages' | 'context' | 'experimental_context'>
 
 export interface ToolOptions<Schema extends ToolSchema = ToolSchema, Output = unknown> {
   readonly description?: string

@@ -223,6 +223,27 @@ describe('a model call', () => {
     expect(counted.input).toBeGreaterThan(5)
   })
 
+  it('leaves out parts that are not known yet, and says so', async () => {
+    const { message, warnings } = await run(streaming([{ type: 'hologram' } as never, ...good]))
+    expect(message.parts).toEqual([{ type: 'text', text: 'It was sent.' }])
+    expect(warnings).toEqual([{ type: 'other', message: expect.stringContaining('"hologram"') }])
+  })
+
+  it('keeps blocks that were never ended', async () => {
+    const { message } = await run(streaming([...begun, finish]))
+    expect(message.parts).toEqual([{ type: 'text', text: 'It wa' }])
+  })
+
+  it.each([{ timeoutMs: 0 }, { timeoutMs: Number.NaN }, { idleTimeoutMs: -1 }])('refuses %o', async (options) => {
+    await expect(run(streaming(good), options)).rejects.toMatchObject({ code: 'invalid-option' })
+  })
+
+  it('may take as long as it likes', async () => {
+    expect((await run(streaming(good), { timeoutMs: Number.POSITIVE_INFINITY, idleTimeoutMs: 2 ** 40 })).attempts).toBe(
+      1,
+    )
+  })
+
   it('keeps an empty block only for its signature', async () => {
     const { message } = await run(
       streaming([

@@ -1,6 +1,6 @@
 import { ToolSet, toToolOutput } from '#src/agent/tool-set.js'
 import { dynamicTool, jsonSchema, tool as aiTool } from 'ai'
-import { tool, type ToolContext, type ToolOptions } from 'holdfast'
+import { makeMessage, tool, type ToolContext, type ToolOptions } from 'holdfast'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { z } from 'zod'
 
@@ -147,6 +147,27 @@ describe('a set of tools', () => {
     expect(await shown('a')).toEqual({ type: 'text', value: 'a' })
     expect(await shown({ a: 1 })).toEqual({ type: 'json', value: { a: 1 } })
     expect(await shown(undefined)).toEqual({ type: 'json', value: null })
+  })
+
+  it('shows tools of the AI SDK the conversation in their own shape', async () => {
+    const seen: unknown[] = []
+    const set = new ToolSet({
+      theirs: aiTool({
+        inputSchema: orderSchema,
+        needsApproval: (_input, { messages }) => seen.push(messages) > 0,
+        execute: (_input, { messages, toolCallId, abortSignal }) => seen.push(messages, toolCallId, abortSignal),
+      }),
+      ours: tool({ inputSchema: orderSchema, execute: (_input, { messages }) => seen.push(messages) }),
+    })
+    const messages = [makeMessage('user', 'Hi')]
+    const given = { ...context, messages }
+    const { needsApproval } = set.get('theirs') ?? {}
+    if (typeof needsApproval !== 'function') return expect.unreachable('it is a function')
+    expect(await needsApproval({}, given)).toBe(true)
+    await set.get('theirs')?.execute?.({}, given)
+    await set.get('ours')?.execute?.({}, given)
+    const shown = [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }]
+    expect(seen).toEqual([shown, shown, 'c', context.abortSignal, messages])
   })
 
   it.each(['', 'a b', 'x'.repeat(65), 'né'])('refuses the name %o', (name) => {
