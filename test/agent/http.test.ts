@@ -9,6 +9,8 @@ import { afterEach, describe, expect, it } from 'vitest'
 
 const clock = systemClock()
 let server: ModelServer | undefined
+/** How long to wait for what is about to happen, on a machine that may be busy. */
+const soon = { timeout: 20_000 }
 
 afterEach(async () => {
   await server?.close()
@@ -206,10 +208,10 @@ describe.each([true, false])('a model over HTTP (stream: %s)', (stream) => {
     const replies = ({ index }: { index: number }): ScriptedReply =>
       index === 0 ? { text: 'a b c d', hang: { afterChunks: 2 } } : 'never'
     const failed = call(replies, { stream, signal: control.signal })
-    await expect.poll(() => server?.counters.requests).toBe(1)
+    await expect.poll(() => server?.counters.requests, soon).toBe(1)
     setTimeout(() => control.abort(reason), 20)
     await expect(failed).rejects.toBe(reason)
-    await expect.poll(() => server?.requests[0].outcome).toMatch(/hung|left/)
+    await expect.poll(() => server?.requests[0].outcome, soon).toMatch(/hung|left/)
     expect(server?.counters.requests).toBe(1)
   })
 })
@@ -272,6 +274,23 @@ describe('many models over HTTP', () => {
       { role: 'tool', tool_call_id: 'c1', content: '{"sentAt":"1970-01-01T00:00:00.000Z"}' },
       { role: 'tool', tool_call_id: 'c2', content: 'no JSON' },
     ])
+  })
+
+  it('plays a turn with a tool, as docs/models.md shows it', async () => {
+    const model = await start({
+      reply: ({ messages }) =>
+        messages.at(-1)?.role === 'tool'
+          ? 'It was sent on Monday.'
+          : { toolCalls: [{ name: 'getOrder', arguments: { orderId: 'ORD-1' } }] },
+    })
+    const first = await callModel(model, question, { clock })
+    const [called] = first.message.parts.filter((part) => part.type === 'tool-call')
+    const { callId, name } = called
+    const result = makeMessage('tool', [{ type: 'tool-result', callId, name, output: { type: 'text', value: 'sent' } }])
+    const messages = [...question.messages, first.message, result]
+    const second = await callModel(model, { ...question, messages }, { clock })
+    expect(textOf(second.message)).toBe('It was sent on Monday.')
+    expect(server?.requests[1].messages.at(-1)).toEqual({ role: 'tool', tool_call_id: callId, content: 'sent' })
   })
 
   it('gets every answer through a server that fails a third of the time', async () => {

@@ -2,6 +2,8 @@ import { type ModelServer, type ModelServerOptions, startModelServer } from 'hol
 import { afterEach, describe, expect, it } from 'vitest'
 
 let server: ModelServer | undefined
+/** How long to wait for what is about to happen, on a machine that may be busy. */
+const soon = { timeout: 20_000 }
 
 async function start(options: ModelServerOptions): Promise<ModelServer> {
   server = await startModelServer(options)
@@ -161,11 +163,11 @@ describe('the model server', () => {
         () => 'answered',
         () => 'aborted',
       )
-      await expect.poll(() => server?.counters.requests).toBe(requests)
+      await expect.poll(() => server?.counters.requests, soon).toBe(requests)
       control.abort()
       expect(await outcome).toBe('aborted')
     }
-    await expect.poll(() => server?.requests.map(({ outcome }) => outcome)).toEqual(['hung', 'left'])
+    await expect.poll(() => server?.requests.map(({ outcome }) => outcome), soon).toEqual(['hung', 'left'])
   })
 
   it('closes while requests hang', async () => {
@@ -174,7 +176,7 @@ describe('the model server', () => {
       () => 'answered',
       () => 'cut',
     )
-    await expect.poll(() => server?.counters.requests).toBe(1)
+    await expect.poll(() => server?.counters.requests, soon).toBe(1)
     await server?.close()
     expect(await hanging).toBe('cut')
   })
