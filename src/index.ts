@@ -1,3 +1,34 @@
+export type { AiPrompt, AnyAiMessage, SpecVersion } from './agent/ai-sdk-types.js'
+export { checkMessage, checkMessages, toMessage } from './agent/check-message.js'
+export { costOf, type Price, type PriceTable } from './agent/cost.js'
+export { estimateTokens, loadTokenCounter, type TokenCounter } from './agent/estimate.js'
+export { fromAiSdkMessages, type FromOptions } from './agent/from-ai-sdk.js'
+export { fromOpenAiMessages } from './agent/from-openai.js'
+export {
+  type FinishReason,
+  makeMessage,
+  type Message,
+  type MessageOptions,
+  type ModelRef,
+  type Role,
+  textOf,
+} from './agent/message.js'
+export type * from './agent/message-part.js'
+export type { ModelFailure } from './agent/model-failure.js'
+export type { LanguageModel, ModelEvent, ModelSettings, ToolChoice } from './agent/model-types.js'
+export type { OpenAiContentPart, OpenAiMessage, OpenAiToolCall } from './agent/openai-types.js'
+export { toAiSdkPrompt } from './agent/to-ai-sdk.js'
+export { toOpenAiMessages } from './agent/to-openai.js'
+export {
+  type Reconciliation,
+  type Tool,
+  tool,
+  type ToolContext,
+  type ToolEffect,
+  type ToolOptions,
+  type ToolRetry,
+} from './agent/tool.js'
+export { addUsage, type Usage } from './agent/usage.js'
 export type { Limits } from './codec/limits.js'
 export type { Value } from './codec/value.js'
 export type { Clock } from './core/clock.js'
@@ -17,6 +48,9 @@ export {
   isHoldfastError,
   MissingDependencyError,
   MissingKeyError,
+  ModelError,
+  type ModelFailureKind,
+  NotExecutedError,
   NotFoundError,
   SchemaTooNewError,
   StorageError,

@@ -33,6 +33,7 @@ export type ErrorCode =
   | 'pause-closed'
   | 'poisoned'
   | 'transaction'
+  | 'model'
 
 export interface ErrorOptions {
   readonly data?: Readonly<Record<string, unknown>>
@@ -129,8 +130,13 @@ export class DataLossError extends HoldfastError {
 }
 
 export class MissingDependencyError extends HoldfastError {
-  constructor(packageName: string, install: string, options: { readonly cause?: unknown } = {}) {
-    super('missing-dependency', `This backend needs the package "${packageName}", which is not installed.`, {
+  constructor(
+    packageName: string,
+    install: string,
+    options: { readonly what?: string; readonly cause?: unknown } = {},
+  ) {
+    const what = options.what ?? 'This backend'
+    super('missing-dependency', `${what} needs the package "${packageName}", which is not installed.`, {
       data: { package: packageName, install },
       remedy: `Run: ${install}`,
       cause: options.cause,
@@ -292,5 +298,70 @@ export class TransactionError extends HoldfastError {
       remedy,
       cause: options.cause,
     })
+  }
+}
+
+/**
+ * Thrown by a tool or a step to say that nothing happened outside: the call was refused before it took effect. Any
+ * other failure of something that reaches outside leaves the outcome unknown.
+ */
+export class NotExecutedError extends HoldfastError {
+  constructor(
+    message: string,
+    options: {
+      readonly remedy?: string
+      readonly retryable?: boolean
+      readonly data?: Readonly<Record<string, unknown>>
+      readonly cause?: unknown
+    } = {},
+  ) {
+    super('not-executed', message, {
+      ...options,
+      remedy: options.remedy ?? 'Nothing was done: correct the cause and call it again.',
+    })
+  }
+}
+
+/** What went wrong with a model call; each kind has its own way out. */
+export type ModelFailureKind =
+  /** 429: too many requests or tokens for now. */
+  | 'rate-limit'
+  /** The account has nothing left; waiting does not help. */
+  | 'quota'
+  /** 5xx, 408, 409: the provider's own trouble. */
+  | 'server'
+  /** The connection was refused, reset or cut. */
+  | 'connection'
+  /** No answer within the time that was set. */
+  | 'timeout'
+  /** The reply broke off or could not be read. */
+  | 'broken-reply'
+  /** The prompt is longer than the model's window. */
+  | 'context-too-long'
+  /** 401, 403. */
+  | 'auth'
+  /** 404: no such model or path. */
+  | 'not-found'
+  /** 400, 422 and other refusals of this request. */
+  | 'invalid-request'
+  | 'unknown'
+
+/** A model call that failed for good. Holds no header, key or prompt: what the provider said is shortened and cleaned. */
+export class ModelError extends HoldfastError {
+  constructor(
+    message: string,
+    options: {
+      readonly kind: ModelFailureKind
+      readonly remedy: string
+      readonly retryable: boolean
+      readonly data?: Readonly<Record<string, unknown>>
+      readonly cause?: unknown
+    },
+  ) {
+    super('model', message, { ...options, data: { kind: options.kind, ...options.data } })
+  }
+
+  get kind(): ModelFailureKind {
+    return this.data['kind'] as ModelFailureKind
   }
 }
