@@ -106,7 +106,7 @@ export class Activation {
     }
   }
 
-  context<Input>(input: Input, abort: AbortSignal = this.#session.abort.signal): Context<Input> {
+  context<Input>(input: Input, step?: StepContext): Context<Input> {
     const { log, context, attempt, recorder, heartbeat } = this.#session
     const { seq, hash } = recorder.fold
     const call = this.#calls
@@ -120,7 +120,8 @@ export class Activation {
       run: recorder.state.run?.id ?? '',
       checkpoint: seq < 0 ? '' : formatCheckpointId(log.branch, seq, hash),
       attempt,
-      abort,
+      abort: step?.abort ?? this.#session.abort.signal,
+      idempotencyKey: step?.idempotencyKey ?? this.#session.idempotencyKey(this.path, 0),
       store: new StepStore(this.#session.store, this.#writes),
       step: <Result>(name: string, ...rest: StepArguments<Result>) =>
         track('step', () => this.#step(name, ...rest)) as Promise<Result>,

@@ -120,6 +120,8 @@ export interface Context<Input = unknown, RunContext = unknown> {
   /** From 1: how often this run was taken up. */
   readonly attempt: number
   readonly abort: AbortSignal
+  /** Of this node as a whole: stable over retries and crashes. */
+  readonly idempotencyKey: string
   /** Memory that outlives the thread. Writes made here travel with the record of this node. */
   readonly store: StepStore
   /** Does something once and records its result: after a crash the record is returned. */

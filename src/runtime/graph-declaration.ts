@@ -1,8 +1,7 @@
 import type { State } from '../log/ops.js'
-import type { ScopeInput } from '../store/space.js'
 import type { StandardSchema } from '../store/standard-schema.js'
 import type { Context, StepPolicy } from './context.js'
-import type { GraphPlan, Migrations } from './program.js'
+import type { Approval, GraphPlan, Migrations } from './program.js'
 import type { StateShape } from './state-shape.js'
 
 /** Where every run begins: edges and branches from here say what runs first. */
@@ -31,7 +30,7 @@ export interface NodeDeclaration {
   readonly name: string
   readonly policy: StepPolicy
   readonly inputSchema: StandardSchema | undefined
-  readonly store: ScopeInput | undefined
+  readonly approval: Approval | undefined
   readonly work:
     | { readonly kind: 'function'; readonly run: (state: State, context: Context) => unknown }
     | {

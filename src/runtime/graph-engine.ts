@@ -5,7 +5,7 @@ import { type Op, remove, type State, set } from '../log/ops.js'
 import type { StoreWrite } from '../log/store-write.js'
 import { Activation } from './activation.js'
 import type { Drive } from './drive.js'
-import type { FunctionNodePlan, GraphNodePlan, GraphPlan, Task } from './program.js'
+import type { FunctionNodePlan, GraphNodePlan, GraphPlan, NodePlan, Task } from './program.js'
 import { perform } from './perform.js'
 import { inScope, type Prefix, type RunState, scopeAt, type TaskRecord, type Waiting } from './run-state.js'
 import type { Session } from './session.js'
@@ -90,11 +90,14 @@ export class GraphEngine {
       let update: Update = {}
       if (!recorded) {
         const entry = node.pauseBefore ? await this.#gate(activation, 'before', task, path) : OPEN_GATE
-        if (entry.approved) {
+        const agreed = await this.#agree(node, task, path, state, activation)
+        if (entry.approved && 'denied' in agreed) {
+          update = await this.#plan.shape.check(agreed.denied, `the update of node "${task.node}"`)
+        } else if (entry.approved && 'input' in agreed) {
           const made =
             node.kind === 'graph'
-              ? await this.#runSubgraph(node, task, path, state)
-              : await this.#runFunction(node, task, state, activation)
+              ? await this.#runSubgraph(node, agreed.input, task, path, state)
+              : await this.#runFunction(node, agreed.input, state, activation)
           if ('drive' in made) throw new Interrupted(made.drive)
           writes = made.writes
           event = { type: 'step', step: path, status: 'completed', attempt: made.attempts, ms: made.ms }
@@ -150,21 +153,20 @@ export class GraphEngine {
     return { status: 'recorded' }
   }
 
-  async #runFunction(node: FunctionNodePlan, task: TaskRecord, state: State, activation: Activation) {
-    const { policy } = node
-    const work = activation.wholeWork({ ...policy, input: task.input }, async (step) => {
+  async #runFunction(node: FunctionNodePlan, input: unknown, state: State, activation: Activation) {
+    const work = activation.wholeWork({ ...node.policy, input }, async (step) => {
       activation.restart()
-      return (await node.run(state, activation.context(task.input, step.abort))) ?? {}
+      return (await node.run(state, activation.context(input, step))) ?? {}
     })
     const { result, writes, attempts, ms } = await perform(this.#session, work)
     return { value: result, writes, attempts, ms }
   }
 
-  async #runSubgraph(node: GraphNodePlan, task: TaskRecord, path: string, state: State) {
+  async #runSubgraph(node: GraphNodePlan, input: unknown, task: TaskRecord, path: string, state: State) {
     const plan = node.graph
     const prefix = [...this.#prefix, 'scopes', task.id]
     if (scopeAt(this.#session.state, prefix).tasks === undefined) {
-      const update = await plan.checkInput(await node.enter(state, task.input))
+      const update = await plan.checkInput(await node.enter(state, input))
       const begun = plan.shape.reduce(plan.shape.initial(), [{ update }], [])
       const tasks = nameTasks(await plan.start(begun.state), 0)
       this.#session.recorder.add({
@@ -176,6 +178,17 @@ export class GraphEngine {
     if (drive.status !== 'completed') return { drive }
     const value = await node.leave(drive.output as State, state)
     return { value, writes: [] as readonly StoreWrite[], attempts: 1, ms: 0 }
+  }
+
+  /** Asks a person first, where the node says so: before anything is recorded as begun. */
+  async #agree(node: NodePlan, task: TaskRecord, path: string, state: State, activation: Activation) {
+    const { input } = task
+    const approval = node.kind === 'function' ? node.approval : undefined
+    if (approval === undefined || !(await approval.needed(state, input))) return { input }
+    const shown = await approval.question(state, input)
+    const answer = await activation.ask('approval', `${path} approval`, shown, { jsonSchema: approval.answer })
+    const { approved } = answer as { readonly approved?: boolean }
+    return approved ? { input: approval.approved(input, answer) } : { denied: approval.denied(input, answer) }
   }
 
   /** Asks whether to go on. An answer may bring an update of its own. */

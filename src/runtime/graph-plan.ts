@@ -40,17 +40,17 @@ export function planGraph(declaration: GraphDeclaration): GraphPlan {
 
 function planNode(
   declaration: GraphDeclaration,
-  { name, policy, inputSchema, store, work }: NodeDeclaration,
+  { name, policy, inputSchema, approval, work }: NodeDeclaration,
 ): NodePlan {
   const base = {
     name,
     ...(inputSchema && { inputSchema }),
-    ...(store && { store }),
     pauseBefore: declaration.pauseBefore.includes(name),
     pauseAfter: declaration.pauseAfter.includes(name),
   }
   if (work.kind === 'function') {
-    return { ...base, kind: 'function', policy: { ...declaration.policy, ...policy }, run: work.run }
+    const merged = { ...declaration.policy, ...policy }
+    return { ...base, kind: 'function', policy: merged, run: work.run, ...(approval && { approval }) }
   }
   const shared = shareState(name, declaration.shape, work.graph.shape)
   return {

@@ -1,12 +1,11 @@
 import { InvalidProgramError } from '../core/errors.js'
 import type { State } from '../log/ops.js'
-import type { ScopeInput } from '../store/space.js'
 import type { SchemaInput, SchemaOutput, StandardSchema } from '../store/standard-schema.js'
 import type { Context, RetryPolicy, StepPolicy } from './context.js'
 import { checkDeclaredSchema } from './declared-schema.js'
 import type { BranchDeclaration, Choice, END, GraphDeclaration, NodeDeclaration, START } from './graph-declaration.js'
 import { planGraph } from './graph-plan.js'
-import type { GraphPlan, Migrations } from './program.js'
+import type { Approval, GraphPlan, Migrations } from './program.js'
 import { checkNodeName, checkProgramName, checkRange, checkVersion } from './program-name.js'
 import type { Shape, StateOf, UpdateOf } from './state-key.js'
 import { StateShape } from './state-shape.js'
@@ -43,8 +42,8 @@ export type NodeFunction<S extends Shape, Item = unknown> = (
 export interface NodeOptions<S extends Shape, Schema extends StandardSchema = StandardSchema> extends StepPolicy {
   /** What the items of a fan-out to this node must fit; types `ctx.input`. */
   readonly input?: Schema
-  /** The scope of `ctx.store` in this node. */
-  readonly store?: ScopeInput
+  /** Whether a person must agree before this node runs, and what follows from the answer. */
+  readonly approval?: Approval
   readonly run: NodeFunction<S, SchemaOutput<Schema>>
 }
 
@@ -209,7 +208,7 @@ type AnyWork = NodeFunction<Shape> | NodeOptions<Shape> | GraphProgram
 type AnyMapping = SubgraphOptions<Shape, Shape, unknown>
 
 function declareNode(name: string, work: AnyWork, options: AnyMapping | undefined): NodeDeclaration {
-  const plain = { name, policy: {}, inputSchema: undefined, store: undefined }
+  const plain = { name, policy: {}, inputSchema: undefined, approval: undefined }
   if (typeof work === 'function') return { ...plain, work: { kind: 'function', run: asRun(work) } }
   if (isGraph(work)) {
     if (options?.input !== undefined && typeof options.output !== 'function') {
@@ -232,10 +231,10 @@ function declareNode(name: string, work: AnyWork, options: AnyMapping | undefine
       { node: name },
     )
   }
-  const { input, store, run, ...policy } = work
+  const { input, approval, run, ...policy } = work
   checkPolicy(policy, `node "${name}"`)
   checkDeclaredSchema(input, `input of node "${name}"`, `node "${name}".input`)
-  return { name, policy, inputSchema: input, store, work: { kind: 'function', run: asRun(run) } }
+  return { name, policy, inputSchema: input, approval, work: { kind: 'function', run: asRun(run) } }
 }
 
 function isGraph(work: NodeOptions<Shape> | GraphProgram): work is GraphProgram {

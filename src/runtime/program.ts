@@ -1,5 +1,5 @@
+import type { Value } from '../codec/value.js'
 import type { State } from '../log/ops.js'
-import type { ScopeInput } from '../store/space.js'
 import type { StandardSchema } from '../store/standard-schema.js'
 import type { Context, StepPolicy } from './context.js'
 import type { StateShape, Update } from './state-shape.js'
@@ -22,14 +22,26 @@ interface NodePlanBase {
   readonly policy: StepPolicy
   /** What items sent to this node must fit; `start` and `next` have applied it to the tasks they return. */
   readonly inputSchema?: StandardSchema
-  /** The scope of `ctx.store`, if the node names one. */
-  readonly store?: ScopeInput
   readonly pauseBefore: boolean
   readonly pauseAfter: boolean
 }
 
+/** Whether a person must agree before a node runs, and what follows from the answer. All of it must only compute. */
+export interface Approval {
+  readonly needed: (state: State, input: unknown) => boolean | Promise<boolean>
+  /** What the person is shown. */
+  readonly question: (state: State, input: unknown) => unknown
+  /** The JSON Schema of an answer, which holds at least `approved`. */
+  readonly answer: Value
+  /** The input that the node runs with after a yes: the person may have edited it. */
+  readonly approved: (input: unknown, answer: unknown) => unknown
+  /** The update in place of the node's own after a no. */
+  readonly denied: (input: unknown, answer: unknown) => unknown
+}
+
 export interface FunctionNodePlan extends NodePlanBase {
   readonly kind: 'function'
+  readonly approval?: Approval
   /** Its result is an update that is still to be checked. */
   readonly run: (state: State, context: Context) => unknown
 }

@@ -69,11 +69,10 @@ describe('errors', () => {
       'corrupt',
       'invalid-value',
       'missing-dependency',
-      'storage',
-      'transaction',
       'model',
       'not-executed',
       'storage',
+      'transaction',
       'unavailable',
     ])
     assert(!('cause' in new errors.ClosedError('x')))

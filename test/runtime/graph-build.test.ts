@@ -62,14 +62,13 @@ describe('a graph', () => {
         keyTtlMs: 5,
         onUnknown: 'fail',
         input: z.string(),
-        store: { user: 'u' },
         run: nothing,
       })
       .edge(START, 'a')
       .edge('a', 'b')
       .pauseAfter('a', 'b').plan
     expect(nodes.get('a')).toMatchObject({ kind: 'function', policy: { retry: { attempts: 5 }, timeoutMs: 100 } })
-    expect(nodes.get('b')).toMatchObject({ store: { user: 'u' }, pauseAfter: true, inputSchema: expect.anything() })
+    expect(nodes.get('b')).toMatchObject({ pauseAfter: true, inputSchema: expect.anything() })
     expect(nodes.get('b')?.policy).toStrictEqual({
       effect: 'idempotent',
       retry: { attempts: 1, retryIf },
