@@ -148,5 +148,17 @@ export {
   type UpdateOf,
 } from './runtime/state-key.js'
 export { StepCollection, StepScope, StepStore } from './runtime/step-store.js'
-export { Thread, ThreadView } from './runtime/thread.js'
+export { CheckpointView, Thread, ThreadCheckpoint, ThreadView } from './runtime/thread.js'
 export { Worker, type WorkerEvent, type WorkerOptions } from './runtime/worker.js'
+export type { Branch, Comparison } from './runtime/branches.js'
+export type { BulkRun, MigrationReport, PausePage, ThreadPause } from './runtime/bulk.js'
+export {
+  Checkpoint,
+  type CheckpointFacts,
+  type CheckpointInfo,
+  type ForkOptions as CheckpointForkOptions,
+} from './runtime/checkpoint.js'
+export type { Difference } from './runtime/diff.js'
+export type { EventsOptions } from './runtime/follow-events.js'
+export type { OnCorrupt } from './runtime/recover.js'
+export type { ReplayDifference, ReplayReport } from './runtime/replay.js'

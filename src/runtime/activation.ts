@@ -1,4 +1,5 @@
-import type { Value } from '../codec/value.js'
+import { DEFAULT_LIMITS } from '../codec/limits.js'
+import { encodeValue, type Value } from '../codec/value.js'
 import { InvalidProgramError, InvalidValueError } from '../core/errors.js'
 import { formatCheckpointId } from '../log/checkpoint-id.js'
 import type { SqlSession } from '../log/contract.js'
@@ -16,9 +17,9 @@ import type {
   StepPolicy,
   TransactionOptions,
 } from './context.js'
-import { nondeterministic, recordError, StepFailedError } from './errors.js'
+import { nondeterministic, ReplayGapError, recordError, StepFailedError } from './errors.js'
 import { hashValue } from './hash-value.js'
-import { type Performed, perform, type Work } from './perform.js'
+import { type Performed, perform, permit, type Work } from './perform.js'
 import { inScope, type Prefix, scopeAt, type StepRecord, type Waiting } from './run-state.js'
 import type { Session } from './session.js'
 import { StepStore } from './step-store.js'
@@ -149,7 +150,7 @@ export class Activation {
   wholeWork(options: StepOptions, run: (step: StepContext) => unknown): Work {
     return {
       ...this.#work(this.#id, options, run),
-      ask: (question) => this.ask('unknown-effect', `${this.path}?`, question, {}) as Promise<never>,
+      ask: (kind, question, jsonSchema) => this.ask(kind, `${this.path} ${kind}`, question, { jsonSchema }),
     }
   }
 
@@ -163,7 +164,7 @@ export class Activation {
       inputHash: hashValue(options.input),
       idempotencyKey: options.idempotencyKey,
       run,
-      ask: (question) => this.#askInside('unknown-effect', `${path}?`, question, {}) as Promise<never>,
+      ask: (kind, question, jsonSchema) => this.#askInside(kind, `${path} ${kind}`, question, { jsonSchema }),
     }
   }
 
@@ -198,6 +199,13 @@ export class Activation {
       ops: [set(work.at, this.#done(work, result as Value | undefined))],
       data: { events: [{ type: 'step', step: work.path, status: 'completed' }] },
     })
+    if (this.#session.replaying) throw new ReplayGapError(work.path)
+    const instead = await permit(this.#session, work, 'once')
+    if (instead) {
+      const result = instead.result === undefined ? undefined : encodeValue(instead.result, DEFAULT_LIMITS).value
+      await this.#recordDone(work, { result, writes: [], attempts: 0, ms: 0 })
+      return result as Result
+    }
     const inside = (sql: SqlSession) => this.#session.inside.run(path, () => run(sql))
     return this.#session.recorder.transact(inside, record, options.timeoutMs)
   }
@@ -210,6 +218,8 @@ export class Activation {
     }
     const path = this.#claimPath('sleep', options.key ?? this.#ordinal('sleep'))
     const found = this.#recorded(path, 'none')
+    // Short sleeps leave no record, and a replay waits for nothing.
+    if (this.#session.replaying) return
     const until = found?.until ?? Math.ceil(clock.now() + Math.max(0, ms))
     const left = until - clock.now()
     if (found === undefined && left > inlineSleepMs) {

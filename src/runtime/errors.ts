@@ -93,6 +93,16 @@ export function nondeterministic(message: string, step: string): IncompatibleErr
   )
 }
 
+/** A replay came to a step that is not recorded. */
+export class ReplayGapError extends Error {
+  readonly step: string
+
+  constructor(step: string) {
+    super(`Step "${step}" is not recorded.`)
+    this.step = step
+  }
+}
+
 /** A question that no longer takes an answer, or never existed. `data.reason` says which. */
 export class PauseClosedError extends HoldfastError {
   constructor(message: string, remedy: string, data: Readonly<Record<string, unknown>>) {

@@ -208,11 +208,15 @@ export class GraphEngine {
   /** Writes down what the super-step made of the state and what comes next; false when nothing does. */
   async #close(tasks: readonly TaskRecord[], landed: readonly Landed[], count: number): Promise<boolean> {
     const scope = this.#scope()
+    // The last result is recorded by this very entry: what each node returned is in the log, once.
+    const records: Op[] = []
     const updates = tasks.map((task, i): Recorded => {
       const own = landed[i] as Landed
-      if (own.status === 'last') return { update: own.update }
-      const update = (scope.steps?.[task.id]?.result ?? {}) as Update
-      return { update, from: inScope(this.#prefix, 'steps', task.id, 'result') }
+      const from = inScope(this.#prefix, 'steps', task.id, 'result')
+      if (own.status !== 'last') return { update: (scope.steps?.[task.id]?.result ?? {}) as Update, from }
+      const record = { status: 'done', result: own.update as Value }
+      records.push(set(inScope(this.#prefix, 'steps', task.id), record))
+      return { update: own.update, from }
     })
     const reduced = this.#plan.shape.reduce(scope.state ?? {}, updates, [...this.#prefix, 'state'])
     const finished = tasks.map(({ node }) => node)
@@ -222,10 +226,11 @@ export class GraphEngine {
     const draft: Draft = {
       kind: 'step',
       ops: [
+        ...records,
         ...reduced.ops,
         set(inScope(this.#prefix, 'tasks'), nameTasks(next.tasks, count + 1)),
         ...(next.joins === joins ? [] : [set(inScope(this.#prefix, 'joins'), next.joins)]),
-        ...(scope.steps === undefined ? [] : [remove(inScope(this.#prefix, 'steps'))]),
+        remove(inScope(this.#prefix, 'steps')),
         set(this.#prefix.length === 0 ? ['run', 'count'] : inScope(this.#prefix, 'count'), count + 1),
         ...(last?.closing ?? []),
       ],

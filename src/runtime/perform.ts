@@ -1,11 +1,11 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { encodeValue, type Value } from '../codec/value.js'
-import { InvalidOptionError, isHoldfastError } from '../core/errors.js'
+import { InvalidOptionError, isHoldfastError, NotExecutedError } from '../core/errors.js'
 import { type Path, set, valueAt } from '../log/ops.js'
 import type { StoreWrite } from '../log/store-write.js'
 import { type Backoff, attempt, parseRetry, pauseAfter } from './attempt.js'
 import type { Effect, Reconciled, StepContext, StepPolicy } from './context.js'
-import { EffectUnknownError, nondeterministic, recordError, StepFailedError } from './errors.js'
+import { EffectUnknownError, nondeterministic, ReplayGapError, recordError, StepFailedError } from './errors.js'
 import type { StepRecord } from './run-state.js'
 import type { Session } from './session.js'
 import { StepStore } from './step-store.js'
@@ -19,8 +19,8 @@ export interface Work {
   readonly inputHash: string
   readonly idempotencyKey?: string | undefined
   readonly run: (step: StepContext) => unknown
-  /** Asks a person what became of an effect; never resolves while there is no answer. */
-  readonly ask: (question: UnknownQuestion) => Promise<UnknownAnswer>
+  /** Asks a person; never resolves while there is no answer. */
+  readonly ask: (kind: 'unknown-effect' | 'permission', question: unknown, schema: Value) => Promise<unknown>
 }
 
 export interface Performed {
@@ -30,19 +30,28 @@ export interface Performed {
   readonly ms: number
 }
 
-export interface UnknownQuestion {
-  readonly effect: Effect
-  readonly step: string
-  readonly input: unknown
-  readonly idempotencyKey: string
-  readonly generation: number
-  readonly error: string | null
-}
-
-export type UnknownAnswer =
+type UnknownAnswer =
   | { readonly outcome: 'succeeded'; readonly result?: unknown }
   | { readonly outcome: 'not-executed' }
   | { readonly outcome: 'failed'; readonly message?: string }
+
+const UNKNOWN_ANSWER: Value = {
+  type: 'object',
+  properties: {
+    outcome: { enum: ['succeeded', 'not-executed', 'failed'] },
+    result: {},
+    message: { type: 'string' },
+  },
+  required: ['outcome'],
+  additionalProperties: false,
+}
+
+const PERMISSION_ANSWER: Value = {
+  type: 'object',
+  properties: { allowed: { type: 'boolean' }, result: {} },
+  required: ['allowed'],
+  additionalProperties: false,
+}
 
 const DEFAULT_KEY_TTL_MS = 24 * 60 * 60 * 1000
 const RECONCILE: Backoff = parseRetry({ attempts: 4 })
@@ -54,6 +63,7 @@ const RECONCILE: Backoff = parseRetry({ attempts: 4 })
  */
 export async function perform(session: Session, work: Work): Promise<Performed> {
   const effect = work.policy.effect ?? 'read'
+  if (session.replaying) throw new ReplayGapError(work.path)
   const backoff = parseRetry(work.policy.retry)
   const before = recordAt(session, work)
   checkInput(work, before)
@@ -66,6 +76,9 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
     ms: Math.round(session.clock.monotonic() - begun),
   })
 
+  const instead =
+    effect === 'read' ? session.recordedRead(work.path, work.inputHash) : await permit(session, work, effect)
+  if (instead) return finish(instead.result, [], 0)
   if (mayHaveHappened(session, work, effect, before)) {
     const known = await ledger.resolve(before?.error?.message ?? null)
     if (known) return finish(known.result, [], 0)
@@ -97,6 +110,32 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
       await session.clock.sleep(inMs, session.abort.signal)
     }
   }
+}
+
+/**
+ * On a branch that time travel made, an effect on the outside world needs permission: what happened on the branch it
+ * came from has happened. Resolves to a result that stands in for the effect, or to undefined when it may run.
+ */
+export async function permit(
+  session: Session,
+  work: Work,
+  effect: Effect,
+): Promise<{ readonly result: unknown } | undefined> {
+  const { fork } = session.state
+  if (fork === undefined || fork.effects === 'allow') return undefined
+  if (fork.effects === 'deny')
+    throw failed(work, new NotExecutedError(`Branch "${session.log.branch}" allows no effects.`))
+  const question = {
+    effect,
+    step: work.path,
+    input: work.input ?? null,
+    forkedFrom: { branch: fork.branch, seq: fork.seq },
+    begunThere: recordAt(session, work)?.inherited === true,
+  }
+  const answer = (await work.ask('permission', question, PERMISSION_ANSWER)) as { allowed: boolean; result?: unknown }
+  if (answer.allowed) return undefined
+  if ('result' in answer) return { result: answer.result }
+  throw failed(work, new NotExecutedError('Permission to run this effect on a fork was denied.'))
 }
 
 /** What is durably known of an effect, and how that knowledge changes. */
@@ -157,7 +196,8 @@ class Ledger {
     if (recordAt(this.#session, this.#work) === undefined) {
       this.#session.recorder.add({ kind: 'effect', ops: [this.#set({})] })
     }
-    const answer = await this.#work.ask({ ...about, step: path, input: input ?? null, generation: this.#generation })
+    const question = { ...about, step: path, input: input ?? null, generation: this.#generation }
+    const answer = (await this.#work.ask('unknown-effect', question, UNKNOWN_ANSWER)) as UnknownAnswer
     if (answer.outcome === 'succeeded') return { result: answer.result }
     this.raise()
     if (answer.outcome === 'not-executed') return undefined
@@ -214,7 +254,7 @@ async function runOnce(session: Session, work: Work, key: string, tried: number,
 // An intent without an end is an effect that may have happened. One with the other side's key needs none: it is
 // repeated, as long as the other side still knows the key.
 function mayHaveHappened(session: Session, work: Work, effect: Effect, before: StepRecord | undefined): boolean {
-  if (before?.status === 'started') return effect !== 'read'
+  if (before?.status === 'started') return effect !== 'read' && !before.inherited
   if (effect !== 'idempotent' || session.priorClaims === 0) return false
   return session.clock.now() - session.triedAt > (work.policy.keyTtlMs ?? DEFAULT_KEY_TTL_MS)
 }

@@ -21,7 +21,7 @@ export interface RecordPolicy {
 const DEFAULT_LAG = 16
 
 /** Called with each entry of ours that is acknowledged. */
-export type OnRecorded = (draft: Draft, updated: Updated) => void
+export type OnRecorded = (draft: Draft, updated: Updated, before: State) => void
 
 /** Where a run writes what it does. */
 export interface Recorder {
@@ -117,14 +117,16 @@ export class LogRecorder implements Recorder {
   conclude(decide: (fold: Fold) => Draft | undefined, release: boolean): Promise<Updated | undefined> {
     return this.#alone(async (pending) => {
       let draft: Draft | undefined
+      let before: State = {}
       const drafts = (fold: Fold): readonly Draft[] | undefined => {
+        before = fold.state
         const last = decide(pending === undefined ? fold : { ...fold, state: applyOps(fold.state, pending) })
         draft = last && (pending === undefined ? last : mergeDrafts(pending, last))
         return draft && [draft]
       }
       const updated = await (release ? this.#claim.conclude(drafts) : this.#claim.update(drafts))
       if (draft === undefined || updated.entries.length === 0) return undefined
-      this.#onRecorded(draft, updated)
+      this.#onRecorded(draft, updated, before)
       return updated
     })
   }
@@ -136,15 +138,17 @@ export class LogRecorder implements Recorder {
   ): Promise<Result> {
     const done = await this.#alone(async (pending) => {
       let draft: Draft | undefined
+      let before: State = {}
       const { result, updated } = await this.#claim.transact(
         work,
-        (_fold, value) => {
+        (fold, value) => {
+          before = fold.state
           draft = pending === undefined ? decide(value) : mergeDrafts(pending, decide(value))
           return [draft]
         },
         timeoutMs === undefined ? {} : { timeoutMs },
       )
-      this.#onRecorded(draft as Draft, updated)
+      this.#onRecorded(draft as Draft, updated, before)
       return { result }
     })
     return (done as { readonly result: Result }).result
@@ -188,7 +192,12 @@ export class LogRecorder implements Recorder {
     const draft = this.#pending as Draft
     this.#pending = undefined
     this.#steps = 0
-    const written = this.#guard(this.#claim.update(() => [draft])).then((updated) => this.#onRecorded(draft, updated))
+    let before: State = {}
+    const drafts = (fold: Fold) => {
+      before = fold.state
+      return [draft]
+    }
+    const written = this.#guard(this.#claim.update(drafts)).then((updated) => this.#onRecorded(draft, updated, before))
     const settled = written.then(noop, noop)
     this.#flights.push(settled)
     return written.finally(() => this.#landed(settled))
@@ -221,13 +230,15 @@ export class LogRecorder implements Recorder {
 
 /** Keeps nothing: for one-shot calls that need no record. */
 export class ViewRecorder implements Recorder {
-  readonly durable = false
+  readonly durable: boolean
   readonly #onRecorded: OnRecorded
   #fold: Fold
 
-  constructor(fold: Fold, onRecorded: OnRecorded) {
+  /** `durable` lets a replay go through what only a kept record allows. */
+  constructor(fold: Fold, onRecorded: OnRecorded, durable = false) {
     this.#fold = fold
     this.#onRecorded = onRecorded
+    this.durable = durable
   }
 
   get state(): RunState {
@@ -247,8 +258,9 @@ export class ViewRecorder implements Recorder {
   }
 
   async record(draft: Draft): Promise<void> {
+    const before = this.#fold.state
     this.add(draft)
-    this.#onRecorded(draft, { entries: [], fold: this.#fold })
+    this.#onRecorded(draft, { entries: [], fold: this.#fold }, before)
   }
 
   async barrier(): Promise<void> {}

@@ -23,8 +23,20 @@ export interface RunState {
   readonly inputs?: readonly InputRecord[]
   readonly signals?: Readonly<Record<string, readonly SignalRecord[]>>
   readonly cancel?: CancelRecord
+  /** Set on a branch that time travel made. */
+  readonly fork?: ForkRecord
   /** Keys of inputs that were taken, newest last, with where their run ended. */
   readonly taken?: readonly TakenInput[]
+}
+
+/** What a forked branch may do. */
+export interface ForkRecord {
+  readonly branch: string
+  readonly seq: number
+  /** Effects that reach outside: a person is asked, they run, or they are refused. */
+  readonly effects: 'ask' | 'allow' | 'deny'
+  /** Steps that only read: they run, or their results are taken from the branch that this one came from. */
+  readonly reads: 'live' | 'recorded'
 }
 
 export type ScopeState = Pick<RunState, 'state' | 'tasks' | 'joins' | 'steps' | 'scopes'> & { readonly count?: number }
@@ -78,13 +90,15 @@ export interface StepRecord {
   readonly startedAt?: number
   /** For sleeps and waits. */
   readonly until?: number
+  /** Begun on the branch that this one was forked from; what became of it there says nothing here. */
+  readonly inherited?: true
 }
 
 export interface PauseRecord {
   readonly id: string
   /** The activation and place that asked. */
   readonly path: string
-  readonly kind: 'question' | 'approval' | 'before' | 'after' | 'unknown-effect'
+  readonly kind: 'question' | 'approval' | 'before' | 'after' | 'unknown-effect' | 'permission'
   readonly question: Value
   readonly schema?: Value
   readonly askedAt: number

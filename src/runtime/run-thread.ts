@@ -16,7 +16,9 @@ import { type BusyOutcome, type Outcome, outcomeBase, type Restart, readOutcome 
 import type { ProgramPlan } from './program.js'
 import type { Durable, Frequency } from './recorder.js'
 import { checkSettings, Run } from './run.js'
-import { type InputRecord, isUnfinished, type RunState } from './run-state.js'
+import { collectRecords } from './records.js'
+import { type OnCorrupt, openOrRecover } from './recover.js'
+import { type InputRecord, isUnfinished, type RunState, type StepRecord } from './run-state.js'
 import { type Intent, type OnPaused, type Situation, situate } from './situation.js'
 
 /** What threads need of the open store. */
@@ -49,6 +51,11 @@ export interface RunOptions<Input = unknown> {
   readonly busy?: 'reject' | 'queue' | 'interrupt'
   /** What to do with new input while questions are open. Default 'return': the outcome is `paused`. */
   readonly onPaused?: OnPaused
+  /**
+   * What to do when the newest state does not verify. Default 'fail': the error is thrown. 'lastGood' goes on from the
+   * newest checkpoint that does, 'restart' from nothing, both on a branch beside the damaged one.
+   */
+  readonly onCorrupt?: OnCorrupt
   /** 'existing': history is expected; if it is gone the outcome says `restarted`. */
   readonly expect?: 'existing'
   /** How long the thread stays claimed without a sign of life, in milliseconds. Default 10,000. */
@@ -85,8 +92,9 @@ export async function runThread(
 class ThreadRunner {
   readonly #environment: RuntimeEnvironment
   readonly #plan: ProgramPlan
-  readonly #key: LogKey
   readonly #options: DriveOptions
+  #key: LogKey
+  #records: ReadonlyMap<string, StepRecord> | undefined
   #restart: Restart = { restarted: false }
   #input: InputRecord | undefined
 
@@ -102,8 +110,15 @@ class ThreadRunner {
     checkSettings({ frequency, durability })
     signal?.throwIfAborted()
     this.#input = await this.#readInput()
-    const log = await this.#environment.logs.open(this.#key)
+    const { log, key, restart } = await openOrRecover(
+      this.#environment.logs,
+      this.#key,
+      this.#options.onCorrupt ?? 'fail',
+    )
+    this.#key = key
+    this.#restart = restart
     await this.#noteRestart(log)
+    this.#records = await readsOf(this.#environment, log)
     if (frequency === 'none') return this.#newRun().driveUnrecorded(log, this.#input && [this.#input])
     for (let first = true; ; first = false) {
       const { settled, claim, target, priorClaims } = await this.#claim(log)
@@ -224,6 +239,7 @@ class ThreadRunner {
         drain,
         emit,
         inlineSleepMs: this.#options.inlineSleepMs ?? DEFAULT_INLINE_SLEEP_MS,
+        recordedReads: this.#records,
       },
       this.#plan,
       this.#key,
@@ -252,7 +268,7 @@ class ThreadRunner {
   }
 
   async #noteRestart(log: Log): Promise<void> {
-    if (this.#options.expect !== 'existing' || log.exists) return
+    if (this.#options.expect !== 'existing' || log.exists || this.#restart.restarted) return
     const tombstone = await this.#environment.logs.tombstone(this.#key.tenant, this.#key.thread)
     const why = tombstone ? ` It was ${tombstone.reason} on ${new Date(tombstone.at).toISOString().slice(0, 10)}.` : ''
     this.#restart = {
@@ -260,6 +276,16 @@ class ThreadRunner {
       message: `Your earlier conversation is no longer available, so we start from the beginning.${why}`,
     }
   }
+}
+
+/** The reads that a fork takes from the branch it came from, if it was made so. */
+async function readsOf({ logs }: RuntimeEnvironment, log: Log): Promise<ReadonlyMap<string, StepRecord> | undefined> {
+  const { fork, run } = log.fold.state as RunState
+  if (fork?.reads !== 'recorded' || run === undefined) return undefined
+  const origin = await logs.open({ ...log.key, branch: fork.branch as LogKey['branch'] })
+  if (!origin.exists) return undefined
+  const { steps } = await collectRecords(origin, fork.seq + 1, run.id)
+  return new Map([...steps].filter(([, { status }]) => status === 'done'))
 }
 
 type Settlement = Exclude<Situation, { do: 'claim' | 'park' }>

@@ -5,7 +5,7 @@ import type { LogKey } from '../log/contract.js'
 import type { Draft } from '../log/draft.js'
 import type { Fold } from '../log/fold.js'
 import type { Log } from '../log/log.js'
-import { set } from '../log/ops.js'
+import { type State, set } from '../log/ops.js'
 import type { Store } from '../store/store.js'
 import { beginRun, migrateRun } from './begin.js'
 import type { Drive } from './drive.js'
@@ -17,7 +17,7 @@ import { LeaseKeeper } from './lease-keeper.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { LogRecorder, type RecordPolicy, type Recorder, ViewRecorder } from './recorder.js'
-import { isUnfinished, openPauses, type RunState } from './run-state.js'
+import { isUnfinished, openPauses, type RunState, type StepRecord } from './run-state.js'
 import { Session } from './session.js'
 import { cancelRun, isOnlyWaiting, leaveRun, nextWake } from './situation.js'
 
@@ -35,6 +35,7 @@ export interface RunSettings {
   /** Aborted when no further step should start: what runs may end, then the run is parked. */
   readonly drain: AbortSignal | undefined
   readonly inlineSleepMs: number
+  readonly recordedReads: ReadonlyMap<string, StepRecord> | undefined
   readonly emit: (event: RunEvent) => void
 }
 
@@ -60,17 +61,18 @@ export class Run {
   async drive(claim: Claim, priorClaims: number, target: string | undefined, restart: Restart): Promise<Outcome> {
     const { clock } = this.#environment
     this.#lastId = claim.log.checkpoint ?? ''
-    let keeper: LeaseKeeper | undefined
-    const recorder: LogRecorder = new LogRecorder(claim, this.#settings.policy, (draft, updated) => {
-      keeper?.touch()
-      this.#tell(draft, updated.entries)
+    const alive: { keeper?: LeaseKeeper } = {}
+    const recorder: LogRecorder = new LogRecorder(claim, this.#settings.policy, (draft, updated, before) => {
+      alive.keeper?.touch()
+      this.#tell(draft, updated.entries, before)
       this.#noticeCancel(recorder)
     })
     const lose = (error: unknown) => {
       recorder.fail(error)
       this.#abort.abort(error)
     }
-    keeper = new LeaseKeeper(claim, clock, { onLost: lose, onNews: () => this.#noticeCancel(recorder) })
+    const keeper = new LeaseKeeper(claim, clock, { onLost: lose, onNews: () => this.#noticeCancel(recorder) })
+    alive.keeper = keeper
     const stop = () => this.#abort.abort(new StoppedError())
     const { signal } = this.#settings
     if (signal?.aborted) stop()
@@ -95,7 +97,7 @@ export class Run {
       ...log.fold,
       state: { ...(before.state ? { state: before.state } : {}), inputs: (input ?? []) as never },
     }
-    const recorder = new ViewRecorder(fold, (draft) => this.#tell(draft, []))
+    const recorder = new ViewRecorder(fold, (draft, _, before) => this.#tell(draft, [], before))
     this.#settings.signal?.addEventListener('abort', () => this.#abort.abort(this.#settings.signal?.reason), {
       once: true,
     })
@@ -168,13 +170,14 @@ export class Run {
       emit: (event: LiveEvent) => this.#settings.emit({ ...event, id: this.#lastId }),
       inlineSleepMs: this.#settings.inlineSleepMs,
       drain: this.#settings.drain,
+      ...(this.#settings.recordedReads ? { recordedReads: this.#settings.recordedReads } : {}),
     })
   }
 
-  #tell(draft: Draft, entries: readonly { readonly id: string; readonly seq: number }[]): void {
+  #tell(draft: Draft, entries: readonly { readonly id: string; readonly seq: number }[], before: State): void {
     const last = entries.at(-1)
     if (last) this.#lastId = last.id
-    for (const event of entryEvents(last ?? { id: '', seq: -1 }, draft)) this.#settings.emit(event)
+    for (const event of entryEvents(last ?? { id: '', seq: -1 }, draft, before)) this.#settings.emit(event)
   }
 
   #noticeCancel(recorder: Recorder): void {

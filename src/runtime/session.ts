@@ -7,7 +7,7 @@ import { set } from '../log/ops.js'
 import type { Store } from '../store/store.js'
 import type { LiveEvent } from './events.js'
 import type { Recorder } from './recorder.js'
-import type { RunState } from './run-state.js'
+import type { RunState, StepRecord } from './run-state.js'
 
 export interface SessionOptions {
   readonly log: LogKey
@@ -24,6 +24,10 @@ export interface SessionOptions {
   readonly random: () => number
   readonly inlineSleepMs: number
   readonly drain: AbortSignal | undefined
+  /** Results of steps that only read, from the branch that this one was forked from. */
+  readonly recordedReads?: ReadonlyMap<string, StepRecord>
+  /** Nothing runs: what is not recorded ends the replay. */
+  readonly replaying?: boolean
   /** How often this run was taken up, with us. */
   readonly attempt: number
 }
@@ -43,7 +47,9 @@ export class Session {
   readonly random: () => number
   readonly inlineSleepMs: number
   readonly attempt: number
+  readonly replaying: boolean
   readonly #drain: AbortSignal | undefined
+  readonly #recordedReads: ReadonlyMap<string, StepRecord> | undefined
   /** The step whose work is running, to refuse steps inside of steps. */
   readonly inside = new AsyncLocalStorage<string>()
   #progressed = false
@@ -63,6 +69,8 @@ export class Session {
     this.inlineSleepMs = options.inlineSleepMs
     this.attempt = options.attempt
     this.#drain = options.drain
+    this.#recordedReads = options.recordedReads
+    this.replaying = options.replaying ?? false
   }
 
   /** True when what runs may end but nothing new should start. */
@@ -80,6 +88,13 @@ export class Session {
     this.#progressed = true
     if (!first || !this.recorder.durable) return this.recorder.record(draft)
     return this.recorder.record({ ...draft, ops: [...(draft.ops ?? []), set(['run', 'claims'], 0)] })
+  }
+
+  /** What the branch that this one was forked from recorded for the same step with the same input. */
+  recordedRead(path: string, inputHash: string): { readonly result: unknown } | undefined {
+    const record = this.#recordedReads?.get(path)
+    if (record === undefined || (record.input ?? 'none') !== inputHash) return undefined
+    return { result: record.result }
   }
 
   throwIfAborted(): void {
