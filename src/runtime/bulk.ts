@@ -2,7 +2,6 @@ import type { ThreadIdInput } from '../core/ids.js'
 import { threadIdInput } from '../core/ids.js'
 import { isHoldfastError } from '../core/errors.js'
 import type { HeadQuery, LogKey } from '../log/contract.js'
-import { set } from '../log/ops.js'
 import { migrateRun } from './begin.js'
 import { migrateState } from './migration.js'
 import { describePauses, type OpenPause, type Outcome } from './outcome.js'
@@ -114,7 +113,7 @@ async function migrateOne(
   try {
     await claim.release((fold) => {
       const draft = migrateRun(plan, fold.state as RunState)
-      return draft && [{ ...draft, ops: [...(draft.ops ?? []), set(['run', 'claims'], 0)] }]
+      return draft && [draft]
     })
   } catch (error) {
     if (!isHoldfastError(error, 'fenced')) await claim.release().catch(() => {})

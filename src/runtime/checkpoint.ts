@@ -219,7 +219,7 @@ function inherit(fold: Fold, from: LogKey, options: ForkOptions): readonly Op[] 
   return [
     set('fork', record),
     ...(state.cancel ? [remove('cancel')] : []),
-    ...(state.run && state.run.claims > 0 ? [set(['run', 'claims'], 0)] : []),
+    ...(state.claims ? [set('claims', 0)] : []),
     ...begunSteps(state, []),
   ]
 }

@@ -18,6 +18,8 @@ export type RecordedEvent =
       readonly ms?: number
       readonly error?: RecordedError
     }
+  /** Nobody takes the thread up by itself any more. */
+  | { readonly type: 'parked'; readonly error: RecordedError }
   | { readonly type: 'pause'; readonly id: string; readonly kind: string; readonly question: Value }
   | { readonly type: 'answer'; readonly id: string; readonly by?: string; readonly expired?: true }
   | { readonly type: 'usage'; readonly step: string; readonly usage: Value }

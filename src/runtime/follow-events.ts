@@ -4,7 +4,7 @@ import type { Log } from '../log/log.js'
 import type { State } from '../log/ops.js'
 import { entryEvents, type RunEvent } from './events.js'
 import { follow } from './follow.js'
-import type { RunState } from './run-state.js'
+import { isAtRest, type RunState } from './run-state.js'
 
 export interface EventsOptions {
   /** The id of the last event that was seen: what came after it follows. Default: from the beginning of what is kept. */
@@ -38,9 +38,7 @@ export async function* followEvents(log: Log, clock: Clock, options: EventsOptio
         seen = header.seq
       }
     }
-    const { run, inputs = [] } = log.fold.state as RunState
-    const rests = run !== undefined && inputs.length === 0 && (run.status !== 'running' || run.waiting !== undefined)
-    if (untilRest && rests) return
+    if (untilRest && isAtRest(log.fold.state as RunState)) return
   }
 }
 

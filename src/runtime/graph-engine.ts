@@ -44,6 +44,10 @@ export class GraphEngine {
 
   /** Ends with the last entry noted but not yet written, so that it can say how the run ends. */
   async drive(): Promise<Drive> {
+    if (this.#scope().tasks === undefined) {
+      const tasks = nameTasks(await this.#plan.start(this.#scope().state ?? {}), 0)
+      this.#session.recorder.add({ kind: 'step', ops: [set(inScope(this.#prefix, 'tasks'), tasks)] })
+    }
     for (;;) {
       const scope = this.#scope()
       const tasks = scope.tasks ?? []
@@ -165,14 +169,10 @@ export class GraphEngine {
   async #runSubgraph(node: GraphNodePlan, input: unknown, task: TaskRecord, path: string, state: State) {
     const plan = node.graph
     const prefix = [...this.#prefix, 'scopes', task.id]
-    if (scopeAt(this.#session.state, prefix).tasks === undefined) {
+    if (scopeAt(this.#session.state, prefix).state === undefined) {
       const update = await plan.checkInput(await node.enter(state, input))
       const begun = plan.shape.reduce(plan.shape.initial(), [{ update }], [])
-      const tasks = nameTasks(await plan.start(begun.state), 0)
-      this.#session.recorder.add({
-        kind: 'step',
-        ops: [set(inScope(prefix, 'state'), begun.state), set(inScope(prefix, 'tasks'), tasks)],
-      })
+      this.#session.recorder.add({ kind: 'step', ops: [set(inScope(prefix, 'state'), begun.state)] })
     }
     const drive = await new GraphEngine(this.#session, plan, prefix, path).drive()
     if (drive.status !== 'completed') return { drive }

@@ -52,7 +52,9 @@ export class LeaseKeeper {
         if (idleFor >= interval / 2) await this.beat()
         const before = this.#claim.log.fold.seq
         await this.#claim.log.refresh()
-        if (this.#claim.log.fold.seq !== before) this.#onNews()
+        const { seq, epoch } = this.#claim.log.fold
+        if (epoch !== this.#claim.epoch) await this.beat()
+        if (seq !== before) this.#onNews()
       } catch (error) {
         if (signal.aborted) return
         const expired = this.#clock.monotonic() - this.#aliveAt >= this.#claim.ms

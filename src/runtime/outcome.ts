@@ -87,6 +87,9 @@ export function readOutcome(log: LogKey, fold: Fold, restart: Restart = { restar
   const state = fold.state as RunState
   const { run } = state
   const base = outcomeBase(log, fold, restart)
+  if (state.parked) {
+    return { ...base, status: 'failed', error: state.parked, canResume: true, pauses: describePauses(state) }
+  }
   switch (run?.status) {
     case 'completed':
       return { ...base, status: 'completed', output: (run.output ?? (isFlow(run) ? undefined : base.state)) as never }

@@ -201,7 +201,7 @@ async function replayFlow(
     random,
     store: store(log.key.tenant),
     priorClaims: 0,
-    triedAt: run.triedAt,
+    triedAt: run.startedAt,
     attempt: 1,
     context: undefined,
     abort: new AbortController(),

@@ -23,6 +23,12 @@ export interface RunState {
   readonly inputs?: readonly InputRecord[]
   readonly signals?: Readonly<Record<string, readonly SignalRecord[]>>
   readonly cancel?: CancelRecord
+  /** Claims since the last progress: a thread that ends its workers is parked. */
+  readonly claims?: number
+  /** When the first of them was made. */
+  readonly triedAt?: number
+  /** Why nobody takes this thread up by itself any more. */
+  readonly parked?: RecordedError
   /** Set on a branch that time travel made. */
   readonly fork?: ForkRecord
   /** Keys of inputs that were taken, newest last, with where their run ended. */
@@ -57,10 +63,6 @@ export interface RunRecord {
   readonly startedAt: number
   /** Super-steps that were closed. */
   readonly count: number
-  /** Claims since the last progress: a thread that kills its workers is parked. */
-  readonly claims: number
-  /** When the first of them was made. */
-  readonly triedAt: number
   /** Where the record of the failed step lies, which is tried again when the run is resumed. */
   readonly retry?: Path
   readonly output?: Value
@@ -169,6 +171,12 @@ export function scopeAt(state: RunState, prefix: Prefix): ScopeState {
 
 export function isUnfinished(run: RunRecord | undefined): run is RunRecord {
   return run !== undefined && run.status !== 'completed' && run.status !== 'cancelled'
+}
+
+/** True when nothing goes on by itself: all runs ended, or what is left waits for someone. */
+export function isAtRest({ run, parked, inputs = [] }: RunState): boolean {
+  if (parked) return true
+  return run !== undefined && inputs.length === 0 && (run.status !== 'running' || run.waiting !== undefined)
 }
 
 /** Questions that still wait for an answer, oldest first. */

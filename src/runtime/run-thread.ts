@@ -134,8 +134,7 @@ class ThreadRunner {
     let situation: Situation | undefined
     let priorClaims = 0
     const decide = (fold: Fold) => {
-      const { run } = fold.state as RunState
-      priorClaims = isUnfinished(run) ? run.claims : 0
+      priorClaims = (fold.state as RunState).claims ?? 0
       situation = situate(this.#key, fold, this.#intent())
       if (situation.do === 'claim' || situation.do === 'park') return situation.drafts
       throw new Settled()
@@ -185,9 +184,12 @@ class ThreadRunner {
     }
     if (first) await this.#enqueue(log, this.#input, busy === 'interrupt')
     await this.#environment.clock.sleep(BUSY_POLL_MS, signal)
-    const { run } = (await log.refresh()).state as RunState
+    const { run, parked } = (await log.refresh()).state as RunState
     const isOurs = run?.id === this.#input.id
-    if (isOurs && (run.status === 'failed' || run.status === 'incompatible' || run.status === 'cancelled')) {
+    if (
+      parked ||
+      (isOurs && (run.status === 'failed' || run.status === 'incompatible' || run.status === 'cancelled'))
+    ) {
       return readOutcome(this.#key, log.fold, this.#restart)
     }
     return undefined

@@ -19,7 +19,7 @@ import type { ProgramPlan } from './program.js'
 import { LogRecorder, type RecordPolicy, type Recorder, ViewRecorder } from './recorder.js'
 import { isUnfinished, openPauses, type RunState, type StepRecord } from './run-state.js'
 import { Session } from './session.js'
-import { cancelRun, isOnlyWaiting, leaveRun, nextWake } from './situation.js'
+import { endCancelled, isOnlyWaiting, leaveRun, markTaken, nextWake, park as parkThread } from './situation.js'
 
 /** What a run needs from its surroundings. */
 export interface RunEnvironment {
@@ -112,16 +112,15 @@ export class Run {
     target: string | undefined,
   ): Promise<Fold> {
     const { clock } = this.#environment
+    let unmoved: number | undefined
     for (let first = true; ; first = false) {
       const session = this.#session(recorder, keeper, first ? priorClaims : 0)
-      if (!isUnfinished(recorder.state.run)) {
-        if ((recorder.seen.inputs ?? []).length === 0) return this.#rest(recorder)
-        const migrated = migrateRun(this.#plan, recorder.state)
-        if (migrated) recorder.add(migrated)
-        recorder.add(await beginRun(this.#plan, recorder.state, clock.now()))
-      } else {
-        const migrated = migrateRun(this.#plan, recorder.state)
-        if (migrated) recorder.add(migrated)
+      const begun = isUnfinished(recorder.state.run)
+      if (!begun && (recorder.seen.inputs ?? []).length === 0) return this.#rest(recorder)
+      const failure = this.#begin(recorder, begun)
+      if (failure) {
+        const parked = await recorder.conclude(() => parkThread(failure.error), true)
+        return parked?.fold ?? recorder.fold
       }
       const run = recorder.state.run?.id
       const driven = await this.#drive(session)
@@ -130,10 +129,24 @@ export class Run {
       const isTarget = target === undefined || run === target
       const more = driven.status === 'completed' || recorder.seen.cancel?.run === run
       const goOn = more && (!isTarget || (target === undefined && (recorder.seen.inputs ?? []).length > 0))
-      const ended = await recorder.conclude((fold) => endOf(fold, driven, clock.now()), !goOn)
-      // Something came while the run was about to wait: it goes on at once.
-      if (ended === undefined) continue
-      if (!goOn) return ended.fold
+      const stuck = unmoved === recorder.fold.seq
+      const ended = await recorder.conclude((fold) => endOf(fold, driven, clock.now(), stuck), !goOn)
+      if (ended !== undefined && !goOn) return ended.fold
+      // Something came while the run was about to wait, so it goes on at once. But a program that makes nothing of it
+      // would be called for ever: when nothing was written since, it waits all the same.
+      unmoved = ended === undefined ? recorder.fold.seq : undefined
+    }
+  }
+
+  /** Takes the next input, brings an old state up to date. What can't be begun stays as it is, for a mended program. */
+  #begin(recorder: Recorder, begun: boolean): { readonly error: unknown } | undefined {
+    try {
+      const migrated = migrateRun(this.#plan, recorder.state)
+      if (migrated) recorder.add(migrated)
+      if (!begun) recorder.add(beginRun(this.#plan, recorder.state, this.#environment.clock.now()))
+      return undefined
+    } catch (error) {
+      return { error }
     }
   }
 
@@ -162,7 +175,7 @@ export class Run {
       store,
       random,
       priorClaims,
-      triedAt: recorder.state.run?.triedAt ?? clock.now(),
+      triedAt: recorder.state.triedAt ?? clock.now(),
       attempt: priorClaims + 1,
       context: this.#settings.context,
       abort: this.#abort,
@@ -215,26 +228,20 @@ export class StoppedError extends Error {
 }
 
 /** The entry that ends a stretch of a run. Undefined when something came that lets it go on. */
-function endOf(fold: Fold, driven: Drive, now: number): Draft | undefined {
+function endOf(fold: Fold, driven: Drive, now: number, stuck: boolean): Draft | undefined {
   const state = fold.state as RunState
   const { run } = state
   if (run === undefined) return undefined
+  const cancelled = endCancelled(fold, now)
+  if (cancelled) return cancelled
   const waits = (state.inputs ?? []).length > 0
-  if (state.cancel?.run === run.id) {
-    return {
-      kind: 'end',
-      ops: [...cancelRun(state, state.cancel.reason, now), ...markTaken(state, fold.seq + 1)],
-      index: { status: waits ? 'active' : 'failed', wakeAt: waits ? now : null },
-      data: { events: [{ type: 'run', run: run.id, status: 'cancelled' }] },
-    }
-  }
   switch (driven.status) {
     case 'completed':
       return {
         kind: 'step',
         ops: [
           set(['run', 'status'], 'completed'),
-          set(['run', 'claims'], 0),
+          set('claims', 0),
           ...(run.kind === 'flow' && driven.output !== undefined ? [set(['run', 'output'], driven.output)] : []),
           ...leaveRun(state, now),
           ...markTaken(state, fold.seq + 1),
@@ -244,10 +251,10 @@ function endOf(fold: Fold, driven: Drive, now: number): Draft | undefined {
       }
     case 'suspended': {
       const waiting = { ...fold, state: { ...state, run: { ...run, waiting: driven.waiting } } as never }
-      if (!isOnlyWaiting(waiting, now)) return undefined
+      if (!stuck && !isOnlyWaiting(waiting, now)) return undefined
       return {
         kind: 'wait',
-        ops: [set(['run', 'waiting'], driven.waiting), set(['run', 'claims'], 0)],
+        ops: [set(['run', 'waiting'], driven.waiting), set('claims', 0)],
         index: {
           status: openPauses(state).length > 0 ? 'waiting_human' : 'waiting',
           wakeAt: nextWake(waiting.state as RunState),
@@ -264,24 +271,19 @@ function endOf(fold: Fold, driven: Drive, now: number): Draft | undefined {
         ops: [
           set(['run', 'status'], misfit ? 'incompatible' : 'failed'),
           set(['run', 'error'], error),
-          set(['run', 'claims'], 0),
+          set('claims', 0),
           ...(retry === undefined ? [] : [set(['run', 'retry'], retry)]),
         ],
-        index: { status: misfit ? 'incompatible' : 'failed', wakeAt: nextWake(state) },
+        index: { status: misfit ? 'incompatible' : 'failed', wakeAt: null },
         data: { events: [{ type: 'run', run: run.id, status: misfit ? 'incompatible' : 'failed', error }] },
       }
     }
   }
 }
 
-function markTaken(state: RunState, seq: number) {
-  const at = state.taken?.findIndex(({ run }) => run === state.run?.id) ?? -1
-  return at < 0 ? [] : [set(['taken', at, 'seq'], seq)]
-}
-
 // What is recorded stays; what is under way is lost as in a crash, but nobody has to wait for the lease.
 async function park(claim: Claim, recorder: LogRecorder): Promise<void> {
-  const parked = { kind: 'park', ops: [set(['run', 'claims'], 0)], data: { events: [] } }
+  const parked = { kind: 'park', ops: [set('claims', 0)], data: { events: [] } }
   try {
     const said = await recorder.conclude(
       ({ state }) => (isUnfinished((state as RunState).run) ? parked : undefined),

@@ -87,7 +87,7 @@ export class Session {
     const first = !this.#progressed
     this.#progressed = true
     if (!first || !this.recorder.durable) return this.recorder.record(draft)
-    return this.recorder.record({ ...draft, ops: [...(draft.ops ?? []), set(['run', 'claims'], 0)] })
+    return this.recorder.record({ ...draft, ops: [...(draft.ops ?? []), set('claims', 0)] })
   }
 
   /** What the branch that this one was forked from recorded for the same step with the same input. */

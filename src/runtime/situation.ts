@@ -2,6 +2,7 @@ import { HoldfastError, NotFoundError } from '../core/errors.js'
 import type { LogKey } from '../log/contract.js'
 import type { Draft } from '../log/draft.js'
 import type { Fold } from '../log/fold.js'
+import type { IndexPatch } from '../log/index-state.js'
 import { type Op, push, remove, set } from '../log/ops.js'
 import { closePauses } from './asking.js'
 import { CancelledError, recordError } from './errors.js'
@@ -61,11 +62,16 @@ export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
   const waitsForPeople = unfinished && run.status === 'running' && isOnlyWaiting(fold, now)
   if (waitsForPeople && isSame) return { do: 'answer', outcome: readOutcome(log, fold, restart) }
   if (waitsForPeople && intent.onPaused === 'return') return { do: 'answer', outcome: readOutcome(log, fold, restart) }
-  if (unfinished && run.claims >= (intent.maxClaims ?? Number.POSITIVE_INFINITY)) return park(run, intent.maxClaims)
+  const { claims = 0 } = state
+  if (claims >= (intent.maxClaims ?? Number.POSITIVE_INFINITY)) return { do: 'park', drafts: [park(poisoned(claims))] }
   const cancelled = waitsForPeople && intent.onPaused === 'cancel'
-  const ops: Op[] = []
+  const ops: Op[] = [
+    set('claims', claims + 1),
+    ...(claims === 0 ? [set('triedAt', now)] : []),
+    ...(state.parked ? [remove('parked')] : []),
+  ]
   if (cancelled) ops.push(...cancelRun(state, 'new input was given', now))
-  else if (unfinished) ops.push(...resumeRun(run, now))
+  else if (unfinished) ops.push(...resumeRun(run))
   const added = input !== undefined && !isSame && queued === undefined
   if (added) ops.push(push('inputs', input))
   const target = input === undefined ? undefined : isSame ? run?.id : (queued?.id ?? input.id)
@@ -73,29 +79,33 @@ export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
   const draft: Draft = {
     kind: added ? 'input' : 'resume',
     ops,
-    index: { status: 'active', wakeAt: now, metadata: { [PROGRAM]: plan.name, [VERSION]: plan.version } },
+    index: { status: 'active', wakeAt: now, ...labels(fold, plan) },
     ...(resumed.length > 0 ? { data: { events: resumed } } : {}),
   }
   return { do: 'claim', drafts: [draft], target }
 }
 
-function park(run: RunRecord, claims: number | undefined): Situation {
-  const error = recordError(
-    new HoldfastError(
-      'poisoned',
-      `The run was taken up ${claims} times and made no progress: it seems to end its workers.`,
-      {
-        remedy: 'Find out why its next step ends the process, then run the thread again.',
-      },
-    ),
-  )
-  const draft: Draft = {
+function poisoned(claims: number): HoldfastError {
+  const message = `The thread was taken up ${claims} times and made no progress: it seems to end its workers.`
+  const remedy = 'Find out why its next step ends the process, then run the thread again.'
+  return new HoldfastError('poisoned', message, { data: { claims }, remedy })
+}
+
+/** Leaves a thread alone until someone runs it: nothing of its run changes. */
+export function park(cause: unknown): Draft {
+  const error = recordError(cause)
+  return {
     kind: 'end',
-    ops: [set(['run', 'status'], 'failed'), set(['run', 'error'], error), set(['run', 'claims'], 0)],
+    ops: [set('parked', error), set('claims', 0)],
     index: { status: 'failed', wakeAt: null },
-    data: { events: [{ type: 'run', run: run.id, status: 'failed', error }] },
+    data: { events: [{ type: 'parked', error }] },
   }
-  return { do: 'park', drafts: [draft] }
+}
+
+// Only when they change: drivers write labels anew each time they are given.
+function labels({ index }: Fold, { name, version }: ProgramPlan): Pick<IndexPatch, 'metadata'> {
+  if (index.metadata[PROGRAM] === name && index.metadata[VERSION] === version) return {}
+  return { metadata: { [PROGRAM]: name, [VERSION]: version } }
 }
 
 /** Labels by which workers and tools find the threads of a program. */
@@ -103,7 +113,7 @@ export const PROGRAM = 'holdfast.program'
 export const VERSION = 'holdfast.version'
 
 /** Ops that end a run at a person's wish. Its effects stay in the log, also those whose outcome is unknown. */
-export function cancelRun(state: RunState, reason: string, now: number): readonly Op[] {
+function cancelRun(state: RunState, reason: string, now: number): readonly Op[] {
   const error = recordError(new CancelledError(reason))
   return [
     set(['run', 'status'], 'cancelled'),
@@ -111,6 +121,26 @@ export function cancelRun(state: RunState, reason: string, now: number): readonl
     remove(['run', 'waiting']),
     ...leaveRun(state, now),
   ]
+}
+
+/** The entry that ends a cancelled run; undefined when there is none to end. */
+export function endCancelled(fold: Fold, now: number): Draft | undefined {
+  const state = fold.state as RunState
+  const { run, cancel } = state
+  if (!isUnfinished(run) || cancel?.run !== run.id) return undefined
+  const waits = (state.inputs ?? []).length > 0
+  return {
+    kind: 'end',
+    ops: [...cancelRun(state, cancel.reason, now), ...markTaken(state, fold.seq + 1), set('claims', 0)],
+    index: { status: waits ? 'active' : 'failed', wakeAt: waits ? now : null },
+    data: { events: [{ type: 'run', run: run.id, status: 'cancelled' }] },
+  }
+}
+
+/** Notes which entry ended a run, so that its input is recognised and its outcome found. */
+export function markTaken(state: RunState, seq: number): readonly Op[] {
+  const at = state.taken?.findIndex(({ run }) => run === state.run?.id) ?? -1
+  return at < 0 ? [] : [set(['taken', at, 'seq'], seq)]
 }
 
 /** Ops that take away what only a run under way needs. */
@@ -123,10 +153,8 @@ export function leaveRun(state: RunState, now: number): readonly Op[] {
   ]
 }
 
-function resumeRun(run: RunRecord, now: number): readonly Op[] {
+function resumeRun(run: RunRecord): readonly Op[] {
   return [
-    set(['run', 'claims'], run.claims + 1),
-    ...(run.claims === 0 ? [set(['run', 'triedAt'], now)] : []),
     ...(run.waiting === undefined ? [] : [remove(['run', 'waiting'])]),
     ...(run.status === 'running'
       ? []

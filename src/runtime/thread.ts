@@ -15,10 +15,10 @@ import { type EventsOptions, followEvents } from './follow-events.js'
 import { describePauses, type OpenPause, type Outcome, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { type ReplayReport, replayRun } from './replay.js'
-import { isUnfinished, type RunState } from './run-state.js'
+import { isAtRest, isUnfinished, type RunState } from './run-state.js'
 import { RunStream } from './run-stream.js'
 import { type RunOptions, type RuntimeEnvironment, runThread } from './run-thread.js'
-import { cancelRun } from './situation.js'
+import { endCancelled } from './situation.js'
 
 const MAX_SIGNALS = 1000
 
@@ -100,17 +100,8 @@ export class ThreadView {
     try {
       const claim = await log.claim({ owner, ms: 5000 })
       await claim.release((fold) => {
-        const state = fold.state as RunState
-        if (!isUnfinished(state.run) || state.cancel === undefined) return undefined
-        const waits = (state.inputs ?? []).length > 0
-        return [
-          {
-            kind: 'end',
-            ops: cancelRun(state, reason, clock.now()),
-            index: { status: waits ? 'active' : 'failed', wakeAt: waits ? clock.now() : null },
-            data: { events: [{ type: 'run', run: state.run.id, status: 'cancelled' }] },
-          },
-        ]
+        const end = endCancelled(fold, clock.now())
+        return end && [end]
       })
     } catch (error) {
       // Held: its worker ends the run.
@@ -128,9 +119,7 @@ export class ThreadView {
     const deadline = timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + timeoutMs
     const log = await this.open()
     for await (const _ of follow(log, clock, signal)) {
-      const { run, inputs = [] } = log.fold.state as RunState
-      const rests = run !== undefined && inputs.length === 0 && (run.status !== 'running' || run.waiting !== undefined)
-      if (rests) return readOutcome(this.key, log.fold)
+      if (isAtRest(log.fold.state as RunState)) return readOutcome(this.key, log.fold)
       if (clock.monotonic() >= deadline) break
     }
     throw new NotFoundError(`Thread ${this.key.thread} did not come to rest in ${timeoutMs} ms.`, 'Wait longer.', {
