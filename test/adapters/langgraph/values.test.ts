@@ -59,7 +59,7 @@ const MESSAGES: BaseMessage[] = [
     invalid_tool_calls: [{ id: 'c2', name: 'bad', args: '{', error: 'e', type: 'invalid_tool_call' }],
     usage_metadata: { input_tokens: 1, output_tokens: 2, total_tokens: 3 },
     response_metadata: { model: 'm' },
-  }),
+  } as never),
   new AIMessage({ content: [{ type: 'text', text: 'v1' }], response_metadata: { output_version: 'v1' } }),
   new AIMessageChunk({ content: 'part', tool_call_chunks: [{ id: 'c', index: 0, name: 'f', args: '{"a"' }] }),
   new SystemMessage('rules'),
