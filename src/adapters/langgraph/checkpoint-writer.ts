@@ -12,6 +12,9 @@ import { findInBranch } from './walk.js'
 /** How many writes for checkpoints that are yet to come are remembered. */
 const MAX_EARLY = 1000
 
+/** Below this many bytes of JSON a log is read from its start. */
+const SMALLEST_DISTANCE = 32 * 1024
+
 /** Puts checkpoints and writes on the branches they belong to. */
 export class CheckpointWriter {
   readonly #branches: Branches
@@ -96,7 +99,8 @@ export class CheckpointWriter {
         seq: fold.seq + 1,
         ...(isNew ? { begins: 'root' as const } : {}),
       })
-      return [{ ...draft, kind: 'checkpoint', ...(isNew ? { index: { metadata: branchLabels(ns) } } : {}) }]
+      const index = isNew ? { index: { metadata: branchLabels(ns) } } : {}
+      return [{ ...draft, ...index, kind: 'checkpoint', keyframe: isKeyframeDue(fold) }]
     })
     return appended
   }
@@ -173,4 +177,12 @@ export class CheckpointWriter {
       "Load the newest checkpoint and go on from there, or let the saver branch with onFork: 'branch'.",
     )
   }
+}
+
+/**
+ * LangGraph loads the newest checkpoint with every call, and a step of it is many small entries: the whole state is
+ * written again once what follows it is a third as long, so that loading reads little else.
+ */
+function isKeyframeDue({ weight }: Fold): boolean {
+  return weight.deltaBytes > Math.max(SMALLEST_DISTANCE, weight.keyframeBytes / 3)
 }

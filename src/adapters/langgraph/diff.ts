@@ -2,8 +2,8 @@ import { type Op, type Path, remove, set, type Value } from 'holdfast'
 import { encode, isPlainObject, type PathPart, TAG } from './encode.js'
 import { type Effort, isRecordNode, matches } from './match.js'
 
-/** About as many values of a list are compared in full before equal references are taken at their word. */
-const RECENT_EFFORT = 2000
+/** About as many values of a list, some 16 messages, are compared before equal references are taken at their word. */
+const RECENT_EFFORT = 160
 
 /** The live items that a stored list was made of, so that the next list is compared by reference. */
 export class LiveLists {

@@ -1,10 +1,14 @@
 import type { Value } from 'holdfast'
 import { encode, isPlainObject, TAG } from './encode.js'
+import { messageClass, messageFields } from './message-classes.js'
 
 /** How much of a long value is compared before equal references are taken at their word. */
 export interface Effort {
   left: number
 }
+
+/** Taking a message apart costs about as much as comparing this many values. */
+const MESSAGE_EFFORT = 6
 
 /** Whether a live value is what a stored node stands for. Allocates nothing for plain data. */
 export function matches(value: unknown, node: Value, effort: Effort): boolean {
@@ -19,8 +23,12 @@ export function matches(value: unknown, node: Value, effort: Effort): boolean {
     return value.every((item, i) => matches(item, node[i] as Value, effort))
   }
   if (isPlainObject(value) && !Object.hasOwn(value, TAG)) return matchesRecord(value, node, effort)
-  effort.left -= 16
-  return sameNode(encode(value, []), node)
+  const message = messageClass(value)
+  if (message === undefined) return sameNode(encode(value, []), node)
+  const { [TAG]: tag, class: name, v } = node as { readonly [key: string]: Value }
+  if (tag !== 'message' || name !== message) return false
+  effort.left -= MESSAGE_EFFORT
+  return matchesRecord(messageFields(value), v as object, effort)
 }
 
 function matchesRecord(value: object, node: object, effort: Effort): boolean {

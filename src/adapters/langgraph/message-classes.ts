@@ -53,6 +53,9 @@ const FIELDS = [
   'metadata',
 ] as const
 
+/** `contentBlocks` is made again from the content. */
+const KNOWN: ReadonlySet<string> = new Set([...FIELDS, 'contentBlocks'])
+
 /** Shown by every message, also by one of another copy of the package. */
 const MESSAGE = Symbol.for('langchain.message')
 
@@ -64,18 +67,38 @@ export function messageClass(value: object): string | undefined {
   return CLASSES.has(name) ? name : undefined
 }
 
-/** What a message holds, as its constructor takes it. */
+/**
+ * What a message holds, as its constructor takes it, without what the constructor makes anyway: most messages hold
+ * little else than their content.
+ */
 export function messageFields(message: object): Fields {
-  const source = message as Fields & { lc_kwargs?: Fields }
+  const source = message as Fields & { readonly lc_kwargs?: Fields }
   const fields: Fields = {}
-  for (const key of FIELDS) if (source[key] !== undefined) fields[key] = source[key]
+  const hasExtras = !isEmpty(source['additional_kwargs'])
+  for (const key of FIELDS) {
+    const value = source[key]
+    if (value !== undefined && !isDefault(message, key, value, hasExtras)) fields[key] = value
+  }
   for (const key of Object.keys(source.lc_kwargs ?? {})) {
-    // Made again from the content.
-    if (key === 'contentBlocks' || Object.hasOwn(fields, key)) continue
+    if (KNOWN.has(key)) continue
     const value = key in source ? source[key] : source.lc_kwargs?.[key]
     if (value !== undefined) fields[key] = value
   }
   return fields
+}
+
+function isDefault({ constructor }: object, key: string, value: unknown, hasExtras: boolean): boolean {
+  if (key === 'additional_kwargs') return !hasExtras
+  if (key === 'response_metadata') return isEmpty(value)
+  if (key !== 'tool_calls' && key !== 'invalid_tool_calls') return false
+  // With raw calls among the extras, the constructor would parse those instead.
+  return !hasExtras && constructor === AIMessage && isEmpty(value)
+}
+
+function isEmpty(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  for (const _ in value) return false
+  return Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype
 }
 
 /** A message of the closed list; undefined for any other name. */

@@ -42,7 +42,7 @@ export function planPut(before: SaverState, request: PutRequest, differ: Differ,
     ...markOps(before, id, place),
   ]
   if (before.ns === undefined) ops.push(set('ns', ns))
-  return { ops, data: { put: id } }
+  return { ops }
 }
 
 function checkIdentity({ v, id, ts }: Checkpoint): void {

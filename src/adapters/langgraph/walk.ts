@@ -1,6 +1,9 @@
 import type { Fold, Log } from 'holdfast'
 import { headId, type SaverState, stateOf } from './state.js'
 
+/** The kinds of entries that bring a checkpoint. */
+const PUTS: ReadonlySet<string> = new Set(['checkpoint', 'fork'])
+
 /** One checkpoint of a branch, with the fold at its last entry: all that was written for it in time is in there. */
 export interface Found {
   readonly id: string
@@ -46,12 +49,11 @@ export async function* walkDown(log: Log, upTo: number, skip?: string): AsyncGen
     const first = entries[0]
     if (first === undefined) return
     const found: { id: string; fold: Fold }[] = []
-    for (const { body, fold } of entries) {
-      const put = putOf(body.data)
-      const id = put ?? headId(fold)
+    for (const { header, fold } of entries) {
+      const id = headId(fold)
       const current = found.at(-1)
       if (id === undefined) continue
-      if (current === undefined || put !== undefined) found.push({ id, fold })
+      if (current === undefined || PUTS.has(header.kind)) found.push({ id, fold })
       else current.fold = fold
     }
     for (const one of found.reverse()) {
@@ -62,11 +64,6 @@ export async function* walkDown(log: Log, upTo: number, skip?: string): AsyncGen
     }
     to = first.header.seq - 1
   }
-}
-
-function putOf(data: unknown): string | undefined {
-  const put = typeof data === 'object' && data !== null ? (data as { put?: unknown }).put : undefined
-  return typeof put === 'string' ? put : undefined
 }
 
 /** The last entry that can belong to a checkpoint up to this id. */
