@@ -71,7 +71,7 @@ export class Branches {
       if (isTimeOrdered(id) && highestIdAt(updatedAt.getTime() + CLOCK_SLACK_MS) < id) return undefined
       if (likely.includes(branch)) continue
       const log = await this.logs.fresh(threadId, branch)
-      const found = await findInBranch(log, id)
+      const found = isOf(log, ns) ? await findInBranch(log, id) : undefined
       if (found) return { ...found, threadId, log }
     }
     return undefined
@@ -96,7 +96,7 @@ export class Branches {
     for (;;) {
       let best = highest(cursors)
       while (!waiting.done && (best === undefined || mayHoldAbove(waiting.value, best.located.id))) {
-        const cursor = await this.#cursor(waiting.value, before, since)
+        const cursor = await this.#cursor(waiting.value, { ns, before }, since)
         if (cursor) cursors.push(cursor)
         waiting = await summaries.next()
         best = highest(cursors)
@@ -109,10 +109,11 @@ export class Branches {
     }
   }
 
-  async #cursor({ thread, branch }: ThreadSummary, before: string | undefined, since: number) {
+  async #cursor({ thread, branch }: ThreadSummary, { ns, before }: Selection, since: number) {
     const threadId = threadIdOf(thread)
     if (threadId === undefined) return undefined
     const log = await this.logs.fresh(threadId, branch, since)
+    if (!isOf(log, ns)) return undefined
     const rest =
       stateOf(log.fold).ordered === false
         ? sorted(walkBelow(log, before))
@@ -155,6 +156,11 @@ function highest<Cursor extends { located: Located }>(cursors: readonly Cursor[]
   let best: Cursor | undefined
   for (const cursor of cursors) if (best === undefined || cursor.located.id > best.located.id) best = cursor
   return best
+}
+
+// The label of a long namespace is short, and might be the name of another.
+function isOf({ fold }: Log, ns: string | undefined): boolean {
+  return ns === undefined || stateOf(fold).ns === ns
 }
 
 function mayHoldAbove({ updatedAt }: ThreadSummary, id: string): boolean {

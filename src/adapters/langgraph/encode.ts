@@ -13,9 +13,9 @@ export const TAG = '$'
 export type PathPart = string | number
 
 /** Built-in errors that come back as themselves; any other comes back as Error with its name. */
-export const ERRORS = ['Error', 'EvalError', 'RangeError', 'ReferenceError', 'SyntaxError', 'TypeError', 'URIError']
+const ERRORS = ['Error', 'EvalError', 'RangeError', 'ReferenceError', 'SyntaxError', 'TypeError', 'URIError']
 
-export const TYPED_ARRAYS = [
+const TYPED_ARRAYS = [
   'Int8Array',
   'Uint8ClampedArray',
   'Int16Array',

@@ -22,7 +22,8 @@ export function threadIdOf(thread: ThreadIdInput): string | undefined {
 
 /** The first branch of a namespace, which is known without asking: two processes that begin at once meet there. */
 export function baseBranch(ns: string): string {
-  return ns === '' ? 'main' : readable(`ns:${ns}`)
+  // The sign before a checkpoint id is escaped: no namespace is named like a branch of another.
+  return ns === '' ? 'main' : readable(`ns:${ns.replace(/[%@]/g, encodeURIComponent)}`)
 }
 
 /** The branch that begins with this checkpoint. A put that is repeated finds the branch it made. */

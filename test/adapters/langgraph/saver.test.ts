@@ -281,11 +281,24 @@ for (const backend of backends) {
       const names = ['', 'child', 'a:b|c:d', 'main', 'ns:child', '@', 'x'.repeat(2000), '日本|🎉', "'; DROP TABLE --"]
       const ids = ['1', '{langgraph=1}', '\\1', '__proto__', 'constructor', 'a/../b', '日本 🎉', "' OR 1=1 --"]
       for (const id of ids) for (const ns of names) await put(saver, start(id, ns), { who: [id, ns] })
+      // A namespace named like a branch of another, and one named like the label of a long one.
+      const root = await put(saver, start('forked', 'x'), { who: 'root' })
+      await put(saver, root, { who: 'left' }, 2)
+      const right = await put(saver, root, { who: 'right' }, 2)
+      const { threads: labelled } = await hf.tenant(`names-${backend.name}`).threads({ thread: { langgraph: '1' } })
+      const label = labelled.map(({ metadata }) => metadata['ns'] as string).find((ns) => ns.startsWith('#')) as string
+      const pretenders = [start('forked', `x@${right.configurable.checkpoint_id}`), start('1', label)]
+      for (const at of pretenders) expect(await saver.getTuple(at)).toBeUndefined()
+      for (const at of pretenders) await put(saver, at, { who: 'pretender' })
+      for (const at of pretenders) expect(await values(saver, at)).toEqual({ who: 'pretender' })
+      expect(await values(saver, start('forked', 'x'))).toEqual({ who: 'right' })
+      await saver.deleteThread('forked')
       const cold = new HoldfastSaver(hf, { tenant: `names-${backend.name}` })
       for (const id of ids) {
         for (const ns of names) expect(await values(cold, start(id, ns))).toEqual({ who: [id, ns] })
         const tuples = await all(cold.list({ configurable: { thread_id: id } }))
-        expect(tuples.map(({ config }) => config.configurable?.['checkpoint_ns']).sort()).toEqual([...names].sort())
+        const listed = tuples.map(({ config }) => config.configurable?.['checkpoint_ns'] as string)
+        expect(listed.sort()).toEqual([...names, ...(id === '1' ? [label] : [])].sort())
       }
       await cold.deleteThread('1')
       expect(await all(saver.list({ configurable: { thread_id: '1' } }))).toEqual([])
