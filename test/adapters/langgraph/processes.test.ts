@@ -80,7 +80,7 @@ for (const backend of backends.filter(({ name }) => name !== 'memory')) {
       const url = await backend.fresh()
       const child = run('endless', url, 'crash', 'p')
       child.process.stdin.write('go\n')
-      while (child.saved.length < 5) await new Promise((resolve) => setImmediate(resolve))
+      while (child.saved.length < 5) await new Promise((resolve) => setTimeout(resolve, 2))
       child.process.kill('SIGKILL')
       await child.ended
       await using hf = await openHoldfast(url)
