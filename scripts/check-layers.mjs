@@ -27,7 +27,7 @@ const LAYERS = {
   cli: { may: ['public'] },
   testing: { may: ['core', 'codec', 'log', 'public'] },
   'index.ts': { may: ['*'] },
-  'holdfast.ts': { may: ['core', 'codec', 'log', 'store'] },
+  'holdfast.ts': { may: ['core', 'codec', 'log', 'store', 'runtime'] },
   'store-url.ts': { may: ['core'] },
   'open.ts': { may: ['core', 'codec', 'log', 'drivers', 'holdfast.ts', 'store-url.ts'] },
 }

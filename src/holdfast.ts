@@ -1,3 +1,5 @@
+import { hostname } from 'node:os'
+import type { Value } from './codec/value.js'
 import { InvalidOptionError } from './core/errors.js'
 import {
   type BranchId,
@@ -15,6 +17,22 @@ import type { ForkOptions, Log } from './log/log.js'
 import type { LogStore } from './log/log-store.js'
 import type { TenantKeys } from './log/tenant-keys.js'
 import type { Verification } from './log/verify.js'
+import type { AnswerOptions } from './runtime/answer.js'
+import {
+  type BulkRun,
+  listPauses,
+  type MigrationReport,
+  migrateAll,
+  type PausePage,
+  resumeAll,
+} from './runtime/bulk.js'
+import type { FlowProgram } from './runtime/flow.js'
+import type { GraphProgram } from './runtime/graph.js'
+import type { ProgramPlan } from './runtime/program.js'
+import type { RuntimeEnvironment } from './runtime/run-thread.js'
+import type { Shape, StateOf, UpdateOf } from './runtime/state-key.js'
+import { Thread, ThreadView } from './runtime/thread.js'
+import { Worker, type WorkerOptions } from './runtime/worker.js'
 import { Store } from './store/store.js'
 
 /** What `threads` filters by. */
@@ -59,10 +77,22 @@ export interface ThreadPage {
 export class Holdfast {
   readonly #store: LogStore
   readonly #tenant: TenantId
+  readonly #runtime: RuntimeEnvironment
+  readonly #narrowed: boolean
 
-  constructor(store: LogStore, tenant: TenantId = DEFAULT_TENANT) {
+  constructor(store: LogStore, tenant: TenantId = DEFAULT_TENANT, runtime?: RuntimeEnvironment) {
     this.#store = store
     this.#tenant = tenant
+    this.#narrowed = runtime !== undefined
+    this.#runtime = runtime ?? {
+      logs: store,
+      clock: store.clock,
+      randomId: store.randomId,
+      random: Math.random,
+      owner: `${hostname()}:${process.pid}`,
+      store: (of) => new Store(store.items, of),
+      sweep: () => new Store(store.items, tenant).sweep(),
+    }
   }
 
   /** What an acknowledged append survives on this backend, as probed when it was opened. */
@@ -86,7 +116,36 @@ export class Holdfast {
 
   /** The same store, narrowed to another tenant. */
   tenant(id: string): Holdfast {
-    return new Holdfast(this.#store, parseTenantId(id))
+    return new Holdfast(this.#store, parseTenantId(id), this.#runtime)
+  }
+
+  /** A thread of this program. It need not exist: its first run makes it. */
+  thread<S extends Shape, Input>(
+    program: GraphProgram<S, Input>,
+    id: ThreadIdInput,
+    options?: { readonly branch?: string },
+  ): Thread<Input, StateOf<S>, StateOf<S>, UpdateOf<S>>
+  thread<Input, Output>(
+    program: FlowProgram<Input, Output>,
+    id: ThreadIdInput,
+    options?: { readonly branch?: string },
+  ): Thread<Input, Readonly<Record<string, Value>>, Output>
+  thread(
+    program: { readonly plan: ProgramPlan },
+    id: ThreadIdInput,
+    options: { readonly branch?: string } = {},
+  ): Thread<never, never, never> {
+    return new Thread<never, never, never>(this.#runtime, this.#key(id, options.branch), program.plan)
+  }
+
+  /** A thread without its program: to look at it, answer its questions, signal or cancel it. */
+  inspect(id: ThreadIdInput, options: { readonly branch?: string } = {}): ThreadView {
+    return new ThreadView(this.#runtime, this.#key(id, options.branch))
+  }
+
+  /** Runs whatever is due of these programs: of this tenant if narrowed to one, else of all. Starts at once. */
+  worker(options: WorkerOptions): Worker {
+    return new Worker(this.#runtime, this.#narrowed ? this.#tenant : undefined, options)
   }
 
   /** Opens one branch of a thread, verified. A thread that does not exist is created by its first update. */
@@ -109,6 +168,50 @@ export class Holdfast {
   async threads(query: ThreadQuery = {}): Promise<ThreadPage> {
     const page = await this.#store.list(this.#headQuery(query))
     return { threads: page.heads.map(summarize), ...(page.cursor === undefined ? {} : { cursor: page.cursor }) }
+  }
+
+  /** One page of the open questions of this tenant's threads, with where each is asked. */
+  pauses(query: Omit<ThreadQuery, 'status'> = {}): Promise<PausePage> {
+    return listPauses(this.#runtime, this.#headQuery(query))
+  }
+
+  /** Answers many questions. Each is answered or refused by itself, and the results tell which, in the same order. */
+  async answer(
+    answers: readonly {
+      readonly thread: ThreadIdInput
+      readonly branch?: string
+      readonly pause: string
+      readonly value: unknown
+    }[],
+    options: AnswerOptions = {},
+  ): Promise<readonly { readonly pause: string; readonly error?: unknown }[]> {
+    return Promise.all(
+      answers.map(async ({ thread, branch, pause, value }) => {
+        try {
+          await this.inspect(thread, branch === undefined ? {} : { branch }).answer(pause, value, options)
+          return { pause }
+        } catch (error) {
+          return { pause, error }
+        }
+      }),
+    )
+  }
+
+  /** Resumes all threads of a program that fit the query, some at a time. */
+  resume(
+    program: { readonly plan: ProgramPlan },
+    query: ThreadQuery = {},
+    options: { readonly concurrency?: number; readonly context?: unknown; readonly signal?: AbortSignal } = {},
+  ): Promise<readonly BulkRun[]> {
+    return resumeAll(this.#runtime, program.plan, this.#headQuery(query), options)
+  }
+
+  /** Brings the states of a program's threads up to date at once, instead of when each is next run. */
+  migrate(
+    program: { readonly plan: ProgramPlan },
+    options: { readonly dryRun?: boolean; readonly query?: ThreadQuery } = {},
+  ): Promise<MigrationReport> {
+    return migrateAll(this.#runtime, program.plan, this.#headQuery(options.query ?? {}), options)
   }
 
   /** Walks a whole branch and says what is wrong with it; undefined if there is none. */

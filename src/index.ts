@@ -1,3 +1,34 @@
+export type { AiPrompt, AnyAiMessage, SpecVersion } from './agent/ai-sdk-types.js'
+export { checkMessage, checkMessages, toMessage } from './agent/check-message.js'
+export { costOf, type Price, type PriceTable } from './agent/cost.js'
+export { estimateTokens, loadTokenCounter, type TokenCounter } from './agent/estimate.js'
+export { fromAiSdkMessages, type FromOptions } from './agent/from-ai-sdk.js'
+export { fromOpenAiMessages } from './agent/from-openai.js'
+export {
+  type FinishReason,
+  makeMessage,
+  type Message,
+  type MessageOptions,
+  type ModelRef,
+  type Role,
+  textOf,
+} from './agent/message.js'
+export type * from './agent/message-part.js'
+export type { ModelFailure } from './agent/model-failure.js'
+export type { LanguageModel, ModelEvent, ModelSettings, ToolChoice } from './agent/model-types.js'
+export type { OpenAiContentPart, OpenAiMessage, OpenAiToolCall } from './agent/openai-types.js'
+export { toAiSdkPrompt } from './agent/to-ai-sdk.js'
+export { toOpenAiMessages } from './agent/to-openai.js'
+export {
+  type Reconciliation,
+  type Tool,
+  tool,
+  type ToolContext,
+  type ToolEffect,
+  type ToolOptions,
+  type ToolRetry,
+} from './agent/tool.js'
+export { addUsage, type Usage } from './agent/usage.js'
 export type { Limits } from './codec/limits.js'
 export type { Value } from './codec/value.js'
 export type { Clock } from './core/clock.js'
@@ -17,10 +48,14 @@ export {
   isHoldfastError,
   MissingDependencyError,
   MissingKeyError,
+  ModelError,
+  type ModelFailureKind,
+  NotExecutedError,
   NotFoundError,
   SchemaTooNewError,
   StorageError,
   TooLargeError,
+  TransactionError,
   UnavailableError,
 } from './core/errors.js'
 export { type BranchId, type TenantId, type ThreadId, type ThreadIdInput } from './core/ids.js'
@@ -40,6 +75,7 @@ export { type Op, type Path, push, remove, type State, set, splice } from './log
 export type * from './log/store-contract.js'
 export type { StoreWrite } from './log/store-write.js'
 export type { TenantKeys } from './log/tenant-keys.js'
+export type { Transacted } from './log/transact.js'
 export type { Decide, Updated } from './log/update.js'
 export type { Verification } from './log/verify.js'
 export { openDriver, openHoldfast, type OpenOptions } from './open.js'
@@ -62,3 +98,67 @@ export type {
 export type { ScopeInput } from './store/space.js'
 export type { StandardSchema } from './store/standard-schema.js'
 export type { Scope, SpaceName, Store } from './store/store.js'
+export { type AnswerOptions } from './runtime/answer.js'
+export type {
+  Context,
+  Effect,
+  PauseOptions,
+  ReceiveOptions,
+  Reconciled,
+  RetryPolicy,
+  SleepOptions,
+  StepContext,
+  StepOptions,
+  StepPolicy,
+  TransactionOptions,
+} from './runtime/context.js'
+export {
+  CancelledError,
+  EffectUnknownError,
+  PauseClosedError,
+  type RecordedError,
+  StepFailedError,
+  StepTimeoutError,
+} from './runtime/errors.js'
+export type { RunEvent } from './runtime/events.js'
+export { type FlowOptions, type FlowProgram, flow } from './runtime/flow.js'
+export {
+  Graph,
+  type GraphOptions,
+  type GraphProgram,
+  graph,
+  type NodeFunction,
+  type NodeOptions,
+} from './runtime/graph.js'
+export { END, type Send, START, send } from './runtime/graph-declaration.js'
+export type { OpenPause, Outcome } from './runtime/outcome.js'
+export type { Approval, Migrations } from './runtime/program.js'
+export type { Durable, Frequency } from './runtime/recorder.js'
+export type { Waiting } from './runtime/run-state.js'
+export { RunStream } from './runtime/run-stream.js'
+export type { RunOptions } from './runtime/run-thread.js'
+export {
+  append,
+  last,
+  merge,
+  reduced,
+  type Shape,
+  type StateKey,
+  type StateOf,
+  type UpdateOf,
+} from './runtime/state-key.js'
+export { StepCollection, StepScope, StepStore } from './runtime/step-store.js'
+export { CheckpointView, Thread, ThreadCheckpoint, ThreadView } from './runtime/thread.js'
+export { Worker, type WorkerEvent, type WorkerOptions } from './runtime/worker.js'
+export type { Branch, Comparison } from './runtime/branches.js'
+export type { BulkRun, MigrationReport, PausePage, ThreadPause } from './runtime/bulk.js'
+export {
+  Checkpoint,
+  type CheckpointFacts,
+  type CheckpointInfo,
+  type ForkOptions as CheckpointForkOptions,
+} from './runtime/checkpoint.js'
+export type { Difference } from './runtime/diff.js'
+export type { EventsOptions } from './runtime/follow-events.js'
+export type { OnCorrupt } from './runtime/recover.js'
+export type { ReplayDifference, ReplayReport } from './runtime/replay.js'

@@ -3,14 +3,16 @@
 //   node child.mjs append <url> <prefix>          appends to four threads for ever; prints "ack <thread> <seq> <hash>"
 //   node child.mjs race <url> <thread> <id> <n>   n appends to one thread; prints "op <id> <i> <seq> <start> <end>"
 //   node child.mjs open <url> <id>                opens the store and appends once; prints "opened <seq>"
+//   node child.mjs transact <url> <thread> <table>  inserts rows and records them for ever; prints "ack <id>"
 //   node child.mjs hold <url> <thread> <ms>       claims, appends, then appends whenever a line comes in on stdin
 import { writeSync } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isHoldfastError, openHoldfast, push, set } from 'holdfast'
 
 const [mode, url, ...args] = process.argv.slice(2)
 const say = (/** @type {string} */ line) => writeSync(1, `${line}\n`)
-const modes = { append, race, open, hold }
+const modes = { append, race, open, hold, transact }
 
 const hf = await openHoldfast(/** @type {string} */ (url))
 await modes[/** @type {keyof typeof modes} */ (mode)](...args)
@@ -64,5 +66,36 @@ async function hold(thread, ms) {
     } catch (error) {
       say(`refused ${isHoldfastError(error) ? error.code : String(error)}`)
     }
+  }
+}
+
+/** @param {string} thread @param {string} table */
+async function transact(thread, table) {
+  const log = await hf.log(thread)
+  const claim = await log.claim({ owner: `pid ${process.pid}`, ms: 10_000, force: true })
+  say('ready')
+  void disturb(thread)
+  for (let n = 0; ; n++) {
+    const id = `${process.pid}-${n}`
+    await claim.transact(
+      async (sql) => {
+        await sql.query(`INSERT INTO ${table} (id, n) VALUES ('${id}', 0)`)
+        // Most of the time is spent in the middle, which is where a kill should come.
+        await sleep(Math.random() * 5)
+        await sql.query(`UPDATE ${table} SET n = n + 1 WHERE id = '${id}'`)
+        return id
+      },
+      (_, recorded) => [{ kind: 'step', ops: [push('ids', recorded)] }],
+    )
+    say(`ack ${id}`)
+  }
+}
+
+/** Appends as a guest, so that the owner's transactions conflict. @param {string} thread */
+async function disturb(thread) {
+  const guest = await hf.log(thread)
+  for (let n = 0; ; n++) {
+    await guest.update(() => [{ kind: 'input', ops: [set('input', n)] }])
+    await sleep(Math.random() * 20)
   }
 }

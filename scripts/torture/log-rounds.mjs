@@ -66,6 +66,36 @@ export async function crashRound({ url, prefix, longestMs = 400 }) {
 }
 
 /**
+ * One round: a child inserts rows of its own and records each in the same transaction, is killed with SIGKILL at a
+ * random moment, and what the table holds is compared with what the log does.
+ * @param {{ url: string, thread: string, table: string, readIds: () => Promise<string[]>, longestMs?: number }} options
+ */
+export async function transactRound({ url, thread, table, readIds, longestMs = 250 }) {
+  const { child, exited, errors, line, lines } = spawnChild(['transact', url, thread, table])
+  await line('ready')
+  await sleep(Math.random() * longestMs)
+  child.kill('SIGKILL')
+  assert.equal(await exited, null, `the child ended by itself: ${errors()}`)
+  const hf = await openHoldfast(url)
+  try {
+    // Takes the log over, which ends whatever the server may still be doing for the child.
+    const { log } = await (await hf.log(thread)).claim({ owner: 'checker', ms: 1000, force: true })
+    const recorded = /** @type {string[]} */ (log.fold.state.ids ?? [])
+    assert.deepEqual(
+      [...(await readIds())].sort(),
+      [...recorded].sort(),
+      'each row is recorded, each record has its row',
+    )
+    const acknowledged = lines.flatMap((text) => (text.startsWith('ack ') ? [text.slice('ack '.length)] : []))
+    for (const id of acknowledged) assert.ok(recorded.includes(id), `${id} was acknowledged`)
+    assert.deepEqual((await hf.verify(thread))?.problems, [])
+    return { acknowledged: acknowledged.length, recorded: recorded.length }
+  } finally {
+    await hf.close()
+  }
+}
+
+/**
  * Several processes append to one thread at the same time. The log is gap-free, holds every acknowledged append exactly
  * once, and its order is linearizable: what was acknowledged before another began has the lower seq.
  * @param {{ url: string, thread: string, processes?: number, count: number }} options

@@ -23,6 +23,17 @@ export type ErrorCode =
   | 'storage'
   | 'unavailable'
   | 'claim-required'
+  | 'invalid-program'
+  | 'incompatible'
+  | 'not-executed'
+  | 'cancelled'
+  | 'timeout'
+  | 'step-failed'
+  | 'effect-unknown'
+  | 'pause-closed'
+  | 'poisoned'
+  | 'transaction'
+  | 'model'
 
 export interface ErrorOptions {
   readonly data?: Readonly<Record<string, unknown>>
@@ -119,8 +130,13 @@ export class DataLossError extends HoldfastError {
 }
 
 export class MissingDependencyError extends HoldfastError {
-  constructor(packageName: string, install: string, options: { readonly cause?: unknown } = {}) {
-    super('missing-dependency', `This backend needs the package "${packageName}", which is not installed.`, {
+  constructor(
+    packageName: string,
+    install: string,
+    options: { readonly what?: string; readonly cause?: unknown } = {},
+  ) {
+    const what = options.what ?? 'This backend'
+    super('missing-dependency', `${what} needs the package "${packageName}", which is not installed.`, {
       data: { package: packageName, install },
       remedy: `Run: ${install}`,
       cause: options.cause,
@@ -207,6 +223,20 @@ export class ClaimRequiredError extends HoldfastError {
   }
 }
 
+/** A program that can't be run as it is declared. `data.field` names the part that is wrong. */
+export class InvalidProgramError extends HoldfastError {
+  constructor(message: string, field: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
+    super('invalid-program', message, { data: { field, ...data }, remedy })
+  }
+}
+
+/** What is recorded does not fit the program that should go on with it. Nothing was changed. */
+export class IncompatibleError extends HoldfastError {
+  constructor(message: string, reason: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
+    super('incompatible', message, { data: { ...data, reason, canResume: false }, remedy })
+  }
+}
+
 /**
  * The storage refused (disk full, read-only, not a database, …). `written` says what is known of the write that
  * failed: 'nothing' is definite, 'unknown' makes the writer look for its own appendId before it repeats.
@@ -249,5 +279,89 @@ export class UnavailableError extends HoldfastError {
       retryable: true,
       cause: options.cause,
     })
+  }
+}
+
+/**
+ * A transaction with the user's own SQL did not come about, and nothing of it stays. `data.reason`: 'timeout',
+ * 'statement' (the database refused one), 'forbidden' (we did), 'ended' (it was over already).
+ */
+export class TransactionError extends HoldfastError {
+  constructor(
+    reason: 'timeout' | 'statement' | 'forbidden' | 'ended',
+    message: string,
+    remedy: string,
+    options: { readonly data?: Readonly<Record<string, unknown>>; readonly cause?: unknown } = {},
+  ) {
+    super('transaction', message, {
+      data: { reason, written: 'nothing', ...options.data },
+      remedy,
+      cause: options.cause,
+    })
+  }
+}
+
+/**
+ * Thrown by a tool or a step to say that nothing happened outside: the call was refused before it took effect. Any
+ * other failure of something that reaches outside leaves the outcome unknown.
+ */
+export class NotExecutedError extends HoldfastError {
+  constructor(
+    message: string,
+    options: {
+      readonly remedy?: string
+      readonly retryable?: boolean
+      readonly data?: Readonly<Record<string, unknown>>
+      readonly cause?: unknown
+    } = {},
+  ) {
+    super('not-executed', message, {
+      ...options,
+      remedy: options.remedy ?? 'Nothing was done: correct the cause and call it again.',
+    })
+  }
+}
+
+/** What went wrong with a model call; each kind has its own way out. */
+export type ModelFailureKind =
+  /** 429: too many requests or tokens for now. */
+  | 'rate-limit'
+  /** The account has nothing left; waiting does not help. */
+  | 'quota'
+  /** 5xx, 408, 409: the provider's own trouble. */
+  | 'server'
+  /** The connection was refused, reset or cut. */
+  | 'connection'
+  /** No answer within the time that was set. */
+  | 'timeout'
+  /** The reply broke off or could not be read. */
+  | 'broken-reply'
+  /** The prompt is longer than the model's window. */
+  | 'context-too-long'
+  /** 401, 403. */
+  | 'auth'
+  /** 404: no such model or path. */
+  | 'not-found'
+  /** 400, 422 and other refusals of this request. */
+  | 'invalid-request'
+  | 'unknown'
+
+/** A model call that failed for good. Holds no header, key or prompt: what the provider said is shortened and cleaned. */
+export class ModelError extends HoldfastError {
+  constructor(
+    message: string,
+    options: {
+      readonly kind: ModelFailureKind
+      readonly remedy: string
+      readonly retryable: boolean
+      readonly data?: Readonly<Record<string, unknown>>
+      readonly cause?: unknown
+    },
+  ) {
+    super('model', message, { ...options, data: { kind: options.kind, ...options.data } })
+  }
+
+  get kind(): ModelFailureKind {
+    return this.data['kind'] as ModelFailureKind
   }
 }

@@ -4,31 +4,42 @@ import type { BlobSource } from '../codec/decode.js'
 import type { BlobSink } from '../codec/value.js'
 import { CorruptError, MissingKeyError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
-import type { Driver } from './contract.js'
+import type { BlobWriter, Driver } from './contract.js'
 import type { KeySource } from './keys.js'
 
 /** Values whose JSON is at least this long are stored once per tenant and pointed to. */
 export const DEFAULT_BLOB_THRESHOLD = 64 * 1024
 
+type BlobDriver = BlobWriter & Pick<Driver, 'getBlobs'>
+
 /** The blobs of one tenant, and which values of the folds in memory lie in them. */
 export class BlobShelf {
   readonly threshold: number
-  readonly #driver: Driver
+  readonly #driver: BlobDriver
   readonly #tenant: TenantId
   readonly #keys: KeySource | undefined
   readonly #maxBytes: number
-  readonly #names = new WeakMap<object, string>()
+  readonly #names: WeakMap<object, string>
 
   constructor(
-    driver: Driver,
+    driver: BlobDriver,
     tenant: TenantId,
     options: { threshold: number; maxBytes: number; keys?: KeySource | undefined },
+    names = new WeakMap<object, string>(),
   ) {
     this.#driver = driver
     this.#tenant = tenant
     this.threshold = options.threshold
     this.#maxBytes = options.maxBytes
     this.#keys = options.keys
+    this.#names = names
+  }
+
+  /** The same shelf, with what it stores stored inside a transaction. */
+  within(writer: BlobWriter): BlobShelf {
+    const driver: BlobDriver = { ...writer, getBlobs: (tenant, hashes) => this.#driver.getBlobs(tenant, hashes) }
+    const { threshold } = this
+    return new BlobShelf(driver, this.#tenant, { threshold, maxBytes: this.#maxBytes, keys: this.#keys }, this.#names)
   }
 
   readonly isBlob = (value: string | object): boolean =>

@@ -1,6 +1,10 @@
 import { FencedError, InvalidOptionError } from '../core/errors.js'
 import { nameLog } from '../core/log-name.js'
+import type { SqlSession } from './contract.js'
+import type { Draft } from './draft.js'
+import type { Fold } from './fold.js'
 import type { Log } from './log.js'
+import { DEFAULT_TIMEOUT_MS, type Transacted, type TransactRequest } from './transact.js'
 import type { Decide, Updated } from './update.js'
 
 export interface ClaimOptions {
@@ -10,10 +14,13 @@ export interface ClaimOptions {
   readonly ms: number
   /** Takes the log even while another's lease runs. */
   readonly force?: boolean
+  /** Entries that travel with the claim in one append, decided on the state it takes over. Throwing claims nothing. */
+  readonly decide?: Decide
 }
 
 interface ClaimActions {
   update(decide: Decide, release: boolean): Promise<Updated>
+  transact<T>(request: TransactRequest<T>): Promise<Transacted<T>>
   renew(ms: number): Promise<boolean>
 }
 
@@ -36,6 +43,24 @@ export class Claim {
   /** Appends as the owner. Rejects with FencedError, and writes nothing, once another took over. */
   update(decide: Decide): Promise<Updated> {
     return this.#actions.update(decide, false)
+  }
+
+  /** Appends as the owner and lets go in the same breath. Deciding on nothing keeps the claim. */
+  conclude(decide: Decide): Promise<Updated> {
+    return this.#actions.update(decide, true)
+  }
+
+  /**
+   * Runs SQL of your own and records what came of it, in one transaction: both stay or neither. `decide` makes the
+   * entries, at least one, of the result. `work` runs again, and everything it did is undone before, when a guest
+   * appended meanwhile or the database asks for it: it must do nothing but SQL. Only on SQLite and Postgres.
+   */
+  transact<T>(
+    work: (sql: SqlSession) => Promise<T>,
+    decide: (fold: Fold, result: T) => readonly Draft[],
+    options: { readonly timeoutMs?: number } = {},
+  ): Promise<Transacted<T>> {
+    return this.#actions.transact({ work, decide, timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS })
   }
 
   /** Prolongs the lease during long work that appends nothing. */

@@ -137,6 +137,21 @@ export type AppendResult =
    */
   | { readonly status: 'held'; readonly head: Head }
 
+/** The user's own SQL inside a transaction. Placeholders as the database has them (`?` or `$1`). */
+export interface SqlSession {
+  /**
+   * One statement. `changes` counts the rows that it inserted, updated or deleted. After one that failed nothing of
+   * the transaction can stay. Rejects with TransactionError once the transaction is over.
+   */
+  query<Row = Record<string, unknown>>(
+    sql: string,
+    params?: readonly unknown[],
+  ): Promise<{ readonly rows: readonly Row[]; readonly changes: number }>
+}
+
+/** How entries store their blobs. */
+export type BlobWriter = Pick<Driver, 'touchBlobs' | 'putBlobs'>
+
 /** A head and a run of entries that end at `upTo` and begin with a keyframe, from one consistent snapshot. */
 export interface Tail {
   readonly head: Head
@@ -326,6 +341,18 @@ export interface Driver extends Partial<ItemDriver> {
    * Only when `capabilities.watch`. Resolves to a function that ends it.
    */
   watch?(listener: (log: LogKey, seq: number) => void): Promise<() => Promise<void>>
+
+  /**
+   * Runs `work` in a transaction, then makes the append that it resolves to as the last thing in the same transaction,
+   * and commits. Nothing of it stays if `work` rejects, the append conflicts, or `timeoutMs` runs out, which counts
+   * from the begin of the transaction. `work` gets the user's SQL, and blobs that are stored in the transaction too:
+   * every other write through this driver may have to wait for the end of it. Rejects with what `work` rejected with.
+   * Present exactly when `capabilities.transactions`.
+   */
+  transact?(
+    work: (sql: SqlSession, blobs: BlobWriter) => Promise<Append>,
+    options: { readonly timeoutMs: number },
+  ): Promise<AppendResult>
 
   /** Waits for what is under way, then lets go of everything. Closing twice is no error. */
   close(): Promise<void>

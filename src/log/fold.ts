@@ -93,7 +93,7 @@ export function applyBody(before: Fold, body: EntryBody, at: number, isBlob: IsB
   let state = before.state
   let freed = 0
   for (const op of body.ops ?? []) {
-    if (op[0] !== 'push') freed += bytesReplaced(state, op, isBlob)
+    freed += bytesReplaced(state, op, isBlob)
     state = applyOp(state, op, owned)
   }
   const patched = applyIndexPatch(before.index, body.index)
@@ -143,6 +143,15 @@ function addWeight(before: Weight, { seq, size }: EntryFacts, freed: number, hol
 }
 
 function bytesReplaced(state: State, op: Op, isBlob: IsBlob): number {
+  if (op[0] === 'push') return 0
+  if (op[0] === 'copy' || op[0] === 'concat') {
+    // The entry holds only a reference, but a keyframe would hold the value: the opposite of freeing.
+    const added = valueAt(state, op[2])
+    const old = op[0] === 'copy' ? valueAt(state, op[1]) : undefined
+    return (
+      (old === undefined ? 0 : estimateBytes(old, isBlob)) - (added === undefined ? 0 : estimateBytes(added, isBlob))
+    )
+  }
   const old = valueAt(state, op[1])
   if (old === undefined) return 0
   if (op[0] !== 'splice') return estimateBytes(old, isBlob)

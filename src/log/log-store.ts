@@ -14,6 +14,7 @@ import type {
   EraseRequest,
   HeadPage,
   HeadQuery,
+  Lease,
   LogKey,
   Tombstone,
 } from './contract.js'
@@ -83,12 +84,33 @@ export class LogStore {
     return this.#environment.driver.durability
   }
 
+  get clock(): Clock {
+    return this.#environment.clock
+  }
+
+  get randomId(): () => string {
+    return this.#environment.randomId
+  }
+
+  /** Who holds a log now, by the store's clock. */
+  async lease(key: LogKey): Promise<Lease | null> {
+    this.#check()
+    return (await this.#environment.driver.head(key))?.lease ?? null
+  }
+
   /** Reads and verifies a log, which need not exist yet. */
   async open(key: LogKey): Promise<Log> {
     this.#check()
     refuseReservedThread(key.thread)
     const [log] = await Promise.all([Log.open(this.#environment, key), this.#admit(key.tenant)])
     return log
+  }
+
+  /** A log that is not read or verified as a whole, to look at older entries of one that may be damaged. */
+  unread(key: LogKey): Log {
+    this.#check()
+    refuseReservedThread(key.thread)
+    return Log.unread(this.#environment, key)
   }
 
   /**

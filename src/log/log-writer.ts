@@ -1,20 +1,20 @@
-import { ConflictError, isHoldfastError, UnavailableError } from '../core/errors.js'
+import { ConflictError, isHoldfastError } from '../core/errors.js'
 import { nameLog } from '../core/log-name.js'
 import { AppliedWrites } from './applied-writes.js'
 import { catchUp } from './catch-up.js'
-import type { Append, AppendResult, Head, LogKey, StoredEntry } from './contract.js'
+import type { Append, AppendResult, Head, LogKey } from './contract.js'
 import type { EntryCodec } from './entry-codec.js'
 import { emptyFold, type Fold } from './fold.js'
+import { hasLanded } from './has-landed.js'
 import type { LogEnvironment } from './log-environment.js'
 import type { LogReader } from './log-reader.js'
 import { heldError, originGone } from './refusals.js'
-import type { Decide, PendingUpdate, Updated, Writer } from './update.js'
+import { pauseAfter } from './retry.js'
+import { type Decide, type PendingUpdate, travelsAlone, type Updated, type Writer } from './update.js'
 import { type Planned, planAppend } from './update-plan.js'
 
 /** After this many conflicts in a row a writer gives up: something else writes without pause. */
 const MAX_CONFLICTS = 1000
-const FIRST_PAUSE_MS = 20
-const LONGEST_PAUSE_MS = 2000
 const APPENDED: AppendResult = { status: 'appended' }
 
 /** All writes of one handle, one after another, each decided on the newest fold. */
@@ -25,8 +25,9 @@ export class LogWriter {
   readonly #log: LogKey
   readonly #codec: EntryCodec
   readonly #reader: LogReader
-  #mustRefresh = false
-  #queue: PendingUpdate[] = []
+  /** Something may have landed that this handle does not know of. */
+  mustRefresh = false
+  #queue: (PendingUpdate | (() => Promise<void>))[] = []
   #draining = false
 
   constructor(environment: LogEnvironment, log: LogKey, codec: EntryCodec, reader: LogReader) {
@@ -39,10 +40,13 @@ export class LogWriter {
   }
 
   submit(decide: Decide, writer: Writer): Promise<Updated> {
-    return new Promise((resolve, reject) => {
-      this.#queue.push({ decide, writer, appendId: this.#environment.randomId(), resolve, reject })
-      if (!this.#draining) void this.#drain()
-    })
+    const appendId = this.#environment.randomId()
+    return new Promise((resolve, reject) => this.#enqueue({ decide, writer, appendId, resolve, reject }))
+  }
+
+  /** Does another kind of write, while none of these is under way. */
+  alone<T>(write: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => this.#enqueue(() => write().then(resolve, reject)))
   }
 
   /** Reads on from `known`. A head read before `known` was learned would look like a loss, so `known` comes first. */
@@ -51,16 +55,24 @@ export class LogWriter {
     const fold = await catchUp(this.#environment, this.#log, this.#reader, known, newest)
     // Meanwhile an append of ours may have landed: what a handle knows never goes back.
     if (this.fold === known || fold.seq > this.fold.seq) this.fold = fold
-    this.#mustRefresh = false
+    this.mustRefresh = false
     await this.applied.catchUp(this.fold, newest?.applied)
+  }
+
+  #enqueue(write: PendingUpdate | (() => Promise<void>)): void {
+    this.#queue.push(write)
+    if (!this.#draining) void this.#drain()
   }
 
   // Updates that wait while an append is under way are decided one after another and travel as one append.
   async #drain(): Promise<void> {
     this.#draining = true
     while (this.#queue.length > 0) {
-      const alone = this.#queue.findIndex(({ writer }) => travelsAlone(writer))
-      const group = this.#queue.splice(0, alone === -1 ? this.#queue.length : Math.max(alone, 1))
+      const alone = this.#queue.findIndex((each) => typeof each === 'function' || travelsAlone(each.writer))
+      const taken = this.#queue.splice(0, alone === -1 ? this.#queue.length : Math.max(alone, 1))
+      const group = taken.filter((each) => typeof each !== 'function')
+      if (typeof taken[0] === 'function') await taken[0]()
+      if (group.length === 0) continue
       await this.#commit(group).catch((error: unknown) => {
         for (const { reject } of group) reject(error)
       })
@@ -71,7 +83,7 @@ export class LogWriter {
   async #commit(group: readonly PendingUpdate[]): Promise<void> {
     let members = group
     for (let conflicts = 0; conflicts <= MAX_CONFLICTS; conflicts++) {
-      if (this.#mustRefresh) await this.refresh()
+      if (this.mustRefresh) await this.refresh()
       const known = this.fold
       const plan = await planAppend(this.#log, this.#codec, this.#environment, known, members)
       members = plan.members.map(({ update }) => update)
@@ -99,44 +111,30 @@ export class LogWriter {
    * ends where the append expects once it landed.
    */
   async #send(append: Append): Promise<AppendResult> {
-    const { commit, clock, retryMs } = this.#environment
+    const { driver, commit, clock, retryMs } = this.#environment
     const deadline = clock.monotonic() + retryMs
     let mayHaveLanded = false
     for (let attempt = 0; ; attempt++) {
       try {
         const result = await commit.submit(append, attempt > 0)
-        if (result.status !== 'appended' && mayHaveLanded && (await this.#hasLanded(append))) return APPENDED
+        if (result.status !== 'appended' && mayHaveLanded && (await hasLanded(driver, append))) return APPENDED
         return result
       } catch (error) {
         const definite = isHoldfastError(error) && (error.data.written === 'nothing' || error.code === 'closed')
         mayHaveLanded ||= !definite
         // A look that fails says nothing; the loop decides how long to go on.
-        if (mayHaveLanded && (await this.#hasLanded(append).catch(() => false))) return APPENDED
+        if (mayHaveLanded && (await hasLanded(driver, append).catch(() => false))) return APPENDED
         if ((isHoldfastError(error) && !error.retryable) || clock.monotonic() >= deadline) {
           // It may land after all: the next update looks before it decides.
-          this.#mustRefresh = true
+          this.mustRefresh = true
           throw error
         }
-        await clock.sleep(Math.random() * Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt))
+        await clock.sleep(pauseAfter(attempt))
       }
     }
-  }
-
-  // The hash covers the appendId, so no other writer's entry can be taken for ours.
-  async #hasLanded(append: Append): Promise<boolean> {
-    const first = append.entries[0] as StoredEntry
-    const [found] = await this.#environment.driver.read(append.log, first.seq, 1)
-    if (found === undefined || found.seq === first.seq) return found?.hash === first.hash
-    const message = `Whether an append to ${nameLog(append.log)} landed can't be told: it was pruned since.`
-    throw new UnavailableError(message, { written: 'unknown' })
   }
 }
 
 function settle({ members }: Planned): void {
   for (const { update, entries, after } of members) update.resolve({ entries, fold: after })
-}
-
-/** Claims, releases and forks change more than entries, so they share an append with nobody. */
-function travelsAlone(writer: Writer): boolean {
-  return writer.kind === 'claim' || writer.kind === 'fork' || (writer.kind === 'owner' && writer.release)
 }

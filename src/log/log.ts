@@ -5,7 +5,7 @@ import { decodeHeader, type EntryHeader } from '../codec/header.js'
 import { BlobShelf } from './blob-shelf.js'
 import { Claim, type ClaimOptions, checkClaimOptions } from './claim.js'
 import { formatCheckpointId, parseCheckpointId } from './checkpoint-id.js'
-import type { LogKey } from './contract.js'
+import type { BlobWriter, LogKey } from './contract.js'
 import type { Draft } from './draft.js'
 import { EntryCodec } from './entry-codec.js'
 import type { OpenedEntry } from './entry-opening.js'
@@ -13,6 +13,7 @@ import type { Fold } from './fold.js'
 import type { LogEnvironment } from './log-environment.js'
 import { LogReader } from './log-reader.js'
 import { LogWriter } from './log-writer.js'
+import { transact } from './transact.js'
 import type { Decide, Updated } from './update.js'
 
 export interface HistoryEntry {
@@ -50,9 +51,14 @@ export class Log {
     const { driver, limits, blobThreshold, keys } = environment
     this.#shelf =
       shelf ?? new BlobShelf(driver, key.tenant, { threshold: blobThreshold, maxBytes: limits.maxBytes, keys })
-    const codec = new EntryCodec({ log: key, limits, shelf: this.#shelf, keys })
+    const codec = this.#codec(this.#shelf)
     this.#reader = new LogReader(driver, key, codec)
     this.#writer = new LogWriter(environment, key, codec, this.#reader)
+  }
+
+  #codec(shelf: BlobShelf): EntryCodec {
+    const { limits, keys } = this.#environment
+    return new EntryCodec({ log: this.key, limits, shelf, keys })
   }
 
   /** Reads and verifies the log. One that does not exist opens empty and is created by its first update. */
@@ -94,11 +100,21 @@ export class Log {
   /** Takes the log: raises its epoch, so that whoever held it before can't write any more. */
   async claim(options: ClaimOptions): Promise<Claim> {
     checkClaimOptions(options)
-    const { owner, ms, force = false } = options
+    const { owner, ms, force = false, decide } = options
     const entry: Draft = { kind: 'claim', data: { owner } }
-    const { fold } = await this.#writer.submit(() => [entry], { kind: 'claim', owner, ms, force })
+    const withDecided: Decide = (fold) => [entry, ...(decide?.(fold) ?? [])]
+    const { fold } = await this.#writer.submit(withDecided, { kind: 'claim', owner, ms, force })
     return new Claim(this, fold.epoch, options, {
       update: (decide, release) => this.#writer.submit(decide, { kind: 'owner', epoch: fold.epoch, ms, release }),
+      transact: (request) => {
+        const codecFor = (blobs: BlobWriter) => this.#codec(this.#shelf.within(blobs))
+        const writer = { kind: 'owner', epoch: fold.epoch, ms, release: false } as const
+        return transact(
+          { environment: this.#environment, log: this.key, writer: this.#writer, codecFor },
+          writer,
+          request,
+        )
+      },
       renew: (forMs) => this.#environment.driver.renew(this.key, fold.epoch, forMs),
     })
   }

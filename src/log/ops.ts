@@ -13,6 +13,8 @@ export type Op =
   | readonly ['delete', Path]
   | readonly ['push', Path, readonly Value[]]
   | readonly ['splice', Path, number, number, readonly Value[]]
+  | readonly ['copy', Path, Path]
+  | readonly ['concat', Path, Path]
 
 /** Sets the value at a path. Missing objects on the way are made. */
 export function set(path: string | Path, value: unknown): Op {
@@ -32,6 +34,16 @@ export function push(path: string | Path, ...items: readonly unknown[]): Op {
 /** Replaces `count` items of a list from `start` on. */
 export function splice(path: string | Path, start: number, count: number, ...items: readonly unknown[]): Op {
   return ['splice', toPath(path), start, count, items as readonly Value[]]
+}
+
+/** Sets the value at a path to one that lies elsewhere in the state, so that what is recorded is not stored twice. */
+export function copy(path: string | Path, from: Path): Op {
+  return ['copy', toPath(path), toPath(from)]
+}
+
+/** Adds the items of a list that lies elsewhere in the state to the end of a list. */
+export function concat(path: string | Path, from: Path): Op {
+  return ['concat', toPath(path), toPath(from)]
 }
 
 /** Lets the values of an op move to blobs as wholes: each pushed item by itself, a set value by itself. */
@@ -76,6 +88,14 @@ export function applyOp(state: State, op: Op, owned?: Set<object>): State {
         for (const item of rest) items.push(item)
         return items
       }
+      case 'copy':
+        return share(present(state, op[2]), owned)
+      case 'concat': {
+        const items = ownList(list(old, path), owned)
+        // A copy of the source first: it may be the very list that grows.
+        for (const item of list(present(state, op[2]), op[2]).slice()) items.push(share(item, owned))
+        return items
+      }
       default:
         throw misfit(path, `is changed by an unknown operation "${String(name)}"`)
     }
@@ -104,6 +124,9 @@ export function isOp(op: unknown): op is Op {
       return op.length === 3 && Array.isArray(op[2])
     case 'splice':
       return op.length === 5 && isCount(op[2]) && isCount(op[3]) && Array.isArray(op[4])
+    case 'copy':
+    case 'concat':
+      return op.length === 3 && isPath(op[2])
     default:
       return false
   }
@@ -138,6 +161,20 @@ function change(
   if (value === undefined) delete record[key]
   else setOwn(record, key, value)
   return record
+}
+
+function present(state: State, path: Path): Value {
+  const value = valueAt(state, path)
+  if (value === undefined) throw misfit(path, 'holds nothing that could be referred to')
+  return value
+}
+
+// Seen from two places from now on, so neither may change it in place.
+function share(value: Value, owned: Set<object> | undefined): Value {
+  if (owned === undefined || owned.size === 0 || typeof value !== 'object' || value === null) return value
+  if (!owned.delete(value)) return value
+  for (const inner of Object.values(value)) share(inner as Value, owned)
+  return value
 }
 
 function ownList(items: readonly Value[], owned: Set<object> | undefined): Value[] {

@@ -18,7 +18,12 @@ export async function retry<Result>(
       return await work(attempt)
     } catch (error) {
       if (!isHoldfastError(error) || !error.retryable || clock.monotonic() >= deadline) throw error
-      await clock.sleep(Math.random() * Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt))
+      await clock.sleep(pauseAfter(attempt))
     }
   }
+}
+
+/** How long to wait after this many failures, at random, so that those who failed together do not come back together. */
+export function pauseAfter(failures: number): number {
+  return Math.random() * Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures)
 }

@@ -27,3 +27,8 @@ export interface PendingUpdate {
   resolve(result: Updated): void
   reject(error: unknown): void
 }
+
+/** Claims, releases and forks change more than entries, so they share an append with nobody. */
+export function travelsAlone(writer: Writer): boolean {
+  return writer.kind === 'claim' || writer.kind === 'fork' || (writer.kind === 'owner' && writer.release)
+}

@@ -33,13 +33,13 @@ export function checkSchema(schema: unknown): asserts schema is StandardSchema {
   )
 }
 
-/** What the schema makes of a value, or an error that says what is wrong with it and where. */
-export async function validate(schema: StandardSchema, value: unknown): Promise<unknown> {
+/** What the schema makes of a value, or an error that says what is wrong with it and where: paths begin with `root`. */
+export async function validate(schema: StandardSchema, value: unknown, root = '$'): Promise<unknown> {
   const result = await schema['~standard'].validate(value)
   if (result.issues === undefined) return result.value
   const issues = result.issues.map(({ message, path = [] }) => ({ message, path: path.map(partOf).join('.') }))
   const first = issues[0]
-  const where = first?.path ? `$.${first.path}` : '$'
+  const where = first?.path ? `${root}.${first.path}` : root
   throw new InvalidValueError(
     where,
     `does not fit the schema: ${first?.message ?? 'no reason given'}`,

@@ -24,6 +24,8 @@ import { reindexTests } from './driver-suite/reindex-tests.js'
 import { renewTests } from './driver-suite/renew-tests.js'
 import { newTenant, type SuiteContext, type SuiteTest } from './driver-suite/suite-context.js'
 import { tenantTests } from './driver-suite/tenant-tests.js'
+import { transactTests } from './driver-suite/transact-tests.js'
+import { transactRaceTests } from './driver-suite/transact-race-tests.js'
 
 const GROUPS: readonly (readonly [string, readonly SuiteTest[]])[] = [
   ['append', appendTests],
@@ -48,6 +50,8 @@ const GROUPS: readonly (readonly [string, readonly SuiteTest[]])[] = [
   ['scans of items', itemScanTests],
   ['items that appends carry', itemCarriedTests],
   ['items that are applied', itemApplyTests],
+  ['transactions', transactTests],
+  ['races of transactions', transactRaceTests],
   ['opening and closing', lifecycleTests],
 ]
 

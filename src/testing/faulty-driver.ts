@@ -48,6 +48,7 @@ const METHODS: readonly DriverMethod[] = [
   'listSpaces',
   'sweepItems',
   'applyWrites',
+  'transact',
 ]
 
 /** A driver that does what the one below does, until it is told to fail. Closing it leaves the one below open. */

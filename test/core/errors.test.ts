@@ -24,6 +24,11 @@ const EXAMPLES: readonly (readonly [code: errors.ErrorCode, error: errors.Holdfa
   ['storage', new errors.StorageError('Disk full.', 'Make room.', { reason: 'full', written: 'nothing', cause })],
   ['unavailable', new errors.UnavailableError('No answer.', { written: 'unknown', cause })],
   ['claim-required', new errors.ClaimRequiredError('x', 'step')],
+  ['invalid-program', new errors.InvalidProgramError('No such node.', 'edge', 'Declare it.')],
+  ['incompatible', new errors.IncompatibleError('It is newer.', 'state-too-new', 'Upgrade.', { from: 2 })],
+  ['transaction', new errors.TransactionError('timeout', 'It took too long.', 'Hurry up.', { cause })],
+  ['not-executed', new errors.NotExecutedError('The card was declined.', { cause })],
+  ['model', new errors.ModelError('It failed.', { kind: 'server', remedy: 'Try later.', retryable: true, cause })],
 ]
 
 describe('errors', () => {
@@ -55,14 +60,33 @@ describe('errors', () => {
 
   it('say whether trying again can help', () => {
     const retryable = EXAMPLES.filter(([, error]) => error.retryable).map(([code]) => code)
-    assert.deepEqual(retryable.sort(), ['conflict', 'held', 'unavailable'])
+    assert.deepEqual(retryable.sort(), ['conflict', 'held', 'model', 'unavailable'])
   })
 
   it('carry the cause where there is one, and no empty one where there is none', () => {
     const causes = EXAMPLES.filter(([, error]) => error.cause === cause).map(([code]) => code)
-    assert.deepEqual(causes.sort(), ['corrupt', 'invalid-value', 'missing-dependency', 'storage', 'unavailable'])
+    assert.deepEqual(causes.sort(), [
+      'corrupt',
+      'invalid-value',
+      'missing-dependency',
+      'model',
+      'not-executed',
+      'storage',
+      'transaction',
+      'unavailable',
+    ])
     assert(!('cause' in new errors.ClosedError('x')))
     assert(!('cause' in new errors.InvalidValueError('$', 'is odd', 'Change it.')))
+  })
+
+  it('of a model call tell its kind, and what needs a package tells what for', () => {
+    const error = new errors.ModelError('x', { kind: 'quota', remedy: 'Pay.', retryable: false, data: { status: 429 } })
+    assert.equal(error.kind, 'quota')
+    assert.deepEqual(error.data, { kind: 'quota', status: 429 })
+    assert.match(
+      new errors.MissingDependencyError('x', 'npm install x', { what: 'Counting' }).message,
+      /^Counting needs/,
+    )
   })
 
   it('are recognised across two copies of the package', async () => {

@@ -40,6 +40,11 @@ async function run(name: string, spoil?: Break): Promise<void> {
 /** Each way to break a promise, and the test that must notice. */
 const faults: readonly (readonly [fault: string, noticedBy: string, spoil: Break])[] = [
   [
+    'has a transact that it does not declare',
+    'has transact exactly when it declares transactions',
+    () => ({ transact: async () => ({ status: 'appended' }) }),
+  ],
+  [
     'compares no hash',
     'refuses an append that expects another hash, returns the head and writes nothing',
     (driver) => ({ append: (batch) => withExpect(driver, batch, (expect, head) => ({ ...expect, hash: head.hash })) }),

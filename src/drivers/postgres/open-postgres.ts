@@ -65,7 +65,7 @@ async function connect(settings: Settings, opened: LentPool[]): Promise<Driver> 
       multiProcess: true,
       persistent: true,
       storeAtomic: true,
-      transactions: false,
+      transactions: true,
       watch: notifications.canWatch,
       parallelBatches: Math.min(PARALLEL_BATCHES, settings.poolSize),
       maxBatch: MAX_BATCH,

@@ -12,13 +12,24 @@ export interface PgQuery {
   readonly query_timeout?: number
 }
 
+/** A statement of the user's: rows as objects, values by the parsers that they set. */
+interface PgUserQuery {
+  readonly text: string
+  readonly values: unknown[]
+  /** Always by the protocol that refuses two statements in one. */
+  readonly queryMode: 'extended'
+}
+
 interface PgResult {
   readonly rows: readonly unknown[]
+  readonly rowCount?: number | null
+  /** The first word of what was done: COMMIT, or ROLLBACK for a commit that could not be. */
+  readonly command?: string
 }
 
 /** What we use of a client that a pool lends. */
 export interface PgClientLike {
-  query(query: PgQuery): Promise<PgResult>
+  query(query: PgQuery | PgUserQuery): Promise<PgResult>
   query(text: string): Promise<unknown>
   /** Gives it back; with an error or `true` it is thrown away. */
   release(destroy?: Error | boolean): void

@@ -1,8 +1,8 @@
-import type { Capabilities, Driver, Durability, Hash, LogKey } from '../../log/contract.js'
+import type { Append, AppendResult, Capabilities, Driver, Durability, Hash, LogKey } from '../../log/contract.js'
 import type { ItemDriver } from '../../log/store-contract.js'
 import { checkBatch } from '../shared/checks.js'
 import { checkItemWrites } from '../shared/item-checks.js'
-import { hashBytes, indexValues, makeAppendStatement, readAppendResults } from './append-statement.js'
+import { hashBytes, indexValues, makeAppendStatement, readAppendResults, type SortedBatch } from './append-statement.js'
 import { encodeArray } from './binary-array.js'
 import { type BlobStatements, makeBlobStatements } from './blob-statements.js'
 import { makeHeadsStatement, readHeadPage } from './heads-statement.js'
@@ -11,9 +11,10 @@ import { type ItemStatements, makeItemStatements, readItem, readWriteResults } f
 import { bytesOf, keyValues, type LogStatements, makeLogStatements, readEntry, readHeader } from './log-statements.js'
 import { labelsOf } from './labels.js'
 import type { Notifications } from './notifications.js'
-import type { Settings } from './options.js'
+import { describeTarget, type Settings } from './options.js'
 import type { Sessions } from './sessions.js'
 import { fromText, toText } from './text-form.js'
+import { transact } from './transact.js'
 
 /** Larger puts are sent in parts: the server keeps a whole statement in memory. */
 const PUT_BYTES = 16 * 1024 * 1024
@@ -61,19 +62,23 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'> {
 
   async append(batch: Parameters<Driver['append']>[0]): ReturnType<Driver['append']> {
     this.#sessions.checkOpen()
-    checkBatch(batch)
-    for (const { carried } of batch) if (carried !== undefined) checkItemWrites(carried)
     if (batch.length === 0) return []
-    const { statement, order } = makeAppendStatement(this.#schema, (operation) => this.#nameOf(operation), batch)
+    const { statement, order } = this.#appendStatement(batch)
     const [row] = await this.#sessions.write(statement)
     const { results, listening } = readAppendResults(row, order)
-    if (listening && this.#connected.settings.notify) {
-      for (const [i, { log, entries }] of batch.entries()) {
-        const last = entries.at(-1)
-        if (results[i]?.status === 'appended' && last) this.#connected.notifications.send(log, last.seq)
-      }
-    }
+    if (listening)
+      for (const [i, append] of batch.entries()) if (results[i]?.status === 'appended') this.#notify(append)
     return results
+  }
+
+  async transact(
+    work: Parameters<NonNullable<Driver['transact']>>[0],
+    { timeoutMs }: { readonly timeoutMs: number },
+  ): Promise<AppendResult> {
+    const { schema, statementTimeoutMs } = this.#connected.settings
+    const settings = { target: describeTarget(this.#connected.settings), schema, statementTimeoutMs, timeoutMs }
+    const statements = { blobs: this.#blobs, append: (append: Append) => this.#appendStatement([append]) }
+    return transact(this.#sessions, settings, statements, work, (append) => this.#notify(append))
   }
 
   async tail(log: LogKey, upTo?: number): ReturnType<Driver['tail']> {
@@ -263,6 +268,17 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'> {
     const text = `SELECT ${this.#schema}.${operation}(${parameters})`
     const [row] = await this.#sessions.write({ name: this.#nameOf(operation), text, values })
     return row?.[0] ?? null
+  }
+
+  #appendStatement(batch: readonly Append[]): SortedBatch {
+    checkBatch(batch)
+    for (const { carried } of batch) if (carried !== undefined) checkItemWrites(carried)
+    return makeAppendStatement(this.#schema, (operation) => this.#nameOf(operation), batch)
+  }
+
+  #notify({ log, entries }: Append): void {
+    const last = entries.at(-1)
+    if (last && this.#connected.settings.notify) this.#connected.notifications.send(log, last.seq)
   }
 
   // With the schema in it: a pool that is shared may serve several drivers.

@@ -3,7 +3,7 @@ import { HoldfastError, StorageError, UnavailableError } from '../../core/errors
 type Written = 'nothing' | 'unknown'
 
 /** What an error reply of the server tells. */
-interface ServerReply {
+export interface ServerReply {
   readonly code: string
   readonly severity: string
   readonly message: string
@@ -49,6 +49,16 @@ export function leavesConnectionUsable(error: unknown): boolean {
 export function isTransient(error: unknown): boolean {
   const code = serverReply(error)?.code
   return code === '40001' || code === '40P01'
+}
+
+/**
+ * What the server has against a statement of the user's: the reply itself, or that its time was over. Undefined when it
+ * is not about the statement: the connection, the server, or another transaction in the way.
+ */
+export function ofTheStatement(error: unknown): ServerReply | 'timeout' | undefined {
+  const reply = serverReply(error)
+  if (reply?.code === '57014' || reply?.code === '25P03') return 'timeout'
+  return reply === undefined || /^(08|40|53|55|57|58|XX)/.test(reply.code) ? undefined : reply
 }
 
 // An ERROR reply to a statement that is its own transaction means that the server rolled it back. FATAL and PANIC

@@ -24,6 +24,14 @@ export interface SessionSettings {
   readonly statementTimeoutMs: number
 }
 
+/** A connection that was lent out. */
+export interface LentClient {
+  readonly client: PgClientLike
+  /** Set when it is free of every transaction; otherwise it is thrown away. */
+  usable: boolean
+  send(statement: Statement): Promise<readonly Row[]>
+}
+
 interface Progress {
   /** What would make the write last was sent: the statement, or the commit of a transaction. */
   sent: boolean
@@ -31,7 +39,7 @@ interface Progress {
 }
 
 const READ_ATTEMPTS = 4
-const TIMED_OUT = Symbol('timed out')
+export const TIMED_OUT = Symbol('timed out')
 
 /**
  * Runs statements on borrowed connections: one statement, one transaction, one round trip. A write is sent at most
@@ -98,6 +106,24 @@ export class Sessions {
         await client.query('COMMIT')
         return result
       })
+    })
+  }
+
+  /** A connection for as long as the work takes, which says whether it may be used again. */
+  async lend<T>(work: (lent: LentClient) => Promise<T>): Promise<T> {
+    return this.#track(async () => {
+      const client = await this.borrow(this.#settings.connectTimeoutMs)
+      const lent = { client, usable: false, send: (statement: Statement) => this.#send(client, statement) }
+      client.on('error', ignore)
+      try {
+        return await work(lent)
+      } finally {
+        if (lent.usable) {
+          this.#lastUse.set(client, performance.now())
+          client.removeListener('error', ignore)
+        }
+        client.release(!lent.usable)
+      }
     })
   }
 
@@ -236,12 +262,12 @@ export class Sessions {
 }
 
 // The limit ends a transaction whose process was stopped in the middle: its locks must not outlive our patience.
-function beginStatement(timeoutMs: number): string {
+export function beginStatement(timeoutMs: number): string {
   const limit = Math.ceil(timeoutMs)
   return `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = ${limit}`
 }
 
-async function raceTimeout<T>(promise: Promise<T>, ms: number): Promise<T | typeof TIMED_OUT> {
+export async function raceTimeout<T>(promise: Promise<T>, ms: number): Promise<T | typeof TIMED_OUT> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<typeof TIMED_OUT>((resolve) => {
     timer = setTimeout(resolve, ms, TIMED_OUT)

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { OpenSqliteFile, Row, SqliteLike, SqlValue, StatementLike } from './engine.js'
+import type { OpenSqliteFile, Row, SqliteLike, SqlParam, SqlValue, StatementLike } from './engine.js'
 import { captureFailure, isBusy, resultCode, SQLITE, SqliteFailure } from './failure.js'
 import { checkApplication } from './migrate.js'
 
@@ -24,12 +24,13 @@ export class Connection {
   readonly #sqlite: SqliteLike
   readonly #statements = new Map<string, StatementLike>()
   #broken = false
+  #inTransaction = false
 
   constructor(sqlite: SqliteLike) {
     this.#sqlite = sqlite
   }
 
-  run(sql: string, ...values: SqlValue[]): number {
+  run(sql: string, ...values: SqlParam[]): number {
     return Number(this.#prepare(sql).run(...values).changes)
   }
 
@@ -37,7 +38,7 @@ export class Connection {
     return this.#prepare(sql).get(...values) as Row | undefined
   }
 
-  all(sql: string, ...values: SqlValue[]): Row[] {
+  all(sql: string, ...values: SqlParam[]): Row[] {
     return this.#prepare(sql).all(...values) as Row[]
   }
 
@@ -51,8 +52,12 @@ export class Connection {
     return row === undefined ? null : (Object.values(row)[0] ?? null)
   }
 
-  /** All or nothing. Takes the write lock at once, so nothing that `work` read can change before it commits. */
+  /**
+   * All or nothing. Takes the write lock at once, so nothing that `work` read can change before it commits. Inside a
+   * transaction that was begun with `begin` it is a part of that one.
+   */
   write<T>(work: () => T): T {
+    if (this.#inTransaction) return work()
     this.#start('BEGIN IMMEDIATE')
     let result: T
     try {
@@ -60,13 +65,25 @@ export class Connection {
     } catch (thrown) {
       throw captureFailure(thrown, this.#rollBack() ? 'nothing' : 'unknown')
     }
-    try {
-      this.#prepare('COMMIT').run()
-    } catch (thrown) {
-      const rolledBack = this.#rollBack()
-      throw captureFailure(thrown, rolledBack && leavesNothing(thrown) ? 'nothing' : 'unknown')
-    }
+    this.#commit()
     return result
+  }
+
+  /** Begins a transaction that stays open until `commit` or `rollBack`. */
+  begin(): void {
+    this.#start('BEGIN IMMEDIATE')
+    this.#inTransaction = true
+  }
+
+  commit(): void {
+    this.#inTransaction = false
+    this.#commit()
+  }
+
+  /** False if it could not be rolled back: then this connection is of no use any more. */
+  rollBack(): boolean {
+    this.#inTransaction = false
+    return this.#rollBack()
   }
 
   /** Everything `work` reads is from one snapshot. */
@@ -92,6 +109,15 @@ export class Connection {
       this.#prepare(sql).run()
     } catch (thrown) {
       throw captureFailure(thrown, 'nothing')
+    }
+  }
+
+  #commit(): void {
+    try {
+      this.#prepare('COMMIT').run()
+    } catch (thrown) {
+      const rolledBack = this.#rollBack()
+      throw captureFailure(thrown, rolledBack && leavesNothing(thrown) ? 'nothing' : 'unknown')
     }
   }
 
@@ -135,21 +161,40 @@ export async function openConnection(open: OpenSqliteFile, settings: ConnectionS
     await persistently(settings.busyTimeoutMs, () => checkApplication(db))
     // Others that switch at the same moment make this fail at once, whatever the busy timeout says.
     const journal = await persistently(settings.busyTimeoutMs, () => db.pragma('journal_mode = WAL'))
-    db.pragma(`synchronous = ${synchronousLevel(settings.synchronous, String(journal))}`)
-    if (settings.synchronous === 'full') {
-      // On macOS a plain fsync leaves the data in the drive's cache.
-      db.pragma('fullfsync = ON')
-      db.pragma('checkpoint_fullfsync = ON')
-    }
-    db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
-    db.pragma(`journal_size_limit = ${MAX_IDLE_WAL_BYTES}`)
-    db.pragma('temp_store = MEMORY')
-    db.pragma('cache_size = -16000')
+    configure(db, settings, String(journal))
     return db
   } catch (thrown) {
     db.close()
     throw thrown
   }
+}
+
+/** Another connection to a file that this process has open, for the user's own SQL. */
+export function openSecondConnection(open: OpenSqliteFile, settings: ConnectionSettings): Connection {
+  const db = new Connection(open(settings.path))
+  try {
+    db.pragma(`busy_timeout = ${settings.busyTimeoutMs}`)
+    configure(db, settings, String(db.pragma('journal_mode')))
+    // Our tables have no foreign keys; those of the user are to be checked, as other clients do.
+    db.pragma('foreign_keys = ON')
+    return db
+  } catch (thrown) {
+    db.close()
+    throw thrown
+  }
+}
+
+function configure(db: Connection, settings: ConnectionSettings, journal: string): void {
+  db.pragma(`synchronous = ${synchronousLevel(settings.synchronous, journal)}`)
+  if (settings.synchronous === 'full') {
+    // On macOS a plain fsync leaves the data in the drive's cache.
+    db.pragma('fullfsync = ON')
+    db.pragma('checkpoint_fullfsync = ON')
+  }
+  db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
+  db.pragma(`journal_size_limit = ${MAX_IDLE_WAL_BYTES}`)
+  db.pragma('temp_store = MEMORY')
+  db.pragma('cache_size = -16000')
 }
 
 // Where the file system can't do WAL, a commit is the deletion of the rollback journal, and only EXTRA syncs that.

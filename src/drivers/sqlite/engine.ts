@@ -2,13 +2,16 @@ import { SqliteFailure } from './failure.js'
 
 export type SqlValue = string | number | null | Uint8Array
 
+/** What users may bind. */
+export type SqlParam = SqlValue | bigint
+
 /** A row, without a prototype. */
 export type Row = Record<string, SqlValue>
 
 export interface StatementLike {
-  run(...values: SqlValue[]): { readonly changes: number | bigint }
+  run(...values: SqlParam[]): { readonly changes: number | bigint }
   get(...values: SqlValue[]): unknown
-  all(...values: SqlValue[]): unknown[]
+  all(...values: SqlParam[]): unknown[]
 }
 
 /** The slice of a SQLite client that this driver uses. Node's own and the package for Node 20 both have it. */

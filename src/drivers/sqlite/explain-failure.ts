@@ -7,8 +7,11 @@ import {
   SchemaTooNewError,
   StorageError,
   TooLargeError,
+  TransactionError,
   UnavailableError,
 } from '../../core/errors.js'
+import { timedOut } from '../shared/run-transaction.js'
+import { ownTables } from '../shared/sql-check.js'
 import { type Failure, SQLITE } from './failure.js'
 
 const MAX_ROW_BYTES = 1_000_000_000
@@ -33,6 +36,17 @@ export async function explainFailure(failure: Failure, path: string): Promise<Ho
       )
     case 'too-new':
       return new SchemaTooNewError(path, { found: failure.found, supported: failure.supported })
+    case 'timeout':
+      return timedOut(failure.timeoutMs)
+    case 'own-table':
+      return ownTables(failure.sql, `the table ${failure.table}`)
+    case 'statement':
+      return new TransactionError(
+        'statement',
+        `SQLite refused a statement: ${failure.message}.`,
+        'Correct the statement or its values; to allow for rows that are there, use ON CONFLICT.',
+        { data: { sql: failure.sql, sqliteCode: failure.errcode } },
+      )
     case 'bug':
       return new StorageError(
         `The SQLite driver failed on ${path}: ${failure.message}.`,

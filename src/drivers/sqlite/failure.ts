@@ -10,6 +10,10 @@ export type Failure =
   | { readonly kind: 'no-engine'; readonly package: string; readonly message: string }
   | { readonly kind: 'foreign'; readonly found: string }
   | { readonly kind: 'too-new'; readonly found: number; readonly supported: number }
+  /** Of a transaction with the user's own SQL, which was rolled back. */
+  | { readonly kind: 'timeout'; readonly timeoutMs: number }
+  | { readonly kind: 'own-table'; readonly sql: string; readonly table: string }
+  | { readonly kind: 'statement'; readonly sql: string; readonly message: string; readonly errcode: number | undefined }
   | { readonly kind: 'bug'; readonly message: string; readonly written: 'nothing' | 'unknown' }
 
 /** Primary result codes, by SQLite's own names. */

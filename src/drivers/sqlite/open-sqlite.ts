@@ -2,17 +2,17 @@ import { resolve } from 'node:path'
 import type { Clock } from '../../core/clock.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import { systemClock } from '../../core/system-clock.js'
-import type { AppendResult, Capabilities, Driver } from '../../log/contract.js'
+import type { Capabilities, Driver } from '../../log/contract.js'
 import { checkBatch } from '../shared/checks.js'
 import { cursorAfter, parseCursor } from '../shared/cursor.js'
 import { checkItemWrites } from '../shared/item-checks.js'
-import type { PackedResult } from './append.js'
 import { indexTaskOf, labelsOf, packAppends } from './append-parcel.js'
 import { describeDurability } from './durability.js'
 import { unpackEntries, unpackHeaders } from './entries.js'
 import { unpackHead } from './head-row.js'
 import { packItemWrites, unpackItems } from './item-parcel.js'
-import { ParcelWriter, transferOf } from './parcel.js'
+import { transferOf } from './parcel.js'
+import { packBlobs, transact, unpackResult } from './transact.js'
 import { WorkerLink } from './worker-link.js'
 
 export interface SqliteOptions {
@@ -129,13 +129,7 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     },
 
     async putBlobs(tenant, blobs) {
-      const parcel = new ParcelWriter()
-      parcel.number(blobs.length)
-      for (const { hash, bytes } of blobs) {
-        parcel.text(hash)
-        parcel.bytes(bytes)
-      }
-      const packed = parcel.finish()
+      const packed = packBlobs(blobs)
       await link.call('putBlobs', [tenant, packed], transferOf(packed))
     },
 
@@ -174,16 +168,14 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
       return link.call('sweepItems', [now, rowLimit(limit)])
     },
 
+    transact(work, options) {
+      return transact(link, work, options.timeoutMs)
+    },
+
     close() {
       return link.close()
     },
   }
-}
-
-function unpackResult(result: PackedResult): AppendResult {
-  if (result === 'appended') return { status: 'appended' }
-  if (result.status === 'held') return { status: 'held', head: unpackHead(result.head) }
-  return { status: 'conflict', head: result.head === null ? undefined : unpackHead(result.head) }
 }
 
 // Callers may pass more than the key, such as a head; only the key crosses to the worker.

@@ -8,6 +8,8 @@ import type { Failure } from './failure.js'
 import type { PackedHead } from './head-row.js'
 import type { HeadsTask } from './heads.js'
 import type { Parcel } from './parcel.js'
+import type { SqlRows } from '../shared/run-transaction.js'
+import type { SqlParam } from './engine.js'
 
 /** What the worker is started with. */
 export interface WorkerSettings extends ConnectionSettings {
@@ -42,10 +44,21 @@ export interface Calls {
   scanItems(tenant: string, space: string, scan: ItemScan, now: number): Parcel
   listSpaces(tenant: string, after: string | null, limit: number): string[]
   sweepItems(now: number, limit: number): number
+  /** Answered when the transaction has begun, with its number. Other calls that write wait until it ends. */
+  begin(timeoutMs: number): number
+  query(session: number, sql: string, params: readonly SqlParam[]): SqlRows
+  touchBlobsIn(session: number, tenant: string, hashes: readonly Hash[]): Hash[]
+  putBlobsIn(session: number, tenant: string, blobs: Parcel): void
+  /** Appends and commits, or rolls back if the append does not land. */
+  commit(session: number, append: Parcel): PackedResult
+  rollBack(session: number): void
   close(): void
 }
 
 export type CallName = keyof Calls
+
+/** The calls of a transaction that has begun. */
+export type SessionCall = 'query' | 'touchBlobsIn' | 'putBlobsIn' | 'commit' | 'rollBack'
 
 /** The settings that decide durability, as SQLite reports them after opening. */
 export interface OpenedDatabase {

@@ -19,6 +19,7 @@ export class WorkerLink {
   readonly #clock: Clock
   readonly #path: string
   readonly #waiting = new Map<number, Waiting>()
+  readonly #held = new Set<Promise<unknown>>()
   readonly #exited: Promise<void>
   #lastId = 0
   #closing: Promise<void> | undefined
@@ -68,6 +69,19 @@ export class WorkerLink {
     return this.#send(call, args, transfer) as Promise<ReturnType<Calls[Name]>>
   }
 
+  /** Keeps the file open until `work` is done, whose calls are answered also when closing has begun. */
+  async hold<T>(work: (call: WorkerLink['call']) => Promise<T>): Promise<T> {
+    if (this.#closing !== undefined) throw new ClosedError('The SQLite driver')
+    const call: WorkerLink['call'] = async (name, args, transfer = []) => this.#send(name, args, transfer) as never
+    const working = work(call)
+    this.#held.add(working)
+    try {
+      return await working
+    } finally {
+      this.#held.delete(working)
+    }
+  }
+
   /** Waits for the calls before it, closes the file and ends the thread. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
@@ -75,6 +89,7 @@ export class WorkerLink {
   }
 
   async #close(): Promise<void> {
+    await Promise.allSettled(this.#held)
     if (this.#dead === undefined) await this.#send('close', [], [])
     this.#worker.ref()
     await this.#exited

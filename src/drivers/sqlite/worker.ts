@@ -3,7 +3,7 @@ import type { Hash } from '../../log/contract.js'
 import { appendOne } from './append.js'
 import { unpackAppends } from './append-parcel.js'
 import { getBlobs, listBlobs, putBlobs, removeBlob, touchBlobs } from './blobs.js'
-import { type Connection, openConnection } from './connection.js'
+import { type Connection, openConnection, openSecondConnection } from './connection.js'
 import { loadSqlite } from './engine.js'
 import { type PackedTail, readEntries, readHead, readHeaders, readTail } from './entries.js'
 import { captureFailure } from './failure.js'
@@ -15,11 +15,12 @@ import { eraseLogs, pruneLog, readTombstone, reindexLog, renewLease } from './lo
 import { migrate } from './migrate.js'
 import { MIGRATIONS } from './migrations/list.js'
 import { type Parcel, transferOf } from './parcel.js'
-import type { CallName, Calls, OpenedDatabase, Reply, Request, WorkerSettings } from './protocol.js'
+import type { CallName, Calls, OpenedDatabase, Reply, Request, SessionCall, WorkerSettings } from './protocol.js'
+import { isSessionCall, UserSession } from './user-session.js'
 
 /** A call with the worker's side of it: the connection, and the time when it is asked for. */
 type Handlers = {
-  readonly [Name in Exclude<CallName, 'open' | 'close'>]: (
+  readonly [Name in Exclude<CallName, 'open' | 'close' | 'begin' | SessionCall>]: (
     db: Connection,
     now: () => Instant,
     ...args: Parameters<Calls[Name]>
@@ -58,13 +59,37 @@ const handlers: Handlers = {
   sweepItems: (db, _, now, limit) => sweepItems(db, now, limit),
 }
 
-async function open(settings: WorkerSettings): Promise<Connection> {
+/** Those that take the write lock, which a transaction of the user's holds: they wait for its end. */
+const WRITES = new Set<CallName>([
+  'append',
+  'renew',
+  'prune',
+  'erase',
+  'reindex',
+  'touchBlobs',
+  'putBlobs',
+  'removeBlob',
+  'writeItems',
+  'sweepItems',
+  'begin',
+])
+
+interface Opened {
+  readonly db: Connection
+  readonly session: UserSession
+  /** Whether others may read while one writes. */
+  readonly readsGoOn: boolean
+}
+
+async function open(settings: WorkerSettings): Promise<Opened> {
   // Node 22 and 24 call their SQLite experimental on stderr; this thread has no other warnings to show.
   process.removeAllListeners('warning')
-  const db = await openConnection(await loadSqlite(), settings)
+  const openFile = await loadSqlite()
+  const db = await openConnection(openFile, settings)
   try {
     migrate(db, MIGRATIONS, settings.now)
-    return db
+    const session = new UserSession(() => openSecondConnection(openFile, settings))
+    return { db, session, readsGoOn: db.pragma('journal_mode') === 'wal' }
   } catch (thrown) {
     db.close()
     throw thrown
@@ -83,30 +108,48 @@ async function main(): Promise<void> {
   const port = parentPort
   if (port === null) throw new Error("This file is the SQLite driver's worker thread and does nothing by itself.")
   const settings = workerData as WorkerSettings
-  let db: Connection
+  let opened: Opened
   try {
-    db = await open(settings)
-    port.postMessage([0, describe(db)] satisfies Reply)
+    opened = await open(settings)
+    port.postMessage([0, describe(opened.db)] satisfies Reply)
   } catch (thrown) {
     port.postMessage([0, null, captureFailure(thrown, 'nothing').failure] satisfies Reply)
     return
   }
-  port.on('message', (request: Request) => {
-    const reply = answer(db, settings, request)
+  const waiting: Request[] = []
+  const perform = (request: Request): void => {
+    const reply = answer(opened, settings, request)
     port.postMessage(reply, buffersOf(request[1], reply))
     if (request[1] === 'close') port.close()
+  }
+  const performWaiting = (): void => {
+    while (waiting.length > 0 && !opened.session.isOpen) perform(waiting.shift() as Request)
+  }
+  opened.session.onTimeout = performWaiting
+  port.on('message', (request: Request) => {
+    if (opened.session.isOpen && mustWait(opened, request)) waiting.push(request)
+    else perform(request)
+    performWaiting()
   })
 }
 
-function answer(db: Connection, settings: WorkerSettings, request: Request): Reply {
+function mustWait({ readsGoOn }: Opened, [, call, , , , ...args]: Request): boolean {
+  // Reading items writes when it extends their expiry, which is its last argument.
+  return WRITES.has(call) || (call === 'readItems' && args.at(-1) !== null) || (!readsGoOn && call in handlers)
+}
+
+function answer({ db, session }: Opened, settings: WorkerSettings, request: Request): Reply {
   const [id, call, wall, monotonic, sentAt, ...args] = request
   try {
     if (call === 'close') {
+      session.close()
       db.close()
       return [id, null]
     }
-    const handle = handlers[call as keyof Handlers] as (...args: unknown[]) => unknown
     const now = (): Instant => instantOf({ wall, monotonic, sentAt }, settings.bootId, settings.ownClock)
+    if (call === 'begin') return [id, session.begin(id, ...(args as Parameters<Calls['begin']>))]
+    if (isSessionCall(call)) return [id, session.answer(call, now, args)]
+    const handle = handlers[call as keyof Handlers] as (...args: unknown[]) => unknown
     return [id, handle(db, now, ...args)]
   } catch (thrown) {
     return [id, null, captureFailure(thrown, 'nothing').failure]

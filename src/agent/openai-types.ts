@@ -1,0 +1,23 @@
+/** A message of OpenAI's chat completions, as sent and as received, with whatever else a compatible server adds. */
+export interface OpenAiMessage {
+  readonly role: string
+  readonly content?: string | null | readonly OpenAiContentPart[]
+  readonly name?: string
+  readonly refusal?: string | null
+  readonly tool_calls?: readonly OpenAiToolCall[] | null
+  readonly tool_call_id?: string
+  /** DeepSeek, vLLM and others: what the model thought. */
+  readonly reasoning_content?: string | null
+  readonly [field: string]: unknown
+}
+
+export interface OpenAiContentPart {
+  readonly type: string
+  readonly [field: string]: unknown
+}
+
+export interface OpenAiToolCall {
+  readonly id: string
+  readonly type: string
+  readonly [field: string]: unknown
+}

@@ -1,0 +1,84 @@
+import { setOwn, type Value } from '../codec/value.js'
+
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
+
+const MAX_DEPTH = 64
+
+/**
+ * Plain, storable data from what a provider handed over: undefined is left out, addresses become text, and what is
+ * neither data nor JSON (functions, symbols, cycles) disappears. For metadata only: a user's own values are refused by
+ * the codec with their path, never bent into shape.
+ */
+export function toPlain(input: unknown, depth = 0): Value | undefined {
+  switch (typeof input) {
+    case 'string':
+    case 'number':
+    case 'boolean':
+    case 'bigint':
+      return input
+    case 'object':
+      break
+    default:
+      return undefined
+  }
+  if (input === null || input instanceof Date) return input
+  if (input instanceof Uint8Array) return input
+  if (input instanceof URL) return input.href
+  if (depth >= MAX_DEPTH) return undefined
+  if (Array.isArray(input)) return input.map((item) => toPlain(item, depth + 1) ?? null)
+  const toJSON = (input as { toJSON?: unknown }).toJSON
+  if (typeof toJSON === 'function') return toPlain(toJSON.call(input), depth + 1)
+  const copy: Record<string, Value> = {}
+  for (const [key, value] of Object.entries(input)) {
+    const plain = toPlain(value, depth + 1)
+    if (plain !== undefined) setOwn(copy, key, plain)
+  }
+  return copy
+}
+
+/**
+ * The JSON a model can be shown: dates as ISO text, bigints as decimal text, bytes as base64, and the numbers that
+ * JSON lacks as null.
+ */
+export function toJson(value: Value): Json {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value
+  if (typeof value === 'number') return Number.isFinite(value) ? value : null
+  if (typeof value === 'bigint') return value.toString()
+  if (value instanceof Date) return value.toISOString()
+  if (value instanceof Uint8Array) return toBase64(value)
+  if (Array.isArray(value)) return value.map((item: Value) => toJson(item))
+  const copy: Record<string, Json> = {}
+  for (const [key, item] of Object.entries(value)) {
+    if (item !== undefined) setOwn(copy, key, toJson(item))
+  }
+  return copy
+}
+
+export function toBase64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
+}
+
+export function fromBase64(text: string): Uint8Array {
+  return new Uint8Array(Buffer.from(text, 'base64'))
+}
+
+/** The content of a `data:` address, or undefined for any other. */
+export function readDataUrl(url: string): { readonly mediaType: string; readonly bytes: Uint8Array } | undefined {
+  if (!/^data:/i.test(url)) return undefined
+  const comma = url.indexOf(',')
+  if (comma === -1) return undefined
+  const head = url.slice(5, comma)
+  const isBase64 = /;base64$/i.test(head)
+  const mediaType = (isBase64 ? head.slice(0, -7) : head) || 'text/plain'
+  const body = url.slice(comma + 1)
+  if (isBase64) return { mediaType, bytes: fromBase64(body) }
+  try {
+    return { mediaType, bytes: new Uint8Array(Buffer.from(decodeURIComponent(body))) }
+  } catch {
+    return undefined
+  }
+}
+
+export function toDataUrl(mediaType: string, bytes: Uint8Array): string {
+  return `data:${mediaType};base64,${toBase64(bytes)}`
+}

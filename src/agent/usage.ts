@@ -1,0 +1,121 @@
+/** Tokens of one or more model calls, in one vocabulary for all providers. */
+export type Usage = {
+  /** All tokens of the prompt, the cached ones included. */
+  readonly input: number
+  /** The part of `input` that was read from the provider's cache. */
+  readonly cachedInput: number
+  /** The part of `input` that was written to it. */
+  readonly cacheWrite: number
+  /** All tokens of the reply, reasoning included. */
+  readonly output: number
+  /** The part of `output` that was reasoning. */
+  readonly reasoning: number
+  readonly total: number
+  /** Who counted: the provider, our estimate, or both (a sum over calls of both kinds, or a half-filled report). */
+  readonly basis: 'provider' | 'estimate' | 'mixed'
+}
+
+/** What a provider reported; a count that it left out is undefined. */
+export interface ReportedUsage {
+  readonly input: number | undefined
+  readonly cachedInput: number | undefined
+  readonly cacheWrite: number | undefined
+  readonly output: number | undefined
+  readonly reasoning: number | undefined
+  readonly total: number | undefined
+}
+
+export const NO_USAGE: Usage = {
+  input: 0,
+  cachedInput: 0,
+  cacheWrite: 0,
+  output: 0,
+  reasoning: 0,
+  total: 0,
+  basis: 'provider',
+}
+
+/** Reads the usage of spec V2 (flat counts) and of V3 and V4 (counts with details), by shape. */
+export function readUsage(raw: unknown): ReportedUsage {
+  const usage = record(raw)
+  const input = usage['inputTokens']
+  const output = usage['outputTokens']
+  if (typeof input === 'object' || typeof output === 'object') {
+    const prompt = record(input)
+    const reply = record(output)
+    const cachedInput = tokens(prompt['cacheRead'])
+    const cacheWrite = tokens(prompt['cacheWrite'])
+    const reasoning = tokens(reply['reasoning'])
+    return {
+      input: tokens(prompt['total']) ?? sum(tokens(prompt['noCache']), cachedInput, cacheWrite),
+      cachedInput,
+      cacheWrite,
+      output: tokens(reply['total']) ?? sum(tokens(reply['text']), reasoning),
+      reasoning,
+      total: undefined,
+    }
+  }
+  const cachedInput = tokens(usage['cachedInputTokens'])
+  const flat = tokens(input)
+  return {
+    // Some V2 providers leave the cached tokens out of the input. More cached than there were in all gives that away.
+    input: flat !== undefined && cachedInput !== undefined && cachedInput > flat ? flat + cachedInput : flat,
+    cachedInput,
+    cacheWrite: undefined,
+    output: tokens(output),
+    reasoning: tokens(usage['reasoningTokens']),
+    total: tokens(usage['totalTokens']),
+  }
+}
+
+/** Fills what the provider left out with estimates, and says so. They are only made where they are needed. */
+export function completeUsage(
+  reported: ReportedUsage,
+  estimate: { readonly input: () => number; readonly output: () => number },
+): Usage {
+  const missing = (reported.input === undefined ? 1 : 0) + (reported.output === undefined ? 1 : 0)
+  const input = reported.input ?? estimate.input()
+  const output = reported.output ?? estimate.output()
+  return {
+    input,
+    cachedInput: Math.min(reported.cachedInput ?? 0, input),
+    cacheWrite: Math.min(reported.cacheWrite ?? 0, input),
+    output,
+    reasoning: Math.min(reported.reasoning ?? 0, output),
+    total: Math.max(reported.total ?? 0, input + output),
+    basis: missing === 0 ? 'provider' : missing === 2 ? 'estimate' : 'mixed',
+  }
+}
+
+export function addUsage(...usages: readonly (Usage | undefined)[]): Usage {
+  const given = usages.filter((usage) => usage !== undefined && !isNothing(usage)) as Usage[]
+  const bases = new Set(given.map(({ basis }) => basis))
+  const add = (field: Exclude<keyof Usage, 'basis'>) => given.reduce((all, usage) => all + usage[field], 0)
+  return {
+    input: add('input'),
+    cachedInput: add('cachedInput'),
+    cacheWrite: add('cacheWrite'),
+    output: add('output'),
+    reasoning: add('reasoning'),
+    total: add('total'),
+    basis: bases.size > 1 ? 'mixed' : (given[0]?.basis ?? 'provider'),
+  }
+}
+
+// A sum that starts at nothing must not turn estimates into 'mixed'.
+function isNothing(usage: Usage): boolean {
+  return usage.total === 0 && usage.input === 0 && usage.output === 0
+}
+
+function tokens(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined
+}
+
+function sum(...counts: readonly (number | undefined)[]): number | undefined {
+  const known = counts.filter((count) => count !== undefined)
+  return known.length === 0 ? undefined : known.reduce((all, count) => all + count, 0)
+}
+
+function record(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+}

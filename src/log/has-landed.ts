@@ -1,0 +1,15 @@
+import { UnavailableError } from '../core/errors.js'
+import { nameLog } from '../core/log-name.js'
+import type { Append, Driver, StoredEntry } from './contract.js'
+
+/**
+ * Whether an append whose acknowledgement got lost is in the log. The hash covers the appendId, so no other writer's
+ * entry can be taken for it.
+ */
+export async function hasLanded(driver: Driver, append: Append): Promise<boolean> {
+  const first = append.entries[0] as StoredEntry
+  const [found] = await driver.read(append.log, first.seq, 1)
+  if (found === undefined || found.seq === first.seq) return found?.hash === first.hash
+  const message = `Whether an append to ${nameLog(append.log)} landed can't be told: it was pruned since.`
+  throw new UnavailableError(message, { written: 'unknown' })
+}

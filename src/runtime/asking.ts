@@ -1,0 +1,141 @@
+import { DEFAULT_LIMITS } from '../codec/limits.js'
+import { encodeValue, type Value } from '../codec/value.js'
+import { InvalidOptionError } from '../core/errors.js'
+import { type Op, push, remove, set, splice } from '../log/ops.js'
+import { validate } from '../store/standard-schema.js'
+import type { PauseOptions } from './context.js'
+import { PauseClosedError } from './errors.js'
+import { hashValue } from './hash-value.js'
+import { jsonSchemaOf } from './json-schema.js'
+import type { AnswerRecord, ClosedPause, PauseRecord, RunState } from './run-state.js'
+import type { Session } from './session.js'
+
+const MAX_CLOSED = 100
+
+/** The questions of one activation: asks each once, and finds its answer when the activation is called again. */
+export class Asking {
+  readonly #session: Session
+  #used = new Set<string>()
+
+  constructor(session: Session) {
+    this.#session = session
+  }
+
+  restart(): void {
+    this.#used = new Set()
+  }
+
+  /** The answer, or undefined while there is none. */
+  async ask(
+    kind: PauseRecord['kind'],
+    place: string,
+    shown: unknown,
+    options: PauseOptions,
+  ): Promise<{ readonly value: unknown } | undefined> {
+    const { recorder, clock } = this.#session
+    if (!recorder.durable) {
+      throw new InvalidOptionError('frequency', "is 'none', which can't keep a question", "Use 'step' or 'boundary'.")
+    }
+    const question = encodeValue(shown ?? null, DEFAULT_LIMITS).value
+    const id = pauseId(this.#session.state.run?.id ?? '', place, kind, question)
+    this.#used.add(id)
+    const found = this.#find(id)
+    if (found === undefined) {
+      const asked = await this.#open(id, kind, place, question, options)
+      recorder.add({ kind: 'pause', ops: asked.ops, data: { events: [asked.event] } })
+      return undefined
+    }
+    const answer = found.answer ?? this.#expired(found)
+    if (answer === undefined) return undefined
+    if (!found.used) recorder.add({ kind: 'step', ops: [set(['pauses', id, 'used'], true)] })
+    if (answer.expired && found.onExpire === 'fail') {
+      throw new PauseClosedError(`Question "${id}" expired without an answer.`, 'Run the thread again to ask anew.', {
+        pause: id,
+        reason: 'expired',
+        at: clock.now(),
+      })
+    }
+    return { value: options.schema ? await validate(options.schema, answer.value) : answer.value }
+  }
+
+  /** What to write when the activation has ended: its questions take no more answers. */
+  closing(): readonly Op[] {
+    return closePauses(this.#session.state, (pause) => this.#used.has(pause.id), this.#session.clock.now())
+  }
+
+  // Guests' answers lie in the newest fold, questions not yet written in our own view.
+  #find(id: string): PauseRecord | undefined {
+    return this.#session.recorder.seen.pauses?.[id] ?? this.#session.state.pauses?.[id]
+  }
+
+  #expired(pause: PauseRecord): AnswerRecord | undefined {
+    const now = this.#session.clock.now()
+    if (pause.expiresAt === undefined || pause.expiresAt > now) return undefined
+    const value = typeof pause.onExpire === 'object' ? pause.onExpire.answer : null
+    const answer: AnswerRecord = { value, at: now, expired: true }
+    this.#session.recorder.add({
+      kind: 'pause',
+      ops: [set(['pauses', pause.id, 'answer'], answer)],
+      data: { events: [{ type: 'answer', id: pause.id, expired: true }] },
+    })
+    return answer
+  }
+
+  async #open(
+    id: string,
+    kind: PauseRecord['kind'],
+    place: string,
+    question: Value,
+    options: PauseOptions,
+  ): Promise<{ readonly ops: readonly Op[]; readonly event: unknown }> {
+    const now = this.#session.clock.now()
+    const { expiresIn, onExpire = 'fail' } = options
+    if (expiresIn !== undefined && !(Number.isSafeInteger(expiresIn) && expiresIn > 0)) {
+      throw new InvalidOptionError('expiresIn', 'is no positive number of milliseconds', 'Pass whole milliseconds.')
+    }
+    const schema = options.jsonSchema ?? (options.schema ? await jsonSchemaOf(options.schema) : undefined)
+    const record: PauseRecord = {
+      id,
+      path: place,
+      kind,
+      question,
+      askedAt: now,
+      ...(schema === undefined ? {} : { schema }),
+      ...(expiresIn === undefined
+        ? {}
+        : { expiresAt: now + expiresIn, onExpire: onExpire as PauseRecord['onExpire'] & {} }),
+    }
+    // The same place asks something else now: who answers the old question would answer what is no longer asked.
+    const superseded = closePauses(this.#session.state, (pause) => pause.path === place, now, 'superseded')
+    return {
+      ops: [...superseded, set(['pauses', id], record)],
+      event: { type: 'pause', id, kind, question },
+    }
+  }
+}
+
+/** Ops that take questions away and remember what became of them, so that a late answer hears why. */
+export function closePauses(
+  state: RunState,
+  which: (pause: PauseRecord) => boolean,
+  at: number,
+  otherwise: ClosedPause['reason'] = 'cancelled',
+): readonly Op[] {
+  const closing = Object.values(state.pauses ?? {}).filter(which)
+  if (closing.length === 0) return []
+  const closed = closing.map(({ id, answer }): ClosedPause => {
+    const reason = answer === undefined ? otherwise : answer.expired ? 'expired' : 'answered'
+    return { id, reason, at: answer?.at ?? at, ...(answer?.by === undefined ? {} : { by: answer.by }) }
+  })
+  const surplus = (state.closed?.length ?? 0) + closed.length - MAX_CLOSED
+  return [
+    ...closing.map(({ id }) => remove(['pauses', id])),
+    push('closed', ...closed),
+    ...(surplus > 0 ? [splice('closed', 0, surplus)] : []),
+  ]
+}
+
+/** Includes the hash of what is shown: a changed question is another one. */
+export function pauseId(run: string, place: string, kind: string, question: Value): string {
+  return `p-${hashValue([run, place, kind, question]).slice(0, 20)}`
+}

@@ -1,0 +1,64 @@
+import type { Draft } from '../log/draft.js'
+import { type Op, push, set, splice } from '../log/ops.js'
+import { migrateState } from './migration.js'
+import type { ProgramPlan } from './program.js'
+import { nameTasks } from './graph-engine.js'
+import type { InputRecord, RunRecord, RunState } from './run-state.js'
+
+const MAX_TAKEN = 100
+
+export function stateVersionOf(plan: ProgramPlan): number {
+  return plan.kind === 'graph' ? plan.stateVersion : 1
+}
+
+/**
+ * Takes the first waiting input and begins its run. Follows from the log alone, so it is noted and written with the
+ * first step: after a crash it is simply done again.
+ */
+export async function beginRun(plan: ProgramPlan, state: RunState, now: number): Promise<Draft> {
+  const input = state.inputs?.[0] as InputRecord
+  const run: RunRecord = {
+    id: input.id,
+    number: (state.run?.number ?? 0) + 1,
+    status: 'running',
+    kind: plan.kind,
+    program: plan.name,
+    version: plan.version,
+    stateVersion: stateVersionOf(plan),
+    inputHash: input.hash,
+    startedAt: now,
+    count: 0,
+    claims: 0,
+    triedAt: now,
+    ...(input.key === undefined ? {} : { key: input.key }),
+    ...(plan.kind === 'flow' && input.value !== undefined ? { input: input.value } : {}),
+  }
+  const surplus = (state.taken?.length ?? 0) + 1 - MAX_TAKEN
+  const ops: Op[] = [
+    splice('inputs', 0, 1),
+    set('run', run),
+    push('taken', { run: run.id, ...(input.key === undefined ? {} : { key: input.key }) }),
+    ...(surplus > 0 ? [splice('taken', 0, surplus)] : []),
+  ]
+  if (plan.kind === 'graph') {
+    const { shape } = plan
+    const fresh = Object.entries(shape.initial()).filter(([key]) => !Object.hasOwn(state.state ?? {}, key))
+    const before = { ...state.state, ...Object.fromEntries(fresh) }
+    const { state: after, ops: changes } = shape.reduce(before, [{ update: (input.value ?? {}) as never }], ['state'])
+    const tasks = nameTasks(await plan.start(after), 0)
+    ops.push(...fresh.map(([key, value]) => set(['state', key], value)), ...changes, set('tasks', tasks))
+  }
+  const events = [{ type: 'run', run: run.id, status: 'started' }]
+  return { kind: 'step', ops, data: { events } }
+}
+
+/** Brings the state of an older version up to date, as a keyframe: what is older is never needed to read it. */
+export function migrateRun(plan: ProgramPlan, state: RunState): Draft | undefined {
+  if (plan.kind !== 'graph' || state.run === undefined || state.run.stateVersion >= plan.stateVersion) return undefined
+  const migrated = migrateState(state.state ?? {}, state.run.stateVersion, plan.stateVersion, plan.migrations)
+  return {
+    kind: 'migrate',
+    ops: [set('state', migrated), set(['run', 'stateVersion'], plan.stateVersion)],
+    keyframe: true,
+  }
+}

@@ -1,0 +1,7 @@
+import type { Waiting } from './run-state.js'
+
+/** How far a program came. */
+export type Drive =
+  | { readonly status: 'completed'; readonly output: unknown }
+  | { readonly status: 'failed'; readonly error: unknown }
+  | { readonly status: 'suspended'; readonly waiting: readonly Waiting[] }

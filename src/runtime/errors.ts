@@ -1,0 +1,120 @@
+import { HoldfastError, IncompatibleError, isHoldfastError } from '../core/errors.js'
+import type { Path } from '../log/ops.js'
+
+/** An error as it is kept in the log: what it said, not what it was. */
+export interface RecordedError {
+  readonly name: string
+  readonly message: string
+  /** The stable code of a HoldfastError, or one that the thrown error carried. */
+  readonly code?: string
+  /** The step it came from. */
+  readonly step?: string
+}
+
+const MAX_MESSAGE = 4000
+
+/** What is kept of an error. Its stack, cause and other fields stay behind: they may hold secrets. */
+export function recordError(error: unknown, step?: string): RecordedError {
+  const { name, message, code } = describe(error)
+  const cut = message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message
+  const at = step ?? (isHoldfastError(error) && typeof error.data['step'] === 'string' ? error.data['step'] : undefined)
+  return {
+    name: name.toWellFormed().slice(0, 200),
+    message: cut.toWellFormed(),
+    ...(code === undefined ? {} : { code: code.toWellFormed().slice(0, 200) }),
+    ...(at === undefined ? {} : { step: at }),
+  }
+}
+
+function describe(error: unknown): { name: string; message: string; code?: string } {
+  if (!(error instanceof Error)) return { name: 'Error', message: safeText(error) }
+  const code = (error as { code?: unknown }).code
+  return { name: error.name, message: error.message, ...(typeof code === 'string' ? { code } : {}) }
+}
+
+function safeText(value: unknown): string {
+  try {
+    return typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value))
+  } catch {
+    return 'something that has no text'
+  }
+}
+
+/** A step failed for good: its retries are used up, or it is known to have failed. Thrown to the code that awaits it. */
+export class StepFailedError extends HoldfastError {
+  readonly recorded: RecordedError
+
+  constructor(step: string, at: Path, recorded: RecordedError, cause?: unknown) {
+    super('step-failed', `Step "${step}" failed: ${recorded.message}`, {
+      data: { step, at, error: recorded },
+      cause,
+      remedy: 'Mend the cause and run the thread again: it goes on at this step.',
+    })
+    this.recorded = recorded
+  }
+}
+
+/** One attempt took longer than its time limit. What it did before is unknown. */
+export class StepTimeoutError extends HoldfastError {
+  constructor(step: string, timeoutMs: number) {
+    super('timeout', `Step "${step}" took longer than ${timeoutMs} ms.`, {
+      data: { step, timeoutMs },
+      retryable: true,
+      remedy: 'Raise timeoutMs, or make the step shorter.',
+    })
+  }
+}
+
+/** Whether an effect happened can't be told, and its policy says to fail rather than to ask. */
+export class EffectUnknownError extends HoldfastError {
+  constructor(step: string, data: Readonly<Record<string, unknown>>, cause?: unknown) {
+    super('effect-unknown', `Whether step "${step}" took effect is unknown.`, {
+      data: { step, ...data },
+      cause,
+      remedy: 'Find out at the other side, then run the thread again or cancel the run.',
+    })
+  }
+}
+
+/** The run was asked to stop. */
+export class CancelledError extends HoldfastError {
+  constructor(reason: string, data: Readonly<Record<string, unknown>> = {}) {
+    super('cancelled', `The run was cancelled: ${reason}`, { data, remedy: 'Run the thread with new input.' })
+  }
+}
+
+/** The program went another way than is recorded. Ends a run as `incompatible`, never as a silent repeat. */
+export function nondeterministic(message: string, step: string): IncompatibleError {
+  return new IncompatibleError(
+    message,
+    'nondeterministic',
+    'Run the thread with the version of the program that began it, or cancel the run and start anew.',
+    { step },
+  )
+}
+
+/** A replay came to a step that is not recorded. */
+export class ReplayGapError extends Error {
+  readonly step: string
+
+  constructor(step: string) {
+    super(`Step "${step}" is not recorded.`)
+    this.step = step
+  }
+}
+
+/** A question that no longer takes an answer, or never existed. `data.reason` says which. */
+export class PauseClosedError extends HoldfastError {
+  constructor(message: string, remedy: string, data: Readonly<Record<string, unknown>>) {
+    super('pause-closed', message, { data, remedy })
+  }
+}
+
+/** Where the record of the failed step lies that made a run fail, however the program wrapped the error. */
+export function failedRecord(error: unknown): Path | undefined {
+  for (let cause = error, depth = 0; cause instanceof Error && depth < 32; cause = cause.cause, depth++) {
+    if (isHoldfastError(cause, 'step-failed') && Array.isArray(cause.data['at']))
+      return cause.data['at'] as unknown as Path
+  }
+  return undefined
+}

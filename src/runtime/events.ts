@@ -1,0 +1,89 @@
+import type { Value } from '../codec/value.js'
+import { applyOp, type Op, type Path, type State, valueAt } from '../log/ops.js'
+import type { RecordedError } from './errors.js'
+
+/** What a record says of itself. Kept in the entry, so that readers who come later see it too. */
+export type RecordedEvent =
+  | {
+      readonly type: 'run'
+      readonly run: string
+      readonly status: 'started' | 'resumed' | 'completed' | 'paused' | 'failed' | 'cancelled' | 'incompatible'
+      readonly error?: RecordedError
+    }
+  | {
+      readonly type: 'step'
+      readonly step: string
+      readonly status: 'started' | 'completed' | 'failed' | 'unknown'
+      readonly attempt?: number
+      readonly ms?: number
+      readonly error?: RecordedError
+    }
+  | { readonly type: 'pause'; readonly id: string; readonly kind: string; readonly question: Value }
+  | { readonly type: 'answer'; readonly id: string; readonly by?: string; readonly expired?: true }
+  | { readonly type: 'usage'; readonly step: string; readonly usage: Value }
+
+/** What only those see who listen while it happens. */
+export type LiveEvent =
+  | {
+      readonly type: 'retry'
+      readonly step: string
+      readonly attempt: number
+      readonly inMs: number
+      readonly error: RecordedError
+    }
+  | { readonly type: 'custom'; readonly step: string; readonly value: unknown }
+  | {
+      readonly type: 'token'
+      readonly step: string
+      readonly attempt: number
+      readonly kind: string
+      readonly text: string
+    }
+  | { readonly type: 'superseded'; readonly step: string; readonly attempt: number }
+
+/** What an entry adds: which parts of the program's state it changed, and where one can go back to. */
+export type DerivedEvent =
+  /** What changed of the program's state, as operations with paths inside of it. */
+  | { readonly type: 'state'; readonly ops: readonly Op[] }
+  | { readonly type: 'checkpoint'; readonly checkpoint: string; readonly seq: number }
+
+/** An event with the id to reconnect after. Live events carry the id of the entry before them. */
+export type RunEvent = (RecordedEvent | LiveEvent | DerivedEvent) & { readonly id: string }
+
+/** All events of one entry, in order. The last names the checkpoint. */
+export function entryEvents(
+  entry: { readonly id: string; readonly seq: number },
+  body: { readonly ops?: readonly Op[] | undefined; readonly data?: unknown },
+  before: State,
+): readonly RunEvent[] {
+  const recorded = (body.data as { readonly events?: readonly RecordedEvent[] } | undefined)?.events ?? []
+  const ops = stateOps(before, body.ops ?? [])
+  const events: (RecordedEvent | DerivedEvent)[] = [...recorded]
+  if (ops.length > 0) events.push({ type: 'state', ops })
+  events.push({ type: 'checkpoint', checkpoint: entry.id, seq: entry.seq })
+  return events.map((event) => ({ ...event, id: entry.id }))
+}
+
+/** The operations on the program's state, with values in place of references to records, which readers do not have. */
+function stateOps(before: State, ops: readonly Op[]): readonly Op[] {
+  if (!ops.some(([, path]) => path[0] === 'state')) return []
+  const found: Op[] = []
+  let state = before
+  for (const op of ops) {
+    if (op[1][0] === 'state') found.push(withinState(state, op))
+    state = applyOp(state, op)
+  }
+  return found
+}
+
+function withinState(state: State, op: Op): Op {
+  const path = op[1].slice(1) as unknown as Path
+  switch (op[0]) {
+    case 'copy':
+      return ['set', path, valueAt(state, op[2]) as Value]
+    case 'concat':
+      return ['push', path, (valueAt(state, op[2]) ?? []) as readonly Value[]]
+    default:
+      return [op[0], path, ...op.slice(2)] as unknown as Op
+  }
+}

@@ -1,0 +1,53 @@
+import type { LogKey } from '../log/contract.js'
+import type { Fold } from '../log/fold.js'
+import { stateVersionOf } from './begin.js'
+import { isCompatible } from './migration.js'
+import { incompatible, type Outcome, outcomeBase, type Restart } from './outcome.js'
+import type { ProgramPlan } from './program.js'
+import { isUnfinished, type RunState, type TaskRecord } from './run-state.js'
+
+/** Why this program can't continue this log, as an outcome; undefined when it can. Looks, writes nothing. */
+export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: Restart): Outcome | undefined {
+  const { run, tasks = [] } = fold.state as RunState
+  if (run === undefined) return undefined
+  const refuse = (reason: string, remedy?: string) => incompatible(outcomeBase(log, fold, restart), reason, remedy)
+  if (run.program !== plan.name) {
+    return refuse(
+      `The thread was run by the program "${run.program}", not by "${plan.name}".`,
+      'Open it with that program, or use another thread id.',
+    )
+  }
+  const known = stateVersionOf(plan)
+  if (run.stateVersion > known) {
+    return refuse(
+      `The state is of version ${run.stateVersion}; ${plan.name} ${plan.version} knows up to ${known}.`,
+      'Run the thread with the newer program.',
+    )
+  }
+  if (plan.kind === 'graph') {
+    for (let version = run.stateVersion + 1; version <= known; version++) {
+      if (plan.migrations[version] !== undefined) continue
+      return refuse(
+        `The state is of version ${run.stateVersion}, and ${plan.name} ${plan.version} has no migration to ${version}.`,
+        `Add migrations[${version}] to the program.`,
+      )
+    }
+  }
+  if (!isUnfinished(run)) return undefined
+  if (!isCompatible(run.version, plan)) {
+    return refuse(
+      `The run was begun by ${plan.name} ${run.version}, which version ${plan.version} does not continue.`,
+      `Finish it with ${run.version}, declare compatibleWith, or cancel the run.`,
+    )
+  }
+  if (run.kind !== plan.kind) return refuse(`The run is of a ${run.kind}, but "${plan.name}" is a ${plan.kind} now.`)
+  const missing =
+    plan.kind === 'graph' ? tasks.find(({ node }: TaskRecord) => plan.resolve(node) === undefined) : undefined
+  if (missing) {
+    return refuse(
+      `The run waits at node "${missing.node}", which ${plan.name} ${plan.version} does not have.`,
+      `Bring the node back, or name its successor in aliases: { ${JSON.stringify(missing.node)}: … }.`,
+    )
+  }
+  return undefined
+}

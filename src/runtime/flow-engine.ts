@@ -1,0 +1,21 @@
+import { DEFAULT_LIMITS } from '../codec/limits.js'
+import { encodeValue } from '../codec/value.js'
+import { Activation } from './activation.js'
+import type { Drive } from './drive.js'
+import type { FlowPlan } from './program.js'
+import type { Session } from './session.js'
+
+/** Calls a flow's function from its beginning; everything that is recorded returns at once. */
+export async function driveFlow(session: Session, plan: FlowPlan): Promise<Drive> {
+  const activation = new Activation(session, '', [], '', plan.policy)
+  const done = await activation.run(async () => {
+    const input = session.state.run?.input
+    const value = await plan.run(activation.context(input), input)
+    activation.checkRevisited()
+    const output = await plan.checkOutput(value)
+    return output === undefined ? undefined : encodeValue(output, DEFAULT_LIMITS).value
+  })
+  if (done.status !== 'done') return done
+  if (done.writes.length > 0) session.recorder.add({ kind: 'step', store: done.writes })
+  return { status: 'completed', output: done.value }
+}

@@ -1,0 +1,311 @@
+import type { Value } from '../codec/value.js'
+import { HoldfastError, IncompatibleError } from '../core/errors.js'
+import type { Draft } from '../log/draft.js'
+import { type Op, remove, type State, set } from '../log/ops.js'
+import type { StoreWrite } from '../log/store-write.js'
+import { Activation } from './activation.js'
+import type { Drive } from './drive.js'
+import type { FunctionNodePlan, GraphNodePlan, GraphPlan, NodePlan, Task } from './program.js'
+import { perform } from './perform.js'
+import { inScope, type Prefix, type RunState, scopeAt, type TaskRecord, type Waiting } from './run-state.js'
+import type { Session } from './session.js'
+import type { Recorded, Update } from './state-shape.js'
+
+/** What a task brought: an update that is recorded already, one that closes the super-step, or none yet. */
+type Landed =
+  | { readonly status: 'recorded' }
+  | {
+      readonly status: 'last'
+      readonly update: Update
+      readonly writes: readonly StoreWrite[]
+      readonly closing: readonly Op[]
+      readonly event: unknown
+    }
+  | { readonly status: 'failed'; readonly error: unknown }
+  | { readonly status: 'suspended'; readonly waiting: readonly Waiting[] }
+
+/**
+ * Runs a graph, or a subgraph, from its recorded tasks on. All tasks of a super-step run side by side and each result
+ * is recorded as it lands; the last one to land is recorded by the entry that closes the super-step. That entry refers
+ * to the results recorded before it and does not copy them.
+ */
+export class GraphEngine {
+  readonly #session: Session
+  readonly #plan: GraphPlan
+  readonly #prefix: Prefix
+  readonly #path: string
+
+  constructor(session: Session, plan: GraphPlan, prefix: Prefix = [], path = '') {
+    this.#session = session
+    this.#plan = plan
+    this.#prefix = prefix
+    this.#path = path
+  }
+
+  /** Ends with the last entry noted but not yet written, so that it can say how the run ends. */
+  async drive(): Promise<Drive> {
+    for (;;) {
+      const scope = this.#scope()
+      const tasks = scope.tasks ?? []
+      if (tasks.length === 0) return { status: 'completed', output: scope.state ?? {} }
+      const count = this.#count(scope)
+      if (count >= this.#plan.maxSteps) return { status: 'failed', error: tooManySteps(this.#plan) }
+      if (this.#session.draining) return { status: 'suspended', waiting: [] }
+      const landed = await this.#superStep(tasks)
+      const failure = landed.find((task) => task.status === 'failed')
+      if (failure) return { status: 'failed', error: failure.error }
+      const waiting = landed.flatMap((task) => (task.status === 'suspended' ? [task] : []))
+      if (waiting.length > 0) return { status: 'suspended', waiting: waiting.flatMap((task) => task.waiting) }
+      const more = await this.#close(tasks, landed, count)
+      if (!more) return { status: 'completed', output: this.#scope().state ?? {} }
+    }
+  }
+
+  async #superStep(tasks: readonly TaskRecord[]): Promise<readonly Landed[]> {
+    let left = tasks.filter(({ id }) => this.#scope().steps?.[id]?.status !== 'done').length
+    let unfinished = false
+    return Promise.all(
+      tasks.map(async (task): Promise<Landed> => {
+        const landed = await this.#runTask(task, () => left === 1 && !unfinished)
+        left--
+        if (landed.status === 'failed' || landed.status === 'suspended') unfinished = true
+        return landed
+      }),
+    )
+  }
+
+  async #runTask(task: TaskRecord, isLast: () => boolean): Promise<Landed> {
+    const node = this.#plan.resolve(task.node)
+    if (node === undefined) return { status: 'failed', error: missingNode(this.#plan, task.node) }
+    const path = this.#path === '' ? task.id : `${this.#path}/${task.id}`
+    const at = inScope(this.#prefix, 'steps', task.id)
+    const activation = new Activation(this.#session, task.id, this.#prefix, this.#path)
+    let writes: readonly StoreWrite[] = []
+    let event: unknown = { type: 'step', step: path, status: 'completed' }
+    let recorded = this.#scope().steps?.[task.id]?.status === 'done'
+
+    const done = await activation.run(async () => {
+      if (recorded && !node.pauseAfter) return undefined
+      const state = this.#scope().state ?? {}
+      let update: Update = {}
+      if (!recorded) {
+        const entry = node.pauseBefore ? await this.#gate(activation, 'before', task, path) : OPEN_GATE
+        const agreed = await this.#agree(node, task, path, state, activation)
+        if (entry.approved && 'denied' in agreed) {
+          update = await this.#plan.shape.check(agreed.denied, `the update of node "${task.node}"`)
+        } else if (entry.approved && 'input' in agreed) {
+          const made =
+            node.kind === 'graph'
+              ? await this.#runSubgraph(node, agreed.input, task, path, state)
+              : await this.#runFunction(node, agreed.input, state, activation)
+          if ('drive' in made) throw new Interrupted(made.drive)
+          writes = made.writes
+          event = { type: 'step', step: path, status: 'completed', attempt: made.attempts, ms: made.ms }
+          update = await this.#plan.shape.check(made.value, `the update of node "${task.node}"`)
+          activation.checkRevisited()
+        }
+        // What the person said comes first, and the node may overrule it.
+        if (entry.update) update = { ...entry.update, ...update }
+      }
+      if (node.pauseAfter) {
+        if (!recorded) {
+          // Before the question is asked, so that the node does not run again when it is answered.
+          await this.#session.record({
+            kind: 'step',
+            ops: [set(at, { status: 'done', result: update as Value })],
+            data: { events: [event] },
+            ...(writes.length > 0 ? { store: writes } : {}),
+          })
+          recorded = true
+          writes = []
+        }
+        const exit = await this.#gate(activation, 'after', task, path)
+        if (!exit.approved || exit.update) {
+          const result = exit.approved ? (this.#scope().steps?.[task.id]?.result as Update) : {}
+          update = { ...result, ...exit.update }
+          this.#session.recorder.add({ kind: 'step', ops: [set(at, { status: 'done', result: update as Value })] })
+        }
+      }
+      return update
+    })
+
+    if (done.status === 'suspended') return done
+    if (done.status === 'failed') {
+      if (!(done.error instanceof Interrupted)) return done
+      const { drive } = done.error
+      return drive.status === 'suspended' ? drive : { status: 'failed', error: (drive as { error?: unknown }).error }
+    }
+    if (recorded) {
+      const closing = activation.asking.closing()
+      if (closing.length > 0) this.#session.recorder.add({ kind: 'step', ops: closing })
+      return { status: 'recorded' }
+    }
+    const update = done.value as Update
+    const allWrites = [...writes, ...done.writes]
+    const closing = [...activation.asking.closing(), ...this.#leaveScope(task.id)]
+    if (isLast()) return { status: 'last', update, writes: allWrites, closing, event }
+    await this.#session.record({
+      kind: 'step',
+      ops: [set(at, { status: 'done', result: update as Value }), ...this.#dropInner(task.id), ...closing],
+      data: { events: [event] },
+      ...(allWrites.length > 0 ? { store: allWrites } : {}),
+    })
+    return { status: 'recorded' }
+  }
+
+  async #runFunction(node: FunctionNodePlan, input: unknown, state: State, activation: Activation) {
+    const work = activation.wholeWork({ ...node.policy, input }, async (step) => {
+      activation.restart()
+      return (await node.run(state, activation.context(input, step))) ?? {}
+    })
+    const { result, writes, attempts, ms } = await perform(this.#session, work)
+    return { value: result, writes, attempts, ms }
+  }
+
+  async #runSubgraph(node: GraphNodePlan, input: unknown, task: TaskRecord, path: string, state: State) {
+    const plan = node.graph
+    const prefix = [...this.#prefix, 'scopes', task.id]
+    if (scopeAt(this.#session.state, prefix).tasks === undefined) {
+      const update = await plan.checkInput(await node.enter(state, input))
+      const begun = plan.shape.reduce(plan.shape.initial(), [{ update }], [])
+      const tasks = nameTasks(await plan.start(begun.state), 0)
+      this.#session.recorder.add({
+        kind: 'step',
+        ops: [set(inScope(prefix, 'state'), begun.state), set(inScope(prefix, 'tasks'), tasks)],
+      })
+    }
+    const drive = await new GraphEngine(this.#session, plan, prefix, path).drive()
+    if (drive.status !== 'completed') return { drive }
+    const value = await node.leave(drive.output as State, state)
+    return { value, writes: [] as readonly StoreWrite[], attempts: 1, ms: 0 }
+  }
+
+  /** Asks a person first, where the node says so: before anything is recorded as begun. */
+  async #agree(node: NodePlan, task: TaskRecord, path: string, state: State, activation: Activation) {
+    const { input } = task
+    const approval = node.kind === 'function' ? node.approval : undefined
+    if (approval === undefined || !(await approval.needed(state, input))) return { input }
+    const shown = await approval.question(state, input)
+    const answer = await activation.ask('approval', `${path} approval`, shown, { jsonSchema: approval.answer })
+    const { approved } = answer as { readonly approved?: boolean }
+    return approved ? { input: approval.approved(input, answer) } : { denied: approval.denied(input, answer) }
+  }
+
+  /** Asks whether to go on. An answer may bring an update of its own. */
+  async #gate(activation: Activation, kind: 'before' | 'after', task: TaskRecord, path: string) {
+    const result = kind === 'after' ? this.#scope().steps?.[task.id]?.result : undefined
+    const shown = {
+      node: task.node,
+      ...(task.input === undefined ? {} : { input: task.input }),
+      ...(result === undefined ? {} : { update: result }),
+    }
+    const answer = await activation.ask(kind, `${path} ${kind}`, shown, { jsonSchema: GATE_SCHEMA })
+    const { approved, update } = answer as { readonly approved: boolean; readonly update?: unknown }
+    const checked = update === undefined ? undefined : await this.#plan.shape.check(update, 'the answer’s update')
+    return { approved, update: checked }
+  }
+
+  /** Writes down what the super-step made of the state and what comes next; false when nothing does. */
+  async #close(tasks: readonly TaskRecord[], landed: readonly Landed[], count: number): Promise<boolean> {
+    const scope = this.#scope()
+    // The last result is recorded by this very entry: what each node returned is in the log, once.
+    const records: Op[] = []
+    const updates = tasks.map((task, i): Recorded => {
+      const own = landed[i] as Landed
+      const from = inScope(this.#prefix, 'steps', task.id, 'result')
+      if (own.status !== 'last') return { update: (scope.steps?.[task.id]?.result ?? {}) as Update, from }
+      const record = { status: 'done', result: own.update as Value }
+      records.push(set(inScope(this.#prefix, 'steps', task.id), record))
+      return { update: own.update, from }
+    })
+    const reduced = this.#plan.shape.reduce(scope.state ?? {}, updates, [...this.#prefix, 'state'])
+    const finished = tasks.map(({ node }) => node)
+    const joins = scope.joins ?? {}
+    const next = await this.#plan.next(finished, reduced.state, joins)
+    const last = landed.find((task) => task.status === 'last')
+    const draft: Draft = {
+      kind: 'step',
+      ops: [
+        ...records,
+        ...reduced.ops,
+        set(inScope(this.#prefix, 'tasks'), nameTasks(next.tasks, count + 1)),
+        ...(next.joins === joins ? [] : [set(inScope(this.#prefix, 'joins'), next.joins)]),
+        remove(inScope(this.#prefix, 'steps')),
+        set(this.#prefix.length === 0 ? ['run', 'count'] : inScope(this.#prefix, 'count'), count + 1),
+        ...(last?.closing ?? []),
+      ],
+      ...(last ? { data: { events: [last.event] } } : {}),
+      ...(last && last.writes.length > 0 ? { store: last.writes } : {}),
+    }
+    if (next.tasks.length > 0) await this.#session.record(draft)
+    else this.#session.recorder.add(draft)
+    return next.tasks.length > 0
+  }
+
+  #leaveScope(task: string): readonly Op[] {
+    return this.#scope().scopes?.[task] === undefined ? [] : [remove(inScope(this.#prefix, 'scopes', task))]
+  }
+
+  /** Records of steps inside of a node are of no use once the node itself is recorded. */
+  #dropInner(task: string): readonly Op[] {
+    return Object.keys(this.#scope().steps ?? {})
+      .filter((path) => path.startsWith(`${task}/`))
+      .map((path) => remove(inScope(this.#prefix, 'steps', path)))
+  }
+
+  #count(scope: ReturnType<typeof scopeAt>): number {
+    return this.#prefix.length === 0 ? ((scope as RunState).run?.count ?? 0) : (scope.count ?? 0)
+  }
+
+  #scope(): ReturnType<typeof scopeAt> {
+    return scopeAt(this.#session.state, this.#prefix)
+  }
+}
+
+/** Carries the end of a subgraph out of the activation of its node. */
+class Interrupted extends Error {
+  readonly drive: Drive
+
+  constructor(drive: Drive) {
+    super(`The subgraph ${drive.status}.`)
+    this.drive = drive
+  }
+}
+
+const OPEN_GATE: { readonly approved: boolean; readonly update?: Update | undefined } = { approved: true }
+
+const GATE_SCHEMA: Value = {
+  type: 'object',
+  properties: { approved: { type: 'boolean' }, update: { type: 'object' } },
+  required: ['approved'],
+  additionalProperties: false,
+}
+
+/** Names tasks so that each is found again: by super-step, node and place among those of the same node. */
+export function nameTasks(tasks: readonly Task[], count: number): readonly TaskRecord[] {
+  const places = new Map<string, number>()
+  for (const { node } of tasks) places.set(node, (places.get(node) ?? 0) + 1)
+  const next = new Map<string, number>()
+  return tasks.map((task) => {
+    const place = next.get(task.node) ?? 0
+    next.set(task.node, place + 1)
+    const many = (places.get(task.node) ?? 0) > 1
+    return { ...task, id: many ? `${count}:${task.node}[${place}]` : `${count}:${task.node}` }
+  })
+}
+
+function missingNode(plan: GraphPlan, node: string): IncompatibleError {
+  return new IncompatibleError(
+    `The run waits at node "${node}", which ${plan.name} ${plan.version} does not have.`,
+    'missing-node',
+    `Bring the node back, or name its successor in aliases: { ${JSON.stringify(node)}: … }.`,
+    { node, program: plan.name, version: plan.version },
+  )
+}
+
+function tooManySteps(plan: GraphPlan): HoldfastError {
+  return new HoldfastError('step-failed', `${plan.name} took its limit of ${plan.maxSteps} super-steps.`, {
+    data: { maxSteps: plan.maxSteps, reason: 'step-limit' },
+    remedy: 'Raise maxSteps, or give its loop an exit.',
+  })
+}

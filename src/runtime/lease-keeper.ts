@@ -1,0 +1,66 @@
+import type { Clock } from '../core/clock.js'
+import { isHoldfastError } from '../core/errors.js'
+import type { Claim } from '../log/claim.js'
+
+const RENEWALS_PER_LEASE = 3
+
+/**
+ * Keeps a claim alive while a step takes long, and looks for what others sent meanwhile. Calls `onLost` once when the
+ * claim is gone, or when the store did not answer for as long as the lease lasts: from then on another may hold it.
+ */
+export class LeaseKeeper {
+  readonly #claim: Claim
+  readonly #clock: Clock
+  readonly #onLost: (error: unknown) => void
+  readonly #onNews: () => void
+  readonly #stop = new AbortController()
+  #aliveAt: number
+
+  constructor(claim: Claim, clock: Clock, options: { onLost: (error: unknown) => void; onNews: () => void }) {
+    this.#claim = claim
+    this.#clock = clock
+    this.#onLost = options.onLost
+    this.#onNews = options.onNews
+    this.#aliveAt = clock.monotonic()
+    void this.#keep()
+  }
+
+  /** An append of ours was acknowledged: it prolonged the lease. `sentAt` is when it was sent at the latest. */
+  touch(sentAt: number = this.#clock.monotonic()): void {
+    this.#aliveAt = Math.max(this.#aliveAt, sentAt)
+  }
+
+  /** Renews now. Rejects when the claim is lost. */
+  async beat(): Promise<void> {
+    const sentAt = this.#clock.monotonic()
+    await this.#claim.renew()
+    this.touch(sentAt)
+  }
+
+  stop(): void {
+    this.#stop.abort()
+  }
+
+  async #keep(): Promise<void> {
+    const { signal } = this.#stop
+    const interval = this.#claim.ms / RENEWALS_PER_LEASE
+    while (!signal.aborted) {
+      try {
+        await this.#clock.sleep(interval, signal)
+        if (signal.aborted) return
+        const idleFor = this.#clock.monotonic() - this.#aliveAt
+        if (idleFor >= interval / 2) await this.beat()
+        const before = this.#claim.log.fold.seq
+        await this.#claim.log.refresh()
+        if (this.#claim.log.fold.seq !== before) this.#onNews()
+      } catch (error) {
+        if (signal.aborted) return
+        const expired = this.#clock.monotonic() - this.#aliveAt >= this.#claim.ms
+        if (isHoldfastError(error, 'fenced') || expired || !(isHoldfastError(error) && error.retryable)) {
+          this.#onLost(error)
+          return
+        }
+      }
+    }
+  }
+}

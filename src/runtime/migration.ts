@@ -1,0 +1,66 @@
+import major from 'semver/functions/major.js'
+import minor from 'semver/functions/minor.js'
+import satisfies from 'semver/functions/satisfies.js'
+import valid from 'semver/functions/valid.js'
+import { IncompatibleError } from '../core/errors.js'
+import type { State } from '../log/ops.js'
+import type { Migrations } from './program.js'
+import { isPlainObject } from './reduce-key.js'
+
+/** The state in version `to`, led there from version `from` by one migration after the other. */
+export function migrateState(state: State, from: number, to: number, migrations: Migrations): State {
+  if (from > to) {
+    throw new IncompatibleError(
+      `The state has version ${from}, but this program knows versions up to ${to}.`,
+      'state-too-new',
+      'Run the newer version of the program on this thread, or fork from a checkpoint made before the upgrade.',
+      { from, to },
+    )
+  }
+  // All of them before any is called, so that a gap is found before code of the user has seen the state.
+  const missing = versionsAfter(from, to).find((version) => !Object.hasOwn(migrations, version))
+  if (missing !== undefined) {
+    throw new IncompatibleError(
+      `The state has version ${from} and this program needs ${to}, but no migration leads from ${missing - 1} to ${missing}.`,
+      'migration-missing',
+      `Add migrations: { ${missing}: (state) => … }, or run a version of the program with state version ${from}.`,
+      { from, to, missing },
+    )
+  }
+  let migrated = state
+  for (const version of versionsAfter(from, to)) {
+    const next: unknown = migrations[version]?.(migrated)
+    if (!isPlainObject(next)) {
+      throw new IncompatibleError(
+        `The migration to state version ${version} did not return an object.`,
+        'migration-failed',
+        'Return the whole state in its new form, synchronously.',
+        { from, to, version },
+      )
+    }
+    migrated = next
+  }
+  return migrated
+}
+
+/** Whether a thread recorded by this version of a program may be continued by the one at hand. */
+export function isCompatible(
+  recorded: string,
+  program: { readonly version: string; readonly compatibleWith: string | undefined },
+): boolean {
+  if (recorded === program.version) return true
+  if (valid(recorded) === null) return false
+  const range = program.compatibleWith ?? sameMajor(program.version)
+  return satisfies(recorded, range, { includePrerelease: true })
+}
+
+// Older and newer ones of the same major: a program is also rolled back. Below 1.0 the minor, below 0.1 every version
+// may break, as a caret range has it.
+function sameMajor(version: string): string {
+  if (major(version) > 0) return `^${major(version)}.0.0-0`
+  return minor(version) > 0 ? `~0.${minor(version)}.0-0` : `=${version}`
+}
+
+function versionsAfter(from: number, to: number): readonly number[] {
+  return Array.from({ length: to - from }, (_, index) => from + index + 1)
+}

@@ -1,0 +1,151 @@
+import type { Value } from '../codec/value.js'
+import { threadIdInput, type ThreadIdInput } from '../core/ids.js'
+import { formatCheckpointId } from '../log/checkpoint-id.js'
+import type { LogKey } from '../log/contract.js'
+import type { Fold } from '../log/fold.js'
+import type { RecordedError } from './errors.js'
+import { openPauses, type PauseRecord, type RunRecord, type RunState, type Waiting } from './run-state.js'
+
+/** A question that waits for an answer. */
+export interface OpenPause {
+  readonly id: string
+  readonly kind: PauseRecord['kind']
+  /** The step that asks. */
+  readonly step: string
+  readonly question: Value
+  /** The JSON Schema of a valid answer. */
+  readonly schema?: Value
+  readonly askedAt: Date
+  readonly expiresAt?: Date
+}
+
+interface OutcomeBase<State> {
+  readonly thread: ThreadIdInput
+  readonly branch: string
+  /** The id of the run. */
+  readonly run: string
+  /** The newest checkpoint; undefined when nothing is kept. */
+  readonly checkpoint: string | undefined
+  readonly state: State
+  /** True when history that was expected is gone and the thread began anew. */
+  readonly restarted: boolean
+  /** For the end user, when there is something they should know. */
+  readonly message?: string
+}
+
+export interface CompletedOutcome<State, Output> extends OutcomeBase<State> {
+  readonly status: 'completed'
+  readonly output: Output
+}
+
+export interface PausedOutcome<State> extends OutcomeBase<State> {
+  readonly status: 'paused'
+  /** Open questions. Empty when the run only sleeps or waits for a signal. */
+  readonly pauses: readonly OpenPause[]
+  readonly waiting: readonly Waiting[]
+  /** When a worker will look again by itself. */
+  readonly wakeAt?: Date
+}
+
+export interface FailedOutcome<State> extends OutcomeBase<State> {
+  readonly status: 'failed'
+  readonly error: RecordedError
+  /** False after a cancellation: the run is over, the thread takes new input. */
+  readonly canResume: boolean
+  /** Questions that can still be answered. */
+  readonly pauses: readonly OpenPause[]
+}
+
+export interface IncompatibleOutcome<State> extends OutcomeBase<State> {
+  readonly status: 'incompatible'
+  readonly canResume: false
+  readonly reason: string
+  readonly remedy: string
+}
+
+export interface BusyOutcome<State> extends OutcomeBase<State> {
+  readonly status: 'busy'
+  readonly owner: string
+  readonly remainingMs: number
+}
+
+/** How a run ended, or why it did not begin. */
+export type Outcome<State = Readonly<Record<string, Value>>, Output = State> =
+  | CompletedOutcome<State, Output>
+  | PausedOutcome<State>
+  | FailedOutcome<State>
+  | IncompatibleOutcome<State>
+  | BusyOutcome<State>
+
+export interface Restart {
+  readonly restarted: boolean
+  readonly message?: string
+}
+
+/** What a log says of its last run. */
+export function readOutcome(log: LogKey, fold: Fold, restart: Restart = { restarted: false }): Outcome {
+  const state = fold.state as RunState
+  const { run } = state
+  const base = outcomeBase(log, fold, restart)
+  switch (run?.status) {
+    case 'completed':
+      return { ...base, status: 'completed', output: (run.output ?? (isFlow(run) ? undefined : base.state)) as never }
+    case 'failed':
+    case 'cancelled': {
+      const error = run.error ?? { name: 'Error', message: 'The run failed.' }
+      return { ...base, status: 'failed', error, canResume: run.status === 'failed', pauses: describePauses(state) }
+    }
+    case 'incompatible':
+      return incompatible(base, run.error?.message ?? 'The run does not fit the program.')
+    default:
+      return {
+        ...base,
+        status: 'paused',
+        pauses: describePauses(state),
+        waiting: run?.waiting ?? [],
+        ...(fold.index.wakeAt === null ? {} : { wakeAt: new Date(fold.index.wakeAt) }),
+      }
+  }
+}
+
+export function incompatible(
+  base: OutcomeBase<Readonly<Record<string, Value>>>,
+  reason: string,
+  remedy?: string,
+): Outcome {
+  return {
+    ...base,
+    status: 'incompatible',
+    canResume: false,
+    reason,
+    remedy: remedy ?? 'Run the thread with the version of the program that began it, or cancel the run and start anew.',
+  }
+}
+
+export function outcomeBase(log: LogKey, fold: Fold, restart: Restart): OutcomeBase<Readonly<Record<string, Value>>> {
+  const { state = {}, run } = fold.state as RunState
+  return {
+    thread: threadIdInput(log.thread),
+    branch: log.branch,
+    run: run?.id ?? '',
+    checkpoint: fold.seq < 0 ? undefined : formatCheckpointId(log.branch, fold.seq, fold.hash),
+    state,
+    ...restart,
+  }
+}
+
+export function describePauses(state: RunState): readonly OpenPause[] {
+  return openPauses(state).map(({ id, kind, path, question, schema, askedAt, expiresAt }) => ({
+    id,
+    kind,
+    step: path,
+    question,
+    askedAt: new Date(askedAt),
+    ...(schema === undefined ? {} : { schema }),
+    ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt) }),
+  }))
+}
+
+function isFlow(run: RunRecord): boolean {
+  return run.kind === 'flow'
+}

@@ -1,0 +1,288 @@
+import { DEFAULT_LIMITS } from '../codec/limits.js'
+import { encodeValue, type Value } from '../codec/value.js'
+import { InvalidOptionError, isHoldfastError, NotExecutedError } from '../core/errors.js'
+import { type Path, set, valueAt } from '../log/ops.js'
+import type { StoreWrite } from '../log/store-write.js'
+import { type Backoff, attempt, parseRetry, pauseAfter } from './attempt.js'
+import type { Effect, Reconciled, StepContext, StepPolicy } from './context.js'
+import { EffectUnknownError, nondeterministic, ReplayGapError, recordError, StepFailedError } from './errors.js'
+import type { StepRecord } from './run-state.js'
+import type { Session } from './session.js'
+import { StepStore } from './step-store.js'
+
+/** One piece of work with its policy, and where its record lies. */
+export interface Work {
+  readonly path: string
+  readonly at: Path
+  readonly policy: StepPolicy
+  readonly input: unknown
+  readonly inputHash: string
+  readonly idempotencyKey?: string | undefined
+  readonly run: (step: StepContext) => unknown
+  /** Asks a person; never resolves while there is no answer. */
+  readonly ask: (kind: 'unknown-effect' | 'permission', question: unknown, schema: Value) => Promise<unknown>
+}
+
+export interface Performed {
+  readonly result: Value | undefined
+  readonly writes: readonly StoreWrite[]
+  readonly attempts: number
+  readonly ms: number
+}
+
+type UnknownAnswer =
+  | { readonly outcome: 'succeeded'; readonly result?: unknown }
+  | { readonly outcome: 'not-executed' }
+  | { readonly outcome: 'failed'; readonly message?: string }
+
+const UNKNOWN_ANSWER: Value = {
+  type: 'object',
+  properties: {
+    outcome: { enum: ['succeeded', 'not-executed', 'failed'] },
+    result: {},
+    message: { type: 'string' },
+  },
+  required: ['outcome'],
+  additionalProperties: false,
+}
+
+const PERMISSION_ANSWER: Value = {
+  type: 'object',
+  properties: { allowed: { type: 'boolean' }, result: {} },
+  required: ['allowed'],
+  additionalProperties: false,
+}
+
+const DEFAULT_KEY_TTL_MS = 24 * 60 * 60 * 1000
+const RECONCILE: Backoff = parseRetry({ attempts: 4 })
+
+/**
+ * Does a piece of work by the rules of its effect and returns its result, which the caller records. An effect that
+ * reaches outside starts only when everything before it is acknowledged, and one that must not repeat also when its
+ * intent is. An outcome that nobody knows is resolved before anything else sees it.
+ */
+export async function perform(session: Session, work: Work): Promise<Performed> {
+  const effect = work.policy.effect ?? 'read'
+  if (session.replaying) throw new ReplayGapError(work.path)
+  const backoff = parseRetry(work.policy.retry)
+  const before = recordAt(session, work)
+  checkInput(work, before)
+  const ledger = new Ledger(session, work, effect, before?.generation ?? 0)
+  const begun = session.clock.monotonic()
+  const finish = (result: unknown, writes: readonly StoreWrite[], attempts: number): Performed => ({
+    result: storable(result),
+    writes,
+    attempts,
+    ms: Math.round(session.clock.monotonic() - begun),
+  })
+
+  const instead =
+    effect === 'read' ? session.recordedRead(work.path, work.inputHash) : await permit(session, work, effect)
+  if (instead) return finish(instead.result, [], 0)
+  if (mayHaveHappened(session, work, effect, before)) {
+    const known = await ledger.resolve(before?.error?.message ?? null)
+    if (known) return finish(known.result, [], 0)
+  }
+  for (let tried = 1; ; tried++) {
+    await ledger.announce()
+    const writes: StoreWrite[] = []
+    try {
+      const result = await runOnce(session, work, ledger.key, tried, writes)
+      return finish(result, writes, tried)
+    } catch (error) {
+      session.throwIfAborted()
+      const definite = isHoldfastError(error, 'not-executed')
+      const last = tried >= backoff.attempts || !(definite || backoff.retryIf(error))
+      if (!definite && (effect === 'once' || effect === 'reconcilable')) {
+        ledger.note(error)
+        const known = await ledger.resolve(recordError(error).message)
+        if (known) return finish(known.result, [], tried)
+        if (last && effect === 'reconcilable') throw failed(work, error)
+      } else {
+        if (definite && effect !== 'read') ledger.raise()
+        if (last) {
+          if (definite || effect === 'read') throw failed(work, error)
+          throw new EffectUnknownError(work.path, { effect, idempotencyKey: ledger.key, tried }, error)
+        }
+      }
+      const inMs = pauseAfter(backoff, tried, session.random)
+      session.emit({ type: 'retry', step: work.path, attempt: tried, inMs, error: recordError(error) })
+      await session.clock.sleep(inMs, session.abort.signal)
+    }
+  }
+}
+
+/**
+ * On a branch that time travel made, an effect on the outside world needs permission: what happened on the branch it
+ * came from has happened. Resolves to a result that stands in for the effect, or to undefined when it may run.
+ */
+export async function permit(
+  session: Session,
+  work: Work,
+  effect: Effect,
+): Promise<{ readonly result: unknown } | undefined> {
+  const { fork } = session.state
+  if (fork === undefined || fork.effects === 'allow') return undefined
+  if (fork.effects === 'deny')
+    throw failed(work, new NotExecutedError(`Branch "${session.log.branch}" allows no effects.`))
+  const question = {
+    effect,
+    step: work.path,
+    input: work.input ?? null,
+    forkedFrom: { branch: fork.branch, seq: fork.seq },
+    begunThere: recordAt(session, work)?.inherited === true,
+  }
+  const answer = (await work.ask('permission', question, PERMISSION_ANSWER)) as { allowed: boolean; result?: unknown }
+  if (answer.allowed) return undefined
+  if ('result' in answer) return { result: answer.result }
+  throw failed(work, new NotExecutedError('Permission to run this effect on a fork was denied.'))
+}
+
+/** What is durably known of an effect, and how that knowledge changes. */
+class Ledger {
+  readonly #session: Session
+  readonly #work: Work
+  readonly #effect: Effect
+  #generation: number
+
+  constructor(session: Session, work: Work, effect: Effect, generation: number) {
+    this.#session = session
+    this.#work = work
+    this.#effect = effect
+    this.#generation = generation
+  }
+
+  get key(): string {
+    return this.#work.idempotencyKey ?? this.#session.idempotencyKey(this.#work.path, this.#generation)
+  }
+
+  /** Makes durable what must be before the attempt starts. */
+  async announce(): Promise<void> {
+    if (this.#effect === 'read') return
+    const { recorder, clock } = this.#session
+    if (this.#effect === 'once' || this.#effect === 'reconcilable') {
+      if (!recorder.durable) throw needsRecord(this.#work.path, this.#effect)
+      const events = [{ type: 'step' as const, step: this.#work.path, status: 'started' as const }]
+      recorder.add({ kind: 'effect', ops: [this.#set({ startedAt: clock.now() })], data: { events } })
+    }
+    await recorder.barrier()
+  }
+
+  /** Keeps the error beside the intent, so that the same question is asked again after a crash. */
+  note(error: unknown): void {
+    this.#session.recorder.add({ kind: 'effect', ops: [this.#set({ error: recordError(error) })] })
+  }
+
+  /** After a definite failure: the other side may have remembered the key together with the failure. */
+  raise(): void {
+    this.#generation++
+    if (this.#session.recorder.durable) {
+      this.#session.recorder.add({ kind: 'effect', ops: [this.#set({ status: 'retry' })] })
+    }
+  }
+
+  /** Finds out what became of the effect: its result, or undefined if it did not happen and may be tried again. */
+  async resolve(error: string | null): Promise<{ readonly result: unknown } | undefined> {
+    const { path, policy, input } = this.#work
+    if (this.#effect === 'reconcilable' && policy.reconcile) {
+      const answer = await this.#reconcile(policy.reconcile)
+      if (answer.outcome === 'executed') return { result: answer.result }
+      if (answer.outcome === 'not-executed') return undefined
+    }
+    const about = { effect: this.#effect, idempotencyKey: this.key, error }
+    if (policy.onUnknown === 'fail') throw new EffectUnknownError(path, about)
+    if (!this.#session.recorder.durable) throw needsRecord(path, this.#effect)
+    // Without a record the question would be forgotten: the next claim would see nothing that may have happened.
+    if (recordAt(this.#session, this.#work) === undefined) {
+      this.#session.recorder.add({ kind: 'effect', ops: [this.#set({})] })
+    }
+    const question = { ...about, step: path, input: input ?? null, generation: this.#generation }
+    const answer = (await this.#work.ask('unknown-effect', question, UNKNOWN_ANSWER)) as UnknownAnswer
+    if (answer.outcome === 'succeeded') return { result: answer.result }
+    this.raise()
+    if (answer.outcome === 'not-executed') return undefined
+    throw failed(this.#work, new Error(answer.message ?? 'a person said that it failed'))
+  }
+
+  async #reconcile(ask: NonNullable<StepPolicy['reconcile']>): Promise<Reconciled> {
+    const { clock, abort, random } = this.#session
+    for (let tried = 1; ; tried++) {
+      try {
+        return await attempt(() => ask(this.key, this.#work.input), {
+          step: this.#work.path,
+          timeoutMs: this.#work.policy.timeoutMs,
+          run: abort.signal,
+          clock,
+        })
+      } catch {
+        this.#session.throwIfAborted()
+        if (tried >= RECONCILE.attempts) return { outcome: 'unknown' }
+        await clock.sleep(pauseAfter(RECONCILE, tried, random), abort.signal)
+      }
+    }
+  }
+
+  #set(change: Partial<StepRecord>): ReturnType<typeof set> {
+    const { inputHash, at } = this.#work
+    const startedAt = recordAt(this.#session, this.#work)?.startedAt
+    return set(at, {
+      status: 'started',
+      effect: this.#effect,
+      input: inputHash,
+      ...(this.#generation > 0 ? { generation: this.#generation } : {}),
+      ...(startedAt === undefined ? {} : { startedAt }),
+      ...change,
+    })
+  }
+}
+
+async function runOnce(session: Session, work: Work, key: string, tried: number, writes: StoreWrite[]) {
+  return attempt(
+    (abort) =>
+      work.run({
+        idempotencyKey: key,
+        attempt: tried,
+        abort,
+        store: new StepStore(session.store, writes),
+        heartbeat: session.heartbeat,
+        emit: (value) => session.emit({ type: 'custom', step: work.path, value }),
+      }),
+    { step: work.path, timeoutMs: work.policy.timeoutMs, run: session.abort.signal, clock: session.clock },
+  )
+}
+
+// An intent without an end is an effect that may have happened. One with the other side's key needs none: it is
+// repeated, as long as the other side still knows the key.
+function mayHaveHappened(session: Session, work: Work, effect: Effect, before: StepRecord | undefined): boolean {
+  if (before?.status === 'started') return effect !== 'read' && !before.inherited
+  if (effect !== 'idempotent' || session.priorClaims === 0) return false
+  return session.clock.now() - session.triedAt > (work.policy.keyTtlMs ?? DEFAULT_KEY_TTL_MS)
+}
+
+function checkInput(work: Work, before: StepRecord | undefined): void {
+  if (before?.input === undefined || before.input === work.inputHash) return
+  throw nondeterministic(`Step "${work.path}" was begun with another input than it has now.`, work.path)
+}
+
+function recordAt(session: Session, work: Work): StepRecord | undefined {
+  return valueAt(session.state as never, work.at) as StepRecord | undefined
+}
+
+/** The form in which a result is read back later, so that the first run and a resumed one see the same. */
+function storable(result: unknown): Value | undefined {
+  return result === undefined ? undefined : encodeValue(result, DEFAULT_LIMITS).value
+}
+
+function failed(work: Work, error: unknown): StepFailedError {
+  return error instanceof StepFailedError
+    ? error
+    : new StepFailedError(work.path, work.at, recordError(error, work.path), error)
+}
+
+function needsRecord(path: string, effect: Effect): InvalidOptionError {
+  return new InvalidOptionError(
+    'frequency',
+    `is 'none', but step "${path}" has the effect '${effect}', which needs a record`,
+    "Use 'step', { every: n } or 'boundary'.",
+  )
+}

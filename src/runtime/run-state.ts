@@ -1,0 +1,179 @@
+import type { Value } from '../codec/value.js'
+import type { Path, State } from '../log/ops.js'
+import type { Effect } from './context.js'
+import type { RecordedError } from './errors.js'
+import type { Joins, Task } from './program.js'
+
+/** Everything the runtime keeps in a log's fold. Written only as ops, read as plain data. */
+export interface RunState {
+  /** The program's own state. */
+  readonly state?: State
+  readonly run?: RunRecord
+  /** The tasks of the super-step that is under way. */
+  readonly tasks?: readonly TaskRecord[]
+  readonly joins?: Joins
+  /** What the tasks of this super-step, or this flow, have finished or begun. */
+  readonly steps?: Readonly<Record<string, StepRecord>>
+  /** Subgraphs that are under way, by the path of their task. */
+  readonly scopes?: Readonly<Record<string, ScopeState>>
+  readonly pauses?: Readonly<Record<string, PauseRecord>>
+  /** Questions that no longer take an answer, newest last. */
+  readonly closed?: readonly ClosedPause[]
+  /** Inputs that wait for their turn. */
+  readonly inputs?: readonly InputRecord[]
+  readonly signals?: Readonly<Record<string, readonly SignalRecord[]>>
+  readonly cancel?: CancelRecord
+  /** Set on a branch that time travel made. */
+  readonly fork?: ForkRecord
+  /** Keys of inputs that were taken, newest last, with where their run ended. */
+  readonly taken?: readonly TakenInput[]
+}
+
+/** What a forked branch may do. */
+export interface ForkRecord {
+  readonly branch: string
+  readonly seq: number
+  /** Effects that reach outside: a person is asked, they run, or they are refused. */
+  readonly effects: 'ask' | 'allow' | 'deny'
+  /** Steps that only read: they run, or their results are taken from the branch that this one came from. */
+  readonly reads: 'live' | 'recorded'
+}
+
+export type ScopeState = Pick<RunState, 'state' | 'tasks' | 'joins' | 'steps' | 'scopes'> & { readonly count?: number }
+
+export interface RunRecord {
+  /** The id of its input. */
+  readonly id: string
+  readonly number: number
+  readonly status: 'running' | 'completed' | 'failed' | 'cancelled' | 'incompatible'
+  readonly kind: 'graph' | 'flow'
+  readonly program: string
+  readonly version: string
+  readonly stateVersion: number
+  readonly key?: string
+  readonly inputHash: string
+  /** Kept only for flows, whose function is called again with it. */
+  readonly input?: Value
+  readonly startedAt: number
+  /** Super-steps that were closed. */
+  readonly count: number
+  /** Claims since the last progress: a thread that kills its workers is parked. */
+  readonly claims: number
+  /** When the first of them was made. */
+  readonly triedAt: number
+  /** Where the record of the failed step lies, which is tried again when the run is resumed. */
+  readonly retry?: Path
+  readonly output?: Value
+  readonly error?: RecordedError
+  /** What a suspended run waits for. */
+  readonly waiting?: readonly Waiting[]
+}
+
+export type Waiting =
+  | { readonly kind: 'sleep'; readonly step: string; readonly until: number }
+  | { readonly kind: 'signal'; readonly step: string; readonly name: string; readonly until?: number }
+
+export interface TaskRecord extends Task {
+  /** Unique among the tasks of the run. */
+  readonly id: string
+}
+
+export interface StepRecord {
+  readonly status: 'started' | 'retry' | 'done' | 'failed' | 'waiting'
+  /** The hash of its input. */
+  readonly input?: string
+  readonly effect?: Effect
+  readonly result?: Value
+  readonly error?: RecordedError
+  /** Raised after each definite failure, so that the other side sees a new key. */
+  readonly generation?: number
+  readonly startedAt?: number
+  /** For sleeps and waits. */
+  readonly until?: number
+  /** Begun on the branch that this one was forked from; what became of it there says nothing here. */
+  readonly inherited?: true
+}
+
+export interface PauseRecord {
+  readonly id: string
+  /** The activation and place that asked. */
+  readonly path: string
+  readonly kind: 'question' | 'approval' | 'before' | 'after' | 'unknown-effect' | 'permission'
+  readonly question: Value
+  readonly schema?: Value
+  readonly askedAt: number
+  readonly expiresAt?: number
+  readonly onExpire?: { readonly answer: Value } | 'fail'
+  readonly answer?: AnswerRecord
+  /** The program has seen the answer; it is kept for when the program is called again. */
+  readonly used?: true
+}
+
+export interface AnswerRecord {
+  readonly value: Value
+  readonly by?: string
+  readonly at: number
+  readonly expired?: true
+}
+
+export interface ClosedPause {
+  readonly id: string
+  readonly reason: 'answered' | 'expired' | 'superseded' | 'cancelled'
+  readonly by?: string
+  readonly at: number
+}
+
+export interface InputRecord {
+  readonly id: string
+  readonly key?: string
+  readonly hash: string
+  readonly value?: Value
+  readonly at: number
+}
+
+export interface SignalRecord {
+  readonly id: string
+  readonly value?: Value
+  readonly at: number
+}
+
+export interface CancelRecord {
+  readonly reason: string
+  readonly by?: string
+  readonly at: number
+  readonly run: string
+}
+
+export interface TakenInput {
+  readonly run: string
+  readonly key?: string
+  /** The seq of the entry that ended the run; absent while it is under way. */
+  readonly seq?: number
+}
+
+/** Where a scope lies in the fold: the root at the top, a subgraph below the scope of its task. */
+export type Prefix = readonly string[]
+
+export function inScope(prefix: Prefix, ...rest: readonly [string, ...(string | number)[]]): Path {
+  return [...prefix, ...rest] as unknown as Path
+}
+
+/** The scope at a prefix, or an empty one. */
+export function scopeAt(state: RunState, prefix: Prefix): ScopeState {
+  let scope: unknown = state
+  for (const part of prefix) {
+    scope = (scope as Record<string, unknown> | undefined)?.[part]
+  }
+  return (scope ?? {}) as ScopeState
+}
+
+export function isUnfinished(run: RunRecord | undefined): run is RunRecord {
+  return run !== undefined && run.status !== 'completed' && run.status !== 'cancelled'
+}
+
+/** Questions that still wait for an answer, oldest first. */
+export function openPauses(state: RunState): readonly PauseRecord[] {
+  return Object.values(state.pauses ?? {})
+    .filter(({ answer }) => answer === undefined)
+    .sort((a, b) => a.askedAt - b.askedAt)
+}

@@ -1,0 +1,294 @@
+import { DEFAULT_LIMITS } from '../codec/limits.js'
+import { encodeValue, type Value } from '../codec/value.js'
+import type { Clock } from '../core/clock.js'
+import { InvalidOptionError, InvalidValueError, isHoldfastError } from '../core/errors.js'
+import type { TenantId } from '../core/ids.js'
+import type { Claim } from '../log/claim.js'
+import type { LogKey } from '../log/contract.js'
+import type { Fold } from '../log/fold.js'
+import type { Log } from '../log/log.js'
+import type { LogStore } from '../log/log-store.js'
+import { push, set } from '../log/ops.js'
+import type { Store } from '../store/store.js'
+import type { RunEvent } from './events.js'
+import { hashValue } from './hash-value.js'
+import { type BusyOutcome, type Outcome, outcomeBase, type Restart, readOutcome } from './outcome.js'
+import type { ProgramPlan } from './program.js'
+import type { Durable, Frequency } from './recorder.js'
+import { checkSettings, Run } from './run.js'
+import { collectRecords } from './records.js'
+import { type OnCorrupt, openOrRecover } from './recover.js'
+import { type InputRecord, isUnfinished, type RunState, type StepRecord } from './run-state.js'
+import { type Intent, type OnPaused, type Situation, situate } from './situation.js'
+
+/** What threads need of the open store. */
+export interface RuntimeEnvironment {
+  readonly logs: LogStore
+  readonly clock: Clock
+  readonly randomId: () => string
+  readonly random: () => number
+  /** Names this process to people who look. */
+  readonly owner: string
+  store(tenant: TenantId): Store
+  /** Frees the room of expired items. */
+  sweep(): Promise<void>
+}
+
+export interface RunOptions<Input = unknown> {
+  /** What the run works on. Left out: an unfinished run is resumed. */
+  readonly input?: Input
+  /** Names this input: given again with the same key, it is not taken twice. */
+  readonly key?: string
+  /** What this run brings along; handed to the program as `ctx.context` and not kept. */
+  readonly context?: unknown
+  /** Stops the run where it is; it can be resumed. */
+  readonly signal?: AbortSignal
+  /** Default 'sync'. */
+  readonly durability?: Durable
+  /** Default 'step'. */
+  readonly frequency?: Frequency
+  /** What to do while another runs this thread. Default 'reject': the outcome is `busy`. */
+  readonly busy?: 'reject' | 'queue' | 'interrupt'
+  /** What to do with new input while questions are open. Default 'return': the outcome is `paused`. */
+  readonly onPaused?: OnPaused
+  /**
+   * What to do when the newest state does not verify. Default 'fail': the error is thrown. 'lastGood' goes on from the
+   * newest checkpoint that does, 'restart' from nothing, both on a branch beside the damaged one.
+   */
+  readonly onCorrupt?: OnCorrupt
+  /** 'existing': history is expected; if it is gone the outcome says `restarted`. */
+  readonly expect?: 'existing'
+  /** How long the thread stays claimed without a sign of life, in milliseconds. Default 10,000. */
+  readonly lease?: number
+  /** Sleeps up to this long are waited for, longer ones suspend the run. Default 1,000 ms. */
+  readonly inlineSleepMs?: number
+}
+
+/** Settings that only workers use. */
+export interface DriveOptions extends RunOptions {
+  readonly hasInput: boolean
+  readonly emit: (event: RunEvent) => void
+  /** Aborted when no further step should start. */
+  readonly drain?: AbortSignal
+  /** A run that was claimed this often without progress is parked. */
+  readonly maxClaims?: number
+  readonly owner?: string
+}
+
+const DEFAULT_LEASE_MS = 10_000
+const DEFAULT_INLINE_SLEEP_MS = 1000
+const BUSY_POLL_MS = 100
+
+/** Starts, resumes or continues a thread: the one way in. */
+export async function runThread(
+  environment: RuntimeEnvironment,
+  plan: ProgramPlan,
+  key: LogKey,
+  options: DriveOptions,
+): Promise<Outcome> {
+  return new ThreadRunner(environment, plan, key, options).run()
+}
+
+class ThreadRunner {
+  readonly #environment: RuntimeEnvironment
+  readonly #plan: ProgramPlan
+  readonly #options: DriveOptions
+  #key: LogKey
+  #records: ReadonlyMap<string, StepRecord> | undefined
+  #restart: Restart = { restarted: false }
+  #input: InputRecord | undefined
+
+  constructor(environment: RuntimeEnvironment, plan: ProgramPlan, key: LogKey, options: DriveOptions) {
+    this.#environment = environment
+    this.#plan = plan
+    this.#key = key
+    this.#options = options
+  }
+
+  async run(): Promise<Outcome> {
+    const { frequency = 'step', durability = 'sync', signal } = this.#options
+    checkSettings({ frequency, durability })
+    signal?.throwIfAborted()
+    this.#input = await this.#readInput()
+    const { log, key, restart } = await openOrRecover(
+      this.#environment.logs,
+      this.#key,
+      this.#options.onCorrupt ?? 'fail',
+    )
+    this.#key = key
+    this.#restart = restart
+    await this.#noteRestart(log)
+    this.#records = await readsOf(this.#environment, log)
+    if (frequency === 'none') return this.#newRun().driveUnrecorded(log, this.#input && [this.#input])
+    for (let first = true; ; first = false) {
+      const { settled, claim, target, priorClaims } = await this.#claim(log)
+      if (settled) return this.#answer(log, settled)
+      if (claim) return this.#newRun().drive(claim, priorClaims, target, this.#restart)
+      const busy = await this.#beBusy(log, first)
+      if (busy) return busy
+    }
+  }
+
+  async #claim(log: Log) {
+    const { lease = DEFAULT_LEASE_MS, owner = this.#environment.owner } = this.#options
+    let situation: Situation | undefined
+    let priorClaims = 0
+    const decide = (fold: Fold) => {
+      const { run } = fold.state as RunState
+      priorClaims = isUnfinished(run) ? run.claims : 0
+      situation = situate(this.#key, fold, this.#intent())
+      if (situation.do === 'claim' || situation.do === 'park') return situation.drafts
+      throw new Settled()
+    }
+    try {
+      const claim = await log.claim({ owner, ms: lease, decide })
+      if (situation?.do === 'park') {
+        await claim.release()
+        const outcome = readOutcome(this.#key, log.fold, this.#restart)
+        return { settled: { do: 'answer' as const, outcome }, priorClaims }
+      }
+      const target = situation?.do === 'claim' ? situation.target : undefined
+      return { claim: claim as Claim | undefined, target, priorClaims }
+    } catch (error) {
+      if (error instanceof Settled) return { settled: situation as Settlement, priorClaims }
+      if (isHoldfastError(error, 'held')) return { priorClaims }
+      throw error
+    }
+  }
+
+  #intent(): Intent {
+    const { onPaused = 'return', maxClaims } = this.#options
+    return {
+      plan: this.#plan,
+      input: this.#input,
+      onPaused,
+      restart: this.#restart,
+      now: this.#environment.clock.now(),
+      ...(maxClaims === undefined ? {} : { maxClaims }),
+    }
+  }
+
+  async #answer(log: Log, situation: Settlement): Promise<Outcome> {
+    if (situation.do === 'answer') return situation.outcome
+    return readOutcome(this.#key, await log.at(situation.seq), this.#restart)
+  }
+
+  /** Another runs this thread. Undefined: try again. */
+  async #beBusy(log: Log, first: boolean): Promise<Outcome | undefined> {
+    const { busy = 'reject', signal } = this.#options
+    if (busy === 'reject' || this.#input === undefined) {
+      if (busy !== 'reject') {
+        await this.#environment.clock.sleep(BUSY_POLL_MS, signal)
+        return undefined
+      }
+      return this.#busyOutcome(log)
+    }
+    if (first) await this.#enqueue(log, this.#input, busy === 'interrupt')
+    await this.#environment.clock.sleep(BUSY_POLL_MS, signal)
+    const { run } = (await log.refresh()).state as RunState
+    const isOurs = run?.id === this.#input.id
+    if (isOurs && (run.status === 'failed' || run.status === 'incompatible' || run.status === 'cancelled')) {
+      return readOutcome(this.#key, log.fold, this.#restart)
+    }
+    return undefined
+  }
+
+  async #enqueue(log: Log, input: InputRecord, interrupt: boolean): Promise<void> {
+    const { clock } = this.#environment
+    await log.update((fold) => {
+      const state = fold.state as RunState
+      const { run } = state
+      const known = [
+        ...(state.inputs ?? []),
+        ...(state.taken ?? []).map((taken) => ({ id: taken.run, key: taken.key })),
+      ]
+      const isKnown = known.some(({ id, key }) => id === input.id || (input.key !== undefined && key === input.key))
+      const stop = interrupt && isUnfinished(run)
+      if (isKnown && !stop) return undefined
+      const cancel = { reason: 'interrupted by new input', at: clock.now(), run: run?.id ?? '' }
+      return [
+        {
+          kind: stop ? 'cancel' : 'input',
+          ops: [...(isKnown ? [] : [push('inputs', input)]), ...(stop ? [set('cancel', cancel)] : [])],
+          index: { wakeAt: clock.now() },
+        },
+      ]
+    })
+  }
+
+  async #busyOutcome(log: Log): Promise<BusyOutcome<Readonly<Record<string, Value>>>> {
+    const fold = await log.refresh()
+    const lease = await this.#environment.logs.lease(this.#key)
+    return {
+      ...outcomeBase(this.#key, fold, this.#restart),
+      status: 'busy',
+      owner: lease?.owner ?? '',
+      remainingMs: lease?.remainingMs ?? 0,
+    }
+  }
+
+  #newRun(): Run {
+    const { clock, random, store } = this.#environment
+    const { frequency = 'step', durability = 'sync', context, signal, drain, emit } = this.#options
+    return new Run(
+      { clock, random, store: store(this.#key.tenant) },
+      {
+        policy: { frequency, durability },
+        context,
+        signal,
+        drain,
+        emit,
+        inlineSleepMs: this.#options.inlineSleepMs ?? DEFAULT_INLINE_SLEEP_MS,
+        recordedReads: this.#records,
+      },
+      this.#plan,
+      this.#key,
+    )
+  }
+
+  async #readInput(): Promise<InputRecord | undefined> {
+    const { input, key, hasInput } = this.#options
+    if (!hasInput) {
+      if (key !== undefined) throw new InvalidOptionError('key', 'names no input', 'Pass the input that it names.')
+      return undefined
+    }
+    if (key !== undefined && (typeof key !== 'string' || key === '' || key.length > 512 || !key.isWellFormed())) {
+      throw new InvalidValueError('key', 'must be 1 to 512 characters', 'Pass an id of the request or message.')
+    }
+    const hash = hashValue(input)
+    const checked = await this.#plan.checkInput(input)
+    const value = checked === undefined ? undefined : encodeValue(checked, DEFAULT_LIMITS).value
+    return {
+      id: this.#environment.randomId(),
+      hash,
+      at: this.#environment.clock.now(),
+      ...(key === undefined ? {} : { key }),
+      ...(value === undefined ? {} : { value }),
+    }
+  }
+
+  async #noteRestart(log: Log): Promise<void> {
+    if (this.#options.expect !== 'existing' || log.exists || this.#restart.restarted) return
+    const tombstone = await this.#environment.logs.tombstone(this.#key.tenant, this.#key.thread)
+    const why = tombstone ? ` It was ${tombstone.reason} on ${new Date(tombstone.at).toISOString().slice(0, 10)}.` : ''
+    this.#restart = {
+      restarted: true,
+      message: `Your earlier conversation is no longer available, so we start from the beginning.${why}`,
+    }
+  }
+}
+
+/** The reads that a fork takes from the branch it came from, if it was made so. */
+async function readsOf({ logs }: RuntimeEnvironment, log: Log): Promise<ReadonlyMap<string, StepRecord> | undefined> {
+  const { fork, run } = log.fold.state as RunState
+  if (fork?.reads !== 'recorded' || run === undefined) return undefined
+  const origin = await logs.open({ ...log.key, branch: fork.branch as LogKey['branch'] })
+  if (!origin.exists) return undefined
+  const { steps } = await collectRecords(origin, fork.seq + 1, run.id)
+  return new Map([...steps].filter(([, { status }]) => status === 'done'))
+}
+
+type Settlement = Exclude<Situation, { do: 'claim' | 'park' }>
+
+/** Ends a claim before it is made: there is nothing to run. */
+class Settled extends Error {}

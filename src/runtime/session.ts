@@ -1,0 +1,110 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { createHash } from 'node:crypto'
+import type { Clock } from '../core/clock.js'
+import type { LogKey } from '../log/contract.js'
+import type { Draft } from '../log/draft.js'
+import { set } from '../log/ops.js'
+import type { Store } from '../store/store.js'
+import type { LiveEvent } from './events.js'
+import type { Recorder } from './recorder.js'
+import type { RunState, StepRecord } from './run-state.js'
+
+export interface SessionOptions {
+  readonly log: LogKey
+  readonly recorder: Recorder
+  readonly clock: Clock
+  readonly store: Store
+  readonly context: unknown
+  readonly abort: AbortController
+  readonly heartbeat: () => Promise<void>
+  readonly emit: (event: LiveEvent) => void
+  /** How often this run was claimed since its last progress, before us; and since when. */
+  readonly priorClaims: number
+  readonly triedAt: number
+  readonly random: () => number
+  readonly inlineSleepMs: number
+  readonly drain: AbortSignal | undefined
+  /** Results of steps that only read, from the branch that this one was forked from. */
+  readonly recordedReads?: ReadonlyMap<string, StepRecord>
+  /** Nothing runs: what is not recorded ends the replay. */
+  readonly replaying?: boolean
+  /** How often this run was taken up, with us. */
+  readonly attempt: number
+}
+
+/** What the steps of one run share while one worker drives it. */
+export class Session {
+  readonly log: LogKey
+  readonly recorder: Recorder
+  readonly clock: Clock
+  readonly store: Store
+  readonly context: unknown
+  readonly abort: AbortController
+  readonly heartbeat: () => Promise<void>
+  readonly emit: (event: LiveEvent) => void
+  readonly priorClaims: number
+  readonly triedAt: number
+  readonly random: () => number
+  readonly inlineSleepMs: number
+  readonly attempt: number
+  readonly replaying: boolean
+  readonly #drain: AbortSignal | undefined
+  readonly #recordedReads: ReadonlyMap<string, StepRecord> | undefined
+  /** The step whose work is running, to refuse steps inside of steps. */
+  readonly inside = new AsyncLocalStorage<string>()
+  #progressed = false
+
+  constructor(options: SessionOptions) {
+    this.log = options.log
+    this.recorder = options.recorder
+    this.clock = options.clock
+    this.store = options.store
+    this.context = options.context
+    this.abort = options.abort
+    this.heartbeat = options.heartbeat
+    this.emit = options.emit
+    this.priorClaims = options.priorClaims
+    this.triedAt = options.triedAt
+    this.random = options.random
+    this.inlineSleepMs = options.inlineSleepMs
+    this.attempt = options.attempt
+    this.#drain = options.drain
+    this.#recordedReads = options.recordedReads
+    this.replaying = options.replaying ?? false
+  }
+
+  /** True when what runs may end but nothing new should start. */
+  get draining(): boolean {
+    return this.#drain?.aborted ?? false
+  }
+
+  get state(): RunState {
+    return this.recorder.state
+  }
+
+  /** Records the end of a step. The first of a claim also says that the thread does not kill its workers. */
+  record(draft: Draft): Promise<void> {
+    const first = !this.#progressed
+    this.#progressed = true
+    if (!first || !this.recorder.durable) return this.recorder.record(draft)
+    return this.recorder.record({ ...draft, ops: [...(draft.ops ?? []), set(['run', 'claims'], 0)] })
+  }
+
+  /** What the branch that this one was forked from recorded for the same step with the same input. */
+  recordedRead(path: string, inputHash: string): { readonly result: unknown } | undefined {
+    const record = this.#recordedReads?.get(path)
+    if (record === undefined || (record.input ?? 'none') !== inputHash) return undefined
+    return { result: record.result }
+  }
+
+  throwIfAborted(): void {
+    this.abort.signal.throwIfAborted()
+  }
+
+  /** The key a service sees: the same over crashes and retries, another on every branch and after a definite failure. */
+  idempotencyKey(path: string, generation: number): string {
+    const { run } = this.state
+    const parts = [this.log.tenant, this.log.thread, this.log.branch, run?.key ?? run?.id ?? '', path, `${generation}`]
+    return createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 32)
+  }
+}

@@ -1,0 +1,182 @@
+import { HoldfastError, NotFoundError } from '../core/errors.js'
+import type { LogKey } from '../log/contract.js'
+import type { Draft } from '../log/draft.js'
+import type { Fold } from '../log/fold.js'
+import { type Op, push, remove, set } from '../log/ops.js'
+import { closePauses } from './asking.js'
+import { CancelledError, recordError } from './errors.js'
+import { checkFits } from './fitting.js'
+import { type Outcome, type Restart, readOutcome } from './outcome.js'
+import type { ProgramPlan } from './program.js'
+import {
+  type InputRecord,
+  isUnfinished,
+  openPauses,
+  type PauseRecord,
+  type RunRecord,
+  type RunState,
+} from './run-state.js'
+
+/** What to do with new input while questions are open: hand them back, keep the input for later, or drop the run. */
+export type OnPaused = 'return' | 'queue' | 'cancel'
+
+export interface Intent {
+  readonly plan: ProgramPlan
+  readonly input: InputRecord | undefined
+  readonly onPaused: OnPaused
+  readonly restart: Restart
+  readonly now: number
+  /** A run that was claimed this often without progress is parked: it seems to kill its workers. */
+  readonly maxClaims?: number
+}
+
+/** What a request means on a log as it is: nothing to do but to answer, or a claim with what travels along. */
+export type Situation =
+  | { readonly do: 'answer'; readonly outcome: Outcome | Promise<Outcome> }
+  | { readonly do: 'claim'; readonly drafts: readonly Draft[]; readonly target: string | undefined }
+  /** To be claimed, marked as poisoned, and let go. */
+  | { readonly do: 'park'; readonly drafts: readonly Draft[] }
+  /** The input's run ended earlier; the log at this entry tells how. */
+  | { readonly do: 'recall'; readonly seq: number }
+
+/**
+ * The rule of input identity: on an unfinished run, no input or the same input resumes it; another one is taken after
+ * it. An input whose key was taken before is not taken twice.
+ */
+export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
+  const { plan, input, restart, now } = intent
+  const state = fold.state as RunState
+  const misfit = checkFits(log, fold, plan, restart)
+  if (misfit) return { do: 'answer', outcome: misfit }
+  const { run } = state
+  const before = input && state.taken?.find((taken) => isInput(input, { id: taken.run, key: taken.key }))
+  if (before?.seq !== undefined) return { do: 'recall', seq: before.seq }
+  const unfinished = isUnfinished(run)
+  const queued = input && state.inputs?.find((other) => isInput(input, other))
+  const isSame = input === undefined || (unfinished && isSameInput(run, input))
+  if (!unfinished && input === undefined && (state.inputs ?? []).length === 0) {
+    if (run === undefined) throw nothingToRun(log)
+    return { do: 'answer', outcome: readOutcome(log, fold, restart) }
+  }
+  const waitsForPeople = unfinished && run.status === 'running' && isOnlyWaiting(fold, now)
+  if (waitsForPeople && isSame) return { do: 'answer', outcome: readOutcome(log, fold, restart) }
+  if (waitsForPeople && intent.onPaused === 'return') return { do: 'answer', outcome: readOutcome(log, fold, restart) }
+  if (unfinished && run.claims >= (intent.maxClaims ?? Number.POSITIVE_INFINITY)) return park(run, intent.maxClaims)
+  const cancelled = waitsForPeople && intent.onPaused === 'cancel'
+  const ops: Op[] = []
+  if (cancelled) ops.push(...cancelRun(state, 'new input was given', now))
+  else if (unfinished) ops.push(...resumeRun(run, now))
+  const added = input !== undefined && !isSame && queued === undefined
+  if (added) ops.push(push('inputs', input))
+  const target = input === undefined ? undefined : isSame ? run?.id : (queued?.id ?? input.id)
+  const resumed = unfinished && !cancelled ? [{ type: 'run', run: run.id, status: 'resumed' }] : []
+  const draft: Draft = {
+    kind: added ? 'input' : 'resume',
+    ops,
+    index: { status: 'active', wakeAt: now, metadata: { [PROGRAM]: plan.name, [VERSION]: plan.version } },
+    ...(resumed.length > 0 ? { data: { events: resumed } } : {}),
+  }
+  return { do: 'claim', drafts: [draft], target }
+}
+
+function park(run: RunRecord, claims: number | undefined): Situation {
+  const error = recordError(
+    new HoldfastError(
+      'poisoned',
+      `The run was taken up ${claims} times and made no progress: it seems to end its workers.`,
+      {
+        remedy: 'Find out why its next step ends the process, then run the thread again.',
+      },
+    ),
+  )
+  const draft: Draft = {
+    kind: 'end',
+    ops: [set(['run', 'status'], 'failed'), set(['run', 'error'], error), set(['run', 'claims'], 0)],
+    index: { status: 'failed', wakeAt: null },
+    data: { events: [{ type: 'run', run: run.id, status: 'failed', error }] },
+  }
+  return { do: 'park', drafts: [draft] }
+}
+
+/** Labels by which workers and tools find the threads of a program. */
+export const PROGRAM = 'holdfast.program'
+export const VERSION = 'holdfast.version'
+
+/** Ops that end a run at a person's wish. Its effects stay in the log, also those whose outcome is unknown. */
+export function cancelRun(state: RunState, reason: string, now: number): readonly Op[] {
+  const error = recordError(new CancelledError(reason))
+  return [
+    set(['run', 'status'], 'cancelled'),
+    set(['run', 'error'], error),
+    remove(['run', 'waiting']),
+    ...leaveRun(state, now),
+  ]
+}
+
+/** Ops that take away what only a run under way needs. */
+export function leaveRun(state: RunState, now: number): readonly Op[] {
+  const gone = (['tasks', 'joins', 'steps', 'scopes', 'cancel'] as const).filter((key) => state[key] !== undefined)
+  return [
+    ...gone.map((key) => remove(key)),
+    ...(state.run?.input === undefined ? [] : [remove(['run', 'input'])]),
+    ...closePauses(state, () => true, now),
+  ]
+}
+
+function resumeRun(run: RunRecord, now: number): readonly Op[] {
+  return [
+    set(['run', 'claims'], run.claims + 1),
+    ...(run.claims === 0 ? [set(['run', 'triedAt'], now)] : []),
+    ...(run.waiting === undefined ? [] : [remove(['run', 'waiting'])]),
+    ...(run.status === 'running'
+      ? []
+      : [
+          set(['run', 'status'], 'running'),
+          remove(['run', 'error']),
+          ...(run.retry ? [remove(run.retry), remove(['run', 'retry'])] : []),
+        ]),
+  ]
+}
+
+/** True while nothing could go on: all questions open, no sleep over, no signal come, and nobody cancelled. */
+export function isOnlyWaiting(fold: Fold, now: number): boolean {
+  const state = fold.state as RunState
+  const { run } = state
+  if (run?.waiting === undefined || state.cancel) return false
+  const pauses = Object.values(state.pauses ?? {})
+  const isNews = ({ used, answer, expiresAt }: PauseRecord) =>
+    !used && (answer !== undefined || (expiresAt !== undefined && expiresAt <= now))
+  if (pauses.some(isNews)) return false
+  return !run.waiting.some((wait) =>
+    wait.kind === 'signal'
+      ? (state.signals?.[wait.name]?.length ?? 0) > 0 || (wait.until !== undefined && wait.until <= now)
+      : wait.until <= now,
+  )
+}
+
+/** When a suspended run has to be looked at again, if nobody does something first. */
+export function nextWake(state: RunState): number | null {
+  const times = [
+    ...openPauses(state).flatMap(({ expiresAt }) => (expiresAt === undefined ? [] : [expiresAt])),
+    ...(state.run?.waiting ?? []).flatMap(({ until }) => (until === undefined ? [] : [until])),
+  ]
+  return times.length === 0 ? null : Math.min(...times)
+}
+
+function isSameInput(run: RunRecord, input: InputRecord): boolean {
+  if (input.id === run.id) return true
+  if (input.key !== undefined || run.key !== undefined) return input.key === run.key
+  return input.hash === run.inputHash
+}
+
+function isInput(input: InputRecord, other: { readonly id: string; readonly key?: string | undefined }): boolean {
+  return other.id === input.id || (input.key !== undefined && other.key === input.key)
+}
+
+function nothingToRun(log: LogKey): NotFoundError {
+  return new NotFoundError(
+    `Thread ${log.thread} (${log.branch}) has nothing to run: it has never been given input.`,
+    'Pass input, or check the thread id.',
+    { thread: log.thread, branch: log.branch },
+  )
+}

@@ -1,0 +1,266 @@
+import { DEFAULT_LIMITS } from '../codec/limits.js'
+import { encodeValue, type Value } from '../codec/value.js'
+import { InvalidOptionError, InvalidValueError, isHoldfastError, NotFoundError, TooLargeError } from '../core/errors.js'
+import type { ThreadIdInput } from '../core/ids.js'
+import { threadIdInput } from '../core/ids.js'
+import type { LogKey } from '../log/contract.js'
+import type { Log } from '../log/log.js'
+import { push, set } from '../log/ops.js'
+import { type AnswerOptions, answerPause } from './answer.js'
+import { type Branch, type Comparison, compareBranches, listBranches } from './branches.js'
+import { Checkpoint, type CheckpointInfo, type ForkOptions, forkCheckpoint, listCheckpoints } from './checkpoint.js'
+import type { RunEvent } from './events.js'
+import { follow } from './follow.js'
+import { type EventsOptions, followEvents } from './follow-events.js'
+import { describePauses, type OpenPause, type Outcome, readOutcome } from './outcome.js'
+import type { ProgramPlan } from './program.js'
+import { type ReplayReport, replayRun } from './replay.js'
+import { isUnfinished, type RunState } from './run-state.js'
+import { RunStream } from './run-stream.js'
+import { type RunOptions, type RuntimeEnvironment, runThread } from './run-thread.js'
+import { cancelRun } from './situation.js'
+
+const MAX_SIGNALS = 1000
+
+/** A thread seen without its program: what tools and people need. */
+export class ThreadView {
+  protected readonly environment: RuntimeEnvironment
+  readonly key: LogKey
+
+  constructor(environment: RuntimeEnvironment, key: LogKey) {
+    this.environment = environment
+    this.key = key
+  }
+
+  get id(): ThreadIdInput {
+    return threadIdInput(this.key.thread)
+  }
+
+  get branch(): string {
+    return this.key.branch
+  }
+
+  /** The thread as it was at a checkpoint, without its program. */
+  look(checkpoint: string): CheckpointView {
+    return new CheckpointView(this.environment, this.key, checkpoint)
+  }
+
+  /** Answers an open question, from any process and at any time. The first answer holds. */
+  async answer(pause: string, value: unknown, options: AnswerOptions = {}): Promise<void> {
+    await answerPause(await this.existing(), this.environment.clock, pause, value, options)
+  }
+
+  /** The questions that wait for an answer. */
+  async pauses(): Promise<readonly OpenPause[]> {
+    return describePauses((await this.existing()).fold.state as RunState)
+  }
+
+  /** Sends something to a program that waits for it with `ctx.receive(name)`, or will. */
+  async signal(name: string, value?: unknown): Promise<void> {
+    if (typeof name !== 'string' || !/^[^/[\]\p{Cc}]{1,200}$/u.test(name)) {
+      throw new InvalidValueError(
+        'name',
+        'is no name of a signal',
+        'Use 1 to 200 printable characters without slashes.',
+      )
+    }
+    const { clock, randomId } = this.environment
+    const stored = value === undefined ? undefined : encodeValue(value, DEFAULT_LIMITS).value
+    const signal = { id: randomId(), at: clock.now(), ...(stored === undefined ? {} : { value: stored }) }
+    const log = await this.existing()
+    await log.update((fold) => {
+      const state = fold.state as RunState
+      const waiting = state.signals?.[name]?.length ?? 0
+      if (waiting >= MAX_SIGNALS) {
+        throw new TooLargeError(`signals.${name}`, 'unreceived signals', MAX_SIGNALS, waiting, 'Receive them first.')
+      }
+      const wake = isUnfinished(state.run) ? { index: { wakeAt: clock.now() } } : {}
+      return [{ kind: 'signal', ops: [push(['signals', name], signal)], ...wake }]
+    })
+  }
+
+  /** Ends the run that is under way or waits. Its worker notices soon; a run that nobody holds ends at once. */
+  async cancel(options: { readonly reason?: string; readonly by?: string } = {}): Promise<void> {
+    const { clock, owner } = this.environment
+    const reason = options.reason ?? 'cancelled'
+    const log = await this.existing()
+    const { entries } = await log.update((fold) => {
+      const { run } = fold.state as RunState
+      if (!isUnfinished(run)) return undefined
+      const by = options.by === undefined ? {} : { by: options.by }
+      return [
+        {
+          kind: 'cancel',
+          ops: [set('cancel', { reason, at: clock.now(), run: run.id, ...by })],
+          index: { wakeAt: clock.now() },
+        },
+      ]
+    })
+    if (entries.length === 0) return
+    try {
+      const claim = await log.claim({ owner, ms: 5000 })
+      await claim.release((fold) => {
+        const state = fold.state as RunState
+        if (!isUnfinished(state.run) || state.cancel === undefined) return undefined
+        const waits = (state.inputs ?? []).length > 0
+        return [
+          {
+            kind: 'end',
+            ops: cancelRun(state, reason, clock.now()),
+            index: { status: waits ? 'active' : 'failed', wakeAt: waits ? clock.now() : null },
+            data: { events: [{ type: 'run', run: state.run.id, status: 'cancelled' }] },
+          },
+        ]
+      })
+    } catch (error) {
+      // Held: its worker ends the run.
+      if (!isHoldfastError(error, 'held') && !isHoldfastError(error, 'fenced')) throw error
+    }
+  }
+
+  /** Waits until the thread rests: completed, failed, or waiting for someone. From any process. */
+  async waitFor(options: { readonly signal?: AbortSignal; readonly timeoutMs?: number } = {}): Promise<Outcome> {
+    const { clock } = this.environment
+    const { signal, timeoutMs } = options
+    if (timeoutMs !== undefined && !(timeoutMs >= 0)) {
+      throw new InvalidOptionError('timeoutMs', 'is no time', 'Pass milliseconds.')
+    }
+    const deadline = timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + timeoutMs
+    const log = await this.open()
+    for await (const _ of follow(log, clock, signal)) {
+      const { run, inputs = [] } = log.fold.state as RunState
+      const rests = run !== undefined && inputs.length === 0 && (run.status !== 'running' || run.waiting !== undefined)
+      if (rests) return readOutcome(this.key, log.fold)
+      if (clock.monotonic() >= deadline) break
+    }
+    throw new NotFoundError(`Thread ${this.key.thread} did not come to rest in ${timeoutMs} ms.`, 'Wait longer.', {
+      thread: this.key.thread,
+      timeoutMs,
+    })
+  }
+
+  /** Checkpoints, newest first. Only headers are read. The next page is `before` the last id of this one. */
+  async history(
+    options: { readonly limit?: number; readonly before?: string } = {},
+  ): Promise<readonly CheckpointInfo[]> {
+    return listCheckpoints(this.environment.logs.unread(this.key), options)
+  }
+
+  /** All branches of this thread, as a tree. */
+  branches(): Promise<readonly Branch[]> {
+    return listBranches(this.environment.logs, this.key)
+  }
+
+  /** How two branches differ, and where they parted. */
+  compare(one: string, other: string): Promise<Comparison> {
+    return compareBranches(this.environment.logs, this.key, [one, other])
+  }
+
+  /** What is recorded, as events: from the last one seen on, until the thread rests. From any process. */
+  async *events(options: EventsOptions = {}): AsyncGenerator<RunEvent> {
+    yield* followEvents(await this.open(), this.environment.clock, options)
+  }
+
+  protected open(): Promise<Log> {
+    return this.environment.logs.open(this.key)
+  }
+
+  protected async existing(): Promise<Log> {
+    const log = await this.open()
+    if (log.exists) return log
+    throw new NotFoundError(`There is no thread ${this.key.thread} (${this.key.branch}).`, 'Check its id and tenant.', {
+      thread: this.key.thread,
+      branch: this.key.branch,
+    })
+  }
+}
+
+/** A thread without its program, at one checkpoint. */
+export class CheckpointView extends Checkpoint {
+  /** Makes a branch of this checkpoint, with values of the state replaced. */
+  async fork(options: Omit<ForkOptions, 'update'> = {}): Promise<ThreadView> {
+    const branch = await forkCheckpoint(this.environment, this.key, this.id, undefined, options)
+    return new ThreadView(this.environment, { ...this.key, branch })
+  }
+}
+
+/** A thread with its program, at one checkpoint. */
+export class ThreadCheckpoint<Input, State, Output, Update> extends Checkpoint<State> {
+  readonly #plan: ProgramPlan
+
+  constructor(environment: RuntimeEnvironment, key: LogKey, id: string, plan: ProgramPlan) {
+    super(environment, key, id)
+    this.#plan = plan
+  }
+
+  /** Makes a branch of this checkpoint, with changes, and returns it as a thread. */
+  async fork(options: ForkOptions<State, Update> = {}): Promise<Thread<Input, State, Output, Update>> {
+    const branch = await forkCheckpoint(this.environment, this.key, this.id, this.#plan, options as ForkOptions)
+    return new Thread(this.environment, { ...this.key, branch }, this.#plan)
+  }
+
+  /** Goes on from here, on a branch of its own; the outcome names it. */
+  async run(options: RunOptions<Input> & ForkOptions<State, Update> = {}): Promise<Outcome<State, Output>> {
+    const { name, set: values, update, effects, reads, ...run } = options
+    const fork = await this.fork(
+      Object.fromEntries(
+        Object.entries({ name, set: values, update, effects, reads }).filter(([, v]) => v !== undefined),
+      ),
+    )
+    return fork.run(run as RunOptions<Input>)
+  }
+}
+
+/** One conversation or task, run by a program. */
+export class Thread<
+  Input = unknown,
+  State = Readonly<Record<string, Value>>,
+  Output = State,
+  Update = Readonly<Record<string, unknown>>,
+> extends ThreadView {
+  readonly #plan: ProgramPlan
+
+  constructor(environment: RuntimeEnvironment, key: LogKey, plan: ProgramPlan) {
+    super(environment, key)
+    this.#plan = plan
+  }
+
+  /** Starts the thread, resumes a run that was interrupted, or continues with new input. */
+  run(options: RunOptions<Input> = {}): Promise<Outcome<State, Output>> {
+    return this.#run(options, () => {}, options.signal)
+  }
+
+  /** The same, as a stream of what happens, with `.outcome` and `.abort()`. */
+  stream(options: RunOptions<Input> = {}): RunStream<Outcome<State, Output> & Outcome> {
+    return new RunStream(
+      (emit, signal) => this.#run(options, emit, signal) as Promise<Outcome<State, Output> & Outcome>,
+      options.signal,
+    )
+  }
+
+  /** The program's state as of the newest checkpoint; undefined when there is no thread. */
+  async state(): Promise<State | undefined> {
+    const log = await this.open()
+    return log.exists ? (((log.fold.state as RunState).state ?? {}) as State) : undefined
+  }
+
+  /** The thread as it was at a checkpoint: to look at, to run from, to fork. */
+  at(checkpoint: string): ThreadCheckpoint<Input, State, Output, Update> {
+    return new ThreadCheckpoint(this.environment, this.key, checkpoint, this.#plan)
+  }
+
+  /** Goes through the last run from its records alone and says where today's program would differ. */
+  async replay(): Promise<ReplayReport> {
+    return replayRun(this.environment, await this.existing(), this.#plan)
+  }
+
+  async #run(
+    options: RunOptions<Input>,
+    emit: Parameters<typeof runThread>[3]['emit'],
+    signal: AbortSignal | undefined,
+  ): Promise<Outcome<State, Output>> {
+    const drive = { ...options, hasInput: 'input' in options && options.input !== undefined, emit }
+    const outcome = await runThread(this.environment, this.#plan, this.key, signal ? { ...drive, signal } : drive)
+    return outcome as Outcome<State, Output>
+  }
+}

@@ -1,0 +1,264 @@
+import { InvalidOptionError, isHoldfastError } from '../core/errors.js'
+import type { TenantId } from '../core/ids.js'
+import type { Head } from '../log/contract.js'
+import { nameLog } from '../core/log-name.js'
+import type { RunEvent } from './events.js'
+import { isCompatible } from './migration.js'
+import type { Outcome } from './outcome.js'
+import type { ProgramPlan } from './program.js'
+import { StoppedError } from './run.js'
+import { type RuntimeEnvironment, runThread } from './run-thread.js'
+import { PROGRAM, VERSION } from './situation.js'
+import type { Durable, Frequency } from './recorder.js'
+
+export interface WorkerOptions {
+  readonly programs: readonly { readonly plan: ProgramPlan }[]
+  /** How many threads run at once. Default 10. */
+  readonly concurrency?: number
+  /** How long a thread stays claimed without a sign of life, in milliseconds. Default 10,000. */
+  readonly lease?: number
+  /** How often to look for work, in milliseconds. Default 500. */
+  readonly pollMs?: number
+  /** How long steps may take to end after `stop`, in milliseconds. Default 30,000. */
+  readonly graceMs?: number
+  /** A run that was taken up this often without progress is parked as failed. Default 5. */
+  readonly maxCrashes?: number
+  /** The context of a run that is resumed here. */
+  readonly context?: (thread: { readonly tenant: string; readonly thread: string; readonly branch: string }) => unknown
+  readonly durability?: Durable
+  readonly frequency?: Frequency
+  /** Names this worker to people who look. Default: host and process id. */
+  readonly name?: string
+  /** Stops on SIGTERM and SIGINT. Default true. */
+  readonly handleSignals?: boolean
+  readonly onEvent?: (event: WorkerEvent) => void
+}
+
+export type WorkerEvent =
+  | { readonly type: 'taken'; readonly log: string; readonly idleMs: number }
+  | { readonly type: 'ended'; readonly log: string; readonly outcome: Outcome }
+  | { readonly type: 'stopped'; readonly log: string }
+  | { readonly type: 'error'; readonly log?: string; readonly error: unknown }
+  /** Due, but recorded by a version that this worker's program does not continue. */
+  | { readonly type: 'skipped'; readonly log: string; readonly reason: string }
+  | { readonly type: 'event'; readonly log: string; readonly event: RunEvent }
+
+const PAGE = 100
+const SWEEP_EVERY_MS = 60_000
+
+/**
+ * Takes up whatever is due, of any number of threads: runs that were interrupted, sleepers, expired questions,
+ * answers, signals and waiting input. Looks for them by one query of the thread index; threads at rest cost nothing.
+ */
+export class Worker {
+  readonly #environment: RuntimeEnvironment
+  readonly #tenant: TenantId | undefined
+  readonly #options: WorkerOptions
+  readonly #plans: ReadonlyMap<string, ProgramPlan>
+  readonly #concurrency: number
+  readonly #drain = new AbortController()
+  readonly #abort = new AbortController()
+  readonly #running = new Map<string, Promise<void>>()
+  readonly #skipped = new Set<string>()
+  readonly #polling: Promise<void>
+  readonly #onSignal = () => void this.stop()
+  #wake = new AbortController()
+  #sweptAt: number
+
+  constructor(environment: RuntimeEnvironment, tenant: TenantId | undefined, options: WorkerOptions) {
+    this.#environment = environment
+    this.#tenant = tenant
+    this.#options = options
+    this.#plans = readPrograms(options)
+    this.#concurrency = checkCount('concurrency', options.concurrency ?? 10, 10_000)
+    checkCount('pollMs', options.pollMs ?? 500, 3_600_000)
+    checkCount('maxCrashes', options.maxCrashes ?? 5, 1_000_000)
+    this.#sweptAt = environment.clock.monotonic()
+    if (options.handleSignals ?? true) {
+      process.once('SIGTERM', this.#onSignal)
+      process.once('SIGINT', this.#onSignal)
+    }
+    this.#polling = this.#poll()
+  }
+
+  /** How many threads run here now. */
+  get active(): number {
+    return this.#running.size
+  }
+
+  /** Looks for work now and does not wait for the next time. */
+  nudge(): void {
+    this.#wake.abort()
+  }
+
+  /**
+   * Starts nothing new, lets steps end within the grace period, records them, lets go of all threads. What did not end
+   * in time is taken up by another worker as after a crash, but without waiting for a lease.
+   */
+  async stop(): Promise<void> {
+    const { clock } = this.#environment
+    if (!this.#drain.signal.aborted) {
+      process.off('SIGTERM', this.#onSignal)
+      process.off('SIGINT', this.#onSignal)
+      this.#drain.abort()
+      this.nudge()
+      const graceOver = new AbortController()
+      const grace = clock.sleep(this.#options.graceMs ?? 30_000, graceOver.signal).then(
+        () => this.#abort.abort(),
+        () => {},
+      )
+      await this.#polling
+      await Promise.all(this.#running.values())
+      graceOver.abort()
+      await grace
+    }
+    await this.#polling
+    await Promise.all(this.#running.values())
+  }
+
+  /** Resolves when the worker has stopped, by a signal or by `stop`. */
+  async done(): Promise<void> {
+    await this.#polling
+    await this.stop()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  async #poll(): Promise<void> {
+    const { clock } = this.#environment
+    while (!this.#drain.signal.aborted) {
+      let more = false
+      try {
+        more = await this.#takeDue()
+        await this.#sweep()
+      } catch (error) {
+        this.#tell({ type: 'error', error })
+      }
+      if (more && this.#running.size < this.#concurrency) continue
+      const pollMs = this.#options.pollMs ?? 500
+      // Not in step with other workers, which would all ask for the same threads at the same moment.
+      await clock.sleep(pollMs * (0.75 + 0.5 * this.#environment.random()), this.#wake.signal).catch(() => {})
+      this.#wake = this.#wake.signal.aborted ? new AbortController() : this.#wake
+    }
+  }
+
+  /** Takes up to the free places' worth of due threads. True when there may be more. */
+  async #takeDue(): Promise<boolean> {
+    let cursor: string | undefined
+    do {
+      const free = this.#concurrency - this.#running.size
+      if (free <= 0) return false
+      const page = await this.#environment.logs.list({
+        wakeBefore: this.#environment.clock.now(),
+        lease: 'free',
+        order: 'updated',
+        direction: 'asc',
+        limit: PAGE,
+        ...(this.#tenant === undefined ? {} : { tenant: this.#tenant }),
+        ...(cursor === undefined ? {} : { cursor }),
+      })
+      const mine = page.heads.filter((head) => !this.#running.has(nameLog(head.log)) && this.#fits(head))
+      for (const head of shuffle(mine, this.#environment.random).slice(0, free)) this.#take(head)
+      if (mine.length > free) return false
+      cursor = page.cursor
+    } while (cursor !== undefined && !this.#drain.signal.aborted)
+    return false
+  }
+
+  #fits(head: Head): boolean {
+    const plan = this.#plans.get(String(head.index.metadata[PROGRAM] ?? ''))
+    if (plan === undefined) return false
+    const version = String(head.index.metadata[VERSION] ?? '')
+    if (isCompatible(version, plan)) return true
+    const log = nameLog(head.log)
+    if (!this.#skipped.has(log)) {
+      if (this.#skipped.size > 10_000) this.#skipped.clear()
+      this.#skipped.add(log)
+      const reason = `It was begun by ${plan.name} ${version}, which version ${plan.version} does not continue.`
+      this.#tell({ type: 'skipped', log, reason })
+    }
+    return false
+  }
+
+  #take(head: Head): void {
+    const log = nameLog(head.log)
+    const running = this.#run(head, log).finally(() => {
+      this.#running.delete(log)
+      // A place is free, and perhaps others waited for it.
+      if (this.#running.size === this.#concurrency - 1) this.nudge()
+    })
+    this.#running.set(log, running)
+  }
+
+  async #run(head: Head, log: string): Promise<void> {
+    const { clock, owner } = this.#environment
+    const { lease, durability, frequency, maxCrashes = 5, context, name } = this.#options
+    const { tenant, thread, branch } = head.log
+    this.#tell({ type: 'taken', log, idleMs: clock.now() - head.index.updatedAt })
+    try {
+      const outcome = await runThread(
+        this.#environment,
+        this.#plans.get(String(head.index.metadata[PROGRAM])) as ProgramPlan,
+        head.log,
+        {
+          hasInput: false,
+          emit: (event) => this.#tell({ type: 'event', log, event }),
+          signal: this.#abort.signal,
+          drain: this.#drain.signal,
+          maxClaims: maxCrashes,
+          owner: name ?? owner,
+          context: context?.({ tenant, thread, branch }),
+          ...(lease === undefined ? {} : { lease }),
+          ...(durability === undefined ? {} : { durability }),
+          ...(frequency === undefined ? {} : { frequency }),
+        },
+      )
+      this.#tell({ type: 'ended', log, outcome })
+    } catch (error) {
+      const stopped = error instanceof StoppedError || isHoldfastError(error, 'fenced')
+      this.#tell(stopped ? { type: 'stopped', log } : { type: 'error', log, error })
+    }
+  }
+
+  async #sweep(): Promise<void> {
+    const now = this.#environment.clock.monotonic()
+    if (now - this.#sweptAt < SWEEP_EVERY_MS) return
+    this.#sweptAt = now
+    await this.#environment.sweep()
+  }
+
+  // A listener that throws must not end the worker.
+  #tell(event: WorkerEvent): void {
+    try {
+      this.#options.onEvent?.(event)
+    } catch {}
+  }
+}
+
+function readPrograms({ programs }: WorkerOptions): ReadonlyMap<string, ProgramPlan> {
+  if (!Array.isArray(programs) || programs.length === 0) {
+    throw new InvalidOptionError('programs', 'names no program', 'Pass the programs whose threads this worker runs.')
+  }
+  const plans = new Map<string, ProgramPlan>()
+  for (const { plan } of programs) {
+    if (plans.has(plan.name)) {
+      throw new InvalidOptionError('programs', `holds "${plan.name}" twice`, 'Pass one version of each program.')
+    }
+    plans.set(plan.name, plan)
+  }
+  return plans
+}
+
+function checkCount(field: string, value: number, most: number): number {
+  if (Number.isSafeInteger(value) && value >= 1 && value <= most) return value
+  throw new InvalidOptionError(field, `must be 1 to ${most}`, 'Pass a whole number.')
+}
+
+function shuffle<Item>(items: readonly Item[], random: () => number): readonly Item[] {
+  return items
+    .map((item) => ({ item, at: random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ item }) => item)
+}
