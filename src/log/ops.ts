@@ -91,9 +91,11 @@ export function applyOp(state: State, op: Op, owned?: Set<object>): State {
       case 'copy':
         return share(present(state, op[2]), owned)
       case 'concat': {
+        // All of the source first: it may be the very list that grows, or hold it, and then neither is ours alone.
+        const added = list(present(state, op[2]), op[2]).slice()
+        for (const item of added) share(item, owned)
         const items = ownList(list(old, path), owned)
-        // A copy of the source first: it may be the very list that grows.
-        for (const item of list(present(state, op[2]), op[2]).slice()) items.push(share(item, owned))
+        for (const item of added) items.push(item)
         return items
       }
       default:
