@@ -104,14 +104,15 @@ export function applyOp(state: State, op: Op, owned?: Set<object>): State {
   }) as State
 }
 
-/** The value at a path, or undefined. Own properties only. */
+/** The value at a path, or undefined. Names lead into objects and positions into lists, as they do in operations. */
 export function valueAt(state: State, path: readonly PathPart[]): Value | undefined {
-  let value: unknown = state
+  let value: Value = state
   for (const part of path) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined
-    value = (value as Record<PathPart, unknown>)[part]
+    const fits = typeof part === 'number' ? Array.isArray(value) : isPlain(value)
+    if (!fits || !Object.hasOwn(value as object, part)) return undefined
+    value = (value as Record<PathPart, Value>)[part] as Value
   }
-  return value as Value
+  return value
 }
 
 /** True for exactly the tuples above, with values of any kind: what `decodeOps` and writers check. */
