@@ -157,6 +157,14 @@ export function isUnfinished(run: RunRecord | undefined): run is RunRecord {
   return run !== undefined && run.status !== 'completed' && run.status !== 'cancelled'
 }
 
+/**
+ * The run that a cancellation means: the unfinished one, or that of the first waiting input. A run that has recorded
+ * nothing yet is known to its worker alone, and others see only its input.
+ */
+export function currentRun({ run, inputs }: RunState): string | undefined {
+  return isUnfinished(run) ? run.id : inputs?.[0]?.id
+}
+
 /** Questions that still wait for an answer, oldest first. */
 export function openPauses(state: RunState): readonly PauseRecord[] {
   return Object.values(state.pauses ?? {})

@@ -16,7 +16,7 @@ import { type BusyOutcome, type Outcome, outcomeBase, type Restart, readOutcome 
 import type { ProgramPlan } from './program.js'
 import type { Durable, Frequency } from './recorder.js'
 import { checkSettings, Run } from './run.js'
-import { type InputRecord, isUnfinished, type RunState } from './run-state.js'
+import { currentRun, type InputRecord, isUnfinished, type RunState } from './run-state.js'
 import { type Intent, type OnPaused, type Situation, situate } from './situation.js'
 
 /** What threads need of the open store. */
@@ -182,15 +182,15 @@ class ThreadRunner {
     const { clock } = this.#environment
     await log.update((fold) => {
       const state = fold.state as RunState
-      const { run } = state
+      const run = currentRun(state)
       const known = [
         ...(state.inputs ?? []),
         ...(state.taken ?? []).map((taken) => ({ id: taken.run, key: taken.key })),
       ]
       const isKnown = known.some(({ id, key }) => id === input.id || (input.key !== undefined && key === input.key))
-      const stop = interrupt && isUnfinished(run)
+      const stop = interrupt && run !== undefined && run !== input.id
       if (isKnown && !stop) return undefined
-      const cancel = { reason: 'interrupted by new input', at: clock.now(), run: run?.id ?? '' }
+      const cancel = { reason: 'interrupted by new input', at: clock.now(), run: run ?? '' }
       return [
         {
           kind: stop ? 'cancel' : 'input',

@@ -19,7 +19,7 @@ import type { ProgramPlan } from './program.js'
 import { LogRecorder, type RecordPolicy, type Recorder, ViewRecorder } from './recorder.js'
 import { isUnfinished, openPauses, type RunState } from './run-state.js'
 import { Session } from './session.js'
-import { cancelRun, isOnlyWaiting, leaveRun, nextWake } from './situation.js'
+import { cancelRun, isOnlyWaiting, leaveRun, markTaken, nextWake } from './situation.js'
 
 /** What a run needs from its surroundings. */
 export interface RunEnvironment {
@@ -47,7 +47,7 @@ export class Run {
   readonly #settings: RunSettings
   readonly #plan: ProgramPlan
   readonly #key: LogKey
-  readonly #abort = new AbortController()
+  #abort = new AbortController()
   #lastId = ''
 
   constructor(environment: RunEnvironment, settings: RunSettings, plan: ProgramPlan, key: LogKey) {
@@ -117,6 +117,7 @@ export class Run {
         const migrated = migrateRun(this.#plan, recorder.state)
         if (migrated) recorder.add(migrated)
         recorder.add(await beginRun(this.#plan, recorder.state, clock.now()))
+        this.#noticeCancel(recorder)
       } else {
         const migrated = migrateRun(this.#plan, recorder.state)
         if (migrated) recorder.add(migrated)
@@ -132,6 +133,8 @@ export class Run {
       // Something came while the run was about to wait: it goes on at once.
       if (ended === undefined) continue
       if (!goOn) return ended.fold
+      // The signal of a cancelled run says nothing to the next one.
+      if (this.#abort.signal.reason instanceof CancelledError) this.#abort = new AbortController()
     }
   }
 
@@ -178,7 +181,9 @@ export class Run {
   }
 
   #noticeCancel(recorder: Recorder): void {
-    const { cancel, run } = recorder.seen
+    const { cancel } = recorder.seen
+    // Our own view: what others see may not hold the run yet.
+    const { run } = recorder.state
     if (cancel && isUnfinished(run) && cancel.run === run.id && !this.#abort.signal.aborted) {
       this.#abort.abort(new CancelledError(cancel.reason, { by: cancel.by ?? null }))
     }
@@ -220,7 +225,7 @@ function endOf(fold: Fold, driven: Drive, now: number): Draft | undefined {
   if (state.cancel?.run === run.id) {
     return {
       kind: 'end',
-      ops: [...cancelRun(state, state.cancel.reason, now), ...markTaken(state, fold.seq + 1)],
+      ops: cancelRun(state, state.cancel.reason, now, fold.seq + 1),
       index: { status: waits ? 'active' : 'failed', wakeAt: waits ? now : null },
       data: { events: [{ type: 'run', run: run.id, status: 'cancelled' }] },
     }
@@ -269,11 +274,6 @@ function endOf(fold: Fold, driven: Drive, now: number): Draft | undefined {
       }
     }
   }
-}
-
-function markTaken(state: RunState, seq: number) {
-  const at = state.taken?.findIndex(({ run }) => run === state.run?.id) ?? -1
-  return at < 0 ? [] : [set(['taken', at, 'seq'], seq)]
 }
 
 // What is recorded stays; what is under way is lost as in a crash, but nobody has to wait for the lease.

@@ -10,7 +10,7 @@ import { type AnswerOptions, answerPause } from './answer.js'
 import { follow } from './follow.js'
 import { describePauses, type OpenPause, type Outcome, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
-import { isUnfinished, type RunState } from './run-state.js'
+import { currentRun, isUnfinished, type RunState } from './run-state.js'
 import { RunStream } from './run-stream.js'
 import { type RunOptions, type RuntimeEnvironment, runThread } from './run-thread.js'
 import { cancelRun } from './situation.js'
@@ -69,19 +69,22 @@ export class ThreadView {
     })
   }
 
-  /** Ends the run that is under way or waits. Its worker notices soon; a run that nobody holds ends at once. */
+  /**
+   * Ends the run that is under way or waits. Its worker notices soon; a run that nobody holds ends at once, or, if it
+   * has recorded nothing yet, when it is taken up.
+   */
   async cancel(options: { readonly reason?: string; readonly by?: string } = {}): Promise<void> {
     const { clock, owner } = this.environment
     const reason = options.reason ?? 'cancelled'
     const log = await this.existing()
     const { entries } = await log.update((fold) => {
-      const { run } = fold.state as RunState
-      if (!isUnfinished(run)) return undefined
+      const run = currentRun(fold.state as RunState)
+      if (run === undefined) return undefined
       const by = options.by === undefined ? {} : { by: options.by }
       return [
         {
           kind: 'cancel',
-          ops: [set('cancel', { reason, at: clock.now(), run: run.id, ...by })],
+          ops: [set('cancel', { reason, at: clock.now(), run, ...by })],
           index: { wakeAt: clock.now() },
         },
       ]
@@ -96,7 +99,7 @@ export class ThreadView {
         return [
           {
             kind: 'end',
-            ops: cancelRun(state, reason, clock.now()),
+            ops: cancelRun(state, reason, clock.now(), fold.seq + 1),
             index: { status: waits ? 'active' : 'failed', wakeAt: waits ? clock.now() : null },
             data: { events: [{ type: 'run', run: state.run.id, status: 'cancelled' }] },
           },
