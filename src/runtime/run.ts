@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.js'
-import { InvalidOptionError, isHoldfastError } from '../core/errors.js'
+import { ClosedError, InvalidOptionError, isHoldfastError } from '../core/errors.js'
 import type { Claim } from '../log/claim.js'
 import type { LogKey } from '../log/contract.js'
 import type { Draft } from '../log/draft.js'
@@ -84,6 +84,8 @@ export class Run {
       throw error
     } finally {
       keeper.stop()
+      // Steps that the program did not wait for may still be running: nothing of them is written from here on.
+      lose(new ClosedError('This run'))
       signal?.removeEventListener('abort', stop)
     }
   }
@@ -124,7 +126,7 @@ export class Run {
       }
       const run = recorder.state.run?.id
       const driven = await this.#drive(session)
-      if (driven.status === 'failed' && this.#isStopped(driven.error)) throw driven.error
+      if (driven.status === 'failed') this.#throwIfStopped(driven.error)
       if (driven.status === 'suspended' && this.#settings.drain?.aborted) throw new StoppedError()
       const isTarget = target === undefined || run === target
       const more = driven.status === 'completed' || recorder.seen.cancel?.run === run
@@ -189,12 +191,12 @@ export class Run {
     }
   }
 
-  // These say nothing of the run itself: it is not over, and not failed.
-  #isStopped(error: unknown): boolean {
-    if (error instanceof StoppedError) return true
+  // These say nothing of the run itself: it is not over, and not failed. Nor does what a program throws when it is told
+  // to stop.
+  #throwIfStopped(error: unknown): void {
     const { signal } = this.#abort
-    if (signal.aborted && error === signal.reason && !(error instanceof CancelledError)) return true
-    return isHoldfastError(error) && STORE_FAILURES.has(error.code)
+    if (signal.aborted && !(signal.reason instanceof CancelledError)) throw signal.reason
+    if (error instanceof StoppedError || (isHoldfastError(error) && STORE_FAILURES.has(error.code))) throw error
   }
 }
 
