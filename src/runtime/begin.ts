@@ -29,7 +29,8 @@ export async function beginRun(plan: ProgramPlan, state: RunState, now: number):
     startedAt: now,
     count: 0,
     claims: 0,
-    triedAt: now,
+    takes: 1,
+    openSince: now,
     ...(input.key === undefined ? {} : { key: input.key }),
     ...(plan.kind === 'flow' && input.value !== undefined ? { input: input.value } : {}),
   }

@@ -47,10 +47,12 @@ export interface RunRecord {
   readonly count: number
   /** Claims since the last progress: a thread that kills its workers is parked. */
   readonly claims: number
-  /** When the first of them was made. */
-  readonly triedAt: number
-  /** Where the record of the failed step lies, which is tried again when the run is resumed. */
-  readonly retry?: Path
+  /** How often the run was taken up. */
+  readonly takes: number
+  /** Since when it has not come to an orderly rest: what was under way then may have happened. */
+  readonly openSince?: number
+  /** Where the records of the failed steps lie that made it fail: they are tried again when it is resumed. */
+  readonly retry?: readonly Path[]
   readonly output?: Value
   readonly error?: RecordedError
   /** What a suspended run waits for. */

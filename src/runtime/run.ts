@@ -19,7 +19,7 @@ import type { ProgramPlan } from './program.js'
 import { LogRecorder, type RecordPolicy, type Recorder, ViewRecorder } from './recorder.js'
 import { isUnfinished, openPauses, type RunState } from './run-state.js'
 import { Session } from './session.js'
-import { cancelRun, isOnlyWaiting, leaveRun, markTaken, nextWake } from './situation.js'
+import { cancelRun, isOnlyWaiting, leaveRun, markTaken, nextWake, restRun } from './situation.js'
 
 /** What a run needs from its surroundings. */
 export interface RunEnvironment {
@@ -57,7 +57,13 @@ export class Run {
     this.#key = key
   }
 
-  async drive(claim: Claim, priorClaims: number, target: string | undefined, restart: Restart): Promise<Outcome> {
+  /** `openSince`: since when what another worker had under way may have happened. */
+  async drive(
+    claim: Claim,
+    openSince: number | undefined,
+    target: string | undefined,
+    restart: Restart,
+  ): Promise<Outcome> {
     const { clock } = this.#environment
     this.#lastId = claim.log.checkpoint ?? ''
     let keeper: LeaseKeeper | undefined
@@ -77,7 +83,7 @@ export class Run {
     else signal?.addEventListener('abort', stop, { once: true })
     try {
       this.#noticeCancel(recorder)
-      const fold = await this.#loop(recorder, keeper, priorClaims, target)
+      const fold = await this.#loop(recorder, keeper, openSince, target)
       return readOutcome(this.#key, fold, restart)
     } catch (error) {
       if (error instanceof StoppedError) await park(claim, recorder)
@@ -101,19 +107,19 @@ export class Run {
     this.#settings.signal?.addEventListener('abort', () => this.#abort.abort(this.#settings.signal?.reason), {
       once: true,
     })
-    const ended = await this.#loop(recorder, undefined, 0, undefined)
+    const ended = await this.#loop(recorder, undefined, undefined, undefined)
     return { ...readOutcome(this.#key, ended), checkpoint: undefined }
   }
 
   async #loop(
     recorder: Recorder,
     keeper: LeaseKeeper | undefined,
-    priorClaims: number,
+    openSince: number | undefined,
     target: string | undefined,
   ): Promise<Fold> {
     const { clock } = this.#environment
     for (let first = true; ; first = false) {
-      const session = this.#session(recorder, keeper, first ? priorClaims : 0)
+      const session = this.#session(recorder, keeper, first ? openSince : undefined)
       if (!isUnfinished(recorder.state.run)) {
         if ((recorder.seen.inputs ?? []).length === 0) return this.#rest(recorder)
         const migrated = migrateRun(this.#plan, recorder.state)
@@ -156,7 +162,7 @@ export class Run {
     return recorder.fold
   }
 
-  #session(recorder: Recorder, keeper: LeaseKeeper | undefined, priorClaims: number): Session {
+  #session(recorder: Recorder, keeper: LeaseKeeper | undefined, openSince: number | undefined): Session {
     const { clock, store, random } = this.#environment
     return new Session({
       log: this.#key,
@@ -164,9 +170,7 @@ export class Run {
       clock,
       store,
       random,
-      priorClaims,
-      triedAt: recorder.state.run?.triedAt ?? clock.now(),
-      attempt: priorClaims + 1,
+      openSince,
       context: this.#settings.context,
       abort: this.#abort,
       heartbeat: async () => keeper?.beat(),
@@ -251,7 +255,7 @@ function endOf(fold: Fold, driven: Drive, now: number): Draft | undefined {
       if (!isOnlyWaiting(waiting, now)) return undefined
       return {
         kind: 'wait',
-        ops: [set(['run', 'waiting'], driven.waiting), set(['run', 'claims'], 0)],
+        ops: [set(['run', 'waiting'], driven.waiting), ...restRun(run)],
         index: {
           status: openPauses(state).length > 0 ? 'waiting_human' : 'waiting',
           wakeAt: nextWake(waiting.state as RunState),
@@ -262,14 +266,14 @@ function endOf(fold: Fold, driven: Drive, now: number): Draft | undefined {
     default: {
       const error = recordError(driven.error)
       const misfit = isHoldfastError(driven.error, 'incompatible')
-      const retry = failedRecord(driven.error)
+      const retry = [driven.error, ...(driven.others ?? [])].map(failedRecord).filter((at) => at !== undefined)
       return {
         kind: 'end',
         ops: [
           set(['run', 'status'], misfit ? 'incompatible' : 'failed'),
           set(['run', 'error'], error),
-          set(['run', 'claims'], 0),
-          ...(retry === undefined ? [] : [set(['run', 'retry'], retry)]),
+          ...restRun(run),
+          ...(retry.length === 0 ? [] : [set(['run', 'retry'], retry)]),
         ],
         index: { status: misfit ? 'incompatible' : 'failed', wakeAt: nextWake(state) },
         data: { events: [{ type: 'run', run: run.id, status: misfit ? 'incompatible' : 'failed', error }] },
@@ -280,12 +284,11 @@ function endOf(fold: Fold, driven: Drive, now: number): Draft | undefined {
 
 // What is recorded stays; what is under way is lost as in a crash, but nobody has to wait for the lease.
 async function park(claim: Claim, recorder: LogRecorder): Promise<void> {
-  const parked = { kind: 'park', ops: [set(['run', 'claims'], 0)], data: { events: [] } }
   try {
-    const said = await recorder.conclude(
-      ({ state }) => (isUnfinished((state as RunState).run) ? parked : undefined),
-      true,
-    )
+    const said = await recorder.conclude(({ state }) => {
+      const { run } = state as RunState
+      return isUnfinished(run) ? { kind: 'park', ops: restRun(run), data: { events: [] } } : undefined
+    }, true)
     if (said === undefined) await claim.release()
   } catch {
     await claim.release().catch(() => {})

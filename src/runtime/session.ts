@@ -18,14 +18,11 @@ export interface SessionOptions {
   readonly abort: AbortController
   readonly heartbeat: () => Promise<void>
   readonly emit: (event: LiveEvent) => void
-  /** How often this run was claimed since its last progress, before us; and since when. */
-  readonly priorClaims: number
-  readonly triedAt: number
+  /** Since when something may have been under way that nobody recorded; undefined if the run was at rest before us. */
+  readonly openSince: number | undefined
   readonly random: () => number
   readonly inlineSleepMs: number
   readonly drain: AbortSignal | undefined
-  /** How often this run was taken up, with us. */
-  readonly attempt: number
 }
 
 /** What the steps of one run share while one worker drives it. */
@@ -38,11 +35,9 @@ export class Session {
   readonly abort: AbortController
   readonly heartbeat: () => Promise<void>
   readonly emit: (event: LiveEvent) => void
-  readonly priorClaims: number
-  readonly triedAt: number
+  readonly openSince: number | undefined
   readonly random: () => number
   readonly inlineSleepMs: number
-  readonly attempt: number
   readonly #drain: AbortSignal | undefined
   /** The step whose work is running, to refuse steps inside of steps. */
   readonly inside = new AsyncLocalStorage<string>()
@@ -57,17 +52,20 @@ export class Session {
     this.abort = options.abort
     this.heartbeat = options.heartbeat
     this.emit = options.emit
-    this.priorClaims = options.priorClaims
-    this.triedAt = options.triedAt
+    this.openSince = options.openSince
     this.random = options.random
     this.inlineSleepMs = options.inlineSleepMs
-    this.attempt = options.attempt
     this.#drain = options.drain
   }
 
   /** True when what runs may end but nothing new should start. */
   get draining(): boolean {
     return this.#drain?.aborted ?? false
+  }
+
+  /** How often this run was taken up, with us. */
+  get attempt(): number {
+    return this.state.run?.takes ?? 1
   }
 
   get state(): RunState {
