@@ -52,8 +52,10 @@ export class Activation {
   #active = 0
   #suspended = 0
   #closed = false
+  #over = false
   #calls = 0
   #suspend: (() => void) | undefined
+  #settle: (() => void) | undefined
 
   constructor(session: Session, id: string, prefix: Prefix, scopePath = '', defaults: StepPolicy = {}) {
     this.#session = session
@@ -69,12 +71,21 @@ export class Activation {
     return join(this.#scopePath, this.#id)
   }
 
-  /** Calls the function and waits until it returns, throws, or has nothing left to do but wait. */
+  /**
+   * Calls the function and waits until it returns, throws, or has nothing left to do but wait. When it throws, what
+   * else of it is under way ends first: a step that fails does not cancel the others. When it returns, it did not want
+   * what is still under way, and nothing of that is recorded any more.
+   */
   run(body: () => Promise<unknown>): Promise<Activated> {
     return new Promise((resolve) => {
       const end = (result: Activated) => {
         this.#closed = true
-        resolve(result)
+        this.#settle = () => {
+          if (this.#active > 0 && result.status === 'failed') return
+          this.#over = true
+          resolve(result)
+        }
+        this.#settle()
       }
       this.#suspend = () => end({ status: 'suspended', waiting: this.#waiting })
       body().then(
@@ -177,10 +188,11 @@ export class Activation {
     const work = this.#work(path, options as StepOptions, (step) => this.#session.inside.run(path, () => run(step)))
     try {
       const performed = await perform(this.#session, work)
+      if (this.#over) return never()
       await this.#recordDone(work, performed)
       return performed.result
     } catch (error) {
-      if (error instanceof StepFailedError) await this.#recordFailed(work, error)
+      if (error instanceof StepFailedError && !this.#over) await this.#recordFailed(work, error)
       throw error
     }
   }
@@ -354,6 +366,7 @@ export class Activation {
       if (call === this.#calls) {
         this.#active--
         this.#checkIdle()
+        this.#settle?.()
       }
     }
   }
@@ -363,6 +376,7 @@ export class Activation {
     // Counted as waiting from here on, not as under way: `#track` of this call never ends.
     if (tracked) this.#active--
     this.#checkIdle()
+    this.#settle?.()
     return never()
   }
 

@@ -27,6 +27,7 @@ export function beginRun(plan: ProgramPlan, state: RunState, now: number): Draft
     inputHash: input.hash,
     startedAt: now,
     count: 0,
+    takes: 1,
     ...(input.key === undefined ? {} : { key: input.key }),
     ...(plan.kind === 'flow' && input.value !== undefined ? { input: input.value } : {}),
   }

@@ -21,7 +21,7 @@ type Landed =
       readonly closing: readonly Op[]
       readonly event: unknown
     }
-  | { readonly status: 'failed'; readonly error: unknown }
+  | { readonly status: 'failed'; readonly error: unknown; readonly others?: readonly unknown[] }
   | { readonly status: 'suspended'; readonly waiting: readonly Waiting[] }
 
 /**
@@ -56,8 +56,10 @@ export class GraphEngine {
       if (count >= this.#plan.maxSteps) return { status: 'failed', error: tooManySteps(this.#plan) }
       if (this.#session.draining) return { status: 'suspended', waiting: [] }
       const landed = await this.#superStep(tasks)
-      const failure = landed.find((task) => task.status === 'failed')
-      if (failure) return { status: 'failed', error: failure.error }
+      const [failure, ...others] = landed.flatMap((task) =>
+        task.status === 'failed' ? [task.error, ...(task.others ?? [])] : [],
+      )
+      if (failure !== undefined) return { status: 'failed', error: failure, others }
       const waiting = landed.flatMap((task) => (task.status === 'suspended' ? [task] : []))
       if (waiting.length > 0) return { status: 'suspended', waiting: waiting.flatMap((task) => task.waiting) }
       const more = await this.#close(tasks, landed, count)
@@ -137,7 +139,7 @@ export class GraphEngine {
     if (done.status === 'failed') {
       if (!(done.error instanceof Interrupted)) return done
       const { drive } = done.error
-      return drive.status === 'suspended' ? drive : { status: 'failed', error: (drive as { error?: unknown }).error }
+      return drive.status === 'completed' ? { status: 'failed', error: done.error } : drive
     }
     if (recorded) {
       const closing = activation.asking.closing()

@@ -67,7 +67,7 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
   const backoff = parseRetry(work.policy.retry)
   const before = recordAt(session, work)
   checkInput(work, before)
-  const ledger = new Ledger(session, work, effect, before?.generation ?? 0)
+  const ledger = new Ledger(session, work, effect, before)
   const begun = session.clock.monotonic()
   const finish = (result: unknown, writes: readonly StoreWrite[], attempts: number): Performed => ({
     result: storable(result),
@@ -90,6 +90,7 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
       const result = await runOnce(session, work, ledger.key, tried, writes)
       return finish(result, writes, tried)
     } catch (error) {
+      if (session.abort.signal.aborted) ledger.leaveOpen()
       session.throwIfAborted()
       const definite = isHoldfastError(error, 'not-executed')
       const last = tried >= backoff.attempts || !(definite || backoff.retryIf(error))
@@ -100,6 +101,7 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
         if (last && effect === 'reconcilable') throw failed(work, error)
       } else {
         if (definite && effect !== 'read') ledger.raise()
+        if (!definite) ledger.leaveOpen(error)
         if (last) {
           if (definite || effect === 'read') throw failed(work, error)
           throw new EffectUnknownError(work.path, { effect, idempotencyKey: ledger.key, tried }, error)
@@ -144,12 +146,15 @@ class Ledger {
   readonly #work: Work
   readonly #effect: Effect
   #generation: number
+  /** When the first attempt of this generation began. */
+  #startedAt: number | undefined
 
-  constructor(session: Session, work: Work, effect: Effect, generation: number) {
+  constructor(session: Session, work: Work, effect: Effect, before: StepRecord | undefined) {
     this.#session = session
     this.#work = work
     this.#effect = effect
-    this.#generation = generation
+    this.#generation = before?.generation ?? 0
+    this.#startedAt = before?.startedAt
   }
 
   get key(): string {
@@ -160,10 +165,11 @@ class Ledger {
   async announce(): Promise<void> {
     if (this.#effect === 'read') return
     const { recorder, clock } = this.#session
+    this.#startedAt ??= clock.now()
     if (this.#effect === 'once' || this.#effect === 'reconcilable') {
       if (!recorder.durable) throw needsRecord(this.#work.path, this.#effect)
       const events = [{ type: 'step' as const, step: this.#work.path, status: 'started' as const }]
-      recorder.add({ kind: 'effect', ops: [this.#set({ startedAt: clock.now() })], data: { events } })
+      recorder.add({ kind: 'effect', ops: [this.#set({})], data: { events } })
     }
     await recorder.barrier()
   }
@@ -173,9 +179,17 @@ class Ledger {
     this.#session.recorder.add({ kind: 'effect', ops: [this.#set({ error: recordError(error) })] })
   }
 
+  /** Of an idempotent effect, which has no intent: how old its key will be when the run is taken up again. */
+  leaveOpen(error?: unknown): void {
+    if (this.#effect !== 'idempotent' || !this.#session.recorder.durable) return
+    const reason = error === undefined ? {} : { error: recordError(error) }
+    this.#session.recorder.add({ kind: 'effect', ops: [this.#set(reason)] })
+  }
+
   /** After a definite failure: the other side may have remembered the key together with the failure. */
   raise(): void {
     this.#generation++
+    this.#startedAt = undefined
     if (this.#session.recorder.durable) {
       this.#session.recorder.add({ kind: 'effect', ops: [this.#set({ status: 'retry' })] })
     }
@@ -224,13 +238,12 @@ class Ledger {
 
   #set(change: Partial<StepRecord>): ReturnType<typeof set> {
     const { inputHash, at } = this.#work
-    const startedAt = recordAt(this.#session, this.#work)?.startedAt
     return set(at, {
       status: 'started',
       effect: this.#effect,
       input: inputHash,
       ...(this.#generation > 0 ? { generation: this.#generation } : {}),
-      ...(startedAt === undefined ? {} : { startedAt }),
+      ...(this.#startedAt === undefined ? {} : { startedAt: this.#startedAt }),
       ...change,
     })
   }
@@ -254,9 +267,10 @@ async function runOnce(session: Session, work: Work, key: string, tried: number,
 // An intent without an end is an effect that may have happened. One with the other side's key needs none: it is
 // repeated, as long as the other side still knows the key.
 function mayHaveHappened(session: Session, work: Work, effect: Effect, before: StepRecord | undefined): boolean {
-  if (before?.status === 'started') return effect !== 'read' && !before.inherited
-  if (effect !== 'idempotent' || session.priorClaims === 0) return false
-  return session.clock.now() - session.triedAt > (work.policy.keyTtlMs ?? DEFAULT_KEY_TTL_MS)
+  const isOpen = before?.status === 'started' && !before.inherited
+  if (effect !== 'idempotent') return isOpen && effect !== 'read'
+  const since = isOpen ? (before.startedAt ?? Number.NEGATIVE_INFINITY) : session.openSince
+  return since !== undefined && session.clock.now() - since > (work.policy.keyTtlMs ?? DEFAULT_KEY_TTL_MS)
 }
 
 function checkInput(work: Work, before: StepRecord | undefined): void {

@@ -25,8 +25,8 @@ export interface RunState {
   readonly cancel?: CancelRecord
   /** Claims since the last progress: a thread that ends its workers is parked. */
   readonly claims?: number
-  /** When the first of them was made. */
-  readonly triedAt?: number
+  /** Since when the thread has not come to an orderly rest: what was under way then may have happened. */
+  readonly openSince?: number
   /** Why nobody takes this thread up by itself any more. */
   readonly parked?: RecordedError
   /** Set on a branch that time travel made. */
@@ -63,8 +63,10 @@ export interface RunRecord {
   readonly startedAt: number
   /** Super-steps that were closed. */
   readonly count: number
-  /** Where the record of the failed step lies, which is tried again when the run is resumed. */
-  readonly retry?: Path
+  /** How often it was taken up. */
+  readonly takes: number
+  /** Where the records of the failed steps lie that made it fail: they are tried again when it is resumed. */
+  readonly retry?: readonly Path[]
   readonly output?: Value
   readonly error?: RecordedError
   /** What a suspended run waits for. */
@@ -177,6 +179,14 @@ export function isUnfinished(run: RunRecord | undefined): run is RunRecord {
 export function isAtRest({ run, parked, inputs = [] }: RunState): boolean {
   if (parked) return true
   return run !== undefined && inputs.length === 0 && (run.status !== 'running' || run.waiting !== undefined)
+}
+
+/**
+ * The run that a cancellation means: the unfinished one, or that of the first waiting input. A run that has recorded
+ * nothing yet is known to its worker alone, and others see only its input.
+ */
+export function currentRun({ run, inputs }: RunState): string | undefined {
+  return isUnfinished(run) ? run.id : inputs?.[0]?.id
 }
 
 /** Questions that still wait for an answer, oldest first. */

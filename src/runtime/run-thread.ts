@@ -18,7 +18,7 @@ import type { Durable, Frequency } from './recorder.js'
 import { checkSettings, Run } from './run.js'
 import { collectRecords } from './records.js'
 import { type OnCorrupt, openOrRecover } from './recover.js'
-import { type InputRecord, isUnfinished, type RunState, type StepRecord } from './run-state.js'
+import { currentRun, type InputRecord, type RunState, type StepRecord } from './run-state.js'
 import { type Intent, type OnPaused, type Situation, situate } from './situation.js'
 
 /** What threads need of the open store. */
@@ -121,9 +121,9 @@ class ThreadRunner {
     this.#records = await readsOf(this.#environment, log)
     if (frequency === 'none') return this.#newRun().driveUnrecorded(log, this.#input && [this.#input])
     for (let first = true; ; first = false) {
-      const { settled, claim, target, priorClaims } = await this.#claim(log)
+      const { settled, claim, target, openSince } = await this.#claim(log)
       if (settled) return this.#answer(log, settled)
-      if (claim) return this.#newRun().drive(claim, priorClaims, target, this.#restart)
+      if (claim) return this.#newRun().drive(claim, openSince, target, this.#restart)
       const busy = await this.#beBusy(log, first)
       if (busy) return busy
     }
@@ -132,9 +132,9 @@ class ThreadRunner {
   async #claim(log: Log) {
     const { lease = DEFAULT_LEASE_MS, owner = this.#environment.owner } = this.#options
     let situation: Situation | undefined
-    let priorClaims = 0
+    let openSince: number | undefined
     const decide = (fold: Fold) => {
-      priorClaims = (fold.state as RunState).claims ?? 0
+      openSince = (fold.state as RunState).openSince
       situation = situate(this.#key, fold, this.#intent())
       if (situation.do === 'claim' || situation.do === 'park') return situation.drafts
       throw new Settled()
@@ -144,13 +144,13 @@ class ThreadRunner {
       if (situation?.do === 'park') {
         await claim.release()
         const outcome = readOutcome(this.#key, log.fold, this.#restart)
-        return { settled: { do: 'answer' as const, outcome }, priorClaims }
+        return { settled: { do: 'answer' as const, outcome } }
       }
       const target = situation?.do === 'claim' ? situation.target : undefined
-      return { claim: claim as Claim | undefined, target, priorClaims }
+      return { claim: claim as Claim | undefined, target, openSince }
     } catch (error) {
-      if (error instanceof Settled) return { settled: situation as Settlement, priorClaims }
-      if (isHoldfastError(error, 'held')) return { priorClaims }
+      if (error instanceof Settled) return { settled: situation as Settlement }
+      if (isHoldfastError(error, 'held')) return {}
       throw error
     }
   }
@@ -199,15 +199,15 @@ class ThreadRunner {
     const { clock } = this.#environment
     await log.update((fold) => {
       const state = fold.state as RunState
-      const { run } = state
+      const run = currentRun(state)
       const known = [
         ...(state.inputs ?? []),
         ...(state.taken ?? []).map((taken) => ({ id: taken.run, key: taken.key })),
       ]
       const isKnown = known.some(({ id, key }) => id === input.id || (input.key !== undefined && key === input.key))
-      const stop = interrupt && isUnfinished(run)
+      const stop = interrupt && run !== undefined && run !== input.id
       if (isKnown && !stop) return undefined
-      const cancel = { reason: 'interrupted by new input', at: clock.now(), run: run?.id ?? '' }
+      const cancel = { reason: 'interrupted by new input', at: clock.now(), run: run ?? '' }
       return [
         {
           kind: stop ? 'cancel' : 'input',

@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.js'
-import { InvalidOptionError, isHoldfastError } from '../core/errors.js'
+import { ClosedError, InvalidOptionError, isHoldfastError } from '../core/errors.js'
 import type { Claim } from '../log/claim.js'
 import type { LogKey } from '../log/contract.js'
 import type { Draft } from '../log/draft.js'
@@ -19,7 +19,7 @@ import type { ProgramPlan } from './program.js'
 import { LogRecorder, type RecordPolicy, type Recorder, ViewRecorder } from './recorder.js'
 import { isUnfinished, openPauses, type RunState, type StepRecord } from './run-state.js'
 import { Session } from './session.js'
-import { endCancelled, isOnlyWaiting, leaveRun, markTaken, nextWake, park as parkThread } from './situation.js'
+import { endCancelled, isOnlyWaiting, leaveRun, markTaken, nextWake, park as parkThread, restRun } from './situation.js'
 
 /** What a run needs from its surroundings. */
 export interface RunEnvironment {
@@ -48,7 +48,7 @@ export class Run {
   readonly #settings: RunSettings
   readonly #plan: ProgramPlan
   readonly #key: LogKey
-  readonly #abort = new AbortController()
+  #abort = new AbortController()
   #lastId = ''
 
   constructor(environment: RunEnvironment, settings: RunSettings, plan: ProgramPlan, key: LogKey) {
@@ -58,7 +58,13 @@ export class Run {
     this.#key = key
   }
 
-  async drive(claim: Claim, priorClaims: number, target: string | undefined, restart: Restart): Promise<Outcome> {
+  /** `openSince`: since when what another worker had under way may have happened. */
+  async drive(
+    claim: Claim,
+    openSince: number | undefined,
+    target: string | undefined,
+    restart: Restart,
+  ): Promise<Outcome> {
     const { clock } = this.#environment
     this.#lastId = claim.log.checkpoint ?? ''
     const alive: { keeper?: LeaseKeeper } = {}
@@ -79,13 +85,15 @@ export class Run {
     else signal?.addEventListener('abort', stop, { once: true })
     try {
       this.#noticeCancel(recorder)
-      const fold = await this.#loop(recorder, keeper, priorClaims, target)
+      const fold = await this.#loop(recorder, keeper, openSince, target)
       return readOutcome(this.#key, fold, restart)
     } catch (error) {
       if (error instanceof StoppedError) await park(claim, recorder)
       throw error
     } finally {
       keeper.stop()
+      // Steps that the program did not wait for may still be running: nothing of them is written from here on.
+      lose(new ClosedError('This run'))
       signal?.removeEventListener('abort', stop)
     }
   }
@@ -101,20 +109,20 @@ export class Run {
     this.#settings.signal?.addEventListener('abort', () => this.#abort.abort(this.#settings.signal?.reason), {
       once: true,
     })
-    const ended = await this.#loop(recorder, undefined, 0, undefined)
+    const ended = await this.#loop(recorder, undefined, undefined, undefined)
     return { ...readOutcome(this.#key, ended), checkpoint: undefined }
   }
 
   async #loop(
     recorder: Recorder,
     keeper: LeaseKeeper | undefined,
-    priorClaims: number,
+    openSince: number | undefined,
     target: string | undefined,
   ): Promise<Fold> {
     const { clock } = this.#environment
     let unmoved: number | undefined
     for (let first = true; ; first = false) {
-      const session = this.#session(recorder, keeper, first ? priorClaims : 0)
+      const session = this.#session(recorder, keeper, first ? openSince : undefined)
       const begun = isUnfinished(recorder.state.run)
       if (!begun && (recorder.seen.inputs ?? []).length === 0) return this.#rest(recorder)
       const failure = this.#begin(recorder, begun)
@@ -124,17 +132,19 @@ export class Run {
       }
       const run = recorder.state.run?.id
       const driven = await this.#drive(session)
-      if (driven.status === 'failed' && this.#isStopped(driven.error)) throw driven.error
+      if (driven.status === 'failed') this.#throwIfStopped(driven.error)
       if (driven.status === 'suspended' && this.#settings.drain?.aborted) throw new StoppedError()
       const isTarget = target === undefined || run === target
       const more = driven.status === 'completed' || recorder.seen.cancel?.run === run
       const goOn = more && (!isTarget || (target === undefined && (recorder.seen.inputs ?? []).length > 0))
       const stuck = unmoved === recorder.fold.seq
-      const ended = await recorder.conclude((fold) => endOf(fold, driven, clock.now(), stuck), !goOn)
+      const ended = await recorder.conclude((fold) => endOf(fold, driven, { now: clock.now(), stuck, goOn }), !goOn)
       if (ended !== undefined && !goOn) return ended.fold
       // Something came while the run was about to wait, so it goes on at once. But a program that makes nothing of it
       // would be called for ever: when nothing was written since, it waits all the same.
       unmoved = ended === undefined ? recorder.fold.seq : undefined
+      // The signal of a cancelled run says nothing to the next one.
+      if (ended && this.#abort.signal.reason instanceof CancelledError) this.#abort = new AbortController()
     }
   }
 
@@ -144,6 +154,7 @@ export class Run {
       const migrated = migrateRun(this.#plan, recorder.state)
       if (migrated) recorder.add(migrated)
       if (!begun) recorder.add(beginRun(this.#plan, recorder.state, this.#environment.clock.now()))
+      this.#noticeCancel(recorder)
       return undefined
     } catch (error) {
       return { error }
@@ -166,7 +177,7 @@ export class Run {
     return recorder.fold
   }
 
-  #session(recorder: Recorder, keeper: LeaseKeeper | undefined, priorClaims: number): Session {
+  #session(recorder: Recorder, keeper: LeaseKeeper | undefined, openSince: number | undefined): Session {
     const { clock, store, random } = this.#environment
     return new Session({
       log: this.#key,
@@ -174,9 +185,7 @@ export class Run {
       clock,
       store,
       random,
-      priorClaims,
-      triedAt: recorder.state.triedAt ?? clock.now(),
-      attempt: priorClaims + 1,
+      openSince,
       context: this.#settings.context,
       abort: this.#abort,
       heartbeat: async () => keeper?.beat(),
@@ -194,18 +203,20 @@ export class Run {
   }
 
   #noticeCancel(recorder: Recorder): void {
-    const { cancel, run } = recorder.seen
+    const { cancel } = recorder.seen
+    // Our own view: what others see may not hold the run yet.
+    const { run } = recorder.state
     if (cancel && isUnfinished(run) && cancel.run === run.id && !this.#abort.signal.aborted) {
       this.#abort.abort(new CancelledError(cancel.reason, { by: cancel.by ?? null }))
     }
   }
 
-  // These say nothing of the run itself: it is not over, and not failed.
-  #isStopped(error: unknown): boolean {
-    if (error instanceof StoppedError) return true
+  // These say nothing of the run itself: it is not over, and not failed. Nor does what a program throws when it is told
+  // to stop.
+  #throwIfStopped(error: unknown): void {
     const { signal } = this.#abort
-    if (signal.aborted && error === signal.reason && !(error instanceof CancelledError)) return true
-    return isHoldfastError(error) && STORE_FAILURES.has(error.code)
+    if (signal.aborted && !(signal.reason instanceof CancelledError)) throw signal.reason
+    if (error instanceof StoppedError || (isHoldfastError(error) && STORE_FAILURES.has(error.code))) throw error
   }
 }
 
@@ -228,11 +239,17 @@ export class StoppedError extends Error {
 }
 
 /** The entry that ends a stretch of a run. Undefined when something came that lets it go on. */
-function endOf(fold: Fold, driven: Drive, now: number, stuck: boolean): Draft | undefined {
+function endOf(
+  fold: Fold,
+  driven: Drive,
+  { now, stuck, goOn }: { readonly now: number; readonly stuck: boolean; readonly goOn: boolean },
+): Draft | undefined {
   const state = fold.state as RunState
   const { run } = state
   if (run === undefined) return undefined
-  const cancelled = endCancelled(fold, now)
+  // The next run of this claim is under way from here on.
+  const rest = goOn ? [set('claims', 1), set('openSince', now)] : restRun(state)
+  const cancelled = endCancelled(fold, rest, now)
   if (cancelled) return cancelled
   const waits = (state.inputs ?? []).length > 0
   switch (driven.status) {
@@ -241,7 +258,7 @@ function endOf(fold: Fold, driven: Drive, now: number, stuck: boolean): Draft | 
         kind: 'step',
         ops: [
           set(['run', 'status'], 'completed'),
-          set('claims', 0),
+          ...rest,
           ...(run.kind === 'flow' && driven.output !== undefined ? [set(['run', 'output'], driven.output)] : []),
           ...leaveRun(state, now),
           ...markTaken(state, fold.seq + 1),
@@ -254,7 +271,7 @@ function endOf(fold: Fold, driven: Drive, now: number, stuck: boolean): Draft | 
       if (!stuck && !isOnlyWaiting(waiting, now)) return undefined
       return {
         kind: 'wait',
-        ops: [set(['run', 'waiting'], driven.waiting), set('claims', 0)],
+        ops: [set(['run', 'waiting'], driven.waiting), ...rest],
         index: {
           status: openPauses(state).length > 0 ? 'waiting_human' : 'waiting',
           wakeAt: nextWake(waiting.state as RunState),
@@ -265,14 +282,14 @@ function endOf(fold: Fold, driven: Drive, now: number, stuck: boolean): Draft | 
     default: {
       const error = recordError(driven.error)
       const misfit = isHoldfastError(driven.error, 'incompatible')
-      const retry = failedRecord(driven.error)
+      const retry = [driven.error, ...(driven.others ?? [])].map(failedRecord).filter((at) => at !== undefined)
       return {
         kind: 'end',
         ops: [
           set(['run', 'status'], misfit ? 'incompatible' : 'failed'),
           set(['run', 'error'], error),
-          set('claims', 0),
-          ...(retry === undefined ? [] : [set(['run', 'retry'], retry)]),
+          ...rest,
+          ...(retry.length === 0 ? [] : [set(['run', 'retry'], retry)]),
         ],
         index: { status: misfit ? 'incompatible' : 'failed', wakeAt: null },
         data: { events: [{ type: 'run', run: run.id, status: misfit ? 'incompatible' : 'failed', error }] },
@@ -283,12 +300,11 @@ function endOf(fold: Fold, driven: Drive, now: number, stuck: boolean): Draft | 
 
 // What is recorded stays; what is under way is lost as in a crash, but nobody has to wait for the lease.
 async function park(claim: Claim, recorder: LogRecorder): Promise<void> {
-  const parked = { kind: 'park', ops: [set('claims', 0)], data: { events: [] } }
   try {
-    const said = await recorder.conclude(
-      ({ state }) => (isUnfinished((state as RunState).run) ? parked : undefined),
-      true,
-    )
+    const said = await recorder.conclude(({ state }) => {
+      const { run } = state as RunState
+      return isUnfinished(run) ? { kind: 'park', ops: restRun(state as RunState), data: { events: [] } } : undefined
+    }, true)
     if (said === undefined) await claim.release()
   } catch {
     await claim.release().catch(() => {})

@@ -18,9 +18,8 @@ export interface SessionOptions {
   readonly abort: AbortController
   readonly heartbeat: () => Promise<void>
   readonly emit: (event: LiveEvent) => void
-  /** How often this run was claimed since its last progress, before us; and since when. */
-  readonly priorClaims: number
-  readonly triedAt: number
+  /** Since when something may have been under way that nobody recorded; undefined if the run was at rest before us. */
+  readonly openSince: number | undefined
   readonly random: () => number
   readonly inlineSleepMs: number
   readonly drain: AbortSignal | undefined
@@ -28,8 +27,6 @@ export interface SessionOptions {
   readonly recordedReads?: ReadonlyMap<string, StepRecord>
   /** Nothing runs: what is not recorded ends the replay. */
   readonly replaying?: boolean
-  /** How often this run was taken up, with us. */
-  readonly attempt: number
 }
 
 /** What the steps of one run share while one worker drives it. */
@@ -42,11 +39,9 @@ export class Session {
   readonly abort: AbortController
   readonly heartbeat: () => Promise<void>
   readonly emit: (event: LiveEvent) => void
-  readonly priorClaims: number
-  readonly triedAt: number
+  readonly openSince: number | undefined
   readonly random: () => number
   readonly inlineSleepMs: number
-  readonly attempt: number
   readonly replaying: boolean
   readonly #drain: AbortSignal | undefined
   readonly #recordedReads: ReadonlyMap<string, StepRecord> | undefined
@@ -63,11 +58,9 @@ export class Session {
     this.abort = options.abort
     this.heartbeat = options.heartbeat
     this.emit = options.emit
-    this.priorClaims = options.priorClaims
-    this.triedAt = options.triedAt
+    this.openSince = options.openSince
     this.random = options.random
     this.inlineSleepMs = options.inlineSleepMs
-    this.attempt = options.attempt
     this.#drain = options.drain
     this.#recordedReads = options.recordedReads
     this.replaying = options.replaying ?? false
@@ -76,6 +69,11 @@ export class Session {
   /** True when what runs may end but nothing new should start. */
   get draining(): boolean {
     return this.#drain?.aborted ?? false
+  }
+
+  /** How often this run was taken up, with us. */
+  get attempt(): number {
+    return this.state.run?.takes ?? 1
   }
 
   get state(): RunState {

@@ -3,7 +3,7 @@ import type { LogKey } from '../log/contract.js'
 import type { Draft } from '../log/draft.js'
 import type { Fold } from '../log/fold.js'
 import type { IndexPatch } from '../log/index-state.js'
-import { type Op, push, remove, set } from '../log/ops.js'
+import { type Op, type Path, push, remove, type State, set, valueAt } from '../log/ops.js'
 import { closePauses } from './asking.js'
 import { CancelledError, recordError } from './errors.js'
 import { checkFits } from './fitting.js'
@@ -16,6 +16,7 @@ import {
   type PauseRecord,
   type RunRecord,
   type RunState,
+  type StepRecord,
 } from './run-state.js'
 
 /** What to do with new input while questions are open: hand them back, keep the input for later, or drop the run. */
@@ -67,11 +68,12 @@ export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
   const cancelled = waitsForPeople && intent.onPaused === 'cancel'
   const ops: Op[] = [
     set('claims', claims + 1),
-    ...(claims === 0 ? [set('triedAt', now)] : []),
+    ...(state.openSince === undefined ? [set('openSince', now)] : []),
     ...(state.parked ? [remove('parked')] : []),
   ]
-  if (cancelled) ops.push(...cancelRun(state, 'new input was given', now))
-  else if (unfinished) ops.push(...resumeRun(run))
+  // The claim itself is the entry before.
+  if (cancelled) ops.push(...cancelRun(state, 'new input was given', now, fold.seq + 2))
+  else if (unfinished) ops.push(...resumeRun(state, run))
   const added = input !== undefined && !isSame && queued === undefined
   if (added) ops.push(push('inputs', input))
   const target = input === undefined ? undefined : isSame ? run?.id : (queued?.id ?? input.id)
@@ -96,7 +98,7 @@ export function park(cause: unknown): Draft {
   const error = recordError(cause)
   return {
     kind: 'end',
-    ops: [set('parked', error), set('claims', 0)],
+    ops: [set('parked', error), set('claims', 0), remove('openSince')],
     index: { status: 'failed', wakeAt: null },
     data: { events: [{ type: 'parked', error }] },
   }
@@ -112,26 +114,30 @@ function labels({ index }: Fold, { name, version }: ProgramPlan): Pick<IndexPatc
 export const PROGRAM = 'holdfast.program'
 export const VERSION = 'holdfast.version'
 
-/** Ops that end a run at a person's wish. Its effects stay in the log, also those whose outcome is unknown. */
-function cancelRun(state: RunState, reason: string, now: number): readonly Op[] {
+/**
+ * Ops that end a run at a person's wish, in the entry with this seq. Its effects stay in the log, also those whose
+ * outcome is unknown.
+ */
+function cancelRun(state: RunState, reason: string, now: number, seq: number): readonly Op[] {
   const error = recordError(new CancelledError(reason))
   return [
     set(['run', 'status'], 'cancelled'),
     set(['run', 'error'], error),
     remove(['run', 'waiting']),
     ...leaveRun(state, now),
+    ...markTaken(state, seq),
   ]
 }
 
 /** The entry that ends a cancelled run; undefined when there is none to end. */
-export function endCancelled(fold: Fold, now: number): Draft | undefined {
+export function endCancelled(fold: Fold, rest: readonly Op[], now: number): Draft | undefined {
   const state = fold.state as RunState
   const { run, cancel } = state
   if (!isUnfinished(run) || cancel?.run !== run.id) return undefined
   const waits = (state.inputs ?? []).length > 0
   return {
     kind: 'end',
-    ops: [...cancelRun(state, cancel.reason, now), ...markTaken(state, fold.seq + 1), set('claims', 0)],
+    ops: [...cancelRun(state, cancel.reason, now, fold.seq + 1), ...rest],
     index: { status: waits ? 'active' : 'failed', wakeAt: waits ? now : null },
     data: { events: [{ type: 'run', run: run.id, status: 'cancelled' }] },
   }
@@ -153,17 +159,29 @@ export function leaveRun(state: RunState, now: number): readonly Op[] {
   ]
 }
 
-function resumeRun(run: RunRecord): readonly Op[] {
+function resumeRun(state: RunState, run: RunRecord): readonly Op[] {
   return [
+    set(['run', 'takes'], run.takes + 1),
     ...(run.waiting === undefined ? [] : [remove(['run', 'waiting'])]),
     ...(run.status === 'running'
       ? []
       : [
           set(['run', 'status'], 'running'),
           remove(['run', 'error']),
-          ...(run.retry ? [remove(run.retry), remove(['run', 'retry'])] : []),
+          ...(run.retry ? [...run.retry.map((at) => retryStep(state, at)), remove(['run', 'retry'])] : []),
         ]),
   ]
+}
+
+// The generation stays: the other side may remember the keys of those that failed.
+function retryStep(state: RunState, at: Path): Op {
+  const generation = (valueAt(state as State, at) as StepRecord | undefined)?.generation
+  return generation === undefined ? remove(at) : set(at, { status: 'retry', generation })
+}
+
+/** Ops that say that nothing of the thread is under way. */
+export function restRun({ claims, openSince }: RunState): readonly Op[] {
+  return [...(claims ? [set('claims', 0)] : []), ...(openSince === undefined ? [] : [remove('openSince')])]
 }
 
 /** True while nothing could go on: all questions open, no sleep over, no signal come, and nobody cancelled. */

@@ -15,10 +15,10 @@ import { type EventsOptions, followEvents } from './follow-events.js'
 import { describePauses, type OpenPause, type Outcome, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { type ReplayReport, replayRun } from './replay.js'
-import { isAtRest, isUnfinished, type RunState } from './run-state.js'
+import { currentRun, isAtRest, isUnfinished, type RunState } from './run-state.js'
 import { RunStream } from './run-stream.js'
 import { type RunOptions, type RuntimeEnvironment, runThread } from './run-thread.js'
-import { endCancelled } from './situation.js'
+import { endCancelled, restRun } from './situation.js'
 
 const MAX_SIGNALS = 1000
 
@@ -79,19 +79,22 @@ export class ThreadView {
     })
   }
 
-  /** Ends the run that is under way or waits. Its worker notices soon; a run that nobody holds ends at once. */
+  /**
+   * Ends the run that is under way or waits. Its worker notices soon; a run that nobody holds ends at once, or, if it
+   * has recorded nothing yet, when it is taken up.
+   */
   async cancel(options: { readonly reason?: string; readonly by?: string } = {}): Promise<void> {
     const { clock, owner } = this.environment
     const reason = options.reason ?? 'cancelled'
     const log = await this.existing()
     const { entries } = await log.update((fold) => {
-      const { run } = fold.state as RunState
-      if (!isUnfinished(run)) return undefined
+      const run = currentRun(fold.state as RunState)
+      if (run === undefined) return undefined
       const by = options.by === undefined ? {} : { by: options.by }
       return [
         {
           kind: 'cancel',
-          ops: [set('cancel', { reason, at: clock.now(), run: run.id, ...by })],
+          ops: [set('cancel', { reason, at: clock.now(), run, ...by })],
           index: { wakeAt: clock.now() },
         },
       ]
@@ -100,7 +103,7 @@ export class ThreadView {
     try {
       const claim = await log.claim({ owner, ms: 5000 })
       await claim.release((fold) => {
-        const end = endCancelled(fold, clock.now())
+        const end = endCancelled(fold, restRun(fold.state as RunState), clock.now())
         return end && [end]
       })
     } catch (error) {
