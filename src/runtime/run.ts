@@ -19,7 +19,7 @@ import type { ProgramPlan } from './program.js'
 import { LogRecorder, type RecordPolicy, type Recorder, ViewRecorder } from './recorder.js'
 import { isUnfinished, openPauses, type RunState } from './run-state.js'
 import { Session } from './session.js'
-import { cancelRun, isOnlyWaiting, leaveRun, nextWake } from './situation.js'
+import { cancelRun, isOnlyWaiting, leaveRun, markTaken, nextWake } from './situation.js'
 
 /** What a run needs from its surroundings. */
 export interface RunEnvironment {
@@ -220,7 +220,7 @@ function endOf(fold: Fold, driven: Drive, now: number): Draft | undefined {
   if (state.cancel?.run === run.id) {
     return {
       kind: 'end',
-      ops: [...cancelRun(state, state.cancel.reason, now), ...markTaken(state, fold.seq + 1)],
+      ops: cancelRun(state, state.cancel.reason, now, fold.seq + 1),
       index: { status: waits ? 'active' : 'failed', wakeAt: waits ? now : null },
       data: { events: [{ type: 'run', run: run.id, status: 'cancelled' }] },
     }
@@ -269,11 +269,6 @@ function endOf(fold: Fold, driven: Drive, now: number): Draft | undefined {
       }
     }
   }
-}
-
-function markTaken(state: RunState, seq: number) {
-  const at = state.taken?.findIndex(({ run }) => run === state.run?.id) ?? -1
-  return at < 0 ? [] : [set(['taken', at, 'seq'], seq)]
 }
 
 // What is recorded stays; what is under way is lost as in a crash, but nobody has to wait for the lease.

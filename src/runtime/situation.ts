@@ -64,7 +64,8 @@ export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
   if (unfinished && run.claims >= (intent.maxClaims ?? Number.POSITIVE_INFINITY)) return park(run, intent.maxClaims)
   const cancelled = waitsForPeople && intent.onPaused === 'cancel'
   const ops: Op[] = []
-  if (cancelled) ops.push(...cancelRun(state, 'new input was given', now))
+  // The entry of the claim comes first, then this one.
+  if (cancelled) ops.push(...cancelRun(state, 'new input was given', now, fold.seq + 2))
   else if (unfinished) ops.push(...resumeRun(run, now))
   const added = input !== undefined && !isSame && queued === undefined
   if (added) ops.push(push('inputs', input))
@@ -102,15 +103,25 @@ function park(run: RunRecord, claims: number | undefined): Situation {
 export const PROGRAM = 'holdfast.program'
 export const VERSION = 'holdfast.version'
 
-/** Ops that end a run at a person's wish. Its effects stay in the log, also those whose outcome is unknown. */
-export function cancelRun(state: RunState, reason: string, now: number): readonly Op[] {
+/**
+ * Ops that end a run at a person's wish. Its effects stay in the log, also those whose outcome is unknown. `seq` is
+ * the entry that holds them: its input counts as taken there, and is not taken again when it is given again.
+ */
+export function cancelRun(state: RunState, reason: string, now: number, seq: number): readonly Op[] {
   const error = recordError(new CancelledError(reason))
   return [
     set(['run', 'status'], 'cancelled'),
     set(['run', 'error'], error),
     remove(['run', 'waiting']),
     ...leaveRun(state, now),
+    ...markTaken(state, seq),
   ]
+}
+
+/** Ops that note where the run of an input ended, for those who give the same input again. */
+export function markTaken(state: RunState, seq: number): readonly Op[] {
+  const at = state.taken?.findIndex(({ run }) => run === state.run?.id) ?? -1
+  return at < 0 ? [] : [set(['taken', at, 'seq'], seq)]
 }
 
 /** Ops that take away what only a run under way needs. */

@@ -96,7 +96,7 @@ export class ThreadView {
         return [
           {
             kind: 'end',
-            ops: cancelRun(state, reason, clock.now()),
+            ops: cancelRun(state, reason, clock.now(), fold.seq + 1),
             index: { status: waits ? 'active' : 'failed', wakeAt: waits ? clock.now() : null },
             data: { events: [{ type: 'run', run: state.run.id, status: 'cancelled' }] },
           },
