@@ -2,7 +2,7 @@ import { HoldfastError, NotFoundError } from '../core/errors.js'
 import type { LogKey } from '../log/contract.js'
 import type { Draft } from '../log/draft.js'
 import type { Fold } from '../log/fold.js'
-import { type Op, push, remove, set } from '../log/ops.js'
+import { type Op, type Path, push, remove, set, valueAt } from '../log/ops.js'
 import { closePauses } from './asking.js'
 import { CancelledError, recordError } from './errors.js'
 import { checkFits } from './fitting.js'
@@ -15,6 +15,7 @@ import {
   type PauseRecord,
   type RunRecord,
   type RunState,
+  type StepRecord,
 } from './run-state.js'
 
 /** What to do with new input while questions are open: hand them back, keep the input for later, or drop the run. */
@@ -66,7 +67,7 @@ export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
   const ops: Op[] = []
   // The entry of the claim comes first, then this one.
   if (cancelled) ops.push(...cancelRun(state, 'new input was given', now, fold.seq + 2))
-  else if (unfinished) ops.push(...resumeRun(run, now))
+  else if (unfinished) ops.push(...resumeRun(state, run, now))
   const added = input !== undefined && !isSame && queued === undefined
   if (added) ops.push(push('inputs', input))
   const target = input === undefined ? undefined : isSame ? run?.id : (queued?.id ?? input.id)
@@ -134,7 +135,7 @@ export function leaveRun(state: RunState, now: number): readonly Op[] {
   ]
 }
 
-function resumeRun(run: RunRecord, now: number): readonly Op[] {
+function resumeRun(state: RunState, run: RunRecord, now: number): readonly Op[] {
   return [
     set(['run', 'claims'], run.claims + 1),
     ...(run.claims === 0 ? [set(['run', 'triedAt'], now)] : []),
@@ -144,9 +145,15 @@ function resumeRun(run: RunRecord, now: number): readonly Op[] {
       : [
           set(['run', 'status'], 'running'),
           remove(['run', 'error']),
-          ...(run.retry ? [remove(run.retry), remove(['run', 'retry'])] : []),
+          ...(run.retry ? [tryAgain(state, run.retry), remove(['run', 'retry'])] : []),
         ]),
   ]
+}
+
+// The generation stays: the other side may have remembered the failure together with the key of an earlier one.
+function tryAgain(state: RunState, at: Path): Op {
+  const generation = (valueAt(state as never, at) as StepRecord | undefined)?.generation
+  return generation === undefined ? remove(at) : set(at, { status: 'retry', generation })
 }
 
 /** True while nothing could go on: all questions open, no sleep over, no signal come, and nobody cancelled. */
