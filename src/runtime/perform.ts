@@ -215,7 +215,7 @@ async function runOnce(session: Session, work: Work, key: string, tried: number,
 // repeated, as long as the other side still knows the key.
 function mayHaveHappened(session: Session, work: Work, effect: Effect, before: StepRecord | undefined): boolean {
   if (before?.status === 'started') return effect !== 'read'
-  if (effect !== 'idempotent' || session.priorClaims === 0) return false
+  if (effect !== 'idempotent' || !session.resumed) return false
   return session.clock.now() - session.triedAt > (work.policy.keyTtlMs ?? DEFAULT_KEY_TTL_MS)
 }
 

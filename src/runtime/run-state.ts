@@ -47,7 +47,7 @@ export interface RunRecord {
   readonly count: number
   /** Claims since the last progress: a thread that kills its workers is parked. */
   readonly claims: number
-  /** When the first of them was made. */
+  /** When the run began, or went on after it had waited: what has no record was first tried since. */
   readonly triedAt: number
   /** Where the record of the failed step lies, which is tried again when the run is resumed. */
   readonly retry?: Path

@@ -111,7 +111,8 @@ export class Run {
   ): Promise<Fold> {
     const { clock } = this.#environment
     for (let first = true; ; first = false) {
-      const session = this.#session(recorder, keeper, first ? priorClaims : 0)
+      const resumed = first && isUnfinished(recorder.state.run)
+      const session = this.#session(recorder, keeper, first ? priorClaims : 0, resumed)
       if (!isUnfinished(recorder.state.run)) {
         if ((recorder.seen.inputs ?? []).length === 0) return this.#rest(recorder)
         const migrated = migrateRun(this.#plan, recorder.state)
@@ -151,7 +152,7 @@ export class Run {
     return recorder.fold
   }
 
-  #session(recorder: Recorder, keeper: LeaseKeeper | undefined, priorClaims: number): Session {
+  #session(recorder: Recorder, keeper: LeaseKeeper | undefined, priorClaims: number, resumed: boolean): Session {
     const { clock, store, random } = this.#environment
     return new Session({
       log: this.#key,
@@ -159,7 +160,7 @@ export class Run {
       clock,
       store,
       random,
-      priorClaims,
+      resumed,
       triedAt: recorder.state.run?.triedAt ?? clock.now(),
       attempt: priorClaims + 1,
       context: this.#settings.context,

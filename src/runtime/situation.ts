@@ -138,8 +138,8 @@ export function leaveRun(state: RunState, now: number): readonly Op[] {
 function resumeRun(state: RunState, run: RunRecord, now: number): readonly Op[] {
   return [
     set(['run', 'claims'], run.claims + 1),
-    ...(run.claims === 0 ? [set(['run', 'triedAt'], now)] : []),
-    ...(run.waiting === undefined ? [] : [remove(['run', 'waiting'])]),
+    // While it waited nothing was under way: from here on something may be tried again.
+    ...(run.waiting === undefined ? [] : [set(['run', 'triedAt'], now), remove(['run', 'waiting'])]),
     ...(run.status === 'running'
       ? []
       : [
