@@ -150,6 +150,7 @@ export class Activation {
     return {
       ...this.#work(this.#id, options, run),
       ask: (question) => this.ask('unknown-effect', `${this.path}?`, question, {}) as Promise<never>,
+      unask: () => this.asking.drop(`${this.path}?`),
     }
   }
 
@@ -164,6 +165,7 @@ export class Activation {
       idempotencyKey: options.idempotencyKey,
       run,
       ask: (question) => this.#askInside('unknown-effect', `${path}?`, question, {}) as Promise<never>,
+      unask: () => this.asking.drop(`${path}?`),
     }
   }
 
