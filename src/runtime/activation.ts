@@ -53,6 +53,7 @@ export class Activation {
   #closed = false
   #calls = 0
   #suspend: (() => void) | undefined
+  #onIdle: (() => void)[] = []
 
   constructor(session: Session, id: string, prefix: Prefix, scopePath = '', defaults: StepPolicy = {}) {
     this.#session = session
@@ -73,7 +74,7 @@ export class Activation {
     return new Promise((resolve) => {
       const end = (result: Activated) => {
         this.#closed = true
-        resolve(result)
+        void this.settled().then(() => resolve(result))
       }
       this.#suspend = () => end({ status: 'suspended', waiting: this.#waiting })
       body().then(
@@ -81,6 +82,15 @@ export class Activation {
         (error: unknown) => end({ status: 'failed', error }),
       )
     })
+  }
+
+  /**
+   * Resolves when nothing is under way any more. A function may end while steps of it run, as when one of several
+   * fails: a run that ended before them would leave their records to nobody, and a retry would start them twice.
+   */
+  settled(): Promise<void> {
+    if (this.#active === 0) return Promise.resolve()
+    return new Promise((resolve) => this.#onIdle.push(resolve))
   }
 
   /** Starts over, as a retry does: names may be used again, and writes of the failed attempt are forgotten. */
@@ -360,6 +370,7 @@ export class Activation {
 
   // Two turns of the loop, so that whatever just settled can start its next step first.
   #checkIdle(): void {
+    if (this.#active === 0) for (const wake of this.#onIdle.splice(0)) wake()
     if (this.#active > 0 || this.#suspended === 0) return
     setImmediate(() => {
       setImmediate(() => {
