@@ -55,7 +55,7 @@ export class Activation {
   #over = false
   #calls = 0
   #suspend: (() => void) | undefined
-  #settle: (() => void) | undefined
+  #onIdle: (() => void)[] = []
 
   constructor(session: Session, id: string, prefix: Prefix, scopePath = '', defaults: StepPolicy = {}) {
     this.#session = session
@@ -80,12 +80,11 @@ export class Activation {
     return new Promise((resolve) => {
       const end = (result: Activated) => {
         this.#closed = true
-        this.#settle = () => {
-          if (this.#active > 0 && result.status === 'failed') return
+        const before = result.status === 'failed' ? this.settled() : Promise.resolve()
+        void before.then(() => {
           this.#over = true
           resolve(result)
-        }
-        this.#settle()
+        })
       }
       this.#suspend = () => end({ status: 'suspended', waiting: this.#waiting })
       body().then(
@@ -93,6 +92,15 @@ export class Activation {
         (error: unknown) => end({ status: 'failed', error }),
       )
     })
+  }
+
+  /**
+   * Resolves when nothing is under way any more. A function may end while steps of it run, as when one of several
+   * fails: a run that ended before them would leave their records to nobody, and a retry would start them twice.
+   */
+  settled(): Promise<void> {
+    if (this.#active === 0) return Promise.resolve()
+    return new Promise((resolve) => this.#onIdle.push(resolve))
   }
 
   /** Starts over, as a retry does: names may be used again, and writes of the failed attempt are forgotten. */
@@ -162,6 +170,7 @@ export class Activation {
     return {
       ...this.#work(this.#id, options, run),
       ask: (kind, question, jsonSchema) => this.ask(kind, `${this.path} ${kind}`, question, { jsonSchema }),
+      unask: () => this.asking.drop(`${this.path} unknown-effect`),
     }
   }
 
@@ -176,6 +185,7 @@ export class Activation {
       idempotencyKey: options.idempotencyKey,
       run,
       ask: (kind, question, jsonSchema) => this.#askInside(kind, `${path} ${kind}`, question, { jsonSchema }),
+      unask: () => this.asking.drop(`${path} unknown-effect`),
     }
   }
 
@@ -366,7 +376,6 @@ export class Activation {
       if (call === this.#calls) {
         this.#active--
         this.#checkIdle()
-        this.#settle?.()
       }
     }
   }
@@ -376,12 +385,12 @@ export class Activation {
     // Counted as waiting from here on, not as under way: `#track` of this call never ends.
     if (tracked) this.#active--
     this.#checkIdle()
-    this.#settle?.()
     return never()
   }
 
   // Two turns of the loop, so that whatever just settled can start its next step first.
   #checkIdle(): void {
+    if (this.#active === 0) for (const wake of this.#onIdle.splice(0)) wake()
     if (this.#active > 0 || this.#suspended === 0) return
     setImmediate(() => {
       setImmediate(() => {

@@ -58,6 +58,13 @@ export class Asking {
     return { value: options.schema ? await validate(options.schema, answer.value) : answer.value }
   }
 
+  /** Takes back what a place asked: it found out by itself, and an answer that nobody reads would keep the run awake. */
+  drop(place: string): void {
+    const { recorder, clock } = this.#session
+    const ops = closePauses(recorder.seen, (pause) => pause.path === place, clock.now(), 'superseded')
+    if (ops.length > 0) recorder.add({ kind: 'pause', ops })
+  }
+
   /** What to write when the activation has ended: its questions take no more answers. */
   closing(): readonly Op[] {
     return closePauses(this.#session.state, (pause) => this.#used.has(pause.id), this.#session.clock.now())

@@ -162,7 +162,11 @@ export class GraphEngine {
   async #runFunction(node: FunctionNodePlan, input: unknown, state: State, activation: Activation) {
     const work = activation.wholeWork({ ...node.policy, input }, async (step) => {
       activation.restart()
-      return (await node.run(state, activation.context(input, step))) ?? {}
+      try {
+        return (await node.run(state, activation.context(input, step))) ?? {}
+      } finally {
+        await activation.settled()
+      }
     })
     const { result, writes, attempts, ms } = await perform(this.#session, work)
     return { value: result, writes, attempts, ms }

@@ -21,6 +21,8 @@ export interface Work {
   readonly run: (step: StepContext) => unknown
   /** Asks a person; never resolves while there is no answer. */
   readonly ask: (kind: 'unknown-effect' | 'permission', question: unknown, schema: Value) => Promise<unknown>
+  /** Takes the question what became of an effect back. */
+  readonly unask: () => void
 }
 
 export interface Performed {
@@ -200,6 +202,7 @@ class Ledger {
     const { path, policy, input } = this.#work
     if (this.#effect === 'reconcilable' && policy.reconcile) {
       const answer = await this.#reconcile(policy.reconcile)
+      if (answer.outcome !== 'unknown') this.#work.unask()
       if (answer.outcome === 'executed') return { result: answer.result }
       if (answer.outcome === 'not-executed') return undefined
     }
