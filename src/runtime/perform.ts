@@ -59,6 +59,8 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
   checkInput(work, before)
   const ledger = new Ledger(session, work, effect, before?.generation ?? 0)
   const begun = session.clock.monotonic()
+  // A refusal speaks of one attempt: while another with the same key may have happened, the key must stay.
+  let unsure = effect === 'idempotent' && session.interrupted
   const finish = (result: unknown, writes: readonly StoreWrite[], attempts: number): Performed => ({
     result: storable(result),
     writes,
@@ -86,9 +88,10 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
         if (known) return finish(known.result, [], tried)
         if (last && effect === 'reconcilable') throw failed(work, error)
       } else {
-        if (definite && effect !== 'read') ledger.raise()
+        if (!definite) unsure = true
+        else if (effect !== 'read' && !unsure) ledger.raise()
         if (last) {
-          if (definite || effect === 'read') throw failed(work, error)
+          if ((definite && !unsure) || effect === 'read') throw failed(work, error)
           throw new EffectUnknownError(work.path, { effect, idempotencyKey: ledger.key, tried }, error)
         }
       }
@@ -215,7 +218,7 @@ async function runOnce(session: Session, work: Work, key: string, tried: number,
 // repeated, as long as the other side still knows the key.
 function mayHaveHappened(session: Session, work: Work, effect: Effect, before: StepRecord | undefined): boolean {
   if (before?.status === 'started') return effect !== 'read'
-  if (effect !== 'idempotent' || session.priorClaims === 0) return false
+  if (effect !== 'idempotent' || !session.interrupted) return false
   return session.clock.now() - session.triedAt > (work.policy.keyTtlMs ?? DEFAULT_KEY_TTL_MS)
 }
 

@@ -47,7 +47,7 @@ export interface RunRecord {
   readonly count: number
   /** Claims since the last progress: a thread that kills its workers is parked. */
   readonly claims: number
-  /** When the first of them was made. */
+  /** When the first claim was made since the run last rested. */
   readonly triedAt: number
   /** Where the record of the failed step lies, which is tried again when the run is resumed. */
   readonly retry?: Path
@@ -155,6 +155,11 @@ export function scopeAt(state: RunState, prefix: Prefix): ScopeState {
 
 export function isUnfinished(run: RunRecord | undefined): run is RunRecord {
   return run !== undefined && run.status !== 'completed' && run.status !== 'cancelled'
+}
+
+/** True when whoever ran it last did not come to rest: steps that left no record may have been begun. */
+export function isInterrupted(run: RunRecord): boolean {
+  return run.waiting === undefined
 }
 
 /** Questions that still wait for an answer, oldest first. */

@@ -15,8 +15,8 @@ import { hashValue } from './hash-value.js'
 import { type BusyOutcome, type Outcome, outcomeBase, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import type { Durable, Frequency } from './recorder.js'
-import { checkSettings, Run } from './run.js'
-import { type InputRecord, isUnfinished, type RunState } from './run-state.js'
+import { checkSettings, NO_PRIOR_CLAIMS, type PriorClaims, Run } from './run.js'
+import { type InputRecord, isInterrupted, isUnfinished, type RunState } from './run-state.js'
 import { type Intent, type OnPaused, type Situation, situate } from './situation.js'
 
 /** What threads need of the open store. */
@@ -106,9 +106,9 @@ class ThreadRunner {
     await this.#noteRestart(log)
     if (frequency === 'none') return this.#newRun().driveUnrecorded(log, this.#input && [this.#input])
     for (let first = true; ; first = false) {
-      const { settled, claim, target, priorClaims } = await this.#claim(log)
+      const { settled, claim, target, prior } = await this.#claim(log)
       if (settled) return this.#answer(log, settled)
-      if (claim) return this.#newRun().drive(claim, priorClaims, target, this.#restart)
+      if (claim) return this.#newRun().drive(claim, prior, target, this.#restart)
       const busy = await this.#beBusy(log, first)
       if (busy) return busy
     }
@@ -117,10 +117,10 @@ class ThreadRunner {
   async #claim(log: Log) {
     const { lease = DEFAULT_LEASE_MS, owner = this.#environment.owner } = this.#options
     let situation: Situation | undefined
-    let priorClaims = 0
+    let prior: PriorClaims = NO_PRIOR_CLAIMS
     const decide = (fold: Fold) => {
       const { run } = fold.state as RunState
-      priorClaims = isUnfinished(run) ? run.claims : 0
+      prior = isUnfinished(run) ? { count: run.claims, interrupted: isInterrupted(run) } : NO_PRIOR_CLAIMS
       situation = situate(this.#key, fold, this.#intent())
       if (situation.do === 'claim' || situation.do === 'park') return situation.drafts
       throw new Settled()
@@ -130,13 +130,13 @@ class ThreadRunner {
       if (situation?.do === 'park') {
         await claim.release()
         const outcome = readOutcome(this.#key, log.fold, this.#restart)
-        return { settled: { do: 'answer' as const, outcome }, priorClaims }
+        return { settled: { do: 'answer' as const, outcome }, prior }
       }
       const target = situation?.do === 'claim' ? situation.target : undefined
-      return { claim: claim as Claim | undefined, target, priorClaims }
+      return { claim: claim as Claim | undefined, target, prior }
     } catch (error) {
-      if (error instanceof Settled) return { settled: situation as Settlement, priorClaims }
-      if (isHoldfastError(error, 'held')) return { priorClaims }
+      if (error instanceof Settled) return { settled: situation as Settlement, prior }
+      if (isHoldfastError(error, 'held')) return { prior }
       throw error
     }
   }

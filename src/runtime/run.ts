@@ -38,6 +38,16 @@ export interface RunSettings {
   readonly emit: (event: RunEvent) => void
 }
 
+/** Who held an unfinished run before us. */
+export interface PriorClaims {
+  /** How often it was claimed since its last progress. */
+  readonly count: number
+  /** Its last holder did not come to rest: what it had begun may have happened. */
+  readonly interrupted: boolean
+}
+
+export const NO_PRIOR_CLAIMS: PriorClaims = { count: 0, interrupted: false }
+
 /**
  * Drives a claimed log until the run of `target` has ended, or nothing is left to do. Releases the claim with the
  * entry that says so. Rejects when the claim is lost: being fenced is an error, not an outcome.
@@ -57,7 +67,7 @@ export class Run {
     this.#key = key
   }
 
-  async drive(claim: Claim, priorClaims: number, target: string | undefined, restart: Restart): Promise<Outcome> {
+  async drive(claim: Claim, prior: PriorClaims, target: string | undefined, restart: Restart): Promise<Outcome> {
     const { clock } = this.#environment
     this.#lastId = claim.log.checkpoint ?? ''
     let keeper: LeaseKeeper | undefined
@@ -77,7 +87,7 @@ export class Run {
     else signal?.addEventListener('abort', stop, { once: true })
     try {
       this.#noticeCancel(recorder)
-      const fold = await this.#loop(recorder, keeper, priorClaims, target)
+      const fold = await this.#loop(recorder, keeper, prior, target)
       return readOutcome(this.#key, fold, restart)
     } catch (error) {
       if (error instanceof StoppedError) await park(claim, recorder)
@@ -99,19 +109,19 @@ export class Run {
     this.#settings.signal?.addEventListener('abort', () => this.#abort.abort(this.#settings.signal?.reason), {
       once: true,
     })
-    const ended = await this.#loop(recorder, undefined, 0, undefined)
+    const ended = await this.#loop(recorder, undefined, NO_PRIOR_CLAIMS, undefined)
     return { ...readOutcome(this.#key, ended), checkpoint: undefined }
   }
 
   async #loop(
     recorder: Recorder,
     keeper: LeaseKeeper | undefined,
-    priorClaims: number,
+    prior: PriorClaims,
     target: string | undefined,
   ): Promise<Fold> {
     const { clock } = this.#environment
     for (let first = true; ; first = false) {
-      const session = this.#session(recorder, keeper, first ? priorClaims : 0)
+      const session = this.#session(recorder, keeper, first ? prior : NO_PRIOR_CLAIMS)
       if (!isUnfinished(recorder.state.run)) {
         if ((recorder.seen.inputs ?? []).length === 0) return this.#rest(recorder)
         const migrated = migrateRun(this.#plan, recorder.state)
@@ -151,7 +161,7 @@ export class Run {
     return recorder.fold
   }
 
-  #session(recorder: Recorder, keeper: LeaseKeeper | undefined, priorClaims: number): Session {
+  #session(recorder: Recorder, keeper: LeaseKeeper | undefined, prior: PriorClaims): Session {
     const { clock, store, random } = this.#environment
     return new Session({
       log: this.#key,
@@ -159,9 +169,9 @@ export class Run {
       clock,
       store,
       random,
-      priorClaims,
+      interrupted: prior.interrupted,
       triedAt: recorder.state.run?.triedAt ?? clock.now(),
-      attempt: priorClaims + 1,
+      attempt: prior.count + 1,
       context: this.#settings.context,
       abort: this.#abort,
       heartbeat: async () => keeper?.beat(),

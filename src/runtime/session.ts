@@ -18,8 +18,8 @@ export interface SessionOptions {
   readonly abort: AbortController
   readonly heartbeat: () => Promise<void>
   readonly emit: (event: LiveEvent) => void
-  /** How often this run was claimed since its last progress, before us; and since when. */
-  readonly priorClaims: number
+  /** A step without a record may have been begun by a claim before ours; `triedAt` is when at the earliest. */
+  readonly interrupted: boolean
   readonly triedAt: number
   readonly random: () => number
   readonly inlineSleepMs: number
@@ -38,7 +38,7 @@ export class Session {
   readonly abort: AbortController
   readonly heartbeat: () => Promise<void>
   readonly emit: (event: LiveEvent) => void
-  readonly priorClaims: number
+  readonly interrupted: boolean
   readonly triedAt: number
   readonly random: () => number
   readonly inlineSleepMs: number
@@ -57,7 +57,7 @@ export class Session {
     this.abort = options.abort
     this.heartbeat = options.heartbeat
     this.emit = options.emit
-    this.priorClaims = options.priorClaims
+    this.interrupted = options.interrupted
     this.triedAt = options.triedAt
     this.random = options.random
     this.inlineSleepMs = options.inlineSleepMs

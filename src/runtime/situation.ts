@@ -10,6 +10,7 @@ import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import {
   type InputRecord,
+  isInterrupted,
   isUnfinished,
   openPauses,
   type PauseRecord,
@@ -126,7 +127,7 @@ export function leaveRun(state: RunState, now: number): readonly Op[] {
 function resumeRun(run: RunRecord, now: number): readonly Op[] {
   return [
     set(['run', 'claims'], run.claims + 1),
-    ...(run.claims === 0 ? [set(['run', 'triedAt'], now)] : []),
+    ...(isInterrupted(run) ? [] : [set(['run', 'triedAt'], now)]),
     ...(run.waiting === undefined ? [] : [remove(['run', 'waiting'])]),
     ...(run.status === 'running'
       ? []
