@@ -90,7 +90,7 @@ export class Run {
       const fold = await this.#loop(recorder, keeper, prior, target)
       return readOutcome(this.#key, fold, restart)
     } catch (error) {
-      if (error instanceof StoppedError) await park(claim, recorder)
+      if (error instanceof StoppedError) await keeper.letGo(() => park(claim, recorder))
       throw error
     } finally {
       keeper.stop()
@@ -123,7 +123,7 @@ export class Run {
     for (let first = true; ; first = false) {
       const session = this.#session(recorder, keeper, first ? prior : NO_PRIOR_CLAIMS)
       if (!isUnfinished(recorder.state.run)) {
-        if ((recorder.seen.inputs ?? []).length === 0) return this.#rest(recorder)
+        if ((recorder.seen.inputs ?? []).length === 0) return this.#rest(recorder, keeper)
         const migrated = migrateRun(this.#plan, recorder.state)
         if (migrated) recorder.add(migrated)
         recorder.add(await beginRun(this.#plan, recorder.state, clock.now()))
@@ -138,7 +138,8 @@ export class Run {
       const isTarget = target === undefined || run === target
       const more = driven.status === 'completed' || recorder.seen.cancel?.run === run
       const goOn = more && (!isTarget || (target === undefined && (recorder.seen.inputs ?? []).length > 0))
-      const ended = await recorder.conclude((fold) => endOf(fold, driven, clock.now()), !goOn)
+      const conclude = () => recorder.conclude((fold) => endOf(fold, driven, clock.now()), !goOn)
+      const ended = await (goOn || keeper === undefined ? conclude() : keeper.letGo(conclude))
       // Something came while the run was about to wait: it goes on at once.
       if (ended === undefined) continue
       if (!goOn) return ended.fold
@@ -156,8 +157,9 @@ export class Run {
   }
 
   /** Nothing to run after all: lets go without a word. */
-  async #rest(recorder: Recorder): Promise<Fold> {
-    await recorder.conclude(() => ({ kind: 'release', index: { wakeAt: null } }), true)
+  async #rest(recorder: Recorder, keeper: LeaseKeeper | undefined): Promise<Fold> {
+    const release = () => recorder.conclude(() => ({ kind: 'release', index: { wakeAt: null } }), true)
+    await (keeper === undefined ? release() : keeper.letGo(release))
     return recorder.fold
   }
 
