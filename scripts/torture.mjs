@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util'
 import { printTable } from './table.mjs'
 
 const USAGE = `npm run torture -- --log [--rounds 1000]
-npm run torture -- --sessions 1000 [--workers 3] [--kill-every <ms>] [--lease <ms>]
+npm run torture -- --sessions 1000 [--workers 3] [--kill-every <ms>] [--lease <ms>] [--concurrency 20]
 npm run torture -- --takeover [--rounds 30] [--lease <ms>]
   for all: [--backend sqlite,file,postgres,redis] [--store <url>] [--seed 1] [--json]`
 
@@ -27,6 +27,7 @@ const { values } = parseArgs({
     workers: { type: 'string', default: '3' },
     'kill-every': { type: 'string', default: '1500' },
     lease: { type: 'string', default: '2000' },
+    concurrency: { type: 'string', default: '20' },
     seed: { type: 'string', default: '1' },
     store: { type: 'string' },
     json: { type: 'boolean', default: false },
@@ -39,7 +40,7 @@ if (values.help || modes !== 1) {
   process.exit(values.help ? 0 : 2)
 }
 
-/** @param {'sessions' | 'rounds' | 'workers' | 'kill-every' | 'lease' | 'seed'} name @param {string} [otherwise] */
+/** @param {'sessions' | 'rounds' | 'workers' | 'kill-every' | 'lease' | 'concurrency' | 'seed'} name @param {string} [otherwise] */
 function count(name, otherwise) {
   const given = values[name] ?? otherwise
   const number = Number(given)
@@ -60,6 +61,7 @@ const settings = {
   workers: count('workers'),
   killEveryMs: count('kill-every'),
   leaseMs: count('lease'),
+  concurrency: count('concurrency'),
   seed: count('seed'),
 }
 

@@ -5,7 +5,7 @@ import { showProgress } from './progress.mjs'
 import { runSessions } from './session-rounds.mjs'
 import { takeoverRound } from './takeover-round.mjs'
 
-/** @typedef {{ backend: string, storeUrl: (part: string) => string, rounds: number, sessions: number, workers: number, killEveryMs: number, leaseMs: number, seed: number }} ModeSettings */
+/** @typedef {{ backend: string, storeUrl: (part: string) => string, rounds: number, sessions: number, workers: number, killEveryMs: number, leaseMs: number, concurrency: number, seed: number }} ModeSettings */
 /** @typedef {{ backend: string, row: Record<string, string | number>, error?: unknown, [figure: string]: unknown }} ModeResult */
 
 const modes = { log: tortureLog, sessions: tortureSessions, takeover: measureTakeover }
@@ -37,7 +37,7 @@ async function tortureLog({ backend, storeUrl, rounds }) {
 }
 
 /** @param {ModeSettings} settings */
-async function tortureSessions({ backend, storeUrl, sessions, workers, killEveryMs, leaseMs, seed }) {
+async function tortureSessions({ backend, storeUrl, sessions, workers, killEveryMs, leaseMs, concurrency, seed }) {
   const result = await runSessions({
     url: storeUrl('sessions'),
     sessions,
@@ -45,6 +45,7 @@ async function tortureSessions({ backend, storeUrl, sessions, workers, killEvery
     seed,
     killEveryMs,
     leaseMs,
+    concurrency,
     onProgress: (done, kills) => showProgress(backend, done, sessions, `sessions, ${kills} kills`),
   })
   const { slow = 0, lostBefore = 0, lostAfter = 0, refused = 0 } = result.faults

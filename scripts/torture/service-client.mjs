@@ -20,6 +20,10 @@ export function connectService(url) {
     async outcome(key) {
       return /** @type {any} */ (await (await post('/outcome', { key })).json())
     },
+    /** Lets the service answer the calls that it holds back. */
+    async release() {
+      await post('/release', {})
+    },
     /** @returns {Promise<Ledger>} */
     async ledger() {
       return /** @type {any} */ (await (await fetch(`${url}/ledger`)).json())

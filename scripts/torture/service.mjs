@@ -1,8 +1,9 @@
 // @ts-check
 // The outside world of the sessions, in a process of its own: it keeps every call, and what really happened.
 //   node service.mjs [seed]      prints "listening <url>"
-//   POST /effect {kind, session, step, key, ms?}  does it and answers {receipt}. Kind 'idempotent' honours the key.
+//   POST /effect {kind, session, step, key, ms?, hold?}  does it and answers {receipt}. Kind 'idempotent' honours the key.
 //   POST /outcome {key}                           what became of a key. One that is not known is void from then on.
+//   POST /release                                answers all calls with `hold`, which are not answered before
 //   GET /ledger                                   {effects, calls, faults}
 // With a seed some replies are slow, some are lost after the effect happened, some calls are lost before it, and some
 // are refused.
@@ -11,7 +12,7 @@ import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { seededRandom } from './random.mjs'
 
-/** @typedef {{ kind: string, session: string, step: string, key: string, ms?: number }} Call */
+/** @typedef {{ kind: string, session: string, step: string, key: string, ms?: number, hold?: boolean }} Call */
 /** @typedef {Call & { receipt: string }} HappenedEffect */
 
 const seed = process.argv[2]
@@ -23,6 +24,11 @@ const calls = []
 /** @type {Map<string, HappenedEffect>} */
 const byKey = new Map()
 const voided = new Set()
+/** @type {() => void} */
+let release = () => {}
+const released = new Promise((resolve) => {
+  release = () => resolve(undefined)
+})
 const faults = { slow: 0, lostBefore: 0, lostAfter: 0, refused: 0 }
 
 const server = createServer(async (request, response) => {
@@ -33,6 +39,10 @@ const server = createServer(async (request, response) => {
   for await (const chunk of request) text += chunk
   const asked = text === '' ? {} : JSON.parse(text)
   if (request.url === '/ledger') return reply(200, { effects, calls, faults })
+  if (request.url === '/release') {
+    release()
+    return reply(200, {})
+  }
   if (request.url === '/outcome') return answerOutcome(asked, reply)
   calls.push(asked)
   const chance = random()
@@ -48,6 +58,7 @@ const server = createServer(async (request, response) => {
     await sleep(20 + 180 * random())
   }
   if (asked.ms) await sleep(asked.ms)
+  if (asked.hold) await released
   return reply(200, { receipt })
 })
 

@@ -1,7 +1,7 @@
 // @ts-check
 // A worker process of the sessions. Options are one JSON argument; SIGTERM ends it in good order.
 //   node session-worker.mjs '{"url": "sqlite:…", "service": "http://…", "lease": 2000, …}'
-// Prints "ready", "taken <thread>", "ended <thread> <status>" and "stopped <thread>".
+// Prints "ready", "terminating", "taken <thread>", "ended <thread> <status>" and "stopped <thread>".
 import { writeSync } from 'node:fs'
 import { openHoldfast } from 'holdfast'
 import { makePrograms } from './session-programs.mjs'
@@ -27,6 +27,7 @@ const worker = hf.worker({
     if (event.type === 'error') console.error(event.error)
   },
 })
+process.once('SIGTERM', () => say('terminating'))
 say('ready')
 await worker.done()
 await hf.close()

@@ -38,10 +38,11 @@ for (const backend of await durableBackends()) {
       const { slow } = makeWorkerPrograms({ service: service.url })
       try {
         const frozen = await fleet.add()
-        for (const thread of THREADS) await queueInput(hf, slow, thread, { session: thread, ms: 600 })
+        for (const thread of THREADS) await queueInput(hf, slow, thread, { session: thread, hold: true })
         // In the middle of a step: the service has done it and has not answered yet.
         await until(async () => (await outside.ledger()).effects.length === THREADS.length)
         frozen.child.kill('SIGSTOP')
+        await outside.release()
 
         const successor = await fleet.add()
         for (const thread of THREADS) {
@@ -70,9 +71,9 @@ for (const backend of await durableBackends()) {
         for (const thread of THREADS) expect((await hf.verify(thread))?.problems).toEqual([])
 
         // And it is as good as new for other threads.
-        await successor.child.kill('SIGTERM')
+        successor.child.kill('SIGTERM')
         await successor.exited
-        await queueInput(hf, slow, 'next', { session: 'next', ms: 1 })
+        await queueInput(hf, slow, 'next', { session: 'next' })
         const next = await hf.inspect('next').waitFor({ timeoutMs: 60_000 })
         expect(next).toMatchObject({ status: 'completed', output: { after: frozen.name } })
       } finally {
