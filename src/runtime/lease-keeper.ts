@@ -15,6 +15,8 @@ export class LeaseKeeper {
   readonly #onNews: () => void
   readonly #stop = new AbortController()
   #aliveAt: number
+  #renewing: Promise<unknown> = Promise.resolve()
+  #lettingGo = false
 
   constructor(claim: Claim, clock: Clock, options: { onLost: (error: unknown) => void; onNews: () => void }) {
     this.#claim = claim
@@ -32,9 +34,28 @@ export class LeaseKeeper {
 
   /** Renews now. Rejects when the claim is lost. */
   async beat(): Promise<void> {
+    if (this.#lettingGo) return
     const sentAt = this.#clock.monotonic()
-    await this.#claim.renew()
+    const renewed = this.#claim.renew()
+    this.#renewing = Promise.allSettled([this.#renewing, renewed])
+    await renewed
     this.touch(sentAt)
+  }
+
+  /**
+   * Does what may release the claim while no renewal is under way: one that lands after the release would bring the
+   * lease back, and the next worker would wait for nobody. Goes on renewing if nothing came of it.
+   */
+  async letGo<Result>(release: () => Promise<Result>): Promise<Result> {
+    this.#lettingGo = true
+    try {
+      await this.#renewing
+      const result = await release()
+      if (result !== undefined) this.stop()
+      return result
+    } finally {
+      this.#lettingGo = false
+    }
   }
 
   stop(): void {

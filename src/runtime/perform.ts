@@ -71,6 +71,8 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
   checkInput(work, before)
   const ledger = new Ledger(session, work, effect, before)
   const begun = session.clock.monotonic()
+  // A refusal speaks of one attempt: while another with the same key may have happened, the key must stay.
+  let unsure = effect === 'idempotent' && (session.openSince !== undefined || before?.status === 'started')
   const finish = (result: unknown, writes: readonly StoreWrite[], attempts: number): Performed => ({
     result: storable(result),
     writes,
@@ -102,10 +104,12 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
         if (known) return finish(known.result, [], tried)
         if (last && effect === 'reconcilable') throw failed(work, error)
       } else {
-        if (definite && effect !== 'read') ledger.raise()
-        if (!definite) ledger.leaveOpen(error)
+        if (!definite) {
+          unsure = true
+          ledger.leaveOpen(error)
+        } else if (effect !== 'read' && !unsure) ledger.raise()
         if (last) {
-          if (definite || effect === 'read') throw failed(work, error)
+          if ((definite && !unsure) || effect === 'read') throw failed(work, error)
           throw new EffectUnknownError(work.path, { effect, idempotencyKey: ledger.key, tried }, error)
         }
       }

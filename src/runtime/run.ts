@@ -88,7 +88,7 @@ export class Run {
       const fold = await this.#loop(recorder, keeper, openSince, target)
       return readOutcome(this.#key, fold, restart)
     } catch (error) {
-      if (error instanceof StoppedError) await park(claim, recorder)
+      if (error instanceof StoppedError) await keeper.letGo(() => park(claim, recorder))
       throw error
     } finally {
       keeper.stop()
@@ -124,10 +124,11 @@ export class Run {
     for (let first = true; ; first = false) {
       const session = this.#session(recorder, keeper, first ? openSince : undefined)
       const begun = isUnfinished(recorder.state.run)
-      if (!begun && (recorder.seen.inputs ?? []).length === 0) return this.#rest(recorder)
+      if (!begun && (recorder.seen.inputs ?? []).length === 0) return this.#rest(recorder, keeper)
       const failure = this.#begin(recorder, begun)
       if (failure) {
-        const parked = await recorder.conclude(() => parkThread(failure.error), true)
+        const park = () => recorder.conclude(() => parkThread(failure.error), true)
+        const parked = await (keeper === undefined ? park() : keeper.letGo(park))
         return parked?.fold ?? recorder.fold
       }
       const run = recorder.state.run?.id
@@ -138,7 +139,8 @@ export class Run {
       const more = driven.status === 'completed' || recorder.seen.cancel?.run === run
       const goOn = more && (!isTarget || (target === undefined && (recorder.seen.inputs ?? []).length > 0))
       const stuck = unmoved === recorder.fold.seq
-      const ended = await recorder.conclude((fold) => endOf(fold, driven, { now: clock.now(), stuck, goOn }), !goOn)
+      const conclude = () => recorder.conclude((fold) => endOf(fold, driven, { now: clock.now(), stuck, goOn }), !goOn)
+      const ended = await (goOn || keeper === undefined ? conclude() : keeper.letGo(conclude))
       if (ended !== undefined && !goOn) return ended.fold
       // Something came while the run was about to wait, so it goes on at once. But a program that makes nothing of it
       // would be called for ever: when nothing was written since, it waits all the same.
@@ -172,8 +174,9 @@ export class Run {
   }
 
   /** Nothing to run after all: lets go without a word. */
-  async #rest(recorder: Recorder): Promise<Fold> {
-    await recorder.conclude(() => ({ kind: 'release', index: { wakeAt: null } }), true)
+  async #rest(recorder: Recorder, keeper: LeaseKeeper | undefined): Promise<Fold> {
+    const release = () => recorder.conclude(() => ({ kind: 'release', index: { wakeAt: null } }), true)
+    await (keeper === undefined ? release() : keeper.letGo(release))
     return recorder.fold
   }
 

@@ -45,6 +45,8 @@ export type WorkerEvent =
 
 const PAGE = 100
 const SWEEP_EVERY_MS = 60_000
+/** The part of the places in use at which the worker looks for more before its time. */
+const REFILL_BELOW = 0.75
 
 /**
  * Takes up whatever is due, of any number of threads: runs that were interrupted, sleepers, expired questions,
@@ -186,8 +188,9 @@ export class Worker {
     const log = nameLog(head.log)
     const running = this.#run(head, log).finally(() => {
       this.#running.delete(log)
-      // A place is free, and perhaps others waited for it.
-      if (this.#running.size === this.#concurrency - 1) this.nudge()
+      // Places are free, and perhaps others waited for them. Not for each one: with many threads waiting, a look at the
+      // index costs more than a thread.
+      if (this.#running.size === Math.floor(this.#concurrency * REFILL_BELOW)) this.nudge()
     })
     this.#running.set(log, running)
   }
