@@ -122,7 +122,7 @@ class ThreadRunner {
     if (frequency === 'none') return this.#newRun().driveUnrecorded(log, this.#input && [this.#input])
     for (let first = true; ; first = false) {
       const { settled, claim, target, priorClaims } = await this.#claim(log)
-      if (settled) return this.#answer(log, settled)
+      if (settled) return this.#answer(settled)
       if (claim) return this.#newRun().drive(claim, priorClaims, target, this.#restart)
       const busy = await this.#beBusy(log, first)
       if (busy) return busy
@@ -168,9 +168,10 @@ class ThreadRunner {
     }
   }
 
-  async #answer(log: Log, situation: Settlement): Promise<Outcome> {
+  async #answer(situation: Settlement): Promise<Outcome> {
     if (situation.do === 'answer') return situation.outcome
-    return readOutcome(this.#key, await log.at(situation.seq), this.#restart)
+    const key: LogKey = { ...this.#key, branch: situation.branch as LogKey['branch'] }
+    return readOutcome(key, await this.#environment.logs.unread(key).at(situation.seq), this.#restart)
   }
 
   /** Another runs this thread. Undefined: try again. */
