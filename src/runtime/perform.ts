@@ -121,8 +121,11 @@ export async function permit(
   work: Work,
   effect: Effect,
 ): Promise<{ readonly result: unknown } | undefined> {
-  const { fork } = session.state
+  const fork = forkOf(session)
   if (fork === undefined || fork.effects === 'allow') return undefined
+  const begun = recordAt(session, work)
+  // Begun on this very branch: permission was given, and what became of it is another question.
+  if (begun && !begun.inherited && (begun.status === 'started' || begun.status === 'retry')) return undefined
   if (fork.effects === 'deny')
     throw failed(work, new NotExecutedError(`Branch "${session.log.branch}" allows no effects.`))
   const question = {
@@ -130,12 +133,21 @@ export async function permit(
     step: work.path,
     input: work.input ?? null,
     forkedFrom: { branch: fork.branch, seq: fork.seq },
-    begunThere: recordAt(session, work)?.inherited === true,
+    begunThere: begun?.inherited === true && begun.status === 'started',
   }
   const answer = (await work.ask('permission', question, PERMISSION_ANSWER)) as { allowed: boolean; result?: unknown }
   if (answer.allowed) return undefined
   if ('result' in answer) return { result: answer.result }
   throw failed(work, new NotExecutedError('Permission to run this effect on a fork was denied.'))
+}
+
+// A branch that was made below the runtime says nothing of effects, or has what its parent said: then a person decides.
+function forkOf({ state, recorder }: Session): ForkRecord | undefined {
+  const { origin } = recorder.fold
+  if (origin === null) return undefined
+  const { fork } = state
+  if (fork?.branch === origin.branch && fork.seq === origin.seq) return fork
+  return { branch: origin.branch, seq: origin.seq, effects: 'ask', reads: 'live' }
 }
 
 /** What is durably known of an effect, and how that knowledge changes. */

@@ -95,7 +95,11 @@ export class Run {
     const before = log.fold.state as RunState
     const fold: Fold = {
       ...log.fold,
-      state: { ...(before.state ? { state: before.state } : {}), inputs: (input ?? []) as never },
+      state: {
+        ...(before.state ? { state: before.state } : {}),
+        ...(before.fork ? { fork: before.fork as never } : {}),
+        inputs: (input ?? []) as never,
+      },
     }
     const recorder = new ViewRecorder(fold, (draft, _, before) => this.#tell(draft, [], before))
     this.#settings.signal?.addEventListener('abort', () => this.#abort.abort(this.#settings.signal?.reason), {
