@@ -158,7 +158,7 @@ export class GraphEngine {
       activation.restart()
       return (await node.run(state, activation.context(input, step))) ?? {}
     })
-    const { result, writes, attempts, ms } = await perform(this.#session, work)
+    const { result, writes, attempts, ms } = await perform(this.#session, { ...work, sees: { state, input } })
     return { value: result, writes, attempts, ms }
   }
 

@@ -5,8 +5,9 @@ import { type Path, set, valueAt } from '../log/ops.js'
 import type { StoreWrite } from '../log/store-write.js'
 import { type Backoff, attempt, parseRetry, pauseAfter } from './attempt.js'
 import type { Effect, Reconciled, StepContext, StepPolicy } from './context.js'
-import { EffectUnknownError, nondeterministic, ReplayGapError, recordError, StepFailedError } from './errors.js'
-import type { StepRecord } from './run-state.js'
+import { EffectUnknownError, nondeterministic, recordError, StepFailedError } from './errors.js'
+import type { Seen } from './records.js'
+import type { ForkRecord, StepRecord } from './run-state.js'
 import type { Session } from './session.js'
 import { StepStore } from './step-store.js'
 
@@ -19,6 +20,8 @@ export interface Work {
   readonly inputHash: string
   readonly idempotencyKey?: string | undefined
   readonly run: (step: StepContext) => unknown
+  /** For a node: what it is handed, which decides whether a recorded read still holds. */
+  readonly sees?: Seen
   /** Asks a person; never resolves while there is no answer. */
   readonly ask: (kind: 'unknown-effect' | 'permission', question: unknown, schema: Value) => Promise<unknown>
 }
@@ -63,7 +66,6 @@ const RECONCILE: Backoff = parseRetry({ attempts: 4 })
  */
 export async function perform(session: Session, work: Work): Promise<Performed> {
   const effect = work.policy.effect ?? 'read'
-  if (session.replaying) throw new ReplayGapError(work.path)
   const backoff = parseRetry(work.policy.retry)
   const before = recordAt(session, work)
   checkInput(work, before)
@@ -77,7 +79,7 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
   })
 
   const instead =
-    effect === 'read' ? session.recordedRead(work.path, work.inputHash) : await permit(session, work, effect)
+    effect === 'read' ? session.recordedRead(work.path, work.inputHash, work.sees) : await permit(session, work, effect)
   if (instead) return finish(instead.result, [], 0)
   if (mayHaveHappened(session, work, effect, before)) {
     const known = await ledger.resolve(before?.error?.message ?? null)
