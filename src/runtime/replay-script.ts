@@ -57,15 +57,19 @@ export class ReplayScript {
     clearTimeout(this.#stuck)
   }
 
+  // One in each turn of the loop, so that the program has done what follows from one before the next comes.
   #advance(): void {
     clearTimeout(this.#stuck)
-    for (;;) {
-      const path = this.#records.order[this.#next]
-      const waiting = path === undefined ? undefined : this.#waiting.get(path)
-      if (path === undefined || waiting === undefined) break
+    const path = this.#records.order[this.#next]
+    const ready = path === undefined ? undefined : this.#waiting.get(path)
+    if (path !== undefined && ready !== undefined) {
       this.#waiting.delete(path)
       this.#next++
-      waiting.resolve()
+      setImmediate(() => {
+        ready.resolve()
+        setImmediate(() => this.#advance())
+      })
+      return
     }
     const [first] = this.#waiting.keys()
     if (first === undefined) return
