@@ -184,9 +184,10 @@ export class LogRecorder implements Recorder {
         this.#landed(settled)
       }
     })
-    this.#exclusive = turn.then(noop, noop).then(() => {
+    const decided = () => {
       this.#deciding--
-    })
+    }
+    this.#exclusive = turn.then(decided, decided)
     return turn
   }
 

@@ -55,16 +55,14 @@ await onEveryBackend('time travel', (open) => {
     const totals = await Promise.all(past.map(async ({ id }) => (await thread.at(id).state()).total))
     expect(totals).toStrictEqual([undefined, 1, 2, 3])
     const [, first, second, third] = past.map(({ id }) => id) as [string, string, string, string]
-    expect(await thread.at(first).diff(third)).toStrictEqual(
-      [
+    const difference = await thread.at(first).diff(third)
+    expect(difference).toHaveLength(3)
+    expect(new Set(difference)).toStrictEqual(
+      new Set([
         { path: '$.total', keys: ['total'], before: 1, after: 3 },
         { path: '$.messages[2]', keys: ['messages', 2], after: 'step 2' },
         { path: '$.messages[3]', keys: ['messages', 3], after: 'step 3' },
-      ].toSorted(
-        (a, b) =>
-          Object.keys({ goal: 0, messages: 0, total: 0 }).indexOf(String(a.keys[0])) -
-          Object.keys({ goal: 0, messages: 0, total: 0 }).indexOf(String(b.keys[0])),
-      ),
+      ]),
     )
     expect(await thread.at(second).diff(thread.at(second))).toStrictEqual([])
     expect(await thread.at(second).facts()).toMatchObject({
@@ -152,8 +150,9 @@ await onEveryBackend('time travel', (open) => {
     }
     expect((await thread.state())?.messages).toStrictEqual(['begin', 'step 1', 'step 2'])
 
-    let [node, ...others] = await thread.branches()
-    expect(others).toStrictEqual([])
+    const roots = await thread.branches()
+    expect(roots).toHaveLength(1)
+    let node = roots[0]
     expect(node).toMatchObject({ name: 'main', status: 'completed' })
     expect(node).not.toHaveProperty('from')
     for (let depth = 1; depth <= 5; depth++) {
