@@ -17,7 +17,7 @@ import type {
   StepPolicy,
   TransactionOptions,
 } from './context.js'
-import { nondeterministic, ReplayGapError, recordError, StepFailedError } from './errors.js'
+import { nondeterministic, recordError, StepFailedError } from './errors.js'
 import { hashValue } from './hash-value.js'
 import { type Performed, perform, permit, type Work } from './perform.js'
 import { inScope, type Prefix, scopeAt, type StepRecord, type Waiting } from './run-state.js'
@@ -193,8 +193,10 @@ export class Activation {
     const [options, run] = rest.length === 1 ? [{} as StepOptions<Result>, rest[0]] : rest
     const path = this.#claimPath(name, options.key)
     const inputHash = hashValue(options.input)
+    await this.#session.replay?.turn(path)
     const found = this.#recorded(path, inputHash)
     if (found) return found.result
+    if (this.#session.replay) return this.#gap(path)
     const work = this.#work(path, options as StepOptions, (step) => this.#session.inside.run(path, () => run(step)))
     try {
       const performed = await perform(this.#session, work)
@@ -213,15 +215,16 @@ export class Activation {
     options: TransactionOptions = {},
   ): Promise<Result> {
     const path = this.#claimPath(name, options.key)
+    await this.#session.replay?.turn(path)
     const found = this.#recorded(path, hashValue(options.input))
     if (found) return found.result as Result
+    if (this.#session.replay) return this.#gap(path)
     const work = this.#work(path, { input: options.input }, () => undefined)
     const record = (result: Result) => ({
       kind: 'step',
       ops: [set(work.at, this.#done(work, result as Value | undefined))],
       data: { events: [{ type: 'step', step: work.path, status: 'completed' }] },
     })
-    if (this.#session.replaying) throw new ReplayGapError(work.path)
     const instead = await permit(this.#session, work, 'once')
     if (instead) {
       const result = instead.result === undefined ? undefined : encodeValue(instead.result, DEFAULT_LIMITS).value
@@ -241,7 +244,7 @@ export class Activation {
     const path = this.#claimPath('sleep', options.key ?? this.#ordinal('sleep'))
     const found = this.#recorded(path, 'none')
     // Short sleeps leave no record, and a replay waits for nothing.
-    if (this.#session.replaying) return
+    if (this.#session.replay) return
     const until = found?.until ?? Math.ceil(clock.now() + Math.max(0, ms))
     const left = until - clock.now()
     if (found === undefined && left > inlineSleepMs) {
@@ -257,8 +260,10 @@ export class Activation {
     const { clock, recorder } = this.#session
     const path = this.#claimPath(`receive ${name}`, this.#ordinal(`receive ${name}`))
     const at = inScope(this.#prefix, 'steps', path)
+    await this.#session.replay?.turn(path)
     const found = this.#recorded(path, 'none')
     if (found?.status === 'done') return this.#parse(options, found.result)
+    if (this.#session.replay) return this.#gap(path)
     const taken = await recorder.conclude((fold) => {
       const [first] = (fold.state as { signals?: Record<string, readonly { value?: Value }[]> }).signals?.[name] ?? []
       if (first === undefined) return undefined
@@ -378,6 +383,12 @@ export class Activation {
         this.#checkIdle()
       }
     }
+  }
+
+  /** A step of a replay that is not recorded: where the record is not whole, the replay waits here as the run does. */
+  #gap(path: string): Promise<never> {
+    this.#session.replay?.miss(path)
+    return this.#hang()
   }
 
   #hang(tracked = true): Promise<never> {

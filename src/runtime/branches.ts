@@ -1,4 +1,5 @@
 import type { Value } from '../codec/value.js'
+import { NotFoundError } from '../core/errors.js'
 import type { Head, LogKey } from '../log/contract.js'
 import type { LogStore } from '../log/log-store.js'
 import { formatCheckpointId } from '../log/checkpoint-id.js'
@@ -78,6 +79,7 @@ export interface Comparison {
     readonly name: string
     readonly head: string
     readonly status: string
+    /** How many entries lie in its past that the other does not have. */
     readonly since: number
   }[]
 }
@@ -88,6 +90,13 @@ export async function compareBranches(
   names: readonly [string, string],
 ): Promise<Comparison> {
   const all = flatten(await listBranches(logs, key))
+  for (const branch of names) {
+    if (all.has(branch)) continue
+    throw new NotFoundError(`There is no branch "${branch}" of thread ${key.thread}.`, 'See thread.branches().', {
+      thread: key.thread,
+      branch,
+    })
+  }
   const pasts = names.map((name) => pastOf(all, name))
   const common = commonPast(pasts[0] ?? [], pasts[1] ?? [])
   const opened = await Promise.all(names.map((name) => logs.open({ ...key, branch: name as LogKey['branch'] })))
@@ -97,17 +106,19 @@ export async function compareBranches(
     state: diffValues(states[0], states[1]),
     branches: names.map((name, i) => {
       const { fold, checkpoint } = opened[i] as (typeof opened)[number]
-      const since = pasts[i]?.find(({ branch }) => branch === common?.branch)
-      // Entries that only this branch has: on the common branch those after the fork, else all of its own.
-      const own = name === common?.branch ? fold.seq - (common?.seq ?? 0) : fold.seq + 1
-      return {
-        name,
-        head: checkpoint ?? '',
-        status: fold.index.status,
-        since: since === undefined ? fold.seq + 1 : own,
-      }
+      return { name, head: checkpoint ?? '', status: fold.index.status, since: entriesSince(pasts[i] ?? [], common) }
     }),
   }
+}
+
+/** Entries of this past that the other has not: those of branches on the way, and of the common one what came later. */
+function entriesSince(past: readonly Past[], common: Past | undefined): number {
+  let entries = 0
+  for (const { branch, seq } of past) {
+    if (branch === common?.branch) return entries + seq - common.seq
+    entries += seq + 1
+  }
+  return entries
 }
 
 interface Past {

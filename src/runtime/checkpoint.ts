@@ -1,11 +1,13 @@
 import type { Value } from '../codec/value.js'
-import { InvalidOptionError } from '../core/errors.js'
+import { InvalidOptionError, NotFoundError } from '../core/errors.js'
 import { type BranchId, parseBranchId } from '../core/ids.js'
 import { parseCheckpointId } from '../log/checkpoint-id.js'
 import type { LogKey } from '../log/contract.js'
 import type { Fold } from '../log/fold.js'
 import type { HistoryEntry, Log } from '../log/log.js'
-import { type Op, remove, set } from '../log/ops.js'
+import { applyOp, type Op, remove, set } from '../log/ops.js'
+import { closePauses } from './asking.js'
+import { migrateRun } from './begin.js'
 import { type Difference, diffValues } from './diff.js'
 import { describePauses, type OpenPause } from './outcome.js'
 import type { ProgramPlan } from './program.js'
@@ -71,7 +73,7 @@ export async function listCheckpoints(
     )
   }
   const found: CheckpointInfo[] = []
-  let from = before === undefined ? undefined : parseCheckpointId(before).seq
+  let from = before === undefined ? undefined : seqOn(log.key, before)
   while (found.length < limit) {
     const page = await log.history({ limit: Math.max(PAGE, limit), ...(from === undefined ? {} : { before: from }) })
     for (const entry of page)
@@ -81,6 +83,16 @@ export async function listCheckpoints(
     from = last.header.seq
   }
   return found
+}
+
+// A number of another branch would show a page from somewhere else.
+function seqOn({ branch }: LogKey, id: string): number {
+  const { branch: of, seq } = parseCheckpointId(id)
+  if (of === branch) return seq
+  throw new NotFoundError(`Checkpoint ${id} is of branch "${of}", not of "${branch}".`, 'Ask that branch.', {
+    checkpoint: id,
+    branch: of,
+  })
 }
 
 function describe({ id, hash, header, storedBytes }: HistoryEntry): CheckpointInfo {
@@ -158,7 +170,7 @@ export async function forkCheckpoint(
       ? (`fork-${environment.randomId().slice(0, 8)}` as BranchId)
       : parseBranchId(options.name)
   const fold = await environment.logs.unread(from).at(id)
-  const ops = [...(await changes(fold, plan, from, options)), ...inherit(fold, from, options)]
+  const ops = [...(await changes(fold, plan, from, options)), ...inherit(fold, from, environment.clock.now(), options)]
   const { status } = fold.index
   await environment.logs.fork(from, {
     branch: name,
@@ -184,29 +196,29 @@ async function changes(
       'Fork with `set`, or open the thread with its program.',
     )
   }
+  if (plan?.kind === 'flow') {
+    throw new InvalidOptionError('set', 'has no meaning for a flow, which keeps no state', 'Fork without changes.')
+  }
   const misfit = plan && checkFits(key, fold, plan, { restarted: false })
   if (misfit?.status === 'incompatible')
     throw new InvalidOptionError('fork', `can't be made: ${misfit.reason}`, misfit.remedy)
-  const ops: Op[] = []
+  // Today's keys and reducers are of today's version: an older state is brought up to date before they touch it.
+  const ops: Op[] = plan === undefined ? [] : [...(migrateRun(plan, fold.state as RunState)?.ops ?? [])]
   for (const [name, value] of Object.entries(values ?? {})) {
-    if (shape && !shape.keys.has(name)) {
-      throw new InvalidOptionError(
-        `set.${name}`,
-        'is not declared in the state',
-        `Use one of: ${[...shape.keys.keys()].join(', ')}.`,
-      )
-    }
-    ops.push(value === undefined ? remove(['state', name]) : set(['state', name], value))
+    if (value !== undefined) shape?.checkWhole(name, value, `set.${name}`)
+    const whole = value === undefined ? shape?.initial()[name] : (value as Value)
+    ops.push(whole === undefined ? remove(['state', name]) : set(['state', name], whole))
   }
   if (shape && update !== undefined) {
-    const state = { ...stateOf(fold), ...(values as Record<string, Value> | undefined) }
-    ops.push(...shape.reduce(state, [{ update: await shape.check(update, 'update') }], ['state']).ops)
+    const checked = await shape.check(update, 'update')
+    const edited = ops.reduce((state, op) => applyOp(state, op), fold.state)
+    ops.push(...shape.reduce((edited as RunState).state ?? {}, [{ update: checked }], ['state']).ops)
   }
   return ops
 }
 
 /** What a fork keeps of the run under way: finished steps as they are, begun ones as begun elsewhere. */
-function inherit(fold: Fold, from: LogKey, options: ForkOptions): readonly Op[] {
+function inherit(fold: Fold, from: LogKey, now: number, options: ForkOptions): readonly Op[] {
   const state = fold.state as RunState
   const { effects = 'ask', reads = 'live' } = options
   if (!['ask', 'allow', 'deny'].includes(effects)) {
@@ -221,12 +233,21 @@ function inherit(fold: Fold, from: LogKey, options: ForkOptions): readonly Op[] 
     ...(state.cancel ? [remove('cancel')] : []),
     ...(state.claims ? [set('claims', 0)] : []),
     ...begunSteps(state, []),
+    // What became of an effect there is no question here: whether it may run at all is asked first, under another id.
+    ...closePauses(state, ({ kind }) => kind === 'unknown-effect', now),
+    ...takenThere(state, from.branch),
   ]
+}
+
+// Where a run ended is a number of the branch it ended on.
+function takenThere({ taken = [] }: RunState, branch: string): readonly Op[] {
+  if (taken.length === 0) return []
+  return [set('taken', taken.map((one) => (one.seq === undefined || one.branch ? one : { ...one, branch })) as never)]
 }
 
 function begunSteps(scope: ScopeState, prefix: readonly string[]): readonly Op[] {
   const own = Object.entries(scope.steps ?? {})
-    .filter(([, { status }]) => status === 'started')
+    .filter(([, { status }]) => status === 'started' || status === 'retry')
     .map(([id, record]) => {
       const inherited: StepRecord = { ...record, inherited: true }
       return set([...prefix, 'steps', id] as never, inherited)

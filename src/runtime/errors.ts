@@ -103,6 +103,16 @@ export class ReplayGapError extends Error {
   }
 }
 
+/** A replay came to a step too early: the record has another before it. */
+export class ReplayOrderError extends Error {
+  readonly step: string
+
+  constructor(recorded: string, step: string) {
+    super(`The record has step "${recorded}" next, today's program waits for "${step}" first.`)
+    this.step = step
+  }
+}
+
 /** A question that no longer takes an answer, or never existed. `data.reason` says which. */
 export class PauseClosedError extends HoldfastError {
   constructor(message: string, remedy: string, data: Readonly<Record<string, unknown>>) {

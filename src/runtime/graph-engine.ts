@@ -168,7 +168,7 @@ export class GraphEngine {
         await activation.settled()
       }
     })
-    const { result, writes, attempts, ms } = await perform(this.#session, work)
+    const { result, writes, attempts, ms } = await perform(this.#session, { ...work, sees: { state, input } })
     return { value: result, writes, attempts, ms }
   }
 

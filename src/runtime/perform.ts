@@ -5,8 +5,9 @@ import { type Path, set, valueAt } from '../log/ops.js'
 import type { StoreWrite } from '../log/store-write.js'
 import { type Backoff, attempt, parseRetry, pauseAfter } from './attempt.js'
 import type { Effect, Reconciled, StepContext, StepPolicy } from './context.js'
-import { EffectUnknownError, nondeterministic, ReplayGapError, recordError, StepFailedError } from './errors.js'
-import type { StepRecord } from './run-state.js'
+import { EffectUnknownError, nondeterministic, recordError, StepFailedError } from './errors.js'
+import type { Seen } from './records.js'
+import type { ForkRecord, StepRecord } from './run-state.js'
 import type { Session } from './session.js'
 import { StepStore } from './step-store.js'
 
@@ -19,6 +20,8 @@ export interface Work {
   readonly inputHash: string
   readonly idempotencyKey?: string | undefined
   readonly run: (step: StepContext) => unknown
+  /** For a node: what it is handed, which decides whether a recorded read still holds. */
+  readonly sees?: Seen
   /** Asks a person; never resolves while there is no answer. */
   readonly ask: (kind: 'unknown-effect' | 'permission', question: unknown, schema: Value) => Promise<unknown>
   /** Takes the question what became of an effect back. */
@@ -65,7 +68,6 @@ const RECONCILE: Backoff = parseRetry({ attempts: 4 })
  */
 export async function perform(session: Session, work: Work): Promise<Performed> {
   const effect = work.policy.effect ?? 'read'
-  if (session.replaying) throw new ReplayGapError(work.path)
   const backoff = parseRetry(work.policy.retry)
   const before = recordAt(session, work)
   checkInput(work, before)
@@ -81,7 +83,7 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
   })
 
   const instead =
-    effect === 'read' ? session.recordedRead(work.path, work.inputHash) : await permit(session, work, effect)
+    effect === 'read' ? session.recordedRead(work.path, work.inputHash, work.sees) : await permit(session, work, effect)
   if (instead) return finish(instead.result, [], 0)
   if (mayHaveHappened(session, work, effect, before)) {
     const known = await ledger.resolve(before?.error?.message ?? null)
@@ -129,8 +131,11 @@ export async function permit(
   work: Work,
   effect: Effect,
 ): Promise<{ readonly result: unknown } | undefined> {
-  const { fork } = session.state
+  const fork = forkOf(session)
   if (fork === undefined || fork.effects === 'allow') return undefined
+  const begun = recordAt(session, work)
+  // Begun on this very branch: permission was given, and what became of it is another question.
+  if (begun && !begun.inherited && (begun.status === 'started' || begun.status === 'retry')) return undefined
   if (fork.effects === 'deny')
     throw failed(work, new NotExecutedError(`Branch "${session.log.branch}" allows no effects.`))
   const question = {
@@ -138,12 +143,21 @@ export async function permit(
     step: work.path,
     input: work.input ?? null,
     forkedFrom: { branch: fork.branch, seq: fork.seq },
-    begunThere: recordAt(session, work)?.inherited === true,
+    begunThere: begun?.inherited === true && begun.status === 'started',
   }
   const answer = (await work.ask('permission', question, PERMISSION_ANSWER)) as { allowed: boolean; result?: unknown }
   if (answer.allowed) return undefined
   if ('result' in answer) return { result: answer.result }
   throw failed(work, new NotExecutedError('Permission to run this effect on a fork was denied.'))
+}
+
+// A branch that was made below the runtime says nothing of effects, or has what its parent said: then a person decides.
+function forkOf({ state, recorder }: Session): ForkRecord | undefined {
+  const { origin } = recorder.fold
+  if (origin === null) return undefined
+  const { fork } = state
+  if (fork?.branch === origin.branch && fork.seq === origin.seq) return fork
+  return { branch: origin.branch, seq: origin.seq, effects: 'ask', reads: 'live' }
 }
 
 /** What is durably known of an effect, and how that knowledge changes. */

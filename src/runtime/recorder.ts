@@ -68,6 +68,7 @@ export class LogRecorder implements Recorder {
   #steps = 0
   #view: State | undefined
   #exclusive: Promise<unknown> = Promise.resolve()
+  #deciding = 0
   #failure: { readonly error: unknown } | undefined
 
   constructor(claim: Claim, policy: RecordPolicy, onRecorded: OnRecorded) {
@@ -99,6 +100,9 @@ export class LogRecorder implements Recorder {
     this.add(draft)
     this.#steps++
     if (this.#steps < this.#every) return
+    // What is being decided on holds entries noted earlier: if nothing comes of it they are put back, and go first.
+    while (this.#deciding > 0) await this.#exclusive
+    if (this.#pending === undefined) return this.#lag === 0 ? this.#drain() : undefined
     const written = this.#write()
     if (this.#lag === 0) return written
     // A failure is reported by the next call; an unhandled rejection would end the process.
@@ -160,6 +164,7 @@ export class LogRecorder implements Recorder {
 
   /** One at a time, after all that is under way, with what waits in its hands. Put back when nothing was written. */
   #alone<Result>(write: (pending: Draft | undefined) => Promise<Result | undefined>): Promise<Result | undefined> {
+    this.#deciding++
     const turn = this.#exclusive.then(async () => {
       await this.#drain()
       const pending = this.#pending
@@ -179,7 +184,10 @@ export class LogRecorder implements Recorder {
         this.#landed(settled)
       }
     })
-    this.#exclusive = turn.then(noop, noop)
+    const decided = () => {
+      this.#deciding--
+    }
+    this.#exclusive = turn.then(decided, decided)
     return turn
   }
 

@@ -153,6 +153,8 @@ export interface TakenInput {
   readonly key?: string
   /** The seq of the entry that ended the run; absent while it is under way. */
   readonly seq?: number
+  /** The branch of that entry, when it is one that this was forked from. */
+  readonly branch?: string
 }
 
 /** Where a scope lies in the fold: the root at the top, a subgraph below the scope of its task. */

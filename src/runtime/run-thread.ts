@@ -16,9 +16,9 @@ import { type BusyOutcome, type Outcome, outcomeBase, type Restart, readOutcome 
 import type { ProgramPlan } from './program.js'
 import type { Durable, Frequency } from './recorder.js'
 import { checkSettings, Run } from './run.js'
-import { collectRecords } from './records.js'
+import { type RecordedRead, recordsBeyond } from './records.js'
 import { type OnCorrupt, openOrRecover } from './recover.js'
-import { currentRun, type InputRecord, type RunState, type StepRecord } from './run-state.js'
+import { currentRun, type InputRecord, isUnfinished, type RunState } from './run-state.js'
 import { type Intent, type OnPaused, type Situation, situate } from './situation.js'
 
 /** What threads need of the open store. */
@@ -94,7 +94,7 @@ class ThreadRunner {
   readonly #plan: ProgramPlan
   readonly #options: DriveOptions
   #key: LogKey
-  #records: ReadonlyMap<string, StepRecord> | undefined
+  #records: ReadonlyMap<string, RecordedRead> | undefined
   #restart: Restart = { restarted: false }
   #input: InputRecord | undefined
 
@@ -122,7 +122,7 @@ class ThreadRunner {
     if (frequency === 'none') return this.#newRun().driveUnrecorded(log, this.#input && [this.#input])
     for (let first = true; ; first = false) {
       const { settled, claim, target, openSince } = await this.#claim(log)
-      if (settled) return this.#answer(log, settled)
+      if (settled) return this.#answer(settled)
       if (claim) return this.#newRun().drive(claim, openSince, target, this.#restart)
       const busy = await this.#beBusy(log, first)
       if (busy) return busy
@@ -167,9 +167,10 @@ class ThreadRunner {
     }
   }
 
-  async #answer(log: Log, situation: Settlement): Promise<Outcome> {
+  async #answer(situation: Settlement): Promise<Outcome> {
     if (situation.do === 'answer') return situation.outcome
-    return readOutcome(this.#key, await log.at(situation.seq), this.#restart)
+    const key: LogKey = { ...this.#key, branch: situation.branch as LogKey['branch'] }
+    return readOutcome(key, await this.#environment.logs.unread(key).at(situation.seq), this.#restart)
   }
 
   /** Another runs this thread. Undefined: try again. */
@@ -281,13 +282,12 @@ class ThreadRunner {
 }
 
 /** The reads that a fork takes from the branch it came from, if it was made so. */
-async function readsOf({ logs }: RuntimeEnvironment, log: Log): Promise<ReadonlyMap<string, StepRecord> | undefined> {
-  const { fork, run } = log.fold.state as RunState
-  if (fork?.reads !== 'recorded' || run === undefined) return undefined
-  const origin = await logs.open({ ...log.key, branch: fork.branch as LogKey['branch'] })
-  if (!origin.exists) return undefined
-  const { steps } = await collectRecords(origin, fork.seq + 1, run.id)
-  return new Map([...steps].filter(([, { status }]) => status === 'done'))
+async function readsOf({ logs }: RuntimeEnvironment, { key, fold }: Log) {
+  const { fork, run, inputs } = fold.state as RunState
+  if (fork?.reads !== 'recorded') return undefined
+  // Forked before its run began: the input that waits is the run to be.
+  const id = isUnfinished(run) ? run.id : inputs?.[0]?.id
+  return id === undefined ? undefined : recordsBeyond(logs, key, fork, id)
 }
 
 type Settlement = Exclude<Situation, { do: 'claim' | 'park' }>

@@ -17,7 +17,8 @@ import { LeaseKeeper } from './lease-keeper.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { LogRecorder, type RecordPolicy, type Recorder, ViewRecorder } from './recorder.js'
-import { isUnfinished, openPauses, type RunState, type StepRecord } from './run-state.js'
+import type { RecordedRead } from './records.js'
+import { isUnfinished, openPauses, type RunState } from './run-state.js'
 import { Session } from './session.js'
 import { endCancelled, isOnlyWaiting, leaveRun, markTaken, nextWake, park as parkThread, restRun } from './situation.js'
 
@@ -35,7 +36,7 @@ export interface RunSettings {
   /** Aborted when no further step should start: what runs may end, then the run is parked. */
   readonly drain: AbortSignal | undefined
   readonly inlineSleepMs: number
-  readonly recordedReads: ReadonlyMap<string, StepRecord> | undefined
+  readonly recordedReads: ReadonlyMap<string, RecordedRead> | undefined
   readonly emit: (event: RunEvent) => void
 }
 
@@ -103,7 +104,11 @@ export class Run {
     const before = log.fold.state as RunState
     const fold: Fold = {
       ...log.fold,
-      state: { ...(before.state ? { state: before.state } : {}), inputs: (input ?? []) as never },
+      state: {
+        ...(before.state ? { state: before.state } : {}),
+        ...(before.fork ? { fork: before.fork as never } : {}),
+        inputs: (input ?? []) as never,
+      },
     }
     const recorder = new ViewRecorder(fold, (draft, _, before) => this.#tell(draft, [], before))
     this.#settings.signal?.addEventListener('abort', () => this.#abort.abort(this.#settings.signal?.reason), {

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { createHash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../core/clock.js'
 import type { LogKey } from '../log/contract.js'
 import type { Draft } from '../log/draft.js'
@@ -7,7 +8,9 @@ import { set } from '../log/ops.js'
 import type { Store } from '../store/store.js'
 import type { LiveEvent } from './events.js'
 import type { Recorder } from './recorder.js'
-import type { RunState, StepRecord } from './run-state.js'
+import type { RecordedRead, Seen } from './records.js'
+import type { ReplayScript } from './replay-script.js'
+import type { RunState } from './run-state.js'
 
 export interface SessionOptions {
   readonly log: LogKey
@@ -24,9 +27,9 @@ export interface SessionOptions {
   readonly inlineSleepMs: number
   readonly drain: AbortSignal | undefined
   /** Results of steps that only read, from the branch that this one was forked from. */
-  readonly recordedReads?: ReadonlyMap<string, StepRecord>
-  /** Nothing runs: what is not recorded ends the replay. */
-  readonly replaying?: boolean
+  readonly recordedReads?: ReadonlyMap<string, RecordedRead>
+  /** Nothing runs: results come from here. */
+  readonly replay?: ReplayScript
 }
 
 /** What the steps of one run share while one worker drives it. */
@@ -42,9 +45,9 @@ export class Session {
   readonly openSince: number | undefined
   readonly random: () => number
   readonly inlineSleepMs: number
-  readonly replaying: boolean
+  readonly replay: ReplayScript | undefined
   readonly #drain: AbortSignal | undefined
-  readonly #recordedReads: ReadonlyMap<string, StepRecord> | undefined
+  readonly #recordedReads: ReadonlyMap<string, RecordedRead> | undefined
   /** The step whose work is running, to refuse steps inside of steps. */
   readonly inside = new AsyncLocalStorage<string>()
   #progressed = false
@@ -63,7 +66,7 @@ export class Session {
     this.inlineSleepMs = options.inlineSleepMs
     this.#drain = options.drain
     this.#recordedReads = options.recordedReads
-    this.replaying = options.replaying ?? false
+    this.replay = options.replay
   }
 
   /** True when what runs may end but nothing new should start. */
@@ -89,10 +92,15 @@ export class Session {
   }
 
   /** What the branch that this one was forked from recorded for the same step with the same input. */
-  recordedRead(path: string, inputHash: string): { readonly result: unknown } | undefined {
+  recordedRead(path: string, inputHash: string, sees: Seen | undefined): { readonly result: unknown } | undefined {
     const record = this.#recordedReads?.get(path)
-    if (record === undefined || (record.input ?? 'none') !== inputHash) return undefined
-    return { result: record.result }
+    if (record === undefined) return undefined
+    const { seen, result } = record
+    // A node reads the state: after an edit its recorded result says nothing.
+    const same = sees
+      ? seen && isDeepStrictEqual(sees.state, seen.state) && isDeepStrictEqual(sees.input, seen.input)
+      : record.inputHash === inputHash
+    return same ? { result } : undefined
   }
 
   throwIfAborted(): void {

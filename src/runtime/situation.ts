@@ -39,7 +39,7 @@ export type Situation =
   /** To be claimed, marked as poisoned, and let go. */
   | { readonly do: 'park'; readonly drafts: readonly Draft[] }
   /** The input's run ended earlier; the log at this entry tells how. */
-  | { readonly do: 'recall'; readonly seq: number }
+  | { readonly do: 'recall'; readonly seq: number; readonly branch: string }
 
 /**
  * The rule of input identity: on an unfinished run, no input or the same input resumes it; another one is taken after
@@ -52,7 +52,7 @@ export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
   if (misfit) return { do: 'answer', outcome: misfit }
   const { run } = state
   const before = input && state.taken?.find((taken) => isInput(input, { id: taken.run, key: taken.key }))
-  if (before?.seq !== undefined) return { do: 'recall', seq: before.seq }
+  if (before?.seq !== undefined) return { do: 'recall', seq: before.seq, branch: before.branch ?? log.branch }
   const unfinished = isUnfinished(run)
   const queued = input && state.inputs?.find((other) => isInput(input, other))
   const isSame = input === undefined || (unfinished && isSameInput(run, input))
