@@ -90,6 +90,8 @@ export interface StepRecord {
   readonly startedAt?: number
   /** For sleeps and waits. */
   readonly until?: number
+  /** A person let a node go on that pauses when it is done. */
+  readonly passed?: true
   /** Begun on the branch that this one was forked from; what became of it there says nothing here. */
   readonly inherited?: true
 }
