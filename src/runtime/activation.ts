@@ -54,6 +54,7 @@ export class Activation {
   #closed = false
   #calls = 0
   #suspend: (() => void) | undefined
+  readonly #left = new AbortController()
 
   constructor(session: Session, id: string, prefix: Prefix, scopePath = '', defaults: StepPolicy = {}) {
     this.#session = session
@@ -76,7 +77,10 @@ export class Activation {
         this.#closed = true
         resolve(result)
       }
-      this.#suspend = () => end({ status: 'suspended', waiting: this.#waiting })
+      this.#suspend = () => {
+        end({ status: 'suspended', waiting: this.#waiting })
+        this.#left.abort()
+      }
       body().then(
         (value) => end({ status: 'done', value, writes: this.#writes }),
         (error: unknown) => end({ status: 'failed', error }),
@@ -150,6 +154,7 @@ export class Activation {
   wholeWork(options: StepOptions, run: (step: StepContext) => unknown): Work {
     return {
       ...this.#work(this.#id, options, run),
+      left: this.#left.signal,
       ask: (kind, question, jsonSchema) => this.ask(kind, `${this.path} ${kind}`, question, { jsonSchema }),
     }
   }
@@ -297,7 +302,9 @@ export class Activation {
 
   /** A finished record, or one that waits; throws what a failed step threw. */
   #recorded(path: string, inputHash: string): StepRecord | undefined {
-    const record = this.#scope().steps?.[path]
+    const { steps = {} } = this.#scope()
+    // A step may be named `toString`: only what was recorded counts, not what every object has.
+    const record = Object.hasOwn(steps, path) ? steps[path] : undefined
     if (record === undefined || record.status === 'started' || record.status === 'retry') return undefined
     if (record.status !== 'waiting' && (record.input ?? 'none') !== inputHash) {
       throw nondeterministic(`Step "${path}" was recorded with another input than it has now.`, path)

@@ -10,20 +10,25 @@ export async function attempt<Result>(
     readonly step: string
     readonly timeoutMs?: number | undefined
     readonly run: AbortSignal
+    /** Aborted when the work is left hanging: nobody waits for it, so its time limit ends nothing any more. */
+    readonly left?: AbortSignal | undefined
     readonly clock: Clock
   },
 ): Promise<Result> {
-  const { step, timeoutMs, run, clock } = options
+  const { step, timeoutMs, run, left, clock } = options
   run.throwIfAborted()
   const own = new AbortController()
   const done = new AbortController()
   let stop: (() => void) | undefined
+  let leave: (() => void) | undefined
   const stopped = new Promise<never>((_, reject) => {
     stop = () => {
       own.abort(run.reason)
       reject(run.reason)
     }
     run.addEventListener('abort', stop, { once: true })
+    leave = () => reject(left?.reason)
+    left?.addEventListener('abort', leave, { once: true })
   })
   const races: Promise<Result>[] = [stopped, Promise.resolve().then(() => work(own.signal))]
   if (timeoutMs !== undefined) {
@@ -41,6 +46,7 @@ export async function attempt<Result>(
     return await Promise.race(races)
   } finally {
     if (stop) run.removeEventListener('abort', stop)
+    if (leave) left?.removeEventListener('abort', leave)
     done.abort()
   }
 }

@@ -19,6 +19,8 @@ export interface Work {
   readonly inputHash: string
   readonly idempotencyKey?: string | undefined
   readonly run: (step: StepContext) => unknown
+  /** Aborted when the activation was left hanging: the work is neither retried nor timed any more. */
+  readonly left?: AbortSignal
   /** Asks a person; never resolves while there is no answer. */
   readonly ask: (kind: 'unknown-effect' | 'permission', question: unknown, schema: Value) => Promise<unknown>
 }
@@ -91,6 +93,7 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
       return finish(result, writes, tried)
     } catch (error) {
       session.throwIfAborted()
+      work.left?.throwIfAborted()
       const definite = isHoldfastError(error, 'not-executed')
       const last = tried >= backoff.attempts || !(definite || backoff.retryIf(error))
       if (!definite && (effect === 'once' || effect === 'reconcilable')) {
@@ -107,7 +110,8 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
       }
       const inMs = pauseAfter(backoff, tried, session.random)
       session.emit({ type: 'retry', step: work.path, attempt: tried, inMs, error: recordError(error) })
-      await session.clock.sleep(inMs, session.abort.signal)
+      const { signal } = session.abort
+      await session.clock.sleep(inMs, work.left ? AbortSignal.any([signal, work.left]) : signal)
     }
   }
 }
@@ -247,7 +251,13 @@ async function runOnce(session: Session, work: Work, key: string, tried: number,
         heartbeat: session.heartbeat,
         emit: (value) => session.emit({ type: 'custom', step: work.path, value }),
       }),
-    { step: work.path, timeoutMs: work.policy.timeoutMs, run: session.abort.signal, clock: session.clock },
+    {
+      step: work.path,
+      timeoutMs: work.policy.timeoutMs,
+      run: session.abort.signal,
+      left: work.left,
+      clock: session.clock,
+    },
   )
 }
 
