@@ -48,7 +48,8 @@ export async function answerPause(
 }
 
 function findOpen(state: RunState, id: string, now: number): PauseRecord {
-  const pause = state.pauses?.[id]
+  // An id is whatever someone sent: `constructor` must not find what every object has.
+  const pause = Object.hasOwn(state.pauses ?? {}, id) ? state.pauses?.[id] : undefined
   if (pause === undefined) throw closed(state, id)
   const { answer, expiresAt } = pause
   if (answer !== undefined && !answer.expired) {
