@@ -1,6 +1,6 @@
 import type { ThreadIdInput } from '../core/ids.js'
 import { threadIdInput } from '../core/ids.js'
-import { isHoldfastError } from '../core/errors.js'
+import { InvalidOptionError, isHoldfastError } from '../core/errors.js'
 import type { HeadQuery, LogKey } from '../log/contract.js'
 import { set } from '../log/ops.js'
 import { migrateRun } from './begin.js'
@@ -9,7 +9,7 @@ import { describePauses, type OpenPause, type Outcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { type RuntimeEnvironment, runThread } from './run-thread.js'
 import type { RunState } from './run-state.js'
-import { PROGRAM } from './situation.js'
+import { ASKS, PROGRAM } from './situation.js'
 
 /** An open question with the thread that asks it. */
 export interface ThreadPause extends OpenPause {
@@ -19,20 +19,88 @@ export interface ThreadPause extends OpenPause {
 
 export interface PausePage {
   readonly pauses: readonly ThreadPause[]
+  /** Threads whose questions can't be read, because they are damaged for example. The others are listed all the same. */
+  readonly unreadable: readonly { readonly thread: ThreadIdInput; readonly branch: string; readonly error: unknown }[]
   readonly cursor?: string
 }
 
+/** Threads that wait for people, then those whose run failed while it also asked. */
+const ASKING: readonly Partial<HeadQuery>[] = [
+  { status: ['waiting_human'] },
+  { status: ['failed', 'incompatible'], metadata: { [ASKS]: true } },
+]
+
 /** One page of threads with open questions, and the questions. */
-export async function listPauses(environment: RuntimeEnvironment, query: HeadQuery): Promise<PausePage> {
-  const page = await environment.logs.list({ ...query, status: ['waiting_human'] })
-  const found = await Promise.all(
-    page.heads.map(async ({ log }) => {
-      const { fold } = await environment.logs.open(log)
-      const where = { thread: threadIdInput(log.thread), branch: log.branch as string }
-      return describePauses(fold.state as RunState).map((pause) => ({ ...pause, ...where }))
-    }),
-  )
-  return { pauses: found.flat(), ...(page.cursor === undefined ? {} : { cursor: page.cursor }) }
+export async function listPauses(
+  environment: RuntimeEnvironment,
+  query: HeadQuery,
+  options: { readonly deferred?: boolean },
+): Promise<PausePage> {
+  const { keys, cursor } = await listAsking(environment, query)
+  const now = environment.clock.now()
+  const isListed = ({ deferred }: OpenPause) =>
+    options.deferred !== false || deferred === undefined || deferred.until.getTime() <= now
+  const pauses: ThreadPause[] = []
+  const unreadable: PausePage['unreadable'][number][] = []
+  const found = await mapSome(keys, CONCURRENCY, async (key) => {
+    const where = { thread: threadIdInput(key.thread), branch: key.branch as string }
+    try {
+      const { fold } = await environment.logs.open(key)
+      return describePauses(fold.state as RunState)
+        .filter(isListed)
+        .map((pause) => ({ ...pause, ...where }))
+    } catch (error) {
+      unreadable.push({ ...where, error })
+      return []
+    }
+  })
+  pauses.push(...found.flat())
+  return { pauses, unreadable, ...(cursor === undefined ? {} : { cursor }) }
+}
+
+async function listAsking({ logs }: RuntimeEnvironment, query: HeadQuery) {
+  const [start = '0', ...rest] = (query.cursor ?? '0.').split('.')
+  let phase = Number(start)
+  let at: string | undefined = rest.join('.')
+  if (!(phase in ASKING))
+    throw new InvalidOptionError('cursor', 'is none of this list', 'Pass the one of the last page.')
+  const keys: LogKey[] = []
+  const { cursor: _, ...filters } = query
+  while (phase < ASKING.length && keys.length < query.limit) {
+    const { metadata, ...asking } = ASKING[phase] as Partial<HeadQuery>
+    const page = await logs.list({
+      ...filters,
+      ...asking,
+      metadata: { ...filters.metadata, ...metadata },
+      limit: query.limit - keys.length,
+      ...(at ? { cursor: at } : {}),
+    })
+    keys.push(...page.heads.map(({ log }) => log))
+    at = page.cursor
+    if (at === undefined) phase++
+  }
+  return { keys, cursor: phase < ASKING.length ? `${phase}.${at ?? ''}` : undefined }
+}
+
+export interface BulkAnswer {
+  readonly pause: string
+  /** Why this one was refused. The others are not concerned. */
+  readonly error?: unknown
+}
+
+/** Gives many answers, some at a time, each by itself. The results are in the order of the answers. */
+export function answerAll<Answer extends { readonly pause: string }>(
+  answers: readonly Answer[],
+  give: (answer: Answer) => Promise<void>,
+): Promise<readonly BulkAnswer[]> {
+  return mapSome(answers, CONCURRENCY, async (answer) => {
+    try {
+      await give(answer)
+      return { pause: answer.pause }
+    } catch (error) {
+      return { pause: answer.pause, error }
+    }
+  })
 }
 
 export interface BulkRun {

@@ -107,6 +107,8 @@ export interface PauseRecord {
   readonly expiresAt?: number
   readonly onExpire?: { readonly answer: Value } | 'fail'
   readonly answer?: AnswerRecord
+  /** Someone put the question off. */
+  readonly deferred?: DeferralRecord
   /** The program has seen the answer; it is kept for when the program is called again. */
   readonly used?: true
 }
@@ -116,6 +118,12 @@ export interface AnswerRecord {
   readonly by?: string
   readonly at: number
   readonly expired?: true
+}
+
+export interface DeferralRecord {
+  readonly until: number
+  readonly by?: string
+  readonly at: number
 }
 
 export interface ClosedPause {

@@ -19,7 +19,7 @@ import type { ProgramPlan } from './program.js'
 import { LogRecorder, type RecordPolicy, type Recorder, ViewRecorder } from './recorder.js'
 import { isUnfinished, openPauses, type RunState, type StepRecord } from './run-state.js'
 import { Session } from './session.js'
-import { cancelRun, isOnlyWaiting, leaveRun, nextWake } from './situation.js'
+import { ASKS, cancelRun, isOnlyWaiting, leaveRun, nextWake } from './situation.js'
 
 /** What a run needs from its surroundings. */
 export interface RunEnvironment {
@@ -267,7 +267,11 @@ function endOf(fold: Fold, driven: Drive, now: number): Draft | undefined {
           set(['run', 'claims'], 0),
           ...(retry === undefined ? [] : [set(['run', 'retry'], retry)]),
         ],
-        index: { status: misfit ? 'incompatible' : 'failed', wakeAt: nextWake(state) },
+        index: {
+          status: misfit ? 'incompatible' : 'failed',
+          wakeAt: nextWake(state),
+          ...(openPauses(state).length > 0 ? { metadata: { [ASKS]: true } } : {}),
+        },
         data: { events: [{ type: 'run', run: run.id, status: misfit ? 'incompatible' : 'failed', error }] },
       }
     }

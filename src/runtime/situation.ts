@@ -73,7 +73,15 @@ export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
   const draft: Draft = {
     kind: added ? 'input' : 'resume',
     ops,
-    index: { status: 'active', wakeAt: now, metadata: { [PROGRAM]: plan.name, [VERSION]: plan.version } },
+    index: {
+      status: 'active',
+      wakeAt: now,
+      metadata: {
+        [PROGRAM]: plan.name,
+        [VERSION]: plan.version,
+        ...(ASKS in fold.index.metadata ? { [ASKS]: null } : {}),
+      },
+    },
     ...(resumed.length > 0 ? { data: { events: resumed } } : {}),
   }
   return { do: 'claim', drafts: [draft], target }
@@ -101,6 +109,8 @@ function park(run: RunRecord, claims: number | undefined): Situation {
 /** Labels by which workers and tools find the threads of a program. */
 export const PROGRAM = 'holdfast.program'
 export const VERSION = 'holdfast.version'
+/** Set on a thread whose run failed while it also has open questions. */
+export const ASKS = 'holdfast.asks'
 
 /** Ops that end a run at a person's wish. Its effects stay in the log, also those whose outcome is unknown. */
 export function cancelRun(state: RunState, reason: string, now: number): readonly Op[] {
