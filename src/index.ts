@@ -133,7 +133,7 @@ export {
 } from './runtime/graph.js'
 export { END, type Send, START, send } from './runtime/graph-declaration.js'
 export type { OpenPause, Outcome } from './runtime/outcome.js'
-export type { Approval, Migrations } from './runtime/program.js'
+export type { Approval, FullMigration, Migration, Migrations } from './runtime/program.js'
 export type { Durable, Frequency } from './runtime/recorder.js'
 export type { Waiting } from './runtime/run-state.js'
 export { RunStream } from './runtime/run-stream.js'

@@ -4,12 +4,12 @@ import { InvalidOptionError, isHoldfastError } from '../core/errors.js'
 import type { HeadQuery, LogKey } from '../log/contract.js'
 import { set } from '../log/ops.js'
 import { migrateRun } from './begin.js'
-import { migrateState } from './migration.js'
 import { describePauses, type OpenPause, type Outcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { type RuntimeEnvironment, runThread } from './run-thread.js'
 import type { RunState } from './run-state.js'
 import { ASKS, PROGRAM } from './situation.js'
+import { type Upgraded, upgradeRun } from './upgrade.js'
 
 /** An open question with the thread that asks it. */
 export interface ThreadPause extends OpenPause {
@@ -139,6 +139,8 @@ export interface MigrationReport {
     readonly branch: string
     readonly from: number
     readonly to: number
+    /** States of subgraphs under way that were led to a newer version too. */
+    readonly subgraphs: readonly Upgraded[]
   }[]
   readonly failed: readonly { readonly thread: ThreadIdInput; readonly branch: string; readonly error: unknown }[]
 }
@@ -156,8 +158,8 @@ export async function migrateAll(
   await mapSome(keys, CONCURRENCY, async (key) => {
     const where = { thread: threadIdInput(key.thread), branch: key.branch as string }
     try {
-      const from = await migrateOne(environment, plan, key, options.dryRun ?? false)
-      if (from !== undefined && plan.kind === 'graph') migrated.push({ ...where, from, to: plan.stateVersion })
+      const done = await migrateOne(environment, plan, key, options.dryRun ?? false)
+      if (done) migrated.push({ ...where, ...done })
     } catch (error) {
       failed.push({ ...where, error })
     }
@@ -165,19 +167,16 @@ export async function migrateAll(
   return { checked: keys.length, migrated, failed }
 }
 
-/** The version it was migrated from; undefined when there was nothing to do. */
-async function migrateOne(
-  environment: RuntimeEnvironment,
-  plan: ProgramPlan,
-  key: LogKey,
-  dryRun: boolean,
-): Promise<number | undefined> {
+/** What was led where; undefined when there was nothing to do. */
+async function migrateOne(environment: RuntimeEnvironment, plan: ProgramPlan, key: LogKey, dryRun: boolean) {
   const log = await environment.logs.open(key)
-  const { run, state = {} } = log.fold.state as RunState
-  if (plan.kind !== 'graph' || run === undefined || run.stateVersion === plan.stateVersion) return undefined
   // Throws for a gap and for a state of the future, before anything is claimed.
-  migrateState(state, run.stateVersion, plan.stateVersion, plan.migrations)
-  if (dryRun) return run.stateVersion
+  const { upgraded } = upgradeRun(plan, log.fold.state as RunState)
+  if (upgraded.length === 0) return undefined
+  const version = (log.fold.state as RunState).run?.stateVersion ?? 1
+  const { from, to } = upgraded.find(({ path }) => path === '') ?? { from: version, to: version }
+  const report = { from, to, subgraphs: upgraded.filter(({ path }) => path !== '') }
+  if (dryRun) return report
   const claim = await log.claim({ owner: environment.owner, ms: 10_000 })
   try {
     await claim.release((fold) => {
@@ -188,7 +187,7 @@ async function migrateOne(
     if (!isHoldfastError(error, 'fenced')) await claim.release().catch(() => {})
     throw error
   }
-  return run.stateVersion
+  return report
 }
 
 async function listOf(

@@ -172,7 +172,12 @@ export class GraphEngine {
       const tasks = nameTasks(await plan.start(begun.state), 0)
       this.#session.recorder.add({
         kind: 'step',
-        ops: [set(inScope(prefix, 'state'), begun.state), set(inScope(prefix, 'tasks'), tasks)],
+        ops: [
+          set(inScope(prefix, 'state'), begun.state),
+          set(inScope(prefix, 'tasks'), tasks),
+          // Absent means 1: most subgraphs never change theirs.
+          ...(plan.stateVersion === 1 ? [] : [set(inScope(prefix, 'stateVersion'), plan.stateVersion)]),
+        ],
       })
     }
     const drive = await new GraphEngine(this.#session, plan, prefix, path).drive()

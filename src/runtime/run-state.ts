@@ -39,7 +39,11 @@ export interface ForkRecord {
   readonly reads: 'live' | 'recorded'
 }
 
-export type ScopeState = Pick<RunState, 'state' | 'tasks' | 'joins' | 'steps' | 'scopes'> & { readonly count?: number }
+export type ScopeState = Pick<RunState, 'state' | 'tasks' | 'joins' | 'steps' | 'scopes'> & {
+  readonly count?: number
+  /** Of the subgraph's own state. */
+  readonly stateVersion?: number
+}
 
 export interface RunRecord {
   /** The id of its input. */
