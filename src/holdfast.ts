@@ -19,6 +19,8 @@ import type { TenantKeys } from './log/tenant-keys.js'
 import type { Verification } from './log/verify.js'
 import type { AnswerOptions } from './runtime/answer.js'
 import {
+  answerAll,
+  type BulkAnswer,
   type BulkRun,
   listPauses,
   type MigrationReport,
@@ -170,13 +172,17 @@ export class Holdfast {
     return { threads: page.heads.map(summarize), ...(page.cursor === undefined ? {} : { cursor: page.cursor }) }
   }
 
-  /** One page of the open questions of this tenant's threads, with where each is asked. */
-  pauses(query: Omit<ThreadQuery, 'status'> = {}): Promise<PausePage> {
-    return listPauses(this.#runtime, this.#headQuery(query))
+  /**
+   * One page of the open questions of this tenant's threads, with where each is asked. `limit` counts threads. With
+   * `deferred: false` those are left out that someone put off until later.
+   */
+  pauses(query: Omit<ThreadQuery, 'status'> & { readonly deferred?: boolean } = {}): Promise<PausePage> {
+    const { deferred, ...rest } = query
+    return listPauses(this.#runtime, this.#headQuery(rest), deferred === undefined ? {} : { deferred })
   }
 
   /** Answers many questions. Each is answered or refused by itself, and the results tell which, in the same order. */
-  async answer(
+  answer(
     answers: readonly {
       readonly thread: ThreadIdInput
       readonly branch?: string
@@ -184,16 +190,9 @@ export class Holdfast {
       readonly value: unknown
     }[],
     options: AnswerOptions = {},
-  ): Promise<readonly { readonly pause: string; readonly error?: unknown }[]> {
-    return Promise.all(
-      answers.map(async ({ thread, branch, pause, value }) => {
-        try {
-          await this.inspect(thread, branch === undefined ? {} : { branch }).answer(pause, value, options)
-          return { pause }
-        } catch (error) {
-          return { pause, error }
-        }
-      }),
+  ): Promise<readonly BulkAnswer[]> {
+    return answerAll(answers, async ({ thread, branch, pause, value }) =>
+      this.inspect(thread, branch === undefined ? {} : { branch }).answer(pause, value, options),
     )
   }
 

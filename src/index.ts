@@ -99,6 +99,7 @@ export type { ScopeInput } from './store/space.js'
 export type { StandardSchema } from './store/standard-schema.js'
 export type { Scope, SpaceName, Store } from './store/store.js'
 export { type AnswerOptions } from './runtime/answer.js'
+export type { DeferOptions } from './runtime/defer.js'
 export type {
   Context,
   Effect,
@@ -132,7 +133,7 @@ export {
 } from './runtime/graph.js'
 export { END, type Send, START, send } from './runtime/graph-declaration.js'
 export type { OpenPause, Outcome } from './runtime/outcome.js'
-export type { Approval, Migrations } from './runtime/program.js'
+export type { Approval, FullMigration, Migration, Migrations } from './runtime/program.js'
 export type { Durable, Frequency } from './runtime/recorder.js'
 export type { Waiting } from './runtime/run-state.js'
 export { RunStream } from './runtime/run-stream.js'
@@ -151,7 +152,7 @@ export { StepCollection, StepScope, StepStore } from './runtime/step-store.js'
 export { CheckpointView, Thread, ThreadCheckpoint, ThreadView } from './runtime/thread.js'
 export { Worker, type WorkerEvent, type WorkerOptions } from './runtime/worker.js'
 export type { Branch, Comparison } from './runtime/branches.js'
-export type { BulkRun, MigrationReport, PausePage, ThreadPause } from './runtime/bulk.js'
+export type { BulkAnswer, BulkRun, MigrationReport, PausePage, ThreadPause } from './runtime/bulk.js'
 export {
   Checkpoint,
   type CheckpointFacts,

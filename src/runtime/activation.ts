@@ -56,6 +56,7 @@ export class Activation {
   #calls = 0
   #suspend: (() => void) | undefined
   #onIdle: (() => void)[] = []
+  readonly #left = new AbortController()
 
   constructor(session: Session, id: string, prefix: Prefix, scopePath = '', defaults: StepPolicy = {}) {
     this.#session = session
@@ -86,7 +87,10 @@ export class Activation {
           resolve(result)
         })
       }
-      this.#suspend = () => end({ status: 'suspended', waiting: this.#waiting })
+      this.#suspend = () => {
+        end({ status: 'suspended', waiting: this.#waiting })
+        this.#left.abort()
+      }
       body().then(
         (value) => end({ status: 'done', value, writes: this.#writes }),
         (error: unknown) => end({ status: 'failed', error }),
@@ -169,6 +173,7 @@ export class Activation {
   wholeWork(options: StepOptions, run: (step: StepContext) => unknown): Work {
     return {
       ...this.#work(this.#id, options, run),
+      left: this.#left.signal,
       ask: (kind, question, jsonSchema) => this.ask(kind, `${this.path} ${kind}`, question, { jsonSchema }),
       unask: () => this.asking.drop(`${this.path} unknown-effect`),
     }
@@ -324,7 +329,9 @@ export class Activation {
 
   /** A finished record, or one that waits; throws what a failed step threw. */
   #recorded(path: string, inputHash: string): StepRecord | undefined {
-    const record = this.#scope().steps?.[path]
+    const { steps = {} } = this.#scope()
+    // A step may be named `toString`: only what was recorded counts, not what every object has.
+    const record = Object.hasOwn(steps, path) ? steps[path] : undefined
     if (record === undefined || record.status === 'started' || record.status === 'retry') return undefined
     if (record.status !== 'waiting' && (record.input ?? 'none') !== inputHash) {
       throw nondeterministic(`Step "${path}" was recorded with another input than it has now.`, path)

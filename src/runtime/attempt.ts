@@ -10,21 +10,26 @@ export async function attempt<Result>(
     readonly step: string
     readonly timeoutMs?: number | undefined
     readonly run: AbortSignal
+    /** Aborted when the work is left hanging: nobody waits for it, so its time limit ends nothing any more. */
+    readonly left?: AbortSignal | undefined
     readonly clock: Clock
   },
 ): Promise<Result> {
-  const { step, timeoutMs, run, clock } = options
+  const { step, timeoutMs, run, left, clock } = options
   run.throwIfAborted()
   // Only a time limit needs a signal of its own; the run's serves the rest, at a fraction of the cost.
   const own = timeoutMs === undefined ? undefined : new AbortController()
   const done = timeoutMs === undefined ? undefined : new AbortController()
   let stop: (() => void) | undefined
+  let leave: (() => void) | undefined
   const stopped = new Promise<never>((_, reject) => {
     stop = () => {
       own?.abort(run.reason)
       reject(run.reason)
     }
     run.addEventListener('abort', stop, { once: true })
+    leave = () => reject(left?.reason)
+    left?.addEventListener('abort', leave, { once: true })
   })
   const races: Promise<Result>[] = [stopped, Promise.resolve().then(() => work(own?.signal ?? run))]
   if (timeoutMs !== undefined) {
@@ -42,6 +47,7 @@ export async function attempt<Result>(
     return await Promise.race(races)
   } finally {
     if (stop) run.removeEventListener('abort', stop)
+    if (leave) left?.removeEventListener('abort', leave)
     done?.abort(DONE)
   }
 }

@@ -1,8 +1,8 @@
 import type { Draft } from '../log/draft.js'
 import { type Op, push, set, splice } from '../log/ops.js'
-import { migrateState } from './migration.js'
 import type { ProgramPlan } from './program.js'
 import type { InputRecord, RunRecord, RunState } from './run-state.js'
+import { upgradeRun } from './upgrade.js'
 
 const MAX_TAKEN = 100
 
@@ -49,13 +49,8 @@ export function beginRun(plan: ProgramPlan, state: RunState, now: number): Draft
   return { kind: 'step', ops, data: { events } }
 }
 
-/** Brings the state of an older version up to date, as a keyframe: what is older is never needed to read it. */
+/** Brings what is of an older version up to date, as a keyframe: what is older is never needed to read it. */
 export function migrateRun(plan: ProgramPlan, state: RunState): Draft | undefined {
-  if (plan.kind !== 'graph' || state.run === undefined || state.run.stateVersion >= plan.stateVersion) return undefined
-  const migrated = migrateState(state.state ?? {}, state.run.stateVersion, plan.stateVersion, plan.migrations)
-  return {
-    kind: 'migrate',
-    ops: [set('state', migrated), set(['run', 'stateVersion'], plan.stateVersion)],
-    keyframe: true,
-  }
+  const { ops } = upgradeRun(plan, state)
+  return ops.length === 0 ? undefined : { kind: 'migrate', ops, keyframe: true }
 }

@@ -1,14 +1,14 @@
 import type { ThreadIdInput } from '../core/ids.js'
 import { threadIdInput } from '../core/ids.js'
-import { isHoldfastError } from '../core/errors.js'
+import { InvalidOptionError, isHoldfastError } from '../core/errors.js'
 import type { HeadQuery, LogKey } from '../log/contract.js'
 import { migrateRun } from './begin.js'
-import { migrateState } from './migration.js'
 import { describePauses, type OpenPause, type Outcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { type RuntimeEnvironment, runThread } from './run-thread.js'
 import type { RunState } from './run-state.js'
-import { PROGRAM } from './situation.js'
+import { ASKS, PROGRAM } from './situation.js'
+import { type Upgraded, upgradeRun } from './upgrade.js'
 
 /** An open question with the thread that asks it. */
 export interface ThreadPause extends OpenPause {
@@ -18,20 +18,88 @@ export interface ThreadPause extends OpenPause {
 
 export interface PausePage {
   readonly pauses: readonly ThreadPause[]
+  /** Threads whose questions can't be read, because they are damaged for example. The others are listed all the same. */
+  readonly unreadable: readonly { readonly thread: ThreadIdInput; readonly branch: string; readonly error: unknown }[]
   readonly cursor?: string
 }
 
+/** Threads that wait for people, then those whose run failed while it also asked. */
+const ASKING: readonly Partial<HeadQuery>[] = [
+  { status: ['waiting_human'] },
+  { status: ['failed', 'incompatible'], metadata: { [ASKS]: true } },
+]
+
 /** One page of threads with open questions, and the questions. */
-export async function listPauses(environment: RuntimeEnvironment, query: HeadQuery): Promise<PausePage> {
-  const page = await environment.logs.list({ ...query, status: ['waiting_human'] })
-  const found = await Promise.all(
-    page.heads.map(async ({ log }) => {
-      const { fold } = await environment.logs.open(log)
-      const where = { thread: threadIdInput(log.thread), branch: log.branch as string }
-      return describePauses(fold.state as RunState).map((pause) => ({ ...pause, ...where }))
-    }),
-  )
-  return { pauses: found.flat(), ...(page.cursor === undefined ? {} : { cursor: page.cursor }) }
+export async function listPauses(
+  environment: RuntimeEnvironment,
+  query: HeadQuery,
+  options: { readonly deferred?: boolean },
+): Promise<PausePage> {
+  const { keys, cursor } = await listAsking(environment, query)
+  const now = environment.clock.now()
+  const isListed = ({ deferred }: OpenPause) =>
+    options.deferred !== false || deferred === undefined || deferred.until.getTime() <= now
+  const pauses: ThreadPause[] = []
+  const unreadable: PausePage['unreadable'][number][] = []
+  const found = await mapSome(keys, CONCURRENCY, async (key) => {
+    const where = { thread: threadIdInput(key.thread), branch: key.branch as string }
+    try {
+      const { fold } = await environment.logs.open(key)
+      return describePauses(fold.state as RunState)
+        .filter(isListed)
+        .map((pause) => ({ ...pause, ...where }))
+    } catch (error) {
+      unreadable.push({ ...where, error })
+      return []
+    }
+  })
+  pauses.push(...found.flat())
+  return { pauses, unreadable, ...(cursor === undefined ? {} : { cursor }) }
+}
+
+async function listAsking({ logs }: RuntimeEnvironment, query: HeadQuery) {
+  const [start = '0', ...rest] = (query.cursor ?? '0.').split('.')
+  let phase = Number(start)
+  let at: string | undefined = rest.join('.')
+  if (!(phase in ASKING))
+    throw new InvalidOptionError('cursor', 'is none of this list', 'Pass the one of the last page.')
+  const keys: LogKey[] = []
+  const { cursor: _, ...filters } = query
+  while (phase < ASKING.length && keys.length < query.limit) {
+    const { metadata, ...asking } = ASKING[phase] as Partial<HeadQuery>
+    const page = await logs.list({
+      ...filters,
+      ...asking,
+      metadata: { ...filters.metadata, ...metadata },
+      limit: query.limit - keys.length,
+      ...(at ? { cursor: at } : {}),
+    })
+    keys.push(...page.heads.map(({ log }) => log))
+    at = page.cursor
+    if (at === undefined) phase++
+  }
+  return { keys, cursor: phase < ASKING.length ? `${phase}.${at ?? ''}` : undefined }
+}
+
+export interface BulkAnswer {
+  readonly pause: string
+  /** Why this one was refused. The others are not concerned. */
+  readonly error?: unknown
+}
+
+/** Gives many answers, some at a time, each by itself. The results are in the order of the answers. */
+export function answerAll<Answer extends { readonly pause: string }>(
+  answers: readonly Answer[],
+  give: (answer: Answer) => Promise<void>,
+): Promise<readonly BulkAnswer[]> {
+  return mapSome(answers, CONCURRENCY, async (answer) => {
+    try {
+      await give(answer)
+      return { pause: answer.pause }
+    } catch (error) {
+      return { pause: answer.pause, error }
+    }
+  })
 }
 
 export interface BulkRun {
@@ -70,6 +138,8 @@ export interface MigrationReport {
     readonly branch: string
     readonly from: number
     readonly to: number
+    /** States of subgraphs under way that were led to a newer version too. */
+    readonly subgraphs: readonly Upgraded[]
   }[]
   readonly failed: readonly { readonly thread: ThreadIdInput; readonly branch: string; readonly error: unknown }[]
 }
@@ -87,8 +157,8 @@ export async function migrateAll(
   await mapSome(keys, CONCURRENCY, async (key) => {
     const where = { thread: threadIdInput(key.thread), branch: key.branch as string }
     try {
-      const from = await migrateOne(environment, plan, key, options.dryRun ?? false)
-      if (from !== undefined && plan.kind === 'graph') migrated.push({ ...where, from, to: plan.stateVersion })
+      const done = await migrateOne(environment, plan, key, options.dryRun ?? false)
+      if (done) migrated.push({ ...where, ...done })
     } catch (error) {
       failed.push({ ...where, error })
     }
@@ -96,19 +166,16 @@ export async function migrateAll(
   return { checked: keys.length, migrated, failed }
 }
 
-/** The version it was migrated from; undefined when there was nothing to do. */
-async function migrateOne(
-  environment: RuntimeEnvironment,
-  plan: ProgramPlan,
-  key: LogKey,
-  dryRun: boolean,
-): Promise<number | undefined> {
+/** What was led where; undefined when there was nothing to do. */
+async function migrateOne(environment: RuntimeEnvironment, plan: ProgramPlan, key: LogKey, dryRun: boolean) {
   const log = await environment.logs.open(key)
-  const { run, state = {} } = log.fold.state as RunState
-  if (plan.kind !== 'graph' || run === undefined || run.stateVersion === plan.stateVersion) return undefined
   // Throws for a gap and for a state of the future, before anything is claimed.
-  migrateState(state, run.stateVersion, plan.stateVersion, plan.migrations)
-  if (dryRun) return run.stateVersion
+  const { upgraded } = upgradeRun(plan, log.fold.state as RunState)
+  if (upgraded.length === 0) return undefined
+  const version = (log.fold.state as RunState).run?.stateVersion ?? 1
+  const { from, to } = upgraded.find(({ path }) => path === '') ?? { from: version, to: version }
+  const report = { from, to, subgraphs: upgraded.filter(({ path }) => path !== '') }
+  if (dryRun) return report
   const claim = await log.claim({ owner: environment.owner, ms: 10_000 })
   try {
     await claim.release((fold) => {
@@ -119,7 +186,7 @@ async function migrateOne(
     if (!isHoldfastError(error, 'fenced')) await claim.release().catch(() => {})
     throw error
   }
-  return run.stateVersion
+  return report
 }
 
 async function listOf(

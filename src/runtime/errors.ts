@@ -120,11 +120,17 @@ export class PauseClosedError extends HoldfastError {
   }
 }
 
-/** Where the record of the failed step lies that made a run fail, however the program wrapped the error. */
+/**
+ * Where the record lies that made a run fail, however the program wrapped the error: of a failed step, or of a question
+ * that nobody answered in time. It is taken away when the run is resumed, so that it is tried or asked anew.
+ */
 export function failedRecord(error: unknown): Path | undefined {
+  let found: Path | undefined
   for (let cause = error, depth = 0; cause instanceof Error && depth < 32; cause = cause.cause, depth++) {
-    if (isHoldfastError(cause, 'step-failed') && Array.isArray(cause.data['at']))
-      return cause.data['at'] as unknown as Path
+    if (isHoldfastError(cause, 'pause-closed')) return ['pauses', String(cause.data['pause'])]
+    if (isHoldfastError(cause, 'step-failed') && Array.isArray(cause.data['at'])) {
+      found ??= cause.data['at'] as unknown as Path
+    }
   }
-  return undefined
+  return found
 }

@@ -22,6 +22,7 @@ export type RecordedEvent =
   | { readonly type: 'parked'; readonly error: RecordedError }
   | { readonly type: 'pause'; readonly id: string; readonly kind: string; readonly question: Value }
   | { readonly type: 'answer'; readonly id: string; readonly by?: string; readonly expired?: true }
+  | { readonly type: 'defer'; readonly id: string; readonly until: number; readonly by?: string }
   | { readonly type: 'usage'; readonly step: string; readonly usage: Value }
 
 /** What only those see who listen while it happens. */

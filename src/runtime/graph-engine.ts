@@ -91,7 +91,8 @@ export class GraphEngine {
     let recorded = this.#scope().steps?.[task.id]?.status === 'done'
 
     const done = await activation.run(async () => {
-      if (recorded && !node.pauseAfter) return undefined
+      const passed = this.#scope().steps?.[task.id]?.passed === true
+      if (recorded && (!node.pauseAfter || passed)) return undefined
       const state = this.#scope().state ?? {}
       let update: Update = {}
       if (!recorded) {
@@ -126,11 +127,11 @@ export class GraphEngine {
           writes = []
         }
         const exit = await this.#gate(activation, 'after', task, path)
-        if (!exit.approved || exit.update) {
-          const result = exit.approved ? (this.#scope().steps?.[task.id]?.result as Update) : {}
-          update = { ...result, ...exit.update }
-          this.#session.recorder.add({ kind: 'step', ops: [set(at, { status: 'done', result: update as Value })] })
-        }
+        const result = exit.approved ? (this.#scope().steps?.[task.id]?.result as Update) : {}
+        update = { ...result, ...exit.update }
+        // Remembered in the record, because the question is closed now and must not be asked again while others wait.
+        const record = { status: 'done', result: update as Value, passed: true }
+        this.#session.recorder.add({ kind: 'step', ops: [set(at, record)] })
       }
       return update
     })
@@ -178,7 +179,14 @@ export class GraphEngine {
     if (scopeAt(this.#session.state, prefix).state === undefined) {
       const update = await plan.checkInput(await node.enter(state, input))
       const begun = plan.shape.reduce(plan.shape.initial(), [{ update }], [])
-      this.#session.recorder.add({ kind: 'step', ops: [set(inScope(prefix, 'state'), begun.state)] })
+      this.#session.recorder.add({
+        kind: 'step',
+        ops: [
+          set(inScope(prefix, 'state'), begun.state),
+          // Absent means 1: most subgraphs never change theirs.
+          ...(plan.stateVersion === 1 ? [] : [set(inScope(prefix, 'stateVersion'), plan.stateVersion)]),
+        ],
+      })
     }
     const drive = await new GraphEngine(this.#session, plan, prefix, path).drive()
     if (drive.status !== 'completed') return { drive }

@@ -22,6 +22,8 @@ export interface Work {
   readonly run: (step: StepContext) => unknown
   /** For a node: what it is handed, which decides whether a recorded read still holds. */
   readonly sees?: Seen
+  /** Aborted when the activation was left hanging: the work is neither retried nor timed any more. */
+  readonly left?: AbortSignal
   /** Asks a person; never resolves while there is no answer. */
   readonly ask: (kind: 'unknown-effect' | 'permission', question: unknown, schema: Value) => Promise<unknown>
   /** Takes the question what became of an effect back. */
@@ -98,6 +100,7 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
     } catch (error) {
       if (session.abort.signal.aborted) ledger.leaveOpen()
       session.throwIfAborted()
+      work.left?.throwIfAborted()
       const definite = isHoldfastError(error, 'not-executed')
       const last = tried >= backoff.attempts || !(definite || backoff.retryIf(error))
       if (!definite && (effect === 'once' || effect === 'reconcilable')) {
@@ -117,7 +120,8 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
       }
       const inMs = pauseAfter(backoff, tried, session.random)
       session.emit({ type: 'retry', step: work.path, attempt: tried, inMs, error: recordError(error) })
-      await session.clock.sleep(inMs, session.abort.signal)
+      const { signal } = session.abort
+      await session.clock.sleep(inMs, work.left ? AbortSignal.any([signal, work.left]) : signal)
     }
   }
 }
@@ -281,7 +285,13 @@ async function runOnce(session: Session, work: Work, key: string, tried: number,
         heartbeat: session.heartbeat,
         emit: (value) => session.emit({ type: 'custom', step: work.path, value }),
       }),
-    { step: work.path, timeoutMs: work.policy.timeoutMs, run: session.abort.signal, clock: session.clock },
+    {
+      step: work.path,
+      timeoutMs: work.policy.timeoutMs,
+      run: session.abort.signal,
+      left: work.left,
+      clock: session.clock,
+    },
   )
 }
 

@@ -45,7 +45,11 @@ export interface ForkRecord {
   readonly reads: 'live' | 'recorded'
 }
 
-export type ScopeState = Pick<RunState, 'state' | 'tasks' | 'joins' | 'steps' | 'scopes'> & { readonly count?: number }
+export type ScopeState = Pick<RunState, 'state' | 'tasks' | 'joins' | 'steps' | 'scopes'> & {
+  readonly count?: number
+  /** Of the subgraph's own state. */
+  readonly stateVersion?: number
+}
 
 export interface RunRecord {
   /** The id of its input. */
@@ -94,6 +98,8 @@ export interface StepRecord {
   readonly startedAt?: number
   /** For sleeps and waits. */
   readonly until?: number
+  /** A person let a node go on that pauses when it is done. */
+  readonly passed?: true
   /** Begun on the branch that this one was forked from; what became of it there says nothing here. */
   readonly inherited?: true
 }
@@ -109,6 +115,8 @@ export interface PauseRecord {
   readonly expiresAt?: number
   readonly onExpire?: { readonly answer: Value } | 'fail'
   readonly answer?: AnswerRecord
+  /** Someone put the question off. */
+  readonly deferred?: DeferralRecord
   /** The program has seen the answer; it is kept for when the program is called again. */
   readonly used?: true
 }
@@ -118,6 +126,12 @@ export interface AnswerRecord {
   readonly by?: string
   readonly at: number
   readonly expired?: true
+}
+
+export interface DeferralRecord {
+  readonly until: number
+  readonly by?: string
+  readonly at: number
 }
 
 export interface ClosedPause {

@@ -108,6 +108,7 @@ class ThreadRunner {
   async run(): Promise<Outcome> {
     const { frequency = 'step', durability = 'sync', signal } = this.#options
     checkSettings({ frequency, durability })
+    checkChoices(this.#options)
     signal?.throwIfAborted()
     this.#input = await this.#readInput()
     const { log, key, restart } = await openOrRecover(
@@ -288,6 +289,21 @@ async function readsOf({ logs }: RuntimeEnvironment, { key, fold }: Log) {
   // Forked before its run began: the input that waits is the run to be.
   const id = isUnfinished(run) ? run.id : inputs?.[0]?.id
   return id === undefined ? undefined : recordsBeyond(logs, key, fork, id)
+}
+
+// What is misspelt here must not pick the choice that happens to be last: 'restart' leaves a conversation behind.
+function checkChoices(options: DriveOptions): void {
+  const choices: readonly (readonly [keyof DriveOptions, readonly string[]])[] = [
+    ['busy', ['reject', 'queue', 'interrupt']],
+    ['onPaused', ['return', 'queue', 'cancel']],
+    ['onCorrupt', ['fail', 'lastGood', 'restart']],
+    ['expect', ['existing']],
+  ]
+  for (const [field, known] of choices) {
+    const value = options[field]
+    if (value === undefined || known.includes(value as string)) continue
+    throw new InvalidOptionError(field, 'is none that is known', `Use ${known.map((one) => `'${one}'`).join(' or ')}.`)
+  }
 }
 
 type Settlement = Exclude<Situation, { do: 'claim' | 'park' }>

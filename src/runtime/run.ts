@@ -20,7 +20,16 @@ import { LogRecorder, type RecordPolicy, type Recorder, ViewRecorder } from './r
 import type { RecordedRead } from './records.js'
 import { isUnfinished, openPauses, type RunState } from './run-state.js'
 import { Session } from './session.js'
-import { endCancelled, isOnlyWaiting, leaveRun, markTaken, nextWake, park as parkThread, restRun } from './situation.js'
+import {
+  ASKS,
+  endCancelled,
+  isOnlyWaiting,
+  leaveRun,
+  markTaken,
+  nextWake,
+  park as parkThread,
+  restRun,
+} from './situation.js'
 
 /** What a run needs from its surroundings. */
 export interface RunEnvironment {
@@ -299,7 +308,11 @@ function endOf(
           ...rest,
           ...(retry.length === 0 ? [] : [set(['run', 'retry'], retry)]),
         ],
-        index: { status: misfit ? 'incompatible' : 'failed', wakeAt: null },
+        index: {
+          status: misfit ? 'incompatible' : 'failed',
+          wakeAt: null,
+          ...(openPauses(state).length > 0 ? { metadata: { [ASKS]: true } } : {}),
+        },
         data: { events: [{ type: 'run', run: run.id, status: misfit ? 'incompatible' : 'failed', error }] },
       }
     }

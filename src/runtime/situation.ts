@@ -106,13 +106,16 @@ export function park(cause: unknown): Draft {
 
 // Only when they change: drivers write labels anew each time they are given.
 function labels({ index }: Fold, { name, version }: ProgramPlan): Pick<IndexPatch, 'metadata'> {
-  if (index.metadata[PROGRAM] === name && index.metadata[VERSION] === version) return {}
-  return { metadata: { [PROGRAM]: name, [VERSION]: version } }
+  const asks = ASKS in index.metadata
+  if (!asks && index.metadata[PROGRAM] === name && index.metadata[VERSION] === version) return {}
+  return { metadata: { [PROGRAM]: name, [VERSION]: version, ...(asks ? { [ASKS]: null } : {}) } }
 }
 
 /** Labels by which workers and tools find the threads of a program. */
 export const PROGRAM = 'holdfast.program'
 export const VERSION = 'holdfast.version'
+/** Set on a thread whose run failed while it also has open questions. */
+export const ASKS = 'holdfast.asks'
 
 /**
  * Ops that end a run at a person's wish, in the entry with this seq. Its effects stay in the log, also those whose

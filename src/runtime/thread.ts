@@ -9,6 +9,7 @@ import { push, set } from '../log/ops.js'
 import { type AnswerOptions, answerPause } from './answer.js'
 import { type Branch, type Comparison, compareBranches, listBranches } from './branches.js'
 import { Checkpoint, type CheckpointInfo, type ForkOptions, forkCheckpoint, listCheckpoints } from './checkpoint.js'
+import { type DeferOptions, deferPause } from './defer.js'
 import type { RunEvent } from './events.js'
 import { follow } from './follow.js'
 import { type EventsOptions, followEvents } from './follow-events.js'
@@ -48,6 +49,11 @@ export class ThreadView {
   /** Answers an open question, from any process and at any time. The first answer holds. */
   async answer(pause: string, value: unknown, options: AnswerOptions = {}): Promise<void> {
     await answerPause(await this.existing(), this.environment.clock, pause, value, options)
+  }
+
+  /** Puts an open question off: it stays open at least until then, and lists can leave it out. */
+  async defer(pause: string, options: DeferOptions): Promise<void> {
+    await deferPause(await this.existing(), this.environment.clock, pause, options)
   }
 
   /** The questions that wait for an answer. */

@@ -61,7 +61,8 @@ export class Worker {
   readonly #drain = new AbortController()
   readonly #abort = new AbortController()
   readonly #running = new Map<string, Promise<void>>()
-  readonly #skipped = new Set<string>()
+  /** Threads that these programs don't continue, by their newest entry: left alone until there is another. */
+  readonly #skipped = new Map<string, number>()
   readonly #polling: Promise<void>
   readonly #onSignal = () => void this.stop()
   #wake = new AbortController()
@@ -171,17 +172,19 @@ export class Worker {
 
   #fits(head: Head): boolean {
     const plan = this.#plans.get(String(head.index.metadata[PROGRAM] ?? ''))
-    if (plan === undefined) return false
+    const log = nameLog(head.log)
+    if (plan === undefined || this.#skipped.get(log) === head.seq) return false
     const version = String(head.index.metadata[VERSION] ?? '')
     if (isCompatible(version, plan)) return true
-    const log = nameLog(head.log)
-    if (!this.#skipped.has(log)) {
-      if (this.#skipped.size > 10_000) this.#skipped.clear()
-      this.#skipped.add(log)
-      const reason = `It was begun by ${plan.name} ${version}, which version ${plan.version} does not continue.`
-      this.#tell({ type: 'skipped', log, reason })
-    }
+    this.#skip(log, head.seq)
+    const reason = `It was begun by ${plan.name} ${version}, which version ${plan.version} does not continue.`
+    this.#tell({ type: 'skipped', log, reason })
     return false
+  }
+
+  #skip(log: string, seq: number): void {
+    if (this.#skipped.size > 10_000) this.#skipped.clear()
+    this.#skipped.set(log, seq)
   }
 
   #take(head: Head): void {
@@ -218,6 +221,8 @@ export class Worker {
           ...(frequency === undefined ? {} : { frequency }),
         },
       )
+      // It is still due, and would be taken up again at once and for ever.
+      if (outcome.status === 'incompatible') this.#skip(log, head.seq)
       this.#tell({ type: 'ended', log, outcome })
     } catch (error) {
       const stopped = error instanceof StoppedError || isHoldfastError(error, 'fenced')
