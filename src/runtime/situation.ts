@@ -6,6 +6,7 @@ import { type Op, push, remove, set } from '../log/ops.js'
 import { closePauses } from './asking.js'
 import { CancelledError, recordError } from './errors.js'
 import { checkFits } from './fitting.js'
+import { statusOf } from './graph-engine.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import {
@@ -73,10 +74,15 @@ export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
   const draft: Draft = {
     kind: added ? 'input' : 'resume',
     ops,
-    index: { status: 'active', wakeAt: now, metadata: { [PROGRAM]: plan.name, [VERSION]: plan.version } },
+    index: { status: statusNow(), wakeAt: now, metadata: { [PROGRAM]: plan.name, [VERSION]: plan.version } },
     ...(resumed.length > 0 ? { data: { events: resumed } } : {}),
   }
   return { do: 'claim', drafts: [draft], target }
+
+  function statusNow(): string {
+    const goesOn = unfinished && !cancelled && plan.kind === 'graph'
+    return goesOn ? statusOf(plan, state.tasks ?? []) : 'active'
+  }
 }
 
 function park(run: RunRecord, claims: number | undefined): Situation {
