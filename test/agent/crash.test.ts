@@ -13,7 +13,7 @@ import { drive, makeAgent, readLedger, reply, THREAD } from './crash-session.mjs
 
 // A session of 20 turns is killed with SIGKILL right after each of its appends in turn, once per append, and taken up
 // again each time. `npm test` kills a spread of the appends; `npm run test:full` kills all of them.
-const SPREAD = 12
+const SPREAD = 8
 const CHILD = fileURLToPath(new URL('./crash-child.mjs', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-agent-'))
 let server: ModelServer
@@ -66,7 +66,7 @@ describe.each(['sqlite', 'file'])('a session of 20 turns that is killed after an
     expect(models(expected.messages)).toBe(36)
 
     const every = Array.from({ length: appends }, (_, i) => i + 1)
-    const quick = scheme === 'sqlite' ? SPREAD : 3
+    const quick = scheme === 'sqlite' ? SPREAD : 2
     const chosen = full
       ? every
       : every.filter((nth) => Math.floor((nth * quick) / appends) > Math.floor(((nth - 1) * quick) / appends))
