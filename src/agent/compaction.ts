@@ -15,7 +15,7 @@ import { type AgentSetup, messageId, spend } from './turn.js'
 const DEFAULT_AT = 0.75
 const DEFAULT_KEEP = 0.3
 /** The part of the window that the request for a summary may fill. */
-const REQUEST_PART = 0.6
+const REQUEST_PART = 0.8
 
 const INSTRUCTIONS = `You keep the memory of a long conversation. Summarise the part of it that you are given, so that the conversation can go on without it. Keep every name, number, id, date and amount, what was decided and done, what the person wants, what was promised, and what is still open. Leave out greetings and repetition. Write plain text and nothing but the summary.`
 
