@@ -113,7 +113,8 @@ function measureSizes(options: CompactionOptions, state: OwnState): Sizes {
   const window = options.window ?? shown.reduce((all, message) => all + of(message), 0) / 2
   return {
     keep: window * (options.keep ?? DEFAULT_KEEP),
-    atOnce: window * REQUEST_PART,
+    // One refusal leads to one summary, so it must reach far enough: long messages are shortened for it.
+    atOnce: options.window === undefined ? Number.POSITIVE_INFINITY : window * REQUEST_PART,
     characters: Math.max(500, Math.floor(((window * REQUEST_PART) / ratio) * 3)),
     summary: Math.max(64, Math.min(1024, Math.floor(window / 8))),
     of,

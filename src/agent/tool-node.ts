@@ -163,8 +163,9 @@ function planApproval(name: string, tool: Tool): Approval {
       return needsApproval(read.input, callContext(state as unknown as OwnState, { context }, call))
     },
     question: (_state, given) => {
-      const { callId, input } = given as PendingCall
-      return { tool: name, callId, input }
+      // As it was asked: another name or shape would be another question, and the answer to this one lost.
+      const { callId, input, name: tool } = given as PendingCall
+      return { tool, callId, input }
     },
     async answer() {
       const schema = await toJsonSchema(tool.inputSchema, tool.jsonSchema, `tools.${name}`)

@@ -8,7 +8,6 @@ import { type ModelServer, startModelServer } from 'holdfast/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { full } from '../support/scale.js'
 import { callsIn, resultsIn } from './agent-setup.js'
-// @ts-expect-error a plain module, which the child runs as it is
 import { drive, makeAgent, readLedger, reply, THREAD } from './crash-session.mjs'
 
 // A session of 20 turns is killed with SIGKILL right after each of its appends in turn, once per append, and taken up
