@@ -44,6 +44,9 @@ describe('the documentation', () => {
         try {
           mkdirSync(join(folder, 'node_modules'))
           symlinkSync(root, join(folder, 'node_modules/holdfast'))
+          for (const used of ['zod', '@ai-sdk']) {
+            symlinkSync(join(root, 'node_modules', used), join(folder, 'node_modules', used))
+          }
           writeFileSync(join(folder, 'example.mjs'), code as string)
           const first = await run(process.execPath, ['example.mjs'], { cwd: folder })
           const second = await run(process.execPath, ['example.mjs'], { cwd: folder })
