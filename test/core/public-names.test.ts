@@ -60,6 +60,7 @@ describe('the public names', () => {
         "last",
         "loadTokenCounter",
         "makeMessage",
+        "mcpTools",
         "merge",
         "openDriver",
         "openHoldfast",
