@@ -21,7 +21,7 @@ const LAYERS = {
   },
   retention: { may: ['core', 'codec', 'log'] },
   runtime: { may: ['core', 'codec', 'log', 'store'] },
-  agent: { may: ['core', 'codec', 'runtime'] },
+  agent: { may: ['core', 'codec', 'runtime', 'store/standard-schema.ts'] },
   pipeline: { may: ['core', 'codec', 'runtime'] },
   adapters: { may: ['public'], separate: true },
   cli: { may: ['public'] },

@@ -30,7 +30,7 @@ import {
 } from './runtime/bulk.js'
 import type { FlowProgram } from './runtime/flow.js'
 import type { GraphProgram } from './runtime/graph.js'
-import type { ProgramPlan } from './runtime/program.js'
+import type { ProgramPlan, TypedProgram } from './runtime/program.js'
 import type { RuntimeEnvironment } from './runtime/run-thread.js'
 import type { Shape, StateOf, UpdateOf } from './runtime/state-key.js'
 import { Thread, ThreadView } from './runtime/thread.js'
@@ -132,6 +132,11 @@ export class Holdfast {
     id: ThreadIdInput,
     options?: { readonly branch?: string },
   ): Thread<Input, Readonly<Record<string, Value>>, Output>
+  thread<Input, State, Output>(
+    program: TypedProgram<Input, State, Output>,
+    id: ThreadIdInput,
+    options?: { readonly branch?: string },
+  ): Thread<Input, State, Output>
   thread(
     program: { readonly plan: ProgramPlan },
     id: ThreadIdInput,

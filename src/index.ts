@@ -1,9 +1,20 @@
+export { agent, type AgentProgram } from './agent/agent.js'
+export type {
+  AgentInput,
+  AgentOptions,
+  Budget,
+  CompactionOptions,
+  StepSettings,
+  TurnContext,
+} from './agent/agent-options.js'
+export type { AgentState, Ending, Resumes, Summary } from './agent/agent-state.js'
 export type { AiPrompt, AnyAiMessage, SpecVersion } from './agent/ai-sdk-types.js'
 export { checkMessage, checkMessages, toMessage } from './agent/check-message.js'
 export { costOf, type Price, type PriceTable } from './agent/cost.js'
 export { estimateTokens, loadTokenCounter, type TokenCounter } from './agent/estimate.js'
 export { fromAiSdkMessages, type FromOptions } from './agent/from-ai-sdk.js'
 export { fromOpenAiMessages } from './agent/from-openai.js'
+export { type McpClient, type McpOptions, mcpTools } from './agent/mcp-tools.js'
 export {
   type FinishReason,
   makeMessage,
@@ -17,6 +28,7 @@ export type * from './agent/message-part.js'
 export type { ModelFailure } from './agent/model-failure.js'
 export type { LanguageModel, ModelEvent, ModelSettings, ToolChoice } from './agent/model-types.js'
 export type { OpenAiContentPart, OpenAiMessage, OpenAiToolCall } from './agent/openai-types.js'
+export { type Tally, tenantUsage, type ThreadUsage } from './agent/tally.js'
 export { toAiSdkPrompt } from './agent/to-ai-sdk.js'
 export { toOpenAiMessages } from './agent/to-openai.js'
 export {
@@ -133,7 +145,7 @@ export {
 } from './runtime/graph.js'
 export { END, type Send, START, send } from './runtime/graph-declaration.js'
 export type { OpenPause, Outcome } from './runtime/outcome.js'
-export type { Approval, FullMigration, Migration, Migrations } from './runtime/program.js'
+export type { Approval, FullMigration, Migration, Migrations, TypedProgram } from './runtime/program.js'
 export type { Durable, Frequency } from './runtime/recorder.js'
 export type { Waiting } from './runtime/run-state.js'
 export { RunStream } from './runtime/run-stream.js'

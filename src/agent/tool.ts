@@ -38,6 +38,12 @@ export interface ToolContext {
   readonly messages: readonly Message[]
   /** What the caller of this run brought along. */
   readonly context: unknown
+  /** The agent's state when the tool was called. */
+  readonly state: Readonly<Record<string, unknown>>
+  /** Changes the working memory and keys of the agent's own state, together with the record of this call. */
+  update(update: Readonly<Record<string, unknown>>): void
+  /** Sends something to whoever reads the stream; not recorded. */
+  emit(value: unknown): void
   readonly toolCallId: string
   readonly abortSignal: AbortSignal
   readonly experimental_context: unknown
@@ -63,7 +69,12 @@ export interface ToolOptions<Schema extends ToolSchema = ToolSchema, Output = un
   readonly version?: string
   /** How long one attempt may take, in milliseconds. Default: no limit. */
   readonly timeout?: number
+  /** Default: 'idempotent' tools 3 attempts, others 1. */
   readonly retry?: ToolRetry
+  /** What to do when nobody can tell whether a call took effect. Default 'pause': a person is asked. */
+  readonly onUnknown?: 'pause' | 'fail'
+  /** For 'idempotent': how long the other side remembers a key. Default 24 hours. */
+  readonly keyTtlMs?: number
   /** A key of the caller's own instead of the derived one. Equal inputs must give equal keys. */
   readonly key?: (input: SchemaOutput<Schema>) => string
   /** For 'reconcilable': asks the other side what became of the call with this key. */

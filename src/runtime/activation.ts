@@ -18,14 +18,21 @@ import type {
   TransactionOptions,
 } from './context.js'
 import { nondeterministic, recordError, StepFailedError } from './errors.js'
+import type { RecordedEvent } from './events.js'
 import { hashValue } from './hash-value.js'
+import { INTERNALS, type Internals } from './internals.js'
 import { type Performed, perform, permit, type Work } from './perform.js'
 import { inScope, type Prefix, scopeAt, type StepRecord, type Waiting } from './run-state.js'
 import type { Session } from './session.js'
 import { StepStore } from './step-store.js'
 
 export type Activated =
-  | { readonly status: 'done'; readonly value: unknown; readonly writes: readonly StoreWrite[] }
+  | {
+      readonly status: 'done'
+      readonly value: unknown
+      readonly writes: readonly StoreWrite[]
+      readonly notes: readonly RecordedEvent[]
+    }
   | { readonly status: 'failed'; readonly error: unknown }
   | { readonly status: 'suspended'; readonly waiting: readonly Waiting[] }
 
@@ -48,6 +55,7 @@ export class Activation {
   #seen = new Set<string>()
   #ordinals = new Map<string, number>()
   #writes: StoreWrite[] = []
+  #notes: RecordedEvent[] = []
   #waiting: Waiting[] = []
   #active = 0
   #suspended = 0
@@ -92,7 +100,7 @@ export class Activation {
         this.#left.abort()
       }
       body().then(
-        (value) => end({ status: 'done', value, writes: this.#writes }),
+        (value) => end({ status: 'done', value, writes: this.#writes, notes: this.#notes }),
         (error: unknown) => end({ status: 'failed', error }),
       )
     })
@@ -112,6 +120,7 @@ export class Activation {
     this.#seen = new Set()
     this.#ordinals = new Map()
     this.#writes = []
+    this.#notes = []
     this.#waiting = []
     this.#active = 0
     this.#suspended = 0
@@ -130,7 +139,7 @@ export class Activation {
     }
   }
 
-  context<Input>(input: Input, step?: StepContext): Context<Input> {
+  context<Input>(input: Input, step?: StepContext): Context<Input> & { readonly [INTERNALS]: Internals } {
     const { log, context, attempt, recorder, heartbeat } = this.#session
     const { seq, hash } = recorder.fold
     const call = this.#calls
@@ -155,6 +164,14 @@ export class Activation {
       pause: (question, options) => track('pause', () => this.#pause(question, options)) as Promise<never>,
       heartbeat,
       emit: (value) => this.#session.emit({ type: 'custom', step: this.path, value }),
+      [INTERNALS]: {
+        path: this.path,
+        clock: this.#session.clock,
+        random: this.#session.random,
+        claim: `${log.branch}:${recorder.fold.epoch}`,
+        emit: (event) => this.#session.emit(event),
+        note: (event) => this.#notes.push(event),
+      },
     }
   }
 

@@ -39,8 +39,13 @@ export type LiveEvent =
       readonly type: 'token'
       readonly step: string
       readonly attempt: number
+      /** 'text', 'reasoning' or 'tool-input'. */
       readonly kind: string
       readonly text: string
+      /** For 'tool-input': which call it belongs to. */
+      readonly callId?: string
+      /** For the first piece of 'tool-input'. */
+      readonly tool?: string
     }
   | { readonly type: 'superseded'; readonly step: string; readonly attempt: number }
 

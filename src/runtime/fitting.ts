@@ -10,7 +10,7 @@ import { findMissingNode, upgradeRun } from './upgrade.js'
 
 /** Why this program can't continue this log, as an outcome; undefined when it can. Looks, writes nothing. */
 export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: Restart): Outcome | undefined {
-  const { run } = fold.state as RunState
+  const { run, tasks = [], steps = {} } = fold.state as RunState
   if (run === undefined) return undefined
   const refuse = (reason: string, remedy?: string) => incompatible(outcomeBase(log, fold, restart), reason, remedy)
   if (run.program !== plan.name) {
@@ -41,6 +41,10 @@ export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: R
     )
   }
   if (run.kind !== plan.kind) return refuse(`The run is of a ${run.kind}, but "${plan.name}" is a ${plan.kind} now.`)
+  for (const task of tasks) {
+    const refusal = plan.kind === 'graph' && steps[task.id]?.status !== 'done' ? plan.refuse?.(task) : undefined
+    if (refusal) return refuse(refusal.reason, refusal.remedy)
+  }
   const missing = plan.kind === 'graph' ? findMissingNode(plan, fold.state as RunState) : undefined
   if (missing) {
     const { name, version } = missing.plan

@@ -6,6 +6,7 @@ import type { StoreWrite } from '../log/store-write.js'
 import { Activation } from './activation.js'
 import type { Drive } from './drive.js'
 import type { FunctionNodePlan, GraphNodePlan, GraphPlan, NodePlan, Task } from './program.js'
+import { StepFailedError } from './errors.js'
 import { perform } from './perform.js'
 import { inScope, type Prefix, type RunState, scopeAt, type TaskRecord, type Waiting } from './run-state.js'
 import type { Session } from './session.js'
@@ -19,7 +20,7 @@ type Landed =
       readonly update: Update
       readonly writes: readonly StoreWrite[]
       readonly closing: readonly Op[]
-      readonly event: unknown
+      readonly events: readonly unknown[]
     }
   | { readonly status: 'failed'; readonly error: unknown; readonly others?: readonly unknown[] }
   | { readonly status: 'suspended'; readonly waiting: readonly Waiting[] }
@@ -149,19 +150,22 @@ export class GraphEngine {
     }
     const update = done.value as Update
     const allWrites = [...writes, ...done.writes]
+    const events = [event, ...done.notes]
     const closing = [...activation.asking.closing(), ...this.#leaveScope(task.id)]
-    if (isLast()) return { status: 'last', update, writes: allWrites, closing, event }
+    if (isLast()) return { status: 'last', update, writes: allWrites, closing, events }
     await this.#session.record({
       kind: 'step',
       ops: [set(at, { status: 'done', result: update as Value }), ...this.#dropInner(task.id), ...closing],
-      data: { events: [event] },
+      data: { events },
       ...(allWrites.length > 0 ? { store: allWrites } : {}),
     })
     return { status: 'recorded' }
   }
 
   async #runFunction(node: FunctionNodePlan, input: unknown, state: State, activation: Activation) {
-    const work = activation.wholeWork({ ...node.policy, input }, async (step) => {
+    const idempotencyKey = await node.key?.(input)
+    const options = { ...node.policy, input, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) }
+    const work = activation.wholeWork(options, async (step) => {
       activation.restart()
       try {
         return (await node.run(state, activation.context(input, step))) ?? {}
@@ -169,8 +173,21 @@ export class GraphEngine {
         await activation.settled()
       }
     })
-    const { result, writes, attempts, ms } = await perform(this.#session, { ...work, sees: { state, input } })
-    return { value: result, writes, attempts, ms }
+    const ask: typeof work.ask = async (kind, question, schema) => {
+      const answer = await work.ask(kind, question, schema)
+      const { outcome, allowed, result } = answer as { outcome?: string; allowed?: boolean; result?: unknown }
+      // A person's own result stands in for the effect's, not for the node's update.
+      const given = kind === 'unknown-effect' ? outcome === 'succeeded' : !allowed && result !== undefined
+      if (!given || node.resolved === undefined) return answer
+      return { ...(answer as object), result: await node.resolved(result, input) }
+    }
+    try {
+      const { result, writes, attempts, ms } = await perform(this.#session, { ...work, ask, sees: { state, input } })
+      return { value: result, writes, attempts, ms }
+    } catch (error) {
+      if (!(error instanceof StepFailedError) || node.failed === undefined) throw error
+      return { value: await node.failed(error.recorded, input), writes: [], attempts: 1, ms: 0 }
+    }
   }
 
   async #runSubgraph(node: GraphNodePlan, input: unknown, task: TaskRecord, path: string, state: State) {
@@ -198,11 +215,18 @@ export class GraphEngine {
   async #agree(node: NodePlan, task: TaskRecord, path: string, state: State, activation: Activation) {
     const { input } = task
     const approval = node.kind === 'function' ? node.approval : undefined
-    if (approval === undefined || !(await approval.needed(state, input))) return { input }
+    if (approval === undefined) return { input }
+    const place = `${path} approval`
+    // Who said no must not be passed over because the rule has another opinion today.
+    const asked = Object.values(this.#session.state.pauses ?? {}).some((pause) => pause.path === place)
+    if (!asked && !(await approval.needed(state, input, this.#session.context))) return { input }
     const shown = await approval.question(state, input)
-    const answer = await activation.ask('approval', `${path} approval`, shown, { jsonSchema: approval.answer })
+    const jsonSchema = typeof approval.answer === 'function' ? await approval.answer(input) : approval.answer
+    const answer = await activation.ask('approval', place, shown, { jsonSchema })
     const { approved } = answer as { readonly approved?: boolean }
-    return approved ? { input: approval.approved(input, answer) } : { denied: approval.denied(input, answer) }
+    if (!approved) return { denied: await approval.denied(input, answer) }
+    const instead = await approval.instead?.(input, answer)
+    return instead === undefined ? { input: await approval.approved(input, answer) } : { denied: instead }
   }
 
   /** Asks whether to go on. An answer may bring an update of its own. */
@@ -248,12 +272,20 @@ export class GraphEngine {
         set(this.#prefix.length === 0 ? ['run', 'count'] : inScope(this.#prefix, 'count'), count + 1),
         ...(last?.closing ?? []),
       ],
-      ...(last ? { data: { events: [last.event] } } : {}),
+      ...(last ? { data: { events: last.events } } : {}),
+      ...this.#showStatus(tasks, next.tasks),
       ...(last && last.writes.length > 0 ? { store: last.writes } : {}),
     }
     if (next.tasks.length > 0) await this.#session.record(draft)
     else this.#session.recorder.add(draft)
     return next.tasks.length > 0
+  }
+
+  /** What the index says changes when tasks begin or end that have a status of their own. */
+  #showStatus(before: readonly Task[], next: readonly Task[]): Pick<Draft, 'index'> {
+    if (this.#prefix.length > 0 || next.length === 0) return {}
+    const status = statusOf(this.#plan, next)
+    return status === statusOf(this.#plan, before) ? {} : { index: { status } }
   }
 
   #leaveScope(task: string): readonly Op[] {
@@ -293,6 +325,15 @@ const GATE_SCHEMA: Value = {
   properties: { approved: { type: 'boolean' }, update: { type: 'object' } },
   required: ['approved'],
   additionalProperties: false,
+}
+
+/** What the index shows of a thread while these tasks run. */
+export function statusOf(plan: GraphPlan, tasks: readonly Task[]): string {
+  for (const { node } of tasks) {
+    const status = plan.resolve(node)?.status
+    if (status !== undefined) return status
+  }
+  return 'active'
 }
 
 /** Names tasks so that each is found again: by super-step, node and place among those of the same node. */

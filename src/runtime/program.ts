@@ -2,7 +2,11 @@ import type { Value } from '../codec/value.js'
 import type { State } from '../log/ops.js'
 import type { StandardSchema } from '../store/standard-schema.js'
 import type { Context, StepPolicy } from './context.js'
+import type { RecordedError } from './errors.js'
+import type { Durable, Frequency } from './recorder.js'
 import type { StateShape, Update } from './state-shape.js'
+
+export type { State } from '../log/ops.js'
 
 /** One activation of a node that is to run. */
 export interface Task {
@@ -33,17 +37,22 @@ interface NodePlanBase {
   readonly inputSchema?: StandardSchema
   readonly pauseBefore: boolean
   readonly pauseAfter: boolean
+  /** What the thread index shows while tasks of this node run. Default 'active'. */
+  readonly status?: string
 }
 
 /** Whether a person must agree before a node runs, and what follows from the answer. All of it must only compute. */
 export interface Approval {
-  readonly needed: (state: State, input: unknown) => boolean | Promise<boolean>
+  /** Once the question was asked, its answer holds whatever this says. `context` is what the caller brought along. */
+  readonly needed: (state: State, input: unknown, context: unknown) => boolean | Promise<boolean>
   /** What the person is shown. */
   readonly question: (state: State, input: unknown) => unknown
   /** The JSON Schema of an answer, which holds at least `approved`. */
-  readonly answer: Value
+  readonly answer: Value | ((input: unknown) => Value | Promise<Value>)
   /** The input that the node runs with after a yes: the person may have edited it. */
   readonly approved: (input: unknown, answer: unknown) => unknown
+  /** An update in place of the node's own after a yes: the person has done it themselves. Undefined runs the node. */
+  readonly instead?: (input: unknown, answer: unknown) => unknown
   /** The update in place of the node's own after a no. */
   readonly denied: (input: unknown, answer: unknown) => unknown
 }
@@ -51,6 +60,12 @@ export interface Approval {
 export interface FunctionNodePlan extends NodePlanBase {
   readonly kind: 'function'
   readonly approval?: Approval
+  /** A key of its own for this input, instead of the derived one. */
+  readonly key?: (input: unknown) => string | undefined | Promise<string | undefined>
+  /** The update from what a person says the result of an unknown outcome was. Default: the result itself. */
+  readonly resolved?: (result: unknown, input: unknown) => unknown
+  /** The update that stands for a definite failure, which otherwise fails the run. */
+  readonly failed?: (error: RecordedError, input: unknown) => unknown
   /** Its result is an update that is still to be checked. */
   readonly run: (state: State, context: Context) => unknown
 }
@@ -65,6 +80,12 @@ export interface GraphNodePlan extends NodePlanBase {
 }
 
 export type NodePlan = FunctionNodePlan | GraphNodePlan
+
+/** Why a task can't be continued by a program. */
+export interface Refusal {
+  readonly reason: string
+  readonly remedy: string
+}
 
 /** What the engine uses of a graph. */
 export interface GraphPlan {
@@ -81,6 +102,12 @@ export interface GraphPlan {
   readonly stateVersion: number
   readonly migrations: Migrations
   readonly inputSchema?: StandardSchema
+  /** For runs that don't say otherwise. */
+  readonly defaults?: { readonly frequency?: Frequency; readonly durability?: Durable }
+  /** What a completed run gives back. Default: the state. */
+  output?(state: State): unknown
+  /** Why a recorded task can't be continued; undefined when it can. Must only compute. */
+  refuse?(task: Task): Refusal | undefined
   /** The update that an input makes of the state when a run begins. No input changes nothing. */
   checkInput(input: unknown): Promise<Update>
   /** The node of this name, or of the name it has now; undefined if there is none. */
@@ -114,3 +141,11 @@ export interface FlowPlan {
 }
 
 export type ProgramPlan = GraphPlan | FlowPlan
+
+/** A program whose input, state and output have types of their own. */
+export interface TypedProgram<Input = unknown, State = unknown, Output = unknown> {
+  readonly kind: 'agent'
+  readonly plan: GraphPlan
+  /** Never there: carries the types. */
+  readonly '~types'?: { readonly input: Input; readonly state: State; readonly output: Output }
+}

@@ -86,7 +86,10 @@ export async function runThread(
   key: LogKey,
   options: DriveOptions,
 ): Promise<Outcome> {
-  return new ThreadRunner(environment, plan, key, options).run()
+  const { defaults } = plan.kind === 'graph' ? plan : { defaults: undefined }
+  const outcome = await new ThreadRunner(environment, plan, key, { ...defaults, ...options }).run()
+  if (outcome.status !== 'completed' || plan.kind !== 'graph' || plan.output === undefined) return outcome
+  return { ...outcome, output: plan.output(outcome.state) as never }
 }
 
 class ThreadRunner {

@@ -7,6 +7,7 @@ import { type Op, type Path, push, remove, type State, set, valueAt } from '../l
 import { closePauses } from './asking.js'
 import { CancelledError, recordError } from './errors.js'
 import { checkFits } from './fitting.js'
+import { statusOf } from './graph-engine.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import {
@@ -81,10 +82,15 @@ export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
   const draft: Draft = {
     kind: added ? 'input' : 'resume',
     ops,
-    index: { status: 'active', wakeAt: now, ...labels(fold, plan) },
+    index: { status: statusNow(), wakeAt: now, ...labels(fold, plan) },
     ...(resumed.length > 0 ? { data: { events: resumed } } : {}),
   }
   return { do: 'claim', drafts: [draft], target }
+
+  function statusNow(): string {
+    const goesOn = unfinished && !cancelled && plan.kind === 'graph'
+    return goesOn ? statusOf(plan, state.tasks ?? []) : 'active'
+  }
 }
 
 function poisoned(claims: number): HoldfastError {

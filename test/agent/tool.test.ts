@@ -14,6 +14,9 @@ const context: ToolContext = {
   abortSignal: new AbortController().signal,
   messages: [],
   context: undefined,
+  state: {},
+  update: () => {},
+  emit: () => {},
   experimental_context: undefined,
 }
 const call = (name: string, input: unknown) => ({

@@ -44,7 +44,9 @@ describe('the documentation', () => {
         try {
           mkdirSync(join(folder, 'node_modules'))
           symlinkSync(root, join(folder, 'node_modules/holdfast'))
-          symlinkSync(join(root, 'node_modules/@langchain'), join(folder, 'node_modules/@langchain'))
+          for (const used of ['@langchain', 'zod', '@ai-sdk']) {
+            symlinkSync(join(root, 'node_modules', used), join(folder, 'node_modules', used))
+          }
           writeFileSync(join(folder, 'example.mjs'), code as string)
           const first = await run(process.execPath, ['example.mjs'], { cwd: folder })
           const second = await run(process.execPath, ['example.mjs'], { cwd: folder })

@@ -1,0 +1,88 @@
+import { agent, type LanguageModel, last, NotExecutedError, tool } from 'holdfast'
+import { z } from 'zod'
+import type { Shop } from './shop.js'
+
+/** Returns above this amount need a person's agreement. */
+export const APPROVAL_ABOVE = 100
+
+/** The support agent of the shop. */
+export function makeSupport(model: LanguageModel, shop: Shop) {
+  const returnSchema = z.object({
+    orderId: z.string().describe('ORD-…'),
+    sku: z.string().describe('The article, as the order lists it'),
+    quantity: z.number().int().positive().default(1),
+    reason: z.string(),
+  })
+  const amountOf = ({ orderId, sku, quantity }: z.output<typeof returnSchema>) =>
+    (shop.order(orderId)?.lines.find((line) => line.sku === sku)?.price ?? 0) * quantity
+
+  // Thrown before anything happens, so the model may correct itself and call again.
+  const refuse = (error: unknown): never => {
+    throw new NotExecutedError(error instanceof Error ? error.message : String(error))
+  }
+
+  return agent({
+    name: 'customer-service',
+    version: '1.0.0',
+    model,
+    instructions: ({ context }) =>
+      `You are the support agent of Nordvei, a shop for outdoor clothes. You help with order status, returns, exchanges and finding articles. The customer is ${(context as { email?: string } | undefined)?.email ?? 'maya@example.com'}. Use the tools for every fact; be brief and friendly. Articles can be returned within 30 days; refunds take 3 to 5 days; standard delivery is free from €80.`,
+    state: { rmas: last<readonly string[]>(undefined, { initial: () => [] }) },
+    tools: {
+      listOrders: tool({
+        description: 'All orders of the customer, newest first',
+        inputSchema: z.object({ email: z.string() }),
+        effect: 'read',
+        execute: ({ email }) => shop.ordersOf(email),
+      }),
+      getOrderStatus: tool({
+        description: 'One order with its articles, carrier and dates',
+        inputSchema: z.object({ orderId: z.string() }),
+        effect: 'read',
+        execute: ({ orderId }) => shop.order(orderId) ?? { error: `There is no order ${orderId}.` },
+      }),
+      searchInventory: tool({
+        description: 'Finds articles by words such as kind, name and color, and by size',
+        inputSchema: z.object({ words: z.array(z.string()), size: z.string().optional() }),
+        effect: 'read',
+        execute: ({ words, size }) => shop.search(words, size),
+      }),
+      initiateReturn: tool({
+        description: 'Opens a return of an article and refunds it when it arrives',
+        version: '1',
+        inputSchema: returnSchema,
+        effect: 'idempotent',
+        needsApproval: (input) => amountOf(input) > APPROVAL_ABOVE,
+        execute: (input, { idempotencyKey, state, update }) => {
+          const opened = openReturn(() => shop.openReturn(idempotencyKey, input))
+          update({ rmas: [...(state['rmas'] as readonly string[]), opened.rma] })
+          return opened
+        },
+      }),
+      exchangeItem: tool({
+        description: 'Exchanges an article of an order for another of the same price, which is sent at once',
+        version: '1',
+        inputSchema: returnSchema.extend({ newSku: z.string() }),
+        effect: 'idempotent',
+        execute: ({ newSku, ...input }, { idempotencyKey, state, update }) => {
+          const opened = openReturn(() => shop.openReturn(idempotencyKey, { ...input, exchangeFor: newSku }))
+          update({ rmas: [...(state['rmas'] as readonly string[]), opened.rma] })
+          return { ...opened, sent: newSku }
+        },
+      }),
+    },
+    maxTurns: 12,
+    prices: { '*': { input: 0.27, output: 1.1 } },
+    onResume: ({ state }) => ({ openReturns: state.rmas.length }),
+    compaction: { window: 32_000 },
+  })
+
+  // The shop decides in one transaction: what it refuses did not happen.
+  function openReturn<Result>(work: () => Result): Result {
+    try {
+      return work()
+    } catch (error) {
+      return refuse(error)
+    }
+  }
+}

@@ -1,0 +1,149 @@
+import type { Value } from '../codec/value.js'
+import { InvalidProgramError } from '../core/errors.js'
+import type { Durable, Frequency } from '../runtime/recorder.js'
+import type { Migrations } from '../runtime/program.js'
+import type { Shape } from '../runtime/state-key.js'
+import type { AgentState } from './agent-state.js'
+import { checkPrices, type PriceTable } from './cost.js'
+import type { TokenCounter } from './estimate.js'
+import type { Message } from './message.js'
+import { checkModel } from './model.js'
+import type { ModelRetryOptions } from './model-retry.js'
+import type { LanguageModel, ModelSettings, ToolChoice } from './model-types.js'
+import type { AnyTool } from './tool-set.js'
+
+/** What a run is given: text, a message, or several. */
+export type AgentInput = string | Message | readonly Message[]
+
+/** What the agent's own functions are handed. */
+export interface TurnContext<S extends Shape = Shape> {
+  readonly state: AgentState<S>
+  /** What the caller of this run brought along. */
+  readonly context: unknown
+  readonly thread: string
+  readonly tenant: string
+  readonly run: string
+  readonly signal: AbortSignal
+}
+
+/** What may be different in one turn. What is left out stays as the agent has it. */
+export interface StepSettings {
+  readonly model?: LanguageModel
+  readonly instructions?: string
+  /** Names of the tools that the model is shown. */
+  readonly tools?: readonly string[]
+  readonly toolChoice?: ToolChoice
+  /** Laid over the agent's settings. */
+  readonly settings?: ModelSettings
+}
+
+export interface Budget {
+  readonly tokens?: number
+  /** In the currency of `prices`. */
+  readonly cost?: number
+  /** What it limits. Default 'run'. */
+  readonly per?: 'run' | 'thread'
+}
+
+export interface CompactionOptions {
+  /** How many tokens the model takes. Left out: older turns are summarised only when the provider refuses a prompt. */
+  readonly window?: number
+  /** The part of the window above which older turns are summarised. Default 0.75. */
+  readonly at?: number
+  /** The part of the window that recent turns may fill verbatim. Default 0.3. */
+  readonly keep?: number
+  /** Writes the summaries. Default: the agent's model. */
+  readonly model?: LanguageModel
+  /** What it is told. */
+  readonly instructions?: string
+  readonly maxSummaryTokens?: number
+  /** Default: an estimate from the characters, set right by what the provider counted before. */
+  readonly count?: TokenCounter
+}
+
+export interface AgentOptions<S extends Shape = Shape> {
+  readonly name: string
+  /** Semantic. Recorded with every run. */
+  readonly version: string
+  /** A language model of the AI SDK. */
+  readonly model: LanguageModel
+  /** The system prompt; a function makes it anew for every turn. */
+  readonly instructions?: string | ((turn: TurnContext<S>) => string | Promise<string>)
+  readonly tools?: Readonly<Record<string, AnyTool>>
+  /** Keys of one's own beside the conversation; tools update them. */
+  readonly state?: S
+  readonly settings?: ModelSettings
+  readonly toolChoice?: ToolChoice
+  /** Called before each model call, to change what that one turn uses. */
+  readonly prepareStep?: (
+    turn: TurnContext<S> & { readonly turn: number },
+  ) => StepSettings | undefined | void | Promise<StepSettings | undefined | void>
+  /** Asked after the tools of a turn have run: true ends the run before another model call. */
+  readonly isComplete?: (turn: TurnContext<S>) => boolean | Promise<boolean>
+  /** Model calls in one run. Default 50. */
+  readonly maxTurns?: number
+  readonly budget?: Budget
+  /** Prices per million tokens, by model. */
+  readonly prices?: PriceTable
+  /** Called before the next turn of a run that was interrupted or paused; what it returns is merged into `memory`. */
+  readonly onResume?: (
+    turn: TurnContext<S>,
+  ) => Readonly<Record<string, Value>> | undefined | void | Promise<Readonly<Record<string, Value>> | undefined | void>
+  /** Default: only when the provider says that a prompt is too long. `false` never. */
+  readonly compaction?: CompactionOptions | false
+  /** How model calls are tried again. */
+  readonly retry?: ModelRetryOptions
+  /** How long one attempt of a model call may take. Default 10 minutes. */
+  readonly timeoutMs?: number
+  /** How long a stream may be silent. */
+  readonly idleTimeoutMs?: number
+  /** Default true. */
+  readonly stream?: boolean
+  /** How often runs write, unless they say otherwise. Default 'step'. */
+  readonly frequency?: Frequency
+  readonly durability?: Durable
+  /** The versions whose threads this one continues. Default: those with the same major. */
+  readonly compatibleWith?: string
+  /** Of the keys in `state`; raised when their meaning changes. Default 1. */
+  readonly stateVersion?: number
+  readonly migrations?: Migrations
+  /** From names that tools once had to the names they have now. */
+  readonly toolAliases?: Readonly<Record<string, string>>
+}
+
+/** Refuses what could only fail once a conversation is under way. */
+export function checkAgentOptions(options: AgentOptions): void {
+  checkModel(options.model)
+  const { maxTurns, budget, prices, compaction, instructions } = options
+  const refuse = (field: string, problem: string, remedy: string) => {
+    throw new InvalidProgramError(`The option ${field} of agent "${options.name}" ${problem}.`, field, remedy)
+  }
+  if (instructions !== undefined && typeof instructions !== 'string' && typeof instructions !== 'function') {
+    refuse('instructions', 'is neither text nor a function', 'Pass the system prompt.')
+  }
+  for (const name of ['prepareStep', 'isComplete', 'onResume'] as const) {
+    if (options[name] !== undefined && typeof options[name] !== 'function') {
+      refuse(name, 'is no function', 'Pass a function, or leave it out.')
+    }
+  }
+  if (maxTurns !== undefined && !(Number.isSafeInteger(maxTurns) && maxTurns >= 1)) {
+    refuse('maxTurns', `is ${String(maxTurns)}`, 'Use a whole number from 1 on.')
+  }
+  if (prices !== undefined) checkPrices(prices)
+  for (const field of ['tokens', 'cost'] as const) {
+    const value = budget?.[field]
+    if (value !== undefined && !(value > 0)) refuse(`budget.${field}`, `is ${String(value)}`, 'Use a number above 0.')
+  }
+  if (budget?.cost !== undefined && prices === undefined) {
+    refuse('budget.cost', 'can not be kept without prices', 'Pass prices: what a million tokens cost, by model.')
+  }
+  if (compaction) {
+    if (compaction.model !== undefined) checkModel(compaction.model)
+    const { window, at = 0.75, keep = 0.3 } = compaction
+    if (window !== undefined && !(window >= 256)) {
+      refuse('compaction.window', `is ${String(window)}`, 'Use the number of tokens that the model takes.')
+    }
+    if (!(at > 0 && at <= 1)) refuse('compaction.at', `is ${String(at)}`, 'Use a number above 0 and up to 1.')
+    if (!(keep >= 0 && keep < at)) refuse('compaction.keep', `is ${String(keep)}`, 'Use a number below compaction.at.')
+  }
+}

@@ -1,0 +1,137 @@
+import type { Value } from '../codec/value.js'
+import { InvalidProgramError } from '../core/errors.js'
+import { append, last, merge, type Shape, type StateOf } from '../runtime/state-key.js'
+import type { Message } from './message.js'
+import { EMPTY_TALLY, type Tally } from './tally.js'
+
+/** Why a run of an agent came to its end. */
+export type Ending = {
+  readonly reason: /** The model had nothing more to do. */
+    | 'finished'
+    /** The reply reached the limit of its length. */
+    | 'length'
+    /** The provider held the reply back. */
+    | 'content-filter'
+    /** The agent's own `isComplete` said so. */
+    | 'complete'
+    | 'max-turns'
+    | 'token-budget'
+    | 'cost-budget'
+    | 'other'
+  /** For people. */
+  readonly message: string
+}
+
+/** What the model sees instead of the messages before `upTo`. The messages themselves stay. */
+export type Summary = {
+  readonly text: string
+  /** How many messages, from the first on, it stands for. */
+  readonly upTo: number
+  readonly at: number
+}
+
+/** What was taken up again, and what a start from the beginning would have cost. */
+export type Resumes = {
+  readonly count: number
+  /** Tokens of recorded model calls that a restart of the run would have spent again, over all resumes. */
+  readonly tokensSaved: number
+}
+
+/** A call of a tool that is to be carried out. */
+export type PendingCall = {
+  readonly callId: string
+  readonly name: string
+  readonly input: Value
+  /** The version of the tool that the model was shown. */
+  readonly version?: string
+  /** The id of the message that will hold the result. */
+  readonly message: string
+}
+
+/** What the loop needs to know between two steps. */
+export type Loop = {
+  readonly next: 'model' | 'tools' | 'compact' | 'end'
+  readonly calls: readonly PendingCall[]
+  /** The run and the claim under which the last turn was made: another claim means that the run was resumed. */
+  readonly run: string
+  readonly claim: string
+  /** The size of the last prompt with its reply, as the provider counted it. */
+  readonly measured: Measured | null
+  /** How many messages there were when the provider said that the prompt is too long. */
+  readonly overflowAt: number
+  /** How many messages there were when a summary failed. */
+  readonly failedAt: number
+  /** What was spent on this branch; forks begin at nothing. */
+  readonly spent: { readonly id: string; readonly branch: string; readonly tally: Tally } | null
+}
+
+export type Measured = {
+  readonly tokens: number
+  /** How many messages that were. */
+  readonly count: number
+  /** Where the prompt began. */
+  readonly from: number
+  /** What the provider counted, against our estimate. */
+  readonly ratio: number
+}
+
+const LOOP: Loop = {
+  next: 'model',
+  calls: [],
+  run: '',
+  claim: '',
+  measured: null,
+  overflowAt: -1,
+  failedAt: -1,
+  spent: null,
+}
+
+const OWN = {
+  messages: append<Message>(),
+  /** Working memory: shown to the model with the instructions, refreshed when a run is resumed. */
+  memory: merge<Record<string, Value>>(undefined, { initial: () => ({}) }),
+  /** Model calls of this run. */
+  turn: last<number>(undefined, { initial: 0 }),
+  /** What the whole thread used. */
+  usage: last<Tally>(undefined, { initial: () => EMPTY_TALLY }),
+  /** What this run used. */
+  runUsage: last<Tally>(undefined, { initial: () => EMPTY_TALLY }),
+  /** How the last run ended; null while one is under way. */
+  ended: last<Ending | null>(undefined, { initial: null }),
+  summary: last<Summary | null>(undefined, { initial: null }),
+  resumes: last<Resumes>(undefined, { initial: () => ({ count: 0, tokensSaved: 0 }) }),
+  /** Versions of the tools that the model was last shown, of those that have one. */
+  toolVersions: last<Readonly<Record<string, string>>>(undefined, { initial: () => ({}) }),
+  loop: merge<Loop>(undefined, { initial: () => LOOP }),
+} as const satisfies Shape
+
+export type OwnState = StateOf<typeof OWN>
+
+/** The state of an agent: its own keys, and those that its author declared. */
+export type AgentState<S extends Shape = Shape> = Omit<OwnState, 'loop'> & StateOf<S>
+
+/** The shape of an agent's state. Refuses keys of the author's that the agent uses itself. */
+export function agentShape(state: Shape): Shape {
+  const taken = Object.keys(state).find((name) => Object.hasOwn(OWN, name))
+  if (taken !== undefined) {
+    throw new InvalidProgramError(
+      `The state of an agent has a key "${taken}" of its own.`,
+      `state.${taken}`,
+      `Use another name than ${Object.keys(OWN).join(', ')}.`,
+      { key: taken },
+    )
+  }
+  return { ...OWN, ...state }
+}
+
+/** What of a state may be changed by the author's code: the declared keys and the memory. */
+export function checkOwnUpdate(update: object, state: Shape): void {
+  const foreign = Object.keys(update).find((name) => name !== 'memory' && !Object.hasOwn(state, name))
+  if (foreign === undefined) return
+  throw new InvalidProgramError(
+    `A tool updates "${foreign}", which is not declared in the agent's state.`,
+    `state.${foreign}`,
+    `Use one of: ${['memory', ...Object.keys(state)].join(', ')}.`,
+    { key: foreign },
+  )
+}

@@ -1,0 +1,108 @@
+import { InvalidValueError } from '../core/errors.js'
+import type { FunctionNodePlan, GraphPlan, State, Task, TypedProgram } from '../runtime/program.js'
+import { checkProgramName, checkRange, checkVersion } from '../runtime/program-name.js'
+import type { Shape } from '../runtime/state-key.js'
+import { StateShape } from '../runtime/state-shape.js'
+import { type AgentInput, type AgentOptions, checkAgentOptions } from './agent-options.js'
+import { agentShape, type AgentState, type OwnState, type PendingCall } from './agent-state.js'
+import { checkMessages, toMessage } from './check-message.js'
+import { planCompactNode } from './compaction.js'
+import { type Message, textOf } from './message.js'
+import { DEFAULT_MAX_TURNS, planModelNode } from './model-node.js'
+import { EMPTY_TALLY } from './tally.js'
+import { planToolNode, refuseCall, toolNode } from './tool-node.js'
+import { ToolSet } from './tool-set.js'
+import type { AgentSetup } from './turn.js'
+
+/** An agent as the program of a thread. Its output is the last thing it said. */
+export type AgentProgram<S extends Shape = Shape> = TypedProgram<AgentInput, AgentState<S>, string>
+
+/**
+ * A model that calls tools until it is done. Underneath it is a graph: a model step, then one step for each call, side
+ * by side and each recorded when it lands, then the model again.
+ */
+export function agent<const S extends Shape = {}>(options: AgentOptions<S>): AgentProgram<S> {
+  const { name, version, compatibleWith } = options
+  checkProgramName(name)
+  checkVersion(name, version)
+  checkRange(name, compatibleWith)
+  checkAgentOptions(options as unknown as AgentOptions)
+  const setup: AgentSetup = { options: options as unknown as AgentOptions, tools: new ToolSet(options.tools ?? {}) }
+  return { kind: 'agent', plan: planAgent(setup) }
+}
+
+function planAgent(setup: AgentSetup): GraphPlan {
+  const { options, tools } = setup
+  const { name, version, compatibleWith, maxTurns = DEFAULT_MAX_TURNS, frequency, durability } = options
+  const nodes = new Map<string, FunctionNodePlan>()
+  const add = (node: FunctionNodePlan) => nodes.set(node.name, node)
+  add(planModelNode(setup))
+  add(planCompactNode(setup))
+  for (const toolName of tools.names) {
+    const tool = tools.get(toolName)
+    if (tool !== undefined) add(planToolNode(setup, toolName, tool))
+  }
+  const aliases = Object.fromEntries(
+    Object.entries(options.toolAliases ?? {}).map(([old, now]) => [toolNode(old), toolNode(now)]),
+  )
+  const shape = new StateShape(agentShape(options.state ?? {}))
+  const resolve = (node: string) =>
+    nodes.get(node) ?? (Object.hasOwn(aliases, node) ? nodes.get(aliases[node] as string) : undefined)
+  return {
+    kind: 'graph',
+    name,
+    version,
+    compatibleWith,
+    // Each turn is a model call, its tools, and at most a few summaries, each shorter than the one before.
+    maxSteps: maxTurns * 8 + 16,
+    shape,
+    nodes,
+    aliases,
+    stateVersion: options.stateVersion ?? 1,
+    migrations: options.migrations ?? {},
+    defaults: {
+      ...(frequency === undefined ? {} : { frequency }),
+      ...(durability === undefined ? {} : { durability }),
+    },
+    async checkInput(input) {
+      const fresh = { turn: 0, runUsage: EMPTY_TALLY, ended: null }
+      return shape.check({ messages: readInput(input), ...fresh }, 'input')
+    },
+    output: (state) => lastText(state as unknown as OwnState),
+    refuse(task) {
+      const call = task.input as PendingCall | undefined
+      if (!task.node.startsWith(toolNode('')) || call === undefined) return undefined
+      const current = resolve(task.node)?.name.slice(toolNode('').length)
+      return refuseCall(setup, call, current === undefined ? undefined : tools.get(current))
+    },
+    resolve,
+    start: async () => [{ node: 'model' }],
+    next: async (finished, state, joins) => ({ tasks: nextTasks(finished, state), joins }),
+  }
+}
+
+function nextTasks(finished: readonly string[], state: State): readonly Task[] {
+  const { loop } = state as unknown as OwnState
+  if (!finished.includes('model')) return [{ node: 'model' }]
+  switch (loop.next) {
+    case 'tools':
+      return loop.calls.map((call) => ({ node: toolNode(call.name), input: call }))
+    case 'end':
+      return []
+    default:
+      return [{ node: loop.next }]
+  }
+}
+
+function readInput(input: unknown): readonly Message[] {
+  if (!Array.isArray(input)) return input === undefined ? [] : [toMessage(input)]
+  if (input.length === 0)
+    throw new InvalidValueError('input', 'holds no message', 'Pass text, or at least one message.')
+  checkMessages(input)
+  return input as readonly Message[]
+}
+
+function lastText({ messages }: OwnState): string {
+  const said = messages.findLast((message) => message.role === 'assistant' && textOf(message) !== '')
+  return said === undefined ? '' : textOf(said)
+}

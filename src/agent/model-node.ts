@@ -1,0 +1,237 @@
+import { InvalidOptionError, isHoldfastError, type ModelError } from '../core/errors.js'
+import type { Context } from '../runtime/context.js'
+import { internalsOf } from '../runtime/internals.js'
+import type { FunctionNodePlan, State } from '../runtime/program.js'
+import type { StepSettings } from './agent-options.js'
+import type { Ending, Loop, Measured, OwnState, PendingCall } from './agent-state.js'
+import { canCompact, isTooLong } from './compaction.js'
+import { findPrice } from './cost.js'
+import { estimateTokens } from './estimate.js'
+import { makeMessage, type Message } from './message.js'
+import type { Part, ToolCallPart } from './message-part.js'
+import { callModel } from './model.js'
+import type { LanguageModel, ModelReply, ModelRequest } from './model-types.js'
+import { buildPrompt, callsOf, promptStart } from './prompt.js'
+import { type AgentSetup, messageId, relayEvents, spend, turnContext } from './turn.js'
+
+export const DEFAULT_MAX_TURNS = 50
+
+/** One turn: asks the model and decides what its reply leads to. A turn that was not recorded is asked again. */
+export function planModelNode(setup: AgentSetup): FunctionNodePlan {
+  return {
+    kind: 'function',
+    name: 'model',
+    // Calls are tried again by the model's own rules, with what the provider says about waiting.
+    policy: { effect: 'read', retry: { attempts: 1 } },
+    pauseBefore: false,
+    pauseAfter: false,
+    run: (state: State, ctx: Context) => takeTurn(setup, state as unknown as OwnState, ctx),
+  }
+}
+
+type LoopUpdate = Partial<Loop>
+
+async function takeTurn(setup: AgentSetup, before: OwnState, ctx: Context) {
+  const { options } = setup
+  const taken = await noteResume(setup, before, ctx)
+  const state: OwnState = { ...before, ...taken.changes, memory: { ...before.memory, ...taken.changes.memory } }
+  const update = (loop: LoopUpdate, rest: object = {}) => ({
+    ...taken.changes,
+    ...rest,
+    loop: { ...taken.loop, ...loop },
+  })
+  const ending = await endBefore(setup, state, ctx)
+  if (ending) return update({ next: 'end', calls: [] }, { ended: ending })
+
+  const call = await prepareCall(setup, state, ctx)
+  const { messages } = state
+  const mayCompact = options.compaction !== false && canCompact(state)
+  if (mayCompact && isTooLong(setup, state, call.request)) return update({ next: 'compact', calls: [] })
+  let reply: ModelReply
+  try {
+    reply = await callModel(call.model, call.request, call.options)
+  } catch (error) {
+    const once = mayCompact && state.loop.overflowAt !== messages.length
+    if (!once || !isContextTooLong(error)) throw error
+    return update({ next: 'compact', calls: [], overflowAt: messages.length })
+  }
+  const { calls, message, refused } = await readReply(setup, reply.message, call.shown, ctx)
+  const { spent, ...sums } = await spend(setup, state, ctx, reply)
+  const next = calls.length > 0 ? 'tools' : refused.length > 0 ? 'model' : 'end'
+  return update(
+    { next, calls, spent, measured: measure(setup, state, call.request, reply, messages.length + 1) },
+    {
+      messages: [message, ...refused],
+      turn: state.turn + 1,
+      ...sums,
+      ...versionsIfChanged(setup, state),
+      ...(next === 'end' ? { ended: endingOf(reply) } : {}),
+    },
+  )
+}
+
+/** A run that was taken up again: its memory is refreshed, and what it did not spend again is counted. */
+async function noteResume(setup: AgentSetup, state: OwnState, ctx: Context) {
+  const { claim } = internalsOf(ctx)
+  const { loop } = state
+  const isNew = loop.claim !== claim || loop.run !== ctx.run
+  const resumed = loop.claim !== claim && (loop.run === ctx.run || ctx.attempt > 1)
+  const changes: { memory?: OwnState['memory']; resumes?: OwnState['resumes'] } = {}
+  if (resumed) {
+    const { count, tokensSaved } = state.resumes
+    const { input, output } = state.runUsage
+    changes.resumes = { count: count + 1, tokensSaved: tokensSaved + input + output }
+    const memory = await setup.options.onResume?.(turnContext(state, ctx))
+    if (memory) changes.memory = memory
+  }
+  const taken: LoopUpdate = isNew ? { run: ctx.run, claim } : {}
+  return { changes, loop: taken }
+}
+
+/** Whether the run ends before another call, and why. */
+async function endBefore({ options }: AgentSetup, state: OwnState, ctx: Context): Promise<Ending | undefined> {
+  const { maxTurns = DEFAULT_MAX_TURNS, budget, isComplete } = options
+  const isAfterTools = state.turn > 0 && state.messages.at(-1)?.role === 'tool'
+  if (isAfterTools && (await isComplete?.(turnContext(state, ctx)))) {
+    return { reason: 'complete', message: 'The agent reached its goal.' }
+  }
+  if (state.turn >= maxTurns) {
+    return { reason: 'max-turns', message: `The run took its limit of ${maxTurns} turns.` }
+  }
+  const per = budget?.per ?? 'run'
+  const { total, cost } = per === 'run' ? state.runUsage : state.usage
+  if (budget?.tokens !== undefined && total >= budget.tokens) {
+    return { reason: 'token-budget', message: `The ${per} used ${total} of ${budget.tokens} tokens.` }
+  }
+  if (budget?.cost !== undefined && cost >= budget.cost) {
+    return { reason: 'cost-budget', message: `The ${per} cost ${cost} of ${budget.cost}.` }
+  }
+  return undefined
+}
+
+async function prepareCall(setup: AgentSetup, state: OwnState, ctx: Context) {
+  const { options, tools } = setup
+  const turn = turnContext(state, ctx)
+  const step: StepSettings = (await options.prepareStep?.({ ...turn, turn: state.turn + 1 })) ?? {}
+  const model = step.model ?? options.model
+  checkPriced(setup, model)
+  const { instructions = '' } = options
+  const text = step.instructions ?? (typeof instructions === 'function' ? await instructions(turn) : instructions)
+  const shown = step.tools ?? tools.names
+  const unknown = shown.find((name) => !tools.names.includes(name))
+  if (unknown !== undefined) {
+    throw new InvalidOptionError(
+      'prepareStep.tools',
+      `names "${unknown}", which the agent does not have`,
+      `Use any of: ${tools.names.join(', ')}.`,
+    )
+  }
+  const toolChoice = step.toolChoice ?? options.toolChoice
+  const request: ModelRequest = {
+    messages: buildPrompt(text, state.memory, state.summary, state.messages),
+    tools: (await tools.describe()).filter(({ name }) => shown.includes(name)),
+    ...(toolChoice === undefined ? {} : { toolChoice }),
+    settings: { ...options.settings, ...step.settings },
+  }
+  const internals = internalsOf(ctx)
+  const { retry, timeoutMs, idleTimeoutMs, stream } = options
+  return {
+    model,
+    request,
+    shown,
+    options: {
+      clock: internals.clock,
+      random: internals.random,
+      signal: ctx.abort,
+      messageId: messageId(ctx, internals.path),
+      onEvent: relayEvents(internals),
+      ...(retry === undefined ? {} : { retry }),
+      ...(timeoutMs === undefined ? {} : { timeoutMs }),
+      ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
+      ...(stream === undefined ? {} : { stream }),
+    },
+  }
+}
+
+// A budget in money that does not count some calls would never be reached.
+function checkPriced({ options }: AgentSetup, model: LanguageModel): void {
+  if (options.budget?.cost === undefined) return
+  const { provider, modelId: id } = model
+  if (findPrice(options.prices ?? {}, { provider, id }) !== undefined) return
+  throw new InvalidOptionError('prices', `has no price of ${provider}/${id}`, 'Add one: budget.cost depends on it.')
+}
+
+/** The message to keep, the calls to carry out, and results for those that can't be. */
+async function readReply(setup: AgentSetup, reply: Message, shown: readonly string[], ctx: Context) {
+  const { path } = internalsOf(ctx)
+  const message = nameCalls(setup, reply)
+  const calls: PendingCall[] = []
+  const refused: Message[] = []
+  const { clock } = internalsOf(ctx)
+  for (const [i, call] of callsOf(message).entries()) {
+    const id = messageId(ctx, path, i + 1)
+    const { callId, name, input, version } = call
+    const read = await setup.tools.readInput(call)
+    const hidden = !shown.includes(name) && !('error' in read)
+    if (hidden || 'error' in read) {
+      const value = 'error' in read ? read.error : `The tool ${JSON.stringify(name)} is not available now.`
+      const part: Part = { type: 'tool-result', callId, name, output: { type: 'error', value } }
+      refused.push(makeMessage('tool', [part], { id, at: clock.now() }))
+    } else {
+      calls.push({ callId, name, input, ...(version === undefined ? {} : { version }), message: id })
+    }
+  }
+  return { message, calls, refused }
+}
+
+/** Adds the tools' versions to the calls, and ids of our own where a server gave none or one twice. */
+function nameCalls({ tools }: AgentSetup, message: Message): Message {
+  const seen = new Set<string>()
+  const parts = message.parts.map((part, i): Part => {
+    if (part.type !== 'tool-call') return part
+    const callId = part.callId === '' || seen.has(part.callId) ? `${message.id}-${i}` : part.callId
+    seen.add(callId)
+    const version = tools.get(part.name)?.version
+    return { ...part, callId, ...(version === undefined ? {} : { version }) } satisfies ToolCallPart
+  })
+  return { ...message, parts }
+}
+
+function measure(setup: AgentSetup, state: OwnState, request: ModelRequest, reply: ModelReply, count: number) {
+  if (reply.usage.basis !== 'provider') return null
+  const { compaction } = setup.options
+  const counter = compaction ? compaction.count : undefined
+  const tools = request.tools ?? []
+  const estimate = estimateTokens(request.messages, { tools, ...(counter === undefined ? {} : { count: counter }) })
+  const measured: Measured = {
+    tokens: reply.usage.input + reply.usage.output,
+    count,
+    from: promptStart(state.summary, state.messages),
+    ratio: Math.round(Math.min(4, Math.max(0.5, reply.usage.input / Math.max(1, estimate))) * 1000) / 1000,
+  }
+  return measured
+}
+
+function versionsIfChanged({ tools }: AgentSetup, state: OwnState): Partial<OwnState> {
+  const versions = tools.versions()
+  const same = JSON.stringify(versions) === JSON.stringify(state.toolVersions)
+  return same ? {} : { toolVersions: versions }
+}
+
+function endingOf(reply: ModelReply): Ending {
+  switch (reply.finish) {
+    case 'stop':
+    case 'tool-calls':
+      return { reason: 'finished', message: 'The model had nothing more to do.' }
+    case 'length':
+      return { reason: 'length', message: 'The reply reached the limit of its length.' }
+    case 'content-filter':
+      return { reason: 'content-filter', message: 'The provider held the reply back.' }
+    default:
+      return { reason: 'other', message: `The model ended its reply: ${reply.message.finish?.raw ?? reply.finish}.` }
+  }
+}
+
+function isContextTooLong(error: unknown): boolean {
+  return isHoldfastError(error, 'model') && (error as ModelError).data['kind'] === 'context-too-long'
+}

@@ -1,0 +1,70 @@
+import type { Value } from '../codec/value.js'
+import type { OwnState, Summary } from './agent-state.js'
+import { makeMessage, type Message } from './message.js'
+import type { ToolCallPart, ToolResultPart } from './message-part.js'
+import { toJson } from './plain.js'
+
+/** The conversation as the model is shown it: instructions with memory, the summary, and what it does not cover. */
+export function buildPrompt(
+  instructions: string,
+  memory: OwnState['memory'],
+  summary: Summary | null,
+  messages: readonly Message[],
+): readonly Message[] {
+  const system = [instructions, describeMemory(memory)].filter((text) => text !== '').join('\n\n')
+  const recent = answerOpenCalls(messages.slice(promptStart(summary, messages)))
+  return [
+    ...(system === '' ? [] : [makeMessage('system', system, { id: 'system', at: 0 })]),
+    ...(summary === null ? [] : [makeMessage('user', describeSummary(summary.text), { id: 'summary', at: 0 })]),
+    ...recent,
+  ]
+}
+
+/** How many messages the summary stands for. */
+export function promptStart(summary: Summary | null, messages: readonly Message[]): number {
+  return Math.min(summary?.upTo ?? 0, messages.length)
+}
+
+export function describeSummary(text: string): string {
+  return `Summary of the conversation so far, in place of its older messages:\n\n${text}`
+}
+
+export function callsOf(message: Message): readonly ToolCallPart[] {
+  return message.parts.filter((part) => part.type === 'tool-call' && part.providerExecuted !== true) as ToolCallPart[]
+}
+
+export function resultsOf(message: Message): readonly ToolResultPart[] {
+  return message.parts.filter((part) => part.type === 'tool-result') as ToolResultPart[]
+}
+
+/**
+ * Providers refuse a call without its result. A run that was cancelled leaves such calls behind: they are answered
+ * with what is known, for the model only.
+ */
+function answerOpenCalls(messages: readonly Message[]): readonly Message[] {
+  const answered = new Set(messages.flatMap((message) => resultsOf(message).map(({ callId }) => callId)))
+  if (messages.every((message) => callsOf(message).every(({ callId }) => answered.has(callId)))) return messages
+  return messages.flatMap((message) => {
+    const open = callsOf(message).filter(({ callId }) => !answered.has(callId))
+    if (open.length === 0) return [message]
+    const results = open.map(
+      ({ callId, name }): ToolResultPart => ({ type: 'tool-result', callId, name, output: UNFINISHED }),
+    )
+    return [message, makeMessage('tool', results, { id: `${message.id}-open`, at: message.at })]
+  })
+}
+
+const UNFINISHED = {
+  type: 'error',
+  value: 'There is no result: the run was ended before it arrived. Whether the call took effect is not known.',
+} as const
+
+function describeMemory(memory: OwnState['memory']): string {
+  const entries = Object.entries(memory)
+  if (entries.length === 0) return ''
+  return `What you know:\n${entries.map(([name, value]) => `- ${name}: ${describeValue(value)}`).join('\n')}`
+}
+
+function describeValue(value: Value): string {
+  return typeof value === 'string' ? value : JSON.stringify(toJson(value))
+}

@@ -1,0 +1,207 @@
+import type { Value } from '../codec/value.js'
+import type { Context, Reconciled } from '../runtime/context.js'
+import { internalsOf } from '../runtime/internals.js'
+import type { Approval, FunctionNodePlan, Refusal, State } from '../runtime/program.js'
+import { checkPolicy } from '../runtime/step-policy.js'
+import { checkOwnUpdate, type OwnState, type PendingCall } from './agent-state.js'
+import { makeMessage } from './message.js'
+import type { ToolOutput } from './message-part.js'
+import { toPlain } from './plain.js'
+import { toJsonSchema, validateWith } from './schema.js'
+import type { Tool } from './tool.js'
+import { toToolOutput } from './tool-set.js'
+import type { AgentSetup } from './turn.js'
+
+/** A tool as a node of its own: siblings run side by side, and each is recorded when it is done. */
+export function planToolNode(setup: AgentSetup, name: string, tool: Tool): FunctionNodePlan {
+  const { timeout, reconcile, onUnknown, keyTtlMs, key } = tool
+  // Without `execute` nothing is done here: someone else is asked for the result.
+  const effect = tool.execute === undefined ? 'read' : tool.effect
+  const policy = {
+    effect,
+    retry: tool.retry ?? { attempts: effect === 'idempotent' ? 3 : 1 },
+    ...(timeout === undefined ? {} : { timeoutMs: timeout }),
+    ...(onUnknown === undefined ? {} : { onUnknown }),
+    ...(keyTtlMs === undefined ? {} : { keyTtlMs }),
+    ...(reconcile === undefined ? {} : { reconcile: askOtherSide }),
+  }
+  checkPolicy(policy, `tool "${name}"`)
+  return {
+    kind: 'function',
+    name: toolNode(name),
+    policy,
+    pauseBefore: false,
+    pauseAfter: false,
+    status: 'waiting_tool',
+    ...(tool.needsApproval ? { approval: planApproval(name, tool) } : {}),
+    ...(key === undefined ? {} : { key: chooseKey }),
+    resolved: (result, call) => resultOf(tool, call as PendingCall, result),
+    failed: ({ message }, call) => answer(call as PendingCall, { type: 'error', value: message }),
+    run: (state, ctx) => runTool(setup, tool, state as unknown as OwnState, ctx as Context<PendingCall>),
+  }
+
+  async function chooseKey(call: unknown): Promise<string | undefined> {
+    const read = await readCall(tool, call as PendingCall)
+    return 'input' in read ? key?.(read.input) : undefined
+  }
+
+  async function askOtherSide(idempotencyKey: string, given: unknown): Promise<Reconciled> {
+    const call = given as PendingCall
+    const read = await readCall(tool, call)
+    if (!('input' in read)) return { outcome: 'not-executed' }
+    const found = await reconcile?.(idempotencyKey, read.input)
+    if (found?.outcome !== 'executed') return { outcome: found?.outcome ?? 'unknown' }
+    return { outcome: 'executed', result: await resultOf(tool, call, found.result) }
+  }
+}
+
+export function toolNode(name: string): string {
+  return `tool ${name}`
+}
+
+/** Why a call that is still open can't be carried out by the tools of today, in words for the person who waits. */
+export function refuseCall(setup: AgentSetup, call: PendingCall, tool: Tool | undefined): Refusal | undefined {
+  const { name: agent, version } = setup.options
+  if (tool === undefined) {
+    return {
+      reason: `The conversation is waiting for "${call.name}", which ${agent} ${version} no longer offers. The request has not been completed.`,
+      remedy: `Bring the tool back, name its successor in toolAliases: { ${JSON.stringify(call.name)}: … }, or cancel the run and ask anew.`,
+    }
+  }
+  if (call.version === tool.version || tool.migrate !== undefined) return undefined
+  return {
+    reason: `The conversation is waiting for "${call.name}", which was requested from ${named(call.version)} of it. ${agent} ${version} has ${named(tool.version)}, which can not take over that request. It has not been completed.`,
+    remedy: `Give the tool migrate: (input, fromVersion) => input, run the version that asked for it, or cancel the run and ask anew.`,
+  }
+}
+
+function named(version: string | undefined): string {
+  return version === undefined ? 'a version without a number' : `version ${version}`
+}
+
+async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Context<PendingCall>) {
+  const call = ctx.input
+  const read = await readCall(tool, call)
+  if ('refusal' in read) {
+    const value = refuseCall(setup, call, tool)?.reason ?? 'The call does not fit the tool.'
+    return answer(call, { type: 'error', value }, internalsOf(ctx).clock.now())
+  }
+  if ('error' in read) return answer(call, { type: 'error', value: read.error }, internalsOf(ctx).clock.now())
+  const { input } = read
+  if (tool.execute === undefined) return askCaller(tool, ctx)
+  let changes: Readonly<Record<string, unknown>> = {}
+  const result = await tool.execute(input, {
+    ...callContext(state, ctx, call),
+    idempotencyKey: ctx.idempotencyKey,
+    attempt: ctx.attempt,
+    signal: ctx.abort,
+    abortSignal: ctx.abort,
+    state: state as unknown as Readonly<Record<string, unknown>>,
+    update: (update) => {
+      checkOwnUpdate(update, setup.options.state ?? {})
+      changes = { ...changes, ...update }
+    },
+    emit: (value) => ctx.emit(value),
+  })
+  return { ...changes, ...(await resultOf(tool, call, result, internalsOf(ctx).clock.now())) }
+}
+
+function callContext(state: OwnState, { context }: { readonly context: unknown }, { callId }: PendingCall) {
+  return { callId, toolCallId: callId, messages: state.messages, context, experimental_context: context }
+}
+
+/** A tool that the caller of the run carries out: the run pauses until they say what came of it. */
+async function askCaller(tool: Tool, ctx: Context<PendingCall>) {
+  const { callId, name, input } = ctx.input
+  const said = await ctx.pause<{ readonly result?: unknown; readonly error?: string }>(
+    { tool: name, callId, input },
+    { jsonSchema: RESULT_SCHEMA, key: callId },
+  )
+  const now = internalsOf(ctx).clock.now()
+  if (said.error !== undefined) return answer(ctx.input, { type: 'error', value: said.error }, now)
+  return resultOf(tool, ctx.input, said.result ?? null, now)
+}
+
+const RESULT_SCHEMA: Value = {
+  type: 'object',
+  properties: { result: {}, error: { type: 'string' } },
+  additionalProperties: false,
+}
+
+/** The arguments for `execute`: brought up to this version of the tool, and checked. */
+async function readCall(
+  tool: Tool,
+  call: PendingCall,
+): Promise<{ readonly input: unknown } | { readonly error: string } | { readonly refusal: true }> {
+  let { input } = call
+  if (call.version !== tool.version) {
+    if (tool.migrate === undefined) return { refusal: true }
+    input = await tool.migrate(input, call.version)
+  }
+  const validated = await validateWith(tool.inputSchema, input)
+  if (validated.ok) return { input: validated.value }
+  const problems = validated.problems.map((problem) => `- ${problem}`).join('\n')
+  return { error: `The arguments of ${call.name} do not fit, so nothing was done:\n${problems}` }
+}
+
+interface ApprovalAnswer {
+  readonly approved: boolean
+  readonly input?: Value
+  readonly reason?: string
+  readonly result?: Value
+}
+
+function planApproval(name: string, tool: Tool): Approval {
+  return {
+    async needed(state: State, given: unknown, context: unknown) {
+      const { needsApproval } = tool
+      if (typeof needsApproval !== 'function') return needsApproval ?? false
+      const call = given as PendingCall
+      const read = await readCall(tool, call)
+      // Arguments that do not fit are answered with an error: there is nothing to agree to.
+      if (!('input' in read)) return false
+      return needsApproval(read.input, callContext(state as unknown as OwnState, { context }, call))
+    },
+    question: (_state, given) => {
+      // As it was asked: another name or shape would be another question, and the answer to this one lost.
+      const { callId, input, name: tool } = given as PendingCall
+      return { tool, callId, input }
+    },
+    async answer() {
+      const schema = await toJsonSchema(tool.inputSchema, tool.jsonSchema, `tools.${name}`)
+      // References count from the root, which is another one here.
+      const input = JSON.stringify(schema).includes('"$ref"') ? { type: 'object' } : schema
+      return {
+        type: 'object',
+        properties: { approved: { type: 'boolean' }, input, reason: { type: 'string' }, result: {} },
+        required: ['approved'],
+        additionalProperties: false,
+      } as Value
+    },
+    approved: (given, answered) => {
+      const { input } = answered as ApprovalAnswer
+      return input === undefined ? given : { ...(given as PendingCall), input }
+    },
+    instead: (given, answered) => {
+      const { result } = answered as ApprovalAnswer
+      return result === undefined ? undefined : resultOf(tool, given as PendingCall, result)
+    },
+    denied: (given, answered) => {
+      const { reason } = answered as ApprovalAnswer
+      return answer(given as PendingCall, { type: 'denied', ...(reason === undefined ? {} : { reason }) })
+    },
+  }
+}
+
+async function resultOf(tool: Tool, call: PendingCall, result: unknown, at?: number) {
+  const { callId, input } = call
+  const output = await toToolOutput(tool, result, { callId, input })
+  return answer(call, output.type === 'json' ? { ...output, value: toPlain(output.value) ?? null } : output, at)
+}
+
+/** The update that answers a call. */
+function answer(call: PendingCall, output: ToolOutput, at?: number) {
+  const { callId, name, message: id } = call
+  const part = { type: 'tool-result', callId, name, output } as const
+  return { messages: [makeMessage('tool', [part], { id, ...(at === undefined ? {} : { at }) })] }
+}

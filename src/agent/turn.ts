@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto'
+import type { Context } from '../runtime/context.js'
+import { recordError } from '../runtime/errors.js'
+import { type Internals, internalsOf } from '../runtime/internals.js'
+import type { AgentOptions, TurnContext } from './agent-options.js'
+import type { AgentState, Loop, OwnState } from './agent-state.js'
+import type { ModelEvent, ModelReply } from './model-types.js'
+import { addTally, EMPTY_TALLY, tallyOf, type Tally, writeTally } from './tally.js'
+import type { ToolSet } from './tool-set.js'
+
+/** An agent as its nodes see it. */
+export interface AgentSetup {
+  readonly options: AgentOptions
+  readonly tools: ToolSet
+}
+
+/** What the author's functions are handed. */
+export function turnContext(state: OwnState, ctx: Context): TurnContext {
+  return {
+    state: state as unknown as AgentState,
+    context: ctx.context,
+    thread: ctx.thread,
+    tenant: ctx.tenant,
+    run: ctx.run,
+    signal: ctx.abort,
+  }
+}
+
+/** An id that is the same when the step is done again after a crash. */
+export function messageId(ctx: Context, path: string, index = 0): string {
+  const parts = JSON.stringify([ctx.tenant, ctx.thread, ctx.branch, ctx.run, path, index])
+  return `msg_${createHash('sha256').update(parts).digest('base64url').slice(0, 16)}`
+}
+
+/** What changes of the sums by one model call. Also says so in the record and in the tenant's store. */
+export async function spend(setup: AgentSetup, state: OwnState, ctx: Context, reply: ModelReply) {
+  const { options } = setup
+  const internals = internalsOf(ctx)
+  const model = reply.message.model ?? { provider: '', id: '' }
+  const spent = tallyOf(reply.usage, model, options.prices ?? {})
+  const { usage, cost } = { usage: reply.usage, cost: spent.unpriced > 0 ? null : spent.cost }
+  internals.note({ type: 'usage', step: internals.path, usage: { ...usage, cost, model, attempts: reply.attempts } })
+  const before = state.loop.spent?.branch === ctx.branch ? state.loop.spent : undefined
+  const onBranch = {
+    id: before?.id ?? `${ctx.run}:${ctx.branch}`,
+    branch: ctx.branch,
+    tally: addTally(before?.tally ?? EMPTY_TALLY, spent),
+  }
+  const { thread, branch } = ctx
+  await writeTally(ctx, onBranch.id, { thread, branch, program: options.name, tally: onBranch.tally })
+  return {
+    usage: addTally(state.usage, spent),
+    runUsage: addTally(state.runUsage, spent),
+    spent: onBranch as Loop['spent'] & {},
+  } satisfies { usage: Tally; runUsage: Tally; spent: NonNullable<Loop['spent']> }
+}
+
+/** Hands what a model call streams to whoever listens. */
+export function relayEvents(internals: Internals): (event: ModelEvent) => void {
+  const { path: step } = internals
+  return (event) => {
+    const { attempt } = event
+    switch (event.type) {
+      case 'text-delta':
+        return internals.emit({ type: 'token', step, attempt, kind: 'text', text: event.text })
+      case 'reasoning-delta':
+        return internals.emit({ type: 'token', step, attempt, kind: 'reasoning', text: event.text })
+      case 'tool-input-start': {
+        const { callId, name } = event
+        return internals.emit({ type: 'token', step, attempt, kind: 'tool-input', text: '', callId, tool: name })
+      }
+      case 'tool-input-delta': {
+        const { callId, text } = event
+        return internals.emit({ type: 'token', step, attempt, kind: 'tool-input', text, callId })
+      }
+      case 'superseded':
+        return internals.emit({ type: 'superseded', step, attempt })
+      case 'failure': {
+        if (event.delayMs === undefined) return
+        const { message, providerCode } = event.failure
+        const error = recordError(new Error(message))
+        return internals.emit({
+          type: 'retry',
+          step,
+          attempt,
+          inMs: event.delayMs,
+          error: { ...error, ...(providerCode === undefined ? {} : { code: providerCode }) },
+        })
+      }
+      default:
+    }
+  }
+}

@@ -1,0 +1,23 @@
+import type { Clock } from '../core/clock.js'
+import type { Context } from './context.js'
+import type { LiveEvent, RecordedEvent } from './events.js'
+
+/** What programs of this library, such as the agent, use of a run beyond the public context. */
+export interface Internals {
+  /** The path of the activation, for events. */
+  readonly path: string
+  readonly clock: Clock
+  readonly random: () => number
+  /** Names the claim under which this run is driven: another one means that the run was taken up again. */
+  readonly claim: string
+  /** Sends an event to whoever listens now; not recorded. */
+  emit(event: LiveEvent): void
+  /** Adds an event to the record of this node. */
+  note(event: RecordedEvent): void
+}
+
+export const INTERNALS: unique symbol = Symbol('holdfast.internals')
+
+export function internalsOf(context: Context): Internals {
+  return (context as Context & { readonly [INTERNALS]: Internals })[INTERNALS]
+}
