@@ -94,6 +94,11 @@ export class Activation {
     })
   }
 
+  /** Store writes that are to travel with a record made now. */
+  takeWrites(): readonly StoreWrite[] {
+    return this.#writes.splice(0)
+  }
+
   /** Starts over, as a retry does: names may be used again, and writes of the failed attempt are forgotten. */
   restart(): void {
     this.#seen = new Set()

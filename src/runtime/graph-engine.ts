@@ -112,14 +112,18 @@ export class GraphEngine {
       if (node.pauseAfter) {
         if (!recorded) {
           // Before the question is asked, so that the node does not run again when it is answered.
+          const made = [...writes, ...activation.takeWrites()]
           await this.#session.record({
             kind: 'step',
-            ops: [set(at, { status: 'done', result: update as Value })],
+            ops: [
+              set(at, { status: 'done', result: update as Value }),
+              ...this.#dropInner(task.id),
+              ...this.#leaveScope(task.id),
+            ],
             data: { events: [event] },
-            ...(writes.length > 0 ? { store: writes } : {}),
+            ...(made.length > 0 ? { store: made } : {}),
           })
           recorded = true
-          writes = []
         }
         const exit = await this.#gate(activation, 'after', task, path)
         if (!exit.approved || exit.update) {
