@@ -1,5 +1,5 @@
 import type { Value } from '../codec/value.js'
-import { InvalidProgramError, InvalidValueError } from '../core/errors.js'
+import { InvalidOptionError, InvalidProgramError, InvalidValueError } from '../core/errors.js'
 import { formatCheckpointId } from '../log/checkpoint-id.js'
 import type { SqlSession } from '../log/contract.js'
 import { set, splice, valueAt } from '../log/ops.js'
@@ -21,6 +21,7 @@ import { hashValue } from './hash-value.js'
 import { type Performed, perform, type Work } from './perform.js'
 import { inScope, type Prefix, scopeAt, type StepRecord, type Waiting } from './run-state.js'
 import type { Session } from './session.js'
+import { checkPolicy } from './step-policy.js'
 import { StepStore } from './step-store.js'
 
 export type Activated =
@@ -186,6 +187,7 @@ export class Activation {
   async #step<Result>(name: string, ...rest: StepArguments<Result>): Promise<unknown> {
     const [options, run] = rest.length === 1 ? [{} as StepOptions<Result>, rest[0]] : rest
     const path = this.#claimPath(name, options.key)
+    checkPolicy(options, `step "${path}"`)
     const inputHash = hashValue(options.input)
     const found = this.#recorded(path, inputHash)
     if (found) return found.result
@@ -240,6 +242,9 @@ export class Activation {
 
   async #receive(name: string, options: ReceiveOptions = {}): Promise<unknown> {
     const { clock, recorder } = this.#session
+    if (!recorder.durable) {
+      throw new InvalidOptionError('frequency', "is 'none', which can't wait for a signal", "Use 'step' or 'boundary'.")
+    }
     const path = this.#claimPath(`receive ${name}`, this.#ordinal(`receive ${name}`))
     const at = inScope(this.#prefix, 'steps', path)
     const found = this.#recorded(path, 'none')

@@ -92,10 +92,10 @@ export class GraphEngine {
       let update: Update = {}
       if (!recorded) {
         const entry = node.pauseBefore ? await this.#gate(activation, 'before', task, path) : OPEN_GATE
-        const agreed = await this.#agree(node, task, path, state, activation)
-        if (entry.approved && 'denied' in agreed) {
+        const agreed = entry.approved ? await this.#agree(node, task, path, state, activation) : {}
+        if ('denied' in agreed) {
           update = await this.#plan.shape.check(agreed.denied, `the update of node "${task.node}"`)
-        } else if (entry.approved && 'input' in agreed) {
+        } else if ('input' in agreed) {
           const made =
             node.kind === 'graph'
               ? await this.#runSubgraph(node, agreed.input, task, path, state)

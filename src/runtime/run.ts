@@ -16,7 +16,7 @@ import { GraphEngine } from './graph-engine.js'
 import { LeaseKeeper } from './lease-keeper.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
-import { LogRecorder, type RecordPolicy, type Recorder, ViewRecorder } from './recorder.js'
+import { checkRecordPolicy, LogRecorder, type RecordPolicy, type Recorder, ViewRecorder } from './recorder.js'
 import { isUnfinished, openPauses, type RunState } from './run-state.js'
 import { Session } from './session.js'
 import { cancelRun, isOnlyWaiting, leaveRun, markTaken, nextWake, restRun } from './situation.js'
@@ -295,7 +295,9 @@ async function park(claim: Claim, recorder: LogRecorder): Promise<void> {
   }
 }
 
+/** Before anything is claimed. */
 export function checkSettings(policy: RecordPolicy): void {
+  checkRecordPolicy(policy)
   if (policy.frequency === 'none' && policy.durability !== 'sync') {
     throw new InvalidOptionError('durability', "has no meaning with frequency 'none'", 'Leave one of them out.')
   }
