@@ -85,6 +85,7 @@ describe('the public names', () => {
         "faultyDriver",
         "makeAppend",
         "makeEntry",
+        "runtimeSuite",
         "startChaosProxy",
         "startModelServer",
         "storeSuite",
