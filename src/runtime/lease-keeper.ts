@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.js'
-import { isHoldfastError } from '../core/errors.js'
+import { ClosedError, isHoldfastError } from '../core/errors.js'
 import type { Claim } from '../log/claim.js'
 
 const RENEWALS_PER_LEASE = 3
@@ -15,6 +15,8 @@ export class LeaseKeeper {
   readonly #onNews: () => void
   readonly #stop = new AbortController()
   #aliveAt: number
+  #resting = false
+  #beats = new Set<Promise<void>>()
 
   constructor(claim: Claim, clock: Clock, options: { onLost: (error: unknown) => void; onNews: () => void }) {
     this.#claim = claim
@@ -32,13 +34,39 @@ export class LeaseKeeper {
 
   /** Renews now. Rejects when the claim is lost. */
   async beat(): Promise<void> {
-    const sentAt = this.#clock.monotonic()
-    await this.#claim.renew()
-    this.touch(sentAt)
+    if (this.#stop.signal.aborted) throw new ClosedError('This run')
+    if (this.#resting) return
+    const beat = this.#renew()
+    this.#beats.add(beat)
+    try {
+      await beat
+    } finally {
+      this.#beats.delete(beat)
+    }
+  }
+
+  /**
+   * Renews no more, and waits for renewals that are on their way: one that landed after an entry that lets go of the
+   * thread would take it again, for nobody.
+   */
+  async rest(): Promise<void> {
+    this.#resting = true
+    await Promise.allSettled(this.#beats)
+  }
+
+  /** Goes on after a rest: the thread was not let go after all. */
+  wake(): void {
+    this.#resting = false
   }
 
   stop(): void {
     this.#stop.abort()
+  }
+
+  async #renew(): Promise<void> {
+    const sentAt = this.#clock.monotonic()
+    await this.#claim.renew()
+    this.touch(sentAt)
   }
 
   async #keep(): Promise<void> {

@@ -86,7 +86,10 @@ export class Run {
       const fold = await this.#loop(recorder, keeper, openSince, target)
       return readOutcome(this.#key, fold, restart)
     } catch (error) {
-      if (error instanceof StoppedError) await park(claim, recorder)
+      if (error instanceof StoppedError) {
+        await keeper.rest()
+        await park(claim, recorder)
+      }
       throw error
     } finally {
       keeper.stop()
@@ -121,7 +124,10 @@ export class Run {
     for (let first = true; ; first = false) {
       const session = this.#session(recorder, keeper, first ? openSince : undefined)
       if (!isUnfinished(recorder.state.run)) {
-        if ((recorder.seen.inputs ?? []).length === 0) return this.#rest(recorder)
+        if ((recorder.seen.inputs ?? []).length === 0) {
+          await keeper?.rest()
+          return this.#rest(recorder)
+        }
         const migrated = migrateRun(this.#plan, recorder.state)
         if (migrated) recorder.add(migrated)
         recorder.add(await beginRun(this.#plan, recorder.state, clock.now()))
@@ -137,9 +143,13 @@ export class Run {
       const isTarget = target === undefined || run === target
       const more = driven.status === 'completed' || recorder.seen.cancel?.run === run
       const goOn = more && (!isTarget || (target === undefined && (recorder.seen.inputs ?? []).length > 0))
+      if (!goOn) await keeper?.rest()
       const ended = await recorder.conclude((fold) => endOf(fold, driven, clock.now()), !goOn)
-      // Something came while the run was about to wait: it goes on at once.
-      if (ended === undefined) continue
+      if (ended === undefined) {
+        // Something came while the run was about to wait: it goes on at once.
+        keeper?.wake()
+        continue
+      }
       if (!goOn) return ended.fold
       // The signal of a cancelled run says nothing to the next one.
       if (this.#abort.signal.reason instanceof CancelledError) this.#abort = new AbortController()
