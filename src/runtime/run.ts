@@ -66,9 +66,8 @@ export class Run {
   ): Promise<Outcome> {
     const { clock } = this.#environment
     this.#lastId = claim.log.checkpoint ?? ''
-    let keeper: LeaseKeeper | undefined
     const recorder: LogRecorder = new LogRecorder(claim, this.#settings.policy, (draft, updated) => {
-      keeper?.touch()
+      keeper.touch()
       this.#tell(draft, updated.entries)
       this.#noticeCancel(recorder)
     })
@@ -76,7 +75,10 @@ export class Run {
       recorder.fail(error)
       this.#abort.abort(error)
     }
-    keeper = new LeaseKeeper(claim, clock, { onLost: lose, onNews: () => this.#noticeCancel(recorder) })
+    const keeper: LeaseKeeper = new LeaseKeeper(claim, clock, {
+      onLost: lose,
+      onNews: () => this.#noticeCancel(recorder),
+    })
     const stop = () => this.#abort.abort(new StoppedError())
     const { signal } = this.#settings
     if (signal?.aborted) stop()
