@@ -1,6 +1,6 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { encodeValue, type Value } from '../codec/value.js'
-import { InvalidProgramError, InvalidValueError } from '../core/errors.js'
+import { InvalidOptionError, InvalidProgramError, InvalidValueError } from '../core/errors.js'
 import { formatCheckpointId } from '../log/checkpoint-id.js'
 import type { SqlSession } from '../log/contract.js'
 import { set, splice, valueAt } from '../log/ops.js'
@@ -24,6 +24,7 @@ import { INTERNALS, type Internals } from './internals.js'
 import { type Performed, perform, permit, type Work } from './perform.js'
 import { inScope, type Prefix, scopeAt, type StepRecord, type Waiting } from './run-state.js'
 import type { Session } from './session.js'
+import { checkPolicy } from './step-policy.js'
 import { StepStore } from './step-store.js'
 
 export type Activated =
@@ -113,6 +114,11 @@ export class Activation {
   settled(): Promise<void> {
     if (this.#active === 0) return Promise.resolve()
     return new Promise((resolve) => this.#onIdle.push(resolve))
+  }
+
+  /** Store writes that are to travel with a record made now. */
+  takeWrites(): readonly StoreWrite[] {
+    return this.#writes.splice(0)
   }
 
   /** Starts over, as a retry does: names may be used again, and writes of the failed attempt are forgotten. */
@@ -214,6 +220,7 @@ export class Activation {
   async #step<Result>(name: string, ...rest: StepArguments<Result>): Promise<unknown> {
     const [options, run] = rest.length === 1 ? [{} as StepOptions<Result>, rest[0]] : rest
     const path = this.#claimPath(name, options.key)
+    checkPolicy(options, `step "${path}"`)
     const inputHash = hashValue(options.input)
     await this.#session.replay?.turn(path)
     const found = this.#recorded(path, inputHash)
@@ -280,6 +287,9 @@ export class Activation {
 
   async #receive(name: string, options: ReceiveOptions = {}): Promise<unknown> {
     const { clock, recorder } = this.#session
+    if (!recorder.durable) {
+      throw new InvalidOptionError('frequency', "is 'none', which can't wait for a signal", "Use 'step' or 'boundary'.")
+    }
     const path = this.#claimPath(`receive ${name}`, this.#ordinal(`receive ${name}`))
     const at = inScope(this.#prefix, 'steps', path)
     await this.#session.replay?.turn(path)

@@ -98,10 +98,10 @@ export class GraphEngine {
       let update: Update = {}
       if (!recorded) {
         const entry = node.pauseBefore ? await this.#gate(activation, 'before', task, path) : OPEN_GATE
-        const agreed = await this.#agree(node, task, path, state, activation)
-        if (entry.approved && 'denied' in agreed) {
+        const agreed = entry.approved ? await this.#agree(node, task, path, state, activation) : {}
+        if ('denied' in agreed) {
           update = await this.#plan.shape.check(agreed.denied, `the update of node "${task.node}"`)
-        } else if (entry.approved && 'input' in agreed) {
+        } else if ('input' in agreed) {
           const made =
             node.kind === 'graph'
               ? await this.#runSubgraph(node, agreed.input, task, path, state)
@@ -118,14 +118,18 @@ export class GraphEngine {
       if (node.pauseAfter) {
         if (!recorded) {
           // Before the question is asked, so that the node does not run again when it is answered.
+          const made = [...writes, ...activation.takeWrites()]
           await this.#session.record({
             kind: 'step',
-            ops: [set(at, { status: 'done', result: update as Value })],
+            ops: [
+              set(at, { status: 'done', result: update as Value }),
+              ...this.#dropInner(task.id),
+              ...this.#leaveScope(task.id),
+            ],
             data: { events: [event] },
-            ...(writes.length > 0 ? { store: writes } : {}),
+            ...(made.length > 0 ? { store: made } : {}),
           })
           recorded = true
-          writes = []
         }
         const exit = await this.#gate(activation, 'after', task, path)
         const result = exit.approved ? (this.#scope().steps?.[task.id]?.result as Update) : {}

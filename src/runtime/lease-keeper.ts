@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.js'
-import { isHoldfastError } from '../core/errors.js'
+import { ClosedError, isHoldfastError } from '../core/errors.js'
 import type { Claim } from '../log/claim.js'
 
 const RENEWALS_PER_LEASE = 3
@@ -34,6 +34,7 @@ export class LeaseKeeper {
 
   /** Renews now. Rejects when the claim is lost. */
   async beat(): Promise<void> {
+    if (this.#stop.signal.aborted) throw new ClosedError('This run')
     if (this.#lettingGo) return
     const sentAt = this.#clock.monotonic()
     const renewed = this.#claim.renew()

@@ -338,10 +338,21 @@ function eventsOf(draft: Draft): readonly unknown[] {
   return (draft.data as { readonly events?: readonly unknown[] } | undefined)?.events ?? []
 }
 
+/** Refuses policies that nobody knows. */
+export function checkRecordPolicy({ frequency, durability }: RecordPolicy): void {
+  if (frequency !== 'none') stepsPerWrite(frequency)
+  lagOf(durability)
+}
+
 function stepsPerWrite(frequency: Frequency): number {
   if (frequency === 'step') return 1
   if (frequency === 'boundary') return Number.POSITIVE_INFINITY
-  if (typeof frequency === 'object' && Number.isSafeInteger(frequency.every) && frequency.every >= 1) {
+  if (
+    typeof frequency === 'object' &&
+    frequency !== null &&
+    Number.isSafeInteger(frequency.every) &&
+    frequency.every >= 1
+  ) {
     return frequency.every
   }
   throw new InvalidOptionError('frequency', 'is none that is known', "Use 'step', { every: n }, 'boundary' or 'none'.")
@@ -350,7 +361,12 @@ function stepsPerWrite(frequency: Frequency): number {
 function lagOf(durability: Durable): number {
   if (durability === 'sync') return 0
   if (durability === 'async') return DEFAULT_LAG
-  if (typeof durability === 'object' && Number.isSafeInteger(durability.lag) && durability.lag >= 1) {
+  if (
+    typeof durability === 'object' &&
+    durability !== null &&
+    Number.isSafeInteger(durability.lag) &&
+    durability.lag >= 1
+  ) {
     return durability.lag
   }
   throw new InvalidOptionError('durability', 'is none that is known', "Use 'sync', 'async' or { lag: n }.")

@@ -16,7 +16,7 @@ import { GraphEngine } from './graph-engine.js'
 import { LeaseKeeper } from './lease-keeper.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
-import { LogRecorder, type RecordPolicy, type Recorder, ViewRecorder } from './recorder.js'
+import { checkRecordPolicy, LogRecorder, type RecordPolicy, type Recorder, ViewRecorder } from './recorder.js'
 import type { RecordedRead } from './records.js'
 import { isUnfinished, openPauses, type RunState } from './run-state.js'
 import { Session } from './session.js'
@@ -332,7 +332,9 @@ async function park(claim: Claim, recorder: LogRecorder): Promise<void> {
   }
 }
 
+/** Before anything is claimed. */
 export function checkSettings(policy: RecordPolicy): void {
+  checkRecordPolicy(policy)
   if (policy.frequency === 'none' && policy.durability !== 'sync') {
     throw new InvalidOptionError('durability', "has no meaning with frequency 'none'", 'Leave one of them out.')
   }

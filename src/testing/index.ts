@@ -17,5 +17,6 @@ export {
   type ScriptedUsage,
   startModelServer,
 } from './model-server.js'
+export { runtimeSuite, type RuntimeSuiteOptions } from './runtime-suite.js'
 export { storeSuite, type StoreSuiteOptions } from './store-suite.js'
 export { virtualClock, type VirtualClock } from './virtual-clock.js'

@@ -91,6 +91,7 @@ describe('the public names', () => {
         "faultyDriver",
         "makeAppend",
         "makeEntry",
+        "runtimeSuite",
         "startChaosProxy",
         "startModelServer",
         "storeSuite",

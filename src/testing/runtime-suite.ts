@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import type { Driver } from '../log/contract.js'
+import type { DriverSetup, SuiteFramework } from './driver-suite.js'
+import { newTenant } from './driver-suite/suite-context.js'
+import { badInputTests } from './runtime-suite/bad-input-tests.js'
+import { busyTests } from './runtime-suite/busy-tests.js'
+import { cancelTests } from './runtime-suite/cancel-tests.js'
+import { effectCrashTests } from './runtime-suite/effect-crash-tests.js'
+import { effectTests } from './runtime-suite/effect-tests.js'
+import { failureTests } from './runtime-suite/failure-tests.js'
+import { fenceTests } from './runtime-suite/fence-tests.js'
+import { flowTests } from './runtime-suite/flow-tests.js'
+import { gateTests } from './runtime-suite/gate-tests.js'
+import { graphTests } from './runtime-suite/graph-tests.js'
+import { incompatibleTests } from './runtime-suite/incompatible-tests.js'
+import { inputTests } from './runtime-suite/input-tests.js'
+import { recordTests } from './runtime-suite/record-tests.js'
+import { type RuntimeTest, runtimeContext } from './runtime-suite/runtime-context.js'
+import { stateTests } from './runtime-suite/state-tests.js'
+import { storeTests } from './runtime-suite/store-tests.js'
+import { streamTests } from './runtime-suite/stream-tests.js'
+import { subgraphTests } from './runtime-suite/subgraph-tests.js'
+import { transactionTests } from './runtime-suite/transaction-tests.js'
+import { waitTests } from './runtime-suite/wait-tests.js'
+
+const GROUPS: readonly (readonly [string, readonly RuntimeTest[]])[] = [
+  ['state', stateTests],
+  ['graphs', graphTests],
+  ['subgraphs', subgraphTests],
+  ['flows', flowTests],
+  ['waiting', waitTests],
+  ['store writes', storeTests],
+  ['transactions', transactionTests],
+  ['inputs', inputTests],
+  ['failures', failureTests],
+  ['programs that changed', incompatibleTests],
+  ['busy threads', busyTests],
+  ['cancellation', cancelTests],
+  ['streams', streamTests],
+  ['records', recordTests],
+  ['effects', effectTests],
+  ['effects and crashes', effectCrashTests],
+  ['gates', gateTests],
+  ['fencing', fenceTests],
+  ['bad input', badInputTests],
+]
+
+export interface RuntimeSuiteOptions {
+  /** `afterAll` closes what the tests of this suite share. */
+  readonly framework: SuiteFramework & { afterAll(close: () => Promise<void>): void }
+}
+
+/** What programs, runs and effects promise, on any backend: the same setup as for `driverSuite`, made once. */
+export function runtimeSuite(
+  name: string,
+  setup: () => Promise<DriverSetup>,
+  { framework }: RuntimeSuiteOptions,
+): void {
+  framework.describe(name, () => {
+    const shared = new SharedBackend(setup)
+    for (const [group, tests] of GROUPS) {
+      framework.describe(group, () => {
+        for (const test of tests) framework.it(test.name, () => runTest(test, shared), test.timeoutMs ?? 30_000)
+      })
+    }
+    framework.afterAll(() => shared.close())
+  })
+}
+
+/** Two drivers for all tests: opening some for each would take longer than the tests. */
+class SharedBackend {
+  readonly #setup: () => Promise<DriverSetup>
+  readonly #drivers: Promise<Driver>[] = []
+  #backend: Promise<DriverSetup> | undefined
+
+  constructor(setup: () => Promise<DriverSetup>) {
+    this.#setup = setup
+  }
+
+  driver(at: 0 | 1): Promise<Driver> {
+    this.#backend ??= this.#setup()
+    const backend = this.#backend
+    this.#drivers[at] ??= backend.then((opened) => opened.open())
+    return this.#drivers[at]
+  }
+
+  async close(): Promise<void> {
+    for (const driver of this.#drivers) await (await driver)?.close()
+    await (await this.#backend)?.cleanup()
+  }
+}
+
+async function runTest(test: RuntimeTest, shared: SharedBackend): Promise<void> {
+  const context = runtimeContext(newTenant(), await shared.driver(0), () => shared.driver(1))
+  await test.run(context)
+  const { threads } = await context.hf.threads({ limit: 100 })
+  for (const { thread, branch } of threads) {
+    const verified = await context.hf.verify(thread, { branch })
+    assert.deepEqual(verified?.problems, [], 'every thread verifies when the test is over')
+  }
+}

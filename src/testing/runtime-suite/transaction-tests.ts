@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { flow, type Holdfast } from '../../index.js'
+import { dies, expectStatus, named, type RuntimeTest, takeOver } from './runtime-context.js'
+
+const TABLE = `runtime_suite_${process.pid}_${Math.random().toString(36).slice(2, 8)}`
+
+const program = (owner: string, onLast: () => unknown = () => {}) =>
+  flow<number, unknown>(named('books'), async (ctx, amount) => {
+    const booked = await ctx.transaction(
+      'book',
+      async (sql) => {
+        await sql.query(`create table if not exists ${TABLE} (owner text, amount integer)`)
+        await sql.query(`insert into ${TABLE} values ('${owner}', ${amount})`)
+        const { rows } = await sql.query<{ n: unknown }>(`select count(*) as n from ${TABLE} where owner = '${owner}'`)
+        return Number(rows[0]?.n)
+      },
+      { input: amount },
+    )
+    await ctx.step('last', { retry: { attempts: 1 } }, onLast)
+    return booked
+  })
+
+export const transactionTests: readonly RuntimeTest[] = [
+  {
+    name: 'commit the SQL of a step with its record, exactly once, where the backend has transactions',
+    async run({ hf, mortal }) {
+      if (!hf.capabilities.transactions) return lacks(hf)
+      const { hf: victim, die } = mortal()
+      const dying = program('crash', () => {
+        die()
+        throw new Error('died')
+      })
+      await dies(victim.thread(dying, 't').run({ input: 5 }))
+      await takeOver(hf, 't')
+      assert.equal(expectStatus(await hf.thread(program('crash'), 't').run(), 'completed').output, 1)
+      assert.equal(expectStatus(await hf.thread(program('crash'), 'u').run({ input: 7 }), 'completed').output, 2)
+    },
+  },
+  {
+    name: 'leave nothing behind when their SQL fails, and the run says so',
+    async run({ hf, calls }) {
+      if (!hf.capabilities.transactions) return lacks(hf)
+      const bad = flow<number, unknown>(named('bad'), async (ctx) => {
+        await ctx.transaction('table', (sql) =>
+          sql.query(`create table if not exists ${TABLE} (owner text, amount integer)`).then(() => 1),
+        )
+        return ctx.transaction('bad', async (sql) => {
+          await sql.query(`insert into ${TABLE} values ('bad', 1)`)
+          throw new RangeError('thought better of it')
+        })
+      })
+      const { error } = expectStatus(await hf.thread(bad, 't').run({ input: 1 }), 'failed')
+      assert.match(error.message, /thought better/)
+      assert.ok(calls.transactions >= 2)
+      const { output } = expectStatus(await hf.thread(program('bad'), 'u').run({ input: 1 }), 'completed')
+      assert.equal(output, 1)
+    },
+  },
+]
+
+async function lacks(hf: Holdfast): Promise<void> {
+  const { error } = expectStatus(await hf.thread(program('none'), 't').run({ input: 1 }), 'failed')
+  assert.equal(error.code, 'invalid-option')
+  assert.match(error.message, /transact.*SQLite or Postgres/)
+}

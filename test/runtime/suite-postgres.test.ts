@@ -1,0 +1,3 @@
+import { runtimeOn } from '../support/runtime-backend.js'
+
+await runtimeOn('Postgres')
