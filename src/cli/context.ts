@@ -19,9 +19,8 @@ export class CommandContext {
   readonly stdin: NodeJS.ReadStream
   /** A person sits there and can be asked. */
   readonly interactive: boolean
-  /** Aborted by Ctrl-C, for commands that would go on without end. */
-  readonly signal: AbortSignal
   readonly global: GlobalOptions
+  readonly #onInterrupt: () => AbortSignal
   #settings: Promise<Settings> | undefined
   #opened: Holdfast | undefined
 
@@ -29,14 +28,19 @@ export class CommandContext {
     readonly output: Output
     readonly stdin: NodeJS.ReadStream
     readonly interactive: boolean
-    readonly signal: AbortSignal
+    readonly onInterrupt: () => AbortSignal
     readonly global: GlobalOptions
   }) {
     this.output = parts.output
     this.stdin = parts.stdin
     this.interactive = parts.interactive
-    this.signal = parts.signal
+    this.#onInterrupt = parts.onInterrupt
     this.global = parts.global
+  }
+
+  /** Aborted by Ctrl-C or SIGTERM. A command that does not ask for it simply ends then. */
+  get signal(): AbortSignal {
+    return this.#onInterrupt()
   }
 
   settings(): Promise<Settings> {

@@ -28,7 +28,7 @@ export const run: Command = async (context, _args, options) => {
     const ms = Math.round(performance.now() - began)
     const from = settings.source ? ` (from ${settings.source})` : ''
     checks.push({ name: 'store', status: 'ok', found: `${hide(settings.store ?? '')}${from}, opened in ${ms} ms` })
-    checks.push({ name: 'schema', status: 'ok', found: 'up to date with this version' })
+    checks.push({ name: 'schema', status: 'ok', found: 'fits this version; what was missing was added' })
   } catch (error) {
     const { message, remedy, code } = reportError(error, false)
     const name = code === 'schema-too-new' ? 'schema' : 'store'

@@ -42,7 +42,7 @@ async function missingThread(hf: Holdfast, thread: ThreadIdInput, text: string):
 }
 
 async function findSimilar(hf: Holdfast, thread: ThreadIdInput, text: string): Promise<readonly string[]> {
-  const wanted = [...new Set([text, plainForm(thread)])]
+  const wanted = [...new Set([text, plainForm(thread), inOrder(text.split(/[/:,\s]+/))])]
   const seen = new Map<string, number>()
   let cursor: string | undefined
   for (let looked = 0; looked < LOOKED_THROUGH; ) {
@@ -63,9 +63,13 @@ async function findSimilar(hf: Holdfast, thread: ThreadIdInput, text: string): P
     .map(([name]) => name)
 }
 
-/** The values alone, as people say them: `user-42/bf-847`. */
+/** The values alone, in an order of their own: people say `user-42/bf-847`, and don't know which part is which. */
 function plainForm(id: ThreadIdInput): string {
-  return typeof id === 'string' ? id : Object.values(id).sort().join('/')
+  return typeof id === 'string' ? id : inOrder(Object.values(id))
+}
+
+function inOrder(parts: readonly string[]): string {
+  return parts.toSorted().join('/')
 }
 
 /** 0 for equal, 1 for nothing in common. */

@@ -15,6 +15,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 
 const interrupt = new AbortController()
 let code: number = EXIT.ok
+let listening = false
 
 const program = new Commander('holdfast')
   .description('Looks after durable agent threads: runs, inspects, forks, answers and repairs them.')
@@ -63,12 +64,6 @@ function declare({ usage, summary, options = [], examples = [], load }: CommandD
   command.action(async () => {
     const all = command.optsWithGlobals<GlobalOptions>()
     const context = makeContext(all)
-    const stop = () => {
-      code = EXIT.interrupted
-      interrupt.abort()
-    }
-    process.once('SIGINT', stop)
-    process.once('SIGTERM', stop)
     try {
       const { run } = await load()
       code = (await run(context, command.processedArgs as (string | undefined)[], command.opts())) ?? EXIT.ok
@@ -105,7 +100,7 @@ function makeContext(global: GlobalOptions): CommandContext {
     output: new Output({ stdout, stderr, json, terminal, color }),
     stdin,
     interactive: terminal && (forced || stdin.isTTY === true) && !json,
-    signal: interrupt.signal,
+    onInterrupt,
     global,
   })
 }
@@ -132,6 +127,15 @@ function print(report: ErrorReport, json: boolean): number {
     if (stack) process.stderr.write(`${stack}\n`)
   }
   return exitCode
+}
+
+/** From now on Ctrl-C asks the command to end; the second one ends it. */
+function onInterrupt(): AbortSignal {
+  if (!listening) {
+    listening = true
+    for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupt.abort())
+  }
+  return interrupt.signal
 }
 
 function isAbort(error: unknown): boolean {

@@ -15,7 +15,7 @@ export const run: Command = async (context, [id = ''], options) => {
   const [newest] = await view.history({ limit: 1, all: true })
   const facts = newest && (await view.look(newest.id).facts())
   if (output.json) {
-    output.document({ ...describeThread(summary), checkpoint: newest?.id ?? null, ...facts })
+    output.document({ ...facts, ...describeThread(summary), checkpoint: newest?.id ?? null })
     return
   }
   const date = (when: Date | null | undefined) => (when ? `${when.toISOString()} (${ago(when)})` : undefined)

@@ -137,7 +137,7 @@ function print(output: Output, report: Report): void {
   output.fields([
     [
       'runs',
-      `${runs.started} started, ${runs.completed} completed${share(runs.completed, runs.started)}, ${runs.failed} failed, ${runs.paused} pauses`,
+      `${runs.started} started, ${runs.completed} completed${share(runs.completed, runs.started)}, ${runs.failed} failed, ${runs.paused} paused`,
     ],
     [
       'resumes',

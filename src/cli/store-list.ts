@@ -1,3 +1,4 @@
+import type { Holdfast, SpaceName } from '../index.js'
 import type { Command } from './command.js'
 import { brief } from './output.js'
 import { listItems } from './store-search.js'
@@ -12,7 +13,7 @@ export const run: Command = async (context, [scope, collection], options) => {
   const { output } = context
   const found =
     scope === undefined
-      ? await all(hf.store)
+      ? await listAll(hf.store)
       : (await hf.store.scope(parseScope(scope)).collections()).map((name) => ({
           scope: parseScope(scope),
           collection: name,
@@ -27,8 +28,8 @@ export const run: Command = async (context, [scope, collection], options) => {
   }
 }
 
-async function all(store: { collections: typeof import('../index.js').Holdfast.prototype.store.collections }) {
-  const found = []
+async function listAll(store: Holdfast['store']): Promise<readonly SpaceName[]> {
+  const found: SpaceName[] = []
   for (let cursor: string | undefined; ; ) {
     const page = await store.collections({ limit: 1000, ...(cursor ? { cursor } : {}) })
     found.push(...page.collections)
