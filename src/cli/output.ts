@@ -13,7 +13,7 @@ const CODES: Readonly<Record<Paint, readonly [number, number]>> = {
 }
 
 export interface OutputOptions {
-  readonly stdout: Writable & { readonly columns?: number }
+  readonly stdout: Writable
   readonly stderr: Writable
   readonly json: boolean
   /** Standard output is a terminal: tables, colour, live lines. */
@@ -37,10 +37,6 @@ export class Output {
     this.#options = options
     this.json = options.json
     this.terminal = options.terminal && !options.json
-  }
-
-  get columns(): number {
-    return this.#options.stdout.columns ?? 80
   }
 
   line(text = ''): void {
