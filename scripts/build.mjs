@@ -1,7 +1,7 @@
 // Builds src into dist: tsc file by file (the SQLite worker is started by its path, so nothing is bundled), then the
 // .lua and .sql files beside their readers. Incremental: an unchanged tree takes about a second.
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -30,6 +30,9 @@ export function build(root = join(dirname(fileURLToPath(import.meta.url)), '..')
   for (const file of sources) {
     if (ASSETS.test(file)) copyIfChanged(join(src, file), join(dist, file))
   }
+  const command = join(dist, 'cli', 'main.js')
+  // npm makes what it installs executable; from a clone the build has to.
+  if (existsSync(command)) chmodSync(command, 0o755)
   return compiled.status === 0
 }
 

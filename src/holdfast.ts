@@ -106,6 +106,12 @@ export class Holdfast {
     return this.#store.capabilities
   }
 
+  /** What the server's own clock says; undefined on backends that go by the clock of this machine. */
+  async serverTime(): Promise<Date | undefined> {
+    const now = await this.#store.now()
+    return now === undefined ? undefined : new Date(now)
+  }
+
   /** The keys of this tenant: rotation and what there is. Needs the option `keys`. */
   get keys(): TenantKeys {
     return this.#store.keys(this.#tenant)

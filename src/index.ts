@@ -170,8 +170,18 @@ export {
   type CheckpointFacts,
   type CheckpointInfo,
   type ForkOptions as CheckpointForkOptions,
+  type HistoryOptions,
 } from './runtime/checkpoint.js'
 export type { Difference } from './runtime/diff.js'
 export type { EventsOptions } from './runtime/follow-events.js'
 export type { OnCorrupt } from './runtime/recover.js'
 export type { ReplayDifference, ReplayReport } from './runtime/replay.js'
+export {
+  type Histogram,
+  isProcessMetrics,
+  mergeMetrics,
+  METRICS_COLLECTION,
+  METRICS_SCOPE,
+  type ProcessMetrics,
+  quantileOf,
+} from './runtime/process-metrics.js'

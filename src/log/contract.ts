@@ -354,6 +354,9 @@ export interface Driver extends Partial<ItemDriver> {
     options: { readonly timeoutMs: number },
   ): Promise<AppendResult>
 
+  /** The wall time of the server's own clock, in milliseconds since 1970. Absent where the clock is this machine's. */
+  now?(): Promise<number>
+
   /** Waits for what is under way, then lets go of everything. Closing twice is no error. */
   close(): Promise<void>
 }

@@ -92,6 +92,12 @@ export class LogStore {
     return this.#environment.randomId
   }
 
+  /** What the store's own clock says; undefined where it has none but this machine's. */
+  async now(): Promise<number | undefined> {
+    this.#check()
+    return this.#environment.driver.now?.()
+  }
+
   /** Who holds a log now, by the store's clock. */
   async lease(key: LogKey): Promise<Lease | null> {
     this.#check()

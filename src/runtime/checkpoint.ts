@@ -55,16 +55,22 @@ export interface ForkOptions<State = Readonly<Record<string, unknown>>, Update =
   readonly reads?: ForkRecord['reads']
 }
 
+export interface HistoryOptions {
+  /** Default 100. */
+  readonly limit?: number
+  /** Only what lies before this checkpoint, by its id or its seq. */
+  readonly before?: string | number
+  /** Also entries that are no checkpoints: claims, releases, tags. */
+  readonly all?: boolean
+}
+
 /** Written by whoever holds or looks at the thread; nothing of the program happened. */
 const NO_CHECKPOINTS: ReadonlySet<string> = new Set(['claim', 'resume', 'release', 'park', 'tag'])
 const PAGE = 100
 
 /** One page of checkpoints, newest first. Only headers are read. */
-export async function listCheckpoints(
-  log: Log,
-  options: { readonly limit?: number; readonly before?: string } = {},
-): Promise<readonly CheckpointInfo[]> {
-  const { limit = 100, before } = options
+export async function listCheckpoints(log: Log, options: HistoryOptions = {}): Promise<readonly CheckpointInfo[]> {
+  const { limit = 100, before, all = false } = options
   if (!Number.isSafeInteger(limit) || limit < 1 || limit > 10_000) {
     throw new InvalidOptionError(
       'limit',
@@ -73,11 +79,11 @@ export async function listCheckpoints(
     )
   }
   const found: CheckpointInfo[] = []
-  let from = before === undefined ? undefined : seqOn(log.key, before)
+  let from = typeof before === 'string' ? seqOn(log.key, before) : before
   while (found.length < limit) {
     const page = await log.history({ limit: Math.max(PAGE, limit), ...(from === undefined ? {} : { before: from }) })
     for (const entry of page)
-      if (!NO_CHECKPOINTS.has(entry.header.kind) && found.length < limit) found.push(describe(entry))
+      if ((all || !NO_CHECKPOINTS.has(entry.header.kind)) && found.length < limit) found.push(describe(entry))
     const last = page.at(-1)
     if (last === undefined || last.header.seq === 0 || page.length < PAGE) break
     from = last.header.seq

@@ -8,7 +8,14 @@ import type { Log } from '../log/log.js'
 import { push, set } from '../log/ops.js'
 import { type AnswerOptions, answerPause } from './answer.js'
 import { type Branch, type Comparison, compareBranches, listBranches } from './branches.js'
-import { Checkpoint, type CheckpointInfo, type ForkOptions, forkCheckpoint, listCheckpoints } from './checkpoint.js'
+import {
+  Checkpoint,
+  type CheckpointInfo,
+  type ForkOptions,
+  forkCheckpoint,
+  type HistoryOptions,
+  listCheckpoints,
+} from './checkpoint.js'
 import { type DeferOptions, deferPause } from './defer.js'
 import type { RunEvent } from './events.js'
 import { follow } from './follow.js'
@@ -138,9 +145,7 @@ export class ThreadView {
   }
 
   /** Checkpoints, newest first. Only headers are read. The next page is `before` the last id of this one. */
-  async history(
-    options: { readonly limit?: number; readonly before?: string } = {},
-  ): Promise<readonly CheckpointInfo[]> {
+  async history(options: HistoryOptions = {}): Promise<readonly CheckpointInfo[]> {
     return listCheckpoints(this.environment.logs.unread(this.key), options)
   }
 

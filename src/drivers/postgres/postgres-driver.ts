@@ -251,6 +251,11 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'> {
     return Number(row?.[0])
   }
 
+  async now(): Promise<number> {
+    const [row] = await this.#sessions.read({ text: 'SELECT extract(epoch FROM clock_timestamp()) * 1000', values: [] })
+    return Number(row?.[0])
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing

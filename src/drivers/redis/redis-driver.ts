@@ -113,6 +113,13 @@ export function createRedisDriver(store: Store, durability: Durability, release:
       return applyWrites(store, log, incarnation, writes, options)
     },
 
+    async now() {
+      checkOpen()
+      const [reply] = await connection.read([{ command: 'TIME', args: [] }])
+      const [seconds, micros] = reply as readonly [string, string]
+      return Number(seconds) * 1000 + Number(micros) / 1000
+    },
+
     async watch(listener) {
       checkOpen()
       try {

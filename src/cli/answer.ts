@@ -1,0 +1,44 @@
+import { askText } from './ask.js'
+import { usageError } from './cli-error.js'
+import { type Command, text } from './command.js'
+import { findPause } from './find-pause.js'
+import { findThread } from './find-thread.js'
+import { readJson } from './json-input.js'
+import { brief, clean, toJson } from './output.js'
+import { formatThreadId } from './thread-id.js'
+
+/** Answers an open question. On a terminal it asks for what was left out. */
+export const run: Command = async (context, [id = '', pause, value], options) => {
+  const hf = await context.open()
+  const { output } = context
+  const summary = await findThread(hf, id, text(options, 'branch'))
+  const question = await findPause(context, hf, summary, pause)
+  const plain = text(options, 'text')
+  let answer: unknown
+  if (plain !== undefined) answer = plain
+  else if (value !== undefined) answer = await readJson(context, value, 'the answer')
+  else if (context.interactive) {
+    output.note(clean(brief(question.question, 2000)))
+    if (question.schema !== undefined)
+      output.note(output.paint('dim', `An answer fits ${toJson(question.schema, false)}`))
+    answer = readLoosely(await askText('The answer, as JSON or as text'))
+  } else {
+    const schema = question.schema === undefined ? '' : ` It must fit ${toJson(question.schema, false)}.`
+    throw usageError(`No answer is given.${schema}`, `Write: holdfast answer ${id} ${question.id} '<json>'`)
+  }
+  const by = text(options, 'by')
+  await hf
+    .inspect(summary.thread, { branch: summary.branch })
+    .answer(question.id, answer, by === undefined ? {} : { by })
+  const done = { thread: formatThreadId(summary.thread), branch: summary.branch, pause: question.id, answer }
+  if (output.json) output.document(done)
+  else output.line(`answered ${question.id}`)
+}
+
+function readLoosely(given: string): unknown {
+  try {
+    return JSON.parse(given)
+  } catch {
+    return given
+  }
+}

@@ -1,0 +1,68 @@
+import type { OpenPause } from '../index.js'
+import { confirm } from './ask.js'
+import { CliError, usageError } from './cli-error.js'
+import { type Options, text } from './command.js'
+import type { CommandContext } from './context.js'
+import { EXIT } from './exit-codes.js'
+import { findPause } from './find-pause.js'
+import { findThread } from './find-thread.js'
+import { brief, clean } from './output.js'
+import { formatThreadId } from './thread-id.js'
+
+/** A yes or no to an open question, in the form that its kind wants. */
+export async function decide(
+  context: CommandContext,
+  [id = '', pause]: readonly (string | undefined)[],
+  options: Options,
+  yes: boolean,
+): Promise<void> {
+  const hf = await context.open()
+  const { output } = context
+  const summary = await findThread(hf, id, text(options, 'branch'))
+  const question = await findPause(context, hf, summary, pause)
+  const answer = answerOf(question, yes, text(options, 'reason'))
+  if (context.interactive && options['yes'] !== true) {
+    output.note(clean(brief(question.question, 2000)))
+    if (!(await confirm(yes ? 'Approve this?' : 'Reject this?'))) {
+      throw new CliError('cancelled', 'Nothing was done.', { exitCode: EXIT.interrupted })
+    }
+  }
+  const by = text(options, 'by')
+  await hf
+    .inspect(summary.thread, { branch: summary.branch })
+    .answer(question.id, answer, by === undefined ? {} : { by })
+  const done = { thread: formatThreadId(summary.thread), branch: summary.branch, pause: question.id, answer }
+  if (output.json) output.document(done)
+  else output.line(`${yes ? 'approved' : 'rejected'} ${question.id}`)
+}
+
+function answerOf(question: OpenPause, yes: boolean, reason: string | undefined): unknown {
+  const schema = question.schema as Schema | undefined
+  if (question.kind === 'unknown-effect') {
+    throw usageError(
+      `Question ${question.id} asks what became of an effect, which is no yes or no.`,
+      `Find out, then: holdfast answer <thread> ${question.id} '{"outcome":"succeeded","result":…}' (or "not-executed", "failed")`,
+    )
+  }
+  if (schema?.type === 'boolean') {
+    if (reason !== undefined) throw noReason(question)
+    return yes
+  }
+  const field = question.kind === 'permission' || schema?.properties?.['allowed'] ? 'allowed' : 'approved'
+  if (schema?.properties && !schema.properties[field] && schema.additionalProperties === false) {
+    throw usageError(`Question ${question.id} wants another answer than yes or no.`, 'Use `holdfast answer`.')
+  }
+  if (reason === undefined) return { [field]: yes }
+  if (schema?.additionalProperties === false && !schema.properties?.['reason']) throw noReason(question)
+  return { [field]: yes, reason }
+}
+
+interface Schema {
+  readonly type?: unknown
+  readonly properties?: Readonly<Record<string, unknown>>
+  readonly additionalProperties?: unknown
+}
+
+function noReason(question: OpenPause): CliError {
+  return usageError(`Question ${question.id} takes no reason.`, 'Leave --reason away.')
+}

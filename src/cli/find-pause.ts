@@ -1,0 +1,39 @@
+import type { Holdfast, OpenPause, ThreadSummary } from '../index.js'
+import { CliError, usageError } from './cli-error.js'
+import type { CommandContext } from './context.js'
+import { brief, clean } from './output.js'
+import { formatThreadId } from './thread-id.js'
+
+/** The open question that is meant: by its id, as the only one, or as the person at the terminal chooses. */
+export async function findPause(
+  context: CommandContext,
+  hf: Holdfast,
+  { thread, branch }: ThreadSummary,
+  id: string | undefined,
+): Promise<OpenPause> {
+  const name = formatThreadId(thread)
+  const open = await hf.inspect(thread, { branch }).pauses()
+  if (id !== undefined) {
+    const found = open.find((pause) => pause.id === id)
+    if (found) return found
+    // Left to the library to say: it knows who answered, and when.
+    if (/^p-[0-9a-f]{20}$/.test(id)) return { id } as OpenPause
+    throw new CliError('not-found', `Thread ${name} (${branch}) asks no question "${id}".`, {
+      remedy: open.length > 0 ? `Open: ${open.map((pause) => pause.id).join(', ')}.` : 'It has no open questions.',
+    })
+  }
+  const [first] = open
+  if (first === undefined) throw new CliError('not-found', `Thread ${name} (${branch}) has no open questions.`)
+  if (open.length === 1) return first
+  if (!context.interactive) {
+    throw usageError(
+      `Thread ${name} has ${open.length} open questions.`,
+      `Name one: ${open.map((pause) => pause.id).join(', ')}.`,
+    )
+  }
+  const { choose } = await import('./ask.js')
+  return choose(
+    'Which question?',
+    open.map((pause) => ({ value: pause, label: clean(brief(pause.question, 80)), hint: pause.kind })),
+  )
+}

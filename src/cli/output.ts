@@ -1,0 +1,157 @@
+import type { Writable } from 'node:stream'
+
+export type Paint = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan' | 'magenta'
+
+const CODES: Readonly<Record<Paint, readonly [number, number]>> = {
+  bold: [1, 22],
+  dim: [2, 22],
+  red: [31, 39],
+  green: [32, 39],
+  yellow: [33, 39],
+  magenta: [35, 39],
+  cyan: [36, 39],
+}
+
+export interface OutputOptions {
+  readonly stdout: Writable
+  readonly stderr: Writable
+  readonly json: boolean
+  /** Standard output is a terminal: tables, colour, live lines. */
+  readonly terminal: boolean
+  readonly color: boolean
+}
+
+/** A cell: text, or text with a colour that only terminals see. */
+export type Cell = string | number | readonly [text: string, paint: Paint]
+
+/**
+ * Everything a command says. Results go to standard output, remarks to standard error, so that a pipe carries results
+ * only. What comes from threads passes `clean`: stored text must not move the cursor of who looks at it.
+ */
+export class Output {
+  readonly json: boolean
+  readonly terminal: boolean
+  readonly #options: OutputOptions
+
+  constructor(options: OutputOptions) {
+    this.#options = options
+    this.json = options.json
+    this.terminal = options.terminal && !options.json
+  }
+
+  line(text = ''): void {
+    this.#options.stdout.write(`${text}\n`)
+  }
+
+  /** For people: on standard error, and not with --json. */
+  note(text: string): void {
+    if (!this.json) this.#options.stderr.write(`${text}\n`)
+  }
+
+  error(text: string): void {
+    this.#options.stderr.write(`${text}\n`)
+  }
+
+  /** Rewrites the last line of a terminal. */
+  live(text: string): void {
+    this.#options.stderr.write(`\r\u001b[2K${text}`)
+  }
+
+  /** One JSON document; on one line unless a person reads it. */
+  document(value: unknown): void {
+    this.line(toJson(value, this.#options.terminal))
+  }
+
+  /** One of many, for programs that read line by line. */
+  jsonLine(value: unknown): void {
+    this.line(toJson(value, false))
+  }
+
+  paint(paint: Paint, text: string): string {
+    if (!this.#options.color) return text
+    const [open, close] = CODES[paint]
+    return `\u001b[${open}m${text}\u001b[${close}m`
+  }
+
+  /** A table on a terminal; otherwise a line of names, then lines of values, parted by tabs. */
+  async table(names: readonly string[], rows: readonly (readonly Cell[])[]): Promise<void> {
+    const texts = rows.map((row) => row.map((cell) => clean(String(typeof cell === 'object' ? cell[0] : cell))))
+    if (!this.terminal) {
+      for (const row of [names, ...texts]) this.line(row.map((cell) => cell.replaceAll('\t', ' ')).join('\t'))
+      return
+    }
+    const { default: Table } = await import('cli-table3')
+    const none = Object.fromEntries(BORDERS.map((name) => [name, '']))
+    const table = new Table({
+      head: names.map((name) => this.paint('dim', name.toUpperCase())),
+      chars: { ...none, middle: '  ' },
+      style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
+    })
+    for (const [i, row] of texts.entries()) {
+      table.push(
+        row.map((text, j) => {
+          const cell = rows[i]?.[j]
+          const short = text.length > MAX_CELL ? `${text.slice(0, MAX_CELL - 1)}…` : text
+          return typeof cell === 'object' ? this.paint(cell[1], short) : short
+        }),
+      )
+    }
+    this.line(table.toString().replace(/ +$/gm, ''))
+  }
+
+  /** Names and values, one per line; those without a value are left out. */
+  fields(fields: readonly (readonly [name: string, value: Cell | undefined])[]): void {
+    const shown = fields.filter((field): field is readonly [string, Cell] => field[1] !== undefined && field[1] !== '')
+    const width = Math.max(...shown.map(([name]) => name.length)) + 1
+    for (const [name, value] of shown) {
+      const text = clean(String(typeof value === 'object' ? value[0] : value))
+      const painted = typeof value === 'object' ? this.paint(value[1], text) : text
+      this.line(`${this.paint('dim', `${name}:`.padEnd(width + 1))}${painted}`)
+    }
+  }
+}
+
+const MAX_CELL = 60
+const BORDERS = [
+  'top',
+  'top-mid',
+  'top-left',
+  'top-right',
+  'bottom',
+  'bottom-mid',
+  'bottom-left',
+  'bottom-right',
+  'left',
+  'left-mid',
+  'mid',
+  'mid-mid',
+  'right',
+  'right-mid',
+]
+
+/** Text without anything that a terminal would obey. Line breaks become spaces. */
+export function clean(text: string): string {
+  return text.replace(/\s*\r?\n\s*/g, ' ').replace(/[\p{Cc}\u2028\u2029]/gu, '\uFFFD')
+}
+
+/** Stored values as JSON: dates as ISO text, bigints as digits, bytes as base64. */
+export function toJson(value: unknown, pretty: boolean): string {
+  return JSON.stringify(value, plainValue, pretty ? 2 : undefined) ?? 'null'
+}
+
+function plainValue(_key: string, value: unknown): unknown {
+  if (typeof value === 'bigint') return value.toString()
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64')
+  // A Buffer has turned itself into this by now.
+  const buffer = value as { readonly type?: unknown; readonly data?: unknown } | null
+  if (typeof buffer === 'object' && buffer?.type === 'Buffer' && Array.isArray(buffer.data)) {
+    return Buffer.from(buffer.data as number[]).toString('base64')
+  }
+  return value instanceof Error ? { name: value.name, message: value.message } : value
+}
+
+/** A value on one line, cut where it gets long. */
+export function brief(value: unknown, most = 100): string {
+  const text = typeof value === 'string' ? value : toJson(value, false)
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text
+}

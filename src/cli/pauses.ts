@@ -1,0 +1,41 @@
+import type { ThreadPause } from '../index.js'
+import { type Command, text } from './command.js'
+import { findThread } from './find-thread.js'
+import { brief } from './output.js'
+import { formatThreadId } from './thread-id.js'
+import { ago, parseCount } from './times.js'
+
+/** The questions that wait for an answer, of one thread or of all. */
+export const run: Command = async (context, [id], options) => {
+  const hf = await context.open()
+  const { output } = context
+  const limit = parseCount(text(options, 'limit') ?? '100', '--limit')
+  const thread = id === undefined ? {} : { thread: (await findThread(hf, id, text(options, 'branch'))).thread }
+  const found: ThreadPause[] = []
+  let cursor: string | undefined
+  do {
+    const page = await hf.pauses({ ...thread, limit: 200, ...(cursor ? { cursor } : {}) })
+    found.push(...page.pauses)
+    cursor = page.cursor
+  } while (cursor !== undefined && found.length < limit)
+  const shown = found.slice(0, limit)
+  if (output.json) {
+    output.document({ pauses: shown.map((pause) => ({ ...pause, threadId: formatThreadId(pause.thread) })) })
+    return
+  }
+  if (shown.length === 0) {
+    output.note('No open questions.')
+    return
+  }
+  await output.table(
+    ['thread', 'branch', 'pause', 'kind', 'asked', 'question'],
+    shown.map((pause) => [
+      formatThreadId(pause.thread),
+      pause.branch,
+      pause.id,
+      pause.kind,
+      output.terminal ? ago(pause.askedAt) : pause.askedAt.toISOString(),
+      brief(pause.question, 120),
+    ]),
+  )
+}

@@ -1,0 +1,47 @@
+import { usageError } from './cli-error.js'
+import { type Command, text } from './command.js'
+import { EXIT, exitCodeOf } from './exit-codes.js'
+import { findThread } from './find-thread.js'
+import { chooseProgram, loadPrograms } from './load-programs.js'
+import { clean } from './output.js'
+import { readContext } from './run.js'
+import { reportOutcome } from './run-report.js'
+import { formatThreadId } from './thread-id.js'
+import { threadQuery } from './threads.js'
+import { parseCount } from './times.js'
+
+/** Goes on with one thread where it stopped, or with all threads of a program that the filters let through. */
+export const run: Command = async (context, [file = '', id], options) => {
+  const all = options['all'] === true
+  if ((id === undefined) === !all) throw usageError('Name a thread, or pass --all.', 'See `holdfast resume --help`.')
+  const programs = await loadPrograms(file)
+  const hf = await context.open()
+  const { output, signal } = context
+  const given = { ...(await readContext(context, options)), signal }
+  if (id !== undefined) {
+    const summary = await findThread(hf, id, text(options, 'branch'))
+    const program = chooseProgram(programs, undefined, summary)
+    const outcome = await hf.thread(program, summary.thread, { branch: summary.branch }).run(given)
+    reportOutcome(output, outcome)
+    return exitCodeOf(outcome)
+  }
+  const program = chooseProgram(programs, text(options, 'program'))
+  const concurrency = parseCount(text(options, 'concurrency') ?? '16', '--concurrency')
+  const { program: _, ...filters } = options
+  const runs = await hf.resume(program, threadQuery(filters), { ...given, concurrency })
+  const results = runs.map(({ thread, branch, outcome, error }) => ({
+    thread: formatThreadId(thread),
+    branch,
+    status: outcome?.status ?? 'error',
+    error: error instanceof Error ? error.message : outcome?.status === 'failed' ? outcome.error.message : undefined,
+  }))
+  if (output.json) output.document({ resumed: results })
+  else if (results.length === 0) output.note('No thread fits.')
+  else {
+    await output.table(
+      ['thread', 'branch', 'status', 'error'],
+      results.map(({ thread, branch, status, error }) => [thread, branch, status, clean(error ?? '')]),
+    )
+  }
+  return results.some(({ status }) => status === 'error' || status === 'failed') ? EXIT.failed : EXIT.ok
+}

@@ -1,0 +1,83 @@
+import type { CheckpointFacts, Outcome, RunEvent, Waiting } from '../index.js'
+import { brief, clean, type Output } from './output.js'
+import { formatThreadId } from './thread-id.js'
+import { paintStatus } from './threads.js'
+import { ago, briefDuration } from './times.js'
+
+export function describeRun(run: NonNullable<CheckpointFacts['run']>): string {
+  const steps = run.count > 0 ? `, ${run.count} super-steps` : ''
+  return `${run.number} ${run.status}${steps}, began ${ago(new Date(run.startedAt))} (${run.id})`
+}
+
+export function describeWait(wait: Waiting): string {
+  if (wait.kind === 'sleep') return `${wait.step}: until ${new Date(wait.until).toISOString()}`
+  const until = wait.until === undefined ? '' : ` until ${new Date(wait.until).toISOString()}`
+  return `${wait.step}: signal "${wait.name}"${until}`
+}
+
+/** How a run ended, for a person; with --json the outcome itself. */
+export function reportOutcome(output: Output, outcome: Outcome<unknown, unknown>): void {
+  if (output.json) {
+    output.document({ id: formatThreadId(outcome.thread), ...outcome })
+    return
+  }
+  const id = formatThreadId(outcome.thread)
+  const where = outcome.branch === 'main' ? id : `${id} (${outcome.branch})`
+  output.note(
+    `${output.paint(paintStatus(outcome.status), outcome.status)} ${clean(where)} ${outcome.checkpoint ?? ''}`,
+  )
+  if (outcome.message) output.note(clean(outcome.message))
+  switch (outcome.status) {
+    case 'completed':
+      output.line(typeof outcome.output === 'string' ? outcome.output : JSON.stringify(outcome.output ?? null, null, 2))
+      break
+    case 'paused':
+      for (const pause of outcome.pauses)
+        output.line(`${pause.id}\t${pause.kind}\t${clean(brief(pause.question, 400))}`)
+      for (const wait of outcome.waiting) output.line(`waits\t${describeWait(wait)}`)
+      if (outcome.pauses.length > 0) output.note(`Answer with: holdfast answer ${shellQuote(id)}`)
+      break
+    case 'failed':
+      output.note(`${clean(`${outcome.error.name}: ${outcome.error.message}`)}`)
+      if (outcome.canResume) output.note(`Go on with: holdfast resume <file> ${shellQuote(id)}`)
+      break
+    case 'incompatible':
+      output.note(clean(`${outcome.reason} ${outcome.remedy}`))
+      break
+    case 'busy':
+      output.note(`It is run by ${clean(outcome.owner)}, for another ${briefDuration(outcome.remainingMs)} at least.`)
+      break
+  }
+}
+
+/** One line for an event; undefined for those that a person need not see. */
+export function describeEvent(output: Output, event: RunEvent): string | undefined {
+  switch (event.type) {
+    case 'run': {
+      const why = event.error ? ` ${clean(event.error.message)}` : ''
+      return `run     ${output.paint(paintStatus(event.status), event.status)}${why}`
+    }
+    case 'step': {
+      const took = event.ms === undefined ? '' : ` ${Math.round(event.ms)}ms`
+      const why = event.error ? ` ${clean(event.error.message)}` : ''
+      return `step    ${clean(event.step)} ${output.paint(paintStatus(event.status), event.status)}${took}${why}`
+    }
+    case 'retry':
+      return `retry   ${clean(event.step)} attempt ${event.attempt} in ${briefDuration(event.inMs)}: ${clean(event.error.message)}`
+    case 'pause':
+      return `pause   ${event.id} ${event.kind}: ${clean(brief(event.question, 200))}`
+    case 'answer':
+      return `answer  ${event.id}${event.by ? ` by ${clean(event.by)}` : ''}${event.expired ? ' (expired)' : ''}`
+    case 'usage':
+      return `usage   ${clean(event.step)} ${clean(brief(event.usage, 200))}`
+    case 'custom':
+      return `custom  ${clean(event.step)} ${clean(brief(event.value, 200))}`
+    default:
+      return undefined
+  }
+}
+
+/** As a word that a shell reads back unchanged. */
+export function shellQuote(text: string): string {
+  return /^[\w./:=,@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}

@@ -1,0 +1,15 @@
+import { type Command, text } from './command.js'
+import { findThread } from './find-thread.js'
+import { readJson } from './json-input.js'
+import { formatThreadId } from './thread-id.js'
+
+/** Sends a value to a program that waits for it, or will. */
+export const run: Command = async (context, [id = '', name = '', value], options) => {
+  const sent = value === undefined ? undefined : await readJson(context, value, 'the value')
+  const hf = await context.open()
+  const { output } = context
+  const { thread, branch } = await findThread(hf, id, text(options, 'branch'))
+  await hf.inspect(thread, { branch }).signal(name, sent)
+  if (output.json) output.document({ thread: formatThreadId(thread), branch, signal: name })
+  else output.line(`sent ${name}`)
+}

@@ -1,0 +1,23 @@
+import { type Command, text } from './command.js'
+import { readJson } from './json-input.js'
+import { parseScope } from './thread-id.js'
+import { parseDuration } from './times.js'
+
+/** Writes one item of the shared memory. */
+export const run: Command = async (context, [scope = '', collection = '', key = '', value = ''], options) => {
+  const where = parseScope(scope)
+  const content = await readJson(context, value, 'the value')
+  const ttl = text(options, 'ttl')
+  const expect = text(options, 'expect')
+  const hf = await context.open({ create: true })
+  const { output } = context
+  const written = await hf.store
+    .scope(where)
+    .collection<unknown>(collection)
+    .put(key, content, {
+      ...(ttl === undefined ? {} : { ttlMs: parseDuration(ttl, '--ttl') }),
+      ...(expect === undefined ? {} : { expect: expect === 'none' ? null : expect }),
+    })
+  if (output.json) output.document(written)
+  else output.line(`${written.key} version ${written.version}`)
+}

@@ -1,0 +1,19 @@
+import { CliError } from './cli-error.js'
+import { type Command, text } from './command.js'
+import { findThread } from './find-thread.js'
+import { formatThreadId } from './thread-id.js'
+
+/** Takes a name from its checkpoint, which stays. */
+export const run: Command = async (context, [id = '', name = ''], options) => {
+  const hf = await context.open()
+  const { output } = context
+  const { thread, branch, tags } = await findThread(hf, id, text(options, 'branch'))
+  const { entries } = await (await hf.log(thread, { branch })).untag(name)
+  if (entries.length === 0) {
+    throw new CliError('not-found', `Thread ${formatThreadId(thread)} (${branch}) has no tag "${name}".`, {
+      remedy: tags.length > 0 ? `Its tags: ${tags.join(', ')}.` : 'It has no tags.',
+    })
+  }
+  if (output.json) output.document({ thread: formatThreadId(thread), branch, untagged: name })
+  else output.line(`removed ${name}`)
+}

@@ -1,0 +1,74 @@
+import type { Holdfast, ThreadSummary, Verification } from '../index.js'
+import { usageError } from './cli-error.js'
+import { type Command, text } from './command.js'
+import { EXIT } from './exit-codes.js'
+import { findThread } from './find-thread.js'
+import { clean } from './output.js'
+import { Progress } from './progress.js'
+import { formatThreadId } from './thread-id.js'
+
+const AT_ONCE = 8
+
+/** Walks every entry of threads: hashes, parents, bodies, blobs, keyframes and the row in the index. */
+export const run: Command = async (context, [id], options) => {
+  const all = options['all'] === true
+  if ((id === undefined) === !all) throw usageError('Name a thread, or pass --all.', 'See `holdfast verify --help`.')
+  const hf = await context.open()
+  const { output } = context
+  const branches = id === undefined ? await listAll(hf) : await branchesOf(hf, id, text(options, 'branch'))
+  const progress = new Progress(output, 'verifying', branches.length)
+  const repair = options['repair'] === true
+  const damaged: Record<string, unknown>[] = []
+  const repaired: string[] = []
+  let entries = 0
+  let next = 0
+  const walk = async () => {
+    for (let at = next++; at < branches.length; at = next++) {
+      const { thread, branch } = branches[at] as ThreadSummary
+      const found = await hf.verify(thread, { branch, repair })
+      progress.step()
+      const name = `${formatThreadId(thread)} (${branch})`
+      if (found === undefined) continue
+      entries += found.entries
+      if (found.repairedIndex) repaired.push(name)
+      if (!found.ok) damaged.push(describe(found, formatThreadId(thread), branch))
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, walk))
+  progress.end()
+
+  if (output.json) output.document({ ok: damaged.length === 0, branches: branches.length, entries, damaged, repaired })
+  else {
+    for (const { thread, branch, problems, lastGood } of damaged) {
+      output.line(`${output.paint('red', 'damaged')} ${String(thread)} (${String(branch)})`)
+      for (const problem of problems as readonly string[]) output.line(`  ${clean(problem)}`)
+      if (lastGood)
+        output.line(`  The newest that verifies: ${String(lastGood)} (holdfast fork … --at ${String(lastGood)})`)
+    }
+    for (const name of repaired) output.line(`${output.paint('yellow', 'repaired')} the index row of ${name}`)
+    const sum = `${branches.length} ${branches.length === 1 ? 'branch' : 'branches'}, ${entries} entries`
+    output.line(damaged.length === 0 ? `${output.paint('green', 'ok')} ${sum}` : `${damaged.length} damaged of ${sum}`)
+  }
+  return damaged.length === 0 ? EXIT.ok : EXIT.corrupt
+}
+
+function describe({ problems, lastGood }: Verification, thread: string, branch: string): Record<string, unknown> {
+  return { thread, branch, problems, lastGood: lastGood ?? null }
+}
+
+async function branchesOf(hf: Holdfast, id: string, branch: string | undefined): Promise<readonly ThreadSummary[]> {
+  if (branch !== undefined) return [await findThread(hf, id, branch)]
+  const { thread } = await findThread(hf, id)
+  return (await hf.threads({ thread, limit: 10_000 })).threads
+}
+
+/** All branches of the tenant, in an order that changes meanwhile do not disturb. */
+export async function listAll(hf: Holdfast): Promise<readonly ThreadSummary[]> {
+  const found: ThreadSummary[] = []
+  for (let cursor: string | undefined; ; ) {
+    const page = await hf.threads({ order: 'created', direction: 'asc', limit: 1000, ...(cursor ? { cursor } : {}) })
+    found.push(...page.threads)
+    cursor = page.cursor
+    if (cursor === undefined) return found
+  }
+}
