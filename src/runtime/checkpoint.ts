@@ -239,8 +239,10 @@ function inherit(fold: Fold, from: LogKey, now: number, options: ForkOptions): r
     ...(state.cancel ? [remove('cancel')] : []),
     ...(state.claims ? [set('claims', 0)] : []),
     ...begunSteps(state, []),
-    // What became of an effect there is no question here: whether it may run at all is asked first, under another id.
-    ...closePauses(state, ({ kind }) => kind === 'unknown-effect', now),
+    // What became of an effect there, and whether it might run there, are no questions here: this branch asks its own.
+    ...closePauses(state, ({ kind }) => kind === 'unknown-effect' || kind === 'permission', now),
+    // What it waits for may be another thing after an edit: the program has to say so itself.
+    ...(state.run?.waiting ? [remove(['run', 'waiting'])] : []),
     ...takenThere(state, from.branch),
   ]
 }

@@ -10,7 +10,7 @@ import { ReplayScript } from './replay-script.js'
 import { ViewRecorder } from './recorder.js'
 import type { RuntimeEnvironment } from './run-thread.js'
 import { replayGraph } from './replay-graph.js'
-import type { RunRecord, RunState } from './run-state.js'
+import type { PauseRecord, RunRecord, RunState } from './run-state.js'
 import { Session } from './session.js'
 
 /** Where today's program would have gone another way than is recorded. */
@@ -140,15 +140,20 @@ function failedReplay(report: Gone, error: unknown, run: RunRecord): ReplayRepor
   return { ...report, status: 'differs', difference: { step: at, what: 'step', message: recordError(error).message } }
 }
 
+/** The step that waits for a person to decide about its effect. */
+function askingStep({ path, kind }: PauseRecord): string {
+  return path.endsWith(` ${kind}`) ? path.slice(0, -kind.length - 1) : path
+}
+
 /** Today's program has nothing left to do but wait: right, if the record goes no further. */
 function suspendedReplay(
   report: Gone,
   run: RunRecord,
   { gaps, unasked }: ReplayScript,
-  { steps }: Records,
+  { steps, pauses }: Records,
   pause: string | undefined,
 ): ReplayReport {
-  const waits = run.waiting?.map((wait) => wait.step)
+  const waits = run.waiting && [...run.waiting.map(({ step }) => step), ...[...pauses.values()].map(askingStep)]
   const gap = gaps.find((path) => !steps.has(path) && !waits?.includes(path))
   // A run that rests has come to its end for now: what today's program would do besides is another way.
   const news = waits === undefined ? undefined : (gap ?? pause)

@@ -32,6 +32,9 @@ export interface SessionOptions {
   readonly replay?: ReplayScript
 }
 
+// One for all sessions: Node keeps every storage that was ever used and walks through all of them for every promise.
+const running = new AsyncLocalStorage<{ readonly session: Session; readonly step: string }>()
+
 /** What the steps of one run share while one worker drives it. */
 export class Session {
   readonly log: LogKey
@@ -49,7 +52,13 @@ export class Session {
   readonly #drain: AbortSignal | undefined
   readonly #recordedReads: ReadonlyMap<string, RecordedRead> | undefined
   /** The step whose work is running, to refuse steps inside of steps. */
-  readonly inside = new AsyncLocalStorage<string>()
+  readonly inside = {
+    run: <Result>(step: string, work: () => Result): Result => running.run({ session: this, step }, work),
+    getStore: (): string | undefined => {
+      const now = running.getStore()
+      return now?.session === this ? now.step : undefined
+    },
+  }
   #progressed = false
 
   constructor(options: SessionOptions) {

@@ -1,5 +1,17 @@
 import { Socket } from 'node:net'
-import { append, END, flow, graph, type Holdfast, last, openHoldfast, reduced, send, START } from 'holdfast'
+import {
+  append,
+  type Context,
+  END,
+  flow,
+  graph,
+  type Holdfast,
+  last,
+  openHoldfast,
+  reduced,
+  send,
+  START,
+} from 'holdfast'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { onEveryBackend } from '../support/every-backend.js'
 
@@ -265,8 +277,8 @@ describe('a replay of a flow', () => {
   })
   afterAll(() => hf.close())
 
-  type Body = Parameters<typeof flow<number, unknown>>[1]
-  const program = (body: Body) => flow<number, unknown>({ name: 'steps', ...VERSION, retry: { attempts: 1 } }, body)
+  type Body = (ctx: Context, input: number) => unknown
+  const program = (body: Body) => flow({ name: 'steps', ...VERSION, retry: { attempts: 1 } }, body)
   const recorded = async (body: Body, input = 1) => {
     const thread = hf.thread(program(body), fresh())
     return { id: thread.id, thread, outcome: await thread.run({ input }) }
