@@ -41,7 +41,8 @@ export async function attempt<Result>(
     return await Promise.race(races)
   } finally {
     if (stop) run.removeEventListener('abort', stop)
-    done.abort()
+    // Without a reason an error with a stack would be made for each step.
+    if (timeoutMs !== undefined) done.abort('over')
   }
 }
 
