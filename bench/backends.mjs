@@ -140,6 +140,7 @@ function treeBytes(folder) {
 /** Removes what is in a folder and begins like this. @param {string} folder @param {string} start */
 async function removeStores(folder, start) {
   for (const name of readdirSync(folder).filter((one) => one.startsWith(start))) {
-    await rm(join(folder, name), { recursive: true })
+    // A log beside a database goes with it.
+    await rm(join(folder, name), { recursive: true, force: true })
   }
 }

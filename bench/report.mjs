@@ -50,6 +50,7 @@ function amount(value, unit) {
   if (unit === 'rate') return `${Math.round(value).toLocaleString('en-US')}/s`
   if (unit === 'bytes')
     return value < 1e6 ? `${Math.round(value).toLocaleString('en-US')} B` : `${shortNumber(value / 1e6)} MB`
+  if (unit === 'count') return shortNumber(value)
   return Math.abs(value) < 1 ? `${shortNumber(value * 1000)} µs` : `${shortNumber(value)} ms`
 }
 

@@ -1,7 +1,8 @@
 // @ts-check
 // Measures side by side with the plainest code on the same backend, and shows the ratios beside their budgets. It
 // judges nothing: a busy machine is no failure.
-//   npm run bench -- [--only log,store] [--backend sqlite,postgres,redis,file,memory] [--rounds 5] [--quick] [--json]
+//   npm run bench -- [--only log,store,runtime,langgraph] [--backend sqlite,postgres,redis,file,memory] [--rounds 5]
+//                    [--quick] [--json]
 import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,7 +15,12 @@ import { makeProgress, renderTable } from './report.mjs'
 /** @typedef {{ run: typeof import('./log/suite.mjs').run }} Suite */
 
 /** Loaded when they run: they import what the build makes. @type {Record<string, () => Promise<Suite>>} */
-const SUITES = { log: () => import('./log/suite.mjs'), store: () => import('./store/suite.mjs') }
+const SUITES = {
+  log: () => import('./log/suite.mjs'),
+  store: () => import('./store/suite.mjs'),
+  runtime: () => import('./runtime/suite.mjs'),
+  langgraph: () => import('./langgraph/suite.mjs'),
+}
 const BACKENDS = ['sqlite', 'postgres', 'redis', 'file', 'memory']
 const USAGE = `npm run bench -- [--only ${Object.keys(SUITES).join(',')}] [--backend ${BACKENDS.join(',')}] [--rounds 5] [--quick] [--json]`
 

@@ -5,7 +5,7 @@
  * @typedef {object} Line
  * @property {string} backend
  * @property {string} what
- * @property {'time' | 'rate' | 'bytes'} unit time in milliseconds
+ * @property {'time' | 'rate' | 'bytes' | 'count'} unit time in milliseconds
  * @property {number} ours
  * @property {number} [floor]
  * @property {number} [ratio] median over the rounds

@@ -32,6 +32,14 @@ const LAYERS = {
   'open.ts': { may: ['core', 'codec', 'log', 'drivers', 'holdfast.ts', 'store-url.ts'] },
 }
 
+/**
+ * Entry points whose classes extend those of an optional peer, and so load it with them. Nothing else may import such
+ * a folder: whoever imports `holdfast` never loads the peer.
+ */
+const PEER_ENTRY_POINTS = {
+  'adapters/langgraph': ['@langchain/core', '@langchain/langgraph-checkpoint'],
+}
+
 /** Where the process may be asked for its environment. Everywhere else settings arrive as arguments. */
 const ENVIRONMENT_ALLOWED = ['cli', 'server']
 
@@ -89,7 +97,7 @@ function checkFile(project, file) {
   const mayAskProcess = ENVIRONMENT_ALLOWED.some((folder) => isWithin(file, folder))
   const visit = (node) => {
     const peer = staticPeerImport(project, node)
-    if (peer !== undefined) {
+    if (peer !== undefined && !PEER_ENTRY_POINTS[peerEntryPoint(file)]?.includes(peer)) {
       report(
         node.getStart(),
         `imports '${peer}' when loaded`,
@@ -115,6 +123,10 @@ function importRule(project, file, layer, specifier) {
   const target = targetOf(project, file, specifier)
   if (target === undefined) return undefined
   if (target.startsWith('../')) return 'imports a file outside src/'
+  const loadsPeers = peerEntryPoint(target)
+  if (loadsPeers !== undefined && loadsPeers !== peerEntryPoint(file)) {
+    return `${loadsPeers} loads optional peers: only users import it, by its own entry point`
+  }
   if (target === 'index.ts' && !allows(project, layer, target)) return `${layer} must not import the public index`
 
   if (layerOf(target) === layer) {
@@ -146,6 +158,10 @@ function allows({ entryPoints }, layer, target) {
 function layerOf(file) {
   const matching = Object.keys(LAYERS).filter((key) => isWithin(file, key))
   return matching.sort((a, b) => b.length - a.length)[0]
+}
+
+function peerEntryPoint(file) {
+  return Object.keys(PEER_ENTRY_POINTS).find((folder) => isWithin(file, folder))
 }
 
 function isWithin(file, folderOrFile) {

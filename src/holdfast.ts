@@ -17,11 +17,22 @@ import type { ForkOptions, Log } from './log/log.js'
 import type { LogStore } from './log/log-store.js'
 import type { TenantKeys } from './log/tenant-keys.js'
 import type { Verification } from './log/verify.js'
+import type { AnswerOptions } from './runtime/answer.js'
+import {
+  answerAll,
+  type BulkAnswer,
+  type BulkRun,
+  listPauses,
+  type MigrationReport,
+  migrateAll,
+  type PausePage,
+  resumeAll,
+} from './runtime/bulk.js'
 import type { FlowProgram } from './runtime/flow.js'
 import type { GraphProgram } from './runtime/graph.js'
 import type { ProgramPlan, TypedProgram } from './runtime/program.js'
 import type { RuntimeEnvironment } from './runtime/run-thread.js'
-import type { Shape, StateOf } from './runtime/state-key.js'
+import type { Shape, StateOf, UpdateOf } from './runtime/state-key.js'
 import { Thread, ThreadView } from './runtime/thread.js'
 import { Worker, type WorkerOptions } from './runtime/worker.js'
 import { Store } from './store/store.js'
@@ -115,7 +126,7 @@ export class Holdfast {
     program: GraphProgram<S, Input>,
     id: ThreadIdInput,
     options?: { readonly branch?: string },
-  ): Thread<Input, StateOf<S>, StateOf<S>>
+  ): Thread<Input, StateOf<S>, StateOf<S>, UpdateOf<S>>
   thread<Input, Output>(
     program: FlowProgram<Input, Output>,
     id: ThreadIdInput,
@@ -164,6 +175,47 @@ export class Holdfast {
   async threads(query: ThreadQuery = {}): Promise<ThreadPage> {
     const page = await this.#store.list(this.#headQuery(query))
     return { threads: page.heads.map(summarize), ...(page.cursor === undefined ? {} : { cursor: page.cursor }) }
+  }
+
+  /**
+   * One page of the open questions of this tenant's threads, with where each is asked. `limit` counts threads. With
+   * `deferred: false` those are left out that someone put off until later.
+   */
+  pauses(query: Omit<ThreadQuery, 'status'> & { readonly deferred?: boolean } = {}): Promise<PausePage> {
+    const { deferred, ...rest } = query
+    return listPauses(this.#runtime, this.#headQuery(rest), deferred === undefined ? {} : { deferred })
+  }
+
+  /** Answers many questions. Each is answered or refused by itself, and the results tell which, in the same order. */
+  answer(
+    answers: readonly {
+      readonly thread: ThreadIdInput
+      readonly branch?: string
+      readonly pause: string
+      readonly value: unknown
+    }[],
+    options: AnswerOptions = {},
+  ): Promise<readonly BulkAnswer[]> {
+    return answerAll(answers, async ({ thread, branch, pause, value }) =>
+      this.inspect(thread, branch === undefined ? {} : { branch }).answer(pause, value, options),
+    )
+  }
+
+  /** Resumes all threads of a program that fit the query, some at a time. */
+  resume(
+    program: { readonly plan: ProgramPlan },
+    query: ThreadQuery = {},
+    options: { readonly concurrency?: number; readonly context?: unknown; readonly signal?: AbortSignal } = {},
+  ): Promise<readonly BulkRun[]> {
+    return resumeAll(this.#runtime, program.plan, this.#headQuery(query), options)
+  }
+
+  /** Brings the states of a program's threads up to date at once, instead of when each is next run. */
+  migrate(
+    program: { readonly plan: ProgramPlan },
+    options: { readonly dryRun?: boolean; readonly query?: ThreadQuery } = {},
+  ): Promise<MigrationReport> {
+    return migrateAll(this.#runtime, program.plan, this.#headQuery(options.query ?? {}), options)
   }
 
   /** Walks a whole branch and says what is wrong with it; undefined if there is none. */

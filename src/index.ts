@@ -111,6 +111,7 @@ export type { ScopeInput } from './store/space.js'
 export type { StandardSchema } from './store/standard-schema.js'
 export type { Scope, SpaceName, Store } from './store/store.js'
 export { type AnswerOptions } from './runtime/answer.js'
+export type { DeferOptions } from './runtime/defer.js'
 export type {
   Context,
   Effect,
@@ -144,7 +145,7 @@ export {
 } from './runtime/graph.js'
 export { END, type Send, START, send } from './runtime/graph-declaration.js'
 export type { OpenPause, Outcome } from './runtime/outcome.js'
-export type { Approval, Migrations, TypedProgram } from './runtime/program.js'
+export type { Approval, FullMigration, Migration, Migrations, TypedProgram } from './runtime/program.js'
 export type { Durable, Frequency } from './runtime/recorder.js'
 export type { Waiting } from './runtime/run-state.js'
 export { RunStream } from './runtime/run-stream.js'
@@ -160,5 +161,17 @@ export {
   type UpdateOf,
 } from './runtime/state-key.js'
 export { StepCollection, StepScope, StepStore } from './runtime/step-store.js'
-export { Thread, ThreadView } from './runtime/thread.js'
+export { CheckpointView, Thread, ThreadCheckpoint, ThreadView } from './runtime/thread.js'
 export { Worker, type WorkerEvent, type WorkerOptions } from './runtime/worker.js'
+export type { Branch, Comparison } from './runtime/branches.js'
+export type { BulkAnswer, BulkRun, MigrationReport, PausePage, ThreadPause } from './runtime/bulk.js'
+export {
+  Checkpoint,
+  type CheckpointFacts,
+  type CheckpointInfo,
+  type ForkOptions as CheckpointForkOptions,
+} from './runtime/checkpoint.js'
+export type { Difference } from './runtime/diff.js'
+export type { EventsOptions } from './runtime/follow-events.js'
+export type { OnCorrupt } from './runtime/recover.js'
+export type { ReplayDifference, ReplayReport } from './runtime/replay.js'

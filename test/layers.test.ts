@@ -9,8 +9,17 @@ import { checkLayers } from '../scripts/check-layers.mjs'
 const checker = fileURLToPath(new URL('../scripts/check-layers.mjs', import.meta.url))
 const manifest = JSON.stringify({
   name: 'holdfast',
-  exports: { '.': { default: './dist/index.js' }, './testing': { default: './dist/testing/index.js' } },
-  peerDependenciesMeta: { pg: { optional: true }, ioredis: { optional: true } },
+  exports: {
+    '.': { default: './dist/index.js' },
+    './testing': { default: './dist/testing/index.js' },
+    './langgraph': { default: './dist/adapters/langgraph/index.js' },
+  },
+  peerDependenciesMeta: {
+    pg: { optional: true },
+    ioredis: { optional: true },
+    '@langchain/core': { optional: true },
+    '@langchain/langgraph-checkpoint': { optional: true },
+  },
 })
 
 describe('the layer check', () => {
@@ -49,6 +58,7 @@ describe('the layer check', () => {
     ['the public index from testing', { 'src/testing/suite.ts': `import { openHoldfast } from '../index.js'` }],
     ['an optional peer lazily', { 'src/drivers/postgres/pool.ts': `const pg = await import('pg')` }],
     ['types of an optional peer', { 'src/drivers/postgres/pool.ts': `import type { Pool } from 'pg'` }],
+    ['a peer whose classes an adapter extends', { 'src/adapters/langgraph/a.ts': `import '@langchain/core/messages'` }],
     ['every driver from open.ts', { 'src/open.ts': `import './drivers/memory/driver.js'` }],
     ['process.env in the CLI', { 'src/cli/main.ts': `export const url = process.env['HOLDFAST_URL']` }],
   ])('allows %s', (_, files) => {
@@ -72,6 +82,10 @@ describe('the layer check', () => {
     ['a folder without a layer', 'src/misc/a.ts', `export {}`, 'has no layer'],
     ['an optional peer at load', 'src/drivers/postgres/a.ts', `import { Pool } from 'pg'`, 'loaded lazily'],
     ['a peer with inline types', 'src/drivers/redis/a.ts', `import { type Redis } from 'ioredis'`, 'loaded lazily'],
+    ["an adapter's peer elsewhere", 'src/store/a.ts', `import '@langchain/core/messages'`, 'loaded lazily'],
+    ['another peer in an adapter', 'src/adapters/langgraph/a.ts', `import { Pool } from 'pg'`, 'loaded lazily'],
+    ['the index loading an adapter', 'src/index.ts', `export * from './adapters/langgraph/index.js'`, 'only users'],
+    ['the CLI loading an adapter', 'src/cli/a.ts', `import 'holdfast/langgraph'`, 'only users'],
     ['process.env', 'src/core/a.ts', `export const a = process.env['A']`, 'no process.env'],
     ['process.env in disguise', 'src/core/a.ts', `const { env } = globalThis.process`, 'no process.env'],
     ['node:process', 'src/core/a.ts', `import { env } from 'node:process'`, 'no node:process'],

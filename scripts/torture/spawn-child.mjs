@@ -6,13 +6,14 @@ import { fileURLToPath } from 'node:url'
 const CHILD = fileURLToPath(new URL('./child.mjs', import.meta.url))
 
 /**
- * Starts child.mjs. `lines` fills as the child prints; `exited` resolves with its exit code, or null when killed, after
- * its last line was read.
+ * Starts child.mjs, or another script beside it. `lines` fills as the child prints; `exited` resolves with its exit
+ * code, or null when killed, after its last line was read.
  * @param {readonly string[]} args
- * @param {{ onLine?: (line: string) => void, nodePath?: string }} [options]
+ * @param {{ onLine?: (line: string) => void, nodePath?: string, script?: string }} [options]
  */
-export function spawnChild(args, { onLine, nodePath = process.execPath } = {}) {
-  const child = spawn(nodePath, [CHILD, ...args], { stdio: ['pipe', 'pipe', 'pipe'] })
+export function spawnChild(args, { onLine, nodePath = process.execPath, script } = {}) {
+  const path = script === undefined ? CHILD : fileURLToPath(new URL(script, import.meta.url))
+  const child = spawn(nodePath, [path, ...args], { stdio: ['pipe', 'pipe', 'pipe'] })
   /** @type {string[]} */
   const lines = []
   let errors = ''

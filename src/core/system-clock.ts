@@ -11,7 +11,12 @@ export function systemClock(): Clock {
     monotonic: () => Number(process.hrtime.bigint() / 1000n) / 1000,
     bootId: readBootId(),
     sleep: async (ms, signal) => {
-      await delay(ms, undefined, signal ? { signal } : {})
+      try {
+        await delay(ms, undefined, signal ? { signal } : {})
+      } catch (error) {
+        // Node wraps the reason in an error of its own; who waits asks for the reason itself.
+        throw signal?.aborted ? signal.reason : error
+      }
     },
   }
 }

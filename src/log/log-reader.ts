@@ -93,6 +93,15 @@ export class LogReader {
     }
   }
 
+  /** Verified entries from the newest keyframe at or before `upTo` up to it, in one round trip; none if it was pruned. */
+  async tail(upTo: number): Promise<readonly OpenedEntry[]> {
+    const tail = await this.#driver.tail(this.#log, upTo)
+    if (tail === undefined) return []
+    const { entries, last, failure } = await this.#open(tail, false)
+    if (failure) throw this.#fail(failure, last)
+    return entries
+  }
+
   async #isPruned(seq: number): Promise<boolean> {
     const head = await this.#driver.head(this.#log)
     return head !== undefined && head.base.seq > seq

@@ -106,6 +106,13 @@ export class LogStore {
     return log
   }
 
+  /** A log that is not read or verified as a whole, to look at older entries of one that may be damaged. */
+  unread(key: LogKey): Log {
+    this.#check()
+    refuseReservedThread(key.thread)
+    return Log.unread(this.#environment, key)
+  }
+
   /**
    * Starts another branch from an entry without reading what follows it: the way out of a log whose newest entries
    * are damaged.

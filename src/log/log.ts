@@ -169,6 +169,14 @@ export class Log {
     return this.#reader.entries(from, to)
   }
 
+  /**
+   * Verified entries from the newest keyframe at or before an entry up to it, with the fold after each, oldest first, in
+   * one round trip: how a branch is read backwards, part by part. None if that entry was pruned.
+   */
+  tail(upTo: number = this.fold.seq): Promise<readonly OpenedEntry[]> {
+    return this.#reader.tail(upTo)
+  }
+
   /** Names a checkpoint: the newest, or an older one by seq. */
   async tag(name: string, seq?: number): Promise<Updated> {
     // An entry that another handle appended may be tagged as well.

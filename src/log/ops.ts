@@ -91,9 +91,11 @@ export function applyOp(state: State, op: Op, owned?: Set<object>): State {
       case 'copy':
         return share(present(state, op[2]), owned)
       case 'concat': {
+        // All of the source first: it may be the very list that grows, or hold it, and then neither is ours alone.
+        const added = list(present(state, op[2]), op[2]).slice()
+        for (const item of added) share(item, owned)
         const items = ownList(list(old, path), owned)
-        // A copy of the source first: it may be the very list that grows.
-        for (const item of list(present(state, op[2]), op[2]).slice()) items.push(share(item, owned))
+        for (const item of added) items.push(item)
         return items
       }
       default:
@@ -102,14 +104,15 @@ export function applyOp(state: State, op: Op, owned?: Set<object>): State {
   }) as State
 }
 
-/** The value at a path, or undefined. Own properties only. */
+/** The value at a path, or undefined. Names lead into objects and positions into lists, as they do in operations. */
 export function valueAt(state: State, path: readonly PathPart[]): Value | undefined {
-  let value: unknown = state
+  let value: Value = state
   for (const part of path) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined
-    value = (value as Record<PathPart, unknown>)[part]
+    const fits = typeof part === 'number' ? Array.isArray(value) : isPlain(value)
+    if (!fits || !Object.hasOwn(value as object, part)) return undefined
+    value = (value as Record<PathPart, Value>)[part] as Value
   }
-  return value as Value
+  return value
 }
 
 /** True for exactly the tuples above, with values of any kind: what `decodeOps` and writers check. */

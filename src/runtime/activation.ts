@@ -1,4 +1,5 @@
-import type { Value } from '../codec/value.js'
+import { DEFAULT_LIMITS } from '../codec/limits.js'
+import { encodeValue, type Value } from '../codec/value.js'
 import { InvalidProgramError, InvalidValueError } from '../core/errors.js'
 import { formatCheckpointId } from '../log/checkpoint-id.js'
 import type { SqlSession } from '../log/contract.js'
@@ -20,7 +21,7 @@ import { nondeterministic, recordError, StepFailedError } from './errors.js'
 import type { RecordedEvent } from './events.js'
 import { hashValue } from './hash-value.js'
 import { INTERNALS, type Internals } from './internals.js'
-import { type Performed, perform, type Work } from './perform.js'
+import { type Performed, perform, permit, type Work } from './perform.js'
 import { inScope, type Prefix, scopeAt, type StepRecord, type Waiting } from './run-state.js'
 import type { Session } from './session.js'
 import { StepStore } from './step-store.js'
@@ -59,8 +60,11 @@ export class Activation {
   #active = 0
   #suspended = 0
   #closed = false
+  #over = false
   #calls = 0
   #suspend: (() => void) | undefined
+  #onIdle: (() => void)[] = []
+  readonly #left = new AbortController()
 
   constructor(session: Session, id: string, prefix: Prefix, scopePath = '', defaults: StepPolicy = {}) {
     this.#session = session
@@ -76,19 +80,39 @@ export class Activation {
     return join(this.#scopePath, this.#id)
   }
 
-  /** Calls the function and waits until it returns, throws, or has nothing left to do but wait. */
+  /**
+   * Calls the function and waits until it returns, throws, or has nothing left to do but wait. When it throws, what
+   * else of it is under way ends first: a step that fails does not cancel the others. When it returns, it did not want
+   * what is still under way, and nothing of that is recorded any more.
+   */
   run(body: () => Promise<unknown>): Promise<Activated> {
     return new Promise((resolve) => {
       const end = (result: Activated) => {
         this.#closed = true
-        resolve(result)
+        const before = result.status === 'failed' ? this.settled() : Promise.resolve()
+        void before.then(() => {
+          this.#over = true
+          resolve(result)
+        })
       }
-      this.#suspend = () => end({ status: 'suspended', waiting: this.#waiting })
+      this.#suspend = () => {
+        end({ status: 'suspended', waiting: this.#waiting })
+        this.#left.abort()
+      }
       body().then(
         (value) => end({ status: 'done', value, writes: this.#writes, notes: this.#notes }),
         (error: unknown) => end({ status: 'failed', error }),
       )
     })
+  }
+
+  /**
+   * Resolves when nothing is under way any more. A function may end while steps of it run, as when one of several
+   * fails: a run that ended before them would leave their records to nobody, and a retry would start them twice.
+   */
+  settled(): Promise<void> {
+    if (this.#active === 0) return Promise.resolve()
+    return new Promise((resolve) => this.#onIdle.push(resolve))
   }
 
   /** Starts over, as a retry does: names may be used again, and writes of the failed attempt are forgotten. */
@@ -166,7 +190,9 @@ export class Activation {
   wholeWork(options: StepOptions, run: (step: StepContext) => unknown): Work {
     return {
       ...this.#work(this.#id, options, run),
-      ask: (question) => this.ask('unknown-effect', `${this.path}?`, question, {}) as Promise<never>,
+      left: this.#left.signal,
+      ask: (kind, question, jsonSchema) => this.ask(kind, `${this.path} ${kind}`, question, { jsonSchema }),
+      unask: () => this.asking.drop(`${this.path} unknown-effect`),
     }
   }
 
@@ -180,7 +206,8 @@ export class Activation {
       inputHash: hashValue(options.input),
       idempotencyKey: options.idempotencyKey,
       run,
-      ask: (question) => this.#askInside('unknown-effect', `${path}?`, question, {}) as Promise<never>,
+      ask: (kind, question, jsonSchema) => this.#askInside(kind, `${path} ${kind}`, question, { jsonSchema }),
+      unask: () => this.asking.drop(`${path} unknown-effect`),
     }
   }
 
@@ -188,15 +215,18 @@ export class Activation {
     const [options, run] = rest.length === 1 ? [{} as StepOptions<Result>, rest[0]] : rest
     const path = this.#claimPath(name, options.key)
     const inputHash = hashValue(options.input)
+    await this.#session.replay?.turn(path)
     const found = this.#recorded(path, inputHash)
     if (found) return found.result
+    if (this.#session.replay) return this.#gap(path)
     const work = this.#work(path, options as StepOptions, (step) => this.#session.inside.run(path, () => run(step)))
     try {
       const performed = await perform(this.#session, work)
+      if (this.#over) return never()
       await this.#recordDone(work, performed)
       return performed.result
     } catch (error) {
-      if (error instanceof StepFailedError) await this.#recordFailed(work, error)
+      if (error instanceof StepFailedError && !this.#over) await this.#recordFailed(work, error)
       throw error
     }
   }
@@ -207,14 +237,22 @@ export class Activation {
     options: TransactionOptions = {},
   ): Promise<Result> {
     const path = this.#claimPath(name, options.key)
+    await this.#session.replay?.turn(path)
     const found = this.#recorded(path, hashValue(options.input))
     if (found) return found.result as Result
+    if (this.#session.replay) return this.#gap(path)
     const work = this.#work(path, { input: options.input }, () => undefined)
     const record = (result: Result) => ({
       kind: 'step',
       ops: [set(work.at, this.#done(work, result as Value | undefined))],
       data: { events: [{ type: 'step', step: work.path, status: 'completed' }] },
     })
+    const instead = await permit(this.#session, work, 'once')
+    if (instead) {
+      const result = instead.result === undefined ? undefined : encodeValue(instead.result, DEFAULT_LIMITS).value
+      await this.#recordDone(work, { result, writes: [], attempts: 0, ms: 0 })
+      return result as Result
+    }
     const inside = (sql: SqlSession) => this.#session.inside.run(path, () => run(sql))
     return this.#session.recorder.transact(inside, record, options.timeoutMs)
   }
@@ -227,6 +265,8 @@ export class Activation {
     }
     const path = this.#claimPath('sleep', options.key ?? this.#ordinal('sleep'))
     const found = this.#recorded(path, 'none')
+    // Short sleeps leave no record, and a replay waits for nothing.
+    if (this.#session.replay) return
     const until = found?.until ?? Math.ceil(clock.now() + Math.max(0, ms))
     const left = until - clock.now()
     if (found === undefined && left > inlineSleepMs) {
@@ -242,8 +282,10 @@ export class Activation {
     const { clock, recorder } = this.#session
     const path = this.#claimPath(`receive ${name}`, this.#ordinal(`receive ${name}`))
     const at = inScope(this.#prefix, 'steps', path)
+    await this.#session.replay?.turn(path)
     const found = this.#recorded(path, 'none')
     if (found?.status === 'done') return this.#parse(options, found.result)
+    if (this.#session.replay) return this.#gap(path)
     const taken = await recorder.conclude((fold) => {
       const [first] = (fold.state as { signals?: Record<string, readonly { value?: Value }[]> }).signals?.[name] ?? []
       if (first === undefined) return undefined
@@ -304,7 +346,9 @@ export class Activation {
 
   /** A finished record, or one that waits; throws what a failed step threw. */
   #recorded(path: string, inputHash: string): StepRecord | undefined {
-    const record = this.#scope().steps?.[path]
+    const { steps = {} } = this.#scope()
+    // A step may be named `toString`: only what was recorded counts, not what every object has.
+    const record = Object.hasOwn(steps, path) ? steps[path] : undefined
     if (record === undefined || record.status === 'started' || record.status === 'retry') return undefined
     if (record.status !== 'waiting' && (record.input ?? 'none') !== inputHash) {
       throw nondeterministic(`Step "${path}" was recorded with another input than it has now.`, path)
@@ -365,6 +409,12 @@ export class Activation {
     }
   }
 
+  /** A step of a replay that is not recorded: where the record is not whole, the replay waits here as the run does. */
+  #gap(path: string): Promise<never> {
+    this.#session.replay?.miss(path)
+    return this.#hang()
+  }
+
   #hang(tracked = true): Promise<never> {
     this.#suspended++
     // Counted as waiting from here on, not as under way: `#track` of this call never ends.
@@ -375,6 +425,7 @@ export class Activation {
 
   // Two turns of the loop, so that whatever just settled can start its next step first.
   #checkIdle(): void {
+    if (this.#active === 0) for (const wake of this.#onIdle.splice(0)) wake()
     if (this.#active > 0 || this.#suspended === 0) return
     setImmediate(() => {
       setImmediate(() => {

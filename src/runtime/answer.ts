@@ -47,8 +47,10 @@ export async function answerPause(
   })
 }
 
-function findOpen(state: RunState, id: string, now: number): PauseRecord {
-  const pause = state.pauses?.[id]
+/** The question, if it still takes an answer; otherwise an error that says why not. */
+export function findOpen(state: RunState, id: string, now: number): PauseRecord {
+  // An id is whatever someone sent: `constructor` must not find what every object has.
+  const pause = Object.hasOwn(state.pauses ?? {}, id) ? state.pauses?.[id] : undefined
   if (pause === undefined) throw closed(state, id)
   const { answer, expiresAt } = pause
   if (answer !== undefined && !answer.expired) {
@@ -89,7 +91,7 @@ function closed(state: RunState, id: string): PauseClosedError {
   )
 }
 
-function checkBy(by: unknown): string | undefined {
+export function checkBy(by: unknown): string | undefined {
   if (by === undefined) return undefined
   if (typeof by === 'string' && by !== '' && by.length <= 256 && by.isWellFormed()) return by
   throw new InvalidValueError('by', 'must be 1 to 256 characters', 'Name who answers, for the record.')

@@ -45,7 +45,7 @@ export class Asking {
       recorder.add({ kind: 'pause', ops: asked.ops, data: { events: [asked.event] } })
       return undefined
     }
-    const answer = found.answer ?? this.#expired(found)
+    const answer = found.answer ?? (await this.#expired(found))
     if (answer === undefined) return undefined
     if (!found.used) recorder.add({ kind: 'step', ops: [set(['pauses', id, 'used'], true)] })
     if (answer.expired && found.onExpire === 'fail') {
@@ -58,6 +58,13 @@ export class Asking {
     return { value: options.schema ? await validate(options.schema, answer.value) : answer.value }
   }
 
+  /** Takes back what a place asked: it found out by itself, and an answer that nobody reads would keep the run awake. */
+  drop(place: string): void {
+    const { recorder, clock } = this.#session
+    const ops = closePauses(recorder.seen, (pause) => pause.path === place, clock.now(), 'superseded')
+    if (ops.length > 0) recorder.add({ kind: 'pause', ops })
+  }
+
   /** What to write when the activation has ended: its questions take no more answers. */
   closing(): readonly Op[] {
     return closePauses(this.#session.state, (pause) => this.#used.has(pause.id), this.#session.clock.now())
@@ -68,17 +75,24 @@ export class Asking {
     return this.#session.recorder.seen.pauses?.[id] ?? this.#session.state.pauses?.[id]
   }
 
-  #expired(pause: PauseRecord): AnswerRecord | undefined {
-    const now = this.#session.clock.now()
+  // Decided on the newest state: an answer that came in time holds, though we had not read it yet.
+  async #expired(pause: PauseRecord): Promise<AnswerRecord | undefined> {
+    const { recorder, clock } = this.#session
+    const now = clock.now()
     if (pause.expiresAt === undefined || pause.expiresAt > now) return undefined
     const value = typeof pause.onExpire === 'object' ? pause.onExpire.answer : null
     const answer: AnswerRecord = { value, at: now, expired: true }
-    this.#session.recorder.add({
-      kind: 'pause',
-      ops: [set(['pauses', pause.id, 'answer'], answer)],
-      data: { events: [{ type: 'answer', id: pause.id, expired: true }] },
-    })
-    return answer
+    await recorder.conclude((fold) => {
+      const current = (fold.state as RunState).pauses?.[pause.id]
+      if (current === undefined || current.answer !== undefined || (current.expiresAt ?? Infinity) > now)
+        return undefined
+      return {
+        kind: 'pause',
+        ops: [set(['pauses', pause.id, 'answer'], answer)],
+        data: { events: [{ type: 'answer', id: pause.id, expired: true }] },
+      }
+    }, false)
+    return this.#find(pause.id)?.answer
   }
 
   async #open(

@@ -1,9 +1,8 @@
 import type { Draft } from '../log/draft.js'
 import { type Op, push, set, splice } from '../log/ops.js'
-import { migrateState } from './migration.js'
 import type { ProgramPlan } from './program.js'
-import { nameTasks } from './graph-engine.js'
 import type { InputRecord, RunRecord, RunState } from './run-state.js'
+import { upgradeRun } from './upgrade.js'
 
 const MAX_TAKEN = 100
 
@@ -15,7 +14,7 @@ export function stateVersionOf(plan: ProgramPlan): number {
  * Takes the first waiting input and begins its run. Follows from the log alone, so it is noted and written with the
  * first step: after a crash it is simply done again.
  */
-export async function beginRun(plan: ProgramPlan, state: RunState, now: number): Promise<Draft> {
+export function beginRun(plan: ProgramPlan, state: RunState, now: number): Draft {
   const input = state.inputs?.[0] as InputRecord
   const run: RunRecord = {
     id: input.id,
@@ -28,8 +27,7 @@ export async function beginRun(plan: ProgramPlan, state: RunState, now: number):
     inputHash: input.hash,
     startedAt: now,
     count: 0,
-    claims: 0,
-    triedAt: now,
+    takes: 1,
     ...(input.key === undefined ? {} : { key: input.key }),
     ...(plan.kind === 'flow' && input.value !== undefined ? { input: input.value } : {}),
   }
@@ -44,21 +42,15 @@ export async function beginRun(plan: ProgramPlan, state: RunState, now: number):
     const { shape } = plan
     const fresh = Object.entries(shape.initial()).filter(([key]) => !Object.hasOwn(state.state ?? {}, key))
     const before = { ...state.state, ...Object.fromEntries(fresh) }
-    const { state: after, ops: changes } = shape.reduce(before, [{ update: (input.value ?? {}) as never }], ['state'])
-    const tasks = nameTasks(await plan.start(after), 0)
-    ops.push(...fresh.map(([key, value]) => set(['state', key], value)), ...changes, set('tasks', tasks))
+    const { ops: changes } = shape.reduce(before, [{ update: (input.value ?? {}) as never }], ['state'])
+    ops.push(...fresh.map(([key, value]) => set(['state', key], value)), ...changes)
   }
   const events = [{ type: 'run', run: run.id, status: 'started' }]
   return { kind: 'step', ops, data: { events } }
 }
 
-/** Brings the state of an older version up to date, as a keyframe: what is older is never needed to read it. */
+/** Brings what is of an older version up to date, as a keyframe: what is older is never needed to read it. */
 export function migrateRun(plan: ProgramPlan, state: RunState): Draft | undefined {
-  if (plan.kind !== 'graph' || state.run === undefined || state.run.stateVersion >= plan.stateVersion) return undefined
-  const migrated = migrateState(state.state ?? {}, state.run.stateVersion, plan.stateVersion, plan.migrations)
-  return {
-    kind: 'migrate',
-    ops: [set('state', migrated), set(['run', 'stateVersion'], plan.stateVersion)],
-    keyframe: true,
-  }
+  const { ops } = upgradeRun(plan, state)
+  return ops.length === 0 ? undefined : { kind: 'migrate', ops, keyframe: true }
 }

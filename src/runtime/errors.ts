@@ -93,6 +93,26 @@ export function nondeterministic(message: string, step: string): IncompatibleErr
   )
 }
 
+/** A replay came to a step that is not recorded. */
+export class ReplayGapError extends Error {
+  readonly step: string
+
+  constructor(step: string) {
+    super(`Step "${step}" is not recorded.`)
+    this.step = step
+  }
+}
+
+/** A replay came to a step too early: the record has another before it. */
+export class ReplayOrderError extends Error {
+  readonly step: string
+
+  constructor(recorded: string, step: string) {
+    super(`The record has step "${recorded}" next, today's program waits for "${step}" first.`)
+    this.step = step
+  }
+}
+
 /** A question that no longer takes an answer, or never existed. `data.reason` says which. */
 export class PauseClosedError extends HoldfastError {
   constructor(message: string, remedy: string, data: Readonly<Record<string, unknown>>) {
@@ -100,11 +120,17 @@ export class PauseClosedError extends HoldfastError {
   }
 }
 
-/** Where the record of the failed step lies that made a run fail, however the program wrapped the error. */
+/**
+ * Where the record lies that made a run fail, however the program wrapped the error: of a failed step, or of a question
+ * that nobody answered in time. It is taken away when the run is resumed, so that it is tried or asked anew.
+ */
 export function failedRecord(error: unknown): Path | undefined {
+  let found: Path | undefined
   for (let cause = error, depth = 0; cause instanceof Error && depth < 32; cause = cause.cause, depth++) {
-    if (isHoldfastError(cause, 'step-failed') && Array.isArray(cause.data['at']))
-      return cause.data['at'] as unknown as Path
+    if (isHoldfastError(cause, 'pause-closed')) return ['pauses', String(cause.data['pause'])]
+    if (isHoldfastError(cause, 'step-failed') && Array.isArray(cause.data['at'])) {
+      found ??= cause.data['at'] as unknown as Path
+    }
   }
-  return undefined
+  return found
 }

@@ -1,5 +1,5 @@
 import type { Value } from '../codec/value.js'
-import type { Op } from '../log/ops.js'
+import { applyOp, type Op, type Path, type State, valueAt } from '../log/ops.js'
 import type { RecordedError } from './errors.js'
 
 /** What a record says of itself. Kept in the entry, so that readers who come later see it too. */
@@ -18,8 +18,11 @@ export type RecordedEvent =
       readonly ms?: number
       readonly error?: RecordedError
     }
+  /** Nobody takes the thread up by itself any more. */
+  | { readonly type: 'parked'; readonly error: RecordedError }
   | { readonly type: 'pause'; readonly id: string; readonly kind: string; readonly question: Value }
   | { readonly type: 'answer'; readonly id: string; readonly by?: string; readonly expired?: true }
+  | { readonly type: 'defer'; readonly id: string; readonly until: number; readonly by?: string }
   | { readonly type: 'usage'; readonly step: string; readonly usage: Value }
 
 /** What only those see who listen while it happens. */
@@ -48,6 +51,7 @@ export type LiveEvent =
 
 /** What an entry adds: which parts of the program's state it changed, and where one can go back to. */
 export type DerivedEvent =
+  /** What changed of the program's state, as operations with paths inside of it. */
   | { readonly type: 'state'; readonly ops: readonly Op[] }
   | { readonly type: 'checkpoint'; readonly checkpoint: string; readonly seq: number }
 
@@ -58,11 +62,36 @@ export type RunEvent = (RecordedEvent | LiveEvent | DerivedEvent) & { readonly i
 export function entryEvents(
   entry: { readonly id: string; readonly seq: number },
   body: { readonly ops?: readonly Op[] | undefined; readonly data?: unknown },
+  before: State,
 ): readonly RunEvent[] {
   const recorded = (body.data as { readonly events?: readonly RecordedEvent[] } | undefined)?.events ?? []
-  const ops = (body.ops ?? []).filter(([, path]) => path[0] === 'state')
+  const ops = stateOps(before, body.ops ?? [])
   const events: (RecordedEvent | DerivedEvent)[] = [...recorded]
   if (ops.length > 0) events.push({ type: 'state', ops })
   events.push({ type: 'checkpoint', checkpoint: entry.id, seq: entry.seq })
   return events.map((event) => ({ ...event, id: entry.id }))
+}
+
+/** The operations on the program's state, with values in place of references to records, which readers do not have. */
+function stateOps(before: State, ops: readonly Op[]): readonly Op[] {
+  if (!ops.some(([, path]) => path[0] === 'state')) return []
+  const found: Op[] = []
+  let state = before
+  for (const op of ops) {
+    if (op[1][0] === 'state') found.push(withinState(state, op))
+    state = applyOp(state, op)
+  }
+  return found
+}
+
+function withinState(state: State, op: Op): Op {
+  const path = op[1].slice(1) as unknown as Path
+  switch (op[0]) {
+    case 'copy':
+      return ['set', path, valueAt(state, op[2]) as Value]
+    case 'concat':
+      return ['push', path, (valueAt(state, op[2]) ?? []) as readonly Value[]]
+    default:
+      return [op[0], path, ...op.slice(2)] as unknown as Op
+  }
 }

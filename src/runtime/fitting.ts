@@ -1,10 +1,12 @@
+import { type HoldfastError, isHoldfastError } from '../core/errors.js'
 import type { LogKey } from '../log/contract.js'
 import type { Fold } from '../log/fold.js'
 import { stateVersionOf } from './begin.js'
 import { isCompatible } from './migration.js'
 import { incompatible, type Outcome, outcomeBase, type Restart } from './outcome.js'
 import type { ProgramPlan } from './program.js'
-import { isUnfinished, type RunState, type TaskRecord } from './run-state.js'
+import { isUnfinished, type RunState } from './run-state.js'
+import { findMissingNode, upgradeRun } from './upgrade.js'
 
 /** Why this program can't continue this log, as an outcome; undefined when it can. Looks, writes nothing. */
 export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: Restart): Outcome | undefined {
@@ -24,14 +26,12 @@ export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: R
       'Run the thread with the newer program.',
     )
   }
-  if (plan.kind === 'graph') {
-    for (let version = run.stateVersion + 1; version <= known; version++) {
-      if (plan.migrations[version] !== undefined) continue
-      return refuse(
-        `The state is of version ${run.stateVersion}, and ${plan.name} ${plan.version} has no migration to ${version}.`,
-        `Add migrations[${version}] to the program.`,
-      )
-    }
+  try {
+    // Tried here, where nothing is written yet: a gap or a migration that fails must not leave a claim behind.
+    upgradeRun(plan, fold.state as RunState)
+  } catch (error) {
+    if (!isHoldfastError(error)) throw error
+    return refuse(firstOf(error), error.remedy)
   }
   if (!isUnfinished(run)) return undefined
   if (!isCompatible(run.version, plan)) {
@@ -45,13 +45,18 @@ export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: R
     const refusal = plan.kind === 'graph' && steps[task.id]?.status !== 'done' ? plan.refuse?.(task) : undefined
     if (refusal) return refuse(refusal.reason, refusal.remedy)
   }
-  const missing =
-    plan.kind === 'graph' ? tasks.find(({ node }: TaskRecord) => plan.resolve(node) === undefined) : undefined
+  const missing = plan.kind === 'graph' ? findMissingNode(plan, fold.state as RunState) : undefined
   if (missing) {
+    const { name, version } = missing.plan
     return refuse(
-      `The run waits at node "${missing.node}", which ${plan.name} ${plan.version} does not have.`,
+      `The run waits at node "${missing.node}", which ${name} ${version} does not have.`,
       `Bring the node back, or name its successor in aliases: { ${JSON.stringify(missing.node)}: … }.`,
     )
   }
   return undefined
+}
+
+/** What an error says, without its remedy. */
+function firstOf({ message, remedy }: HoldfastError): string {
+  return remedy && message.endsWith(remedy) ? message.slice(0, -remedy.length).trim() : message
 }

@@ -1,6 +1,6 @@
 import { InvalidProgramError } from '../core/errors.js'
 import { END, type GraphDeclaration, START } from './graph-declaration.js'
-import type { GraphPlan } from './program.js'
+import type { FullMigration, GraphPlan } from './program.js'
 
 /** Every check that can be made before a graph runs. Throws an InvalidProgramError that names what is wrong. */
 export function checkGraph(declaration: GraphDeclaration): void {
@@ -18,14 +18,20 @@ function checkLimits({ name, maxSteps, stateVersion, migrations }: GraphDeclarat
   }
   for (const [version, migrate] of Object.entries(migrations)) {
     const to = Number(version)
-    if (isCount(to) && to >= 2 && to <= stateVersion && typeof migrate === 'function') continue
+    if (isCount(to) && to >= 2 && to <= stateVersion && isMigration(migrate)) continue
     throw refuse(
       name,
       `has a migration to state version ${version}, but its state version is ${stateVersion}`,
       `migrations.${version}`,
-      'Key each function by the version it leads to, from 2 up to stateVersion.',
+      'Key each function, or { state, update }, by the version it leads to, from 2 up to stateVersion.',
     )
   }
+}
+
+function isMigration(migration: unknown): boolean {
+  if (typeof migration === 'function') return true
+  const { state, update } = (migration ?? {}) as Partial<FullMigration>
+  return typeof state === 'function' && (update === undefined || typeof update === 'function')
 }
 
 function checkTargets({ name, nodes, edges, branches }: GraphDeclaration): void {

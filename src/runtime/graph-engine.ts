@@ -22,7 +22,7 @@ type Landed =
       readonly closing: readonly Op[]
       readonly events: readonly unknown[]
     }
-  | { readonly status: 'failed'; readonly error: unknown }
+  | { readonly status: 'failed'; readonly error: unknown; readonly others?: readonly unknown[] }
   | { readonly status: 'suspended'; readonly waiting: readonly Waiting[] }
 
 /**
@@ -45,6 +45,10 @@ export class GraphEngine {
 
   /** Ends with the last entry noted but not yet written, so that it can say how the run ends. */
   async drive(): Promise<Drive> {
+    if (this.#scope().tasks === undefined) {
+      const tasks = nameTasks(await this.#plan.start(this.#scope().state ?? {}), 0)
+      this.#session.recorder.add({ kind: 'step', ops: [set(inScope(this.#prefix, 'tasks'), tasks)] })
+    }
     for (;;) {
       const scope = this.#scope()
       const tasks = scope.tasks ?? []
@@ -53,8 +57,10 @@ export class GraphEngine {
       if (count >= this.#plan.maxSteps) return { status: 'failed', error: tooManySteps(this.#plan) }
       if (this.#session.draining) return { status: 'suspended', waiting: [] }
       const landed = await this.#superStep(tasks)
-      const failure = landed.find((task) => task.status === 'failed')
-      if (failure) return { status: 'failed', error: failure.error }
+      const [failure, ...others] = landed.flatMap((task) =>
+        task.status === 'failed' ? [task.error, ...(task.others ?? [])] : [],
+      )
+      if (failure !== undefined) return { status: 'failed', error: failure, others }
       const waiting = landed.flatMap((task) => (task.status === 'suspended' ? [task] : []))
       if (waiting.length > 0) return { status: 'suspended', waiting: waiting.flatMap((task) => task.waiting) }
       const more = await this.#close(tasks, landed, count)
@@ -86,7 +92,8 @@ export class GraphEngine {
     let recorded = this.#scope().steps?.[task.id]?.status === 'done'
 
     const done = await activation.run(async () => {
-      if (recorded && !node.pauseAfter) return undefined
+      const passed = this.#scope().steps?.[task.id]?.passed === true
+      if (recorded && (!node.pauseAfter || passed)) return undefined
       const state = this.#scope().state ?? {}
       let update: Update = {}
       if (!recorded) {
@@ -121,11 +128,11 @@ export class GraphEngine {
           writes = []
         }
         const exit = await this.#gate(activation, 'after', task, path)
-        if (!exit.approved || exit.update) {
-          const result = exit.approved ? (this.#scope().steps?.[task.id]?.result as Update) : {}
-          update = { ...result, ...exit.update }
-          this.#session.recorder.add({ kind: 'step', ops: [set(at, { status: 'done', result: update as Value })] })
-        }
+        const result = exit.approved ? (this.#scope().steps?.[task.id]?.result as Update) : {}
+        update = { ...result, ...exit.update }
+        // Remembered in the record, because the question is closed now and must not be asked again while others wait.
+        const record = { status: 'done', result: update as Value, passed: true }
+        this.#session.recorder.add({ kind: 'step', ops: [set(at, record)] })
       }
       return update
     })
@@ -134,7 +141,7 @@ export class GraphEngine {
     if (done.status === 'failed') {
       if (!(done.error instanceof Interrupted)) return done
       const { drive } = done.error
-      return drive.status === 'suspended' ? drive : { status: 'failed', error: (drive as { error?: unknown }).error }
+      return drive.status === 'completed' ? { status: 'failed', error: done.error } : drive
     }
     if (recorded) {
       const closing = activation.asking.closing()
@@ -160,15 +167,20 @@ export class GraphEngine {
     const options = { ...node.policy, input, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) }
     const work = activation.wholeWork(options, async (step) => {
       activation.restart()
-      return (await node.run(state, activation.context(input, step))) ?? {}
+      try {
+        return (await node.run(state, activation.context(input, step))) ?? {}
+      } finally {
+        await activation.settled()
+      }
     })
-    const ask: typeof work.ask = async (question) => {
-      const answer = await work.ask(question)
-      if (answer.outcome !== 'succeeded' || node.resolved === undefined) return answer
-      return { ...answer, result: await node.resolved(answer.result, input) }
+    // A result that a person gives is one of the work, not yet an update of the state.
+    const ask: typeof work.ask = async (...question) => {
+      const answer = (await work.ask(...question)) as { readonly outcome?: string; readonly result?: unknown }
+      const given = answer.outcome === 'succeeded' || 'result' in answer
+      return given && node.resolved ? { ...answer, result: await node.resolved(answer.result, input) } : answer
     }
     try {
-      const { result, writes, attempts, ms } = await perform(this.#session, { ...work, ask })
+      const { result, writes, attempts, ms } = await perform(this.#session, { ...work, ask, sees: { state, input } })
       return { value: result, writes, attempts, ms }
     } catch (error) {
       if (!(error instanceof StepFailedError) || node.failed === undefined) throw error
@@ -179,13 +191,16 @@ export class GraphEngine {
   async #runSubgraph(node: GraphNodePlan, input: unknown, task: TaskRecord, path: string, state: State) {
     const plan = node.graph
     const prefix = [...this.#prefix, 'scopes', task.id]
-    if (scopeAt(this.#session.state, prefix).tasks === undefined) {
+    if (scopeAt(this.#session.state, prefix).state === undefined) {
       const update = await plan.checkInput(await node.enter(state, input))
       const begun = plan.shape.reduce(plan.shape.initial(), [{ update }], [])
-      const tasks = nameTasks(await plan.start(begun.state), 0)
       this.#session.recorder.add({
         kind: 'step',
-        ops: [set(inScope(prefix, 'state'), begun.state), set(inScope(prefix, 'tasks'), tasks)],
+        ops: [
+          set(inScope(prefix, 'state'), begun.state),
+          // Absent means 1: most subgraphs never change theirs.
+          ...(plan.stateVersion === 1 ? [] : [set(inScope(prefix, 'stateVersion'), plan.stateVersion)]),
+        ],
       })
     }
     const drive = await new GraphEngine(this.#session, plan, prefix, path).drive()
@@ -229,11 +244,15 @@ export class GraphEngine {
   /** Writes down what the super-step made of the state and what comes next; false when nothing does. */
   async #close(tasks: readonly TaskRecord[], landed: readonly Landed[], count: number): Promise<boolean> {
     const scope = this.#scope()
+    // The last result is recorded by this very entry: what each node returned is in the log, once.
+    const records: Op[] = []
     const updates = tasks.map((task, i): Recorded => {
       const own = landed[i] as Landed
-      if (own.status === 'last') return { update: own.update }
-      const update = (scope.steps?.[task.id]?.result ?? {}) as Update
-      return { update, from: inScope(this.#prefix, 'steps', task.id, 'result') }
+      const from = inScope(this.#prefix, 'steps', task.id, 'result')
+      if (own.status !== 'last') return { update: (scope.steps?.[task.id]?.result ?? {}) as Update, from }
+      const record = { status: 'done', result: own.update as Value }
+      records.push(set(inScope(this.#prefix, 'steps', task.id), record))
+      return { update: own.update, from }
     })
     const reduced = this.#plan.shape.reduce(scope.state ?? {}, updates, [...this.#prefix, 'state'])
     const finished = tasks.map(({ node }) => node)
@@ -243,10 +262,11 @@ export class GraphEngine {
     const draft: Draft = {
       kind: 'step',
       ops: [
+        ...records,
         ...reduced.ops,
         set(inScope(this.#prefix, 'tasks'), nameTasks(next.tasks, count + 1)),
         ...(next.joins === joins ? [] : [set(inScope(this.#prefix, 'joins'), next.joins)]),
-        ...(scope.steps === undefined ? [] : [remove(inScope(this.#prefix, 'steps'))]),
+        remove(inScope(this.#prefix, 'steps')),
         set(this.#prefix.length === 0 ? ['run', 'count'] : inScope(this.#prefix, 'count'), count + 1),
         ...(last?.closing ?? []),
       ],

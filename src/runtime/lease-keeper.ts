@@ -15,6 +15,8 @@ export class LeaseKeeper {
   readonly #onNews: () => void
   readonly #stop = new AbortController()
   #aliveAt: number
+  #renewing: Promise<unknown> = Promise.resolve()
+  #lettingGo = false
 
   constructor(claim: Claim, clock: Clock, options: { onLost: (error: unknown) => void; onNews: () => void }) {
     this.#claim = claim
@@ -32,9 +34,28 @@ export class LeaseKeeper {
 
   /** Renews now. Rejects when the claim is lost. */
   async beat(): Promise<void> {
+    if (this.#lettingGo) return
     const sentAt = this.#clock.monotonic()
-    await this.#claim.renew()
+    const renewed = this.#claim.renew()
+    this.#renewing = Promise.allSettled([this.#renewing, renewed])
+    await renewed
     this.touch(sentAt)
+  }
+
+  /**
+   * Does what may release the claim while no renewal is under way: one that lands after the release would bring the
+   * lease back, and the next worker would wait for nobody. Goes on renewing if nothing came of it.
+   */
+  async letGo<Result>(release: () => Promise<Result>): Promise<Result> {
+    this.#lettingGo = true
+    try {
+      await this.#renewing
+      const result = await release()
+      if (result !== undefined) this.stop()
+      return result
+    } finally {
+      this.#lettingGo = false
+    }
   }
 
   stop(): void {
@@ -52,7 +73,9 @@ export class LeaseKeeper {
         if (idleFor >= interval / 2) await this.beat()
         const before = this.#claim.log.fold.seq
         await this.#claim.log.refresh()
-        if (this.#claim.log.fold.seq !== before) this.#onNews()
+        const { seq, epoch } = this.#claim.log.fold
+        if (epoch !== this.#claim.epoch) await this.beat()
+        if (seq !== before) this.#onNews()
       } catch (error) {
         if (signal.aborted) return
         const expired = this.#clock.monotonic() - this.#aliveAt >= this.#claim.ms

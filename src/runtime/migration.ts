@@ -4,8 +4,9 @@ import satisfies from 'semver/functions/satisfies.js'
 import valid from 'semver/functions/valid.js'
 import { IncompatibleError } from '../core/errors.js'
 import type { State } from '../log/ops.js'
-import type { Migrations } from './program.js'
+import type { Migration, Migrations } from './program.js'
 import { isPlainObject } from './reduce-key.js'
+import type { Update } from './state-shape.js'
 
 /** The state in version `to`, led there from version `from` by one migration after the other. */
 export function migrateState(state: State, from: number, to: number, migrations: Migrations): State {
@@ -29,18 +30,47 @@ export function migrateState(state: State, from: number, to: number, migrations:
   }
   let migrated = state
   for (const version of versionsAfter(from, to)) {
-    const next: unknown = migrations[version]?.(migrated)
-    if (!isPlainObject(next)) {
-      throw new IncompatibleError(
-        `The migration to state version ${version} did not return an object.`,
-        'migration-failed',
-        'Return the whole state in its new form, synchronously.',
-        { from, to, version },
-      )
-    }
-    migrated = next
+    const migration = migrations[version] as Migration
+    const step = typeof migration === 'function' ? migration : migration.state
+    migrated = call(() => step(migrated), 'state', { from, to, version })
   }
   return migrated
+}
+
+/** A recorded update of version `from` as one of version `to`. Migrations that say nothing of updates leave it alone. */
+export function migrateUpdate(update: Update, from: number, to: number, migrations: Migrations): Update {
+  let migrated = update
+  for (const version of versionsAfter(from, to)) {
+    const migration = migrations[version]
+    const step = typeof migration === 'object' ? migration.update : undefined
+    if (step) migrated = call(() => step(migrated), 'update', { from, to, version })
+  }
+  return migrated
+}
+
+function call<Result>(
+  step: () => Result,
+  what: string,
+  data: { readonly from: number; readonly to: number; readonly version: number },
+): Result {
+  let result: Result
+  try {
+    result = step()
+  } catch (error) {
+    throw new IncompatibleError(
+      `The migration to state version ${data.version} failed: ${error instanceof Error ? error.message : String(error)}`,
+      'migration-failed',
+      'Mend the migration; nothing was written.',
+      data,
+    )
+  }
+  if (isPlainObject(result)) return result
+  throw new IncompatibleError(
+    `The migration to state version ${data.version} did not return an object.`,
+    'migration-failed',
+    `Return the whole ${what} in its new form, synchronously.`,
+    data,
+  )
 }
 
 /** Whether a thread recorded by this version of a program may be continued by the one at hand. */

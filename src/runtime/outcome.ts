@@ -17,6 +17,8 @@ export interface OpenPause {
   readonly schema?: Value
   readonly askedAt: Date
   readonly expiresAt?: Date
+  /** Set when someone put the question off. It can be answered all the same. */
+  readonly deferred?: { readonly until: Date; readonly at: Date; readonly by?: string }
 }
 
 interface OutcomeBase<State> {
@@ -87,6 +89,9 @@ export function readOutcome(log: LogKey, fold: Fold, restart: Restart = { restar
   const state = fold.state as RunState
   const { run } = state
   const base = outcomeBase(log, fold, restart)
+  if (state.parked) {
+    return { ...base, status: 'failed', error: state.parked, canResume: true, pauses: describePauses(state) }
+  }
   switch (run?.status) {
     case 'completed':
       return { ...base, status: 'completed', output: (run.output ?? (isFlow(run) ? undefined : base.state)) as never }
@@ -135,7 +140,7 @@ export function outcomeBase(log: LogKey, fold: Fold, restart: Restart): OutcomeB
 }
 
 export function describePauses(state: RunState): readonly OpenPause[] {
-  return openPauses(state).map(({ id, kind, path, question, schema, askedAt, expiresAt }) => ({
+  return openPauses(state).map(({ id, kind, path, question, schema, askedAt, expiresAt, deferred }) => ({
     id,
     kind,
     step: path,
@@ -143,6 +148,9 @@ export function describePauses(state: RunState): readonly OpenPause[] {
     askedAt: new Date(askedAt),
     ...(schema === undefined ? {} : { schema }),
     ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt) }),
+    ...(deferred === undefined
+      ? {}
+      : { deferred: { ...deferred, until: new Date(deferred.until), at: new Date(deferred.at) } }),
   }))
 }
 

@@ -1,12 +1,13 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { encodeValue, type Value } from '../codec/value.js'
-import { InvalidOptionError, isHoldfastError } from '../core/errors.js'
+import { InvalidOptionError, isHoldfastError, NotExecutedError } from '../core/errors.js'
 import { type Path, set, valueAt } from '../log/ops.js'
 import type { StoreWrite } from '../log/store-write.js'
 import { type Backoff, attempt, parseRetry, pauseAfter } from './attempt.js'
 import type { Effect, Reconciled, StepContext, StepPolicy } from './context.js'
 import { EffectUnknownError, nondeterministic, recordError, StepFailedError } from './errors.js'
-import type { StepRecord } from './run-state.js'
+import type { Seen } from './records.js'
+import type { ForkRecord, StepRecord } from './run-state.js'
 import type { Session } from './session.js'
 import { StepStore } from './step-store.js'
 
@@ -19,8 +20,14 @@ export interface Work {
   readonly inputHash: string
   readonly idempotencyKey?: string | undefined
   readonly run: (step: StepContext) => unknown
-  /** Asks a person what became of an effect; never resolves while there is no answer. */
-  readonly ask: (question: UnknownQuestion) => Promise<UnknownAnswer>
+  /** For a node: what it is handed, which decides whether a recorded read still holds. */
+  readonly sees?: Seen
+  /** Aborted when the activation was left hanging: the work is neither retried nor timed any more. */
+  readonly left?: AbortSignal
+  /** Asks a person; never resolves while there is no answer. */
+  readonly ask: (kind: 'unknown-effect' | 'permission', question: unknown, schema: Value) => Promise<unknown>
+  /** Takes the question what became of an effect back. */
+  readonly unask: () => void
 }
 
 export interface Performed {
@@ -30,19 +37,28 @@ export interface Performed {
   readonly ms: number
 }
 
-export interface UnknownQuestion {
-  readonly effect: Effect
-  readonly step: string
-  readonly input: unknown
-  readonly idempotencyKey: string
-  readonly generation: number
-  readonly error: string | null
-}
-
-export type UnknownAnswer =
+type UnknownAnswer =
   | { readonly outcome: 'succeeded'; readonly result?: unknown }
   | { readonly outcome: 'not-executed' }
   | { readonly outcome: 'failed'; readonly message?: string }
+
+const UNKNOWN_ANSWER: Value = {
+  type: 'object',
+  properties: {
+    outcome: { enum: ['succeeded', 'not-executed', 'failed'] },
+    result: {},
+    message: { type: 'string' },
+  },
+  required: ['outcome'],
+  additionalProperties: false,
+}
+
+const PERMISSION_ANSWER: Value = {
+  type: 'object',
+  properties: { allowed: { type: 'boolean' }, result: {} },
+  required: ['allowed'],
+  additionalProperties: false,
+}
 
 const DEFAULT_KEY_TTL_MS = 24 * 60 * 60 * 1000
 const RECONCILE: Backoff = parseRetry({ attempts: 4 })
@@ -57,8 +73,10 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
   const backoff = parseRetry(work.policy.retry)
   const before = recordAt(session, work)
   checkInput(work, before)
-  const ledger = new Ledger(session, work, effect, before?.generation ?? 0)
+  const ledger = new Ledger(session, work, effect, before)
   const begun = session.clock.monotonic()
+  // A refusal speaks of one attempt: while another with the same key may have happened, the key must stay.
+  let unsure = effect === 'idempotent' && (session.openSince !== undefined || before?.status === 'started')
   const finish = (result: unknown, writes: readonly StoreWrite[], attempts: number): Performed => ({
     result: storable(result),
     writes,
@@ -66,6 +84,9 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
     ms: Math.round(session.clock.monotonic() - begun),
   })
 
+  const instead =
+    effect === 'read' ? session.recordedRead(work.path, work.inputHash, work.sees) : await permit(session, work, effect)
+  if (instead) return finish(instead.result, [], 0)
   if (mayHaveHappened(session, work, effect, before)) {
     const known = await ledger.resolve(before?.error?.message ?? null)
     if (known) return finish(known.result, [], 0)
@@ -77,7 +98,9 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
       const result = await runOnce(session, work, ledger.key, tried, writes)
       return finish(result, writes, tried)
     } catch (error) {
+      if (session.abort.signal.aborted) ledger.leaveOpen()
       session.throwIfAborted()
+      work.left?.throwIfAborted()
       const definite = isHoldfastError(error, 'not-executed')
       const last = tried >= backoff.attempts || !(definite || backoff.retryIf(error))
       if (!definite && (effect === 'once' || effect === 'reconcilable')) {
@@ -86,17 +109,59 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
         if (known) return finish(known.result, [], tried)
         if (last && effect === 'reconcilable') throw failed(work, error)
       } else {
-        if (definite && effect !== 'read') ledger.raise()
+        if (!definite) {
+          unsure = true
+          ledger.leaveOpen(error)
+        } else if (effect !== 'read' && !unsure) ledger.raise()
         if (last) {
-          if (definite || effect === 'read') throw failed(work, error)
+          if ((definite && !unsure) || effect === 'read') throw failed(work, error)
           throw new EffectUnknownError(work.path, { effect, idempotencyKey: ledger.key, tried }, error)
         }
       }
       const inMs = pauseAfter(backoff, tried, session.random)
       session.emit({ type: 'retry', step: work.path, attempt: tried, inMs, error: recordError(error) })
-      await session.clock.sleep(inMs, session.abort.signal)
+      const { signal } = session.abort
+      await session.clock.sleep(inMs, work.left ? AbortSignal.any([signal, work.left]) : signal)
     }
   }
+}
+
+/**
+ * On a branch that time travel made, an effect on the outside world needs permission: what happened on the branch it
+ * came from has happened. Resolves to a result that stands in for the effect, or to undefined when it may run.
+ */
+export async function permit(
+  session: Session,
+  work: Work,
+  effect: Effect,
+): Promise<{ readonly result: unknown } | undefined> {
+  const fork = forkOf(session)
+  if (fork === undefined || fork.effects === 'allow') return undefined
+  const begun = recordAt(session, work)
+  // Begun on this very branch: permission was given, and what became of it is another question.
+  if (begun && !begun.inherited && (begun.status === 'started' || begun.status === 'retry')) return undefined
+  if (fork.effects === 'deny')
+    throw failed(work, new NotExecutedError(`Branch "${session.log.branch}" allows no effects.`))
+  const question = {
+    effect,
+    step: work.path,
+    input: work.input ?? null,
+    forkedFrom: { branch: fork.branch, seq: fork.seq },
+    begunThere: begun?.inherited === true && begun.status === 'started',
+  }
+  const answer = (await work.ask('permission', question, PERMISSION_ANSWER)) as { allowed: boolean; result?: unknown }
+  if (answer.allowed) return undefined
+  if ('result' in answer) return { result: answer.result }
+  throw failed(work, new NotExecutedError('Permission to run this effect on a fork was denied.'))
+}
+
+// A branch that was made below the runtime says nothing of effects, or has what its parent said: then a person decides.
+function forkOf({ state, recorder }: Session): ForkRecord | undefined {
+  const { origin } = recorder.fold
+  if (origin === null) return undefined
+  const { fork } = state
+  if (fork?.branch === origin.branch && fork.seq === origin.seq) return fork
+  return { branch: origin.branch, seq: origin.seq, effects: 'ask', reads: 'live' }
 }
 
 /** What is durably known of an effect, and how that knowledge changes. */
@@ -105,12 +170,15 @@ class Ledger {
   readonly #work: Work
   readonly #effect: Effect
   #generation: number
+  /** When the first attempt of this generation began. */
+  #startedAt: number | undefined
 
-  constructor(session: Session, work: Work, effect: Effect, generation: number) {
+  constructor(session: Session, work: Work, effect: Effect, before: StepRecord | undefined) {
     this.#session = session
     this.#work = work
     this.#effect = effect
-    this.#generation = generation
+    this.#generation = before?.generation ?? 0
+    this.#startedAt = before?.startedAt
   }
 
   get key(): string {
@@ -121,10 +189,11 @@ class Ledger {
   async announce(): Promise<void> {
     if (this.#effect === 'read') return
     const { recorder, clock } = this.#session
+    this.#startedAt ??= clock.now()
     if (this.#effect === 'once' || this.#effect === 'reconcilable') {
       if (!recorder.durable) throw needsRecord(this.#work.path, this.#effect)
       const events = [{ type: 'step' as const, step: this.#work.path, status: 'started' as const }]
-      recorder.add({ kind: 'effect', ops: [this.#set({ startedAt: clock.now() })], data: { events } })
+      recorder.add({ kind: 'effect', ops: [this.#set({})], data: { events } })
     }
     await recorder.barrier()
   }
@@ -134,9 +203,17 @@ class Ledger {
     this.#session.recorder.add({ kind: 'effect', ops: [this.#set({ error: recordError(error) })] })
   }
 
+  /** Of an idempotent effect, which has no intent: how old its key will be when the run is taken up again. */
+  leaveOpen(error?: unknown): void {
+    if (this.#effect !== 'idempotent' || !this.#session.recorder.durable) return
+    const reason = error === undefined ? {} : { error: recordError(error) }
+    this.#session.recorder.add({ kind: 'effect', ops: [this.#set(reason)] })
+  }
+
   /** After a definite failure: the other side may have remembered the key together with the failure. */
   raise(): void {
     this.#generation++
+    this.#startedAt = undefined
     if (this.#session.recorder.durable) {
       this.#session.recorder.add({ kind: 'effect', ops: [this.#set({ status: 'retry' })] })
     }
@@ -147,6 +224,7 @@ class Ledger {
     const { path, policy, input } = this.#work
     if (this.#effect === 'reconcilable' && policy.reconcile) {
       const answer = await this.#reconcile(policy.reconcile)
+      if (answer.outcome !== 'unknown') this.#work.unask()
       if (answer.outcome === 'executed') return { result: answer.result }
       if (answer.outcome === 'not-executed') return undefined
     }
@@ -157,7 +235,8 @@ class Ledger {
     if (recordAt(this.#session, this.#work) === undefined) {
       this.#session.recorder.add({ kind: 'effect', ops: [this.#set({})] })
     }
-    const answer = await this.#work.ask({ ...about, step: path, input: input ?? null, generation: this.#generation })
+    const question = { ...about, step: path, input: input ?? null, generation: this.#generation }
+    const answer = (await this.#work.ask('unknown-effect', question, UNKNOWN_ANSWER)) as UnknownAnswer
     if (answer.outcome === 'succeeded') return { result: answer.result }
     this.raise()
     if (answer.outcome === 'not-executed') return undefined
@@ -184,13 +263,12 @@ class Ledger {
 
   #set(change: Partial<StepRecord>): ReturnType<typeof set> {
     const { inputHash, at } = this.#work
-    const startedAt = recordAt(this.#session, this.#work)?.startedAt
     return set(at, {
       status: 'started',
       effect: this.#effect,
       input: inputHash,
       ...(this.#generation > 0 ? { generation: this.#generation } : {}),
-      ...(startedAt === undefined ? {} : { startedAt }),
+      ...(this.#startedAt === undefined ? {} : { startedAt: this.#startedAt }),
       ...change,
     })
   }
@@ -207,16 +285,23 @@ async function runOnce(session: Session, work: Work, key: string, tried: number,
         heartbeat: session.heartbeat,
         emit: (value) => session.emit({ type: 'custom', step: work.path, value }),
       }),
-    { step: work.path, timeoutMs: work.policy.timeoutMs, run: session.abort.signal, clock: session.clock },
+    {
+      step: work.path,
+      timeoutMs: work.policy.timeoutMs,
+      run: session.abort.signal,
+      left: work.left,
+      clock: session.clock,
+    },
   )
 }
 
 // An intent without an end is an effect that may have happened. One with the other side's key needs none: it is
 // repeated, as long as the other side still knows the key.
 function mayHaveHappened(session: Session, work: Work, effect: Effect, before: StepRecord | undefined): boolean {
-  if (before?.status === 'started') return effect !== 'read'
-  if (effect !== 'idempotent' || session.priorClaims === 0) return false
-  return session.clock.now() - session.triedAt > (work.policy.keyTtlMs ?? DEFAULT_KEY_TTL_MS)
+  const isOpen = before?.status === 'started' && !before.inherited
+  if (effect !== 'idempotent') return isOpen && effect !== 'read'
+  const since = isOpen ? (before.startedAt ?? Number.NEGATIVE_INFINITY) : session.openSince
+  return since !== undefined && session.clock.now() - since > (work.policy.keyTtlMs ?? DEFAULT_KEY_TTL_MS)
 }
 
 function checkInput(work: Work, before: StepRecord | undefined): void {

@@ -19,7 +19,16 @@ export interface Task {
 export type Joins = Readonly<Record<string, readonly string[]>>
 
 /** By the version they lead to: 2 turns a state of version 1 into one of version 2. */
-export type Migrations = Readonly<Record<number, (state: State) => State>>
+export type Migrations = Readonly<Record<number, Migration>>
+
+export type Migration = ((state: State) => State) | FullMigration
+
+/** For a thread in the middle of a super-step: results that are recorded already are updates of the older state. */
+export interface FullMigration {
+  readonly state: (state: State) => State
+  /** Turns what a node returned into an update of the new version. Default: it is one already. */
+  readonly update?: (update: Update) => Update
+}
 
 interface NodePlanBase {
   readonly name: string

@@ -21,7 +21,7 @@ export interface RecordPolicy {
 const DEFAULT_LAG = 16
 
 /** Called with each entry of ours that is acknowledged. */
-export type OnRecorded = (draft: Draft, updated: Updated) => void
+export type OnRecorded = (draft: Draft, updated: Updated, before: State) => void
 
 /** Where a run writes what it does. */
 export interface Recorder {
@@ -68,6 +68,7 @@ export class LogRecorder implements Recorder {
   #steps = 0
   #view: State | undefined
   #exclusive: Promise<unknown> = Promise.resolve()
+  #deciding = 0
   #failure: { readonly error: unknown } | undefined
 
   constructor(claim: Claim, policy: RecordPolicy, onRecorded: OnRecorded) {
@@ -99,6 +100,9 @@ export class LogRecorder implements Recorder {
     this.add(draft)
     this.#steps++
     if (this.#steps < this.#every) return
+    // What is being decided on holds entries noted earlier: if nothing comes of it they are put back, and go first.
+    while (this.#deciding > 0) await this.#exclusive
+    if (this.#pending === undefined) return this.#lag === 0 ? this.#drain() : undefined
     const written = this.#write()
     if (this.#lag === 0) return written
     // A failure is reported by the next call; an unhandled rejection would end the process.
@@ -117,14 +121,16 @@ export class LogRecorder implements Recorder {
   conclude(decide: (fold: Fold) => Draft | undefined, release: boolean): Promise<Updated | undefined> {
     return this.#alone(async (pending) => {
       let draft: Draft | undefined
+      let before: State = {}
       const drafts = (fold: Fold): readonly Draft[] | undefined => {
+        before = fold.state
         const last = decide(pending === undefined ? fold : { ...fold, state: applyOps(fold.state, pending) })
         draft = last && (pending === undefined ? last : mergeDrafts(pending, last))
         return draft && [draft]
       }
       const updated = await (release ? this.#claim.conclude(drafts) : this.#claim.update(drafts))
       if (draft === undefined || updated.entries.length === 0) return undefined
-      this.#onRecorded(draft, updated)
+      this.#onRecorded(draft, updated, before)
       return updated
     })
   }
@@ -136,15 +142,17 @@ export class LogRecorder implements Recorder {
   ): Promise<Result> {
     const done = await this.#alone(async (pending) => {
       let draft: Draft | undefined
+      let before: State = {}
       const { result, updated } = await this.#claim.transact(
         work,
-        (_fold, value) => {
+        (fold, value) => {
+          before = fold.state
           draft = pending === undefined ? decide(value) : mergeDrafts(pending, decide(value))
           return [draft]
         },
         timeoutMs === undefined ? {} : { timeoutMs },
       )
-      this.#onRecorded(draft as Draft, updated)
+      this.#onRecorded(draft as Draft, updated, before)
       return { result }
     })
     return (done as { readonly result: Result }).result
@@ -156,6 +164,7 @@ export class LogRecorder implements Recorder {
 
   /** One at a time, after all that is under way, with what waits in its hands. Put back when nothing was written. */
   #alone<Result>(write: (pending: Draft | undefined) => Promise<Result | undefined>): Promise<Result | undefined> {
+    this.#deciding++
     const turn = this.#exclusive.then(async () => {
       await this.#drain()
       const pending = this.#pending
@@ -175,7 +184,10 @@ export class LogRecorder implements Recorder {
         this.#landed(settled)
       }
     })
-    this.#exclusive = turn.then(noop, noop)
+    const decided = () => {
+      this.#deciding--
+    }
+    this.#exclusive = turn.then(decided, decided)
     return turn
   }
 
@@ -188,7 +200,12 @@ export class LogRecorder implements Recorder {
     const draft = this.#pending as Draft
     this.#pending = undefined
     this.#steps = 0
-    const written = this.#guard(this.#claim.update(() => [draft])).then((updated) => this.#onRecorded(draft, updated))
+    let before: State = {}
+    const drafts = (fold: Fold) => {
+      before = fold.state
+      return [draft]
+    }
+    const written = this.#guard(this.#claim.update(drafts)).then((updated) => this.#onRecorded(draft, updated, before))
     const settled = written.then(noop, noop)
     this.#flights.push(settled)
     return written.finally(() => this.#landed(settled))
@@ -221,13 +238,15 @@ export class LogRecorder implements Recorder {
 
 /** Keeps nothing: for one-shot calls that need no record. */
 export class ViewRecorder implements Recorder {
-  readonly durable = false
+  readonly durable: boolean
   readonly #onRecorded: OnRecorded
   #fold: Fold
 
-  constructor(fold: Fold, onRecorded: OnRecorded) {
+  /** `durable` lets a replay go through what only a kept record allows. */
+  constructor(fold: Fold, onRecorded: OnRecorded, durable = false) {
     this.#fold = fold
     this.#onRecorded = onRecorded
+    this.durable = durable
   }
 
   get state(): RunState {
@@ -247,8 +266,9 @@ export class ViewRecorder implements Recorder {
   }
 
   async record(draft: Draft): Promise<void> {
+    const before = this.#fold.state
     this.add(draft)
-    this.#onRecorded(draft, { entries: [], fold: this.#fold })
+    this.#onRecorded(draft, { entries: [], fold: this.#fold }, before)
   }
 
   async barrier(): Promise<void> {}

@@ -23,11 +23,33 @@ export interface RunState {
   readonly inputs?: readonly InputRecord[]
   readonly signals?: Readonly<Record<string, readonly SignalRecord[]>>
   readonly cancel?: CancelRecord
+  /** Claims since the last progress: a thread that ends its workers is parked. */
+  readonly claims?: number
+  /** Since when the thread has not come to an orderly rest: what was under way then may have happened. */
+  readonly openSince?: number
+  /** Why nobody takes this thread up by itself any more. */
+  readonly parked?: RecordedError
+  /** Set on a branch that time travel made. */
+  readonly fork?: ForkRecord
   /** Keys of inputs that were taken, newest last, with where their run ended. */
   readonly taken?: readonly TakenInput[]
 }
 
-export type ScopeState = Pick<RunState, 'state' | 'tasks' | 'joins' | 'steps' | 'scopes'> & { readonly count?: number }
+/** What a forked branch may do. */
+export interface ForkRecord {
+  readonly branch: string
+  readonly seq: number
+  /** Effects that reach outside: a person is asked, they run, or they are refused. */
+  readonly effects: 'ask' | 'allow' | 'deny'
+  /** Steps that only read: they run, or their results are taken from the branch that this one came from. */
+  readonly reads: 'live' | 'recorded'
+}
+
+export type ScopeState = Pick<RunState, 'state' | 'tasks' | 'joins' | 'steps' | 'scopes'> & {
+  readonly count?: number
+  /** Of the subgraph's own state. */
+  readonly stateVersion?: number
+}
 
 export interface RunRecord {
   /** The id of its input. */
@@ -45,12 +67,10 @@ export interface RunRecord {
   readonly startedAt: number
   /** Super-steps that were closed. */
   readonly count: number
-  /** Claims since the last progress: a thread that kills its workers is parked. */
-  readonly claims: number
-  /** When the first of them was made. */
-  readonly triedAt: number
-  /** Where the record of the failed step lies, which is tried again when the run is resumed. */
-  readonly retry?: Path
+  /** How often it was taken up. */
+  readonly takes: number
+  /** Where the records of the failed steps lie that made it fail: they are tried again when it is resumed. */
+  readonly retry?: readonly Path[]
   readonly output?: Value
   readonly error?: RecordedError
   /** What a suspended run waits for. */
@@ -78,19 +98,25 @@ export interface StepRecord {
   readonly startedAt?: number
   /** For sleeps and waits. */
   readonly until?: number
+  /** A person let a node go on that pauses when it is done. */
+  readonly passed?: true
+  /** Begun on the branch that this one was forked from; what became of it there says nothing here. */
+  readonly inherited?: true
 }
 
 export interface PauseRecord {
   readonly id: string
   /** The activation and place that asked. */
   readonly path: string
-  readonly kind: 'question' | 'approval' | 'before' | 'after' | 'unknown-effect'
+  readonly kind: 'question' | 'approval' | 'before' | 'after' | 'unknown-effect' | 'permission'
   readonly question: Value
   readonly schema?: Value
   readonly askedAt: number
   readonly expiresAt?: number
   readonly onExpire?: { readonly answer: Value } | 'fail'
   readonly answer?: AnswerRecord
+  /** Someone put the question off. */
+  readonly deferred?: DeferralRecord
   /** The program has seen the answer; it is kept for when the program is called again. */
   readonly used?: true
 }
@@ -100,6 +126,12 @@ export interface AnswerRecord {
   readonly by?: string
   readonly at: number
   readonly expired?: true
+}
+
+export interface DeferralRecord {
+  readonly until: number
+  readonly by?: string
+  readonly at: number
 }
 
 export interface ClosedPause {
@@ -135,6 +167,8 @@ export interface TakenInput {
   readonly key?: string
   /** The seq of the entry that ended the run; absent while it is under way. */
   readonly seq?: number
+  /** The branch of that entry, when it is one that this was forked from. */
+  readonly branch?: string
 }
 
 /** Where a scope lies in the fold: the root at the top, a subgraph below the scope of its task. */
@@ -155,6 +189,20 @@ export function scopeAt(state: RunState, prefix: Prefix): ScopeState {
 
 export function isUnfinished(run: RunRecord | undefined): run is RunRecord {
   return run !== undefined && run.status !== 'completed' && run.status !== 'cancelled'
+}
+
+/** True when nothing goes on by itself: all runs ended, or what is left waits for someone. */
+export function isAtRest({ run, parked, inputs = [] }: RunState): boolean {
+  if (parked) return true
+  return run !== undefined && inputs.length === 0 && (run.status !== 'running' || run.waiting !== undefined)
+}
+
+/**
+ * The run that a cancellation means: the unfinished one, or that of the first waiting input. A run that has recorded
+ * nothing yet is known to its worker alone, and others see only its input.
+ */
+export function currentRun({ run, inputs }: RunState): string | undefined {
+  return isUnfinished(run) ? run.id : inputs?.[0]?.id
 }
 
 /** Questions that still wait for an answer, oldest first. */

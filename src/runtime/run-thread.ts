@@ -16,7 +16,9 @@ import { type BusyOutcome, type Outcome, outcomeBase, type Restart, readOutcome 
 import type { ProgramPlan } from './program.js'
 import type { Durable, Frequency } from './recorder.js'
 import { checkSettings, Run } from './run.js'
-import { type InputRecord, isUnfinished, type RunState } from './run-state.js'
+import { type RecordedRead, recordsBeyond } from './records.js'
+import { type OnCorrupt, openOrRecover } from './recover.js'
+import { currentRun, type InputRecord, isUnfinished, type RunState } from './run-state.js'
 import { type Intent, type OnPaused, type Situation, situate } from './situation.js'
 
 /** What threads need of the open store. */
@@ -49,6 +51,11 @@ export interface RunOptions<Input = unknown> {
   readonly busy?: 'reject' | 'queue' | 'interrupt'
   /** What to do with new input while questions are open. Default 'return': the outcome is `paused`. */
   readonly onPaused?: OnPaused
+  /**
+   * What to do when the newest state does not verify. Default 'fail': the error is thrown. 'lastGood' goes on from the
+   * newest checkpoint that does, 'restart' from nothing, both on a branch beside the damaged one.
+   */
+  readonly onCorrupt?: OnCorrupt
   /** 'existing': history is expected; if it is gone the outcome says `restarted`. */
   readonly expect?: 'existing'
   /** How long the thread stays claimed without a sign of life, in milliseconds. Default 10,000. */
@@ -88,8 +95,9 @@ export async function runThread(
 class ThreadRunner {
   readonly #environment: RuntimeEnvironment
   readonly #plan: ProgramPlan
-  readonly #key: LogKey
   readonly #options: DriveOptions
+  #key: LogKey
+  #records: ReadonlyMap<string, RecordedRead> | undefined
   #restart: Restart = { restarted: false }
   #input: InputRecord | undefined
 
@@ -103,15 +111,23 @@ class ThreadRunner {
   async run(): Promise<Outcome> {
     const { frequency = 'step', durability = 'sync', signal } = this.#options
     checkSettings({ frequency, durability })
+    checkChoices(this.#options)
     signal?.throwIfAborted()
     this.#input = await this.#readInput()
-    const log = await this.#environment.logs.open(this.#key)
+    const { log, key, restart } = await openOrRecover(
+      this.#environment.logs,
+      this.#key,
+      this.#options.onCorrupt ?? 'fail',
+    )
+    this.#key = key
+    this.#restart = restart
     await this.#noteRestart(log)
+    this.#records = await readsOf(this.#environment, log)
     if (frequency === 'none') return this.#newRun().driveUnrecorded(log, this.#input && [this.#input])
     for (let first = true; ; first = false) {
-      const { settled, claim, target, priorClaims } = await this.#claim(log)
-      if (settled) return this.#answer(log, settled)
-      if (claim) return this.#newRun().drive(claim, priorClaims, target, this.#restart)
+      const { settled, claim, target, openSince } = await this.#claim(log)
+      if (settled) return this.#answer(settled)
+      if (claim) return this.#newRun().drive(claim, openSince, target, this.#restart)
       const busy = await this.#beBusy(log, first)
       if (busy) return busy
     }
@@ -120,10 +136,9 @@ class ThreadRunner {
   async #claim(log: Log) {
     const { lease = DEFAULT_LEASE_MS, owner = this.#environment.owner } = this.#options
     let situation: Situation | undefined
-    let priorClaims = 0
+    let openSince: number | undefined
     const decide = (fold: Fold) => {
-      const { run } = fold.state as RunState
-      priorClaims = isUnfinished(run) ? run.claims : 0
+      openSince = (fold.state as RunState).openSince
       situation = situate(this.#key, fold, this.#intent())
       if (situation.do === 'claim' || situation.do === 'park') return situation.drafts
       throw new Settled()
@@ -133,13 +148,13 @@ class ThreadRunner {
       if (situation?.do === 'park') {
         await claim.release()
         const outcome = readOutcome(this.#key, log.fold, this.#restart)
-        return { settled: { do: 'answer' as const, outcome }, priorClaims }
+        return { settled: { do: 'answer' as const, outcome } }
       }
       const target = situation?.do === 'claim' ? situation.target : undefined
-      return { claim: claim as Claim | undefined, target, priorClaims }
+      return { claim: claim as Claim | undefined, target, openSince }
     } catch (error) {
-      if (error instanceof Settled) return { settled: situation as Settlement, priorClaims }
-      if (isHoldfastError(error, 'held')) return { priorClaims }
+      if (error instanceof Settled) return { settled: situation as Settlement }
+      if (isHoldfastError(error, 'held')) return {}
       throw error
     }
   }
@@ -156,9 +171,10 @@ class ThreadRunner {
     }
   }
 
-  async #answer(log: Log, situation: Settlement): Promise<Outcome> {
+  async #answer(situation: Settlement): Promise<Outcome> {
     if (situation.do === 'answer') return situation.outcome
-    return readOutcome(this.#key, await log.at(situation.seq), this.#restart)
+    const key: LogKey = { ...this.#key, branch: situation.branch as LogKey['branch'] }
+    return readOutcome(key, await this.#environment.logs.unread(key).at(situation.seq), this.#restart)
   }
 
   /** Another runs this thread. Undefined: try again. */
@@ -173,9 +189,12 @@ class ThreadRunner {
     }
     if (first) await this.#enqueue(log, this.#input, busy === 'interrupt')
     await this.#environment.clock.sleep(BUSY_POLL_MS, signal)
-    const { run } = (await log.refresh()).state as RunState
+    const { run, parked } = (await log.refresh()).state as RunState
     const isOurs = run?.id === this.#input.id
-    if (isOurs && (run.status === 'failed' || run.status === 'incompatible' || run.status === 'cancelled')) {
+    if (
+      parked ||
+      (isOurs && (run.status === 'failed' || run.status === 'incompatible' || run.status === 'cancelled'))
+    ) {
       return readOutcome(this.#key, log.fold, this.#restart)
     }
     return undefined
@@ -185,15 +204,15 @@ class ThreadRunner {
     const { clock } = this.#environment
     await log.update((fold) => {
       const state = fold.state as RunState
-      const { run } = state
+      const run = currentRun(state)
       const known = [
         ...(state.inputs ?? []),
         ...(state.taken ?? []).map((taken) => ({ id: taken.run, key: taken.key })),
       ]
       const isKnown = known.some(({ id, key }) => id === input.id || (input.key !== undefined && key === input.key))
-      const stop = interrupt && isUnfinished(run)
+      const stop = interrupt && run !== undefined && run !== input.id
       if (isKnown && !stop) return undefined
-      const cancel = { reason: 'interrupted by new input', at: clock.now(), run: run?.id ?? '' }
+      const cancel = { reason: 'interrupted by new input', at: clock.now(), run: run ?? '' }
       return [
         {
           kind: stop ? 'cancel' : 'input',
@@ -227,6 +246,7 @@ class ThreadRunner {
         drain,
         emit,
         inlineSleepMs: this.#options.inlineSleepMs ?? DEFAULT_INLINE_SLEEP_MS,
+        recordedReads: this.#records,
       },
       this.#plan,
       this.#key,
@@ -255,13 +275,37 @@ class ThreadRunner {
   }
 
   async #noteRestart(log: Log): Promise<void> {
-    if (this.#options.expect !== 'existing' || log.exists) return
+    if (this.#options.expect !== 'existing' || log.exists || this.#restart.restarted) return
     const tombstone = await this.#environment.logs.tombstone(this.#key.tenant, this.#key.thread)
     const why = tombstone ? ` It was ${tombstone.reason} on ${new Date(tombstone.at).toISOString().slice(0, 10)}.` : ''
     this.#restart = {
       restarted: true,
       message: `Your earlier conversation is no longer available, so we start from the beginning.${why}`,
     }
+  }
+}
+
+/** The reads that a fork takes from the branch it came from, if it was made so. */
+async function readsOf({ logs }: RuntimeEnvironment, { key, fold }: Log) {
+  const { fork, run, inputs } = fold.state as RunState
+  if (fork?.reads !== 'recorded') return undefined
+  // Forked before its run began: the input that waits is the run to be.
+  const id = isUnfinished(run) ? run.id : inputs?.[0]?.id
+  return id === undefined ? undefined : recordsBeyond(logs, key, fork, id)
+}
+
+// What is misspelt here must not pick the choice that happens to be last: 'restart' leaves a conversation behind.
+function checkChoices(options: DriveOptions): void {
+  const choices: readonly (readonly [keyof DriveOptions, readonly string[]])[] = [
+    ['busy', ['reject', 'queue', 'interrupt']],
+    ['onPaused', ['return', 'queue', 'cancel']],
+    ['onCorrupt', ['fail', 'lastGood', 'restart']],
+    ['expect', ['existing']],
+  ]
+  for (const [field, known] of choices) {
+    const value = options[field]
+    if (value === undefined || known.includes(value as string)) continue
+    throw new InvalidOptionError(field, 'is none that is known', `Use ${known.map((one) => `'${one}'`).join(' or ')}.`)
   }
 }
 

@@ -1,11 +1,11 @@
 import type { Clock } from '../core/clock.js'
-import { InvalidOptionError, isHoldfastError } from '../core/errors.js'
+import { ClosedError, InvalidOptionError, isHoldfastError } from '../core/errors.js'
 import type { Claim } from '../log/claim.js'
 import type { LogKey } from '../log/contract.js'
 import type { Draft } from '../log/draft.js'
 import type { Fold } from '../log/fold.js'
 import type { Log } from '../log/log.js'
-import { set } from '../log/ops.js'
+import { type State, set } from '../log/ops.js'
 import type { Store } from '../store/store.js'
 import { beginRun, migrateRun } from './begin.js'
 import type { Drive } from './drive.js'
@@ -17,9 +17,19 @@ import { LeaseKeeper } from './lease-keeper.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { LogRecorder, type RecordPolicy, type Recorder, ViewRecorder } from './recorder.js'
+import type { RecordedRead } from './records.js'
 import { isUnfinished, openPauses, type RunState } from './run-state.js'
 import { Session } from './session.js'
-import { cancelRun, isOnlyWaiting, leaveRun, nextWake } from './situation.js'
+import {
+  ASKS,
+  endCancelled,
+  isOnlyWaiting,
+  leaveRun,
+  markTaken,
+  nextWake,
+  park as parkThread,
+  restRun,
+} from './situation.js'
 
 /** What a run needs from its surroundings. */
 export interface RunEnvironment {
@@ -35,6 +45,7 @@ export interface RunSettings {
   /** Aborted when no further step should start: what runs may end, then the run is parked. */
   readonly drain: AbortSignal | undefined
   readonly inlineSleepMs: number
+  readonly recordedReads: ReadonlyMap<string, RecordedRead> | undefined
   readonly emit: (event: RunEvent) => void
 }
 
@@ -47,7 +58,7 @@ export class Run {
   readonly #settings: RunSettings
   readonly #plan: ProgramPlan
   readonly #key: LogKey
-  readonly #abort = new AbortController()
+  #abort = new AbortController()
   #lastId = ''
 
   constructor(environment: RunEnvironment, settings: RunSettings, plan: ProgramPlan, key: LogKey) {
@@ -57,33 +68,42 @@ export class Run {
     this.#key = key
   }
 
-  async drive(claim: Claim, priorClaims: number, target: string | undefined, restart: Restart): Promise<Outcome> {
+  /** `openSince`: since when what another worker had under way may have happened. */
+  async drive(
+    claim: Claim,
+    openSince: number | undefined,
+    target: string | undefined,
+    restart: Restart,
+  ): Promise<Outcome> {
     const { clock } = this.#environment
     this.#lastId = claim.log.checkpoint ?? ''
-    let keeper: LeaseKeeper | undefined
-    const recorder: LogRecorder = new LogRecorder(claim, this.#settings.policy, (draft, updated) => {
-      keeper?.touch()
-      this.#tell(draft, updated.entries)
+    const alive: { keeper?: LeaseKeeper } = {}
+    const recorder: LogRecorder = new LogRecorder(claim, this.#settings.policy, (draft, updated, before) => {
+      alive.keeper?.touch()
+      this.#tell(draft, updated.entries, before)
       this.#noticeCancel(recorder)
     })
     const lose = (error: unknown) => {
       recorder.fail(error)
       this.#abort.abort(error)
     }
-    keeper = new LeaseKeeper(claim, clock, { onLost: lose, onNews: () => this.#noticeCancel(recorder) })
+    const keeper = new LeaseKeeper(claim, clock, { onLost: lose, onNews: () => this.#noticeCancel(recorder) })
+    alive.keeper = keeper
     const stop = () => this.#abort.abort(new StoppedError())
     const { signal } = this.#settings
     if (signal?.aborted) stop()
     else signal?.addEventListener('abort', stop, { once: true })
     try {
       this.#noticeCancel(recorder)
-      const fold = await this.#loop(recorder, keeper, priorClaims, target)
+      const fold = await this.#loop(recorder, keeper, openSince, target)
       return readOutcome(this.#key, fold, restart)
     } catch (error) {
-      if (error instanceof StoppedError) await park(claim, recorder)
+      if (error instanceof StoppedError) await keeper.letGo(() => park(claim, recorder))
       throw error
     } finally {
       keeper.stop()
+      // Steps that the program did not wait for may still be running: nothing of them is written from here on.
+      lose(new ClosedError('This run'))
       signal?.removeEventListener('abort', stop)
     }
   }
@@ -93,45 +113,67 @@ export class Run {
     const before = log.fold.state as RunState
     const fold: Fold = {
       ...log.fold,
-      state: { ...(before.state ? { state: before.state } : {}), inputs: (input ?? []) as never },
+      state: {
+        ...(before.state ? { state: before.state } : {}),
+        ...(before.fork ? { fork: before.fork as never } : {}),
+        inputs: (input ?? []) as never,
+      },
     }
-    const recorder = new ViewRecorder(fold, (draft) => this.#tell(draft, []))
+    const recorder = new ViewRecorder(fold, (draft, _, before) => this.#tell(draft, [], before))
     this.#settings.signal?.addEventListener('abort', () => this.#abort.abort(this.#settings.signal?.reason), {
       once: true,
     })
-    const ended = await this.#loop(recorder, undefined, 0, undefined)
+    const ended = await this.#loop(recorder, undefined, undefined, undefined)
     return { ...readOutcome(this.#key, ended), checkpoint: undefined }
   }
 
   async #loop(
     recorder: Recorder,
     keeper: LeaseKeeper | undefined,
-    priorClaims: number,
+    openSince: number | undefined,
     target: string | undefined,
   ): Promise<Fold> {
     const { clock } = this.#environment
+    let unmoved: number | undefined
     for (let first = true; ; first = false) {
-      const session = this.#session(recorder, keeper, first ? priorClaims : 0)
-      if (!isUnfinished(recorder.state.run)) {
-        if ((recorder.seen.inputs ?? []).length === 0) return this.#rest(recorder)
-        const migrated = migrateRun(this.#plan, recorder.state)
-        if (migrated) recorder.add(migrated)
-        recorder.add(await beginRun(this.#plan, recorder.state, clock.now()))
-      } else {
-        const migrated = migrateRun(this.#plan, recorder.state)
-        if (migrated) recorder.add(migrated)
+      const session = this.#session(recorder, keeper, first ? openSince : undefined)
+      const begun = isUnfinished(recorder.state.run)
+      if (!begun && (recorder.seen.inputs ?? []).length === 0) return this.#rest(recorder, keeper)
+      const failure = this.#begin(recorder, begun)
+      if (failure) {
+        const park = () => recorder.conclude(() => parkThread(failure.error), true)
+        const parked = await (keeper === undefined ? park() : keeper.letGo(park))
+        return parked?.fold ?? recorder.fold
       }
       const run = recorder.state.run?.id
       const driven = await this.#drive(session)
-      if (driven.status === 'failed' && this.#isStopped(driven.error)) throw driven.error
+      if (driven.status === 'failed') this.#throwIfStopped(driven.error)
       if (driven.status === 'suspended' && this.#settings.drain?.aborted) throw new StoppedError()
       const isTarget = target === undefined || run === target
       const more = driven.status === 'completed' || recorder.seen.cancel?.run === run
       const goOn = more && (!isTarget || (target === undefined && (recorder.seen.inputs ?? []).length > 0))
-      const ended = await recorder.conclude((fold) => endOf(fold, driven, clock.now()), !goOn)
-      // Something came while the run was about to wait: it goes on at once.
-      if (ended === undefined) continue
-      if (!goOn) return ended.fold
+      const stuck = unmoved === recorder.fold.seq
+      const conclude = () => recorder.conclude((fold) => endOf(fold, driven, { now: clock.now(), stuck, goOn }), !goOn)
+      const ended = await (goOn || keeper === undefined ? conclude() : keeper.letGo(conclude))
+      if (ended !== undefined && !goOn) return ended.fold
+      // Something came while the run was about to wait, so it goes on at once. But a program that makes nothing of it
+      // would be called for ever: when nothing was written since, it waits all the same.
+      unmoved = ended === undefined ? recorder.fold.seq : undefined
+      // The signal of a cancelled run says nothing to the next one.
+      if (ended && this.#abort.signal.reason instanceof CancelledError) this.#abort = new AbortController()
+    }
+  }
+
+  /** Takes the next input, brings an old state up to date. What can't be begun stays as it is, for a mended program. */
+  #begin(recorder: Recorder, begun: boolean): { readonly error: unknown } | undefined {
+    try {
+      const migrated = migrateRun(this.#plan, recorder.state)
+      if (migrated) recorder.add(migrated)
+      if (!begun) recorder.add(beginRun(this.#plan, recorder.state, this.#environment.clock.now()))
+      this.#noticeCancel(recorder)
+      return undefined
+    } catch (error) {
+      return { error }
     }
   }
 
@@ -146,12 +188,13 @@ export class Run {
   }
 
   /** Nothing to run after all: lets go without a word. */
-  async #rest(recorder: Recorder): Promise<Fold> {
-    await recorder.conclude(() => ({ kind: 'release', index: { wakeAt: null } }), true)
+  async #rest(recorder: Recorder, keeper: LeaseKeeper | undefined): Promise<Fold> {
+    const release = () => recorder.conclude(() => ({ kind: 'release', index: { wakeAt: null } }), true)
+    await (keeper === undefined ? release() : keeper.letGo(release))
     return recorder.fold
   }
 
-  #session(recorder: Recorder, keeper: LeaseKeeper | undefined, priorClaims: number): Session {
+  #session(recorder: Recorder, keeper: LeaseKeeper | undefined, openSince: number | undefined): Session {
     const { clock, store, random } = this.#environment
     return new Session({
       log: this.#key,
@@ -159,37 +202,38 @@ export class Run {
       clock,
       store,
       random,
-      priorClaims,
-      triedAt: recorder.state.run?.triedAt ?? clock.now(),
-      attempt: priorClaims + 1,
+      openSince,
       context: this.#settings.context,
       abort: this.#abort,
       heartbeat: async () => keeper?.beat(),
       emit: (event: LiveEvent) => this.#settings.emit({ ...event, id: this.#lastId }),
       inlineSleepMs: this.#settings.inlineSleepMs,
       drain: this.#settings.drain,
+      ...(this.#settings.recordedReads ? { recordedReads: this.#settings.recordedReads } : {}),
     })
   }
 
-  #tell(draft: Draft, entries: readonly { readonly id: string; readonly seq: number }[]): void {
+  #tell(draft: Draft, entries: readonly { readonly id: string; readonly seq: number }[], before: State): void {
     const last = entries.at(-1)
     if (last) this.#lastId = last.id
-    for (const event of entryEvents(last ?? { id: '', seq: -1 }, draft)) this.#settings.emit(event)
+    for (const event of entryEvents(last ?? { id: '', seq: -1 }, draft, before)) this.#settings.emit(event)
   }
 
   #noticeCancel(recorder: Recorder): void {
-    const { cancel, run } = recorder.seen
+    const { cancel } = recorder.seen
+    // Our own view: what others see may not hold the run yet.
+    const { run } = recorder.state
     if (cancel && isUnfinished(run) && cancel.run === run.id && !this.#abort.signal.aborted) {
       this.#abort.abort(new CancelledError(cancel.reason, { by: cancel.by ?? null }))
     }
   }
 
-  // These say nothing of the run itself: it is not over, and not failed.
-  #isStopped(error: unknown): boolean {
-    if (error instanceof StoppedError) return true
+  // These say nothing of the run itself: it is not over, and not failed. Nor does what a program throws when it is told
+  // to stop.
+  #throwIfStopped(error: unknown): void {
     const { signal } = this.#abort
-    if (signal.aborted && error === signal.reason && !(error instanceof CancelledError)) return true
-    return isHoldfastError(error) && STORE_FAILURES.has(error.code)
+    if (signal.aborted && !(signal.reason instanceof CancelledError)) throw signal.reason
+    if (error instanceof StoppedError || (isHoldfastError(error) && STORE_FAILURES.has(error.code))) throw error
   }
 }
 
@@ -212,26 +256,26 @@ export class StoppedError extends Error {
 }
 
 /** The entry that ends a stretch of a run. Undefined when something came that lets it go on. */
-function endOf(fold: Fold, driven: Drive, now: number): Draft | undefined {
+function endOf(
+  fold: Fold,
+  driven: Drive,
+  { now, stuck, goOn }: { readonly now: number; readonly stuck: boolean; readonly goOn: boolean },
+): Draft | undefined {
   const state = fold.state as RunState
   const { run } = state
   if (run === undefined) return undefined
+  // The next run of this claim is under way from here on.
+  const rest = goOn ? [set('claims', 1), set('openSince', now)] : restRun(state)
+  const cancelled = endCancelled(fold, rest, now)
+  if (cancelled) return cancelled
   const waits = (state.inputs ?? []).length > 0
-  if (state.cancel?.run === run.id) {
-    return {
-      kind: 'end',
-      ops: [...cancelRun(state, state.cancel.reason, now), ...markTaken(state, fold.seq + 1)],
-      index: { status: waits ? 'active' : 'failed', wakeAt: waits ? now : null },
-      data: { events: [{ type: 'run', run: run.id, status: 'cancelled' }] },
-    }
-  }
   switch (driven.status) {
     case 'completed':
       return {
         kind: 'step',
         ops: [
           set(['run', 'status'], 'completed'),
-          set(['run', 'claims'], 0),
+          ...rest,
           ...(run.kind === 'flow' && driven.output !== undefined ? [set(['run', 'output'], driven.output)] : []),
           ...leaveRun(state, now),
           ...markTaken(state, fold.seq + 1),
@@ -241,10 +285,10 @@ function endOf(fold: Fold, driven: Drive, now: number): Draft | undefined {
       }
     case 'suspended': {
       const waiting = { ...fold, state: { ...state, run: { ...run, waiting: driven.waiting } } as never }
-      if (!isOnlyWaiting(waiting, now)) return undefined
+      if (!stuck && !isOnlyWaiting(waiting, now)) return undefined
       return {
         kind: 'wait',
-        ops: [set(['run', 'waiting'], driven.waiting), set(['run', 'claims'], 0)],
+        ops: [set(['run', 'waiting'], driven.waiting), ...rest],
         index: {
           status: openPauses(state).length > 0 ? 'waiting_human' : 'waiting',
           wakeAt: nextWake(waiting.state as RunState),
@@ -255,35 +299,33 @@ function endOf(fold: Fold, driven: Drive, now: number): Draft | undefined {
     default: {
       const error = recordError(driven.error)
       const misfit = isHoldfastError(driven.error, 'incompatible')
-      const retry = failedRecord(driven.error)
+      const retry = [driven.error, ...(driven.others ?? [])].map(failedRecord).filter((at) => at !== undefined)
       return {
         kind: 'end',
         ops: [
           set(['run', 'status'], misfit ? 'incompatible' : 'failed'),
           set(['run', 'error'], error),
-          set(['run', 'claims'], 0),
-          ...(retry === undefined ? [] : [set(['run', 'retry'], retry)]),
+          ...rest,
+          ...(retry.length === 0 ? [] : [set(['run', 'retry'], retry)]),
         ],
-        index: { status: misfit ? 'incompatible' : 'failed', wakeAt: nextWake(state) },
+        index: {
+          status: misfit ? 'incompatible' : 'failed',
+          wakeAt: null,
+          ...(openPauses(state).length > 0 ? { metadata: { [ASKS]: true } } : {}),
+        },
         data: { events: [{ type: 'run', run: run.id, status: misfit ? 'incompatible' : 'failed', error }] },
       }
     }
   }
 }
 
-function markTaken(state: RunState, seq: number) {
-  const at = state.taken?.findIndex(({ run }) => run === state.run?.id) ?? -1
-  return at < 0 ? [] : [set(['taken', at, 'seq'], seq)]
-}
-
 // What is recorded stays; what is under way is lost as in a crash, but nobody has to wait for the lease.
 async function park(claim: Claim, recorder: LogRecorder): Promise<void> {
-  const parked = { kind: 'park', ops: [set(['run', 'claims'], 0)], data: { events: [] } }
   try {
-    const said = await recorder.conclude(
-      ({ state }) => (isUnfinished((state as RunState).run) ? parked : undefined),
-      true,
-    )
+    const said = await recorder.conclude(({ state }) => {
+      const { run } = state as RunState
+      return isUnfinished(run) ? { kind: 'park', ops: restRun(state as RunState), data: { events: [] } } : undefined
+    }, true)
     if (said === undefined) await claim.release()
   } catch {
     await claim.release().catch(() => {})

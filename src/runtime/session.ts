@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { createHash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../core/clock.js'
 import type { LogKey } from '../log/contract.js'
 import type { Draft } from '../log/draft.js'
@@ -7,6 +8,8 @@ import { set } from '../log/ops.js'
 import type { Store } from '../store/store.js'
 import type { LiveEvent } from './events.js'
 import type { Recorder } from './recorder.js'
+import type { RecordedRead, Seen } from './records.js'
+import type { ReplayScript } from './replay-script.js'
 import type { RunState } from './run-state.js'
 
 export interface SessionOptions {
@@ -18,14 +21,15 @@ export interface SessionOptions {
   readonly abort: AbortController
   readonly heartbeat: () => Promise<void>
   readonly emit: (event: LiveEvent) => void
-  /** How often this run was claimed since its last progress, before us; and since when. */
-  readonly priorClaims: number
-  readonly triedAt: number
+  /** Since when something may have been under way that nobody recorded; undefined if the run was at rest before us. */
+  readonly openSince: number | undefined
   readonly random: () => number
   readonly inlineSleepMs: number
   readonly drain: AbortSignal | undefined
-  /** How often this run was taken up, with us. */
-  readonly attempt: number
+  /** Results of steps that only read, from the branch that this one was forked from. */
+  readonly recordedReads?: ReadonlyMap<string, RecordedRead>
+  /** Nothing runs: results come from here. */
+  readonly replay?: ReplayScript
 }
 
 /** What the steps of one run share while one worker drives it. */
@@ -38,12 +42,12 @@ export class Session {
   readonly abort: AbortController
   readonly heartbeat: () => Promise<void>
   readonly emit: (event: LiveEvent) => void
-  readonly priorClaims: number
-  readonly triedAt: number
+  readonly openSince: number | undefined
   readonly random: () => number
   readonly inlineSleepMs: number
-  readonly attempt: number
+  readonly replay: ReplayScript | undefined
   readonly #drain: AbortSignal | undefined
+  readonly #recordedReads: ReadonlyMap<string, RecordedRead> | undefined
   /** The step whose work is running, to refuse steps inside of steps. */
   readonly inside = new AsyncLocalStorage<string>()
   #progressed = false
@@ -57,17 +61,22 @@ export class Session {
     this.abort = options.abort
     this.heartbeat = options.heartbeat
     this.emit = options.emit
-    this.priorClaims = options.priorClaims
-    this.triedAt = options.triedAt
+    this.openSince = options.openSince
     this.random = options.random
     this.inlineSleepMs = options.inlineSleepMs
-    this.attempt = options.attempt
     this.#drain = options.drain
+    this.#recordedReads = options.recordedReads
+    this.replay = options.replay
   }
 
   /** True when what runs may end but nothing new should start. */
   get draining(): boolean {
     return this.#drain?.aborted ?? false
+  }
+
+  /** How often this run was taken up, with us. */
+  get attempt(): number {
+    return this.state.run?.takes ?? 1
   }
 
   get state(): RunState {
@@ -79,7 +88,19 @@ export class Session {
     const first = !this.#progressed
     this.#progressed = true
     if (!first || !this.recorder.durable) return this.recorder.record(draft)
-    return this.recorder.record({ ...draft, ops: [...(draft.ops ?? []), set(['run', 'claims'], 0)] })
+    return this.recorder.record({ ...draft, ops: [...(draft.ops ?? []), set('claims', 0)] })
+  }
+
+  /** What the branch that this one was forked from recorded for the same step with the same input. */
+  recordedRead(path: string, inputHash: string, sees: Seen | undefined): { readonly result: unknown } | undefined {
+    const record = this.#recordedReads?.get(path)
+    if (record === undefined) return undefined
+    const { seen, result } = record
+    // A node reads the state: after an edit its recorded result says nothing.
+    const same = sees
+      ? seen && isDeepStrictEqual(sees.state, seen.state) && isDeepStrictEqual(sees.input, seen.input)
+      : record.inputHash === inputHash
+    return same ? { result } : undefined
   }
 
   throwIfAborted(): void {

@@ -2,7 +2,8 @@ import { HoldfastError, NotFoundError } from '../core/errors.js'
 import type { LogKey } from '../log/contract.js'
 import type { Draft } from '../log/draft.js'
 import type { Fold } from '../log/fold.js'
-import { type Op, push, remove, set } from '../log/ops.js'
+import type { IndexPatch } from '../log/index-state.js'
+import { type Op, type Path, push, remove, type State, set, valueAt } from '../log/ops.js'
 import { closePauses } from './asking.js'
 import { CancelledError, recordError } from './errors.js'
 import { checkFits } from './fitting.js'
@@ -16,6 +17,7 @@ import {
   type PauseRecord,
   type RunRecord,
   type RunState,
+  type StepRecord,
 } from './run-state.js'
 
 /** What to do with new input while questions are open: hand them back, keep the input for later, or drop the run. */
@@ -38,7 +40,7 @@ export type Situation =
   /** To be claimed, marked as poisoned, and let go. */
   | { readonly do: 'park'; readonly drafts: readonly Draft[] }
   /** The input's run ended earlier; the log at this entry tells how. */
-  | { readonly do: 'recall'; readonly seq: number }
+  | { readonly do: 'recall'; readonly seq: number; readonly branch: string }
 
 /**
  * The rule of input identity: on an unfinished run, no input or the same input resumes it; another one is taken after
@@ -51,7 +53,7 @@ export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
   if (misfit) return { do: 'answer', outcome: misfit }
   const { run } = state
   const before = input && state.taken?.find((taken) => isInput(input, { id: taken.run, key: taken.key }))
-  if (before?.seq !== undefined) return { do: 'recall', seq: before.seq }
+  if (before?.seq !== undefined) return { do: 'recall', seq: before.seq, branch: before.branch ?? log.branch }
   const unfinished = isUnfinished(run)
   const queued = input && state.inputs?.find((other) => isInput(input, other))
   const isSame = input === undefined || (unfinished && isSameInput(run, input))
@@ -62,11 +64,17 @@ export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
   const waitsForPeople = unfinished && run.status === 'running' && isOnlyWaiting(fold, now)
   if (waitsForPeople && isSame) return { do: 'answer', outcome: readOutcome(log, fold, restart) }
   if (waitsForPeople && intent.onPaused === 'return') return { do: 'answer', outcome: readOutcome(log, fold, restart) }
-  if (unfinished && run.claims >= (intent.maxClaims ?? Number.POSITIVE_INFINITY)) return park(run, intent.maxClaims)
+  const { claims = 0 } = state
+  if (claims >= (intent.maxClaims ?? Number.POSITIVE_INFINITY)) return { do: 'park', drafts: [park(poisoned(claims))] }
   const cancelled = waitsForPeople && intent.onPaused === 'cancel'
-  const ops: Op[] = []
-  if (cancelled) ops.push(...cancelRun(state, 'new input was given', now))
-  else if (unfinished) ops.push(...resumeRun(run, now))
+  const ops: Op[] = [
+    set('claims', claims + 1),
+    ...(state.openSince === undefined ? [set('openSince', now)] : []),
+    ...(state.parked ? [remove('parked')] : []),
+  ]
+  // The claim itself is the entry before.
+  if (cancelled) ops.push(...cancelRun(state, 'new input was given', now, fold.seq + 2))
+  else if (unfinished) ops.push(...resumeRun(state, run))
   const added = input !== undefined && !isSame && queued === undefined
   if (added) ops.push(push('inputs', input))
   const target = input === undefined ? undefined : isSame ? run?.id : (queued?.id ?? input.id)
@@ -74,7 +82,7 @@ export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
   const draft: Draft = {
     kind: added ? 'input' : 'resume',
     ops,
-    index: { status: statusNow(), wakeAt: now, metadata: { [PROGRAM]: plan.name, [VERSION]: plan.version } },
+    index: { status: statusNow(), wakeAt: now, ...labels(fold, plan) },
     ...(resumed.length > 0 ? { data: { events: resumed } } : {}),
   }
   return { do: 'claim', drafts: [draft], target }
@@ -85,38 +93,69 @@ export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
   }
 }
 
-function park(run: RunRecord, claims: number | undefined): Situation {
-  const error = recordError(
-    new HoldfastError(
-      'poisoned',
-      `The run was taken up ${claims} times and made no progress: it seems to end its workers.`,
-      {
-        remedy: 'Find out why its next step ends the process, then run the thread again.',
-      },
-    ),
-  )
-  const draft: Draft = {
+function poisoned(claims: number): HoldfastError {
+  const message = `The thread was taken up ${claims} times and made no progress: it seems to end its workers.`
+  const remedy = 'Find out why its next step ends the process, then run the thread again.'
+  return new HoldfastError('poisoned', message, { data: { claims }, remedy })
+}
+
+/** Leaves a thread alone until someone runs it: nothing of its run changes. */
+export function park(cause: unknown): Draft {
+  const error = recordError(cause)
+  return {
     kind: 'end',
-    ops: [set(['run', 'status'], 'failed'), set(['run', 'error'], error), set(['run', 'claims'], 0)],
+    ops: [set('parked', error), set('claims', 0), remove('openSince')],
     index: { status: 'failed', wakeAt: null },
-    data: { events: [{ type: 'run', run: run.id, status: 'failed', error }] },
+    data: { events: [{ type: 'parked', error }] },
   }
-  return { do: 'park', drafts: [draft] }
+}
+
+// Only when they change: drivers write labels anew each time they are given.
+function labels({ index }: Fold, { name, version }: ProgramPlan): Pick<IndexPatch, 'metadata'> {
+  const asks = ASKS in index.metadata
+  if (!asks && index.metadata[PROGRAM] === name && index.metadata[VERSION] === version) return {}
+  return { metadata: { [PROGRAM]: name, [VERSION]: version, ...(asks ? { [ASKS]: null } : {}) } }
 }
 
 /** Labels by which workers and tools find the threads of a program. */
 export const PROGRAM = 'holdfast.program'
 export const VERSION = 'holdfast.version'
+/** Set on a thread whose run failed while it also has open questions. */
+export const ASKS = 'holdfast.asks'
 
-/** Ops that end a run at a person's wish. Its effects stay in the log, also those whose outcome is unknown. */
-export function cancelRun(state: RunState, reason: string, now: number): readonly Op[] {
+/**
+ * Ops that end a run at a person's wish, in the entry with this seq. Its effects stay in the log, also those whose
+ * outcome is unknown.
+ */
+function cancelRun(state: RunState, reason: string, now: number, seq: number): readonly Op[] {
   const error = recordError(new CancelledError(reason))
   return [
     set(['run', 'status'], 'cancelled'),
     set(['run', 'error'], error),
     remove(['run', 'waiting']),
     ...leaveRun(state, now),
+    ...markTaken(state, seq),
   ]
+}
+
+/** The entry that ends a cancelled run; undefined when there is none to end. */
+export function endCancelled(fold: Fold, rest: readonly Op[], now: number): Draft | undefined {
+  const state = fold.state as RunState
+  const { run, cancel } = state
+  if (!isUnfinished(run) || cancel?.run !== run.id) return undefined
+  const waits = (state.inputs ?? []).length > 0
+  return {
+    kind: 'end',
+    ops: [...cancelRun(state, cancel.reason, now, fold.seq + 1), ...rest],
+    index: { status: waits ? 'active' : 'failed', wakeAt: waits ? now : null },
+    data: { events: [{ type: 'run', run: run.id, status: 'cancelled' }] },
+  }
+}
+
+/** Notes which entry ended a run, so that its input is recognised and its outcome found. */
+export function markTaken(state: RunState, seq: number): readonly Op[] {
+  const at = state.taken?.findIndex(({ run }) => run === state.run?.id) ?? -1
+  return at < 0 ? [] : [set(['taken', at, 'seq'], seq)]
 }
 
 /** Ops that take away what only a run under way needs. */
@@ -129,19 +168,29 @@ export function leaveRun(state: RunState, now: number): readonly Op[] {
   ]
 }
 
-function resumeRun(run: RunRecord, now: number): readonly Op[] {
+function resumeRun(state: RunState, run: RunRecord): readonly Op[] {
   return [
-    set(['run', 'claims'], run.claims + 1),
-    ...(run.claims === 0 ? [set(['run', 'triedAt'], now)] : []),
+    set(['run', 'takes'], run.takes + 1),
     ...(run.waiting === undefined ? [] : [remove(['run', 'waiting'])]),
     ...(run.status === 'running'
       ? []
       : [
           set(['run', 'status'], 'running'),
           remove(['run', 'error']),
-          ...(run.retry ? [remove(run.retry), remove(['run', 'retry'])] : []),
+          ...(run.retry ? [...run.retry.map((at) => retryStep(state, at)), remove(['run', 'retry'])] : []),
         ]),
   ]
+}
+
+// The generation stays: the other side may remember the keys of those that failed.
+function retryStep(state: RunState, at: Path): Op {
+  const generation = (valueAt(state as State, at) as StepRecord | undefined)?.generation
+  return generation === undefined ? remove(at) : set(at, { status: 'retry', generation })
+}
+
+/** Ops that say that nothing of the thread is under way. */
+export function restRun({ claims, openSince }: RunState): readonly Op[] {
+  return [...(claims ? [set('claims', 0)] : []), ...(openSince === undefined ? [] : [remove('openSince')])]
 }
 
 /** True while nothing could go on: all questions open, no sleep over, no signal come, and nobody cancelled. */

@@ -1,5 +1,5 @@
 import { type PathPart, renderPath, type Value } from '../codec/value.js'
-import { IncompatibleError, InvalidProgramError, InvalidValueError } from '../core/errors.js'
+import { IncompatibleError, InvalidOptionError, InvalidProgramError, InvalidValueError } from '../core/errors.js'
 import type { Op, Path, State } from '../log/ops.js'
 import { validate } from '../store/standard-schema.js'
 import { isPlainObject, type KeyUpdate, reduceKey } from './reduce-key.js'
@@ -77,6 +77,20 @@ export class StateShape {
       if (output !== undefined) checked[name] = output
     }
     return checked
+  }
+
+  /** Refuses a value that no sequence of updates could have led to, and that reducers would later fail on. */
+  checkWhole(name: string, value: unknown, where: string): void {
+    const key = this.#keys.get(name)
+    if (key === undefined) {
+      throw new InvalidOptionError(where, 'is not declared in the state', `Use one of: ${this.#names()}.`)
+    }
+    if (key.kind === 'append' && !Array.isArray(value)) {
+      throw new InvalidValueError(where, 'is not a list', 'Pass the whole list, or use `update` to add to it.')
+    }
+    if (key.kind === 'merge' && !isPlainObject(value)) {
+      throw new InvalidValueError(where, 'is not an object', 'Pass the whole object, or use `update` to change it.')
+    }
   }
 
   /**

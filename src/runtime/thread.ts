@@ -7,13 +7,19 @@ import type { LogKey } from '../log/contract.js'
 import type { Log } from '../log/log.js'
 import { push, set } from '../log/ops.js'
 import { type AnswerOptions, answerPause } from './answer.js'
+import { type Branch, type Comparison, compareBranches, listBranches } from './branches.js'
+import { Checkpoint, type CheckpointInfo, type ForkOptions, forkCheckpoint, listCheckpoints } from './checkpoint.js'
+import { type DeferOptions, deferPause } from './defer.js'
+import type { RunEvent } from './events.js'
 import { follow } from './follow.js'
+import { type EventsOptions, followEvents } from './follow-events.js'
 import { describePauses, type OpenPause, type Outcome, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
-import { isUnfinished, type RunState } from './run-state.js'
+import { type ReplayReport, replayRun } from './replay.js'
+import { currentRun, isAtRest, isUnfinished, type RunState } from './run-state.js'
 import { RunStream } from './run-stream.js'
 import { type RunOptions, type RuntimeEnvironment, runThread } from './run-thread.js'
-import { cancelRun } from './situation.js'
+import { endCancelled, restRun } from './situation.js'
 
 const MAX_SIGNALS = 1000
 
@@ -35,9 +41,19 @@ export class ThreadView {
     return this.key.branch
   }
 
+  /** The thread as it was at a checkpoint, without its program. */
+  look(checkpoint: string): CheckpointView {
+    return new CheckpointView(this.environment, this.key, checkpoint)
+  }
+
   /** Answers an open question, from any process and at any time. The first answer holds. */
   async answer(pause: string, value: unknown, options: AnswerOptions = {}): Promise<void> {
     await answerPause(await this.existing(), this.environment.clock, pause, value, options)
+  }
+
+  /** Puts an open question off: it stays open at least until then, and lists can leave it out. */
+  async defer(pause: string, options: DeferOptions): Promise<void> {
+    await deferPause(await this.existing(), this.environment.clock, pause, options)
   }
 
   /** The questions that wait for an answer. */
@@ -69,19 +85,22 @@ export class ThreadView {
     })
   }
 
-  /** Ends the run that is under way or waits. Its worker notices soon; a run that nobody holds ends at once. */
+  /**
+   * Ends the run that is under way or waits. Its worker notices soon; a run that nobody holds ends at once, or, if it
+   * has recorded nothing yet, when it is taken up.
+   */
   async cancel(options: { readonly reason?: string; readonly by?: string } = {}): Promise<void> {
     const { clock, owner } = this.environment
     const reason = options.reason ?? 'cancelled'
     const log = await this.existing()
     const { entries } = await log.update((fold) => {
-      const { run } = fold.state as RunState
-      if (!isUnfinished(run)) return undefined
+      const run = currentRun(fold.state as RunState)
+      if (run === undefined) return undefined
       const by = options.by === undefined ? {} : { by: options.by }
       return [
         {
           kind: 'cancel',
-          ops: [set('cancel', { reason, at: clock.now(), run: run.id, ...by })],
+          ops: [set('cancel', { reason, at: clock.now(), run, ...by })],
           index: { wakeAt: clock.now() },
         },
       ]
@@ -90,17 +109,8 @@ export class ThreadView {
     try {
       const claim = await log.claim({ owner, ms: 5000 })
       await claim.release((fold) => {
-        const state = fold.state as RunState
-        if (!isUnfinished(state.run) || state.cancel === undefined) return undefined
-        const waits = (state.inputs ?? []).length > 0
-        return [
-          {
-            kind: 'end',
-            ops: cancelRun(state, reason, clock.now()),
-            index: { status: waits ? 'active' : 'failed', wakeAt: waits ? clock.now() : null },
-            data: { events: [{ type: 'run', run: state.run.id, status: 'cancelled' }] },
-          },
-        ]
+        const end = endCancelled(fold, restRun(fold.state as RunState), clock.now())
+        return end && [end]
       })
     } catch (error) {
       // Held: its worker ends the run.
@@ -118,15 +128,35 @@ export class ThreadView {
     const deadline = timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + timeoutMs
     const log = await this.open()
     for await (const _ of follow(log, clock, signal)) {
-      const { run, inputs = [] } = log.fold.state as RunState
-      const rests = run !== undefined && inputs.length === 0 && (run.status !== 'running' || run.waiting !== undefined)
-      if (rests) return readOutcome(this.key, log.fold)
+      if (isAtRest(log.fold.state as RunState)) return readOutcome(this.key, log.fold)
       if (clock.monotonic() >= deadline) break
     }
     throw new NotFoundError(`Thread ${this.key.thread} did not come to rest in ${timeoutMs} ms.`, 'Wait longer.', {
       thread: this.key.thread,
       timeoutMs,
     })
+  }
+
+  /** Checkpoints, newest first. Only headers are read. The next page is `before` the last id of this one. */
+  async history(
+    options: { readonly limit?: number; readonly before?: string } = {},
+  ): Promise<readonly CheckpointInfo[]> {
+    return listCheckpoints(this.environment.logs.unread(this.key), options)
+  }
+
+  /** All branches of this thread, as a tree. */
+  branches(): Promise<readonly Branch[]> {
+    return listBranches(this.environment.logs, this.key)
+  }
+
+  /** How two branches differ, and where they parted. */
+  compare(one: string, other: string): Promise<Comparison> {
+    return compareBranches(this.environment.logs, this.key, [one, other])
+  }
+
+  /** What is recorded, as events: from the last one seen on, until the thread rests. From any process. */
+  async *events(options: EventsOptions = {}): AsyncGenerator<RunEvent> {
+    yield* followEvents(await this.open(), this.environment.clock, options)
   }
 
   protected open(): Promise<Log> {
@@ -143,8 +173,49 @@ export class ThreadView {
   }
 }
 
+/** A thread without its program, at one checkpoint. */
+export class CheckpointView extends Checkpoint {
+  /** Makes a branch of this checkpoint, with values of the state replaced. */
+  async fork(options: Omit<ForkOptions, 'update'> = {}): Promise<ThreadView> {
+    const branch = await forkCheckpoint(this.environment, this.key, this.id, undefined, options)
+    return new ThreadView(this.environment, { ...this.key, branch })
+  }
+}
+
+/** A thread with its program, at one checkpoint. */
+export class ThreadCheckpoint<Input, State, Output, Update> extends Checkpoint<State> {
+  readonly #plan: ProgramPlan
+
+  constructor(environment: RuntimeEnvironment, key: LogKey, id: string, plan: ProgramPlan) {
+    super(environment, key, id)
+    this.#plan = plan
+  }
+
+  /** Makes a branch of this checkpoint, with changes, and returns it as a thread. */
+  async fork(options: ForkOptions<State, Update> = {}): Promise<Thread<Input, State, Output, Update>> {
+    const branch = await forkCheckpoint(this.environment, this.key, this.id, this.#plan, options as ForkOptions)
+    return new Thread(this.environment, { ...this.key, branch }, this.#plan)
+  }
+
+  /** Goes on from here, on a branch of its own; the outcome names it. */
+  async run(options: RunOptions<Input> & ForkOptions<State, Update> = {}): Promise<Outcome<State, Output>> {
+    const { name, set: values, update, effects, reads, ...run } = options
+    const fork = await this.fork(
+      Object.fromEntries(
+        Object.entries({ name, set: values, update, effects, reads }).filter(([, v]) => v !== undefined),
+      ),
+    )
+    return fork.run(run as RunOptions<Input>)
+  }
+}
+
 /** One conversation or task, run by a program. */
-export class Thread<Input = unknown, State = Readonly<Record<string, Value>>, Output = State> extends ThreadView {
+export class Thread<
+  Input = unknown,
+  State = Readonly<Record<string, Value>>,
+  Output = State,
+  Update = Readonly<Record<string, unknown>>,
+> extends ThreadView {
   readonly #plan: ProgramPlan
 
   constructor(environment: RuntimeEnvironment, key: LogKey, plan: ProgramPlan) {
@@ -169,6 +240,16 @@ export class Thread<Input = unknown, State = Readonly<Record<string, Value>>, Ou
   async state(): Promise<State | undefined> {
     const log = await this.open()
     return log.exists ? (((log.fold.state as RunState).state ?? {}) as State) : undefined
+  }
+
+  /** The thread as it was at a checkpoint: to look at, to run from, to fork. */
+  at(checkpoint: string): ThreadCheckpoint<Input, State, Output, Update> {
+    return new ThreadCheckpoint(this.environment, this.key, checkpoint, this.#plan)
+  }
+
+  /** Goes through the last run from its records alone and says where today's program would differ. */
+  async replay(): Promise<ReplayReport> {
+    return replayRun(this.environment, await this.existing(), this.#plan)
   }
 
   async #run(

@@ -45,6 +45,8 @@ export type WorkerEvent =
 
 const PAGE = 100
 const SWEEP_EVERY_MS = 60_000
+/** The part of the places in use at which the worker looks for more before its time. */
+const REFILL_BELOW = 0.75
 
 /**
  * Takes up whatever is due, of any number of threads: runs that were interrupted, sleepers, expired questions,
@@ -59,7 +61,8 @@ export class Worker {
   readonly #drain = new AbortController()
   readonly #abort = new AbortController()
   readonly #running = new Map<string, Promise<void>>()
-  readonly #skipped = new Set<string>()
+  /** Threads that these programs don't continue, by their newest entry: left alone until there is another. */
+  readonly #skipped = new Map<string, number>()
   readonly #polling: Promise<void>
   readonly #onSignal = () => void this.stop()
   #wake = new AbortController()
@@ -169,25 +172,28 @@ export class Worker {
 
   #fits(head: Head): boolean {
     const plan = this.#plans.get(String(head.index.metadata[PROGRAM] ?? ''))
-    if (plan === undefined) return false
+    const log = nameLog(head.log)
+    if (plan === undefined || this.#skipped.get(log) === head.seq) return false
     const version = String(head.index.metadata[VERSION] ?? '')
     if (isCompatible(version, plan)) return true
-    const log = nameLog(head.log)
-    if (!this.#skipped.has(log)) {
-      if (this.#skipped.size > 10_000) this.#skipped.clear()
-      this.#skipped.add(log)
-      const reason = `It was begun by ${plan.name} ${version}, which version ${plan.version} does not continue.`
-      this.#tell({ type: 'skipped', log, reason })
-    }
+    this.#skip(log, head.seq)
+    const reason = `It was begun by ${plan.name} ${version}, which version ${plan.version} does not continue.`
+    this.#tell({ type: 'skipped', log, reason })
     return false
+  }
+
+  #skip(log: string, seq: number): void {
+    if (this.#skipped.size > 10_000) this.#skipped.clear()
+    this.#skipped.set(log, seq)
   }
 
   #take(head: Head): void {
     const log = nameLog(head.log)
     const running = this.#run(head, log).finally(() => {
       this.#running.delete(log)
-      // A place is free, and perhaps others waited for it.
-      if (this.#running.size === this.#concurrency - 1) this.nudge()
+      // Places are free, and perhaps others waited for them. Not for each one: with many threads waiting, a look at the
+      // index costs more than a thread.
+      if (this.#running.size === Math.floor(this.#concurrency * REFILL_BELOW)) this.nudge()
     })
     this.#running.set(log, running)
   }
@@ -215,6 +221,8 @@ export class Worker {
           ...(frequency === undefined ? {} : { frequency }),
         },
       )
+      // It is still due, and would be taken up again at once and for ever.
+      if (outcome.status === 'incompatible') this.#skip(log, head.seq)
       this.#tell({ type: 'ended', log, outcome })
     } catch (error) {
       const stopped = error instanceof StoppedError || isHoldfastError(error, 'fenced')

@@ -1,6 +1,7 @@
 import type { Value } from '../codec/value.js'
 import { InvalidOptionError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
+import { compareUtf8 } from '../core/text-order.js'
 import type { ItemStore } from '../log/item-store.js'
 import { Collection } from './collection.js'
 import { type CollectionOptions, parseOptions } from './collection-options.js'
@@ -75,16 +76,25 @@ export class Scope {
     return new Collection(this.#items, this.#tenant, encodeSpace(this.#scope, name), parsed)
   }
 
-  /** The names of the collections of this scope that hold items. May name one that just emptied. */
-  async collections(): Promise<readonly string[]> {
+  /**
+   * The names of the collections of this scope that hold items, in order; with `prefix` those that begin with it, found
+   * without reading the others. May name one that just emptied.
+   */
+  async collections(options: { readonly prefix?: string } = {}): Promise<readonly string[]> {
+    const { prefix = '' } = options
+    if (prefix !== '') encodeSpace(this.#scope, prefix)
+    const start = this.#scope + prefix
     const names: string[] = []
-    // Names of one scope lie side by side, right behind the scope itself.
-    for (let after = this.#scope; ; ) {
+    // Names of one scope lie side by side, right behind the scope itself. A page begins above `after`, so to find a
+    // collection that is named exactly like the prefix it begins one character earlier.
+    for (let after = this.#scope + [...prefix].slice(0, -1).join(''); ; ) {
       const page = await this.#items.spaces(this.#tenant, { after, limit: PAGE })
-      const own = page.filter((space) => space.startsWith(this.#scope))
+      const own = page.filter((space) => space.startsWith(start))
       names.push(...own.map((space) => decodeSpace(space).collection))
-      if (page.length < PAGE || own.length < page.length) return names
-      after = page.at(-1) as string
+      const last = page.at(-1)
+      if (page.length < PAGE || last === undefined) return names
+      if (!last.startsWith(start) && compareUtf8(last, start) > 0) return names
+      after = last
     }
   }
 }

@@ -8,6 +8,8 @@ describe('the public names', () => {
     expect(Object.keys(holdfast).sort()).toMatchInlineSnapshot(`
       [
         "CancelledError",
+        "Checkpoint",
+        "CheckpointView",
         "ClaimRequiredError",
         "ClosedError",
         "ConflictError",
@@ -40,6 +42,7 @@ describe('the public names', () => {
         "StepTimeoutError",
         "StorageError",
         "Thread",
+        "ThreadCheckpoint",
         "ThreadView",
         "TooLargeError",
         "TransactionError",

@@ -44,7 +44,7 @@ describe('the documentation', () => {
         try {
           mkdirSync(join(folder, 'node_modules'))
           symlinkSync(root, join(folder, 'node_modules/holdfast'))
-          for (const used of ['zod', '@ai-sdk']) {
+          for (const used of ['zod', '@ai-sdk', '@langchain']) {
             symlinkSync(join(root, 'node_modules', used), join(folder, 'node_modules', used))
           }
           writeFileSync(join(folder, 'example.mjs'), code as string)

@@ -41,6 +41,29 @@ for (const backend of [MEMORY, ...(await durableBackends())]) {
       expect(log.checkpoint).toMatch(/^main~1~[0-9a-f]{12}$/)
     })
 
+    it('is read backwards, from keyframe to keyframe, without reading anything twice', async () => {
+      const thread = fresh()
+      const log = await hf.log(thread)
+      for (let n = 0; n < 10; n++) {
+        await log.update(() => step(n).map((draft) => ({ ...draft, keyframe: n === 4 || n === 7 })))
+      }
+      const parts: unknown[][] = []
+      for (let to = log.fold.seq; to >= 0; ) {
+        const entries = await log.tail(to)
+        parts.push(entries.map(({ fold }) => (fold.state.items as number[]).length))
+        to = (entries[0]?.header.seq ?? 0) - 1
+      }
+      expect(parts).toEqual([
+        [8, 9, 10],
+        [5, 6, 7],
+        [1, 2, 3, 4],
+      ])
+      expect((await log.tail(5)).map(({ header }) => header.seq)).toEqual([4, 5])
+      await hf.prune(thread, 7)
+      expect(await log.tail(6)).toEqual([])
+      expect(await (await hf.log(fresh())).tail(0)).toEqual([])
+    })
+
     it('continues where it left off from another handle', async () => {
       const thread = fresh()
       await (await hf.log(thread)).update(() => step(1))

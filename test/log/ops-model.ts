@@ -20,6 +20,34 @@ export const anyOp: fc.Arbitrary<Op> = fc.oneof(
   fc.tuple(fc.constant('delete' as const), anyPath),
   fc.tuple(fc.constant('push' as const), anyPath, fc.array(smallValue, { maxLength: 3 })),
   fc.tuple(fc.constant('splice' as const), anyPath, fc.nat(3), fc.nat(3), fc.array(smallValue, { maxLength: 3 })),
+  fc.tuple(fc.constant('copy' as const), anyPath, anyPath),
+  fc.tuple(fc.constant('concat' as const), anyPath, anyPath),
+)
+
+/** Operations on few short paths: most of them fit, so that values come to lie in several places and change there. */
+const nearPath: fc.Arbitrary<Path> = fc.constantFrom<Path[]>(
+  ['a'],
+  ['b'],
+  ['list'],
+  ['list', 0],
+  ['list', 1],
+  ['a', 'list'],
+  ['a', 'list', 0],
+  ['b', 'a'],
+  ['b', 'list'],
+)
+const nearValue = fc.constantFrom<Value[]>(1, {}, [], [[]], [{}], { list: [[1]] }, { a: {}, list: [] })
+
+export const referringOp: fc.Arbitrary<Op> = fc.oneof(
+  { weight: 2, arbitrary: fc.tuple(fc.constant('set' as const), nearPath, nearValue) },
+  { weight: 1, arbitrary: fc.tuple(fc.constant('delete' as const), nearPath) },
+  { weight: 3, arbitrary: fc.tuple(fc.constant('push' as const), nearPath, fc.tuple(nearValue)) },
+  {
+    weight: 1,
+    arbitrary: fc.tuple(fc.constant('splice' as const), nearPath, fc.nat(1), fc.nat(1), fc.tuple(nearValue)),
+  },
+  { weight: 4, arbitrary: fc.tuple(fc.constant('copy' as const), nearPath, nearPath) },
+  { weight: 4, arbitrary: fc.tuple(fc.constant('concat' as const), nearPath, nearPath) },
 )
 
 export const anyState: fc.Arbitrary<State> = fc
@@ -34,6 +62,10 @@ export function applyPlainly(state: State, op: Op): State | 'refused' {
   const root = toTree(state) as Map<string, Tree | Leaf>
   const [name, path] = op
   const missing = Symbol('missing')
+  const source = name === 'copy' || name === 'concat' ? find(root, op[2]) : undefined
+  if (name === 'copy' && source === undefined) return 'refused'
+  if (name === 'concat' && !Array.isArray(source)) return 'refused'
+  const referred = source === undefined ? null : toValue(source)
   let node: Tree | Leaf = root
   const made: (() => void)[] = []
   for (const [i, key] of path.entries()) {
@@ -69,11 +101,16 @@ export function applyPlainly(state: State, op: Op): State | 'refused' {
         if (Array.isArray(parent)) return 'refused'
         parent.delete(key as string)
         return toValue(root) as State
+      case 'copy':
+        put(toTree(referred))
+        break
       case 'push':
+      case 'concat':
       case 'splice': {
         const list = child === missing ? [] : child
         if (!Array.isArray(list)) return 'refused'
         if (name === 'push') list.push(...op[2].map(toTree))
+        else if (name === 'concat') list.push(...(referred as Value[]).map(toTree))
         else {
           if (op[2] + op[3] > list.length) return 'refused'
           list.splice(op[2], op[3], ...op[4].map(toTree))
@@ -84,6 +121,15 @@ export function applyPlainly(state: State, op: Op): State | 'refused' {
   }
   for (const make of made) make()
   return toValue(root) as State
+}
+
+function find(root: Tree, path: Path): Tree | Leaf | undefined {
+  let node: Tree | Leaf | undefined = root
+  for (const key of path) {
+    if (typeof key === 'number') node = Array.isArray(node) ? node[key] : undefined
+    else node = node instanceof Map ? node.get(key) : undefined
+  }
+  return node
 }
 
 function toTree(value: Value): Tree | Leaf {

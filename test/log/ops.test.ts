@@ -1,11 +1,24 @@
 import assert from 'node:assert/strict'
 import { isHoldfastError } from '#src/core/errors.js'
-import { applyOp, isOp, type Op, type Path, push, remove, type State, set, splice, valueAt } from '#src/log/ops.js'
+import {
+  applyOp,
+  concat,
+  copy,
+  isOp,
+  type Op,
+  type Path,
+  push,
+  remove,
+  type State,
+  set,
+  splice,
+  valueAt,
+} from '#src/log/ops.js'
 import fc from 'fast-check'
 import { describe, it } from 'vitest'
 import { randomly, rounds } from '../support/scale.js'
 import { assertPristine, deepFreeze } from '../codec/values.js'
-import { anyOp, anyState, applyPlainly } from './ops-model.js'
+import { anyOp, anyState, applyPlainly, referringOp } from './ops-model.js'
 
 const state: State = deepFreeze({
   a: { b: [1, { c: 2 }] },
@@ -63,6 +76,43 @@ describe('operations', () => {
     assert.deepStrictEqual(after(splice('fresh', 0, 0, 1))['fresh'], [1])
   })
 
+  it('copy a value that lies elsewhere, and leave it there', () => {
+    assert.deepStrictEqual(after(copy('new', ['a', 'b', 1])), { ...state, new: { c: 2 } })
+    assert.deepStrictEqual(after(copy(['x', 'y'], ['list', 2]))['x'], { y: 'z' })
+    assert.deepStrictEqual(after(copy(['a', 'b'], ['a']))['a'], { b: state['a'] as State })
+    assert.deepStrictEqual(after(copy('at', ['nothing']))['at'], null)
+    assert.deepStrictEqual(after(copy('list', ['list'])), state)
+  })
+
+  it('add the items of a list that lies elsewhere, or of the list itself', () => {
+    assert.deepStrictEqual(after(concat('list', ['a', 'b']))['list'], ['x', 'y', 'z', 1, { c: 2 }])
+    assert.deepStrictEqual(after(concat(['made', 'here'], ['list']))['made'], { here: ['x', 'y', 'z'] })
+    assert.deepStrictEqual(after(concat('list', ['list']))['list'], ['x', 'y', 'z', 'x', 'y', 'z'])
+    const nested = { list: [[1], 2] }
+    assert.deepStrictEqual(applyOp(nested, concat(['list', 0], ['list'])), { list: [[1, [1], 2], 2] })
+  })
+
+  it('change a value in one of the places it lies in, and not in the other', () => {
+    const owned = new Set<object>()
+    const ops = [
+      push('list', { n: 1 }, []),
+      copy('other', ['list']),
+      set(['list', 0, 'n'], 2),
+      concat('third', ['list']),
+      push(['third', 1], 'deep'),
+      push(['list', 1], 'here'),
+      push('other', 'end'),
+      concat(['list', 1], ['list']),
+    ]
+    let folded: State = {}
+    for (const op of ops) folded = applyOp(folded, op, owned)
+    assert.deepStrictEqual(folded, {
+      list: [{ n: 2 }, ['here', { n: 2 }, ['here']]],
+      other: [{ n: 1 }, [], 'end'],
+      third: [{ n: 2 }, ['deep']],
+    })
+  })
+
   it('take lists of any length', () => {
     const many = Array.from({ length: 300_000 }, (_, i) => i)
     const grown = applyOp({ list: many }, ['splice', ['list'], 1, 1, many])
@@ -88,6 +138,17 @@ describe('operations', () => {
     refused(splice('list', 4, 0), '$.list')
     refused(splice('list', 2, 2), '$.list')
     refused(splice(['a', 'b', 1], 0, 0), '$.a.b[1]')
+    refused(copy('x', ['missing']), '$.missing')
+    refused(copy('x', ['list', 3]), '$.list[3]')
+    refused(copy('x', ['text', 'length']), '$.text.length')
+    refused(copy('x', ['toString']), '$.toString')
+    refused(copy('x', ['list', 'length']), '$.list.length')
+    refused(copy('x', ['list', '0']), '$.list["0"]')
+    refused(copy('x', ['bytes', 0]), '$.bytes[0]')
+    refused(copy(['text', 'x'], ['list']), '$.text.x')
+    refused(concat('list', ['missing']), '$.missing')
+    refused(concat('list', ['a']), '$.a')
+    refused(concat('text', ['list']), '$.text')
   })
 
   it('are made only from paths that begin with a key', () => {
@@ -105,7 +166,16 @@ describe('operations', () => {
   })
 
   it('are recognised exactly', () => {
-    for (const op of [set('a', 1), remove('a'), push('a'), splice(['a', 0], 1, 2)]) assert(isOp(op))
+    for (const op of [
+      set('a', 1),
+      remove('a'),
+      push('a'),
+      splice(['a', 0], 1, 2),
+      copy('a', ['b', 0]),
+      concat('a', ['b']),
+    ]) {
+      assert(isOp(op))
+    }
     const bad = [
       null,
       'set',
@@ -122,6 +192,12 @@ describe('operations', () => {
       ['splice', ['a'], 0, 0.5, []],
       ['splice', ['a'], 0, Number.NaN, []],
       ['splice', ['a'], '0', 0, []],
+      ['copy', ['a']],
+      ['copy', ['a'], 'b'],
+      ['copy', ['a'], []],
+      ['copy', ['a'], ['b'], 1],
+      ['concat', ['a'], [0]],
+      ['concat', ['a'], null],
       ['toString', ['a']],
       ['__proto__', ['a'], 1],
     ]
@@ -184,6 +260,26 @@ describe('operations', () => {
         assert.deepStrictEqual(inPlace, pure)
       }),
       randomly(rounds(1000)),
+    )
+  })
+
+  it('that refer to each other over a long tail come to the same in place', () => {
+    fc.assert(
+      fc.property(fc.array(referringOp, { maxLength: 60 }), (ops) => {
+        deepFreeze(ops)
+        const owned = new Set<object>()
+        let plain: State = deepFreeze({ a: { list: [[1]] }, b: { a: {}, list: [] }, list: [[], [{}]] })
+        let inPlace = plain
+        for (const op of ops) {
+          const next = applyPlainly(plain, op)
+          // Lists that are added to themselves double: states must stay small.
+          if (next === 'refused' || JSON.stringify(next).length > 5000) continue
+          plain = next
+          inPlace = applyOp(inPlace, op, owned)
+          assert.deepStrictEqual(inPlace, plain)
+        }
+      }),
+      randomly(rounds(1500)),
     )
   })
 })

@@ -10,7 +10,11 @@ const able = backends.filter(({ name }) => name === 'SQLite' || name === 'Postgr
 const LEASE = { owner: 'worker', ms: 60_000, force: true }
 
 function describeEach(body: (backend: Backend) => void): void {
-  for (const backend of able) describe.skipIf(backend.missing)(`transactions on ${backend.name}`, () => body(backend))
+  for (const backend of able) {
+    describe.skipIf(backend.missing)(`transactions on ${backend.name}`, () => {
+      body(backend)
+    })
+  }
 }
 
 describeEach((backend) => {

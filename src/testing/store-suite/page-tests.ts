@@ -25,6 +25,20 @@ export const pageTests: readonly StoreTest[] = [
     },
   },
   {
+    name: 'names the collections of a scope that begin alike',
+    async run({ hf }) {
+      const scope = hf.store.scope({ user: 'u' })
+      const names = ['a', 'a!', 'a!b', 'a!b!', 'a!c', 'a"', 'aa', 'b', '日', '日本', '🎉']
+      for (const name of names) await scope.collection(name).put('key', 1)
+      for (const other of [{ user: 'u2' }, { user: 't' }]) await hf.store.scope(other).collection('a!x').put('key', 1)
+      for (const prefix of ['', 'a', 'a!', 'a!b', 'a!b!', 'b', 'c', '日', '日本', '🎉', '%']) {
+        const expected = names.filter((name) => name.startsWith(prefix))
+        assert.deepEqual(await scope.collections({ prefix }), expected, prefix)
+      }
+      await refuses(() => scope.collections({ prefix: '\0' }), 'invalid-id')
+    },
+  },
+  {
     name: 'keeps odd scopes and collections apart',
     async run({ hf }) {
       const short = PRINTABLE.filter((text) => Buffer.byteLength(text) < 300)

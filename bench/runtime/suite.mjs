@@ -1,0 +1,146 @@
+// @ts-check
+import { Holdfast, LogStore, openDriver } from 'holdfast'
+import { storedBytes } from '../log/session.mjs'
+import { compare, state, timed } from '../statistics.mjs'
+import { makeTurns } from '../turns.mjs'
+import { makeConversation, makeFlow } from './programs.mjs'
+
+/** @typedef {import('../statistics.mjs').Line} Line */
+
+/**
+ * @param {{ backends: readonly import('../backends.mjs').Backend[], quick: boolean, rounds: number,
+ *   progress: (text: string) => void, report: (line: Line) => void }} options
+ */
+export async function run({ backends, quick, rounds, progress, report }) {
+  const turns = makeTurns(1, quick ? 50 : 200)
+  for (const backend of backends) {
+    await backend.prepare?.()
+    const counted = await openCounted(backend.url('runtime'))
+    const floor = await backend.openFloor()
+    const about = (/** @type {string} */ text) => progress(`${backend.name}: ${text}`)
+    try {
+      about('appends per step')
+      for (const line of await measureAppends(backend, counted, turns)) report(line)
+      about('steps per second')
+      for (const line of await measureSteps(backend, counted.hf, floor, turns, rounds)) report(line)
+      about('resume')
+      report(await measureResume(backend, counted.hf, turns, rounds))
+    } finally {
+      await counted.hf.close()
+      await floor.close()
+      await backend.cleanup?.()
+    }
+  }
+}
+
+/** A store that counts what is sent to it. @param {string} url */
+async function openCounted(url) {
+  const driver = await openDriver(url)
+  const counts = { appends: 0, trips: 0 }
+  /** @type {typeof driver} */
+  const counting = Object.create(driver)
+  counting.append = (batch) => {
+    counts.appends += batch.length
+    counts.trips++
+    return driver.append(batch)
+  }
+  for (const name of /** @type {const} */ (['tail', 'read', 'head'])) {
+    // @ts-expect-error each is passed through with its own arguments
+    counting[name] = (...args) => {
+      counts.trips++
+      // @ts-expect-error as above
+      return driver[name](...args)
+    }
+  }
+  return { hf: new Holdfast(new LogStore(counting)), counts }
+}
+
+/**
+ * What a step costs at the store: the run's claim and input are one append, each step is one.
+ * @param {import('../backends.mjs').Backend} backend
+ * @param {Awaited<ReturnType<typeof openCounted>>} store
+ * @param {readonly import('../turns.mjs').Turn[]} turns
+ */
+async function measureAppends(backend, { hf, counts }, turns) {
+  /** @type {Line[]} */
+  const lines = []
+  for (const [what, program, budget] of /** @type {const} */ ([
+    ['sequential step', makeConversation(turns), 1],
+    ['step with a once effect', makeConversation(turns, { effect: 'once' }), 2],
+  ])) {
+    const before = { ...counts }
+    await hf.thread(program, `appends ${what}`).run({ input: {} })
+    // One append and two reads belong to the run, not to its steps: the claim, opening the log.
+    const appends = (counts.appends - before.appends - 1) / turns.length
+    const trips = (counts.trips - before.trips - 2) / turns.length
+    const limit = { budget: { atMost: budget } }
+    lines.push(state({ backend: backend.name, what: `${what}, appends`, unit: 'count', ...limit }, [appends]))
+    lines.push(state({ backend: backend.name, what: `${what}, round trips`, unit: 'count', ...limit }, [trips]))
+  }
+  return lines
+}
+
+/**
+ * A sequential program against the floor writing the same bytes one after another.
+ * @param {import('../backends.mjs').Backend} backend
+ * @param {Holdfast} hf
+ * @param {import('../backends.mjs').Floor} floor
+ * @param {readonly import('../turns.mjs').Turn[]} turns
+ * @param {number} rounds
+ */
+async function measureSteps(backend, hf, floor, turns, rounds) {
+  const bytes = await storedBytes(turns)
+  /** @type {Record<string, { ours: number, floor: number }[]>} */
+  const found = { graph: [], flow: [] }
+  const programs = { graph: makeConversation(turns), flow: makeFlow(turns) }
+  for (let round = 0; round <= rounds; round++) {
+    for (const kind of /** @type {const} */ (['graph', 'flow'])) {
+      const thread = hf.thread(/** @type {any} */ (programs[kind]), `steps ${kind} ${round}`)
+      const ours = await timed(() => thread.run({ input: {} }))
+      const base = await timed(async () => {
+        for (const one of bytes) await floor.write(one)
+      })
+      if (round > 0) found[kind]?.push({ ours: (turns.length / ours) * 1000, floor: (turns.length / base) * 1000 })
+    }
+  }
+  return Object.entries(found).map(([kind, times]) =>
+    compare({ backend: backend.name, what: `${kind}, steps per second`, unit: 'rate' }, times),
+  )
+}
+
+/**
+ * How long after `run()` on an interrupted thread its next step starts, beyond reading the thread.
+ * @param {import('../backends.mjs').Backend} backend
+ * @param {Holdfast} hf
+ * @param {readonly import('../turns.mjs').Turn[]} turns
+ * @param {number} rounds
+ */
+async function measureResume(backend, hf, turns, rounds) {
+  const overheads = []
+  for (let round = 0; round < Math.max(5, rounds); round++) {
+    const stop = new AbortController()
+    const half = Math.floor(turns.length / 2)
+    const interrupted = makeConversation(turns, { onStep: (turn) => turn === half && stop.abort() })
+    const id = `resume ${round}`
+    await hf
+      .thread(interrupted, id)
+      .run({ input: {}, signal: stop.signal })
+      .catch(() => {})
+    const load = await timed(() => hf.log(id))
+    const again = new AbortController()
+    let startedAt = 0
+    const resumed = makeConversation(turns, {
+      onStep: () => {
+        startedAt ||= performance.now()
+        again.abort()
+      },
+    })
+    const began = performance.now()
+    await hf
+      .thread(resumed, id)
+      .run({ signal: again.signal })
+      .catch(() => {})
+    overheads.push(Math.max(0, startedAt - began - load))
+  }
+  return state({ backend: backend.name, what: 'resume beyond load', unit: 'time', budget: { atMost: 10 } }, overheads)
+}

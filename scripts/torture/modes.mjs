@@ -1,0 +1,90 @@
+// @ts-check
+import { seconds } from '../table.mjs'
+import { crashRound, fenceRound, openRound, raceRound } from './log-rounds.mjs'
+import { showProgress } from './progress.mjs'
+import { runSessions } from './session-rounds.mjs'
+import { takeoverRound } from './takeover-round.mjs'
+
+/** @typedef {{ backend: string, storeUrl: (part: string) => string, rounds: number, sessions: number, workers: number, killEveryMs: number, leaseMs: number, concurrency: number, seed: number }} ModeSettings */
+/** @typedef {{ backend: string, row: Record<string, string | number>, error?: unknown, [figure: string]: unknown }} ModeResult */
+
+const modes = { log: tortureLog, sessions: tortureSessions, takeover: measureTakeover }
+
+/** Runs one mode on one backend. A failure is part of the result. @param {keyof typeof modes} mode @param {ModeSettings} settings @returns {Promise<ModeResult>} */
+export async function runMode(mode, settings) {
+  const { backend } = settings
+  try {
+    return { backend, ...(await modes[mode](settings)) }
+  } catch (error) {
+    return { backend, row: {}, error }
+  }
+}
+
+/** @param {ModeSettings} settings */
+async function tortureLog({ backend, storeUrl, rounds }) {
+  const started = Date.now()
+  let acknowledged = 0
+  for (let done = 0; done < rounds; done++) {
+    // A new store every hundred rounds, so that it grows but the rounds stay quick.
+    const url = storeUrl(`s${Math.floor(done / 100)}`)
+    acknowledged += (await crashRound({ url, prefix: `r${done}` })).acknowledged
+    if (done % 50 === 0) await fenceRound({ url, thread: `fenced-${done}` })
+    if (done % 100 === 0) await raceRound({ url, thread: `raced-${done}`, processes: 3, count: 300 })
+    if (done % 100 === 0) await openRound({ url: storeUrl(`open${done}`) })
+    showProgress(backend, done + 1, rounds, `kills, ${acknowledged} acknowledged entries, none lost`)
+  }
+  return { row: { kills: rounds, acknowledged, lost: 0, took: seconds(Date.now() - started) } }
+}
+
+/** @param {ModeSettings} settings */
+async function tortureSessions({ backend, storeUrl, sessions, workers, killEveryMs, leaseMs, concurrency, seed }) {
+  const result = await runSessions({
+    url: storeUrl('sessions'),
+    sessions,
+    workers,
+    seed,
+    killEveryMs,
+    leaseMs,
+    concurrency,
+    onProgress: (done, kills) => showProgress(backend, done, sessions, `sessions, ${kills} kills`),
+  })
+  const { slow = 0, lostBefore = 0, lostAfter = 0, refused = 0 } = result.faults
+  const row = {
+    sessions,
+    kills: result.kills,
+    answered: result.answered,
+    entries: result.entries,
+    calls: result.calls,
+    faults: slow + lostBefore + lostAfter + refused,
+    effects: result.effects,
+    twice: 0,
+    rows: result.rows,
+    ran: seconds(result.ranMs),
+    'per second': (sessions / (result.ranMs / 1000)).toFixed(1),
+  }
+  return { row, ...result }
+}
+
+/** @param {ModeSettings} settings */
+async function measureTakeover({ backend, storeUrl, rounds, workers, leaseMs, seed }) {
+  const result = await takeoverRound({
+    url: storeUrl('takeover'),
+    kills: rounds,
+    workers,
+    leaseMs,
+    seed,
+    onProgress: (done) => showProgress(backend, done, rounds, 'kills'),
+  })
+  const { p50, p99, most } = result.afterKillMs
+  return {
+    row: {
+      kills: rounds,
+      threads: result.takenOver,
+      lease: `${leaseMs} ms`,
+      p50: `${p50} ms`,
+      p99: `${p99} ms`,
+      max: `${most} ms`,
+    },
+    ...result,
+  }
+}

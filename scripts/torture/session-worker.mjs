@@ -1,0 +1,34 @@
+// @ts-check
+// A worker process of the sessions. Options are one JSON argument; SIGTERM ends it in good order.
+//   node session-worker.mjs '{"url": "sqlite:…", "service": "http://…", "lease": 2000, …}'
+// Prints "ready", "terminating", "taken <thread>", "ended <thread> <status>" and "stopped <thread>".
+import { writeSync } from 'node:fs'
+import { openHoldfast } from 'holdfast'
+import { makePrograms } from './session-programs.mjs'
+import { makeWorkerPrograms } from './worker-programs.mjs'
+
+/** @typedef {{ url: string, service: string, table?: string | undefined, mark?: string, lease?: number, concurrency?: number, pollMs?: number, graceMs?: number, maxCrashes?: number, name?: string }} SessionWorkerOptions */
+
+const options = /** @type {SessionWorkerOptions} */ (JSON.parse(/** @type {string} */ (process.argv[2])))
+const { url, service, table, mark, ...settings } = options
+const say = (/** @type {string} */ line) => writeSync(1, `${line}\n`)
+const hf = await openHoldfast(url)
+const programs = {
+  ...makePrograms({ service, table, ...(mark === undefined ? {} : { mark }) }),
+  ...makeWorkerPrograms({ service }),
+}
+const worker = hf.worker({
+  ...settings,
+  programs: Object.values(programs),
+  context: () => ({ worker: settings.name }),
+  onEvent: (event) => {
+    if (event.type === 'taken' || event.type === 'stopped') say(`${event.type} ${event.log}`)
+    if (event.type === 'ended') say(`ended ${event.log} ${event.outcome.status}`)
+    if (event.type === 'error') console.error(event.error)
+  },
+})
+process.once('SIGTERM', () => say('terminating'))
+say('ready')
+await worker.done()
+await hf.close()
+say('closed')

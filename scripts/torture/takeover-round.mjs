@@ -1,0 +1,81 @@
+// @ts-check
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openHoldfast } from 'holdfast'
+import { queueInput } from './queue-input.mjs'
+import { seededRandom } from './random.mjs'
+import { startFleet, startService } from './worker-fleet.mjs'
+import { makeWorkerPrograms } from './worker-programs.mjs'
+
+/** @typedef {{ url: string, kills: number, workers?: number, leaseMs?: number, seed?: number, threads?: number, onProgress?: (done: number) => void }} TakeoverOptions */
+
+/**
+ * Kills a worker in the middle of its steps, again and again, and waits until others have taken all of its threads
+ * over. Every thread goes on at the next epoch with another owner, and ends. Returns how long after the kill the
+ * entries were written that took them over.
+ * @param {TakeoverOptions} options
+ */
+export async function takeoverRound({ url, kills, workers = 3, leaseMs = 2000, seed = 1, threads = 6, onProgress }) {
+  const random = seededRandom(seed)
+  const service = await startService()
+  const hf = await openHoldfast(url)
+  const { slow } = makeWorkerPrograms({ service: service.url })
+  const fleet = startFleet({ url, service: service.url, lease: leaseMs, pollMs: 500, maxCrashes: 1000 })
+  /** @type {number[]} */
+  const afterKill = []
+  try {
+    await Promise.all(Array.from({ length: workers }, () => fleet.add()))
+    for (let round = 0; round < kills; round++) {
+      const names = Array.from({ length: threads }, (_, i) => `round-${round}-${i}`)
+      // Long enough to be in the middle of it when the kill comes and when the lease of the killed has run out.
+      await Promise.all(names.map((name) => queueInput(hf, slow, name, { session: name, ms: 400 + leaseMs / 2 })))
+      const victim = await untilSomeoneHolds(fleet.workers)
+      await sleep(random() * 300)
+      const killedAt = Date.now()
+      await fleet.kill(victim)
+      // What it had ended when it was killed is said by then, and what it held is what it did not end.
+      const held = [...victim.holds]
+      await fleet.add()
+      for (const name of names) {
+        const outcome = await hf.inspect(name).waitFor({ timeoutMs: leaseMs + 60_000 })
+        assert.equal(outcome.status, 'completed', `${name} completed`)
+        const { after } = /** @type {any} */ (outcome).output
+        if (held.includes(name)) assert.notEqual(after, victim.name, `${name} was ended by another`)
+      }
+      for (const name of held) {
+        const taken = await nextOwner(hf, name, killedAt)
+        // Written, but not yet said when the kill came.
+        if (taken === undefined) continue
+        assert.equal(taken.epoch, taken.epochBefore + 1, `${name} went on at the next epoch`)
+        afterKill.push(taken.at - killedAt)
+      }
+      onProgress?.(round + 1)
+    }
+    await fleet.stop()
+    afterKill.sort((a, b) => a - b)
+    const at = (/** @type {number} */ part) =>
+      afterKill[Math.min(afterKill.length - 1, Math.floor(afterKill.length * part))] ?? 0
+    return { kills, takenOver: afterKill.length, afterKillMs: { p50: at(0.5), p99: at(0.99), most: at(1) } }
+  } finally {
+    await fleet.abandon()
+    await service.stop()
+    await hf.close()
+  }
+}
+
+/** @param {readonly import('./worker-fleet.mjs').FleetWorker[]} workers */
+async function untilSomeoneHolds(workers) {
+  for (;;) {
+    const busiest = [...workers].sort((a, b) => b.holds.size - a.holds.size)[0]
+    if (busiest && busiest.holds.size > 0) return busiest
+    await sleep(20)
+  }
+}
+
+/** The first entry of the next epoch after a time. @param {import('holdfast').Holdfast} hf @param {string} name @param {number} killedAt */
+async function nextOwner(hf, name, killedAt) {
+  const history = (await (await hf.log(name)).history({ limit: 100 })).map(({ header }) => header).reverse()
+  const at = history.findIndex((header, i) => header.at >= killedAt && header.epoch !== history[i - 1]?.epoch)
+  const entry = history[at]
+  return entry && { at: entry.at, epoch: entry.epoch, epochBefore: history[at - 1]?.epoch ?? 0 }
+}

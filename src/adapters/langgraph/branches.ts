@@ -1,0 +1,174 @@
+import type { Holdfast, Log, ThreadSummary } from 'holdfast'
+import { ADAPTER, baseBranch, highestIdAt, isTimeOrdered, namespaceLabel, threadIdOf, threadName } from './names.js'
+import { isGone, OpenLogs } from './open-logs.js'
+import { stateOf } from './state.js'
+import { findInBranch, type Found, walkBelow } from './walk.js'
+
+/** A checkpoint, and the log that holds it. */
+export interface Located extends Found {
+  readonly threadId: string
+  readonly log: Log
+}
+
+export interface Selection {
+  readonly threadId?: string | undefined
+  readonly ns?: string | undefined
+  readonly before?: string | undefined
+}
+
+const PAGE = 100
+/** An id is older than the entry that brings it; this much is allowed for clocks that were set back in between. */
+const CLOCK_SLACK_MS = 60_000
+
+/** The branches of LangGraph threads: one per namespace, and one more for each fork. */
+export class Branches {
+  readonly logs: OpenLogs
+  readonly #hf: Holdfast
+  /** The branch that this process last used for a namespace of a thread: where the next checkpoint most likely goes. */
+  readonly #active = new Map<string, string>()
+  readonly #limit: number
+
+  constructor(hf: Holdfast, limit: number) {
+    this.#hf = hf
+    this.#limit = limit
+    this.logs = new OpenLogs(hf, limit)
+  }
+
+  active(threadId: string, ns: string): string {
+    return this.#active.get(`${threadId}\n${ns}`) ?? baseBranch(ns)
+  }
+
+  use(threadId: string, ns: string, branch: string): void {
+    const key = `${threadId}\n${ns}`
+    this.#active.delete(key)
+    this.#active.set(key, branch)
+    for (const oldest of this.#active.keys()) {
+      if (this.#active.size <= this.#limit) break
+      this.#active.delete(oldest)
+    }
+  }
+
+  forget(threadId: string): void {
+    this.logs.forget(threadId)
+    for (const key of this.#active.keys()) if (key.startsWith(`${threadId}\n`)) this.#active.delete(key)
+  }
+
+  /** The log that, as far as this process knows, ends with this checkpoint. */
+  async endingWith(threadId: string, ns: string, id: string): Promise<Log | undefined> {
+    const log = await this.logs.known(threadId, this.active(threadId, ns))
+    return log && stateOf(log.fold).checkpoint?.id === id ? log : undefined
+  }
+
+  /** A checkpoint by its id. Most are on the branch in use; the others are narrowed by when they were last written to. */
+  async find(threadId: string, ns: string, id: string): Promise<Located | undefined> {
+    const likely = [...new Set([this.active(threadId, ns), baseBranch(ns)])]
+    for (const branch of likely) {
+      const log = await this.logs.fresh(threadId, branch)
+      const found = await findInBranch(log, id)
+      if (found) return { ...found, threadId, log }
+    }
+    for await (const { branch, updatedAt } of this.#list({ threadId, ns })) {
+      if (isTimeOrdered(id) && highestIdAt(updatedAt.getTime() + CLOCK_SLACK_MS) < id) return undefined
+      if (likely.includes(branch)) continue
+      const log = await this.logs.fresh(threadId, branch)
+      const found = isOf(log, ns) ? await findInBranch(log, id) : undefined
+      if (found) return { ...found, threadId, log }
+    }
+    return undefined
+  }
+
+  /** The checkpoint with the highest id of a namespace. */
+  async newest(threadId: string, ns: string): Promise<Located | undefined> {
+    const since = performance.now()
+    // The branch in use is read while the index is asked whether there are others.
+    const [first] = await Promise.all([
+      this.newestFirst({ threadId, ns }, since).next(),
+      this.logs.fresh(threadId, this.active(threadId, ns), since),
+    ])
+    return first.done ? undefined : first.value
+  }
+
+  /** Checkpoints by descending id, across branches, namespaces and threads, opening logs only as they are reached. */
+  async *newestFirst({ threadId, ns, before }: Selection, since = performance.now()): AsyncGenerator<Located> {
+    const summaries = this.#list({ threadId, ns })
+    let waiting = await summaries.next()
+    const cursors: { located: Located; rest: AsyncIterator<Found> }[] = []
+    for (;;) {
+      let best = highest(cursors)
+      while (!waiting.done && (best === undefined || mayHoldAbove(waiting.value, best.located.id))) {
+        const cursor = await this.#cursor(waiting.value, { ns, before }, since)
+        if (cursor) cursors.push(cursor)
+        waiting = await summaries.next()
+        best = highest(cursors)
+      }
+      if (best === undefined) return
+      yield best.located
+      const next = await best.rest.next()
+      if (next.done) cursors.splice(cursors.indexOf(best), 1)
+      else best.located = { ...best.located, ...(next.value as Found) }
+    }
+  }
+
+  async #cursor({ thread, branch }: ThreadSummary, { ns, before }: Selection, since: number) {
+    const threadId = threadIdOf(thread)
+    if (threadId === undefined) return undefined
+    const log = await this.logs.fresh(threadId, branch, since)
+    if (!isOf(log, ns)) return undefined
+    const rest =
+      stateOf(log.fold).ordered === false
+        ? sorted(walkBelow(log, before))
+        : walkBelow(log, before)[Symbol.asyncIterator]()
+    const first = await rest.next()
+    return first.done ? undefined : { located: { ...first.value, threadId, log }, rest }
+  }
+
+  /** The branches of the saver, those written to last first. */
+  async *#list({ threadId, ns }: Selection): AsyncGenerator<ThreadSummary, undefined> {
+    let cursor: string | undefined
+    do {
+      const page = await this.#hf.threads({
+        ...(threadId === undefined ? {} : { thread: threadName(threadId) }),
+        metadata: { adapter: ADAPTER, ...(ns === undefined ? {} : { ns: namespaceLabel(ns) }) },
+        order: 'updated',
+        direction: 'desc',
+        limit: PAGE,
+        ...(cursor === undefined ? {} : { cursor }),
+      })
+      yield* page.threads
+      cursor = page.cursor
+    } while (cursor !== undefined)
+    return undefined
+  }
+}
+
+/** Does something again, once, if the thread was deleted and begun anew since this process last looked. */
+export async function againIfGone<T>(branches: Branches, threadId: string, action: () => Promise<T>): Promise<T> {
+  try {
+    return await action()
+  } catch (error) {
+    if (!isGone(error)) throw error
+    branches.forget(threadId)
+    return action()
+  }
+}
+
+function highest<Cursor extends { located: Located }>(cursors: readonly Cursor[]): Cursor | undefined {
+  let best: Cursor | undefined
+  for (const cursor of cursors) if (best === undefined || cursor.located.id > best.located.id) best = cursor
+  return best
+}
+
+// The label of a long namespace is short, and might be the name of another.
+function isOf({ fold }: Log, ns: string | undefined): boolean {
+  return ns === undefined || stateOf(fold).ns === ns
+}
+
+function mayHoldAbove({ updatedAt }: ThreadSummary, id: string): boolean {
+  return !isTimeOrdered(id) || highestIdAt(updatedAt.getTime() + CLOCK_SLACK_MS) >= id
+}
+
+async function* sorted(walk: AsyncIterable<Found>): AsyncGenerator<Found> {
+  const all: Found[] = []
+  for await (const found of walk) all.push(found)
+  yield* all.sort((a, b) => (a.id < b.id ? 1 : -1))
+}

@@ -1,0 +1,56 @@
+import type { Clock } from '../core/clock.js'
+import { formatCheckpointId, parseCheckpointId } from '../log/checkpoint-id.js'
+import type { Log } from '../log/log.js'
+import type { State } from '../log/ops.js'
+import { entryEvents, type RunEvent } from './events.js'
+import { follow } from './follow.js'
+import { isAtRest, type RunState } from './run-state.js'
+
+export interface EventsOptions {
+  /** The id of the last event that was seen: what came after it follows. Default: from the beginning of what is kept. */
+  readonly after?: string
+  /** Ends when the thread rests. Default true; false goes on until the signal. */
+  readonly untilRest?: boolean
+  readonly signal?: AbortSignal
+}
+
+/**
+ * What is recorded on a log, as events, from any process: first what has happened since, then what happens. Tokens and
+ * other live events are only seen by the process that runs the thread.
+ */
+export async function* followEvents(log: Log, clock: Clock, options: EventsOptions): AsyncGenerator<RunEvent> {
+  const { after, untilRest = true, signal } = options
+  let seen = -1
+  let before: State = {}
+  if (after !== undefined) {
+    // By id and not by number alone: an event of another past must not be taken for one of this.
+    const fold = await log.at(after)
+    seen = parseCheckpointId(after).seq
+    before = fold.state
+  } else {
+    seen = (await firstKept(log)) - 1
+  }
+  for await (const _ of follow(log, clock, signal)) {
+    if (log.fold.seq > seen) {
+      for await (const { body, fold, header, hash } of log.entries(seen + 1, log.fold.seq)) {
+        yield* entryEvents({ id: formatCheckpointId(log.key.branch, header.seq, hash), seq: header.seq }, body, before)
+        before = fold.state
+        seen = header.seq
+      }
+    }
+    if (untilRest && isAtRest(log.fold.state as RunState)) return
+  }
+}
+
+/** The oldest entry that was not pruned. */
+export async function firstKept(log: Log): Promise<number> {
+  let oldest = 0
+  for (let before: number | undefined; ; ) {
+    const page = await log.history({ limit: 1000, ...(before === undefined ? {} : { before }) })
+    const last = page.at(-1)
+    if (last === undefined) return oldest
+    oldest = last.header.seq
+    if (page.length < 1000) return oldest
+    before = oldest
+  }
+}

@@ -1,0 +1,48 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { Holdfast, LogStore } from 'holdfast'
+import { virtualClock, type VirtualClock } from 'holdfast/testing'
+import { openMemory } from '#src/drivers/memory/memory-driver.js'
+import { createMemoryStore, ensureThread } from '#src/drivers/memory/memory-store.js'
+import type { Head, StoredEntry } from '#src/log/contract.js'
+
+export const RUNTIME_FIXTURES = new URL('../fixtures/runtime-v1/', import.meta.url)
+
+interface Fixture {
+  readonly program: string
+  readonly stage: string
+  readonly logs: readonly {
+    readonly head: Omit<Head, 'lease'>
+    readonly entries: readonly (Omit<StoredEntry, 'header' | 'body'> & {
+      readonly header: string
+      readonly body: string
+    })[]
+  }[]
+}
+
+export function runtimeFixtures(): string[] {
+  return readdirSync(RUNTIME_FIXTURES).filter((name) => name.endsWith('.json'))
+}
+
+/** A store that holds a fixture, as a process finds it after the one that wrote it is gone. Writing to it is its own. */
+export async function openRuntimeFixture(name: string): Promise<{ hf: Holdfast; clock: VirtualClock }> {
+  const { logs } = JSON.parse(readFileSync(new URL(`${name}.json`, RUNTIME_FIXTURES), 'utf8')) as Fixture
+  const clock = virtualClock({ now: Date.UTC(2026, 0, 2, 3, 5) })
+  const store = createMemoryStore({ clock })
+  for (const { head, entries } of logs) {
+    ensureThread(store, head.log.tenant, head.log.thread).branches.set(head.log.branch, {
+      key: head.log,
+      incarnation: head.incarnation,
+      entries: entries.map((entry) => ({ ...entry, header: bytes(entry.header), body: bytes(entry.body) })),
+      epoch: head.epoch,
+      owner: null,
+      leaseEnd: 0,
+      index: head.index,
+      applied: head.applied ?? -1,
+    })
+  }
+  return { hf: new Holdfast(new LogStore(await openMemory({ store, clock }), { clock })), clock }
+}
+
+function bytes(base64: string): Uint8Array {
+  return new Uint8Array(Buffer.from(base64, 'base64'))
+}
