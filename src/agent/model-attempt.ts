@@ -11,6 +11,9 @@ export interface AttemptLimits {
   readonly stream: boolean
 }
 
+/** With a reason of ours no error with a stack is made for each attempt. */
+const OVER = 'over'
+
 type Call = (options: Readonly<Record<string, unknown>>) => PromiseLike<unknown>
 
 /** One attempt at a reply: whole, or an error. Ends within its limits even if the provider does not heed the signal. */
@@ -38,7 +41,7 @@ export async function runAttempt(
     return collector.finish()
   } finally {
     limits.signal?.removeEventListener('abort', pass)
-    done.abort()
+    done.abort(OVER)
   }
 }
 

@@ -45,14 +45,14 @@ async function takeTurn(setup: AgentSetup, before: OwnState, ctx: Context) {
 
   const call = await prepareCall(setup, state, ctx)
   const { messages } = state
-  const mayCompact = options.compaction !== false && canCompact(state)
-  if (mayCompact && isTooLong(setup, state, call.request)) return update({ next: 'compact', calls: [] })
+  const mayCompact = () => options.compaction !== false && canCompact(state)
+  if (isTooLong(setup, state, call.request) && mayCompact()) return update({ next: 'compact', calls: [] })
   let reply: ModelReply
   try {
     reply = await callModel(call.model, call.request, call.options)
   } catch (error) {
-    const once = mayCompact && state.loop.overflowAt !== messages.length
-    if (!once || !isContextTooLong(error)) throw error
+    const isFirst = state.loop.overflowAt !== messages.length
+    if (!isContextTooLong(error) || !isFirst || !mayCompact()) throw error
     return update({ next: 'compact', calls: [], overflowAt: messages.length })
   }
   const { calls, message, refused } = await readReply(setup, reply.message, call.shown, ctx)
@@ -198,9 +198,10 @@ function nameCalls({ tools }: AgentSetup, message: Message): Message {
 }
 
 function measure(setup: AgentSetup, state: OwnState, request: ModelRequest, reply: ModelReply, count: number) {
-  if (reply.usage.basis !== 'provider') return null
   const { compaction } = setup.options
-  const counter = compaction ? compaction.count : undefined
+  // Estimating costs a look at every character of the prompt: only where a window is to be kept.
+  if (!compaction || compaction.window === undefined || reply.usage.basis !== 'provider') return null
+  const counter = compaction.count
   const tools = request.tools ?? []
   const estimate = estimateTokens(request.messages, { tools, ...(counter === undefined ? {} : { count: counter }) })
   const measured: Measured = {

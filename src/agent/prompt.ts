@@ -42,16 +42,27 @@ export function resultsOf(message: Message): readonly ToolResultPart[] {
  * with what is known, for the model only.
  */
 function answerOpenCalls(messages: readonly Message[]): readonly Message[] {
-  const answered = new Set(messages.flatMap((message) => resultsOf(message).map(({ callId }) => callId)))
-  if (messages.every((message) => callsOf(message).every(({ callId }) => answered.has(callId)))) return messages
+  const unanswered = findOpenCalls(messages)
+  if (unanswered.size === 0) return messages
   return messages.flatMap((message) => {
-    const open = callsOf(message).filter(({ callId }) => !answered.has(callId))
+    const open = callsOf(message).filter(({ callId }) => unanswered.has(callId))
     if (open.length === 0) return [message]
     const results = open.map(
       ({ callId, name }): ToolResultPart => ({ type: 'tool-result', callId, name, output: UNFINISHED }),
     )
     return [message, makeMessage('tool', results, { id: `${message.id}-open`, at: message.at })]
   })
+}
+
+function findOpenCalls(messages: readonly Message[]): ReadonlySet<string> {
+  const open = new Set<string>()
+  for (const { parts } of messages) {
+    for (const part of parts) {
+      if (part.type === 'tool-call' && part.providerExecuted !== true) open.add(part.callId)
+      else if (part.type === 'tool-result') open.delete(part.callId)
+    }
+  }
+  return open
 }
 
 const UNFINISHED = {

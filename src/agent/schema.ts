@@ -1,25 +1,7 @@
-import { InvalidOptionError, MissingDependencyError } from '../core/errors.js'
+import { InvalidOptionError } from '../core/errors.js'
+import { jsonSchemaOf, offersJsonSchema } from '../runtime/json-schema.js'
+import type { StandardSchema } from '../store/standard-schema.js'
 import type { JsonObject } from './model-types.js'
-
-/** The slice of Standard Schema and of its JSON Schema extension (standardschema.dev) that tools use. */
-interface StandardToolSchema<Input = unknown, Output = Input> {
-  readonly '~standard': {
-    readonly version: 1
-    readonly vendor: string
-    readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>
-    readonly types?: { readonly input: Input; readonly output: Output } | undefined
-    readonly jsonSchema?: { readonly input: (options: { readonly target: string }) => Record<string, unknown> }
-  }
-}
-
-type StandardResult<Output> =
-  | { readonly value: Output; readonly issues?: undefined }
-  | { readonly issues: readonly SchemaIssue[] }
-
-interface SchemaIssue {
-  readonly message: string
-  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
-}
 
 /** What the AI SDK's `jsonSchema()`, `zodSchema()` … make. `validate` may be missing: then nothing is checked. */
 interface AiSchema<Output = unknown> {
@@ -32,10 +14,7 @@ type AiValidation<Output> =
   | { readonly success: true; readonly value: Output }
   | { readonly success: false; readonly error: Error }
 
-export type ToolSchema<Output = unknown> =
-  | StandardToolSchema<unknown, Output>
-  | AiSchema<Output>
-  | (() => AiSchema<Output>)
+export type ToolSchema<Output = unknown> = StandardSchema<unknown, Output> | AiSchema<Output> | (() => AiSchema<Output>)
 
 /** What `execute` receives: what the schema makes of the arguments. */
 export type SchemaOutput<Schema> = Schema extends { readonly '~standard': { readonly types?: infer Types } }
@@ -69,7 +48,7 @@ export function checkSchema(schema: unknown, explicit: unknown, field: string): 
       'Pass one of Zod, Valibot, ArkType or another library with Standard Schema, or jsonSchema() of the AI SDK.',
     )
   }
-  if (explicit !== undefined || schema['~standard'].jsonSchema !== undefined || isZod4(schema)) return
+  if (explicit !== undefined || offersJsonSchema(schema)) return
   throw new InvalidOptionError(
     `${field}.inputSchema`,
     `(${schema['~standard'].vendor}) offers no JSON Schema, which the model is shown`,
@@ -106,34 +85,12 @@ export async function validateWith(schema: ToolSchema, value: unknown): Promise<
 }
 
 async function readJsonSchema(schema: ToolSchema, field: string): Promise<unknown> {
-  if (!isStandard(schema)) return (typeof schema === 'function' ? schema() : schema).jsonSchema
-  const { jsonSchema } = schema['~standard']
-  try {
-    if (jsonSchema !== undefined) return jsonSchema.input({ target: TARGET })
-    return (await loadZod()).toJSONSchema(schema, { target: 'draft-7', io: 'input' })
-  } catch (cause) {
-    if (cause instanceof MissingDependencyError) throw cause
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new InvalidOptionError(
-      `${field}.inputSchema`,
-      `can't be written as JSON Schema: ${reason}`,
-      'Use types that JSON has, or pass the option jsonSchema beside it.',
-    )
-  }
+  if (isStandard(schema)) return jsonSchemaOf(schema, TARGET, `${field}.inputSchema`)
+  return (typeof schema === 'function' ? schema() : schema).jsonSchema
 }
 
-// Zod offers the JSON Schema extension itself from 4.2 on; before that its own function makes it, which Zod 3.25 has
-// under this path as well.
-async function loadZod(): Promise<{ toJSONSchema(schema: unknown, options: object): unknown }> {
-  try {
-    return (await import('zod/v4')) as unknown as { toJSONSchema(schema: unknown, options: object): unknown }
-  } catch (cause) {
-    throw new MissingDependencyError('zod', 'npm install zod', { what: 'The JSON Schema of a Zod schema', cause })
-  }
-}
-
-function isStandard(schema: unknown): schema is StandardToolSchema {
-  const standard = (schema as Partial<StandardToolSchema> | null | undefined)?.['~standard']
+function isStandard(schema: unknown): schema is StandardSchema {
+  const standard = (schema as Partial<StandardSchema> | null | undefined)?.['~standard']
   return typeof standard?.validate === 'function'
 }
 
@@ -141,9 +98,10 @@ function isAiSchema(schema: unknown): schema is AiSchema {
   return typeof schema === 'object' && schema !== null && !isStandard(schema) && 'jsonSchema' in schema
 }
 
-function isZod4(schema: StandardToolSchema): boolean {
-  return schema['~standard'].vendor === 'zod' && '_zod' in schema
-}
+type SchemaIssue = Extract<
+  Awaited<ReturnType<StandardSchema['~standard']['validate']>>,
+  { readonly issues: readonly unknown[] }
+>['issues'][number]
 
 function describeIssue({ message, path = [] }: SchemaIssue): string {
   let where = ''

@@ -92,6 +92,21 @@ describe('a tool that needs approval', () => {
     expect(refunds).toEqual([20, 80])
   })
 
+  it('shows as waiting_tool when the tool runs after the answer', async () => {
+    let seen: string | undefined
+    const refund = tool({
+      inputSchema: z.object({ amount: z.number() }),
+      needsApproval: true,
+      execute: async () => {
+        seen = (await hf.threads()).threads[0]?.status
+      },
+    })
+    const { thread, hf } = await talk([ask, 'Done.'], { tools: { refund } })
+    await thread.answer(pauseOf(await thread.run({ input: 'Money' })), { approved: true })
+    await thread.run()
+    expect(seen).toBe('waiting_tool')
+  })
+
   it('heeds a no even if its rule would not ask any more', async () => {
     let strict = true
     const { refund, refunds } = makeRefund(() => strict)

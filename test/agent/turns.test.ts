@@ -192,6 +192,53 @@ describe('usage and cost', () => {
   })
 })
 
+describe('a run that is stopped in the middle of a model call', () => {
+  it('goes on there, with its memory refreshed and nothing asked twice', async () => {
+    let ran = 0
+    const count = tool({ inputSchema: z.object({}), execute: () => ++ran })
+    let hang = true
+    const { thread, server } = await talk(
+      ({ messages }) => {
+        if (messages.at(-1)?.role !== 'tool') return { ...(calls(['count']) as object), usage }
+        return hang ? { hang: { afterChunks: 2 }, text: 'Not to be heard.' } : { text: 'Done.', usage }
+      },
+      { tools: { count }, onResume: ({ context }) => ({ back: context as string }) },
+    )
+    const stream = thread.stream({ input: 'Go' })
+    for await (const event of stream) {
+      if (event.type !== 'token' || event.kind !== 'text') continue
+      stream.abort()
+      break
+    }
+    await expect(stream.outcome).rejects.toThrow()
+    hang = false
+    const outcome = await thread.run({ context: 'later' })
+    expect(outcome).toMatchObject({ status: 'completed', output: 'Done.' })
+    expect(outcome.state.resumes).toEqual({ count: 1, tokensSaved: 110 })
+    expect(outcome.state.memory).toEqual({ back: 'later' })
+    expect(outcome.state.usage.calls).toBe(2)
+    expect(server.counters.requests).toBe(3)
+    expect(ran).toBe(1)
+  })
+
+  it('is taken up by a worker too', async () => {
+    const { thread, hf, program } = await talk([calls(['look']), 'Done.'], { tools: { look } })
+    const stream = thread.stream({ input: 'Go' })
+    for await (const event of stream) {
+      if (event.type !== 'step') continue
+      stream.abort()
+      break
+    }
+    await expect(stream.outcome).rejects.toThrow()
+    const worker = hf.worker({ programs: [program], pollMs: 20, handleSignals: false })
+    try {
+      expect(await thread.waitFor({ timeoutMs: 20_000 })).toMatchObject({ status: 'completed' })
+    } finally {
+      await worker.stop()
+    }
+  })
+})
+
 describe('an agent with few writes', () => {
   it('writes only at the ends of a run', async () => {
     const { model } = await serve({ reply: [calls(['look']), calls(['look']), 'Done.'] })
@@ -200,6 +247,13 @@ describe('an agent with few writes', () => {
     const outcome = await hf.thread(agent(options), 't').run({ input: 'Go' })
     expect(outcome.status).toBe('completed')
     expect((await hf.log('t')).fold.seq).toBeLessThanOrEqual(2)
+  })
+
+  it('keeps nothing at all when it is asked for a single answer', async () => {
+    const { thread, hf } = await talk([calls(['look']), 'Done.'], { tools: { look } })
+    const outcome = await thread.run({ input: 'Go', frequency: 'none' })
+    expect(outcome).toMatchObject({ status: 'completed', output: 'Done.', checkpoint: undefined })
+    expect((await hf.threads()).threads).toEqual([])
   })
 })
 
