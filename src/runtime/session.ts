@@ -9,6 +9,15 @@ import type { LiveEvent } from './events.js'
 import type { Recorder } from './recorder.js'
 import type { RunState } from './run-state.js'
 
+interface RunningStep {
+  readonly session: Session
+  readonly path: string
+  readonly outer: RunningStep | undefined
+}
+
+// One for all sessions: Node keeps every storage that was used, and each promise made from then on pays for all.
+const RUNNING = new AsyncLocalStorage<RunningStep>()
+
 export interface SessionOptions {
   readonly log: LogKey
   readonly recorder: Recorder
@@ -45,7 +54,16 @@ export class Session {
   readonly attempt: number
   readonly #drain: AbortSignal | undefined
   /** The step whose work is running, to refuse steps inside of steps. */
-  readonly inside = new AsyncLocalStorage<string>()
+  readonly inside = {
+    run: <Result>(path: string, work: () => Result): Result =>
+      RUNNING.run({ session: this, path, outer: RUNNING.getStore() }, work),
+    getStore: (): string | undefined => {
+      let running = RUNNING.getStore()
+      // The work of a step may run another thread, whose steps are its own.
+      while (running !== undefined && running.session !== this) running = running.outer
+      return running?.path
+    },
+  }
   #progressed = false
 
   constructor(options: SessionOptions) {
