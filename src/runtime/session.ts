@@ -12,6 +12,15 @@ import type { RecordedRead, Seen } from './records.js'
 import type { ReplayScript } from './replay-script.js'
 import type { RunState } from './run-state.js'
 
+interface RunningStep {
+  readonly session: Session
+  readonly path: string
+  readonly outer: RunningStep | undefined
+}
+
+// One for all sessions: Node keeps every storage that was used, and each promise made from then on pays for all.
+const RUNNING = new AsyncLocalStorage<RunningStep>()
+
 export interface SessionOptions {
   readonly log: LogKey
   readonly recorder: Recorder
@@ -32,9 +41,6 @@ export interface SessionOptions {
   readonly replay?: ReplayScript
 }
 
-// One for all sessions: Node keeps every storage that was ever used and walks through all of them for every promise.
-const running = new AsyncLocalStorage<{ readonly session: Session; readonly step: string }>()
-
 /** What the steps of one run share while one worker drives it. */
 export class Session {
   readonly log: LogKey
@@ -53,10 +59,13 @@ export class Session {
   readonly #recordedReads: ReadonlyMap<string, RecordedRead> | undefined
   /** The step whose work is running, to refuse steps inside of steps. */
   readonly inside = {
-    run: <Result>(step: string, work: () => Result): Result => running.run({ session: this, step }, work),
+    run: <Result>(path: string, work: () => Result): Result =>
+      RUNNING.run({ session: this, path, outer: RUNNING.getStore() }, work),
     getStore: (): string | undefined => {
-      const now = running.getStore()
-      return now?.session === this ? now.step : undefined
+      let running = RUNNING.getStore()
+      // The work of a step may run another thread, whose steps are its own.
+      while (running !== undefined && running.session !== this) running = running.outer
+      return running?.path
     },
   }
   #progressed = false

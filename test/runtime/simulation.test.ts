@@ -1,0 +1,67 @@
+import fc from 'fast-check'
+import { openDriver } from 'holdfast'
+import { virtualClock } from 'holdfast/testing'
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { durableBackends } from '../support/backends.js'
+import { randomly, runs } from '../support/scale.js'
+import { type Chaos, chaos } from './simulation/chaos.js'
+import { type Place, simulate } from './simulation/simulate.js'
+import { type ProgramSpec, programSpec } from './simulation/spec.js'
+
+const scale = runs(800, 25)
+
+// A failure prints its seed and path: HOLDFAST_TEST_SEED=… HOLDFAST_TEST_PATH=… npx vitest run test/runtime/simulation
+describe('a random program, crashed at random moments', () => {
+  beforeEach(() => {
+    // Pauses between attempts are drawn by chance; a seed must give the same run each time.
+    vi.spyOn(Math, 'random').mockImplementation(() => 0.5)
+  })
+  afterEach(() => {
+    vi.restoreAllMocks()
+  })
+
+  it('ends on memory as if nothing had happened, and breaks no rule of its effects', { timeout: 600_000 }, async () => {
+    const property = fc.asyncProperty(programSpec, chaos, (spec, blows) => compare(spec, blows, onMemory))
+    await fc.assert(property, randomly(scale.memory))
+  })
+})
+
+describe.each(await durableBackends())('on $name', ({ missing, fresh, cleanup }) => {
+  afterAll(cleanup)
+
+  it.skipIf(missing)('a random, crashed program ends as if nothing had happened', { timeout: 600_000 }, async () => {
+    const url = await fresh()
+    let threads = 0
+    const place = async (): Promise<Opened> => {
+      const clock = virtualClock()
+      const driver = await openDriver(url)
+      const thread = `t${threads++}`
+      return { driver, clock, leasesByClock: false, thread, close: () => driver.close() }
+    }
+    const property = fc.asyncProperty(programSpec, chaos, (spec, blows) => compare(spec, blows, place))
+    await fc.assert(property, randomly(scale.server))
+  })
+})
+
+type Opened = Place & { close(): Promise<void> }
+
+async function compare(spec: ProgramSpec, blows: Chaos, open: () => Promise<Opened>): Promise<void> {
+  const { cut, calls: _, ...expected } = await end(spec, { ...blows, blows: [] }, open)
+  const { cut: alsoCut, calls: __, ...crashed } = await end(spec, blows, open)
+  if (!cut && !alsoCut) expect(crashed).toStrictEqual(expected)
+}
+
+async function end(spec: ProgramSpec, blows: Chaos, open: () => Promise<Opened>) {
+  const place = await open()
+  try {
+    return await simulate(spec, blows, place)
+  } finally {
+    await place.close()
+  }
+}
+
+async function onMemory(): Promise<Opened> {
+  const clock = virtualClock()
+  const driver = await openDriver('memory:', { clock })
+  return { driver, clock, leasesByClock: true, thread: 't', close: () => driver.close() }
+}
