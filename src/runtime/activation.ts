@@ -199,7 +199,11 @@ export class Activation {
       data: { events: [{ type: 'step', step: work.path, status: 'completed' }] },
     })
     const inside = (sql: SqlSession) => this.#session.inside.run(path, () => run(sql))
-    return this.#session.recorder.transact(inside, record, options.timeoutMs)
+    return this.#session.recorder.transact(
+      inside,
+      (result) => this.#session.progress(record(result)),
+      options.timeoutMs,
+    )
   }
 
   async #sleep(duration: number | Date, options: SleepOptions = {}): Promise<void> {
