@@ -71,11 +71,17 @@ export class Activation {
   /** Calls the function and waits until it returns, throws, or has nothing left to do but wait. */
   run(body: () => Promise<unknown>): Promise<Activated> {
     return new Promise((resolve) => {
+      const { signal } = this.#session.abort
+      const leave = () => end({ status: 'failed', error: signal.reason })
       const end = (result: Activated) => {
         this.#closed = true
+        signal.removeEventListener('abort', leave)
         resolve(result)
       }
       this.#suspend = () => end({ status: 'suspended', waiting: this.#waiting })
+      // Code between steps may wait for something that knows nothing of the run: it is left behind.
+      if (signal.aborted) return leave()
+      signal.addEventListener('abort', leave, { once: true })
       body().then(
         (value) => end({ status: 'done', value, writes: this.#writes }),
         (error: unknown) => end({ status: 'failed', error }),
