@@ -85,6 +85,12 @@ try {
   for (const name of names) {
     const result = await runMode(mode, { ...settings, backend: name, storeUrl: (part) => storeUrl(name, part) })
     if (result.error) console.error(`\n${name}, with --seed ${settings.seed}:`, result.error)
+    else
+      console.error(
+        `\n${name}: ${Object.entries(result.row)
+          .map(([column, value]) => `${column} ${value}`)
+          .join(', ')}`,
+      )
     results.push(result)
   }
 } finally {
