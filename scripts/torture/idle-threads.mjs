@@ -1,5 +1,5 @@
 // @ts-check
-import { LogStore } from 'holdfast'
+import { makeAppend, makeIndex } from '#src/testing/entries.js'
 
 /** @typedef {{ idle: number, madeMs: number, emptyMs: number[], idleMs: number[], found: number }} IdlePoll */
 
@@ -19,22 +19,26 @@ export function workerQuery(now) {
  * @returns {Promise<IdlePoll>}
  */
 export async function pollAmongIdle(driver, count, onProgress) {
-  const store = new LogStore(driver)
   const now = Date.now()
-  const key = (/** @type {string} */ thread) =>
-    /** @type {import('holdfast').LogKey} */ (/** @type {unknown} */ ({ tenant: 'default', thread, branch: 'main' }))
-  /** @param {string} thread @param {number | null} wakeAt */
-  const make = async (thread, wakeAt) => {
-    const status = wakeAt === null ? 'completed' : wakeAt > now ? 'waiting' : 'active'
-    await (await store.open(key(thread))).update(() => [{ kind: 'input', index: { status, wakeAt } }])
+  const batch = Math.min(500, driver.capabilities.maxBatch)
+  /** @param {readonly (readonly [name: string, wakeAt: number | null])[]} threads */
+  const make = async (threads) => {
+    const appends = threads.map(([thread, wakeAt]) => {
+      const status = wakeAt === null ? 'completed' : wakeAt > now ? 'waiting' : 'active'
+      const metadata = { 'holdfast.program': 'idle', 'holdfast.version': '1.0.0' }
+      const index = makeIndex({ status, wakeAt, metadata, createdAt: now, updatedAt: now })
+      return makeAppend(/** @type {any} */ ({ tenant: 'default', thread, branch: 'main' }), null, { index })
+    })
+    const results = await driver.append(appends)
+    if (results.some(({ status }) => status !== 'appended')) throw new Error('A thread was there already.')
   }
-  for (let i = 0; i < DUE; i++) await make(`due-${i}`, now - 1000)
+  await make(Array.from({ length: DUE }, (_, i) => [`due-${i}`, now - 1000]))
   const emptyMs = await measure(driver, now)
   const began = performance.now()
-  for (let i = 0; i < count; i += 500) {
-    const part = Array.from({ length: Math.min(500, count - i) }, (_, n) => i + n)
-    await Promise.all(part.map((n) => make(`idle-${n}`, n % 2 === 0 ? null : now + HOUR + n)))
-    onProgress?.(Math.min(count, i + 500))
+  for (let i = 0; i < count; i += batch) {
+    const part = Array.from({ length: Math.min(batch, count - i) }, (_, n) => i + n)
+    await make(part.map((n) => [`idle-${n}`, n % 2 === 0 ? null : now + HOUR + n]))
+    onProgress?.(Math.min(count, i + batch))
   }
   const madeMs = Math.round(performance.now() - began)
   const idleMs = await measure(driver, now)
