@@ -25,7 +25,7 @@ describe('a program that hangs in code of its own, outside of any step', () => {
   it('is left when it is cancelled', async () => {
     await using hf = await openHoldfast('memory:')
     const thread = hf.thread(hang, 'hanging')
-    const outcome = thread.run({ input: 'go', lease: 100 })
+    const outcome = thread.run({ input: 'go', lease: 3000 })
     while (((await thread.state()) ?? undefined) === undefined) await new Promise(setImmediate)
     await thread.cancel({ reason: 'enough' })
     expect(await outcome).toMatchObject({ status: 'failed', canResume: false })
