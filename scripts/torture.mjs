@@ -3,6 +3,7 @@
 //   npm run torture -- --log [--rounds 1000]                     writers of one log
 //   npm run torture -- --sessions 1000 [--workers 3] [--kill-every 1500] [--lease 2000]   workers and whole programs
 //   npm run torture -- --takeover [--rounds 30] [--lease 2000]   how soon a killed worker's threads go on
+//   npm run torture -- --idle 100000                             what a worker's look costs among threads at rest
 // For all: [--backend sqlite,file,postgres,redis] [--store <url>] [--seed 1] [--json]
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -15,6 +16,7 @@ import { printTable } from './table.mjs'
 const USAGE = `npm run torture -- --log [--rounds 1000]
 npm run torture -- --sessions 1000 [--workers 3] [--kill-every <ms>] [--lease <ms>] [--concurrency 20]
 npm run torture -- --takeover [--rounds 30] [--lease <ms>]
+npm run torture -- --idle 100000
   for all: [--backend sqlite,file,postgres,redis] [--store <url>] [--seed 1] [--json]`
 
 const { values } = parseArgs({
@@ -22,6 +24,7 @@ const { values } = parseArgs({
     log: { type: 'boolean', default: false },
     sessions: { type: 'string' },
     takeover: { type: 'boolean', default: false },
+    idle: { type: 'string' },
     backend: { type: 'string', default: 'sqlite,file,postgres,redis' },
     rounds: { type: 'string' },
     workers: { type: 'string', default: '3' },
@@ -34,13 +37,15 @@ const { values } = parseArgs({
     help: { type: 'boolean', default: false },
   },
 })
-const modes = [values.log, values.sessions !== undefined, values.takeover].filter(Boolean).length
+const modes = [values.log, values.sessions !== undefined, values.takeover, values.idle !== undefined].filter(
+  Boolean,
+).length
 if (values.help || modes !== 1) {
   console.log(USAGE)
   process.exit(values.help ? 0 : 2)
 }
 
-/** @param {'sessions' | 'rounds' | 'workers' | 'kill-every' | 'lease' | 'concurrency' | 'seed'} name @param {string} [otherwise] */
+/** @param {'sessions' | 'idle' | 'rounds' | 'workers' | 'kill-every' | 'lease' | 'concurrency' | 'seed'} name @param {string} [otherwise] */
 function count(name, otherwise) {
   const given = values[name] ?? otherwise
   const number = Number(given)
@@ -58,6 +63,7 @@ if (unknown !== undefined) {
 const settings = {
   rounds: count('rounds', values.log ? '1000' : '30'),
   sessions: count('sessions', '1'),
+  idle: count('idle', '1'),
   workers: count('workers'),
   killEveryMs: count('kill-every'),
   leaseMs: count('lease'),
@@ -78,13 +84,19 @@ const services =
   need.length > 0
     ? await startServices({ need, ci: true })
     : { env: /** @type {Record<string, string>} */ ({}), stop: async () => {} }
-const mode = values.log ? 'log' : values.takeover ? 'takeover' : 'sessions'
+const mode = values.log ? 'log' : values.takeover ? 'takeover' : values.idle ? 'idle' : 'sessions'
 /** @type {import('./torture/modes.mjs').ModeResult[]} */
 const results = []
 try {
   for (const name of names) {
     const result = await runMode(mode, { ...settings, backend: name, storeUrl: (part) => storeUrl(name, part) })
     if (result.error) console.error(`\n${name}, with --seed ${settings.seed}:`, result.error)
+    else
+      console.error(
+        `\n${name}: ${Object.entries(result.row)
+          .map(([column, value]) => `${column} ${value}`)
+          .join(', ')}`,
+      )
     results.push(result)
   }
 } finally {

@@ -1,14 +1,16 @@
 // @ts-check
+import { openDriver } from 'holdfast'
 import { seconds } from '../table.mjs'
 import { crashRound, fenceRound, openRound, raceRound } from './log-rounds.mjs'
+import { pollAmongIdle } from './idle-threads.mjs'
 import { showProgress } from './progress.mjs'
 import { runSessions } from './session-rounds.mjs'
 import { takeoverRound } from './takeover-round.mjs'
 
-/** @typedef {{ backend: string, storeUrl: (part: string) => string, rounds: number, sessions: number, workers: number, killEveryMs: number, leaseMs: number, concurrency: number, seed: number }} ModeSettings */
+/** @typedef {{ backend: string, storeUrl: (part: string) => string, rounds: number, sessions: number, idle: number, workers: number, killEveryMs: number, leaseMs: number, concurrency: number, seed: number }} ModeSettings */
 /** @typedef {{ backend: string, row: Record<string, string | number>, error?: unknown, [figure: string]: unknown }} ModeResult */
 
-const modes = { log: tortureLog, sessions: tortureSessions, takeover: measureTakeover }
+const modes = { log: tortureLog, sessions: tortureSessions, takeover: measureTakeover, idle: measureIdle }
 
 /** Runs one mode on one backend. A failure is part of the result. @param {keyof typeof modes} mode @param {ModeSettings} settings @returns {Promise<ModeResult>} */
 export async function runMode(mode, settings) {
@@ -86,5 +88,27 @@ async function measureTakeover({ backend, storeUrl, rounds, workers, leaseMs, se
       max: `${most} ms`,
     },
     ...result,
+  }
+}
+
+/** @param {ModeSettings} settings */
+async function measureIdle({ backend, storeUrl, idle }) {
+  const driver = await openDriver(storeUrl('idle'))
+  try {
+    const result = await pollAmongIdle(driver, idle, (done) => showProgress(backend, done, idle, 'threads at rest'))
+    const ms = (/** @type {number[]} */ times, /** @type {number} */ part) =>
+      `${times[Math.floor(times.length * part)]?.toFixed(2)} ms`
+    const row = {
+      idle,
+      made: seconds(result.madeMs),
+      found: result.found,
+      'p50 alone': ms(result.emptyMs, 0.5),
+      'p90 alone': ms(result.emptyMs, 0.9),
+      'p50 among them': ms(result.idleMs, 0.5),
+      'p90 among them': ms(result.idleMs, 0.9),
+    }
+    return { row, ...result }
+  } finally {
+    await driver.close()
   }
 }

@@ -10,11 +10,13 @@
 import { writeSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { endWithParent } from './end-with-parent.mjs'
 import { seededRandom } from './random.mjs'
 
 /** @typedef {{ kind: string, session: string, step: string, key: string, ms?: number, hold?: boolean }} Call */
 /** @typedef {Call & { receipt: string }} HappenedEffect */
 
+endWithParent()
 const seed = process.argv[2]
 const random = seed === undefined ? () => 1 : seededRandom(Number(seed))
 /** @type {HappenedEffect[]} */

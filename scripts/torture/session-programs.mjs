@@ -42,9 +42,11 @@ export function makePrograms({ service: url, table, mark = '?' }) {
   /** @param {AnyContext} ctx @param {string} session */
   const book = async (ctx, session) => {
     if (table === undefined) return
-    await ctx.transaction('book', async (sql) => {
+    const insert = async (/** @type {import('holdfast').SqlSession} */ sql) => {
       await sql.query(`INSERT INTO ${table} (id) VALUES (${mark})`, [session])
-    })
+    }
+    // A machine that does nothing but this is slow; running out of time would be a failure, and no crash.
+    await ctx.transaction('book', insert, { timeoutMs: 30_000 })
   }
 
   const flowProgram = flow(

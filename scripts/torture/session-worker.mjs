@@ -4,6 +4,7 @@
 // Prints "ready", "terminating", "taken <thread>", "ended <thread> <status>" and "stopped <thread>".
 import { writeSync } from 'node:fs'
 import { openHoldfast } from 'holdfast'
+import { endWithParent } from './end-with-parent.mjs'
 import { makePrograms } from './session-programs.mjs'
 import { makeWorkerPrograms } from './worker-programs.mjs'
 
@@ -11,6 +12,7 @@ import { makeWorkerPrograms } from './worker-programs.mjs'
 
 const options = /** @type {SessionWorkerOptions} */ (JSON.parse(/** @type {string} */ (process.argv[2])))
 const { url, service, table, mark, ...settings } = options
+endWithParent()
 const say = (/** @type {string} */ line) => writeSync(1, `${line}\n`)
 const hf = await openHoldfast(url)
 const programs = {

@@ -88,18 +88,24 @@ export class Activation {
    */
   run(body: () => Promise<unknown>): Promise<Activated> {
     return new Promise((resolve) => {
+      const { signal } = this.#session.abort
+      const leave = () => end({ status: 'failed', error: signal.reason })
       const end = (result: Activated) => {
         this.#closed = true
+        signal.removeEventListener('abort', leave)
         const before = result.status === 'failed' ? this.settled() : Promise.resolve()
         void before.then(() => {
           this.#over = true
-          resolve(result)
+          return resolve(result)
         })
       }
       this.#suspend = () => {
         end({ status: 'suspended', waiting: this.#waiting })
         this.#left.abort()
       }
+      // Code between steps may wait for something that knows nothing of the run: it is left behind.
+      if (signal.aborted) return leave()
+      signal.addEventListener('abort', leave, { once: true })
       body().then(
         (value) => end({ status: 'done', value, writes: this.#writes, notes: this.#notes }),
         (error: unknown) => end({ status: 'failed', error }),
@@ -261,7 +267,11 @@ export class Activation {
       return result as Result
     }
     const inside = (sql: SqlSession) => this.#session.inside.run(path, () => run(sql))
-    return this.#session.recorder.transact(inside, record, options.timeoutMs)
+    return this.#session.recorder.transact(
+      inside,
+      (result) => this.#session.progress(record(result)),
+      options.timeoutMs,
+    )
   }
 
   async #sleep(duration: number | Date, options: SleepOptions = {}): Promise<void> {

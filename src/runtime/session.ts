@@ -103,10 +103,15 @@ export class Session {
 
   /** Records the end of a step. The first of a claim also says that the thread does not kill its workers. */
   record(draft: Draft): Promise<void> {
-    const first = !this.#progressed
+    const recorded = this.progress(draft)
     this.#progressed = true
-    if (!first || !this.recorder.durable) return this.recorder.record(draft)
-    return this.recorder.record({ ...draft, ops: [...(draft.ops ?? []), set('claims', 0)] })
+    return this.recorder.record(recorded)
+  }
+
+  /** The draft, and that there was progress unless that is known. */
+  progress(draft: Draft): Draft {
+    if (this.#progressed || !this.recorder.durable) return draft
+    return { ...draft, ops: [...(draft.ops ?? []), set('claims', 0)] }
   }
 
   /** What the branch that this one was forked from recorded for the same step with the same input. */
