@@ -271,7 +271,8 @@ class ThreadRunner {
   async #noteRestart(log: Log): Promise<void> {
     if (this.#options.expect !== 'existing' || log.exists || this.#restart.restarted) return
     const tombstone = await this.#environment.logs.tombstone(this.#key.tenant, this.#key.thread)
-    const why = tombstone ? ` It was ${tombstone.reason} on ${new Date(tombstone.at).toISOString().slice(0, 10)}.` : ''
+    // The day and not the reason: that was written for those who run this, not for the end user.
+    const why = tombstone ? ` It was removed on ${new Date(tombstone.at).toISOString().slice(0, 10)}.` : ''
     this.#restart = {
       restarted: true,
       message: `Your earlier conversation is no longer available, so we start from the beginning.${why}`,
