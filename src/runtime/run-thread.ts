@@ -122,9 +122,9 @@ class ThreadRunner {
     this.#records = await readsOf(this.#environment, log)
     if (frequency === 'none') return this.#newRun().driveUnrecorded(log, this.#input && [this.#input])
     for (let first = true; ; first = false) {
-      const { settled, claim, target, priorClaims } = await this.#claim(log)
+      const { settled, claim, target, priorClaims, since } = await this.#claim(log)
       if (settled) return this.#answer(log, settled)
-      if (claim) return this.#newRun().drive(claim, priorClaims, target, this.#restart)
+      if (claim) return this.#newRun().drive(claim, priorClaims, target, this.#restart, since)
       const busy = await this.#beBusy(log, first)
       if (busy) return busy
     }
@@ -134,9 +134,11 @@ class ThreadRunner {
     const { lease = DEFAULT_LEASE_MS, owner = this.#environment.owner } = this.#options
     let situation: Situation | undefined
     let priorClaims = 0
+    let since = -1
     const decide = (fold: Fold) => {
       const { run } = fold.state as RunState
       priorClaims = isUnfinished(run) ? run.claims : 0
+      since = fold.seq
       situation = situate(this.#key, fold, this.#intent())
       if (situation.do === 'claim' || situation.do === 'park') return situation.drafts
       throw new Settled()
@@ -146,13 +148,13 @@ class ThreadRunner {
       if (situation?.do === 'park') {
         await claim.release()
         const outcome = readOutcome(this.#key, log.fold, this.#restart)
-        return { settled: { do: 'answer' as const, outcome }, priorClaims }
+        return { settled: { do: 'answer' as const, outcome }, priorClaims, since }
       }
       const target = situation?.do === 'claim' ? situation.target : undefined
-      return { claim: claim as Claim | undefined, target, priorClaims }
+      return { claim: claim as Claim | undefined, target, priorClaims, since }
     } catch (error) {
-      if (error instanceof Settled) return { settled: situation as Settlement, priorClaims }
-      if (isHoldfastError(error, 'held')) return { priorClaims }
+      if (error instanceof Settled) return { settled: situation as Settlement, priorClaims, since }
+      if (isHoldfastError(error, 'held')) return { priorClaims, since }
       throw error
     }
   }
