@@ -25,7 +25,11 @@ const never = () => new Promise(() => {})
 
 /** The graph as it was: `stage` in its state decides how far a thread comes. */
 function oldDesk(hanging) {
-  const polish = graph({ name: 'polish', version: '1.0.0', state: { text: last(), rounds: last(undefined, { initial: 0 }) } })
+  const polish = graph({
+    name: 'polish',
+    version: '1.0.0',
+    state: { text: last(), rounds: last(undefined, { initial: 0 }) },
+  })
     .node('improve', ({ text, rounds }) => ({ text: `${text}!`, rounds: rounds + 1 }))
     .node('ask', async ({ text }, ctx) => {
       const said = await ctx.pause({ polish: text })

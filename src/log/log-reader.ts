@@ -24,9 +24,7 @@ export class LogReader {
 
   /** The newest fold, or undefined if the log does not exist. */
   async newest(): Promise<Fold | undefined> {
-    const tail = await this.#driver.tail(this.#log).catch(async (error: unknown) => {
-      throw await this.#nameLastGood(error)
-    })
+    const tail = await this.#newestTail()
     if (tail === undefined) return undefined
     const { head } = tail
     this.applied = head.applied ?? -1
@@ -113,12 +111,25 @@ export class LogReader {
     throw this.#fail(error, lastGood)
   }
 
-  /** Damage that the driver itself noticed, with the newest entry that still verifies. */
-  async #nameLastGood(error: unknown): Promise<unknown> {
-    if (!isHoldfastError(error, 'corrupt')) return error
-    const head = await this.#driver.head(this.#log).catch(() => undefined)
-    const lastGood = head && (await this.#lastGoodBefore(head.seq + 1))
-    return lastGood === undefined ? error : this.#fail(error, lastGood)
+  /** Damage that the driver itself notices is reported with the newest entry that still verifies. */
+  async #newestTail(): Promise<Tail | undefined> {
+    try {
+      return await this.#driver.tail(this.#log)
+    } catch (damage) {
+      if (!isHoldfastError(damage, 'corrupt')) throw damage
+      const seq = await this.#readableEnd()
+      const lastGood = seq === undefined ? undefined : await this.#lastGoodBefore(seq + 1)
+      throw lastGood === undefined ? damage : this.#fail(damage, lastGood)
+    }
+  }
+
+  /** The seq of the head, if at least that can be read. */
+  async #readableEnd(): Promise<number | undefined> {
+    try {
+      return (await this.#driver.head(this.#log))?.seq
+    } catch {
+      return undefined
+    }
   }
 
   // The keyframe itself is damaged: an older one may still verify. Only walked when something is wrong already.

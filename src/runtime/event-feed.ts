@@ -79,7 +79,7 @@ export class EventFeed {
     // What can't be read now is not told; it is in the log, where `thread.events` finds it or says what is wrong.
     const waiting = turn
       .catch(() => {})
-      .then(() => {
+      .finally(() => {
         if (this.#waiting === waiting) this.#waiting = undefined
       })
     this.#waiting = waiting
