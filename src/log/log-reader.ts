@@ -1,4 +1,4 @@
-import { CorruptError, type HoldfastError, NotFoundError } from '../core/errors.js'
+import { CorruptError, type HoldfastError, isHoldfastError, NotFoundError } from '../core/errors.js'
 import { nameLog } from '../core/log-name.js'
 import { formatCheckpointId } from './checkpoint-id.js'
 import type { Driver, LogKey, Tail } from './contract.js'
@@ -24,7 +24,7 @@ export class LogReader {
 
   /** The newest fold, or undefined if the log does not exist. */
   async newest(): Promise<Fold | undefined> {
-    const tail = await this.#driver.tail(this.#log)
+    const tail = await this.#newestTail()
     if (tail === undefined) return undefined
     const { head } = tail
     this.applied = head.applied ?? -1
@@ -120,10 +120,38 @@ export class LogReader {
     throw this.#fail(error, lastGood)
   }
 
+  /** Damage that the driver itself notices is reported with the newest entry that still verifies. */
+  async #newestTail(): Promise<Tail | undefined> {
+    try {
+      return await this.#driver.tail(this.#log)
+    } catch (damage) {
+      if (!isHoldfastError(damage, 'corrupt')) throw damage
+      const seq = await this.#readableEnd()
+      const lastGood = seq === undefined ? undefined : await this.#lastGoodBefore(seq + 1)
+      throw lastGood === undefined ? damage : this.#fail(damage, lastGood)
+    }
+  }
+
+  /** The seq of the head, if at least that can be read. */
+  async #readableEnd(): Promise<number | undefined> {
+    try {
+      return (await this.#driver.head(this.#log))?.seq
+    } catch {
+      return undefined
+    }
+  }
+
   // The keyframe itself is damaged: an older one may still verify. Only walked when something is wrong already.
   async #lastGoodBefore(seq: number): Promise<Fold | undefined> {
     for (let upTo = seq - 1; upTo >= 0; ) {
-      const tail = await this.#driver.tail(this.#log, upTo)
+      const tail = await this.#driver.tail(this.#log, upTo).catch((error: unknown) => {
+        if (isHoldfastError(error, 'corrupt')) return 'damaged' as const
+        throw error
+      })
+      if (tail === 'damaged') {
+        upTo--
+        continue
+      }
       const first = tail?.entries[0]
       if (tail === undefined || first === undefined) return undefined
       const { last } = await this.#open(tail, true)

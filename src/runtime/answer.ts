@@ -41,7 +41,7 @@ export async function answerPause(
         kind: 'answer',
         ops: [set(['pauses', id, 'answer'], answer)],
         index: { wakeAt: now, ...(open.length <= 1 && state.run?.waiting ? { status: 'active' } : {}) },
-        data: { events: [{ type: 'answer', id, ...(by === undefined ? {} : { by }) }] },
+        data: { events: [{ type: 'answer', pause: id, ...(by === undefined ? {} : { by }) }] },
       },
     ]
   })

@@ -89,7 +89,7 @@ export class Asking {
       return {
         kind: 'pause',
         ops: [set(['pauses', pause.id, 'answer'], answer)],
-        data: { events: [{ type: 'answer', id: pause.id, expired: true }] },
+        data: { events: [{ type: 'answer', pause: pause.id, expired: true }] },
       }
     }, false)
     return this.#find(pause.id)?.answer
@@ -123,7 +123,7 @@ export class Asking {
     const superseded = closePauses(this.#session.state, (pause) => pause.path === place, now, 'superseded')
     return {
       ops: [...superseded, set(['pauses', id], record)],
-      event: { type: 'pause', id, kind, question },
+      event: { type: 'pause', pause: id, kind, question },
     }
   }
 }

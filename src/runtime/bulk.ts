@@ -3,6 +3,7 @@ import { threadIdInput } from '../core/ids.js'
 import { InvalidOptionError, isHoldfastError } from '../core/errors.js'
 import type { HeadQuery, LogKey } from '../log/contract.js'
 import { migrateRun } from './begin.js'
+import { unheard } from './event-feed.js'
 import { describePauses, type OpenPause, type Outcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { type RuntimeEnvironment, runThread } from './run-thread.js'
@@ -123,7 +124,7 @@ export async function resumeAll(
     const where = { thread: threadIdInput(key.thread), branch: key.branch as string }
     try {
       const { context, signal } = options
-      const settings = { hasInput: false, emit: () => {}, context, ...(signal ? { signal } : {}) }
+      const settings = { hasInput: false, emit: unheard, context, ...(signal ? { signal } : {}) }
       return { ...where, outcome: await runThread(environment, plan, key, settings) }
     } catch (error) {
       return { ...where, error }

@@ -39,7 +39,7 @@ export async function deferPause(log: Log, clock: Clock, id: string, options: De
         kind: 'answer',
         ops,
         ...(moves ? { index: { wakeAt: nextWake(later) } } : {}),
-        data: { events: [{ type: 'defer', id, until, ...(by === undefined ? {} : { by }) }] },
+        data: { events: [{ type: 'defer', pause: id, until, ...(by === undefined ? {} : { by }) }] },
       },
     ]
   })

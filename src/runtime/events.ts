@@ -20,9 +20,9 @@ export type RecordedEvent =
     }
   /** Nobody takes the thread up by itself any more. */
   | { readonly type: 'parked'; readonly error: RecordedError }
-  | { readonly type: 'pause'; readonly id: string; readonly kind: string; readonly question: Value }
-  | { readonly type: 'answer'; readonly id: string; readonly by?: string; readonly expired?: true }
-  | { readonly type: 'defer'; readonly id: string; readonly until: number; readonly by?: string }
+  | { readonly type: 'pause'; readonly pause: string; readonly kind: string; readonly question: Value }
+  | { readonly type: 'answer'; readonly pause: string; readonly by?: string; readonly expired?: true }
+  | { readonly type: 'defer'; readonly pause: string; readonly until: number; readonly by?: string }
   | { readonly type: 'usage'; readonly step: string; readonly usage: Value }
 
 /** What only those see who listen while it happens. */
@@ -55,7 +55,10 @@ export type DerivedEvent =
   | { readonly type: 'state'; readonly ops: readonly Op[] }
   | { readonly type: 'checkpoint'; readonly checkpoint: string; readonly seq: number }
 
-/** An event with the id to reconnect after. Live events carry the id of the entry before them. */
+/**
+ * An event with the id to reconnect after. The last event of an entry has the id of its checkpoint, those before it also
+ * say which of the entry they are, and live events carry the id of the entry before them.
+ */
 export type RunEvent = (RecordedEvent | LiveEvent | DerivedEvent) & { readonly id: string }
 
 /** All events of one entry, in order. The last names the checkpoint. */
@@ -69,7 +72,15 @@ export function entryEvents(
   const events: (RecordedEvent | DerivedEvent)[] = [...recorded]
   if (ops.length > 0) events.push({ type: 'state', ops })
   events.push({ type: 'checkpoint', checkpoint: entry.id, seq: entry.seq })
-  return events.map((event) => ({ ...event, id: entry.id }))
+  const last = events.length - 1
+  // Each by itself: who got the first event of an entry and then lost the connection gets the others.
+  return events.map((event, i) => ({ ...event, id: i === last || entry.id === '' ? entry.id : `${entry.id}#${i}` }))
+}
+
+/** The entry of an event's id, and how many of its events came up to that one; undefined for all of them. */
+export function readEventId(id: string): { readonly checkpoint: string; readonly seen: number | undefined } {
+  const [, checkpoint = id, place] = /^(.*)#(\d+)$/.exec(id) ?? []
+  return { checkpoint, seen: place === undefined ? undefined : Number(place) + 1 }
 }
 
 /** The operations on the program's state, with values in place of references to records, which readers do not have. */

@@ -1,8 +1,8 @@
 import type { Clock } from '../core/clock.js'
-import { formatCheckpointId, parseCheckpointId } from '../log/checkpoint-id.js'
+import { formatCheckpointId } from '../log/checkpoint-id.js'
 import type { Log } from '../log/log.js'
 import type { State } from '../log/ops.js'
-import { entryEvents, type RunEvent } from './events.js'
+import { entryEvents, readEventId, type RunEvent } from './events.js'
 import { follow } from './follow.js'
 import { isAtRest, type RunState } from './run-state.js'
 
@@ -22,24 +22,36 @@ export async function* followEvents(log: Log, clock: Clock, options: EventsOptio
   const { after, untilRest = true, signal } = options
   let seen = -1
   let before: State = {}
+  /** Events of the next entry that were seen already. */
+  let skip = 0
   if (after !== undefined) {
+    const { checkpoint, seen: some } = readEventId(after)
     // By id and not by number alone: an event of another past must not be taken for one of this.
-    const fold = await log.at(after)
-    seen = parseCheckpointId(after).seq
-    before = fold.state
+    const fold = await log.at(checkpoint)
+    seen = some === undefined ? fold.seq : fold.seq - 1
+    skip = some ?? 0
+    before = some === undefined ? fold.state : await stateBefore(log, fold.seq)
   } else {
     seen = (await firstKept(log)) - 1
   }
   for await (const _ of follow(log, clock, signal)) {
     if (log.fold.seq > seen) {
       for await (const { body, fold, header, hash } of log.entries(seen + 1, log.fold.seq)) {
-        yield* entryEvents({ id: formatCheckpointId(log.key.branch, header.seq, hash), seq: header.seq }, body, before)
+        const entry = { id: formatCheckpointId(log.key.branch, header.seq, hash), seq: header.seq }
+        yield* entryEvents(entry, body, before).slice(skip)
+        skip = 0
         before = fold.state
         seen = header.seq
       }
     }
     if (untilRest && isAtRest(log.fold.state as RunState)) return
   }
+}
+
+// Only needed to say what an entry copied from a record; where the entry before is pruned, it is the first one kept.
+async function stateBefore(log: Log, seq: number): Promise<State> {
+  if (seq <= (await firstKept(log))) return {}
+  return (await log.at(seq - 1)).state
 }
 
 /** The oldest entry that was not pruned. */

@@ -35,13 +35,15 @@ export async function openOrRecover(logs: LogStore, key: LogKey, onCorrupt: OnCo
 async function goBack(logs: LogStore, key: LogKey, lastGood: string): Promise<Opened> {
   const { seq, hashStart } = parseCheckpointId(lastGood)
   const recovered = { ...key, branch: `recovered-${seq}-${hashStart}` as BranchId }
-  const log = await logs.fork(key, { branch: recovered.branch, at: lastGood }).catch((error: unknown) => {
-    // Recovered before: that branch goes on.
-    if (isHoldfastError(error, 'conflict')) return logs.open(recovered)
-    throw error
-  })
-  const message = 'The newest part of your conversation could not be read, so we go on from a little earlier.'
-  return { log, key: recovered, restart: { restarted: false, message } }
+  try {
+    const log = await logs.fork(key, { branch: recovered.branch, at: lastGood })
+    const message = 'The newest part of your conversation could not be read, so we go on from a little earlier.'
+    return { log, key: recovered, restart: { restarted: false, message } }
+  } catch (error) {
+    if (!isHoldfastError(error, 'conflict')) throw error
+    // Recovered before, and said so then: that branch goes on.
+    return { log: await logs.open(recovered), key: recovered, restart: { restarted: false } }
+  }
 }
 
 async function startAnew(logs: LogStore, key: LogKey, lastGood: string | undefined): Promise<Opened> {

@@ -125,9 +125,9 @@ class ThreadRunner {
     this.#records = await readsOf(this.#environment, log)
     if (frequency === 'none') return this.#newRun().driveUnrecorded(log, this.#input && [this.#input])
     for (let first = true; ; first = false) {
-      const { settled, claim, target, openSince } = await this.#claim(log)
+      const { settled, claim, target, openSince, since } = await this.#claim(log)
       if (settled) return this.#answer(settled)
-      if (claim) return this.#newRun().drive(claim, openSince, target, this.#restart)
+      if (claim) return this.#newRun().drive(claim, openSince, target, this.#restart, since)
       const busy = await this.#beBusy(log, first)
       if (busy) return busy
     }
@@ -137,8 +137,10 @@ class ThreadRunner {
     const { lease = DEFAULT_LEASE_MS, owner = this.#environment.owner } = this.#options
     let situation: Situation | undefined
     let openSince: number | undefined
+    let since = -1
     const decide = (fold: Fold) => {
       openSince = (fold.state as RunState).openSince
+      since = fold.seq
       situation = situate(this.#key, fold, this.#intent())
       if (situation.do === 'claim' || situation.do === 'park') return situation.drafts
       throw new Settled()
@@ -148,13 +150,13 @@ class ThreadRunner {
       if (situation?.do === 'park') {
         await claim.release()
         const outcome = readOutcome(this.#key, log.fold, this.#restart)
-        return { settled: { do: 'answer' as const, outcome } }
+        return { settled: { do: 'answer' as const, outcome }, since }
       }
       const target = situation?.do === 'claim' ? situation.target : undefined
-      return { claim: claim as Claim | undefined, target, openSince }
+      return { claim: claim as Claim | undefined, target, openSince, since }
     } catch (error) {
-      if (error instanceof Settled) return { settled: situation as Settlement }
-      if (isHoldfastError(error, 'held')) return {}
+      if (error instanceof Settled) return { settled: situation as Settlement, since }
+      if (isHoldfastError(error, 'held')) return { since }
       throw error
     }
   }
@@ -277,7 +279,8 @@ class ThreadRunner {
   async #noteRestart(log: Log): Promise<void> {
     if (this.#options.expect !== 'existing' || log.exists || this.#restart.restarted) return
     const tombstone = await this.#environment.logs.tombstone(this.#key.tenant, this.#key.thread)
-    const why = tombstone ? ` It was ${tombstone.reason} on ${new Date(tombstone.at).toISOString().slice(0, 10)}.` : ''
+    // The day and not the reason: that was written for those who run this, not for the end user.
+    const why = tombstone ? ` It was removed on ${new Date(tombstone.at).toISOString().slice(0, 10)}.` : ''
     this.#restart = {
       restarted: true,
       message: `Your earlier conversation is no longer available, so we start from the beginning.${why}`,

@@ -5,12 +5,13 @@ import type { LogKey } from '../log/contract.js'
 import type { Draft } from '../log/draft.js'
 import type { Fold } from '../log/fold.js'
 import type { Log } from '../log/log.js'
-import { type State, set } from '../log/ops.js'
+import { set } from '../log/ops.js'
 import type { Store } from '../store/store.js'
 import { beginRun, migrateRun } from './begin.js'
 import type { Drive } from './drive.js'
 import { CancelledError, failedRecord, recordError } from './errors.js'
-import { entryEvents, type LiveEvent, type RunEvent } from './events.js'
+import { EventFeed } from './event-feed.js'
+import type { LiveEvent, RunEvent } from './events.js'
 import { driveFlow } from './flow-engine.js'
 import { GraphEngine } from './graph-engine.js'
 import { LeaseKeeper } from './lease-keeper.js'
@@ -59,28 +60,35 @@ export class Run {
   readonly #plan: ProgramPlan
   readonly #key: LogKey
   #abort = new AbortController()
-  #lastId = ''
+  #feed: EventFeed
 
   constructor(environment: RunEnvironment, settings: RunSettings, plan: ProgramPlan, key: LogKey) {
     this.#environment = environment
     this.#settings = settings
     this.#plan = plan
     this.#key = key
+    this.#feed = new EventFeed(settings.emit, { told: -1, id: '' })
   }
 
-  /** `openSince`: since when what another worker had under way may have happened. */
+  /**
+   * `openSince`: since when what another worker had under way may have happened. `since`: the newest entry before the
+   * claim; what was written since is told to listeners first.
+   */
   async drive(
     claim: Claim,
     openSince: number | undefined,
     target: string | undefined,
     restart: Restart,
+    since: number,
   ): Promise<Outcome> {
     const { clock } = this.#environment
-    this.#lastId = claim.log.checkpoint ?? ''
+    const { log } = claim
+    this.#feed = new EventFeed(this.#settings.emit, { log, told: since, id: log.checkpoint ?? '' })
+    this.#feed.catchUp(log.fold.seq)
     const alive: { keeper?: LeaseKeeper } = {}
     const recorder: LogRecorder = new LogRecorder(claim, this.#settings.policy, (draft, updated, before) => {
       alive.keeper?.touch()
-      this.#tell(draft, updated.entries, before)
+      this.#feed.recorded(draft, updated.entries.at(-1), before)
       this.#noticeCancel(recorder)
     })
     const lose = (error: unknown) => {
@@ -105,6 +113,7 @@ export class Run {
       // Steps that the program did not wait for may still be running: nothing of them is written from here on.
       lose(new ClosedError('This run'))
       signal?.removeEventListener('abort', stop)
+      await this.#feed.ended()
     }
   }
 
@@ -119,7 +128,7 @@ export class Run {
         inputs: (input ?? []) as never,
       },
     }
-    const recorder = new ViewRecorder(fold, (draft, _, before) => this.#tell(draft, [], before))
+    const recorder = new ViewRecorder(fold, (draft, _, before) => this.#feed.recorded(draft, undefined, before))
     this.#settings.signal?.addEventListener('abort', () => this.#abort.abort(this.#settings.signal?.reason), {
       once: true,
     })
@@ -206,17 +215,11 @@ export class Run {
       context: this.#settings.context,
       abort: this.#abort,
       heartbeat: async () => keeper?.beat(),
-      emit: (event: LiveEvent) => this.#settings.emit({ ...event, id: this.#lastId }),
+      emit: (event: LiveEvent) => this.#feed.live(event),
       inlineSleepMs: this.#settings.inlineSleepMs,
       drain: this.#settings.drain,
       ...(this.#settings.recordedReads ? { recordedReads: this.#settings.recordedReads } : {}),
     })
-  }
-
-  #tell(draft: Draft, entries: readonly { readonly id: string; readonly seq: number }[], before: State): void {
-    const last = entries.at(-1)
-    if (last) this.#lastId = last.id
-    for (const event of entryEvents(last ?? { id: '', seq: -1 }, draft, before)) this.#settings.emit(event)
   }
 
   #noticeCancel(recorder: Recorder): void {

@@ -17,6 +17,7 @@ import {
   listCheckpoints,
 } from './checkpoint.js'
 import { type DeferOptions, deferPause } from './defer.js'
+import { unheard } from './event-feed.js'
 import type { RunEvent } from './events.js'
 import { follow } from './follow.js'
 import { type EventsOptions, followEvents } from './follow-events.js'
@@ -230,7 +231,7 @@ export class Thread<
 
   /** Starts the thread, resumes a run that was interrupted, or continues with new input. */
   run(options: RunOptions<Input> = {}): Promise<Outcome<State, Output>> {
-    return this.#run(options, () => {}, options.signal)
+    return this.#run(options, unheard, options.signal)
   }
 
   /** The same, as a stream of what happens, with `.outcome` and `.abort()`. */

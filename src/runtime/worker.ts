@@ -2,6 +2,7 @@ import { InvalidOptionError, isHoldfastError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
 import type { Head } from '../log/contract.js'
 import { nameLog } from '../core/log-name.js'
+import { unheard } from './event-feed.js'
 import type { RunEvent } from './events.js'
 import { isCompatible } from './migration.js'
 import type { Outcome } from './outcome.js'
@@ -210,7 +211,7 @@ export class Worker {
         head.log,
         {
           hasInput: false,
-          emit: (event) => this.#tell({ type: 'event', log, event }),
+          emit: this.#options.onEvent ? (event) => this.#tell({ type: 'event', log, event }) : unheard,
           signal: this.#abort.signal,
           drain: this.#drain.signal,
           maxClaims: maxCrashes,

@@ -26,8 +26,8 @@ async function resources(): Promise<Record<string, number>> {
 
 // Without a disk sync per append: what is looked at is what stays behind in the process.
 const crowds = [
-  { name: 'memory', url: 'memory:', count: rounds(2000, 10_000) },
-  { name: 'SQLite', url: `sqlite:${join(folder, 'crowd.db')}?synchronous=normal`, count: rounds(500, 10_000) },
+  { name: 'memory', url: 'memory:', count: rounds(1000, 10_000) },
+  { name: 'SQLite', url: `sqlite:${join(folder, 'crowd.db')}?synchronous=normal`, count: rounds(300, 10_000) },
 ]
 
 describe.each(crowds)('$count paused threads on $name', ({ url, count }) => {

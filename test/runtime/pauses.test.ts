@@ -139,11 +139,11 @@ describe('bad answers', () => {
     await hf.thread(strict, 't').run({ input: {} })
     const { id } = await question('t')
     const before = await logOf('t')
-    const refused = (value: unknown) => expect(hf.inspect('t').answer(id, value)).rejects
-    await refused({ a: { b: 'x' } }).toMatchObject({ code: 'invalid-value', data: { path: '$.a.b' } })
-    await refused({ a: {} }).toMatchObject({ code: 'invalid-value', data: { path: '$.a' } })
-    await refused(undefined).toMatchObject({ code: 'invalid-value' })
-    await refused({ a: { b: () => 1 } }).toMatchObject({ code: 'invalid-value' })
+    const answered = (value: unknown) => hf.inspect('t').answer(id, value)
+    await expect(answered({ a: { b: 'x' } })).rejects.toMatchObject({ code: 'invalid-value', data: { path: '$.a.b' } })
+    await expect(answered({ a: {} })).rejects.toMatchObject({ code: 'invalid-value', data: { path: '$.a' } })
+    await expect(answered(undefined)).rejects.toMatchObject({ code: 'invalid-value' })
+    await expect(answered({ a: { b: () => 1 } })).rejects.toMatchObject({ code: 'invalid-value' })
     await expect(hf.inspect('t').answer(id, { a: { b: 1 } }, { by: '' })).rejects.toMatchObject({
       code: 'invalid-value',
       data: { field: 'by' },
@@ -307,7 +307,7 @@ describe('pauses around nodes', () => {
       .pauseAfter('a')
     const thread = hf.thread(program, 't')
     await thread.run({ input: {} })
-    const [after, inside] = (await thread.pauses()).sort((x, y) => x.kind.localeCompare(y.kind))
+    const [after, inside] = [...(await thread.pauses())].sort((x, y) => x.kind.localeCompare(y.kind))
     await thread.answer(after.id, { approved: true })
     expect(await thread.run()).toMatchObject({ status: 'paused', pauses: [{ id: inside.id }] })
     await thread.answer(inside.id, 'b')

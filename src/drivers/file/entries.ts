@@ -171,8 +171,11 @@ async function collect<Item extends { readonly seq: number }>(
   for (;;) {
     const chunk = slots.slice(at, at + Math.min(AT_ONCE, to - from + 1))
     if (chunk.length === 0) throw new RecordGone(expected)
-    const records = await Promise.all(chunk.map((slot) => load(join(folder, slotName(slot)), store)))
-    for (const [i, lines] of records.entries()) {
+    // Read ahead, perhaps beyond what is asked for: a damaged file counts only when it is come to.
+    const records = await Promise.allSettled(chunk.map((slot) => load(join(folder, slotName(slot)), store)))
+    for (const [i, loaded] of records.entries()) {
+      if (loaded.status === 'rejected') throw loaded.reason
+      const lines = loaded.value
       if (lines === undefined || chunk[i] !== expected) throw new RecordGone(expected)
       for (const item of lines.entries) if (item.seq >= from && item.seq <= to) found.push(item)
       if (lines.record.row.seq >= to) return found

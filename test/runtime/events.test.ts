@@ -1,0 +1,201 @@
+import { append, END, flow, graph, type Holdfast, openHoldfast, type RunEvent, START } from 'holdfast'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+
+let hf: Holdfast
+
+beforeEach(async () => {
+  hf = await openHoldfast('memory:')
+})
+
+afterEach(() => hf.close())
+
+async function all(events: AsyncIterable<RunEvent>): Promise<RunEvent[]> {
+  const found = []
+  for await (const event of events) found.push(event)
+  return found
+}
+
+const LIVE = new Set(['retry', 'custom', 'token', 'superseded'])
+const isRecorded = ({ type }: RunEvent) => !LIVE.has(type)
+
+/** Siblings, retries, things said on the way, a question, and what comes after it. */
+function busy() {
+  let failures = 1
+  return graph({ name: 'busy', version: '1.0.0', retry: { initialMs: 1 }, state: { log: append<string>() } })
+    .node('a', (_, ctx) => {
+      ctx.emit({ at: 'a' })
+      return { log: 'a' }
+    })
+    .node('b', async (_, ctx) => {
+      if (failures-- > 0) throw new Error('once')
+      return { log: await ctx.step('inner', () => 'b') }
+    })
+    .node('ask', async (_, ctx) => ({ log: [await ctx.pause<string>({ really: true })] }))
+    .node('c', () => ({ log: 'c' }))
+    .edge(START, 'a')
+    .edge(START, 'b')
+    .edge(['a', 'b'], 'ask')
+    .edge('ask', 'c')
+    .edge('c', END)
+}
+
+describe('the events of a run', () => {
+  it('have their types, and lead up to the state', async () => {
+    const thread = hf.thread(busy(), 't')
+    const first = thread.stream({ input: {} })
+    const events = await all(first)
+    const [{ id }] = await thread.pauses()
+    await thread.answer(id, 'yes', { by: 'ann' })
+    events.push(...(await all(thread.stream())))
+    const of = (type: string) => events.filter((event) => event.type === type)
+    expect(of('run')).toMatchObject([
+      { status: 'started' },
+      { status: 'paused' },
+      { status: 'resumed' },
+      { status: 'completed' },
+    ])
+    const ended = of('step').filter((event) => event.type === 'step' && event.status === 'completed')
+    expect(ended.map((event) => (event as { step: string }).step).sort()).toEqual([
+      '0:a',
+      '0:b',
+      '0:b/inner',
+      '1:ask',
+      '2:c',
+    ])
+    expect(of('custom')).toMatchObject([{ step: '0:a', value: { at: 'a' } }])
+    expect(of('retry')).toMatchObject([{ step: '0:b', attempt: 1, error: { message: 'once' } }])
+    expect(of('pause')).toMatchObject([{ pause: id, kind: 'question', question: { really: true } }])
+    const checkpoints = of('checkpoint')
+    expect(checkpoints.map((event) => event.id)).toEqual(
+      checkpoints.map((event) => (event as { checkpoint: string }).checkpoint),
+    )
+    // The changes of the state, one after the other, are the state.
+    const log: unknown[] = []
+    for (const event of of('state')) {
+      if (event.type !== 'state') continue
+      for (const [op, path, ...values] of event.ops as unknown as [string, string[], unknown][]) {
+        expect(path).toEqual(['log'])
+        if (op === 'push') log.push(...(values[0] as unknown[]))
+        else log.splice(0, log.length, ...(values[0] as unknown[]))
+      }
+    }
+    expect(log).toEqual((await thread.state())?.log)
+  })
+
+  it('are the same as they happen and when they are read later, also those that others caused', async () => {
+    let passed = (): void => {}
+    const gate = new Promise<void>((resolve) => {
+      passed = resolve
+    })
+    const program = flow({ name: 'two', version: '1.0.0' }, async (ctx) => {
+      const answers = Promise.all([ctx.pause('one'), ctx.pause('two')])
+      await ctx.step('slow', () => gate)
+      await ctx.step('after', () => 1)
+      return answers
+    })
+    const thread = hf.thread(program, 't')
+    const stream = thread.stream({ input: {} })
+    const live: RunEvent[] = []
+    const reading = (async () => {
+      for await (const event of stream) live.push(event)
+    })()
+    // Both questions are recorded with the first step that is; a signal in between is another entry of a guest.
+    await until(
+      async () =>
+        (
+          await hf
+            .inspect('t')
+            .history()
+            .catch(() => [])
+        ).length > 0,
+    )
+    await thread.signal('noise')
+    await thread.signal('noise')
+    passed()
+    await reading
+    const [one, two] = await thread.pauses()
+    await thread.answer(one.id, 1, { by: 'ann' })
+    await thread.answer(two.id, 2)
+    // Two answers lie between what the stream before told and what this run begins with: they belong to no run's stream.
+    const between = live.length
+    for await (const event of thread.stream()) live.push(event)
+    const recorded = await all(thread.events())
+    const told = live.filter(isRecorded)
+    const answers = recorded.filter(({ type }) => type === 'answer')
+    expect(answers).toMatchObject([{ pause: one.id, by: 'ann' }, { pause: two.id }])
+    const gapIds = new Set(recorded.map(({ id }) => id).filter((id) => !told.some((event) => event.id === id)))
+    // Nothing is missing within a stream: all that is not told are the two answers' entries, between the streams.
+    expect(gapIds.size).toBe(4)
+    expect(recorded.filter(({ id }) => !gapIds.has(id))).toEqual(told)
+    expect(between).toBeGreaterThan(5)
+  })
+
+  it('can be taken up after any of them, and nothing is missing or told twice', async () => {
+    const thread = hf.thread(busy(), 't')
+    await thread.run({ input: {} })
+    const [{ id }] = await thread.pauses()
+    await thread.answer(id, 'yes')
+    await thread.run()
+    const events = await all(thread.events())
+    expect(new Set(events.map((event) => event.id)).size).toBe(events.length)
+    for (const [i, event] of events.entries()) {
+      expect(await all(hf.inspect('t').events({ after: event.id }))).toEqual(events.slice(i + 1))
+    }
+    // Live events carry a place too.
+    const live = await all(thread.stream({ input: { log: 'more' } }))
+    expect(live.every((event) => event.id !== '')).toBe(true)
+  })
+
+  it('of another past are refused', async () => {
+    const thread = hf.thread(busy(), 't')
+    await thread.run({ input: {} })
+    const [first] = await all(thread.events())
+    await hf.erase('t')
+    await thread.run({ input: { log: 'other' } })
+    await expect(all(thread.events({ after: first.id }))).rejects.toMatchObject({ code: 'not-found' })
+    await expect(all(thread.events({ after: 'nonsense' }))).rejects.toMatchObject({ code: 'invalid-id' })
+  })
+})
+
+describe('who stops to read', () => {
+  it('does not stop the run, and who aborts does', async () => {
+    let steps = 0
+    const program = flow({ name: 'long', version: '1.0.0' }, async (ctx) => {
+      for (let i = 0; i < 20; i++) await ctx.step('s', { key: i }, () => ++steps)
+      return steps
+    })
+    const stream = hf.thread(program, 't').stream({ input: {} })
+    for await (const event of stream) if (event.type === 'step') break
+    expect(steps).toBeLessThan(20)
+    expect(await stream.outcome).toMatchObject({ status: 'completed', output: 20 })
+
+    const other = hf.thread(program, 'u').stream({ input: {} })
+    for await (const event of other) {
+      if (event.type !== 'step') continue
+      other.abort()
+      break
+    }
+    await expect(other.outcome).rejects.toMatchObject({ name: 'AbortError' })
+    expect(await hf.thread(program, 'u').run()).toMatchObject({ status: 'completed' })
+  })
+
+  it('can stop to follow a thread that rests nowhere', async () => {
+    const stop = new AbortController()
+    const program = flow({ name: 'short', version: '1.0.0' }, (ctx) => ctx.step('s', () => 1))
+    await hf.thread(program, 't').run({ input: {} })
+    const types: string[] = []
+    const following = (async () => {
+      for await (const event of hf.inspect('t').events({ untilRest: false, signal: stop.signal }))
+        types.push(event.type)
+    })()
+    await until(async () => types.includes('step'))
+    await hf.thread(program, 't').run({ input: { again: true } })
+    await until(async () => types.filter((type) => type === 'step').length === 2)
+    stop.abort()
+    await expect(following).rejects.toMatchObject({ name: 'AbortError' })
+  })
+})
+
+async function until(done: () => Promise<boolean>): Promise<void> {
+  while (!(await done())) await new Promise((resolve) => setTimeout(resolve, 5))
+}
