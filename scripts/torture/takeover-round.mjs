@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { openHoldfast } from 'holdfast'
 import { queueInput } from './queue-input.mjs'
 import { seededRandom } from './random.mjs'
+import { connectService } from './service-client.mjs'
 import { startFleet, startService } from './worker-fleet.mjs'
 import { makeWorkerPrograms } from './worker-programs.mjs'
 
@@ -29,7 +30,7 @@ export async function takeoverRound({ url, kills, workers = 3, leaseMs = 2000, s
       const names = Array.from({ length: threads }, (_, i) => `round-${round}-${i}`)
       // Long enough to be in the middle of it when the kill comes and when the lease of the killed has run out.
       await Promise.all(names.map((name) => queueInput(hf, slow, name, { session: name, ms: 400 + leaseMs / 2 })))
-      const victim = await untilSomeoneHolds(fleet.workers)
+      const victim = await untilInTheMiddle(fleet.workers, connectService(service.url))
       await sleep(random() * 300)
       const killedAt = Date.now()
       await fleet.kill(victim)
@@ -63,11 +64,17 @@ export async function takeoverRound({ url, kills, workers = 3, leaseMs = 2000, s
   }
 }
 
-/** @param {readonly import('./worker-fleet.mjs').FleetWorker[]} workers */
-async function untilSomeoneHolds(workers) {
+/**
+ * The worker that is in the middle of most steps: the service has their calls.
+ * @param {readonly import('./worker-fleet.mjs').FleetWorker[]} workers @param {ReturnType<typeof connectService>} service
+ */
+async function untilInTheMiddle(workers, service) {
   for (;;) {
-    const busiest = [...workers].sort((a, b) => b.holds.size - a.holds.size)[0]
-    if (busiest && busiest.holds.size > 0) return busiest
+    const called = new Set((await service.ledger()).effects.map(({ session }) => session))
+    const inside = workers.map((worker) => [...worker.holds].filter((name) => called.has(name)).length)
+    const most = Math.max(...inside)
+    const busiest = workers[inside.indexOf(most)]
+    if (busiest && most > 0) return busiest
     await sleep(20)
   }
 }
