@@ -85,7 +85,7 @@ export class GraphEngine {
     let recorded = this.#scope().steps?.[task.id]?.status === 'done'
 
     const done = await activation.run(async () => {
-      if (recorded && !node.pauseAfter) return undefined
+      if (recorded && (!node.pauseAfter || this.#scope().steps?.[task.id]?.passed)) return undefined
       const state = this.#scope().state ?? {}
       let update: Update = {}
       if (!recorded) {
@@ -120,11 +120,14 @@ export class GraphEngine {
           writes = []
         }
         const exit = await this.#gate(activation, 'after', task, path)
+        // While siblings still wait the node is come back to: without this note its gate would ask again, for ever.
+        const ops: Op[] = [set(inScope(this.#prefix, 'steps', task.id, 'passed'), true)]
         if (!exit.approved || exit.update) {
           const result = exit.approved ? (this.#scope().steps?.[task.id]?.result as Update) : {}
           update = { ...result, ...exit.update }
-          this.#session.recorder.add({ kind: 'step', ops: [set(at, { status: 'done', result: update as Value })] })
+          ops.unshift(set(at, { status: 'done', result: update as Value }))
         }
+        this.#session.recorder.add({ kind: 'step', ops })
       }
       return update
     })

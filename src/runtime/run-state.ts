@@ -78,6 +78,8 @@ export interface StepRecord {
   readonly startedAt?: number
   /** For sleeps and waits. */
   readonly until?: number
+  /** For nodes that pause after they finished: a person let the run go on. */
+  readonly passed?: true
 }
 
 export interface PauseRecord {
