@@ -157,7 +157,7 @@ class Ledger {
     if (policy.onUnknown === 'fail') throw new EffectUnknownError(path, about)
     if (!this.#session.recorder.durable) throw needsRecord(path, this.#effect)
     // Without a record the question would be forgotten: the next claim would see nothing that may have happened.
-    if (recordAt(this.#session, this.#work) === undefined) {
+    if (recordAt(this.#session, this.#work)?.status !== 'started') {
       this.#session.recorder.add({ kind: 'effect', ops: [this.#set({})] })
     }
     const answer = await this.#work.ask({ ...about, step: path, input: input ?? null, generation: this.#generation })
