@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Clock } from '../core/clock.js'
 import { InvalidOptionError, isHoldfastError } from '../core/errors.js'
 import type { Claim } from '../log/claim.js'
@@ -55,6 +56,8 @@ export class Run {
     this.#settings = settings
     this.#plan = plan
     this.#key = key
+    // Each step that runs listens; Node warns of a leak from the eleventh on.
+    setMaxListeners(0, this.#abort.signal)
   }
 
   async drive(claim: Claim, priorClaims: number, target: string | undefined, restart: Restart): Promise<Outcome> {
