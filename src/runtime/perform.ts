@@ -37,7 +37,8 @@ export interface Performed {
   readonly ms: number
 }
 
-type UnknownAnswer =
+/** What a person may say of an effect that nobody knows about. */
+export type UnknownAnswer =
   | { readonly outcome: 'succeeded'; readonly result?: unknown }
   | { readonly outcome: 'not-executed' }
   | { readonly outcome: 'failed'; readonly message?: string }
@@ -232,7 +233,7 @@ class Ledger {
     if (policy.onUnknown === 'fail') throw new EffectUnknownError(path, about)
     if (!this.#session.recorder.durable) throw needsRecord(path, this.#effect)
     // Without a record the question would be forgotten: the next claim would see nothing that may have happened.
-    if (recordAt(this.#session, this.#work) === undefined) {
+    if (recordAt(this.#session, this.#work)?.status !== 'started') {
       this.#session.recorder.add({ kind: 'effect', ops: [this.#set({})] })
     }
     const question = { ...about, step: path, input: input ?? null, generation: this.#generation }

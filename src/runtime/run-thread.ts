@@ -1,7 +1,7 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { encodeValue, type Value } from '../codec/value.js'
 import type { Clock } from '../core/clock.js'
-import { InvalidOptionError, InvalidValueError, isHoldfastError } from '../core/errors.js'
+import { IncompatibleError, InvalidOptionError, InvalidValueError, isHoldfastError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
 import type { Claim } from '../log/claim.js'
 import type { LogKey } from '../log/contract.js'
@@ -11,6 +11,7 @@ import type { LogStore } from '../log/log-store.js'
 import { push, set } from '../log/ops.js'
 import type { Store } from '../store/store.js'
 import type { RunEvent } from './events.js'
+import { checkFits } from './fitting.js'
 import { hashValue } from './hash-value.js'
 import { type BusyOutcome, type Outcome, outcomeBase, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
@@ -19,7 +20,7 @@ import { checkSettings, Run } from './run.js'
 import { type RecordedRead, recordsBeyond } from './records.js'
 import { type OnCorrupt, openOrRecover } from './recover.js'
 import { currentRun, type InputRecord, isUnfinished, type RunState } from './run-state.js'
-import { type Intent, type OnPaused, type Situation, situate } from './situation.js'
+import { type Intent, labels, type OnPaused, type Situation, situate } from './situation.js'
 
 /** What threads need of the open store. */
 export interface RuntimeEnvironment {
@@ -90,6 +91,16 @@ export async function runThread(
   const outcome = await new ThreadRunner(environment, plan, key, { ...defaults, ...options }).run()
   if (outcome.status !== 'completed' || plan.kind !== 'graph' || plan.output === undefined) return outcome
   return { ...outcome, output: plan.output(outcome.state) as never }
+}
+
+/** Leaves input for whoever runs the thread next, usually a worker. Nothing runs here. */
+export async function enqueueInput(
+  environment: RuntimeEnvironment,
+  plan: ProgramPlan,
+  key: LogKey,
+  options: { readonly input: unknown; readonly key?: string },
+): Promise<void> {
+  await new ThreadRunner(environment, plan, key, { ...options, hasInput: true, emit: () => {} }).enqueue()
 }
 
 class ThreadRunner {
@@ -202,6 +213,16 @@ class ThreadRunner {
     return undefined
   }
 
+  async enqueue(): Promise<void> {
+    this.#input = await this.#readInput()
+    const log = await this.#environment.logs.open(this.#key)
+    const misfit = checkFits(this.#key, log.fold, this.#plan, this.#restart)
+    if (misfit?.status === 'incompatible') {
+      throw new IncompatibleError(misfit.reason, 'program', misfit.remedy, { thread: this.#key.thread })
+    }
+    if (this.#input) await this.#enqueue(log, this.#input, false)
+  }
+
   async #enqueue(log: Log, input: InputRecord, interrupt: boolean): Promise<void> {
     const { clock } = this.#environment
     await log.update((fold) => {
@@ -219,7 +240,12 @@ class ThreadRunner {
         {
           kind: stop ? 'cancel' : 'input',
           ops: [...(isKnown ? [] : [push('inputs', input)]), ...(stop ? [set('cancel', cancel)] : [])],
-          index: { wakeAt: clock.now() },
+          index: {
+            wakeAt: clock.now(),
+            ...labels(fold, this.#plan),
+            // A thread at rest has work again; one that waits for a person still does.
+            ...(isUnfinished(state.run) ? {} : { status: 'active' }),
+          },
         },
       ]
     })

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Clock } from '../core/clock.js'
 import { ClosedError, InvalidOptionError, isHoldfastError } from '../core/errors.js'
 import type { Claim } from '../log/claim.js'
@@ -59,7 +60,7 @@ export class Run {
   readonly #settings: RunSettings
   readonly #plan: ProgramPlan
   readonly #key: LogKey
-  #abort = new AbortController()
+  #abort = newAbort()
   #feed: EventFeed
 
   constructor(environment: RunEnvironment, settings: RunSettings, plan: ProgramPlan, key: LogKey) {
@@ -169,7 +170,7 @@ export class Run {
       // would be called for ever: when nothing was written since, it waits all the same.
       unmoved = ended === undefined ? recorder.fold.seq : undefined
       // The signal of a cancelled run says nothing to the next one.
-      if (ended && this.#abort.signal.reason instanceof CancelledError) this.#abort = new AbortController()
+      if (ended && this.#abort.signal.reason instanceof CancelledError) this.#abort = newAbort()
     }
   }
 
@@ -249,6 +250,13 @@ const STORE_FAILURES: ReadonlySet<string> = new Set([
   'closed',
   'conflict',
 ])
+
+// Each step that runs listens; Node warns of a leak from the eleventh on.
+function newAbort(): AbortController {
+  const controller = new AbortController()
+  setMaxListeners(0, controller.signal)
+  return controller
+}
 
 /** The caller asked to stop; the run is parked and can be resumed by anyone. */
 export class StoppedError extends Error {

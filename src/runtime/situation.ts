@@ -111,7 +111,7 @@ export function park(cause: unknown): Draft {
 }
 
 // Only when they change: drivers write labels anew each time they are given.
-function labels({ index }: Fold, { name, version }: ProgramPlan): Pick<IndexPatch, 'metadata'> {
+export function labels({ index }: Fold, { name, version }: ProgramPlan): Pick<IndexPatch, 'metadata'> {
   const asks = ASKS in index.metadata
   if (!asks && index.metadata[PROGRAM] === name && index.metadata[VERSION] === version) return {}
   return { metadata: { [PROGRAM]: name, [VERSION]: version, ...(asks ? { [ASKS]: null } : {}) } }

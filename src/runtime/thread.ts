@@ -26,7 +26,7 @@ import type { ProgramPlan } from './program.js'
 import { type ReplayReport, replayRun } from './replay.js'
 import { currentRun, isAtRest, isUnfinished, type RunState } from './run-state.js'
 import { RunStream } from './run-stream.js'
-import { type RunOptions, type RuntimeEnvironment, runThread } from './run-thread.js'
+import { enqueueInput, type RunOptions, type RuntimeEnvironment, runThread } from './run-thread.js'
 import { endCancelled, restRun } from './situation.js'
 
 const MAX_SIGNALS = 1000
@@ -234,7 +234,12 @@ export class Thread<
     return this.#run(options, unheard, options.signal)
   }
 
-  /** The same, as a stream of what happens, with `.outcome` and `.abort()`. */
+  /** Leaves input for a worker; nothing runs here. With a `key`, the same input is not taken twice. */
+  enqueue(input: Input, options: { readonly key?: string } = {}): Promise<void> {
+    return enqueueInput(this.environment, this.#plan, this.key, { ...options, input })
+  }
+
+  /** As `run`, as a stream of what happens, with `.outcome` and `.abort()`. */
   stream(options: RunOptions<Input> = {}): RunStream<Outcome<State, Output> & Outcome> {
     return new RunStream(
       (emit, signal) => this.#run(options, emit, signal) as Promise<Outcome<State, Output> & Outcome>,

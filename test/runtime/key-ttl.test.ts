@@ -1,4 +1,4 @@
-import { flow, Holdfast, LogStore, openDriver } from 'holdfast'
+import { flow, Holdfast, LogStore, NotExecutedError, openDriver } from 'holdfast'
 import { faultyDriver, virtualClock } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 
@@ -25,5 +25,30 @@ describe('an idempotent step that a crash left behind', () => {
     const second = new Holdfast(new LogStore(driver, { clock })).thread(pay, 't')
     expect((await second.run()).status).toBe(status)
     expect(keys).toStrictEqual(status === 'completed' ? [keys[0], keys[0]] : [keys[0]])
+  })
+
+  it('is asked about, not repeated, also after it was refused and tried under a new key', async () => {
+    const clock = virtualClock()
+    const driver = await openDriver('memory:', { clock })
+    const first = faultyDriver(driver)
+    let calls = 0
+    const pay = flow<string, string>({ name: 'pays', version: '1.0.0' }, (ctx) =>
+      ctx.step('pay', { effect: 'idempotent', retry: { initialMs: 0 } }, () => {
+        if (++calls === 1) throw new NotExecutedError('refused', { retryable: true })
+        if (calls === 2) first.crashAt(1, 'before')
+        return 'paid'
+      }),
+    )
+    const dying = new Holdfast(new LogStore(first, { clock })).thread(pay, 't').run({ input: 'a' })
+    dying.catch(() => {})
+    await clock.advance(1000)
+    await expect(dying).rejects.toMatchObject({ code: 'closed' })
+    await clock.advance(3 * 24 * 60 * 60 * 1000)
+    const thread = new Holdfast(new LogStore(driver, { clock })).thread(pay, 't')
+    const outcome = await thread.run()
+    if (outcome.status !== 'paused') throw new Error(outcome.status)
+    await thread.answer(outcome.pauses[0].id, { outcome: 'succeeded', result: 'found' })
+    expect(await thread.run()).toMatchObject({ status: 'completed', output: 'found' })
+    expect(calls).toBe(2)
   })
 })

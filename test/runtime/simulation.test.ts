@@ -8,7 +8,7 @@ import { type Chaos, chaos } from './simulation/chaos.js'
 import { type Place, simulate } from './simulation/simulate.js'
 import { type ProgramSpec, programSpec } from './simulation/spec.js'
 
-const scale = runs(800, 25)
+const scale = runs(800, 10)
 
 // A failure prints its seed and path: HOLDFAST_TEST_SEED=… HOLDFAST_TEST_PATH=… npx vitest run test/runtime/simulation
 describe('a random program, crashed at random moments', () => {
@@ -39,7 +39,8 @@ describe.each(await durableBackends())('on $name', ({ missing, fresh, cleanup })
       return { driver, clock, leasesByClock: false, thread, close: () => driver.close() }
     }
     const property = fc.asyncProperty(programSpec, chaos, (spec, blows) => compare(spec, blows, place))
-    await fc.assert(property, randomly(scale.server))
+    // Servers answer when they like: a smaller case may pass where the larger one failed.
+    await fc.assert(property, { ...randomly(scale.server), endOnFailure: true })
   })
 })
 

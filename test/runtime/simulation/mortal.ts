@@ -14,6 +14,8 @@ export interface Universe {
   readonly clock: Clock
   readonly landings: Landing[]
   readonly randomId: () => string
+  /** Calls of the driver that were not answered yet: time stands still for them. */
+  underWay: number
   /** Called before each thing that a process does. */
   onMoment(process: Mortal): void
 }
@@ -30,8 +32,6 @@ export class Mortal {
   stale = false
   state: 'alive' | 'frozen' | 'dead' = 'alive'
   loses: 'before' | 'after' | undefined
-  /** Calls of the driver that are under way. */
-  underWay = 0
   readonly clock: Clock
   readonly #universe: Universe
   readonly #immortal: boolean
@@ -105,12 +105,12 @@ export class Mortal {
     const loses = name === 'append' ? this.loses : undefined
     if (loses !== undefined) this.loses = undefined
     if (loses === 'before') throw new UnavailableError('The connection broke.', { written: 'unknown' })
-    this.underWay++
+    this.#universe.underWay++
     let result: unknown
     try {
       result = await call()
     } finally {
-      this.underWay--
+      this.#universe.underWay--
     }
     if (name === 'append') this.#note(args[0] as Appends, result as readonly { readonly status: string }[])
     await this.moment()

@@ -71,7 +71,14 @@ class Simulation {
     this.#world = new World(clock, place.thread)
     this.#blows = [...chaos.blows].sort((a, b) => a.at - b.at)
     const randomId = () => `id-${(this.#ids++).toString().padStart(6, '0')}-${place.thread}`
-    this.#universe = { driver, clock, landings: [], randomId, onMoment: (process) => this.#onMoment(process) }
+    this.#universe = {
+      driver,
+      clock,
+      landings: [],
+      underWay: 0,
+      randomId,
+      onMoment: (process) => this.#onMoment(process),
+    }
     this.#observer = new Mortal(this.#universe, 'observer', true).hf
     this.#world.look = lookInto(() => this.#state())
   }
@@ -82,6 +89,7 @@ class Simulation {
     if (outcome.status === 'completed') await this.#wakeTheFrozen()
     await this.#settleGuests()
     this.#world.checkCounts()
+    if (outcome.status === 'completed' && !this.#cancelled) this.#checkKept(outcome.state)
     this.#world.violations.push(...checkLandings(this.#universe.landings))
     const verified = await this.#observer.verify(this.#place.thread)
     if (verified && verified.problems.length > 0) this.#world.violations.push(JSON.stringify(verified.problems))
@@ -95,6 +103,16 @@ class Simulation {
       items: await this.#items(),
       calls: this.#world.calls.length,
       cut: this.#cancelled || (error?.message.includes('took effect is unknown') ?? false),
+    }
+  }
+
+  /** What a node brought is in the state. Both runs that are compared could have lost it. */
+  #checkKept(state: Outcome['state']): void {
+    // A person may reject what a node with such a gate brought.
+    if (this.#spec.kind !== 'graph' || JSON.stringify(this.#spec).includes('"gate":"after"')) return
+    const results = (state['results'] ?? {}) as Record<string, unknown>
+    for (const { mark } of this.#world.calls) {
+      if (!Object.hasOwn(results, mark)) this.#world.violations.push(`The state lost what ${mark} brought`)
     }
   }
 
@@ -118,7 +136,8 @@ class Simulation {
       }
       switch (outcome.status) {
         case 'completed':
-          if (this.#allTaken(await this.#state())) return outcome
+          // A client may have driven its own input to the end before we heard of ours.
+          if (this.#allTaken(await this.#state())) return (await this.#read()) ?? outcome
           break
         case 'failed':
           if (outcome.canResume && resumes++ >= MAX_RESUMES) return outcome
@@ -343,7 +362,7 @@ class Simulation {
 
   async #advance(ms: number): Promise<void> {
     await this.#place.clock.advance(ms)
-    while (this.#processes.some(({ underWay }) => underWay > 0)) await new Promise((resolve) => setTimeout(resolve, 1))
+    while (this.#universe.underWay > 0) await new Promise((resolve) => setTimeout(resolve, 1))
   }
 
   /** A process that slept through it all wakes up when it is over, and must change nothing. */

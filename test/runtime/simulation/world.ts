@@ -5,12 +5,15 @@ import type { Mortal } from './mortal.js'
 import type { Mishap, WorkSpec } from './spec.js'
 
 const SHORT_TTL_MS = 5000
+/** A key is checked a little before it is used; other sides remember it a little longer than they promise. */
+const SLACK_MS = 3000
 const DAY_MS = 24 * 60 * 60 * 1000
 export const TIMEOUT_MS = 500
 
 /** One call that reached the outside world. */
 interface Call {
   readonly place: string
+  readonly mark: string
   readonly effect: Effect
   readonly key: string
   readonly process: string
@@ -86,6 +89,7 @@ export class World {
     await this.#refuseStale(process, work)
     const call: Call = {
       place: place.name,
+      mark: place.mark,
       effect: work.effect,
       key: step.idempotencyKey,
       process: process.name,
@@ -170,13 +174,15 @@ export class World {
     const drawn = this.#drawn.get(call.place) ?? 0
     this.#drawn.set(call.place, drawn + 1)
     if (work.hopeless) return work.effect === 'read' || work.effect === 'reconcilable' ? 'throw-before' : 'not-executed'
-    return work.mishaps[drawn]
+    const mishap = work.mishaps[drawn]
+    // Nor can it refuse what it did.
+    return mishap === 'not-executed' && this.#executed.has(call.key) ? undefined : mishap
   }
 
   #execute(call: Call, work: WorkSpec, result: unknown): void {
     const now = this.clock.now()
     const found = this.#executed.get(call.key)
-    if (found && call.effect === 'idempotent' && now - found.at <= ttlOf(work)) return
+    if (found && call.effect === 'idempotent' && now - found.at <= ttlOf(work) + SLACK_MS) return
     call.executed = true
     this.#executed.set(call.key, { place: call.place, at: now, result })
   }
