@@ -210,7 +210,7 @@ describe('a run that is stopped in the middle of a model call', () => {
       stream.abort()
       break
     }
-    await expect(stream.outcome).rejects.toThrow()
+    await expect(stream.outcome).rejects.toThrow('stopped')
     hang = false
     const outcome = await thread.run({ context: 'later' })
     expect(outcome).toMatchObject({ status: 'completed', output: 'Done.' })
@@ -229,7 +229,7 @@ describe('a run that is stopped in the middle of a model call', () => {
       stream.abort()
       break
     }
-    await expect(stream.outcome).rejects.toThrow()
+    await expect(stream.outcome).rejects.toThrow('stopped')
     const worker = hf.worker({ programs: [program], pollMs: 20, handleSignals: false })
     try {
       expect(await thread.waitFor({ timeoutMs: 20_000 })).toMatchObject({ status: 'completed' })
