@@ -69,7 +69,8 @@ export class GraphEngine {
   }
 
   async #superStep(tasks: readonly TaskRecord[]): Promise<readonly Landed[]> {
-    let left = tasks.filter(({ id }) => this.#scope().steps?.[id]?.status !== 'done').length
+    // Those with a record too: one that still waits at its gate keeps the super-step from closing.
+    let left = tasks.length
     let unfinished = false
     return Promise.all(
       tasks.map(async (task): Promise<Landed> => {

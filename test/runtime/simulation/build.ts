@@ -32,7 +32,7 @@ const NAME = { name: 'random', version: '1.0.0' }
 export function buildProgram(spec: ProgramSpec, world: World, process: Mortal): Program {
   if (spec.kind === 'graph') return buildGraph(spec.block, { world, process, ids: { next: 0 } }, NAME.name)
   return flow<Input, unknown>(NAME, (ctx, { n }) =>
-    runAll(spec.body, { world, process, ctx, n, at: 'f', rounds: '', mark: '', outer: '' }),
+    runAll(spec.body, { world, process, ctx, n, at: 'f', rounds: '', mark: '', outer: '', task: '' }),
   )
 }
 
@@ -54,6 +54,8 @@ interface Scene extends Surroundings {
   readonly rounds: string
   readonly mark: string
   readonly outer: string
+  /** The end of the path of its node, if it is in one. */
+  readonly task: string
 }
 
 async function runAll(body: readonly StatementSpec[], scene: Scene): Promise<unknown[]> {
@@ -72,7 +74,7 @@ async function runStatement(statement: StatementSpec, scene: Scene): Promise<unk
       const { work, caught } = statement
       const place: Place = {
         name: `${n}:${at}${rounds}${scene.mark}`,
-        record: `${at}[${key}]`,
+        record: `${scene.task}${at}[${key}]`,
         mark: scene.mark,
         outer: scene.outer,
         told: (result) => result,
@@ -104,7 +106,7 @@ async function runStatement(statement: StatementSpec, scene: Scene): Promise<unk
       return 'slept'
     case 'receive': {
       const name = `${n}:${at}${rounds}${scene.mark}`
-      if (!statement.inTime) return [await ctx.receive(name, { timeoutMs: 30_000 })]
+      if (!statement.inTime) return (await ctx.receive(name, { timeoutMs: 30_000 })) ?? 'nothing'
       world.wanted.add(name)
       return ctx.receive(name)
     }
@@ -241,6 +243,7 @@ class GraphBuilder {
         const item = ctx.input === undefined ? '' : `#${ctx.input}`
         const mark = `${state.n}:${id}${roundsOf(state, loops)}${item}`
         const log = [mark]
+        const task = `:${id}${items > 1 ? `[${ctx.input}]` : ''}`
         if (work === undefined) {
           const scene = {
             world,
@@ -251,6 +254,7 @@ class GraphBuilder {
             rounds: '',
             mark,
             outer: state.outer ?? '',
+            task: `${task}/`,
           }
           return { log, results: { [mark]: await runAll(body, scene) } }
         }
@@ -258,7 +262,7 @@ class GraphBuilder {
           await ctx.store.scope({ simulation: world.thread }).collection('c').put(mark, { by: mark })
         const place: Place = {
           name: mark,
-          record: `:${id}${items > 1 ? `[${ctx.input}]` : ''}`,
+          record: task,
           mark,
           outer: state.outer ?? '',
           told: (result) => ({ log, results: { [mark]: result } }),

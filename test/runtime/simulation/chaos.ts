@@ -24,8 +24,6 @@ export interface Chaos {
 
 export type Mode = 'run' | 'run-input' | 'worker'
 
-export const CALM: Pick<Chaos, 'blows'> = { blows: [] }
-
 const moment = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 160 }))
 
 const blow: fc.Arbitrary<Blow> = fc.oneof(

@@ -29,7 +29,7 @@ export interface Result {
   readonly cut: boolean
 }
 
-const MAX_ROUNDS = 50
+const MAX_ROUNDS = 100
 const MAX_RESUMES = 4
 const LEASE_MS = 10_000
 const STEP_MS = 250
@@ -117,7 +117,7 @@ class Simulation {
   }
 
   async #toTheEnd(): Promise<Outcome> {
-    let resumes = 0
+    const failures = new Map<string, number>()
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const ended = await this.#round(round)
       if ('gone' in ended) {
@@ -131,7 +131,8 @@ class Simulation {
       }
       const outcome = 'outcome' in ended ? ended.outcome : await this.#read()
       if (outcome === undefined) {
-        await this.#passLease(round)
+        if ((await this.#state()).run?.waiting) await this.#help()
+        else await this.#passLease(round)
         continue
       }
       switch (outcome.status) {
@@ -140,11 +141,12 @@ class Simulation {
           if (this.#allTaken(await this.#state())) return (await this.#read()) ?? outcome
           break
         case 'failed':
-          if (outcome.canResume && resumes++ >= MAX_RESUMES) return outcome
+          failures.set(outcome.error.message, (failures.get(outcome.error.message) ?? 0) + 1)
+          if (outcome.canResume && (failures.get(outcome.error.message) ?? 0) > MAX_RESUMES) return outcome
           if (!outcome.canResume && this.#allTaken(await this.#state())) return outcome
           break
         case 'paused':
-          await this.#help(outcome)
+          await this.#help()
           break
         case 'busy':
           await this.#passLease(round)
@@ -209,8 +211,8 @@ class Simulation {
     const [summary] = threads
     const state = await this.#state()
     const busy = summary?.claimedBy !== null
-    const isOpen =
-      (state.inputs ?? []).length > 0 || (state.run?.status === 'running' && state.run.waiting === undefined)
+    const { run, inputs = [] } = state
+    const isOpen = run?.status === 'running' ? run.waiting === undefined : inputs.length > 0
     if (!busy && isOpen && state.run?.status !== 'failed') {
       throw new Error(`No worker takes it up, though it is not over: ${JSON.stringify({ summary, state })}`)
     }
@@ -231,11 +233,14 @@ class Simulation {
   }
 
   /** Does what the run waits for: answers, signals, or time. */
-  async #help(outcome: Outcome & { status: 'paused' }): Promise<void> {
+  async #help(): Promise<void> {
     await this.#answerAll()
-    for (const wait of outcome.waiting)
+    for (const wait of (await this.#state()).run?.waiting ?? []) {
       if (wait.kind === 'signal' && wait.until === undefined) await this.#signal(wait.name)
-    if (outcome.wakeAt) await this.#advance(Math.max(0, outcome.wakeAt.getTime() - this.#place.clock.now()) + 1)
+    }
+    const { threads } = await this.#observer.threads({ thread: this.#place.thread })
+    const wakeAt = threads[0].wakeAt
+    if (wakeAt) await this.#advance(Math.max(0, wakeAt.getTime() - this.#place.clock.now()) + 1)
   }
 
   async #answerAll(): Promise<void> {
