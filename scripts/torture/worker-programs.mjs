@@ -24,7 +24,12 @@ export function makeWorkerPrograms({ service: url }) {
         await service.effect({ kind: 'idempotent', session, step: 'hold', key, ms, hold }, step.abort)
         return worker
       })
-      const after = await ctx.step('after', { effect: 'reconcilable' }, async (step) => {
+      /** @param {string} key @returns {Promise<import('holdfast').Reconciled<string>>} */
+      const reconcile = async (key) => {
+        const found = await service.outcome(key)
+        return found.executed ? { outcome: 'executed', result: worker } : { outcome: 'not-executed' }
+      }
+      const after = await ctx.step('after', { effect: 'reconcilable', reconcile }, async (step) => {
         await service.effect({ kind: 'reconcilable', session, step: 'after', key: step.idempotencyKey }, step.abort)
         return worker
       })

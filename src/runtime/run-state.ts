@@ -27,6 +27,8 @@ export interface RunState {
   readonly claims?: number
   /** Since when the thread has not come to an orderly rest: what was under way then may have happened. */
   readonly openSince?: number
+  /** Whoever ran it then went on before its records were acknowledged: steps further on may have happened, too. */
+  readonly ahead?: true
   /** Why nobody takes this thread up by itself any more. */
   readonly parked?: RecordedError
   /** Set on a branch that time travel made. */

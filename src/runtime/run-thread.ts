@@ -180,6 +180,7 @@ class ThreadRunner {
       onPaused,
       restart: this.#restart,
       now: this.#environment.clock.now(),
+      ahead: (this.#options.frequency ?? 'step') !== 'step' || (this.#options.durability ?? 'sync') !== 'sync',
       ...(maxClaims === undefined ? {} : { maxClaims }),
     }
   }

@@ -145,8 +145,9 @@ export class Run {
   ): Promise<Fold> {
     const { clock } = this.#environment
     let unmoved: number | undefined
-    for (let first = true; ; first = false) {
-      const session = this.#session(recorder, keeper, first ? openSince : undefined)
+    let inherited = openSince
+    for (;;) {
+      const session = this.#session(recorder, keeper, inherited)
       const begun = isUnfinished(recorder.state.run)
       if (!begun && (recorder.seen.inputs ?? []).length === 0) return this.#rest(recorder, keeper)
       const failure = this.#begin(recorder, begun)
@@ -163,12 +164,14 @@ export class Run {
       const more = driven.status === 'completed' || recorder.seen.cancel?.run === run
       const goOn = more && (!isTarget || (target === undefined && (recorder.seen.inputs ?? []).length > 0))
       const stuck = unmoved === recorder.fold.seq
-      const conclude = () => recorder.conclude((fold) => endOf(fold, driven, { now: clock.now(), stuck, goOn }), !goOn)
+      const conclude = () =>
+        recorder.conclude((fold) => endOf(fold, driven, { now: clock.now(), stuck, goOn, inherited }), !goOn)
       const ended = await (goOn || keeper === undefined ? conclude() : keeper.letGo(conclude))
       if (ended !== undefined && !goOn) return ended.fold
       // Something came while the run was about to wait, so it goes on at once. But a program that makes nothing of it
       // would be called for ever: when nothing was written since, it waits all the same.
       unmoved = ended === undefined ? recorder.fold.seq : undefined
+      if (ended) inherited = undefined
       // The signal of a cancelled run says nothing to the next one.
       if (ended && this.#abort.signal.reason instanceof CancelledError) this.#abort = newAbort()
     }
@@ -266,18 +269,24 @@ export class StoppedError extends Error {
   }
 }
 
+interface Ending {
+  readonly now: number
+  readonly stuck: boolean
+  readonly goOn: boolean
+  /** Since when something may have been under way before this claim. */
+  readonly inherited: number | undefined
+}
+
 /** The entry that ends a stretch of a run. Undefined when something came that lets it go on. */
-function endOf(
-  fold: Fold,
-  driven: Drive,
-  { now, stuck, goOn }: { readonly now: number; readonly stuck: boolean; readonly goOn: boolean },
-): Draft | undefined {
+function endOf(fold: Fold, driven: Drive, { now, stuck, goOn, inherited }: Ending): Draft | undefined {
   const state = fold.state as RunState
   const { run } = state
   if (run === undefined) return undefined
   // The next run of this claim is under way from here on.
-  const rest = goOn ? [set('claims', 1), set('openSince', now)] : restRun(state)
-  const cancelled = endCancelled(fold, rest, now)
+  const over = goOn ? [set('claims', 1), set('openSince', now)] : restRun(state)
+  // What an interrupted worker did further on, ahead of its records, is not found out before the run comes there.
+  const rest = inherited !== undefined && state.ahead ? [set('claims', 0)] : over
+  const cancelled = endCancelled(fold, over, now)
   if (cancelled) return cancelled
   const waits = (state.inputs ?? []).length > 0
   switch (driven.status) {
@@ -286,7 +295,7 @@ function endOf(
         kind: 'step',
         ops: [
           set(['run', 'status'], 'completed'),
-          ...rest,
+          ...over,
           ...(run.kind === 'flow' && driven.output !== undefined ? [set(['run', 'output'], driven.output)] : []),
           ...leaveRun(state, now),
           ...markTaken(state, fold.seq + 1),

@@ -31,6 +31,8 @@ export interface Intent {
   readonly now: number
   /** A run that was claimed this often without progress is parked: it seems to kill its workers. */
   readonly maxClaims?: number
+  /** Steps are not always recorded before the next one starts. */
+  readonly ahead: boolean
 }
 
 /** What a request means on a log as it is: nothing to do but to answer, or a claim with what travels along. */
@@ -70,6 +72,7 @@ export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
   const ops: Op[] = [
     set('claims', claims + 1),
     ...(state.openSince === undefined ? [set('openSince', now)] : []),
+    ...(intent.ahead && !state.ahead ? [set('ahead', true)] : []),
     ...(state.parked ? [remove('parked')] : []),
   ]
   // The claim itself is the entry before.
@@ -189,8 +192,12 @@ function retryStep(state: RunState, at: Path): Op {
 }
 
 /** Ops that say that nothing of the thread is under way. */
-export function restRun({ claims, openSince }: RunState): readonly Op[] {
-  return [...(claims ? [set('claims', 0)] : []), ...(openSince === undefined ? [] : [remove('openSince')])]
+export function restRun({ claims, openSince, ahead }: RunState): readonly Op[] {
+  return [
+    ...(claims ? [set('claims', 0)] : []),
+    ...(openSince === undefined ? [] : [remove('openSince')]),
+    ...(ahead ? [remove('ahead')] : []),
+  ]
 }
 
 /** True while nothing could go on: all questions open, no sleep over, no signal come, and nobody cancelled. */

@@ -45,7 +45,7 @@ describe.each(backends)('the command line on $name', ({ missing, fresh, cleanup 
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line))
-    expect(events[0]).toMatchObject({ type: 'run', status: 'started' })
+    expect(events.find(({ type }) => type === 'run')).toMatchObject({ type: 'run', status: 'started' })
     expect(events.at(-1)).toMatchObject({ type: 'outcome', status: 'completed', id: expect.stringMatching(/^run-/) })
   })
 
@@ -179,20 +179,23 @@ describe.each(backends)('the command line on $name', ({ missing, fresh, cleanup 
   })
 
   it.skipIf(missing)('cancels, replays and migrates', async () => {
-    const next = join(mkdtempSync(join(tmpdir(), 'holdfast-cli-')), 'next.mjs')
-    writeFileSync(
-      next,
-      `import { append, END, graph, last, START } from ${JSON.stringify(import.meta.resolve('holdfast'))}
-      export default graph({ name: 'counter', version: '1.1.0', stateVersion: 2,
-        migrations: { 2: (state) => ({ ...state, count: state.count + 1000 }) },
+    const folder = mkdtempSync(join(tmpdir(), 'holdfast-cli-'))
+    const [next, turned] = [join(folder, 'next.mjs'), join(folder, 'turned.mjs')]
+    const writeNext = (path: string, version: string) =>
+      writeFileSync(
+        path,
+        `import { append, END, graph, last, START } from ${JSON.stringify(import.meta.resolve('holdfast'))}
+      export default graph({ name: 'counter', version: '1.1.0', ${version}
         state: { count: last(undefined, { initial: 0 }), seen: append() } })
         .node('one', () => ({})).node('two', () => ({})).edge(START, 'two').edge('two', 'one').edge('one', END)`,
-    )
+      )
+    writeNext(next, 'stateVersion: 2, migrations: { 2: (state) => ({ ...state, count: state.count + 1000 }) },')
+    writeNext(turned, '')
     const [cancelled, nothing, same, differs, dry] = await Promise.all([
       json('cancel', 'f-1', '--reason', 'enough', '--by', 'ada'),
       run(['cancel', 'c-1']),
       run(['replay', programs, 'c-1']),
-      run(['replay', next, 'c-1', '--json']),
+      run(['replay', turned, 'c-1', '--json']),
       json('migrate', next, '--dry-run'),
     ])
     expect(cancelled).toEqual({ thread: 'f-1', branch: 'main', cancelled: true, status: 'failed' })

@@ -10,7 +10,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 describe('the count of claims without progress', () => {
   it('begins anew when a transaction is recorded', async () => {
     await using hf = await openHoldfast(`sqlite:${join(folder, 'store.db')}`)
-    const claims = async () => ((await hf.log('order')).fold.state['run'] as { claims: number }).claims
+    const claims = async () => (await hf.log('order')).fold.state['claims'] as number
     const seen: number[] = []
     let calls = 0
     const book = flow({ name: 'book', version: '1.0.0' }, async (ctx) => {

@@ -18,6 +18,9 @@ export const streamTests: readonly RuntimeTest[] = [
       const events: RunEvent[] = []
       for await (const event of stream) events.push(event)
       assert.deepEqual(events.map(brief), [
+        // The claim and the input, which travel together.
+        'checkpoint',
+        'checkpoint',
         'run started',
         'step completed',
         'state',
@@ -31,7 +34,7 @@ export const streamTests: readonly RuntimeTest[] = [
       const checkpoints = events.flatMap((event) => (event.type === 'checkpoint' ? [event.checkpoint] : []))
       assert.equal(checkpoints.at(-1), outcome.checkpoint)
       const log = await hf.log('t')
-      assert.deepEqual((await log.at(checkpoints[0] ?? '')).state['state'], { n: 1 })
+      assert.deepEqual((await log.at(checkpoints[2] ?? '')).state['state'], { n: 1 })
     },
   },
   {

@@ -49,6 +49,8 @@ export interface Known {
   readonly acknowledged: boolean
 }
 
+const FIRST_PROCESS = 'p0'
+
 /**
  * Everything outside of the programs: it outlives all processes and knows what really happened. Each place of a
  * program gives the same result whenever and however often it is called, so that two runs can be compared.
@@ -160,12 +162,21 @@ export class World {
       if (!this.#denied.has(last.key) && !this.#resolved.has(last.key)) {
         this.#blame(call, 'has another key, though nothing says that the last one failed')
       }
-    } else if (last.denied && last.process === call.process) {
+    } else if (last.denied && last.process === call.process && !this.#mayHaveHappened(before, call)) {
       this.#blame(call, 'keeps the key of a call that failed for certain')
     }
     const isSettled = last.denied || this.#resolved.has(last.key)
     if (isGuarded(call.effect) && !isSettled) this.#blame(call, 'starts again, though nobody knows what the last did')
     this.#resolved.delete(last.key)
+  }
+
+  /**
+   * A refusal speaks of one attempt: while another with the same key may have happened, the key must stay. Who takes a
+   * run up from a process that died can't know what that one tried.
+   */
+  #mayHaveHappened(before: readonly Call[], { key, process }: Call): boolean {
+    if (process !== FIRST_PROCESS) return true
+    return before.some((other) => other.key === key && !other.denied)
   }
 
   #draw(call: Call, work: WorkSpec): Mishap | undefined {
