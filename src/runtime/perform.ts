@@ -91,6 +91,7 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
   if (mayHaveHappened(session, work, effect, before)) {
     const known = await ledger.resolve(before?.error?.message ?? null)
     if (known) return finish(known.result, [], 0)
+    unsure = false
   }
   for (let tried = 1; ; tried++) {
     await ledger.announce()
@@ -116,6 +117,14 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
         } else if (effect !== 'read' && !unsure) ledger.raise()
         if (last) {
           if ((definite && !unsure) || effect === 'read') throw failed(work, error)
+          if (definite) {
+            // This attempt was refused, but an earlier one with the same key may have gone through.
+            const known = await ledger.resolve(recordError(error).message)
+            if (known) return finish(known.result, [], tried)
+            unsure = false
+            tried = 0
+            continue
+          }
           throw new EffectUnknownError(work.path, { effect, idempotencyKey: ledger.key, tried }, error)
         }
       }
@@ -230,12 +239,12 @@ class Ledger {
       if (answer.outcome === 'not-executed') return undefined
     }
     const about = { effect: this.#effect, idempotencyKey: this.key, error }
-    if (policy.onUnknown === 'fail') throw new EffectUnknownError(path, about)
-    if (!this.#session.recorder.durable) throw needsRecord(path, this.#effect)
-    // Without a record the question would be forgotten: the next claim would see nothing that may have happened.
-    if (recordAt(this.#session, this.#work)?.status !== 'started') {
+    // Without a record this would be forgotten: the next claim would see nothing that may have happened.
+    if (this.#session.recorder.durable && recordAt(this.#session, this.#work)?.status !== 'started') {
       this.#session.recorder.add({ kind: 'effect', ops: [this.#set({})] })
     }
+    if (policy.onUnknown === 'fail') throw new EffectUnknownError(path, about)
+    if (!this.#session.recorder.durable) throw needsRecord(path, this.#effect)
     const question = { ...about, step: path, input: input ?? null, generation: this.#generation }
     const answer = (await this.#work.ask('unknown-effect', question, UNKNOWN_ANSWER)) as UnknownAnswer
     if (answer.outcome === 'succeeded') return { result: answer.result }
