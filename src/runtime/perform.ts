@@ -93,7 +93,13 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
     if (known) return finish(known.result, [], 0)
     unsure = false
   }
-  for (let tried = 1; ; tried++) {
+  for (let tried = 1, trouble: string | null = null; ; tried++) {
+    // A pause between attempts, or a machine that stood still, may outlast what the other side remembers.
+    if (unsure && trouble !== null && ledger.isForgotten) {
+      const known = await ledger.resolve(trouble)
+      if (known) return finish(known.result, [], tried)
+      unsure = false
+    }
     await ledger.announce()
     const writes: StoreWrite[] = []
     try {
@@ -113,6 +119,7 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
       } else {
         if (!definite) {
           unsure = true
+          trouble = recordError(error).message
           ledger.leaveOpen(error)
         } else if (effect !== 'read' && !unsure) ledger.raise()
         if (last) {
@@ -193,6 +200,12 @@ class Ledger {
 
   get key(): string {
     return this.#work.idempotencyKey ?? this.#session.idempotencyKey(this.#work.path, this.#generation)
+  }
+
+  /** Whether the other side may have forgotten the key of an idempotent effect. */
+  get isForgotten(): boolean {
+    if (this.#effect !== 'idempotent' || this.#startedAt === undefined) return false
+    return this.#session.clock.now() - this.#startedAt > (this.#work.policy.keyTtlMs ?? DEFAULT_KEY_TTL_MS)
   }
 
   /** Makes durable what must be before the attempt starts. */

@@ -53,11 +53,8 @@ async function compare(spec: ProgramSpec, blows: Chaos, open: () => Promise<Open
 }
 
 /** Of several steps that fail side by side any may be the first: which one ended the run is a matter of luck. */
-function withoutRace<Result extends { readonly error?: { readonly code?: string } | undefined }>({
-  error,
-  ...rest
-}: Result) {
-  return { ...rest, failed: error?.code }
+function withoutRace({ error, ...rest }: { readonly error: unknown }) {
+  return { ...rest, failed: (error as { readonly code?: string } | undefined)?.code }
 }
 
 async function end(spec: ProgramSpec, blows: Chaos, open: () => Promise<Opened>) {

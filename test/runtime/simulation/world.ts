@@ -181,7 +181,7 @@ export class World {
 
   #draw(call: Call, work: WorkSpec): Mishap | undefined {
     // The other side remembers a refusal with its key.
-    if (this.#denied.has(call.key)) return 'not-executed'
+    if (call.effect !== 'read' && this.#denied.has(call.key)) return 'not-executed'
     const drawn = this.#drawn.get(call.place) ?? 0
     this.#drawn.set(call.place, drawn + 1)
     if (work.hopeless) return work.effect === 'read' || work.effect === 'reconcilable' ? 'throw-before' : 'not-executed'
