@@ -32,13 +32,10 @@ export { type Tally, tenantUsage, type ThreadUsage } from './agent/tally.js'
 export { toAiSdkPrompt } from './agent/to-ai-sdk.js'
 export { toOpenAiMessages } from './agent/to-openai.js'
 export {
-  type Reconciliation,
   type Tool,
   tool,
   type ToolContext,
-  type ToolEffect,
   type ToolOptions,
-  type ToolRetry,
 } from './agent/tool.js'
 export { addUsage, type Usage } from './agent/usage.js'
 export type { Limits } from './codec/limits.js'

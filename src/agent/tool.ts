@@ -1,29 +1,10 @@
 import type { Value } from '../codec/value.js'
 import { InvalidOptionError } from '../core/errors.js'
+import type { Effect, Reconciled, RetryPolicy } from '../runtime/context.js'
 import type { Message } from './message.js'
 import type { ToolOutput } from './message-part.js'
 import type { JsonObject } from './model-types.js'
 import { checkSchema, type SchemaOutput, type ToolSchema } from './schema.js'
-
-/** What a tool does to the outside world, which decides what happens when its outcome is unknown. */
-export type ToolEffect = 'read' | 'idempotent' | 'reconcilable' | 'once'
-
-/** How often a tool is tried again after a failure that left nothing behind. */
-export interface ToolRetry {
-  /** Attempts in all; 1 never tries again. */
-  readonly attempts?: number
-  readonly initialMs?: number
-  readonly factor?: number
-  readonly maxMs?: number
-  readonly jitter?: number
-  readonly retryIf?: (error: unknown) => boolean
-}
-
-/** What the other side knows of a call that was made with a key. */
-export type Reconciliation<Output = unknown> =
-  | { readonly outcome: 'executed'; readonly result: Output }
-  | { readonly outcome: 'not-executed' }
-  | { readonly outcome: 'unknown' }
 
 /** What a running tool is handed. The AI SDK's names stand beside ours, so that its tools run unchanged. */
 export interface ToolContext {
@@ -64,13 +45,13 @@ export interface ToolOptions<Schema extends ToolSchema = ToolSchema, Output = un
     | boolean
     | ((input: SchemaOutput<Schema>, context: ApprovalContext) => boolean | PromiseLike<boolean>)
   /** Default 'once': nothing is repeated that did not say it may be. */
-  readonly effect?: ToolEffect
+  readonly effect?: Effect
   /** Recorded with every call, so that a pending call of an older version is recognised. */
   readonly version?: string
   /** How long one attempt may take, in milliseconds. Default: no limit. */
   readonly timeout?: number
   /** Default: 'idempotent' tools 3 attempts, others 1. */
-  readonly retry?: ToolRetry
+  readonly retry?: RetryPolicy
   /** What to do when nobody can tell whether a call took effect. Default 'pause': a person is asked. */
   readonly onUnknown?: 'pause' | 'fail'
   /** For 'idempotent': how long the other side remembers a key. Default 24 hours. */
@@ -81,7 +62,7 @@ export interface ToolOptions<Schema extends ToolSchema = ToolSchema, Output = un
   readonly reconcile?: (
     key: string,
     input: SchemaOutput<Schema>,
-  ) => Reconciliation<Output> | PromiseLike<Reconciliation<Output>>
+  ) => Reconciled<Output> | PromiseLike<Reconciled<Output>>
   /** Arguments for this version from those of a pending call of an older one. */
   readonly migrate?: (input: Value, fromVersion: string | undefined) => Value | PromiseLike<Value>
   /** What the model is shown of a result. Default: text as text, anything else as JSON. */
@@ -98,7 +79,7 @@ const brand = Symbol.for('holdfast.tool')
 
 /** A tool that was checked; what `tool()` returns. */
 export interface Tool<Schema extends ToolSchema = ToolSchema, Output = unknown> extends ToolOptions<Schema, Output> {
-  readonly effect: ToolEffect
+  readonly effect: Effect
   readonly [brand]: true
 }
 

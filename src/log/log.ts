@@ -146,6 +146,11 @@ export class Log {
     return fold
   }
 
+  /** The seq of the oldest entry that was not pruned. */
+  async firstKept(): Promise<number> {
+    return (await this.#environment.driver.head(this.key))?.base.seq ?? 0
+  }
+
   /** One page of entries without their bodies, newest first. */
   async history(options: { readonly before?: number; readonly limit: number }): Promise<readonly HistoryEntry[]> {
     if (!Number.isSafeInteger(options.limit) || options.limit < 1) {

@@ -32,7 +32,7 @@ export async function* followEvents(log: Log, clock: Clock, options: EventsOptio
     skip = some ?? 0
     before = some === undefined ? fold.state : await stateBefore(log, fold.seq)
   } else {
-    seen = (await firstKept(log)) - 1
+    seen = (await log.firstKept()) - 1
   }
   for await (const _ of follow(log, clock, signal)) {
     if (log.fold.seq > seen) {
@@ -50,19 +50,6 @@ export async function* followEvents(log: Log, clock: Clock, options: EventsOptio
 
 // Only needed to say what an entry copied from a record; where the entry before is pruned, it is the first one kept.
 async function stateBefore(log: Log, seq: number): Promise<State> {
-  if (seq <= (await firstKept(log))) return {}
+  if (seq <= (await log.firstKept())) return {}
   return (await log.at(seq - 1)).state
-}
-
-/** The oldest entry that was not pruned. */
-export async function firstKept(log: Log): Promise<number> {
-  let oldest = 0
-  for (let before: number | undefined; ; ) {
-    const page = await log.history({ limit: 1000, ...(before === undefined ? {} : { before }) })
-    const last = page.at(-1)
-    if (last === undefined) return oldest
-    oldest = last.header.seq
-    if (page.length < 1000) return oldest
-    before = oldest
-  }
 }

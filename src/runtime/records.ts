@@ -5,7 +5,6 @@ import type { OpenedEntry } from '../log/entry-opening.js'
 import type { Log } from '../log/log.js'
 import type { LogStore } from '../log/log-store.js'
 import { applyOp, type Op, type State } from '../log/ops.js'
-import { firstKept } from './follow-events.js'
 import {
   isUnfinished,
   type PauseRecord,
@@ -46,7 +45,7 @@ export interface Records {
  * way. Ends where something is gone.
  */
 export async function lineage(logs: LogStore, log: Log, run: string): Promise<readonly Span[]> {
-  let span: Span = { log, from: await firstKept(log), to: log.fold.seq }
+  let span: Span = { log, from: await log.firstKept(), to: log.fold.seq }
   const spans = [span]
   while (span.from === 0) {
     const first = await span.log.at(0)
@@ -55,7 +54,7 @@ export async function lineage(logs: LogStore, log: Log, run: string): Promise<re
     const parent = logs.unread({ ...log.key, branch: origin.branch as LogKey['branch'] })
     const fold = await parent.at(origin.seq).catch(ignoreMissing)
     if (fold === undefined || fold.hash !== origin.hash) break
-    span = { log: parent, from: await firstKept(parent), to: origin.seq }
+    span = { log: parent, from: await parent.firstKept(), to: origin.seq }
     spans.unshift(span)
   }
   return spans
@@ -67,7 +66,7 @@ export async function collectRecords(spans: readonly Span[], run: string): Promi
   for (const { log, from, to } of spans) {
     let state: State | undefined
     // From one earlier, if that is kept: what an operation means depends on the state before it.
-    for await (const entry of log.entries(Math.max(from - 1, await firstKept(log)), to)) {
+    for await (const entry of log.entries(Math.max(from - 1, await log.firstKept()), to)) {
       state = collector.take(entry, state, entry.header.seq >= from)
       if (collector.isOver(state as RunState)) break
     }

@@ -5,7 +5,6 @@ import { formatCheckpointId } from '../log/checkpoint-id.js'
 import type { Log } from '../log/log.js'
 import { applyOp, type Op, type State } from '../log/ops.js'
 import { recordError } from './errors.js'
-import { firstKept } from './follow-events.js'
 import { nameTasks } from './graph-engine.js'
 import type { GraphPlan, NodePlan } from './program.js'
 import type { ReplayDifference, ReplayReport } from './replay.js'
@@ -15,7 +14,7 @@ import type { Update } from './state-shape.js'
 /** Follows the records of a graph and asks today's graph at every closing what it would have done. */
 export async function replayGraph(log: Log, plan: GraphPlan, state: State): Promise<ReplayReport> {
   const walk = new GraphWalk(plan)
-  for await (const { body, fold, header, hash } of log.entries(await firstKept(log))) {
+  for await (const { body, fold, header, hash } of log.entries(await log.firstKept())) {
     const difference = await walk.take(body.ops ?? [], header.kind, fold.state).catch(asDifference)
     if (difference) {
       const checkpoint = formatCheckpointId(log.key.branch, header.seq, hash)
