@@ -197,7 +197,7 @@ class Simulation {
       if (i >= 8 && worker.active === 0 && ended === undefined) ended = { idle: true }
     }
     if (process.state !== 'alive') return { gone: true }
-    if ('idle' in (ended ?? {})) await this.#checkIdle()
+    if ('idle' in (ended ?? {})) await this.#checkIdle(worker)
     const stopped = await this.#follow(
       process,
       worker.stop().then(() => undefined as never),
@@ -205,17 +205,19 @@ class Simulation {
     return 'gone' in stopped ? stopped : (ended ?? { error: new Error('A worker took a run and did not end it.') })
   }
 
-  /** A worker that found nothing is right only if nothing is due. */
-  async #checkIdle(): Promise<void> {
+  /** A worker that finds nothing is right only if nothing is due. It looks twice a second: a lease may just have ended. */
+  async #checkIdle(worker: { readonly active: number }): Promise<void> {
+    for (let i = 0; i < 4 && (await this.#isDue()); i++) await this.#advance(STEP_MS)
+    if (worker.active > 0 || !(await this.#isDue())) return
     const { threads } = await this.#observer.threads({ thread: this.#place.thread })
-    const [summary] = threads
-    const state = await this.#state()
-    const busy = summary?.claimedBy !== null
-    const { run, inputs = [] } = state
+    throw new Error(`No worker takes it up, though it is not over: ${JSON.stringify([threads, await this.#state()])}`)
+  }
+
+  async #isDue(): Promise<boolean> {
+    const { threads } = await this.#observer.threads({ thread: this.#place.thread })
+    const { run, inputs = [] } = await this.#state()
     const isOpen = run?.status === 'running' ? run.waiting === undefined : inputs.length > 0
-    if (!busy && isOpen && state.run?.status !== 'failed') {
-      throw new Error(`No worker takes it up, though it is not over: ${JSON.stringify({ summary, state })}`)
-    }
+    return threads[0]?.claimedBy === null && isOpen && run?.status !== 'failed'
   }
 
   async #follow(process: Mortal, running: Promise<Outcome>): Promise<Ended> {
