@@ -106,6 +106,8 @@ export class World {
     if (work.ms > 0) await process.clock.sleep(work.ms)
     await process.moment()
     await this.#refuseStale(process, work)
+    // A process that stood still past its time limit has given the attempt up before its request was sent.
+    step.abort.throwIfAborted()
     const mishap = this.#draw(call, work)
     if (mishap === undefined || mishap.endsWith('after')) this.#execute(call, work, place.told(resultOf(place.name)))
     await process.moment()
