@@ -23,6 +23,7 @@ import { hashValue } from './hash-value.js'
 import { INTERNALS, type Internals } from './internals.js'
 import { type Performed, perform, permit, type Work } from './perform.js'
 import { inScope, type Prefix, scopeAt, type StepRecord, type Waiting } from './run-state.js'
+import { Revisits } from './revisits.js'
 import type { Session } from './session.js'
 import { checkPolicy } from './step-policy.js'
 import { StepStore } from './step-store.js'
@@ -53,7 +54,7 @@ export class Activation {
   readonly #scopePath: string
   /** What steps have unless they say otherwise. */
   readonly #defaults: StepPolicy
-  #seen = new Set<string>()
+  readonly #revisits: Revisits
   #ordinals = new Map<string, number>()
   #writes: StoreWrite[] = []
   #notes: RecordedEvent[] = []
@@ -74,6 +75,7 @@ export class Activation {
     this.#scopePath = scopePath
     this.#defaults = defaults
     this.asking = new Asking(session)
+    this.#revisits = new Revisits(id, () => this.#scope().steps ?? {})
   }
 
   /** The same as the id, and unique among all scopes of the thread. */
@@ -92,6 +94,7 @@ export class Activation {
       const leave = () => end({ status: 'failed', error: signal.reason })
       const end = (result: Activated) => {
         this.#closed = true
+        this.#revisits.leave()
         signal.removeEventListener('abort', leave)
         const before = result.status === 'failed' ? this.settled() : Promise.resolve()
         void before.then(() => {
@@ -118,7 +121,7 @@ export class Activation {
    * fails: a run that ended before them would leave their records to nobody, and a retry would start them twice.
    */
   settled(): Promise<void> {
-    if (this.#active === 0) return Promise.resolve()
+    if (this.#busy === 0) return Promise.resolve()
     return new Promise((resolve) => this.#onIdle.push(resolve))
   }
 
@@ -129,7 +132,7 @@ export class Activation {
 
   /** Starts over, as a retry does: names may be used again, and writes of the failed attempt are forgotten. */
   restart(): void {
-    this.#seen = new Set()
+    this.#revisits.restart()
     this.#ordinals = new Map()
     this.#writes = []
     this.#notes = []
@@ -143,12 +146,7 @@ export class Activation {
 
   /** Refuses to end while records of this activation were not asked for: the program took another way than before. */
   checkRevisited(): void {
-    const own = this.#id === '' ? '' : `${this.#id}/`
-    for (const [path, record] of Object.entries(this.#scope().steps ?? {})) {
-      if (path === this.#id || !path.startsWith(own) || this.#seen.has(path)) continue
-      if (record.status !== 'done' && record.status !== 'failed') continue
-      throw nondeterministic(`Step "${path}" is recorded, but the program did not come back to it.`, path)
-    }
+    this.#revisits.check()
   }
 
   context<Input>(input: Input, step?: StepContext): Context<Input> & { readonly [INTERNALS]: Internals } {
@@ -233,6 +231,7 @@ export class Activation {
     if (found) return found.result
     if (this.#session.replay) return this.#gap(path)
     const work = this.#work(path, options as StepOptions, (step) => this.#session.inside.run(path, () => run(step)))
+    if ((work.policy.effect ?? 'read') !== 'read') await this.#hold(path)
     try {
       const performed = await perform(this.#session, work)
       if (this.#over) return never()
@@ -254,6 +253,7 @@ export class Activation {
     const found = this.#recorded(path, hashValue(options.input))
     if (found) return found.result as Result
     if (this.#session.replay) return this.#gap(path)
+    await this.#hold(path)
     const work = this.#work(path, { input: options.input }, () => undefined)
     const record = (result: Result) => ({
       kind: 'step',
@@ -392,11 +392,10 @@ export class Activation {
       throw new InvalidProgramError(`A step can't be named ${JSON.stringify(name)}.`, 'name', NAME_RULE)
     }
     const path = join(this.#id, key === undefined ? name : `${name}[${encodeKey(key)}]`)
-    if (this.#seen.has(path)) {
+    if (!this.#revisits.note(path)) {
       const remedy = 'Give repeated steps of one name a key: ctx.step(name, { key }, …).'
       throw new InvalidProgramError(`The step name "${path}" is used twice.`, 'name', remedy, { step: path })
     }
-    this.#seen.add(path)
     return path
   }
 
@@ -429,6 +428,14 @@ export class Activation {
     }
   }
 
+  /** Resolves when the function has come back to all that is recorded. */
+  async #hold(path: string): Promise<void> {
+    const held = this.#revisits.hold(path)
+    if (held === undefined) return
+    this.#checkIdle()
+    await held
+  }
+
   /** A step of a replay that is not recorded: where the record is not whole, the replay waits here as the run does. */
   #gap(path: string): Promise<never> {
     this.#session.replay?.miss(path)
@@ -443,15 +450,28 @@ export class Activation {
     return never()
   }
 
+  /** What is under way and not held back. */
+  get #busy(): number {
+    return this.#active - this.#revisits.held
+  }
+
   // Two turns of the loop, so that whatever just settled can start its next step first.
   #checkIdle(): void {
-    if (this.#active === 0) for (const wake of this.#onIdle.splice(0)) wake()
-    if (this.#active > 0 || this.#suspended === 0) return
+    if (this.#busy > 0) return
+    for (const wake of this.#onIdle.splice(0)) wake()
+    if (this.#suspended === 0 && this.#active === 0) return
     setImmediate(() => {
       setImmediate(() => {
-        if (this.#active === 0 && this.#suspended > 0 && !this.#closed) this.#suspend?.()
+        if (this.#busy > 0 || this.#closed) return
+        if (this.#active > 0) this.#giveUp()
+        else if (this.#suspended > 0) this.#suspend?.()
       })
     })
+  }
+
+  #giveUp(): void {
+    const { clock, abort } = this.#session
+    this.#revisits.giveUp(clock, abort.signal).catch(() => {})
   }
 }
 

@@ -106,6 +106,58 @@ export const incompatibleTests: readonly RuntimeTest[] = [
       },
     }),
   ),
+  ...(['idempotent', 'transaction'] as const).map(
+    (effect): RuntimeTest => ({
+      name: `by an effect (${effect}) that was renamed are reported before it happens again`,
+      async run({ hf }) {
+        if (effect === 'transaction' && !hf.capabilities.transactions) return
+        const charged: string[] = []
+        const program = (name: string, fails: boolean) =>
+          flow<number, number>(named('charging'), async (ctx) => {
+            const charge = () => void charged.push(name)
+            const input = { input: 1 }
+            const charging =
+              effect === 'transaction'
+                ? ctx.transaction(name, async () => charge(), input)
+                : ctx.step(name, { ...input, effect }, charge)
+            await Promise.all([charging, ctx.step('beside', () => 1)])
+            await ctx.step('thank', () => 1)
+            if (fails) throw new Error('later')
+            return 2
+          })
+        expectStatus(await hf.thread(program('charge', true), 't').run({ input: 1 }), 'failed')
+        const refused = expectStatus(await hf.thread(program('charge card', false), 't').run(), 'incompatible')
+        assert.match(refused.reason, /"charge" is recorded.*"charge card".*not started/)
+        assert.deepEqual(charged, ['charge'])
+        assert.equal(expectStatus(await hf.thread(program('charge', false), 't').run(), 'completed').output, 2)
+        assert.deepEqual(charged, ['charge'])
+      },
+    }),
+  ),
+  {
+    name: 'by reads between recorded steps go on, and effects behind them wait for all that is recorded',
+    async run({ hf }) {
+      const done: string[] = []
+      const program = (later: boolean) =>
+        flow<number, number>(named('growing'), async (ctx) => {
+          const step = (name: string, effect: 'read' | 'once' = 'read') =>
+            ctx.step(name, { effect }, () => void done.push(name))
+          const slow = async () => {
+            await step('a')
+            // Code between steps may take its time.
+            if (later) await new Promise((resolve) => setTimeout(resolve, 50))
+            if (later) await step('new read')
+            await step('b')
+          }
+          await Promise.all([later ? step('new effect', 'once') : undefined, slow()])
+          if (!later) throw new Error('later')
+          return 2
+        })
+      expectStatus(await hf.thread(program(false), 't').run({ input: 1 }), 'failed')
+      assert.equal(expectStatus(await hf.thread(program(true), 't').run(), 'completed').output, 2)
+      assert.deepEqual(done, ['a', 'b', 'new read', 'new effect'])
+    },
+  },
   {
     name: 'of the state lead through migrations, and are refused without them',
     async run({ hf }) {

@@ -1,0 +1,105 @@
+import type { Clock } from '../core/clock.js'
+import { nondeterministic } from './errors.js'
+import type { StepRecord } from './run-state.js'
+
+/** How long code between steps may take before an effect that waits for it counts as one of another program. */
+const PATIENCE_MS = 1000
+
+interface Held {
+  readonly path: string
+  readonly go: () => void
+  readonly refuse: (error: unknown) => void
+}
+
+/**
+ * Which recorded steps of an activation its function has come back to.
+ *
+ * Everything that a function has seen is recorded before what it did next. So it comes back to all of its records
+ * without a new effect, unless it is another function by now: one that calls a step by a new name would do again what
+ * is done. Effects are held back until that is ruled out.
+ */
+export class Revisits {
+  readonly #id: string
+  readonly #records: () => Readonly<Record<string, StepRecord>>
+  #seen = new Set<string>()
+  /** Recorded when the function was called and not come back to yet; known from the first effect on. */
+  #missing: Set<string> | undefined
+  #held: Held[] = []
+  #left = false
+
+  /** @param id where the activation's records begin; @param records all of its scope, as they are now. */
+  constructor(id: string, records: () => Readonly<Record<string, StepRecord>>) {
+    this.#id = id
+    this.#records = records
+  }
+
+  /** How many effects wait. */
+  get held(): number {
+    return this.#held.length
+  }
+
+  /** Notes that the function asks for this step. False if it did before. */
+  note(path: string): boolean {
+    if (this.#seen.has(path)) return false
+    this.#seen.add(path)
+    if (this.#missing?.delete(path) && this.#missing.size === 0) for (const { go } of this.#held.splice(0)) go()
+    return true
+  }
+
+  /** The function is over: what it still wanted neither starts nor fails. */
+  leave(): void {
+    this.#left = true
+  }
+
+  restart(): void {
+    this.#seen = new Set()
+    this.#missing = undefined
+    this.#held = []
+    this.#left = false
+  }
+
+  /** Refuses to end while a finished step was not asked for. */
+  check(): void {
+    for (const [path, record] of this.#own()) {
+      if (isFinished(record) && !this.#seen.has(path)) throw notRevisited(path)
+    }
+  }
+
+  /** Undefined if an effect may start now; otherwise resolves when it may. */
+  hold(path: string): Promise<void> | undefined {
+    this.#missing ??= new Set(
+      this.#own().flatMap(([own, record]) => (mustReturn(record) && !this.#seen.has(own) ? [own] : [])),
+    )
+    if (this.#missing.size === 0) return undefined
+    return new Promise((go, refuse) => this.#held.push({ path, go, refuse }))
+  }
+
+  /** Nothing but held effects is under way: gives the code between steps some time, then refuses them. */
+  async giveUp(clock: Clock, signal: AbortSignal): Promise<void> {
+    const [first] = this.#held
+    const before = this.#missing?.size
+    await clock.sleep(PATIENCE_MS, signal)
+    if (this.#left || first === undefined || this.#held[0] !== first || this.#missing?.size !== before) return
+    const [missing] = this.#missing ?? []
+    for (const { refuse } of this.#held.splice(0)) refuse(notRevisited(missing ?? first.path, first.path))
+  }
+
+  #own(): readonly (readonly [string, StepRecord])[] {
+    const begin = this.#id === '' ? '' : `${this.#id}/`
+    return Object.entries(this.#records()).filter(([path]) => path !== this.#id && path.startsWith(begin))
+  }
+}
+
+function isFinished({ status }: StepRecord): boolean {
+  return status === 'done' || status === 'failed'
+}
+
+// An effect that was begun may have happened, too, unless it was begun on another branch.
+function mustReturn(record: StepRecord): boolean {
+  return isFinished(record) || (record.status === 'started' && !record.inherited)
+}
+
+function notRevisited(path: string, instead?: string) {
+  const held = instead === undefined ? '' : ` "${instead}", an effect, was not started.`
+  return nondeterministic(`Step "${path}" is recorded, but the program did not come back to it.${held}`, path)
+}
