@@ -94,13 +94,14 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
     unsure = false
   }
   for (let tried = 1, trouble: string | null = null; ; tried++) {
+    await ledger.announce()
     // A pause between attempts, or a machine that stood still, may outlast what the other side remembers.
-    if (unsure && trouble !== null && ledger.isForgotten) {
+    if (unsure && ledger.isForgotten) {
       const known = await ledger.resolve(trouble)
       if (known) return finish(known.result, [], tried)
       unsure = false
+      await ledger.announce()
     }
-    await ledger.announce()
     const writes: StoreWrite[] = []
     try {
       const result = await runOnce(session, work, ledger.key, tried, writes)
@@ -187,7 +188,7 @@ class Ledger {
   readonly #work: Work
   readonly #effect: Effect
   #generation: number
-  /** When the first attempt of this generation began. */
+  /** When the first attempt of this generation began, or may have begun at the earliest. */
   #startedAt: number | undefined
 
   constructor(session: Session, work: Work, effect: Effect, before: StepRecord | undefined) {
@@ -195,7 +196,7 @@ class Ledger {
     this.#work = work
     this.#effect = effect
     this.#generation = before?.generation ?? 0
-    this.#startedAt = before?.startedAt
+    this.#startedAt = before?.startedAt ?? (effect === 'idempotent' ? session.openSince : undefined)
   }
 
   get key(): string {

@@ -17,6 +17,8 @@ interface Call {
   readonly effect: Effect
   readonly key: string
   readonly process: string
+  /** A process that stands still in the middle of its call uses a key that was good when the call began. */
+  readonly begunAt: number
   executed: boolean
   /** The caller heard for certain that nothing happened. */
   denied: boolean
@@ -87,6 +89,7 @@ export class World {
     work: WorkSpec,
     step: Pick<StepContext, 'idempotencyKey' | 'abort'>,
   ): Promise<string> {
+    const begunAt = this.clock.now()
     await process.moment()
     await this.#refuseStale(process, work)
     const call: Call = {
@@ -94,6 +97,7 @@ export class World {
       mark: place.mark,
       effect: work.effect,
       key: step.idempotencyKey,
+      begunAt,
       process: process.name,
       executed: false,
       denied: false,
@@ -193,11 +197,10 @@ export class World {
   }
 
   #execute(call: Call, work: WorkSpec, result: unknown): void {
-    const now = this.clock.now()
     const found = this.#executed.get(call.key)
-    if (found && call.effect === 'idempotent' && now - found.at <= ttlOf(work) + SLACK_MS) return
+    if (found && call.effect === 'idempotent' && call.begunAt - found.at <= ttlOf(work) + SLACK_MS) return
     call.executed = true
-    this.#executed.set(call.key, { place: call.place, at: now, result })
+    this.#executed.set(call.key, { place: call.place, at: this.clock.now(), result })
   }
 
   #blame(call: Call, what: string): void {
