@@ -17,7 +17,7 @@ import type {
   StepPolicy,
   TransactionOptions,
 } from './context.js'
-import { nondeterministic, recordError, StepFailedError } from './errors.js'
+import { EffectUnknownError, nondeterministic, recordError, StepFailedError } from './errors.js'
 import type { RecordedEvent } from './events.js'
 import { hashValue } from './hash-value.js'
 import { INTERNALS, type Internals } from './internals.js'
@@ -239,6 +239,7 @@ export class Activation {
       return performed.result
     } catch (error) {
       if (error instanceof StepFailedError && !this.#over) await this.#recordFailed(work, error)
+      if (error instanceof EffectUnknownError && !this.#over) await this.#recordUnknown(work)
       throw error
     }
   }
@@ -356,6 +357,13 @@ export class Activation {
     })
   }
 
+  // The same, but whoever resumes a run that failed of it must find out what happened.
+  async #recordUnknown(work: Work): Promise<void> {
+    const record = valueAt(this.#session.state as never, work.at) as StepRecord | undefined
+    if (record?.status !== 'started' || !this.#session.recorder.durable) return
+    await this.#session.record({ kind: 'step', ops: [set(work.at, { ...record, unknown: true })] })
+  }
+
   #done(work: Work, result: Value | undefined): StepRecord {
     return {
       status: 'done',
@@ -369,10 +377,12 @@ export class Activation {
     const { steps = {} } = this.#scope()
     // A step may be named `toString`: only what was recorded counts, not what every object has.
     const record = Object.hasOwn(steps, path) ? steps[path] : undefined
-    if (record === undefined || record.status === 'started' || record.status === 'retry') return undefined
+    if (record === undefined || record.status === 'retry') return undefined
+    if (record.status === 'started' && !record.unknown) return undefined
     if (record.status !== 'waiting' && (record.input ?? 'none') !== inputHash) {
       throw nondeterministic(`Step "${path}" was recorded with another input than it has now.`, path)
     }
+    if (record.unknown) throw this.#unknownAgain(path, record)
     if (record.status === 'failed') {
       throw new StepFailedError(
         path,
@@ -381,6 +391,12 @@ export class Activation {
       )
     }
     return record
+  }
+
+  #unknownAgain(path: string, { effect, error, generation = 0 }: StepRecord): EffectUnknownError {
+    const key = this.#session.idempotencyKey(join(this.#scopePath, path), generation)
+    const about = { effect, idempotencyKey: key, error: error?.message ?? null }
+    return new EffectUnknownError(join(this.#scopePath, path), inScope(this.#prefix, 'steps', path), about)
   }
 
   #scope() {

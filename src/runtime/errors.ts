@@ -67,9 +67,9 @@ export class StepTimeoutError extends HoldfastError {
 
 /** Whether an effect happened can't be told, and its policy says to fail rather than to ask. */
 export class EffectUnknownError extends HoldfastError {
-  constructor(step: string, data: Readonly<Record<string, unknown>>, cause?: unknown) {
+  constructor(step: string, at: Path, data: Readonly<Record<string, unknown>>, cause?: unknown) {
     super('effect-unknown', `Whether step "${step}" took effect is unknown.`, {
-      data: { step, ...data },
+      data: { step, at, ...data },
       cause,
       remedy: 'Find out at the other side, then run the thread again or cancel the run.',
     })
@@ -121,16 +121,16 @@ export class PauseClosedError extends HoldfastError {
 }
 
 /**
- * Where the record lies that made a run fail, however the program wrapped the error: of a failed step, or of a question
- * that nobody answered in time. It is taken away when the run is resumed, so that it is tried or asked anew.
+ * Where the record lies that made a run fail, however the program wrapped the error: of a step that failed or whose
+ * outcome is unknown, or of a question that nobody answered in time. When the run is resumed, it is tried, found out or
+ * asked anew.
  */
 export function failedRecord(error: unknown): Path | undefined {
   let found: Path | undefined
   for (let cause = error, depth = 0; cause instanceof Error && depth < 32; cause = cause.cause, depth++) {
     if (isHoldfastError(cause, 'pause-closed')) return ['pauses', String(cause.data['pause'])]
-    if (isHoldfastError(cause, 'step-failed') && Array.isArray(cause.data['at'])) {
-      found ??= cause.data['at'] as unknown as Path
-    }
+    if (!isHoldfastError(cause) || !Array.isArray(cause.data['at'])) continue
+    if (cause.code === 'step-failed' || cause.code === 'effect-unknown') found ??= cause.data['at'] as unknown as Path
   }
   return found
 }

@@ -133,7 +133,7 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
             tried = 0
             continue
           }
-          throw new EffectUnknownError(work.path, { effect, idempotencyKey: ledger.key, tried }, error)
+          throw new EffectUnknownError(work.path, work.at, { effect, idempotencyKey: ledger.key, tried }, error)
         }
       }
       const inMs = pauseAfter(backoff, tried, session.random)
@@ -245,7 +245,7 @@ class Ledger {
 
   /** Finds out what became of the effect: its result, or undefined if it did not happen and may be tried again. */
   async resolve(error: string | null): Promise<{ readonly result: unknown } | undefined> {
-    const { path, policy, input } = this.#work
+    const { path, at, policy, input } = this.#work
     if (this.#effect === 'reconcilable' && policy.reconcile) {
       const answer = await this.#reconcile(policy.reconcile)
       if (answer.outcome !== 'unknown') this.#work.unask()
@@ -257,7 +257,7 @@ class Ledger {
     if (this.#session.recorder.durable && recordAt(this.#session, this.#work)?.status !== 'started') {
       this.#session.recorder.add({ kind: 'effect', ops: [this.#set({})] })
     }
-    if (policy.onUnknown === 'fail') throw new EffectUnknownError(path, about)
+    if (policy.onUnknown === 'fail') throw new EffectUnknownError(path, at, about)
     if (!this.#session.recorder.durable) throw needsRecord(path, this.#effect)
     const question = { ...about, step: path, input: input ?? null, generation: this.#generation }
     const answer = (await this.#work.ask('unknown-effect', question, UNKNOWN_ANSWER)) as UnknownAnswer

@@ -95,6 +95,8 @@ export interface StepRecord {
   readonly effect?: Effect
   readonly result?: Value
   readonly error?: RecordedError
+  /** The program was told that nobody knows what became of it, and may have gone on from there. */
+  readonly unknown?: true
   /** Raised after each definite failure, so that the other side sees a new key. */
   readonly generation?: number
   readonly startedAt?: number

@@ -185,9 +185,12 @@ function resumeRun(state: RunState, run: RunRecord): readonly Op[] {
   ]
 }
 
-// The generation stays: the other side may remember the keys of those that failed.
+// The generation stays: the other side may remember the keys of those that failed. And what may have happened stays
+// begun: it is found out first.
 function retryStep(state: RunState, at: Path): Op {
-  const generation = (valueAt(state as State, at) as StepRecord | undefined)?.generation
+  const { unknown: _, ...record } = (valueAt(state as State, at) ?? {}) as Partial<StepRecord>
+  if (record.status === 'started') return set(at, record)
+  const { generation } = record
   return generation === undefined ? remove(at) : set(at, { status: 'retry', generation })
 }
 

@@ -188,6 +188,40 @@ export const effectTests: readonly RuntimeTest[] = [
     },
   },
   {
+    name: 'of unknown outcome stay unknown to a program that went on from there, and are found out by one that did not',
+    async run({ hf }) {
+      const calls: Calls = { keys: [] }
+      const seen: unknown[] = []
+      const policy = { effect: 'idempotent', retry: { attempts: 2, initialMs: 1 } } as const
+      const program = (catches: boolean, fails: boolean) =>
+        flow<number, unknown>(named('going on'), async (ctx) => {
+          const called = ctx.step('call', policy, ({ idempotencyKey }) => {
+            calls.keys.push(idempotencyKey)
+            return fails ? breaks() : ok()
+          })
+          const result = await (catches ? called.catch(({ code, data }) => [code, data.idempotencyKey]) : called)
+          seen.push(result)
+          await ctx.step('after', { input: result }, () => 1)
+          if (fails) throw new Error('later')
+          return result
+        })
+      expectStatus(await hf.thread(program(true, true), 'caught').run({ input: 1 }), 'failed')
+      const told = expectStatus(await hf.thread(program(true, false), 'caught').run(), 'completed').output
+      assert.deepEqual(
+        [told, seen],
+        [
+          ['effect-unknown', calls.keys[0]],
+          [told, told],
+        ],
+      )
+      assert.deepEqual([calls.keys.length, same(calls.keys)], [2, 1])
+      calls.keys.length = 0
+      expectStatus(await hf.thread(program(false, true), 'left').run({ input: 1 }), 'failed')
+      assert.equal(expectStatus(await hf.thread(program(false, false), 'left').run(), 'completed').output, 'ok')
+      assert.deepEqual([calls.keys.length, same(calls.keys)], [3, 1])
+    },
+  },
+  {
     name: 'of unknown outcome fail the run where the program says so',
     async run({ hf }) {
       const calls: Calls = { keys: [] }
