@@ -295,6 +295,7 @@ export class TransactionError extends HoldfastError {
   ) {
     super('transaction', message, {
       data: { reason, written: 'nothing', ...options.data },
+      retryable: reason === 'timeout',
       remedy,
       cause: options.cause,
     })

@@ -22,6 +22,7 @@ import type { RecordedEvent } from './events.js'
 import { hashValue } from './hash-value.js'
 import { INTERNALS, type Internals } from './internals.js'
 import { type Performed, perform, permit, type Work } from './perform.js'
+import { transactOwn } from './own-transaction.js'
 import { inScope, type Prefix, scopeAt, type StepRecord, type Waiting } from './run-state.js'
 import { Revisits } from './revisits.js'
 import type { Session } from './session.js'
@@ -267,12 +268,12 @@ export class Activation {
       await this.#recordDone(work, { result, writes: [], attempts: 0, ms: 0 })
       return result as Result
     }
-    const inside = (sql: SqlSession) => this.#session.inside.run(path, () => run(sql))
-    return this.#session.recorder.transact(
-      inside,
-      (result) => this.#session.progress(record(result)),
-      options.timeoutMs,
-    )
+    try {
+      return await transactOwn(this.#session, work, run, record, options)
+    } catch (error) {
+      if (error instanceof StepFailedError && !this.#over) await this.#recordFailed(work, error)
+      throw error
+    }
   }
 
   async #sleep(duration: number | Date, options: SleepOptions = {}): Promise<void> {

@@ -101,8 +101,10 @@ export interface SleepOptions {
 export interface TransactionOptions {
   readonly input?: unknown
   readonly key?: string | number
-  /** How long the transaction may take. Default 5,000 ms. */
+  /** How long one attempt may take. Default 5,000 ms. */
   readonly timeoutMs?: number
+  /** An attempt that fails leaves nothing behind. What the database refuses is not tried again. */
+  readonly retry?: RetryPolicy
 }
 
 /** What a program's code is handed: everything it does through this is recorded and survives a crash. */

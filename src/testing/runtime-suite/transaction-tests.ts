@@ -37,6 +37,29 @@ export const transactionTests: readonly RuntimeTest[] = [
     },
   },
   {
+    name: 'are tried again when they fail, and fail in the same way for a program that went on from there',
+    async run({ hf }) {
+      if (!hf.capabilities.transactions) return lacks(hf)
+      let tried = 0
+      const retry = { attempts: 3, initialMs: 1 }
+      const going = (fails: boolean) =>
+        flow<number, unknown>(named('going on'), async (ctx) => {
+          const once = await ctx.transaction('late', async () => ++tried > 1 || Promise.reject(new Error('late')), {
+            retry,
+          })
+          const caught = await ctx
+            .transaction('refused', (sql) => sql.query('select * from no_such_table'), { retry })
+            .catch(({ code, data }) => [code, data.step])
+          if (fails) throw new Error('later')
+          return [once, caught]
+        })
+      expectStatus(await hf.thread(going(true), 't').run({ input: 1 }), 'failed')
+      assert.equal(tried, 2)
+      const { output } = expectStatus(await hf.thread(going(false), 't').run(), 'completed')
+      assert.deepEqual([output, tried], [[true, ['step-failed', 'refused']], 2])
+    },
+  },
+  {
     name: 'leave nothing behind when their SQL fails, and the run says so',
     async run({ hf, calls }) {
       if (!hf.capabilities.transactions) return lacks(hf)
@@ -50,6 +73,7 @@ export const transactionTests: readonly RuntimeTest[] = [
         })
       })
       const { error } = expectStatus(await hf.thread(bad, 't').run({ input: 1 }), 'failed')
+      assert.deepEqual([error.code, error.step], ['step-failed', 'bad'])
       assert.match(error.message, /thought better/)
       assert.ok(calls.transactions >= 2)
       const { output } = expectStatus(await hf.thread(program('bad'), 'u').run({ input: 1 }), 'completed')
