@@ -13,23 +13,35 @@ import ts from 'typescript'
 const LAYERS = {
   core: { may: [] },
   codec: { may: ['core'] },
-  log: { may: ['core', 'codec'] },
+  telemetry: { may: ['core'] },
+  log: { may: ['core', 'codec', 'telemetry'] },
   drivers: { may: ['core', 'log/contract.ts', 'log/store-contract.ts', 'drivers/shared'], separate: true },
   'drivers/shared': { may: ['core', 'log/contract.ts', 'log/store-contract.ts'] },
   store: {
-    may: ['core', 'codec', 'log/contract.ts', 'log/store-contract.ts', 'log/store-write.ts', 'log/item-store.ts'],
+    may: [
+      'core',
+      'codec',
+      'telemetry/process-metrics.ts',
+      'log/contract.ts',
+      'log/store-contract.ts',
+      'log/store-write.ts',
+      'log/item-store.ts',
+    ],
   },
   retention: { may: ['core', 'codec', 'log'] },
-  runtime: { may: ['core', 'codec', 'log', 'store'] },
-  agent: { may: ['core', 'codec', 'runtime', 'store/standard-schema.ts'] },
+  runtime: { may: ['core', 'codec', 'telemetry', 'log', 'store'] },
+  agent: { may: ['core', 'codec', 'telemetry', 'runtime', 'store/standard-schema.ts'] },
   pipeline: { may: ['core', 'codec', 'runtime'] },
   adapters: { may: ['public'], separate: true },
   cli: { may: ['public'] },
   testing: { may: ['core', 'codec', 'log', 'public'] },
   'index.ts': { may: ['*'] },
-  'holdfast.ts': { may: ['core', 'codec', 'log', 'store', 'runtime'] },
+  'holdfast.ts': { may: ['core', 'codec', 'telemetry', 'log', 'store', 'runtime', 'metrics-store.ts'] },
+  'metrics-store.ts': { may: ['core', 'telemetry', 'log', 'store'] },
   'store-url.ts': { may: ['core'] },
-  'open.ts': { may: ['core', 'codec', 'log', 'drivers', 'holdfast.ts', 'store-url.ts'] },
+  'open.ts': {
+    may: ['core', 'codec', 'telemetry', 'log', 'drivers', 'holdfast.ts', 'metrics-store.ts', 'store-url.ts'],
+  },
 }
 
 /**

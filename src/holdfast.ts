@@ -17,6 +17,7 @@ import type { ForkOptions, Log } from './log/log.js'
 import type { LogStore } from './log/log-store.js'
 import type { TenantKeys } from './log/tenant-keys.js'
 import type { Verification } from './log/verify.js'
+import { metricsOf } from './metrics-store.js'
 import type { AnswerOptions } from './runtime/answer.js'
 import {
   answerAll,
@@ -36,6 +37,7 @@ import type { Shape, StateOf, UpdateOf } from './runtime/state-key.js'
 import { Thread, ThreadView } from './runtime/thread.js'
 import { Worker, type WorkerOptions } from './runtime/worker.js'
 import { Store } from './store/store.js'
+import { isProcessMetrics, type ProcessMetrics } from './telemetry/process-metrics.js'
 
 /** What `threads` filters by. */
 export interface ThreadQuery {
@@ -92,6 +94,7 @@ export class Holdfast {
       randomId: store.randomId,
       random: Math.random,
       owner: `${hostname()}:${process.pid}`,
+      observer: store.observer,
       store: (of) => new Store(store.items, of),
       sweep: () => new Store(store.items, tenant).sweep(),
     }
@@ -252,6 +255,23 @@ export class Holdfast {
   /** Removes the blobs of this tenant that nothing points to any more. */
   collectBlobs(options: { readonly graceMs?: number } = {}) {
     return this.#store.collectBlobs(this.#tenant, options)
+  }
+
+  /**
+   * What processes have counted on this store in the last day, this one included: one item for each that opened it.
+   * Figures belong to the store as a whole, whichever tenant this is narrowed to. `mergeMetrics` adds them up.
+   */
+  async metrics(): Promise<readonly ProcessMetrics[]> {
+    await this.#store.observer.flush()
+    const reports = metricsOf(this.#store)
+    const all: ProcessMetrics[] = []
+    let cursor: string | undefined
+    do {
+      const page = await reports.list({ limit: 1000, ...(cursor === undefined ? {} : { cursor }) })
+      for (const { value } of page.items) if (isProcessMetrics(value)) all.push(value)
+      cursor = page.cursor
+    } while (cursor !== undefined)
+    return all
   }
 
   /** Waits for what is under way and closes the backend, for all tenants. */

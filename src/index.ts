@@ -173,12 +173,15 @@ export type { Difference } from './runtime/diff.js'
 export type { EventsOptions } from './runtime/follow-events.js'
 export type { OnCorrupt } from './runtime/recover.js'
 export type { ReplayDifference, ReplayReport } from './runtime/replay.js'
+export type { TelemetryOptions } from './telemetry/options.js'
 export {
   type Histogram,
   isProcessMetrics,
   mergeMetrics,
+  type MergedMetrics,
   METRICS_COLLECTION,
   METRICS_SCOPE,
+  type ModelTokens,
   type ProcessMetrics,
   quantileOf,
-} from './runtime/process-metrics.js'
+} from './telemetry/process-metrics.js'

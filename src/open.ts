@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { InvalidOptionError } from './core/errors.js'
 import type { FileOptions } from './drivers/file/open-file.js'
 import type { PostgresOptions } from './drivers/postgres/options.js'
@@ -9,15 +10,21 @@ import { Holdfast } from './holdfast.js'
 import type { Driver } from './log/contract.js'
 import { parseKeyOptions } from './log/key-options.js'
 import { LogStore, type LogStoreOptions } from './log/log-store.js'
+import { metricsOf } from './metrics-store.js'
 import { parseStoreUrl, type Scheme } from './store-url.js'
+import { checkTelemetry, type TelemetryOptions } from './telemetry/options.js'
+import type { ProcessMetrics } from './telemetry/process-metrics.js'
+import { Telemetry } from './telemetry/telemetry.js'
 
-export interface OpenOptions extends LogStoreOptions {
+export interface OpenOptions extends Omit<LogStoreOptions, 'observer'> {
   readonly sqlite?: Omit<SqliteOptions, 'clock'>
   readonly file?: Omit<FileOptions, 'clock'>
   /** `pool`: one of your own, which stays yours to close. */
   readonly postgres?: PostgresOptions & { readonly pool?: PgPoolLike }
   /** `client`: one of your own, which stays yours to close. */
   readonly redis?: RedisOptions & { readonly client?: RedisLike }
+  /** What is counted and traced, and where it goes. `false`: nothing. */
+  readonly telemetry?: TelemetryOptions | false
 }
 
 type Opener = (target: string, settings: Readonly<Record<string, string>>, options: OpenOptions) => Promise<Driver>
@@ -60,7 +67,24 @@ const OPENERS: Readonly<Record<Scheme, Opener>> = {
 export async function openHoldfast(url: string, options: OpenOptions = {}): Promise<Holdfast> {
   // Checked before anything is opened: a bad key must not leave a new file or a connection behind.
   if (options.keys !== undefined) parseKeyOptions(options.keys)
-  return new Holdfast(new LogStore(await openDriver(url, options), options))
+  const { telemetry: wanted, ...rest } = options
+  if (wanted === false) return new Holdfast(new LogStore(await openDriver(url, options), rest))
+  const { flushEveryMs } = checkTelemetry(wanted ?? {})
+  const telemetry = new Telemetry()
+  const store = new LogStore(await openDriver(url, options), { ...rest, observer: telemetry })
+  if (flushEveryMs !== false) report(store, telemetry, flushEveryMs)
+  return new Holdfast(store)
+}
+
+// Each opening of a store reports under a key of its own, so that what several count in one process adds up.
+function report(store: LogStore, telemetry: Telemetry, everyMs: number): void {
+  const owner = `${hostname()}:${process.pid}`
+  const key = `${owner}:${store.randomId()}`
+  const reports = metricsOf(store)
+  const write = async (metrics: ProcessMetrics) => {
+    await reports.put(key, metrics)
+  }
+  telemetry.reportTo(write, { everyMs, process: owner, now: () => store.clock.now() })
 }
 
 /** The driver alone, for tools that work below the log. */

@@ -50,6 +50,7 @@ function planAgent(setup: AgentSetup): GraphPlan {
     nodes.get(node) ?? (Object.hasOwn(aliases, node) ? nodes.get(aliases[node] as string) : undefined)
   return {
     kind: 'graph',
+    role: 'agent',
     name,
     version,
     compatibleWith,

@@ -72,7 +72,7 @@ async function takeTurn(setup: AgentSetup, before: OwnState, ctx: Context) {
 
 /** A run that was taken up again: its memory is refreshed, and what it did not spend again is counted. */
 async function noteResume(setup: AgentSetup, state: OwnState, ctx: Context) {
-  const { claim } = internalsOf(ctx)
+  const { claim, watch } = internalsOf(ctx)
   const { loop } = state
   const isNew = loop.claim !== claim || loop.run !== ctx.run
   const resumed = loop.claim !== claim && (loop.run === ctx.run || ctx.attempt > 1)
@@ -80,6 +80,7 @@ async function noteResume(setup: AgentSetup, state: OwnState, ctx: Context) {
   if (resumed) {
     const { count, tokensSaved } = state.resumes
     const { input, output } = state.runUsage
+    watch.count('holdfast.tokens.saved', input + output)
     changes.resumes = { count: count + 1, tokensSaved: tokensSaved + input + output }
     const memory = await setup.options.onResume?.(turnContext(state, ctx))
     if (memory) changes.memory = memory

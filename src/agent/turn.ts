@@ -40,6 +40,8 @@ export async function spend(setup: AgentSetup, state: OwnState, ctx: Context, re
   const spent = tallyOf(reply.usage, model, options.prices ?? {})
   const { usage, cost } = { usage: reply.usage, cost: spent.unpriced > 0 ? null : spent.cost }
   internals.note({ type: 'usage', step: internals.path, usage: { ...usage, cost, model, attempts: reply.attempts } })
+  const { input, output, cachedInput: cached } = usage
+  internals.watch.usage({ provider: model.provider, model: model.id, actual: model.actual, input, output, cached })
   const before = state.loop.spent?.branch === ctx.branch ? state.loop.spent : undefined
   const onBranch = {
     id: before?.id ?? `${ctx.run}:${ctx.branch}`,

@@ -48,8 +48,11 @@ export class CommandContext {
     return this.#settings
   }
 
-  /** The store, narrowed to the tenant that was asked for. `create`: it may be made if there is none. */
-  async open(options: { readonly create?: boolean } = {}): Promise<Holdfast> {
+  /**
+   * The store, narrowed to the tenant that was asked for. `create`: it may be made if there is none. `runs`: programs
+   * run here; who only looks or answers is not among the processes that report figures.
+   */
+  async open(options: { readonly create?: boolean; readonly runs?: boolean } = {}): Promise<Holdfast> {
     const settings = await this.settings()
     const { store, tenant } = settings
     if (store === undefined) {
@@ -60,7 +63,7 @@ export class CommandContext {
     }
     if (!options.create) refuseMissing(store, settings.source)
     const { openHoldfast } = await import('../index.js')
-    const opened = await openHoldfast(store, settings.options)
+    const opened = await openHoldfast(store, { ...settings.options, ...(options.runs ? {} : { telemetry: false }) })
     this.#opened = opened
     return tenant === undefined ? opened : opened.tenant(tenant)
   }

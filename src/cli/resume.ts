@@ -15,7 +15,7 @@ export const run: Command = async (context, [file = '', id], options) => {
   const all = options['all'] === true
   if ((id === undefined) === !all) throw usageError('Name a thread, or pass --all.', 'See `holdfast resume --help`.')
   const programs = await loadPrograms(file)
-  const hf = await context.open()
+  const hf = await context.open({ runs: true })
   const { output, signal } = context
   const given = { ...(await readContext(context, options)), signal }
   if (id !== undefined) {

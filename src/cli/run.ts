@@ -13,7 +13,7 @@ import { formatThreadId, parseThreadId } from './thread-id.js'
 export const run: Command = async (context, [file = ''], options) => {
   const programs = await loadPrograms(file)
   const input = await readInput(context, options)
-  const hf = await context.open({ create: true })
+  const hf = await context.open({ create: true, runs: true })
   const { output, signal } = context
   const thread = parseThreadId(text(options, 'thread') ?? `run-${randomUUID().slice(0, 8)}`)
   const branch = text(options, 'branch') ?? 'main'

@@ -55,18 +55,16 @@ async function newestOf(hf: Holdfast, most: number): Promise<readonly ThreadSumm
 
 /** What processes have left behind of their own counts, put together. Null when none has. */
 async function readProcesses(hf: Holdfast) {
-  const { isProcessMetrics, mergeMetrics, METRICS_COLLECTION, METRICS_SCOPE, quantileOf } = await import('../index.js')
-  const items = hf.store.scope(METRICS_SCOPE).collection<unknown>(METRICS_COLLECTION)
-  const page = await items.list({ limit: 10_000 })
-  const all = page.items.map(({ value }) => value).filter(isProcessMetrics)
+  const { mergeMetrics, quantileOf } = await import('../index.js')
+  const all = await hf.metrics()
   if (all.length === 0) return null
-  const { counters, histograms, processes } = mergeMetrics(all)
+  const { counters, histograms, models, processes } = mergeMetrics(all)
   const latencies = Object.entries(histograms).map(([name, histogram]) => {
     const count = histogram.counts.reduce((sum, one) => sum + one, 0)
     const [p50, p99] = [quantileOf(histogram, 0.5) ?? null, quantileOf(histogram, 0.99) ?? null]
     return [name, { count, mean: count === 0 ? 0 : histogram.sum / count, p50, p99 }] as const
   })
-  return { processes, counters, histograms: Object.fromEntries(latencies) }
+  return { processes, counters, histograms: Object.fromEntries(latencies), models }
 }
 
 function judge({ runs, resumes }: RunSample): readonly string[] {

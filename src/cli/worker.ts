@@ -12,7 +12,7 @@ export const run: Command = async (context, [file = ''], options) => {
   const programs = await loadPrograms(file)
   const { output, signal } = context
   const settings = readOptions(options)
-  const hf = await context.open({ create: true })
+  const hf = await context.open({ create: true, runs: true })
   const worker = hf.worker({
     ...settings,
     programs,

@@ -1,5 +1,6 @@
 import type { Limits } from '../codec/limits.js'
 import type { Clock } from '../core/clock.js'
+import type { Observer } from '../telemetry/observer.js'
 import type { Driver } from './contract.js'
 import type { GroupCommit } from './group-commit.js'
 import type { ItemSealer } from './item-sealer.js'
@@ -18,4 +19,6 @@ export interface LogEnvironment {
   /** How long a write is repeated while the backend does not answer, in milliseconds. */
   readonly retryMs: number
   readonly randomId: () => string
+  /** Told how long appends and loads take, how large they are, and what collides. */
+  readonly observer: Observer
 }

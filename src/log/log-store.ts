@@ -5,6 +5,7 @@ import type { TenantId, ThreadId } from '../core/ids.js'
 import { nameLog } from '../core/log-name.js'
 import { randomIds } from '../core/random-id.js'
 import { systemClock } from '../core/system-clock.js'
+import { NO_OBSERVER, type Observer } from '../telemetry/observer.js'
 import { DEFAULT_BLOB_THRESHOLD } from './blob-shelf.js'
 import { collectBlobs } from './collect-blobs.js'
 import type {
@@ -41,6 +42,8 @@ export interface LogStoreOptions {
   readonly retryMs?: number
   /** For tests that must repeat exactly. */
   readonly randomId?: () => string
+  /** Told what happens. `openHoldfast` makes one of its option `telemetry`. */
+  readonly observer?: Observer
 }
 
 /** All logs of one backend: opens them, lists them, removes them, and commits their appends together. */
@@ -69,6 +72,7 @@ export class LogStore {
       items: new ItemSealer(limits, undefined),
       retryMs,
       randomId: options.randomId ?? randomIds(),
+      observer: options.observer ?? NO_OBSERVER,
     }
     this.#keyRing = masters && new KeyRing(environment, masters)
     this.#plainTenants = new PlainTenants(driver, environment.clock)
@@ -90,6 +94,15 @@ export class LogStore {
 
   get randomId(): () => string {
     return this.#environment.randomId
+  }
+
+  /** True when what is stored is authenticated by keys. */
+  get hasKeys(): boolean {
+    return this.#keyRing !== undefined
+  }
+
+  get observer(): Observer {
+    return this.#environment.observer
   }
 
   /** What the store's own clock says; undefined where it has none but this machine's. */
@@ -200,6 +213,7 @@ export class LogStore {
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
+    await this.#environment.observer.close()
     await this.#environment.commit.close()
     await this.#environment.driver.close()
   }

@@ -54,7 +54,7 @@ export function transact<T>(
   request: TransactRequest<T>,
 ): Promise<Transacted<T>> {
   const { environment, log, writer } = place
-  const { driver, clock, retryMs, keys, randomId } = environment
+  const { driver, clock, retryMs, keys, randomId, observer } = environment
   const appendId = randomId()
 
   async function run(): Promise<Transacted<T>> {
@@ -100,6 +100,7 @@ export function transact<T>(
       if (landed !== undefined) return settle(known, landed)
       // The log ends elsewhere now, so none of the earlier attempts can land any more.
       uncertain = []
+      observer.count('holdfast.conflicts')
       await writer.refresh(known, outcome.head)
       if (++conflicts > 2) await clock.sleep(Math.random() * Math.min(conflicts, 20))
     }
@@ -133,9 +134,11 @@ export function transact<T>(
     return undefined
   }
 
-  async function settle(known: Fold, { result, plan }: Attempt<T>): Promise<Transacted<T>> {
+  // How long it took says more of the user's SQL than of saving, so only its size is told.
+  async function settle(known: Fold, { result, append, plan }: Attempt<T>): Promise<Transacted<T>> {
     writer.fold = plan.fold
     await writer.applied.apply(known, plan.fold, plan.carried)
+    for (const { body } of append.entries) observer.record('holdfast.checkpoint.bytes', body.byteLength)
     return { result, updated: { entries: plan.members[0]?.entries ?? [], fold: plan.fold } }
   }
 

@@ -179,6 +179,7 @@ export class Activation {
         path: this.path,
         clock: this.#session.clock,
         random: this.#session.random,
+        watch: this.#session.watch,
         claim: `${log.branch}:${recorder.fold.epoch}`,
         emit: (event) => this.#session.emit(event),
         note: (event) => this.#notes.push(event),

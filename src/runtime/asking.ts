@@ -42,6 +42,7 @@ export class Asking {
     const found = this.#find(id)
     if (found === undefined) {
       const asked = await this.#open(id, kind, place, question, options)
+      if (kind === 'unknown-effect') this.#session.watch.count('holdfast.effects.unknown')
       recorder.add({ kind: 'pause', ops: asked.ops, data: { events: [asked.event] } })
       return undefined
     }

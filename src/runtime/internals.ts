@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.js'
+import type { RunObserver } from '../telemetry/observer.js'
 import type { Context } from './context.js'
 import type { LiveEvent, RecordedEvent } from './events.js'
 
@@ -10,6 +11,8 @@ export interface Internals {
   readonly random: () => number
   /** Names the claim under which this run is driven: another one means that the run was taken up again. */
   readonly claim: string
+  /** Told of model calls and tools. */
+  readonly watch: RunObserver
   /** Sends an event to whoever listens now; not recorded. */
   emit(event: LiveEvent): void
   /** Adds an event to the record of this node. */

@@ -257,7 +257,10 @@ class Ledger {
     if (this.#session.recorder.durable && recordAt(this.#session, this.#work)?.status !== 'started') {
       this.#session.recorder.add({ kind: 'effect', ops: [this.#set({})] })
     }
-    if (policy.onUnknown === 'fail') throw new EffectUnknownError(path, at, about)
+    if (policy.onUnknown === 'fail') {
+      this.#session.watch.count('holdfast.effects.unknown')
+      throw new EffectUnknownError(path, at, about)
+    }
     if (!this.#session.recorder.durable) throw needsRecord(path, this.#effect)
     const question = { ...about, step: path, input: input ?? null, generation: this.#generation }
     const answer = (await this.#work.ask('unknown-effect', question, UNKNOWN_ANSWER)) as UnknownAnswer

@@ -90,6 +90,8 @@ export interface Refusal {
 /** What the engine uses of a graph. */
 export interface GraphPlan {
   readonly kind: 'graph'
+  /** What it is to those who watch, if more than a graph. */
+  readonly role?: 'agent'
   readonly name: string
   readonly version: string
   readonly compatibleWith: string | undefined

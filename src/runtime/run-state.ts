@@ -67,6 +67,8 @@ export interface RunRecord {
   /** Kept only for flows, whose function is called again with it. */
   readonly input?: Value
   readonly startedAt: number
+  /** The span in which it began, if it was traced: spans of whoever resumes it refer to it. */
+  readonly trace?: string
   /** Super-steps that were closed. */
   readonly count: number
   /** How often it was taken up. */

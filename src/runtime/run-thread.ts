@@ -10,10 +10,12 @@ import type { Log } from '../log/log.js'
 import type { LogStore } from '../log/log-store.js'
 import { push, set } from '../log/ops.js'
 import type { Store } from '../store/store.js'
+import type { Observer } from '../telemetry/observer.js'
 import type { RunEvent } from './events.js'
 import { checkFits } from './fitting.js'
 import { hashValue } from './hash-value.js'
 import { type BusyOutcome, type Outcome, outcomeBase, type Restart, readOutcome } from './outcome.js'
+import { observeClaim } from './observe.js'
 import type { ProgramPlan } from './program.js'
 import type { Durable, Frequency } from './recorder.js'
 import { checkSettings, Run } from './run.js'
@@ -30,6 +32,7 @@ export interface RuntimeEnvironment {
   readonly random: () => number
   /** Names this process to people who look. */
   readonly owner: string
+  readonly observer: Observer
   store(tenant: TenantId): Store
   /** Frees the room of expired items. */
   sweep(): Promise<void>
@@ -149,7 +152,9 @@ class ThreadRunner {
     let situation: Situation | undefined
     let openSince: number | undefined
     let since = -1
+    let before: Fold | undefined
     const decide = (fold: Fold) => {
+      before = fold
       openSince = (fold.state as RunState).openSince
       since = fold.seq
       situation = situate(this.#key, fold, this.#intent())
@@ -158,6 +163,7 @@ class ThreadRunner {
     }
     try {
       const claim = await log.claim({ owner, ms: lease, decide })
+      if (before) observeClaim(this.#environment, before, log.fold)
       if (situation?.do === 'park') {
         await claim.release()
         const outcome = readOutcome(this.#key, log.fold, this.#restart)
@@ -264,10 +270,10 @@ class ThreadRunner {
   }
 
   #newRun(): Run {
-    const { clock, random, store } = this.#environment
+    const { clock, random, store, observer } = this.#environment
     const { frequency = 'step', durability = 'sync', context, signal, drain, emit } = this.#options
     return new Run(
-      { clock, random, store: store(this.#key.tenant) },
+      { clock, random, observer, store: store(this.#key.tenant) },
       {
         policy: { frequency, durability },
         context,

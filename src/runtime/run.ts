@@ -8,6 +8,7 @@ import type { Fold } from '../log/fold.js'
 import type { Log } from '../log/log.js'
 import { set } from '../log/ops.js'
 import type { Store } from '../store/store.js'
+import type { Observer, RunObserver } from '../telemetry/observer.js'
 import { beginRun, migrateRun } from './begin.js'
 import type { Drive } from './drive.js'
 import { CancelledError, failedRecord, recordError } from './errors.js'
@@ -16,6 +17,7 @@ import type { LiveEvent, RunEvent } from './events.js'
 import { driveFlow } from './flow-engine.js'
 import { GraphEngine } from './graph-engine.js'
 import { LeaseKeeper } from './lease-keeper.js'
+import { describeRun, endOfRun } from './observe.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { checkRecordPolicy, LogRecorder, type RecordPolicy, type Recorder, ViewRecorder } from './recorder.js'
@@ -38,6 +40,7 @@ export interface RunEnvironment {
   readonly clock: Clock
   readonly store: Store
   readonly random: () => number
+  readonly observer: Observer
 }
 
 export interface RunSettings {
@@ -62,6 +65,8 @@ export class Run {
   readonly #key: LogKey
   #abort = newAbort()
   #feed: EventFeed
+  /** Who watches the run that is under way. */
+  #watch: RunObserver | undefined
 
   constructor(environment: RunEnvironment, settings: RunSettings, plan: ProgramPlan, key: LogKey) {
     this.#environment = environment
@@ -107,6 +112,7 @@ export class Run {
       const fold = await this.#loop(recorder, keeper, openSince, target)
       return readOutcome(this.#key, fold, restart)
     } catch (error) {
+      this.#watch?.ended(error instanceof StoppedError ? 'stopped' : 'lost', error)
       if (error instanceof StoppedError) await keeper.letGo(() => park(claim, recorder))
       throw error
     } finally {
@@ -133,7 +139,10 @@ export class Run {
     this.#settings.signal?.addEventListener('abort', () => this.#abort.abort(this.#settings.signal?.reason), {
       once: true,
     })
-    const ended = await this.#loop(recorder, undefined, undefined, undefined)
+    const ended = await this.#loop(recorder, undefined, undefined, undefined).catch((error: unknown) => {
+      this.#watch?.ended('lost', error)
+      throw error
+    })
     return { ...readOutcome(this.#key, ended), checkpoint: undefined }
   }
 
@@ -147,17 +156,19 @@ export class Run {
     let unmoved: number | undefined
     let inherited = openSince
     for (;;) {
-      const session = this.#session(recorder, keeper, inherited)
       const begun = isUnfinished(recorder.state.run)
       if (!begun && (recorder.seen.inputs ?? []).length === 0) return this.#rest(recorder, keeper)
       const failure = this.#begin(recorder, begun)
       if (failure) {
         const park = () => recorder.conclude(() => parkThread(failure.error), true)
         const parked = await (keeper === undefined ? park() : keeper.letGo(park))
+        this.#environment.observer.count('holdfast.runs.failed')
         return parked?.fold ?? recorder.fold
       }
       const run = recorder.state.run?.id
-      const driven = await this.#drive(session)
+      const watch = this.#watched(recorder, begun)
+      const session = this.#session(recorder, keeper, inherited, watch)
+      const driven = await watch.within(() => this.#drive(session))
       if (driven.status === 'failed') this.#throwIfStopped(driven.error)
       if (driven.status === 'suspended' && this.#settings.drain?.aborted) throw new StoppedError()
       const isTarget = target === undefined || run === target
@@ -167,6 +178,10 @@ export class Run {
       const conclude = () =>
         recorder.conclude((fold) => endOf(fold, driven, { now: clock.now(), stuck, goOn, inherited }), !goOn)
       const ended = await (goOn || keeper === undefined ? conclude() : keeper.letGo(conclude))
+      if (ended) {
+        watch.ended(endOfRun(ended.fold), driven.status === 'failed' ? driven.error : undefined)
+        this.#watch = undefined
+      }
       if (ended !== undefined && !goOn) return ended.fold
       // Something came while the run was about to wait, so it goes on at once. But a program that makes nothing of it
       // would be called for ever: when nothing was written since, it waits all the same.
@@ -190,6 +205,16 @@ export class Run {
     }
   }
 
+  /** The same observer as long as the same run is under way here. */
+  #watched(recorder: Recorder, begun: boolean): RunObserver {
+    if (this.#watch) return this.#watch
+    this.#watch = this.#environment.observer.run(describeRun(this.#key, this.#plan, recorder.state, begun))
+    const { trace } = this.#watch
+    // Travels with the first step.
+    if (trace !== undefined && !begun) recorder.add({ kind: 'step', ops: [set(['run', 'trace'], trace)] })
+    return this.#watch
+  }
+
   async #drive(session: Session): Promise<Drive> {
     try {
       session.throwIfAborted()
@@ -207,7 +232,12 @@ export class Run {
     return recorder.fold
   }
 
-  #session(recorder: Recorder, keeper: LeaseKeeper | undefined, openSince: number | undefined): Session {
+  #session(
+    recorder: Recorder,
+    keeper: LeaseKeeper | undefined,
+    openSince: number | undefined,
+    watch: RunObserver,
+  ): Session {
     const { clock, store, random } = this.#environment
     return new Session({
       log: this.#key,
@@ -219,7 +249,11 @@ export class Run {
       context: this.#settings.context,
       abort: this.#abort,
       heartbeat: async () => keeper?.beat(),
-      emit: (event: LiveEvent) => this.#feed.live(event),
+      watch,
+      emit: (event: LiveEvent) => {
+        if (event.type === 'retry') watch.retried(event.step, event.attempt, event.error)
+        this.#feed.live(event)
+      },
       inlineSleepMs: this.#settings.inlineSleepMs,
       drain: this.#settings.drain,
       ...(this.#settings.recordedReads ? { recordedReads: this.#settings.recordedReads } : {}),

@@ -6,6 +6,7 @@ import type { LogKey } from '../log/contract.js'
 import type { Draft } from '../log/draft.js'
 import { set } from '../log/ops.js'
 import type { Store } from '../store/store.js'
+import { type RunObserver, UNWATCHED } from '../telemetry/observer.js'
 import type { LiveEvent } from './events.js'
 import type { Recorder } from './recorder.js'
 import type { RecordedRead, Seen } from './records.js'
@@ -39,6 +40,8 @@ export interface SessionOptions {
   readonly recordedReads?: ReadonlyMap<string, RecordedRead>
   /** Nothing runs: results come from here. */
   readonly replay?: ReplayScript
+  /** Told what the run does. */
+  readonly watch?: RunObserver
 }
 
 /** What the steps of one run share while one worker drives it. */
@@ -55,6 +58,7 @@ export class Session {
   readonly random: () => number
   readonly inlineSleepMs: number
   readonly replay: ReplayScript | undefined
+  readonly watch: RunObserver
   readonly #drain: AbortSignal | undefined
   readonly #recordedReads: ReadonlyMap<string, RecordedRead> | undefined
   /** The step whose work is running, to refuse steps inside of steps. */
@@ -85,6 +89,7 @@ export class Session {
     this.#drain = options.drain
     this.#recordedReads = options.recordedReads
     this.replay = options.replay
+    this.watch = options.watch ?? UNWATCHED
   }
 
   /** True when what runs may end but nothing new should start. */

@@ -98,7 +98,7 @@ export class ThreadView {
    * has recorded nothing yet, when it is taken up.
    */
   async cancel(options: { readonly reason?: string; readonly by?: string } = {}): Promise<void> {
-    const { clock, owner } = this.environment
+    const { clock, owner, observer } = this.environment
     const reason = options.reason ?? 'cancelled'
     const log = await this.existing()
     const { entries } = await log.update((fold) => {
@@ -116,10 +116,13 @@ export class ThreadView {
     if (entries.length === 0) return
     try {
       const claim = await log.claim({ owner, ms: 5000 })
+      let ends = false
       await claim.release((fold) => {
         const end = endCancelled(fold, restRun(fold.state as RunState), clock.now())
+        ends = end !== undefined
         return end && [end]
       })
+      if (ends) observer.count('holdfast.runs.cancelled')
     } catch (error) {
       // Held: its worker ends the run.
       if (!isHoldfastError(error, 'held') && !isHoldfastError(error, 'fenced')) throw error

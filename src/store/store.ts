@@ -2,6 +2,7 @@ import type { Value } from '../codec/value.js'
 import { InvalidOptionError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
 import { compareUtf8 } from '../core/text-order.js'
+import { METRICS_SCOPE } from '../telemetry/process-metrics.js'
 import type { ItemStore } from '../log/item-store.js'
 import { Collection } from './collection.js'
 import { type CollectionOptions, parseOptions } from './collection-options.js'
@@ -32,7 +33,10 @@ export class Store {
     return new Scope(this.#items, this.#tenant, encodeScope(scope))
   }
 
-  /** One page of the collections of this tenant that hold items. May name one that just emptied. */
+  /**
+   * One page of the collections of this tenant that hold items. May name one that just emptied. Leaves out where
+   * processes report their figures: that is nobody's memory, and there without anybody having put it there.
+   */
   async collections(
     options: { readonly limit?: number; readonly cursor?: string } = {},
   ): Promise<{ readonly collections: readonly SpaceName[]; readonly cursor?: string }> {
@@ -44,7 +48,8 @@ export class Store {
     const spaces = await this.#items.spaces(this.#tenant, { limit, ...after })
     const last = spaces.at(-1)
     const next = spaces.length < limit || last === undefined ? {} : { cursor: Buffer.from(last).toString('base64url') }
-    return { collections: spaces.map(decodeSpace), ...next }
+    const own = encodeScope(METRICS_SCOPE)
+    return { collections: spaces.filter((space) => !space.startsWith(own)).map(decodeSpace), ...next }
   }
 
   /** Removes what has expired, of the whole backend, to free its room. Expired items are absent with or without it. */

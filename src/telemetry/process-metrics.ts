@@ -1,5 +1,3 @@
-import type { Value } from '../codec/value.js'
-
 /**
  * Where processes leave their figures for `holdfast stats`: one item per process in this collection, written anew now
  * and then, with a time to live, so that those of processes long gone disappear.
@@ -14,6 +12,14 @@ export interface Histogram {
   readonly sum: number
 }
 
+/** Tokens of calls to one model. */
+export interface ModelTokens {
+  /** Cached ones included. */
+  readonly input: number
+  readonly output: number
+  readonly cached: number
+}
+
 /** What one process has counted since it began. Names are those of its OpenTelemetry instruments. */
 export interface ProcessMetrics {
   readonly process: string
@@ -22,15 +28,24 @@ export interface ProcessMetrics {
   readonly at: number
   readonly counters: Readonly<Record<string, number>>
   readonly histograms: Readonly<Record<string, Histogram>>
+  /** By model, as `provider/model`. */
+  readonly models?: Readonly<Record<string, ModelTokens>>
+}
+
+/** What many processes have counted together. */
+export interface MergedMetrics extends Required<Pick<ProcessMetrics, 'counters' | 'histograms' | 'models'>> {
+  readonly processes: number
 }
 
 /** The figures of many processes as one. Histograms of other buckets than the first of their name are left out. */
-export function mergeMetrics(
-  all: readonly ProcessMetrics[],
-): Pick<ProcessMetrics, 'counters' | 'histograms'> & { readonly processes: number } {
+export function mergeMetrics(all: readonly ProcessMetrics[]): MergedMetrics {
   const counters: Record<string, number> = {}
   const histograms: Record<string, Histogram> = {}
+  const models: Record<string, ModelTokens> = {}
+  // A process that opened its store more than once reports more than once.
+  const processes = new Set<string>()
   for (const one of all) {
+    processes.add(`${one.process} ${one.startedAt}`)
     for (const [name, count] of Object.entries(one.counters)) counters[name] = (counters[name] ?? 0) + count
     for (const [name, histogram] of Object.entries(one.histograms)) {
       const before = histograms[name]
@@ -43,8 +58,16 @@ export function mergeMetrics(
         }
       }
     }
+    for (const [name, { input, output, cached }] of Object.entries(one.models ?? {})) {
+      const before = models[name] ?? { input: 0, output: 0, cached: 0 }
+      models[name] = {
+        input: before.input + input,
+        output: before.output + output,
+        cached: before.cached + cached,
+      }
+    }
   }
-  return { counters, histograms, processes: all.length }
+  return { counters, histograms, models, processes: processes.size }
 }
 
 /** The bound below which this part (0 to 1) of what was counted lies; undefined when nothing was. */
@@ -60,18 +83,33 @@ export function quantileOf({ bounds, counts }: Histogram, part: number): number 
 }
 
 /** Whether an item is what a process wrote: the collection can hold anything. */
-export function isProcessMetrics(value: unknown): value is ProcessMetrics & Value {
-  const metrics = value as Partial<ProcessMetrics> | null
+export function isProcessMetrics(value: unknown): value is ProcessMetrics {
+  if (!isRecord(value) || typeof value['process'] !== 'string') return false
+  const { counters, histograms, models = {} } = value
   return (
-    typeof metrics === 'object' &&
-    metrics !== null &&
-    typeof metrics.process === 'string' &&
-    typeof metrics.counters === 'object' &&
-    metrics.counters !== null &&
-    typeof metrics.histograms === 'object' &&
-    metrics.histograms !== null &&
-    Object.values(metrics.histograms).every(
-      (one) => Array.isArray(one?.bounds) && Array.isArray(one.counts) && typeof one.sum === 'number',
+    isRecord(counters) &&
+    Object.values(counters).every(isNumber) &&
+    isRecord(histograms) &&
+    Object.values(histograms).every(isHistogram) &&
+    isRecord(models) &&
+    Object.values(models).every(
+      (one) => isRecord(one) && isNumber(one['input']) && isNumber(one['output']) && isNumber(one['cached']),
     )
   )
+}
+
+function isHistogram(value: unknown): boolean {
+  if (!isRecord(value)) return false
+  const { bounds, counts, sum } = value
+  return (
+    Array.isArray(bounds) && bounds.every(isNumber) && Array.isArray(counts) && counts.every(isNumber) && isNumber(sum)
+  )
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === 'number'
 }

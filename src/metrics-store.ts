@@ -1,0 +1,17 @@
+import { DEFAULT_TENANT, type TenantId } from './core/ids.js'
+import type { LogStore } from './log/log-store.js'
+import type { Collection } from './store/collection.js'
+import { Store } from './store/store.js'
+import { METRICS_COLLECTION, METRICS_SCOPE, type ProcessMetrics } from './telemetry/process-metrics.js'
+
+/** Where figures lie when there are keys: sealed as everything else, and no tenant of the user's gets a key by it. */
+const METRICS_TENANT = 'holdfast.metrics' as TenantId
+
+/** A report that was not renewed for so long is of a process long gone. */
+const TTL_MS = 24 * 60 * 60 * 1000
+
+/** Where the processes that use a store leave their figures. These are of the process and not of one tenant. */
+export function metricsOf(store: LogStore): Collection<ProcessMetrics> {
+  const tenant = store.hasKeys ? METRICS_TENANT : DEFAULT_TENANT
+  return new Store(store.items, tenant).scope(METRICS_SCOPE).collection(METRICS_COLLECTION, { ttlMs: TTL_MS })
+}

@@ -1,0 +1,74 @@
+import type { Figures } from './figures.js'
+import type { ProcessMetrics } from './process-metrics.js'
+
+/** Writes what a process has counted over what it wrote before. */
+export type WriteMetrics = (metrics: ProcessMetrics) => Promise<void>
+
+export interface FlusherOptions {
+  readonly everyMs: number
+  /** Names the process to people who look. */
+  readonly process: string
+  readonly now: () => number
+}
+
+/** How long the last report may hold up closing, when the store does not answer. */
+const CLOSING_MS = 2000
+
+/**
+ * Passes a process's figures on now and then: not by the step, and never so that a run would notice. What is counted
+ * after the last report of a process that is killed is lost.
+ */
+export class Flusher {
+  readonly #figures: Figures
+  readonly #write: WriteMetrics
+  readonly #options: FlusherOptions
+  readonly #timer: NodeJS.Timeout
+  /** As of the last report that was acknowledged. */
+  #reported = 0
+  #flushing: Promise<void> | undefined
+
+  constructor(figures: Figures, write: WriteMetrics, options: FlusherOptions) {
+    this.#figures = figures
+    this.#write = write
+    this.#options = options
+    this.#timer = setInterval(() => void this.flush(), options.everyMs)
+    // A program that has nothing else to do may end.
+    this.#timer.unref()
+  }
+
+  /** Reports what is new. While a report is under way there is no second one. */
+  flush(): Promise<void> {
+    this.#flushing ??= this.#report().finally(() => {
+      this.#flushing = undefined
+    })
+    return this.#flushing
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    let timer: NodeJS.Timeout | undefined
+    const patience = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, CLOSING_MS)
+    })
+    const last = async () => {
+      await this.#flushing
+      await this.flush()
+    }
+    await Promise.race([last(), patience])
+    clearTimeout(timer)
+  }
+
+  async #report(): Promise<void> {
+    const { changes } = this.#figures
+    // Who only reads leaves nothing behind, least of all a write.
+    if (changes === this.#reported || this.#figures.measured('holdfast.checkpoint.bytes') === 0) return
+    const { process, now } = this.#options
+    const startedAt = Math.round(performance.timeOrigin)
+    try {
+      await this.#write({ process, startedAt, at: now(), ...this.#figures.snapshot() })
+      this.#reported = changes
+    } catch {
+      // The store is away. What was counted is still there, and goes with the next report.
+    }
+  }
+}

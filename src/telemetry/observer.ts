@@ -1,0 +1,102 @@
+import type { CounterName, HistogramName } from './names.js'
+import type { ModelTokens } from './process-metrics.js'
+
+/** What the log, the runtime and the agent tell of what they do. None of it may fail, wait, or cost a round trip. */
+export interface Observer {
+  count(name: CounterName, by?: number): void
+  record(name: HistogramName, value: number): void
+  /** A run begins here, or is taken up again. */
+  run(run: ObservedRun): RunObserver
+  /** Passes on what was counted so far. Never rejects. */
+  flush(): Promise<void>
+  /** Passes on the rest: called before the store closes. Never rejects, and does not take long. */
+  close(): Promise<void>
+}
+
+export interface ObservedRun {
+  readonly tenant: string
+  readonly thread: string
+  readonly branch: string
+  readonly run: string
+  readonly program: string
+  readonly version: string
+  readonly kind: 'agent' | 'graph' | 'flow'
+  /** How often it was taken up, with this time. */
+  readonly attempt: number
+  /** It was begun earlier, here or by another process. */
+  readonly resumed: boolean
+  /** The `trace` of its beginning, where that was kept. */
+  readonly begunIn: string | undefined
+}
+
+export type RunEnd =
+  | 'completed'
+  | 'failed'
+  | 'incompatible'
+  | 'cancelled'
+  | 'paused'
+  /** Told to stop; it goes on elsewhere. */
+  | 'stopped'
+  /** It can't say how it ended: another took over, or the store is away. */
+  | 'lost'
+
+/** One run, as long as one process drives it. */
+export interface RunObserver extends Pick<Observer, 'count'> {
+  /** Names the span of this run, to be kept in its record; undefined when nobody traces. */
+  readonly trace: string | undefined
+  /** Runs the program so that spans of its own lie below the run's. */
+  within<Result>(work: () => Result): Result
+  /** One attempt at a step. */
+  step<Result>(path: string, attempt: number, work: () => Result | Promise<Result>): Promise<Result>
+  /** Something that has a span of its own, such as a call to a model. */
+  span<Result>(plan: SpanPlan, work: (span: OpenSpan) => Promise<Result>): Promise<Result>
+  /** An attempt failed and another follows. */
+  retried(step: string, attempt: number, error: { readonly name: string; readonly message: string }): void
+  /** A model call that came to an end. */
+  usage(call: ModelCall): void
+  ended(end: RunEnd, error?: unknown): void
+}
+
+export type SpanAttributes = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>
+
+export interface SpanPlan {
+  readonly name: string
+  readonly kind: 'internal' | 'client'
+  readonly attributes: SpanAttributes
+}
+
+export interface OpenSpan {
+  set(attributes: SpanAttributes): void
+  /** What people said and models wrote: kept only where the user asked for it, and made only then. */
+  content(attributes: () => SpanAttributes): void
+}
+
+export interface ModelCall extends ModelTokens {
+  readonly provider: string
+  readonly model: string
+  /** What answered, if it named itself. */
+  readonly actual: string | undefined
+}
+
+const NO_SPAN: OpenSpan = { set() {}, content() {} }
+
+/** For runs that nobody watches. */
+export const UNWATCHED: RunObserver = {
+  trace: undefined,
+  count() {},
+  within: (work) => work(),
+  step: async (_path, _attempt, work) => work(),
+  span: (_plan, work) => work(NO_SPAN),
+  retried() {},
+  usage() {},
+  ended() {},
+}
+
+/** For stores that nobody watches. */
+export const NO_OBSERVER: Observer = {
+  count() {},
+  record() {},
+  run: () => UNWATCHED,
+  async flush() {},
+  async close() {},
+}
