@@ -8,8 +8,9 @@ import { join } from 'node:path'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { type LanguageModel, openHoldfast, tenantUsage } from 'holdfast'
 import { startModelServer } from 'holdfast/testing'
-import { playSupport } from './scripted-model.js'
-import { openShop } from './shop.js'
+import { playSupport } from '#src/demo/play-support.js'
+import { openShop } from '#src/demo/shop.js'
+import { STOCK } from './orders.js'
 import { makeSupport } from './support-agent.js'
 
 /** The day on which this session takes place. */
@@ -39,7 +40,7 @@ const CUSTOMER = [
 ]
 
 const folder = mkdtempSync(join(tmpdir(), 'customer-service-'))
-const shop = await openShop(join(folder, 'shop.db'))
+const shop = await openShop(join(folder, 'shop.db'), STOCK)
 const { model, close } = await openModel()
 let hf = await openHoldfast(`sqlite:${join(folder, 'sessions.db')}`)
 let thread = hf.thread(makeSupport(model, shop), { user: 'maya', session: 'bf-847' })
@@ -55,7 +56,7 @@ try {
   const { calls, input, output, cost } = await tenantUsage(hf)
   note(`${CUSTOMER.length} turns, ${calls} model calls, ${input} tokens in, ${output} out, cost $${cost.toFixed(4)}.`)
   note(
-    `${state?.resumes.count} resumes saved ${state?.resumes.tokensSaved} tokens. Returns in the shop: ${shop.returns().length}.`,
+    `${state?.resumes.count} resumes saved ${state?.resumes.tokensSaved} tokens. Returns in the shop: ${shop.countReturns()}.`,
   )
 } finally {
   await hf.close()

@@ -1,6 +1,6 @@
-import { agent, type LanguageModel, last, NotExecutedError, tool } from 'holdfast'
+import { agent, type LanguageModel, last, NotExecutedError, type Reconciled, tool } from 'holdfast'
 import { z } from 'zod'
-import type { Shop } from './shop.js'
+import type { OpenedReturn, ReturnRequest, Shop } from '#src/demo/shop.js'
 
 /** Returns above this amount need a person's agreement. */
 export const APPROVAL_ABOVE = 100
@@ -16,9 +16,19 @@ export function makeSupport(model: LanguageModel, shop: Shop) {
   const amountOf = ({ orderId, sku, quantity }: z.output<typeof returnSchema>) =>
     (shop.order(orderId)?.lines.find((line) => line.sku === sku)?.price ?? 0) * quantity
 
-  // Thrown before anything happens, so the model may correct itself and call again.
-  const refuse = (error: unknown): never => {
-    throw new NotExecutedError(error instanceof Error ? error.message : String(error))
+  // The shop decides in one transaction: what it refuses did not happen, so the model may correct itself and call again.
+  const open = (request: ReturnRequest): OpenedReturn => {
+    try {
+      return shop.openReturn(request)
+    } catch (error) {
+      throw new NotExecutedError(error instanceof Error ? error.message : String(error))
+    }
+  }
+
+  // The shop opens a return each time it is asked. After a crash it is asked first what became of the request.
+  const lookUp = (orderId: string, sku: string): Reconciled<OpenedReturn> => {
+    const result = shop.findReturn(orderId, sku)
+    return result === undefined ? { outcome: 'not-executed' } : { outcome: 'executed', result }
   }
 
   return agent({
@@ -43,18 +53,19 @@ export function makeSupport(model: LanguageModel, shop: Shop) {
       }),
       searchInventory: tool({
         description: 'Finds articles by words such as kind, name and color, and by size',
-        inputSchema: z.object({ words: z.array(z.string()), size: z.string().optional() }),
+        inputSchema: z.object({ words: z.string().describe('Parted by commas'), size: z.string().optional() }),
         effect: 'read',
-        execute: ({ words, size }) => shop.search(words, size),
+        execute: ({ words, size }) => shop.search(words.split(','), size),
       }),
       initiateReturn: tool({
         description: 'Opens a return of an article and refunds it when it arrives',
         version: '1',
         inputSchema: returnSchema,
-        effect: 'idempotent',
+        effect: 'reconcilable',
+        reconcile: (_key, { orderId, sku }) => lookUp(orderId, sku),
         needsApproval: (input) => amountOf(input) > APPROVAL_ABOVE,
-        execute: (input, { idempotencyKey, state, update }) => {
-          const opened = openReturn(() => shop.openReturn(idempotencyKey, input))
+        execute: (input, { state, update }) => {
+          const opened = open(input)
           update({ rmas: [...(state['rmas'] as readonly string[]), opened.rma] })
           return opened
         },
@@ -63,11 +74,12 @@ export function makeSupport(model: LanguageModel, shop: Shop) {
         description: 'Exchanges an article of an order for another of the same price, which is sent at once',
         version: '1',
         inputSchema: returnSchema.extend({ newSku: z.string() }),
-        effect: 'idempotent',
-        execute: ({ newSku, ...input }, { idempotencyKey, state, update }) => {
-          const opened = openReturn(() => shop.openReturn(idempotencyKey, { ...input, exchangeFor: newSku }))
+        effect: 'reconcilable',
+        reconcile: (_key, { orderId, sku }) => lookUp(orderId, sku),
+        execute: ({ newSku, ...input }, { state, update }) => {
+          const opened = open({ ...input, exchangeFor: newSku })
           update({ rmas: [...(state['rmas'] as readonly string[]), opened.rma] })
-          return { ...opened, sent: newSku }
+          return opened
         },
       }),
     },
@@ -76,13 +88,4 @@ export function makeSupport(model: LanguageModel, shop: Shop) {
     onResume: ({ state }) => ({ openReturns: state.rmas.length }),
     compaction: { window: 32_000 },
   })
-
-  // The shop decides in one transaction: what it refuses did not happen.
-  function openReturn<Result>(work: () => Result): Result {
-    try {
-      return work()
-    } catch (error) {
-      return refuse(error)
-    }
-  }
 }

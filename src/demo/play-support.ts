@@ -1,4 +1,4 @@
-import type { ModelServerRequest, ScriptedReply, ScriptedToolCall } from 'holdfast/testing'
+import type { ModelServerRequest, ScriptedReply, ScriptedToolCall } from '../testing/index.js'
 import type { Order, OrderLine, Product } from './shop.js'
 
 type Message = ModelServerRequest['messages'][number]
@@ -17,17 +17,17 @@ export function playSupport({ messages }: ModelServerRequest): ScriptedReply {
 function begin(said: string, messages: readonly Message[]): ScriptedReply {
   const orderId = /ORD-\d{4}-\d+/.exec(said)?.[0]
   if (messages.filter(({ role }) => role === 'user').length === 1 && !/[?]/.test(said)) {
-    return 'Good morning, and welcome to Nordvei! What can I do for you?'
+    return 'Good morning, and welcome to Nordvei! I can tell you where an order is, open a return, arrange an exchange for another size, or look for something in our shop. What can I do for you today?'
   }
   if (/\b(approved|supervisor|status of (my|the) return)\b/i.test(said)) return recallReturns(messages)
   if (/how (long|many days)|refund take|until when/i.test(said)) {
-    return 'You can send articles back within 30 days of delivery. Once a parcel reaches us, the refund is on your account in 3 to 5 days.'
+    return 'You can send articles back within 30 days of delivery. Once a parcel reaches us, we look at it on the same day, and the refund is on your account in 3 to 5 days. You will get an e-mail when it is on its way.'
   }
   if (/shipping|delivery cost|postage/i.test(said)) {
-    return 'Standard delivery is free from €80; below that it is €6.90. Returns and exchanges are free of charge.'
+    return 'Standard delivery is free from €80; below that it is €6.90. Returns and exchanges are free of charge: the label comes by e-mail, and you can hand the parcel in at any post office. Express delivery is €14.90.'
   }
   if (/\b(thank|bye|that's all|great day)/i.test(said)) return farewell(messages)
-  if (/my orders|what (have|did) I order/i.test(said)) return use('listOrders', { email: 'maya@example.com' })
+  if (/my orders|what (have|did) I order/i.test(said)) return use('listOrders', { email: customerIn(messages) })
   if (/exchange|swap|(bigger|larger|smaller) size/i.test(said)) return lookUpLine(said, messages)
   if (/\b(return|send back|refund)\b/i.test(said)) return lookUpLine(said, messages)
   if (orderId !== undefined) return use('getOrderStatus', { orderId })
@@ -35,14 +35,20 @@ function begin(said: string, messages: readonly Message[]): ScriptedReply {
     return use('getOrderStatus', { orderId: lastOrder(messages) })
   }
   const words = searchWords(said)
-  if (words.length > 0) return use('searchInventory', { words, ...sizeIn(said) })
+  if (words.length > 0) return use('searchInventory', { words: words.join(','), ...sizeIn(said) })
   return 'Of course. Is it about an order, a return or exchange, or are you looking for something?'
+}
+
+/** Whom the instructions name as the customer. */
+function customerIn(messages: readonly Message[]): string {
+  const instructions = messages.find(({ role }) => role === 'system')?.['content']
+  return /[\w.+-]+@[\w-]+\.\w+/.exec(String(instructions))?.[0] ?? 'unknown'
 }
 
 /** A return or an exchange begins with a look at the order. */
 function lookUpLine(said: string, messages: readonly Message[]): ScriptedReply {
   const orderId = /ORD-\d{4}-\d+/.exec(said)?.[0] ?? findOrderWith(said, messages) ?? lastOrder(messages)
-  if (orderId === undefined) return use('listOrders', { email: 'maya@example.com' })
+  if (orderId === undefined) return use('listOrders', { email: customerIn(messages) })
   return use('getOrderStatus', { orderId })
 }
 
@@ -65,11 +71,11 @@ function goOn(said: string, results: readonly Result[], messages: readonly Messa
       return afterSearch(said, results, last.value as readonly Product[])
     case 'initiateReturn': {
       const { rma, amount } = last.value as { rma: string; amount: number }
-      return `Done: your return is ${rma}. Print the label from the e-mail, hand the parcel in at any post office, and ${euro(amount)} will be refunded when it arrives.`
+      return `Done: your return is ${rma}. Print the label from the e-mail, hand the parcel in at any post office, and ${euro(amount)} will be refunded when it arrives. That takes 3 to 5 days as a rule. Please pack the article as it came; the box it was sent in will do.`
     }
     default: {
-      const { rma, sent } = last.value as { rma: string; sent: string }
-      return `The exchange is arranged (${rma}). The new one, ${describeSku(sent)}, leaves our warehouse tomorrow; please send the old one back with the label in your e-mail.`
+      const { rma, sent = '' } = last.value as { rma: string; sent?: string }
+      return `The exchange is arranged (${rma}). The new one, ${describeSku(sent)}, leaves our warehouse tomorrow; please send the old one back with the label in your e-mail. You have 30 days for that, and nothing more to pay, because both cost the same.`
     }
   }
 }
@@ -85,8 +91,8 @@ function afterOrder(said: string, order: Order & { error?: string }, messages: r
   if (order.status !== 'delivered') {
     return `Order ${order.id} is still ${order.status}. Once it has arrived I can take back ${line.name} right away.`
   }
-  if (exchange) return use('searchInventory', { words: [line.name, line.color], size: wantedSize(said, line) })
-  return use('initiateReturn', { orderId: order.id, sku: line.sku, quantity: 1, reason: reasonIn(said) })
+  if (exchange) return use('searchInventory', { words: `${line.name},${line.color}`, size: wantedSize(said, line) })
+  return use('initiateReturn', { orderId: order.id, sku: line.sku, reason: reasonIn(said) })
 }
 
 function afterSearch(said: string, results: readonly Result[], found: readonly Product[]): ScriptedReply {
@@ -98,7 +104,7 @@ function afterSearch(said: string, results: readonly Result[], found: readonly P
       return `I am sorry, ${line.name} in ${line.color}, size ${wantedSize(said, line)}, is sold out. Shall I open a return instead, or look for another color?`
     }
     const { id: orderId } = order
-    return use('exchangeItem', { orderId, sku: line.sku, quantity: 1, reason: 'another size', newSku: wanted.sku })
+    return use('exchangeItem', { orderId, sku: line.sku, reason: 'another size', newSku: wanted.sku })
   }
   const there = found.filter(({ stock }) => stock > 0)
   if (there.length === 0)
@@ -114,9 +120,9 @@ function afterSearch(said: string, results: readonly Result[], found: readonly P
 function describeOrder(order: Order): string {
   const what = list(order.lines.map(({ name, quantity }) => (quantity > 1 ? `${quantity} × ${name}` : name)))
   if (order.status === 'delivered')
-    return `Order ${order.id} (${what}) was delivered on ${order.delivered} by ${order.carrier}.`
+    return `Order ${order.id} (${what}) was delivered on ${order.delivered} by ${order.carrier}. You can send articles of it back within 30 days of that day; tell me which one, and I will open the return for you right away.`
   const way = order.carrier ? ` with ${order.carrier}, tracking number ${order.tracking}` : ''
-  return `Order ${order.id} (${what}) is ${order.status}${way}, and should be with you by ${order.expected}.`
+  return `Order ${order.id} (${what}) is ${order.status}${way}, and should be with you by ${order.expected}. The carrier sends a message on the morning of the delivery, and you can have the parcel left with a neighbour or at a pick-up point.`
 }
 
 function listOrders(orders: readonly Order[]): string {
@@ -125,19 +131,19 @@ function listOrders(orders: readonly Order[]): string {
     ({ id, status, placed, lines: l }) =>
       `${id} of ${placed} (${l[0]?.name}${l.length > 1 ? ' and more' : ''}): ${status}`,
   )
-  return `You have ${orders.length} orders with us: ${list(lines)}.`
+  return `You have ${orders.length} orders with us: ${list(lines)}. Shall I look into one of them, or is there something that you would like to send back?`
 }
 
 function recallReturns(messages: readonly Message[]): string {
   const done = messages.filter(({ role }) => role === 'tool').map(readResult)
   const rmas = done.flatMap(({ value }) => (value as { rma?: string } | null)?.rma ?? [])
   if (rmas.length === 0) return 'There is no return open for you at the moment.'
-  return `Yes: ${list(rmas)} ${rmas.length > 1 ? 'are' : 'is'} open. You will get an e-mail as soon as a parcel has reached us.`
+  return `Yes: ${list(rmas)} ${rmas.length > 1 ? 'are' : 'is'} open. You will get an e-mail as soon as a parcel has reached us, and another one when the money is on its way back to you.`
 }
 
 function farewell(messages: readonly Message[]): string {
   const goodbye = messages.filter(({ role }) => role === 'user').length > 12
-  return goodbye ? 'You are welcome, and enjoy the trip!' : 'You are welcome! Is there anything else I can do for you?'
+  return goodbye ? 'You are welcome, and enjoy the trip! If something comes up, write to us at any time; this conversation stays open for you.' : 'You are welcome, that is what I am here for! Is there anything else I can do for you: another order to look at, something to send back, or something you are looking for?'
 }
 
 function use(name: string, args: Readonly<Record<string, unknown>>): ScriptedReply {

@@ -1,0 +1,97 @@
+import { Agent, request } from 'node:http'
+import type { AnyAiMessage, LanguageModel } from '../index.js'
+
+type Json = Readonly<Record<string, unknown>>
+
+interface CallOptions {
+  readonly prompt: readonly AnyAiMessage[]
+  readonly tools?: readonly { readonly name: string; readonly description?: string; readonly inputSchema: unknown }[]
+  readonly abortSignal?: AbortSignal
+}
+
+/**
+ * The demo's model: chat completions over HTTP, as a language model of the AI SDK. It is part of the package, which
+ * needs no provider package; programs of your own use `@ai-sdk/openai-compatible` or any other.
+ */
+export function httpModel(url: string, name: string): LanguageModel {
+  const agent = new Agent({ keepAlive: true, maxSockets: 512 })
+  return {
+    specificationVersion: 'v3',
+    provider: 'demo',
+    modelId: name,
+    async doGenerate({ prompt, tools = [], abortSignal }: CallOptions) {
+      const body = JSON.stringify({
+        model: name,
+        messages: prompt.flatMap(toChatMessages),
+        tools: tools.map((tool) => ({
+          type: 'function',
+          function: { name: tool.name, description: tool.description, parameters: tool.inputSchema },
+        })),
+      })
+      return readReply(await post(`${url}/chat/completions`, body, agent, abortSignal))
+    },
+    doStream() {
+      throw new Error('The demo asks for whole replies.')
+    },
+  } as LanguageModel
+}
+
+function toChatMessages({ role, content }: AnyAiMessage): readonly Json[] {
+  if (role === 'system') return [{ role, content }]
+  const parts = content as readonly Json[]
+  if (role === 'tool') {
+    return parts.map(({ toolCallId, output }) => ({ role, tool_call_id: toolCallId, content: toText(output as Json) }))
+  }
+  const text = parts.flatMap((part) => (part['type'] === 'text' ? [String(part['text'])] : [])).join('\n')
+  const calls = parts.filter(({ type }) => type === 'tool-call')
+  if (calls.length === 0) return [{ role, content: text }]
+  const toolCalls = calls.map(({ toolCallId, toolName, input }) => ({
+    id: toolCallId,
+    type: 'function',
+    function: { name: toolName, arguments: JSON.stringify(input) },
+  }))
+  return [{ role, content: text === '' ? null : text, tool_calls: toolCalls }]
+}
+
+function toText({ value }: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+function readReply(body: Json) {
+  const [{ message, finish_reason: finish }] = body['choices'] as [{ message: Json; finish_reason: string }]
+  const usage = body['usage'] as { prompt_tokens: number; completion_tokens: number }
+  const calls = (message['tool_calls'] ?? []) as readonly { id: string; function: { name: string; arguments: string } }[]
+  return {
+    content: [
+      ...(typeof message['content'] === 'string' ? [{ type: 'text', text: message['content'] }] : []),
+      ...calls.map(({ id, function: { name, arguments: input } }) => ({
+        type: 'tool-call',
+        toolCallId: id,
+        toolName: name,
+        input,
+      })),
+    ],
+    finishReason: { unified: finish === 'tool_calls' ? 'tool-calls' : 'stop', raw: finish },
+    usage: { inputTokens: { total: usage.prompt_tokens }, outputTokens: { total: usage.completion_tokens } },
+    warnings: [],
+    response: { id: body['id'], modelId: body['model'] },
+  }
+}
+
+function post(url: string, body: string, agent: Agent, signal: AbortSignal | undefined): Promise<Json> {
+  return new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
+    const sent = request(url, { method: 'POST', agent, headers, ...(signal ? { signal } : {}) }, (response) => {
+      const chunks: Buffer[] = []
+      response.on('error', reject)
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('end', () => {
+        const text = Buffer.concat(chunks).toString()
+        if (response.statusCode === 200) resolve(JSON.parse(text) as Json)
+        else reject(Object.assign(new Error(`The model answered ${response.statusCode}.`), { responseBody: text }))
+      })
+    })
+    sent.on('error', reject)
+    sent.end(body)
+  })
+}

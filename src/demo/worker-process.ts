@@ -1,0 +1,79 @@
+// One worker of the demo: an ordinary `hf.worker` with the support agent. Whoever started it kills it at any moment, and
+// learns by these messages sooner what the store says anyway.
+import { openHoldfast, type Outcome, type WorkerEvent } from '../index.js'
+import { httpModel } from './http-model.js'
+import type { FromWorker, Reply, ToWorker, WorkerSettings } from './messages.js'
+import { openShop } from './shop.js'
+import { makeSupport } from './support-agent.js'
+
+const [given = '{}'] = process.argv.slice(2)
+const settings = JSON.parse(given) as WorkerSettings
+const { store, tenant, concurrency, lease, name, shopMs, effect } = settings
+
+// Ctrl-C reaches the whole group of processes; the one that started us decides what it means.
+process.on('SIGINT', () => {})
+process.on('disconnect', () => process.exit(1))
+
+const shop = await openShop(settings.shop)
+const model = httpModel(settings.modelUrl, 'scripted-support')
+const support = makeSupport({ model, shop, shopMs, ...(effect === undefined ? {} : { effect }) })
+const hf = await openHoldfast(store)
+const held = new Set<string>()
+const worker = hf.tenant(tenant).worker({
+  programs: [support],
+  concurrency,
+  lease,
+  name,
+  pollMs: 100,
+  // These threads do not end their workers: someone does.
+  maxCrashes: 1000,
+  handleSignals: false,
+  onEvent,
+})
+process.on('message', ({ type }: ToWorker) => {
+  if (type === 'look') worker.nudge()
+  else void stop()
+})
+tell({ type: 'ready' })
+
+function onEvent(event: WorkerEvent): void {
+  // `thread "bf-17" of tenant "…"`
+  const thread = /^thread "([^"]*)"/.exec(event.log ?? '')?.[1] ?? ''
+  switch (event.type) {
+    case 'event':
+      // The first thing that happens after the claim was acknowledged.
+      if (held.has(thread)) return
+      held.add(thread)
+      return tell({ type: 'held', thread, at: Date.now() })
+    case 'ended':
+      if (!held.delete(thread)) return
+      return tell({ type: 'ended', thread, status: event.outcome.status, ...readReply(event.outcome) })
+    case 'stopped':
+      held.delete(thread)
+      return tell({ type: 'ended', thread, status: 'stopped' })
+    case 'error':
+      held.delete(thread)
+      return tell({ type: 'error', message: event.error instanceof Error ? event.error.message : String(event.error) })
+    default:
+  }
+}
+
+function readReply(outcome: Outcome): { readonly reply?: Reply } {
+  if (outcome.status !== 'completed') return {}
+  const { messages, usage } = outcome.state as unknown as {
+    readonly messages: readonly { readonly role: string }[]
+    readonly usage: { readonly total: number }
+  }
+  return { reply: { answered: messages.filter(({ role }) => role === 'user').length, tokens: usage.total } }
+}
+
+async function stop(): Promise<void> {
+  await worker.stop()
+  await hf.close()
+  shop.close()
+  process.disconnect?.()
+}
+
+function tell(message: FromWorker): void {
+  process.send?.(message)
+}
