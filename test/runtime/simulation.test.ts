@@ -3,12 +3,13 @@ import { openDriver } from 'holdfast'
 import { virtualClock } from 'holdfast/testing'
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { durableBackends } from '../support/backends.js'
-import { randomly, runs } from '../support/scale.js'
+import { full, randomly, runs } from '../support/scale.js'
 import { type Chaos, chaos } from './simulation/chaos.js'
 import { type Place, simulate } from './simulation/simulate.js'
 import { type ProgramSpec, programSpec } from './simulation/spec.js'
 
 const scale = runs(800, 10)
+const timeout = full ? 7_200_000 : 600_000
 
 // A failure prints its seed and path: HOLDFAST_TEST_SEED=… HOLDFAST_TEST_PATH=… npx vitest run test/runtime/simulation
 describe('a random program, crashed at random moments', () => {
@@ -20,7 +21,7 @@ describe('a random program, crashed at random moments', () => {
     vi.restoreAllMocks()
   })
 
-  it('ends on memory as if nothing had happened, and breaks no rule of its effects', { timeout: 600_000 }, async () => {
+  it('ends on memory as if nothing had happened, and breaks no rule of its effects', { timeout }, async () => {
     const property = fc.asyncProperty(programSpec, chaos, (spec, blows) => compare(spec, blows, onMemory))
     await fc.assert(property, randomly(scale.memory))
   })
@@ -29,7 +30,7 @@ describe('a random program, crashed at random moments', () => {
 describe.each(await durableBackends())('on $name', ({ missing, fresh, cleanup }) => {
   afterAll(cleanup)
 
-  it.skipIf(missing)('a random, crashed program ends as if nothing had happened', { timeout: 600_000 }, async () => {
+  it.skipIf(missing)('a random, crashed program ends as if nothing had happened', { timeout }, async () => {
     const url = await fresh()
     let threads = 0
     const place = async (): Promise<Opened> => {
