@@ -119,12 +119,7 @@ function otherSizes(line: Article, articles: readonly Article[]): readonly Artic
   )
 }
 
-function askSomething(
-  dice: Dice,
-  delivered: NewOrder,
-  coming: NewOrder,
-  articles: readonly Article[],
-): CustomerTurn {
+function askSomething(dice: Dice, delivered: NewOrder, coming: NewOrder, articles: readonly Article[]): CustomerTurn {
   switch (dice.between(0, 5)) {
     case 0:
       return { text: `Where is ${coming.id}? I hoped to have it by the weekend.`, tools: ['getOrderStatus'] }

@@ -60,7 +60,10 @@ function toText({ value }: Json): string {
 function readReply(body: Json) {
   const [{ message, finish_reason: finish }] = body['choices'] as [{ message: Json; finish_reason: string }]
   const usage = body['usage'] as { prompt_tokens: number; completion_tokens: number }
-  const calls = (message['tool_calls'] ?? []) as readonly { id: string; function: { name: string; arguments: string } }[]
+  const calls = (message['tool_calls'] ?? []) as readonly {
+    id: string
+    function: { name: string; arguments: string }
+  }[]
   return {
     content: [
       ...(typeof message['content'] === 'string' ? [{ type: 'text', text: message['content'] }] : []),

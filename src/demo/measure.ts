@@ -69,7 +69,10 @@ async function sumEntries(hf: Holdfast, customers: readonly Customer[]): Promise
 async function readLatencies(stores: readonly Holdfast[], since: number) {
   const found = new Map<string, Parameters<typeof mergeMetrics>[0][number]>()
   for (const hf of stores) {
-    const { items } = await hf.store.scope(METRICS_SCOPE).collection<unknown>(METRICS_COLLECTION).list({ limit: 10_000 })
+    const { items } = await hf.store
+      .scope(METRICS_SCOPE)
+      .collection<unknown>(METRICS_COLLECTION)
+      .list({ limit: 10_000 })
     for (const { value } of items) {
       if (isProcessMetrics(value) && value.startedAt >= since) found.set(value.process, value)
     }

@@ -143,7 +143,9 @@ function recallReturns(messages: readonly Message[]): string {
 
 function farewell(messages: readonly Message[]): string {
   const goodbye = messages.filter(({ role }) => role === 'user').length > 12
-  return goodbye ? 'You are welcome, and enjoy the trip! If something comes up, write to us at any time; this conversation stays open for you.' : 'You are welcome, that is what I am here for! Is there anything else I can do for you: another order to look at, something to send back, or something you are looking for?'
+  return goodbye
+    ? 'You are welcome, and enjoy the trip! If something comes up, write to us at any time; this conversation stays open for you.'
+    : 'You are welcome, that is what I am here for! Is there anything else I can do for you: another order to look at, something to send back, or something you are looking for?'
 }
 
 function use(name: string, args: Readonly<Record<string, unknown>>): ScriptedReply {

@@ -80,7 +80,8 @@ async function checkConversation(
     if (problem !== undefined) return { answered, problem: `turn ${i + 1} of ${turns.length} ${problem}` }
     answered++
   }
-  if (segments.length > turns.length) return { answered, problem: `has ${segments.length - turns.length} turns too many` }
+  if (segments.length > turns.length)
+    return { answered, problem: `has ${segments.length - turns.length} turns too many` }
   if (run?.status !== 'completed') return { answered, problem: `its last run is ${run?.status}` }
   return { answered }
 }

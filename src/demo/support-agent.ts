@@ -80,8 +80,7 @@ export function makeSupport({ model, shop, shopMs = { before: 0, after: 0 }, eff
         description: 'Exchanges an article of an order for another of the same price, which is sent at once',
         inputSchema: textSchema(['orderId', 'sku', 'reason', 'newSku']),
         ...declared,
-        execute: ({ newSku, ...input }, { signal }) =>
-          takeBack({ ...input, quantity: 1, exchangeFor: newSku }, signal),
+        execute: ({ newSku, ...input }, { signal }) => takeBack({ ...input, quantity: 1, exchangeFor: newSku }, signal),
       }),
     },
     maxTurns: 12,

@@ -157,7 +157,11 @@ export class Run {
     let inherited = openSince
     for (;;) {
       const begun = isUnfinished(recorder.state.run)
-      if (!begun && (recorder.seen.inputs ?? []).length === 0) return this.#rest(recorder, keeper)
+      if (!begun && (recorder.seen.inputs ?? []).length === 0) {
+        const rested = await this.#rest(recorder, keeper)
+        if (rested) return rested
+        continue
+      }
       const failure = this.#begin(recorder, begun)
       if (failure) {
         const park = () => recorder.conclude(() => parkThread(failure.error), true)
@@ -173,7 +177,9 @@ export class Run {
       if (driven.status === 'suspended' && this.#settings.drain?.aborted) throw new StoppedError()
       const isTarget = target === undefined || run === target
       const more = driven.status === 'completed' || recorder.seen.cancel?.run === run
-      const goOn = more && (!isTarget || (target === undefined && (recorder.seen.inputs ?? []).length > 0))
+      // As long as nothing of this run is written, its own input lies among those that others see.
+      const others = (recorder.seen.inputs ?? []).filter(({ id }) => id !== run)
+      const goOn = more && (!isTarget || (target === undefined && others.length > 0))
       const stuck = unmoved === recorder.fold.seq
       const conclude = () =>
         recorder.conclude((fold) => endOf(fold, driven, { now: clock.now(), stuck, goOn, inherited }), !goOn)
@@ -225,11 +231,16 @@ export class Run {
     }
   }
 
-  /** Nothing to run after all: lets go without a word. */
-  async #rest(recorder: Recorder, keeper: LeaseKeeper | undefined): Promise<Fold> {
-    const release = () => recorder.conclude(() => ({ kind: 'release', index: { wakeAt: null } }), true)
-    await (keeper === undefined ? release() : keeper.letGo(release))
-    return recorder.fold
+  /** Nothing to run after all: lets go. Undefined when input came meanwhile, which nobody would ever be woken for. */
+  async #rest(recorder: Recorder, keeper: LeaseKeeper | undefined): Promise<Fold | undefined> {
+    const release = () =>
+      recorder.conclude((fold) => {
+        const state = fold.state as RunState
+        if ((state.inputs ?? []).length > 0) return undefined
+        return { kind: 'release', ops: restRun(state), index: { wakeAt: null } }
+      }, true)
+    const released = await (keeper === undefined ? release() : keeper.letGo(release))
+    return released?.fold
   }
 
   #session(
