@@ -309,6 +309,11 @@ class Simulation {
     if (kind === 'second-input' && this.#chaos.secondInput) {
       const client = new Mortal(this.#universe, 'client', true)
       const program = buildProgram(this.#spec, this.#world, client)
+      // One waits for its own input to end, the other leaves it for whoever drives the thread.
+      if (this.#moments % 2 === 0) {
+        const handle = client.hf.thread(program as never, thread)
+        return void (await handle.enqueue({ n: 2 } as never, { key: 'input-2' }))
+      }
       const running = client.hf
         .thread(program as never, thread)
         .run({ input: { n: 2 }, key: 'input-2', busy: 'queue', onPaused: 'queue', lease: LEASE_MS } as never)
