@@ -11,6 +11,7 @@ import { parseKeyOptions } from './log/key-options.js'
 import { LogStore, type LogStoreOptions } from './log/log-store.js'
 import { parseStoreUrl, type Scheme } from './store-url.js'
 
+/** Settings of the store that is opened; those of other backends are ignored. */
 export interface OpenOptions extends LogStoreOptions {
   readonly sqlite?: Omit<SqliteOptions, 'clock'>
   readonly file?: Omit<FileOptions, 'clock'>

@@ -22,6 +22,7 @@ export interface TransactRequest<T> {
   readonly timeoutMs: number
 }
 
+/** What came of SQL that committed together with its entry. */
 export interface Transacted<T> {
   /** What the work returned, in the run that was committed. */
   readonly result: T
