@@ -25,7 +25,9 @@ function anchorsOf(text: string): Set<string> {
 /** The links of a page that lead nowhere. */
 function brokenLinks(page: string, text: string): string[] {
   const broken: string[] = []
-  for (const [, target = ''] of prose(text).replace(/`[^`\n]*`/g, '').matchAll(/\]\(([^)\s]+)\)/g)) {
+  for (const [, target = ''] of prose(text)
+    .replace(/`[^`\n]*`/g, '')
+    .matchAll(/\]\(([^)\s]+)\)/g)) {
     if (/^(https?|mailto):/.test(target)) continue
     const [path = '', anchor] = target.split('#')
     const file = path === '' ? page : normalize(join(dirname(page), path))

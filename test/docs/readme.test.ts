@@ -31,14 +31,16 @@ describe('the runnable blocks of the documentation', () => {
   for (const page of pages()) {
     for (const [i, block] of blocksOf(page).entries()) {
       if (!block.runnable) continue
-      it.concurrent(`${page}: block ${i + 1} (line ${block.line}) runs as printed, twice`, async () => {
+      // What is left behind by the first run must not be in the way of the second.
+      const rounds = /'(sqlite|file):/.test(block.code) ? 2 : 1
+      it.concurrent(`${page}: block ${i + 1} (line ${block.line}) runs${rounds === 2 ? ', twice' : ''}`, async () => {
         const folder = makeProject()
         try {
           writeFileSync(join(folder, 'example.mjs'), plain(block))
-          const first = await run(process.execPath, ['example.mjs'], { cwd: folder })
-          const second = await run(process.execPath, ['example.mjs'], { cwd: folder })
-          expect(first.stdout).not.toBe('')
-          expect(second.stdout).not.toBe('')
+          for (let round = 0; round < rounds; round++) {
+            const { stdout } = await run(process.execPath, ['example.mjs'], { cwd: folder })
+            expect(stdout).not.toBe('')
+          }
         } finally {
           rmSync(folder, { recursive: true, force: true })
         }
