@@ -122,9 +122,10 @@ function mentionedIn(declaration, checker) {
   return [...symbols]
 }
 
-/** Constructors of handles, and what is for subclasses: nobody outside calls them. */
+/** Constructors of handles, what is for subclasses, and what says that it is internal: nobody outside uses it. */
 function isHidden(node) {
   if (ts.isPropertyDeclaration(node) && ts.isPrivateIdentifier(node.name)) return true
+  if (ts.getJSDocCommentsAndTags(node).some((one) => ts.isJSDoc(one) && /^Internal\b/.test(textOf(one)))) return true
   if (ts.isConstructorDeclaration(node)) return !/Error$|^Holdfast(Saver|Store)?$/.test(node.parent.name?.text ?? '')
   return (ts.getCombinedModifierFlags(node) & (ts.ModifierFlags.Protected | ts.ModifierFlags.Private)) !== 0
 }
@@ -132,9 +133,13 @@ function isHidden(node) {
 function commentOf(declarations) {
   for (const one of declarations) {
     const [comment] = ts.getJSDocCommentsAndTags(one).filter(ts.isJSDoc)
-    if (comment) return ts.getTextOfJSDocComment(comment.comment)?.trim() ?? ''
+    if (comment) return textOf(comment)
   }
   return ''
+}
+
+function textOf(comment) {
+  return ts.getTextOfJSDocComment(comment.comment)?.trim() ?? ''
 }
 
 /** The text of a declaration without its own comment and without what is hidden, in our layout. */

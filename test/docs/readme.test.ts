@@ -44,7 +44,7 @@ describe('the runnable blocks of the documentation', () => {
         } finally {
           rmSync(folder, { recursive: true, force: true })
         }
-      })
+      }, 120_000)
     }
   }
 
