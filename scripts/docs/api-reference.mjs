@@ -5,7 +5,10 @@ import { join, relative, sep } from 'node:path'
 import ts from 'typescript'
 import { ENTRIES, PAGES } from './api-pages.mjs'
 
-/** Returns { pages: Map(path in docs/api -> text), undocumented: names without a comment, misplaced: files of no page }. */
+/**
+ * Returns { pages, undocumented, misplaced }: a Map from the file in docs/api to its text, the public names without a
+ * comment, and the files that no page holds.
+ */
 export function makeApiReference(root) {
   const dist = join(root, 'dist')
   const program = ts.createProgram({
@@ -87,8 +90,14 @@ function addMentioned(found, { checker, dist, byDeclaration }) {
 }
 
 /** What the engine is made of: public types mention it, and nobody outside can do anything with it. */
-const INTERNAL =
-  /^(runtime\/(program|run-thread|graph-declaration|run-state|perform|node-context|state-shape|upgrade|recorder)|log\/(fold|group-commit|log-writer|log-environment|entry|key-ring|keys)|codec\/data-key|agent\/(tool-set|schema))/
+const INTERNAL = new RegExp(
+  `^(${[
+    'agent/(tool-set|schema)',
+    'codec/data-key',
+    'log/(fold|group-commit|log-writer|log-environment|entry|key-ring|keys)',
+    'runtime/(program|run-thread|run-state|graph-declaration|state-shape|upgrade|recorder)',
+  ].join('|')})`,
+)
 
 function declarationsOf(symbol, checker) {
   const target = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol

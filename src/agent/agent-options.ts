@@ -37,7 +37,7 @@ export interface StepSettings {
   readonly settings?: ModelSettings
 }
 
-/** What a run or a thread may spend. Looked at before each model call; `state.ended` then says which limit was reached. */
+/** What a run or a thread may spend, looked at before each model call. `state.ended` says which limit was reached. */
 export interface Budget {
   readonly tokens?: number
   /** In the currency of `prices`. */
