@@ -71,6 +71,7 @@ export interface ThreadSummary {
   readonly claimedBy: string | null
 }
 
+/** One page of the thread index. */
 export interface ThreadPage {
   readonly threads: readonly ThreadSummary[]
   /** Present when more may follow. */

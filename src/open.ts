@@ -16,6 +16,7 @@ import { checkTelemetry, type TelemetryOptions } from './telemetry/options.js'
 import type { ProcessMetrics } from './telemetry/process-metrics.js'
 import { Telemetry } from './telemetry/telemetry.js'
 
+/** Settings of the store that is opened; those of other backends are ignored. */
 export interface OpenOptions extends Omit<LogStoreOptions, 'observer'> {
   readonly sqlite?: Omit<SqliteOptions, 'clock'>
   readonly file?: Omit<FileOptions, 'clock'>

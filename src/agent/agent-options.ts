@@ -37,6 +37,7 @@ export interface StepSettings {
   readonly settings?: ModelSettings
 }
 
+/** What a run or a thread may spend, looked at before each model call. `state.ended` says which limit was reached. */
 export interface Budget {
   readonly tokens?: number
   /** In the currency of `prices`. */
@@ -45,6 +46,7 @@ export interface Budget {
   readonly per?: 'run' | 'thread'
 }
 
+/** When older turns are summarised, and how much of the newest stays word for word. */
 export interface CompactionOptions {
   /** How many tokens the model takes. Left out: older turns are summarised only when the provider refuses a prompt. */
   readonly window?: number
@@ -61,6 +63,7 @@ export interface CompactionOptions {
   readonly count?: TokenCounter
 }
 
+/** What an agent is made of. Everything but name, version and model has a default. */
 export interface AgentOptions<S extends Shape = Shape> {
   readonly name: string
   /** Semantic. Recorded with every run. */

@@ -7,6 +7,7 @@ import { fromBase64, readDataUrl, toPlain } from './plain.js'
 
 type Bag = Readonly<Record<string, unknown>>
 
+/** How converted messages get the ids and times that other formats lack. */
 export interface FromOptions {
   /** The id and time of each message, which the outside format lacks. Default: random, and now. */
   readonly stamp?: (index: number) => Pick<MessageOptions, 'id' | 'at'>

@@ -26,6 +26,7 @@ interface McpTool {
   readonly annotations?: { readonly readOnlyHint?: boolean | undefined } | undefined
 }
 
+/** What to add to what an MCP server says of its tools. */
 export interface McpOptions {
   /** Put before every name, so that tools of two servers don't meet. */
   readonly prefix?: string

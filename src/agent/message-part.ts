@@ -5,6 +5,7 @@ export type ProviderData = { readonly [provider: string]: { readonly [key: strin
 
 type WithProviderData = { readonly providerMetadata?: ProviderData }
 
+/** What is said. */
 export type TextPart = WithProviderData & {
   readonly type: 'text'
   readonly text: string
@@ -42,6 +43,7 @@ export type ReasoningFilePart = WithProviderData & {
   readonly data: FileData
 }
 
+/** The model asks for a tool to be run. */
 export type ToolCallPart = WithProviderData & {
   readonly type: 'tool-call'
   readonly callId: string
@@ -59,6 +61,7 @@ export type ToolCallPart = WithProviderData & {
   readonly raw?: string
 }
 
+/** What a tool call came to; `callId` says which. */
 export type ToolResultPart = WithProviderData & {
   readonly type: 'tool-result'
   readonly callId: string
@@ -78,6 +81,7 @@ export type ToolOutput = WithProviderData &
     | { readonly type: 'denied'; readonly reason?: string }
   )
 
+/** One item of a tool's result, where it is more than text or JSON. */
 export type ContentItem = WithProviderData &
   (
     | { readonly type: 'text'; readonly text: string }
@@ -92,12 +96,14 @@ export type ContentItem = WithProviderData &
     | { readonly type: 'custom' }
   )
 
+/** The model, or its provider, asks whether a call may be made. */
 export type ApprovalRequestPart = WithProviderData & {
   readonly type: 'tool-approval-request'
   readonly approvalId: string
   readonly callId: string
 }
 
+/** What a person said to such a request. */
 export type ApprovalResponsePart = WithProviderData & {
   readonly type: 'tool-approval-response'
   readonly approvalId: string
@@ -119,6 +125,7 @@ export type SourcePart = WithProviderData & {
 /** Content that only its provider understands; `kind` is `<provider>.<name>`. */
 export type CustomPart = WithProviderData & { readonly type: 'custom'; readonly kind: string }
 
+/** One piece of a message. */
 export type Part =
   | TextPart
   | ReasoningPart
@@ -132,4 +139,5 @@ export type Part =
   | SourcePart
   | CustomPart
 
+/** The kinds of parts. */
 export type PartType = Part['type']

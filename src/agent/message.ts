@@ -5,6 +5,7 @@ import type { Usage } from './usage.js'
 /** The version of the shape below. Readers accept every version that was ever released. */
 export const MESSAGE_VERSION = 1
 
+/** Who speaks. Tool results are messages of their own, with the role `tool`. */
 export type Role = 'system' | 'user' | 'assistant' | 'tool'
 
 /** Why the model stopped, in one vocabulary. */
@@ -41,6 +42,7 @@ export type ModelRef = {
   readonly responseId?: string
 }
 
+/** What `makeMessage` can be told besides role and parts. */
 export interface MessageOptions {
   /** Default: random. */
   readonly id?: string

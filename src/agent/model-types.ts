@@ -37,6 +37,7 @@ export type ModelTool =
       readonly args: JsonObject
     }
 
+/** Whether the model may, must or must not call a tool, or which one it must call. */
 export type ToolChoice = 'auto' | 'none' | 'required' | { readonly tool: string }
 
 /** The settings that providers share. What one of them does not know comes back as a warning. */

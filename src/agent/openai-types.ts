@@ -11,11 +11,13 @@ export interface OpenAiMessage {
   readonly [field: string]: unknown
 }
 
+/** One part of an OpenAI message's content. Unknown fields are kept. */
 export interface OpenAiContentPart {
   readonly type: string
   readonly [field: string]: unknown
 }
 
+/** A tool call in an OpenAI message. Unknown fields are kept. */
 export interface OpenAiToolCall {
   readonly id: string
   readonly type: string

@@ -32,6 +32,7 @@ export interface ToolContext {
 
 type ApprovalContext = Pick<ToolContext, 'callId' | 'toolCallId' | 'messages' | 'context' | 'experimental_context'>
 
+/** What `tool()` takes. Only `inputSchema` is required. */
 export interface ToolOptions<Schema extends ToolSchema = ToolSchema, Output = unknown> {
   readonly description?: string
   /** Any Standard Schema, or `jsonSchema()` of the AI SDK. */

@@ -87,6 +87,7 @@ export function completeUsage(
   }
 }
 
+/** The sum of several counts. Missing ones are skipped; `basis` is `mixed` when they were counted in different ways. */
 export function addUsage(...usages: readonly (Usage | undefined)[]): Usage {
   const given = usages.filter((usage) => usage !== undefined && !isNothing(usage)) as Usage[]
   const bases = new Set(given.map(({ basis }) => basis))

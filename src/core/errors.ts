@@ -5,6 +5,7 @@
  */
 const brand = Symbol.for('holdfast.error')
 
+/** What kind of failure it is. Codes are stable: they are never renamed or used for something else. */
 export type ErrorCode =
   | 'conflict'
   | 'fenced'
@@ -42,6 +43,7 @@ export interface ErrorOptions {
   readonly cause?: unknown
 }
 
+/** The base of every failure that Holdfast reports. */
 export class HoldfastError extends Error {
   readonly code: ErrorCode
   readonly data: Readonly<Record<string, unknown>>
@@ -129,6 +131,7 @@ export class DataLossError extends HoldfastError {
   }
 }
 
+/** An optional package is needed and not installed. `data.install` is the command that does it. */
 export class MissingDependencyError extends HoldfastError {
   constructor(
     packageName: string,
@@ -154,6 +157,7 @@ export class MissingKeyError extends HoldfastError {
   }
 }
 
+/** A tenant, thread or branch id that can not be one. `data.field` names it. */
 export class InvalidIdError extends HoldfastError {
   constructor(field: string, problem: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
     super('invalid-id', `${field} ${problem}.`, { data: { field, ...data }, remedy })
@@ -173,6 +177,7 @@ export class InvalidValueError extends HoldfastError {
   }
 }
 
+/** An option that can not work. `data.field` names it; nothing was opened or written. */
 export class InvalidOptionError extends HoldfastError {
   constructor(field: string, problem: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
     super('invalid-option', `The option ${field} ${problem}.`, { data: { field, ...data }, remedy })
@@ -186,6 +191,7 @@ export class NotFoundError extends HoldfastError {
   }
 }
 
+/** A value, an id or a queue is over a limit. `data` has the field, the limit and the size. */
 export class TooLargeError extends HoldfastError {
   constructor(field: string, what: string, limit: number, actual: number | undefined, remedy: string) {
     const seen = actual === undefined ? '' : ` (it has ${actual})`
@@ -196,12 +202,14 @@ export class TooLargeError extends HoldfastError {
   }
 }
 
+/** Something was used after `close()`, or was closed while it waited. */
 export class ClosedError extends HoldfastError {
   constructor(what: string) {
     super('closed', `${what} is closed.`, { data: { what }, remedy: 'Open it again before using it.' })
   }
 }
 
+/** The store was written by a newer version whose schema this one would misread. */
 export class SchemaTooNewError extends HoldfastError {
   constructor(what: string, data: { readonly found: number; readonly supported: number }) {
     super(

@@ -7,6 +7,7 @@ import type { Log } from './log.js'
 import { DEFAULT_TIMEOUT_MS, type Transacted, type TransactRequest } from './transact.js'
 import type { Decide, Updated } from './update.js'
 
+/** How a worker takes a log for itself. */
 export interface ClaimOptions {
   /** Names the worker, for people who look. */
   readonly owner: string

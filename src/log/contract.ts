@@ -39,6 +39,7 @@ export interface Origin {
   readonly hash: Hash
 }
 
+/** What a thread can be filtered by: kept in the index, readable without keys. */
 export type MetadataValue = string | number | boolean
 
 /** What the thread index knows of a log. Always replaceable from the log itself (`verify` with `repair`). */
@@ -55,6 +56,7 @@ export interface IndexFields {
   readonly origin: Origin | null
 }
 
+/** Who holds a log, and for how long. */
 export interface Lease {
   readonly owner: string
   /** Milliseconds left by the store's clock, always above 0: an expired lease is reported as none. */
@@ -100,6 +102,7 @@ export type LeaseChange =
   /** The owner lets go: the lease ends now. */
   | { readonly kind: 'release' }
 
+/** What one writer adds to one log, if the log still ends where it last saw it. */
 export interface Append {
   readonly log: LogKey
   /** `null` creates the log, and conflicts if it exists. */
@@ -127,6 +130,7 @@ export interface Append {
   readonly carried?: readonly CarriedWrite[]
 }
 
+/** What became of an append. */
 export type AppendResult =
   | { readonly status: 'appended' }
   /** The log does not end where the writer last saw it; `head` is what it ends with now, undefined if it is gone. */
@@ -159,6 +163,7 @@ export interface Tail {
   readonly entries: readonly StoredEntry[]
 }
 
+/** Which logs of the index to list, and in which order. */
 export interface HeadQuery {
   /** Absent: all tenants. For workers and maintenance only; the layers above always give it for users. */
   readonly tenant?: TenantId
@@ -188,17 +193,20 @@ export interface HeadQuery {
   readonly cursor?: string
 }
 
+/** One page of the index. */
 export interface HeadPage {
   readonly heads: readonly Head[]
   /** Present exactly when more may follow. */
   readonly cursor?: string
 }
 
+/** What is left of an erased thread: when and why. */
 export interface Tombstone {
   readonly at: number
   readonly reason: string
 }
 
+/** Which thread, or branch of one, to remove. */
 export interface EraseRequest {
   readonly tenant: TenantId
   readonly thread: ThreadId
@@ -213,12 +221,14 @@ export interface EraseRequest {
   readonly tombstone: Tombstone | null
 }
 
+/** A large value as the collector sees it. */
 export interface BlobInfo {
   readonly hash: Hash
   readonly size: number
   readonly touchedAt: number
 }
 
+/** Whether an acknowledged append outlives a fault. */
 export type Survival =
   | 'yes'
   | 'no'

@@ -20,6 +20,7 @@ export interface RunStart {
   readonly onlyLast?: boolean
 }
 
+/** An entry that was read, verified and decoded. */
 export interface OpenedEntry {
   readonly header: EntryHeader
   readonly hash: string

@@ -31,6 +31,7 @@ import { PlainTenants } from './plain-tenants.js'
 import { TenantKeys } from './tenant-keys.js'
 import { type Verification, verifyLog } from './verify.js'
 
+/** Settings that hold for every backend. */
 export interface LogStoreOptions {
   readonly clock?: Clock
   readonly limits?: Partial<Limits>

@@ -105,9 +105,7 @@ export class LogWriter {
       // Writers that keep colliding step apart; the first collisions are not worth waiting for.
       if (conflicts > 2) await clock.sleep(Math.random() * Math.min(conflicts, 20))
     }
-    throw new ConflictError(`${nameLog(this.#log)} was changed by others ${MAX_CONFLICTS} times in a row.`, {
-      log: this.#log,
-    })
+    throw new ConflictError(`${nameLog(this.#log)} was changed by others ${MAX_CONFLICTS} times.`, { log: this.#log })
   }
 
   /**

@@ -16,6 +16,7 @@ import { LogWriter } from './log-writer.js'
 import { transact } from './transact.js'
 import type { Decide, Updated } from './update.js'
 
+/** An entry as a list shows it: its header, without the body. */
 export interface HistoryEntry {
   /** The checkpoint id. */
   readonly id: string
@@ -25,6 +26,7 @@ export interface HistoryEntry {
   readonly storedBytes: number
 }
 
+/** Where a branch of a log begins, and what is different in it. */
 export interface ForkOptions {
   /** The name of the new branch. */
   readonly branch: string

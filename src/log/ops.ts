@@ -5,6 +5,7 @@ import { InvalidValueError } from '../core/errors.js'
 /** The state of a log: an object whose keys the layers above declare. */
 export type State = { readonly [key: string]: Value }
 
+/** The way to a value inside the state: names of fields and positions in lists. */
 export type Path = readonly [string, ...PathPart[]]
 
 /** What a step changed, after its reducers ran: folding calls no user code. Stored as these tuples. */

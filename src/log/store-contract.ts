@@ -28,6 +28,7 @@ export interface NewItem {
   readonly fields: readonly (readonly [name: string, token: string])[]
 }
 
+/** One write of one item. */
 export interface ItemWrite {
   readonly space: string
   readonly key: string
@@ -37,11 +38,13 @@ export interface ItemWrite {
   readonly expect?: string | null
 }
 
+/** What became of the write of an item. */
 export type ItemWriteResult =
   | { readonly status: 'written' }
   /** Nothing was written; `version` is what is there, `null` for nothing. */
   | { readonly status: 'conflict'; readonly version: string | null }
 
+/** Which items of a space to read, in the order of their keys. */
 export interface ItemScan {
   /** Only keys that begin with this, byte by byte: no character in it means anything else. */
   readonly prefix?: string

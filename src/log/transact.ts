@@ -22,6 +22,7 @@ export interface TransactRequest<T> {
   readonly timeoutMs: number
 }
 
+/** What came of SQL that committed together with its entry. */
 export interface Transacted<T> {
   /** What the work returned, in the run that was committed. */
   readonly result: T
@@ -104,7 +105,7 @@ export function transact<T>(
       await writer.refresh(known, outcome.head)
       if (++conflicts > 2) await clock.sleep(Math.random() * Math.min(conflicts, 20))
     }
-    throw new ConflictError(`${nameLog(log)} was changed by others ${MAX_CONFLICTS} times in a row.`, { log })
+    throw new ConflictError(`${nameLog(log)} was changed by others ${MAX_CONFLICTS} times.`, { log })
   }
 
   async function plan(known: Fold, result: T, codec: EntryCodec): Promise<Attempt<T>> {

@@ -7,6 +7,7 @@ import type { State } from './ops.js'
 /** Makes the entries that fit the newest state, or nothing. Runs again on every conflict, so it must only compute. */
 export type Decide = (fold: Fold) => readonly Draft[] | undefined
 
+/** What an update appended; no entries when its function decided against it. */
 export interface Updated {
   readonly entries: readonly { readonly id: string; readonly seq: number; readonly hash: string }[]
   /** The state after these entries. */

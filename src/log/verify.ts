@@ -8,6 +8,7 @@ import { indexFields } from './index-state.js'
 import { Log } from './log.js'
 import type { LogEnvironment } from './log-environment.js'
 
+/** What a walk over a whole branch found. */
 export interface Verification {
   readonly log: LogKey
   readonly ok: boolean

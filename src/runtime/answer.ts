@@ -8,6 +8,7 @@ import { PauseClosedError } from './errors.js'
 import { checkAgainst } from './json-schema.js'
 import type { AnswerRecord, PauseRecord, RunState } from './run-state.js'
 
+/** What is recorded beside an answer. */
 export interface AnswerOptions {
   /** Who answers, for the record. */
   readonly by?: string

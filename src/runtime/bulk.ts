@@ -17,6 +17,7 @@ export interface ThreadPause extends OpenPause {
   readonly branch: string
 }
 
+/** One page of open questions. */
 export interface PausePage {
   readonly pauses: readonly ThreadPause[]
   /** Threads whose questions can't be read, because they are damaged for example. The others are listed all the same. */
@@ -82,6 +83,7 @@ async function listAsking({ logs }: RuntimeEnvironment, query: HeadQuery) {
   return { keys, cursor: phase < ASKING.length ? `${phase}.${at ?? ''}` : undefined }
 }
 
+/** What became of one of many answers. */
 export interface BulkAnswer {
   readonly pause: string
   /** Why this one was refused. The others are not concerned. */
@@ -103,6 +105,7 @@ export function answerAll<Answer extends { readonly pause: string }>(
   })
 }
 
+/** How one of many resumed threads ended. */
 export interface BulkRun {
   readonly thread: ThreadIdInput
   readonly branch: string
@@ -132,6 +135,7 @@ export async function resumeAll(
   })
 }
 
+/** Which threads were led to the newest state version, and which could not be. */
 export interface MigrationReport {
   readonly checked: number
   readonly migrated: readonly {

@@ -42,6 +42,7 @@ export interface CheckpointFacts {
   readonly state: Readonly<Record<string, Value>>
 }
 
+/** What is different on a new branch, and what effects may do there. */
 export interface ForkOptions<State = Readonly<Record<string, unknown>>, Update = State> {
   /** The name of the new branch. Default: a random one. */
   readonly name?: string
@@ -55,6 +56,7 @@ export interface ForkOptions<State = Readonly<Record<string, unknown>>, Update =
   readonly reads?: ForkRecord['reads']
 }
 
+/** Which checkpoints to list. */
 export interface HistoryOptions {
   /** Default 100. */
   readonly limit?: number

@@ -15,6 +15,7 @@ export type Effect =
   /** Must never run twice: a person decides. */
   | 'once'
 
+/** How often a failing step is tried, and how long to wait in between. */
 export interface RetryPolicy {
   /** How often the step is tried in all. Default 3; 1 never tries again. */
   readonly attempts?: number
@@ -30,6 +31,7 @@ export interface RetryPolicy {
   readonly retryIf?: (error: unknown) => boolean
 }
 
+/** What the other side says about a call: it happened (with its result), it did not, or it can not tell. */
 export type Reconciled<Result = unknown> =
   | { readonly outcome: 'executed'; readonly result: Result }
   | { readonly outcome: 'not-executed' }
@@ -50,6 +52,7 @@ export interface StepPolicy<Result = unknown> {
   readonly onUnknown?: 'pause' | 'fail'
 }
 
+/** How one step behaves, and what identifies it. */
 export interface StepOptions<Result = unknown> extends StepPolicy<Result> {
   /** What the step works on. Its hash is recorded: coming back with another input is reported, not repeated. */
   readonly input?: unknown
@@ -75,6 +78,7 @@ export interface StepContext {
   emit(value: unknown): void
 }
 
+/** What a valid answer to a question is, and how long it can be given. */
 export interface PauseOptions<Answer = unknown> {
   /** What a valid answer is. Its JSON Schema is stored, so that a process without the program can check answers. */
   readonly schema?: StandardSchema<unknown, Answer>
@@ -88,16 +92,19 @@ export interface PauseOptions<Answer = unknown> {
   readonly key?: string | number
 }
 
+/** What a valid signal is, and how long to wait for it. */
 export interface ReceiveOptions {
   readonly schema?: StandardSchema
   /** How long to wait, in milliseconds; after that the result is undefined. Default: for ever. */
   readonly timeoutMs?: number
 }
 
+/** What tells sleeps of one activation apart. */
 export interface SleepOptions {
   readonly key?: string | number
 }
 
+/** What identifies a transaction, and how long it may take. */
 export interface TransactionOptions {
   readonly input?: unknown
   readonly key?: string | number

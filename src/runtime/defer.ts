@@ -6,6 +6,7 @@ import { checkBy, findOpen } from './answer.js'
 import type { DeferralRecord, RunState } from './run-state.js'
 import { isOnlyWaiting, nextWake } from './situation.js'
 
+/** Until when a question is put off. */
 export interface DeferOptions {
   /** When to come back to the question. One that would expire earlier stays open until then. */
   readonly until: Date

@@ -6,6 +6,7 @@ import type { FlowPlan } from './program.js'
 import { checkProgramName, checkRange, checkVersion } from './program-name.js'
 import { checkPolicy, pickPolicy } from './step-policy.js'
 
+/** What identifies a flow, and how its steps behave unless they say otherwise. */
 export interface FlowOptions {
   readonly name: string
   /** Semantic. Recorded with every checkpoint. */

@@ -6,6 +6,7 @@ import { entryEvents, readEventId, type RunEvent } from './events.js'
 import { follow } from './follow.js'
 import { isAtRest, type RunState } from './run-state.js'
 
+/** Where to begin reading what is recorded, and when to stop. */
 export interface EventsOptions {
   /** The id of the last event that was seen: what came after it follows. Default: from the beginning of what is kept. */
   readonly after?: string

@@ -16,6 +16,7 @@ export interface Send<Node extends string = string> {
   readonly input: unknown
 }
 
+/** Starts a node for one item of a fan-out: return a list of these from the function of `.branch()`. */
 export function send<Node extends string>(node: Node, input: unknown): Send<Node> {
   return { kind: 'send', node, input }
 }

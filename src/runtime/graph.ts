@@ -11,6 +11,7 @@ import type { Shape, StateOf, UpdateOf } from './state-key.js'
 import { StateShape } from './state-shape.js'
 import { checkPolicy, pickPolicy } from './step-policy.js'
 
+/** What identifies a graph, what its state is, and how its nodes behave unless they say otherwise. */
 export interface GraphOptions<S extends Shape> {
   readonly name: string
   /** Semantic. Recorded with every checkpoint. */
@@ -39,6 +40,7 @@ export type NodeFunction<S extends Shape, Item = unknown> = (
   ctx: Context<Item>,
 ) => UpdateOf<S> | undefined | void | Promise<UpdateOf<S> | undefined | void>
 
+/** A node that needs more than its function: an effect, retries, a time limit, an approval. */
 export interface NodeOptions<S extends Shape, Schema extends StandardSchema = StandardSchema> extends StepPolicy {
   /** What the items of a fan-out to this node must fit; types `ctx.input`. */
   readonly input?: Schema

@@ -21,6 +21,7 @@ export type Joins = Readonly<Record<string, readonly string[]>>
 /** By the version they lead to: 2 turns a state of version 1 into one of version 2. */
 export type Migrations = Readonly<Record<number, Migration>>
 
+/** Leads a state to the version it is declared under. Computes only, and returns the whole state. */
 export type Migration = ((state: State) => State) | FullMigration
 
 /** For a thread in the middle of a super-step: results that are recorded already are updates of the older state. */

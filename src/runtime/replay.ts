@@ -23,6 +23,7 @@ export interface ReplayDifference {
   readonly now?: Value
 }
 
+/** What going through the records with today's program found. */
 export interface ReplayReport {
   /** 'incomplete': the record ends before the run does; up to there all is the same. */
   readonly status: 'identical' | 'incomplete' | 'differs'

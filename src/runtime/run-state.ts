@@ -81,6 +81,7 @@ export interface RunRecord {
   readonly waiting?: readonly Waiting[]
 }
 
+/** What a run waits for besides answers. */
 export type Waiting =
   | { readonly kind: 'sleep'; readonly step: string; readonly until: number }
   | { readonly kind: 'signal'; readonly step: string; readonly name: string; readonly until?: number }

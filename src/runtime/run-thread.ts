@@ -38,6 +38,7 @@ export interface RuntimeEnvironment {
   sweep(): Promise<void>
 }
 
+/** How one run behaves. All of it can be left out. */
 export interface RunOptions<Input = unknown> {
   /** What the run works on. Left out: an unfinished run is resumed. */
   readonly input?: Input

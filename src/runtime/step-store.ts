@@ -25,6 +25,7 @@ export class StepStore {
   }
 }
 
+/** A scope of the store as a step sees it. */
 export class StepScope {
   readonly #scope: Scope
   readonly #writes: StoreWrite[]
@@ -44,6 +45,7 @@ export class StepScope {
   }
 }
 
+/** A collection as a step sees it: it reads what is there, and its own writes land when the step is recorded. */
 export class StepCollection<Output = Value, Input = Output> {
   readonly #collection: Collection<Output, Input>
   readonly #writes: StoreWrite[]

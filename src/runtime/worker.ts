@@ -12,6 +12,7 @@ import { type RuntimeEnvironment, runThread } from './run-thread.js'
 import { PROGRAM, VERSION } from './situation.js'
 import type { Durable, Frequency } from './recorder.js'
 
+/** Which programs a worker runs, how many threads at once, and how it behaves when it stops. */
 export interface WorkerOptions {
   readonly programs: readonly { readonly plan: ProgramPlan }[]
   /** How many threads run at once. Default 10. */
@@ -35,6 +36,7 @@ export interface WorkerOptions {
   readonly onEvent?: (event: WorkerEvent) => void
 }
 
+/** What a worker tells `onEvent`. */
 export type WorkerEvent =
   | { readonly type: 'taken'; readonly log: string; readonly idleMs: number }
   | { readonly type: 'ended'; readonly log: string; readonly outcome: Outcome }

@@ -5,6 +5,7 @@ import { type EmbedOptions, parseEmbed, type ParsedEmbed } from './embedding.js'
 import { type FieldInput, parseField } from './field.js'
 import { checkSchema, type StandardSchema } from './standard-schema.js'
 
+/** How the items of a collection are checked, kept and found. */
 export interface CollectionOptions {
   /** Any Standard Schema. Values are checked when written, and types follow from it. */
   readonly schema?: StandardSchema

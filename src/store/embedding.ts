@@ -4,6 +4,7 @@ import { encodeValue, type Value } from '../codec/value.js'
 import { InvalidOptionError, InvalidValueError } from '../core/errors.js'
 import { type FieldInput, parseField } from './field.js'
 
+/** How vectors are made, for searches by meaning. */
 export interface EmbedOptions {
   /** How many numbers a vector has. */
   readonly dims: number

@@ -26,6 +26,7 @@ type Comparable = number | bigint | string | Date
 /** `{ city: 'Paris', age: { gte: 18 } }`, or a list of clauses where fields lie deeper or have odd names. */
 export type Filter = Readonly<Record<string, Scalar | Operators>> | readonly Clause[]
 
+/** Conditions on one field, for fields that are nested or have odd names. */
 export interface Clause extends Operators {
   readonly field: FieldInput
 }

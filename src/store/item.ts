@@ -15,6 +15,7 @@ export interface Item<Value> {
   readonly score?: number
 }
 
+/** One page of items. */
 export interface ItemPage<Value> {
   readonly items: readonly Item<Value>[]
   /** Present when more follow. */
@@ -29,6 +30,7 @@ export interface Written {
   readonly expiresAt: Date | null
 }
 
+/** How long an item lives, and what must be there for it to be written. */
 export interface PutOptions {
   /** How long the item lives; null: for ever. Default: what the collection says. */
   readonly ttlMs?: number | null
@@ -40,16 +42,19 @@ export interface DeleteOptions {
   readonly expect?: string | null
 }
 
+/** One write of a batch. */
 export type BatchOperation<Input> =
   | ({ readonly put: string; readonly value: Input } & PutOptions)
   | ({ readonly delete: string } & DeleteOptions)
 
+/** What became of one write of a batch; the others are not concerned. */
 export type BatchResult =
   /** `written` is null for a delete. */
   | { readonly status: 'written'; readonly written: Written | null }
   /** `version` is what is there, null for nothing. */
   | { readonly status: 'conflict'; readonly version: string | null }
 
+/** Which keys to list, in their order. */
 export interface ListQuery {
   /** Only keys that begin with this. */
   readonly prefix?: string
@@ -58,6 +63,7 @@ export interface ListQuery {
   readonly cursor?: string
 }
 
+/** Which items to find, and in which order. */
 export interface SearchQuery extends ListQuery {
   readonly filter?: Filter
   /** Default: by key. */

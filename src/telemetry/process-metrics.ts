@@ -3,6 +3,7 @@
  * and then, with a time to live, so that those of processes long gone disappear.
  */
 export const METRICS_SCOPE: Readonly<Record<string, string>> = { holdfast: 'metrics' }
+/** The collection in which each process keeps its figures under a key of its own. */
 export const METRICS_COLLECTION = 'processes'
 
 /** Counts per bucket: `counts[i]` holds what was at most `bounds[i]`, the last one what was more. */

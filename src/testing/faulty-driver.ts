@@ -9,12 +9,14 @@ export type DriverMethod = Exclude<
   'close' | 'watch' | undefined
 >
 
+/** On which side of the store a call is lost. */
 export type FaultMoment =
   /** The call never reaches the store. */
   | 'before'
   /** The store did it, but the reply is lost. */
   | 'after'
 
+/** A driver that fails when it is told to. */
 export interface FaultyDriver extends Driver {
   /** The next call of this method fails once, with an outcome its caller can't know. */
   loseNext(method: DriverMethod, moment: FaultMoment): void

@@ -40,8 +40,10 @@ export interface RecordedRequest extends ModelServerRequest {
   readonly fault: ScriptedAnswer | undefined
 }
 
+/** Plays the model: is given a request and returns what it says. */
 export type ReplyHandler = (request: ModelServerRequest) => ScriptedReply | Promise<ScriptedReply>
 
+/** What the model says, and what goes wrong on the way. */
 export interface ModelServerOptions {
   /** A function of the request, or replies that are given in order; when they run out the server answers 400. */
   readonly reply: ReplyHandler | readonly ScriptedReply[]
@@ -60,6 +62,7 @@ export interface ModelServerOptions {
   readonly keep?: number
 }
 
+/** What became of all requests so far. */
 export interface ModelServerCounters {
   /** Requests to the chat endpoint. */
   readonly requests: number

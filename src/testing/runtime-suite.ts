@@ -45,6 +45,7 @@ const GROUPS: readonly (readonly [string, readonly RuntimeTest[]])[] = [
   ['bad input', badInputTests],
 ]
 
+/** Which test framework runs the suite. */
 export interface RuntimeSuiteOptions {
   /** `afterAll` closes what the tests of this suite share. */
   readonly framework: SuiteFramework & { afterAll(close: () => Promise<void>): void }

@@ -31,6 +31,7 @@ const GROUPS: readonly (readonly [string, readonly StoreTest[]])[] = [
   ['repair', repairTests],
 ]
 
+/** Which test framework runs the suite, and how many random rounds it makes. */
 export interface StoreSuiteOptions {
   readonly framework: SuiteFramework
   /** How often random tests run. Default 100. */

@@ -21,6 +21,7 @@ import { checkNamespace, threadName } from './names.js'
 import { stateOf } from './state.js'
 import { addPendingSends, metadataOf, namespaceOf, toTuple, writesOf } from './tuple.js'
 
+/** How checkpoints are compared, and what two writers of one thread lead to. */
 export interface HoldfastSaverOptions {
   /** Whose threads these are. Default: the tenant of the Holdfast that is passed in. */
   readonly tenant?: string

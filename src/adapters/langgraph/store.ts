@@ -33,6 +33,7 @@ import {
   unescape,
 } from './store-names.js'
 
+/** Where the memory lives, how it is searched, and when it expires. */
 export interface HoldfastStoreOptions {
   /** Whose memory it is. Default: the tenant of the Holdfast that is passed in. */
   readonly tenant?: string

@@ -1,6 +1,7 @@
 /** What the server answers. Text alone stands for `{ text }`. */
 export type ScriptedReply = string | ScriptedAnswer
 
+/** What the model says, or how the call fails. */
 export interface ScriptedAnswer {
   readonly text?: string
   readonly reasoning?: string
@@ -25,6 +26,7 @@ export interface ScriptedAnswer {
   readonly tokenMs?: number
 }
 
+/** A tool call that the model makes. */
 export interface ScriptedToolCall {
   readonly name: string
   /** A value is sent as JSON; text is sent as it is, so that malformed arguments can be played. */
@@ -33,6 +35,7 @@ export interface ScriptedToolCall {
   readonly id?: string
 }
 
+/** The token counts that the server reports. */
 export interface ScriptedUsage {
   readonly input: number
   readonly output: number
@@ -40,6 +43,7 @@ export interface ScriptedUsage {
   readonly reasoning?: number
 }
 
+/** An HTTP error, in the shape of the provider. */
 export interface ScriptedError {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>

@@ -1,0 +1,60 @@
+// Which public names are described on which page of docs/api: by the file that declares them.
+
+export const ENTRIES = [
+  { name: 'holdfast', file: 'index.d.ts' },
+  { name: 'holdfast/testing', file: 'testing/index.d.ts' },
+  { name: 'holdfast/langgraph', file: 'adapters/langgraph/index.d.ts' },
+]
+
+/** A name belongs to the first page of its entry point that holds the beginning of its file's path. */
+export const PAGES = [
+  {
+    file: 'errors.md',
+    entry: 'holdfast',
+    title: 'Errors',
+    intro: ['Recognise them by `isHoldfastError(error, code)`, never by their text.'],
+    holds: ['core/errors', 'runtime/errors'],
+  },
+  {
+    file: 'agents.md',
+    entry: 'holdfast',
+    title: 'Agents, tools, models and messages',
+    intro: ['Guides: [agents](../agents.md), [models, messages and tools](../models.md).'],
+    holds: ['agent/'],
+  },
+  {
+    file: 'store.md',
+    entry: 'holdfast',
+    title: 'The store',
+    intro: ['Guide: [the store](../store.md).'],
+    holds: ['store/', 'runtime/step-store', 'log/store-'],
+  },
+  {
+    file: 'programs.md',
+    entry: 'holdfast',
+    title: 'Opening, programs, threads and workers',
+    intro: ['Guides: [flows and runs](../programs.md), [graphs](../graphs.md), [workers](../workers.md).'],
+    holds: ['open', 'holdfast', 'runtime/', 'core/ids', 'telemetry/'],
+  },
+  {
+    file: 'log.md',
+    entry: 'holdfast',
+    title: 'The log and the driver contract',
+    intro: ['Guides: [concepts](../concepts.md), [one write](../one-write.md), [guarantees](../guarantees.md).'],
+    holds: ['log/', 'codec/', 'core/'],
+  },
+  {
+    file: 'testing.md',
+    entry: 'holdfast/testing',
+    title: 'holdfast/testing',
+    intro: ['Guide: [testing your agents](../testing-your-agents.md).'],
+    holds: [''],
+  },
+  {
+    file: 'langgraph.md',
+    entry: 'holdfast/langgraph',
+    title: 'holdfast/langgraph',
+    intro: ['Guide: [LangGraph.js](../langgraph.md).'],
+    holds: [''],
+  },
+]
