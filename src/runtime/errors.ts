@@ -79,7 +79,10 @@ export class EffectUnknownError extends HoldfastError {
 /** The run was asked to stop. */
 export class CancelledError extends HoldfastError {
   constructor(reason: string, data: Readonly<Record<string, unknown>> = {}) {
-    super('cancelled', `The run was cancelled: ${reason}`, { data, remedy: 'Run the thread with new input.' })
+    super('cancelled', `The run was cancelled: ${reason.replace(/[.!?]?$/, (end) => end || '.')}`, {
+      data,
+      remedy: 'Run the thread with new input.',
+    })
   }
 }
 

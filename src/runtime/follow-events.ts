@@ -4,7 +4,7 @@ import type { Log } from '../log/log.js'
 import type { State } from '../log/ops.js'
 import { entryEvents, readEventId, type RunEvent } from './events.js'
 import { follow } from './follow.js'
-import { isAtRest, type RunState } from './run-state.js'
+import { isAtRest } from './situation.js'
 
 /** Where to begin reading what is recorded, and when to stop. */
 export interface EventsOptions {
@@ -45,7 +45,7 @@ export async function* followEvents(log: Log, clock: Clock, options: EventsOptio
         seen = header.seq
       }
     }
-    if (untilRest && isAtRest(log.fold.state as RunState)) return
+    if (untilRest && isAtRest(log.fold, clock.now())) return
   }
 }
 

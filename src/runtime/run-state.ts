@@ -198,12 +198,6 @@ export function isUnfinished(run: RunRecord | undefined): run is RunRecord {
   return run !== undefined && run.status !== 'completed' && run.status !== 'cancelled'
 }
 
-/** True when nothing goes on by itself: all runs ended, or what is left waits for someone. */
-export function isAtRest({ run, parked, inputs = [] }: RunState): boolean {
-  if (parked) return true
-  return run !== undefined && inputs.length === 0 && (run.status !== 'running' || run.waiting !== undefined)
-}
-
 /**
  * The run that a cancellation means: the unfinished one, or that of the first waiting input. A run that has recorded
  * nothing yet is known to its worker alone, and others see only its input.

@@ -219,6 +219,13 @@ export function isOnlyWaiting(fold: Fold, now: number): boolean {
   )
 }
 
+/** True when nothing goes on by itself: all runs ended, or what is left waits for someone who has not come yet. */
+export function isAtRest(fold: Fold, now: number): boolean {
+  const { run, parked, inputs = [] } = fold.state as RunState
+  if (parked) return true
+  return run !== undefined && inputs.length === 0 && (run.status !== 'running' || isOnlyWaiting(fold, now))
+}
+
 /** When a suspended run has to be looked at again, if nobody does something first. */
 export function nextWake(state: RunState): number | null {
   const times = [

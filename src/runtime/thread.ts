@@ -24,10 +24,10 @@ import { type EventsOptions, followEvents } from './follow-events.js'
 import { describePauses, type OpenPause, type Outcome, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { type ReplayReport, replayRun } from './replay.js'
-import { currentRun, isAtRest, isUnfinished, type RunState } from './run-state.js'
+import { currentRun, isUnfinished, type RunState } from './run-state.js'
 import { RunStream } from './run-stream.js'
 import { enqueueInput, type RunOptions, type RuntimeEnvironment, runThread } from './run-thread.js'
-import { endCancelled, restRun } from './situation.js'
+import { endCancelled, isAtRest, restRun } from './situation.js'
 
 const MAX_SIGNALS = 1000
 
@@ -139,7 +139,7 @@ export class ThreadView {
     const deadline = timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + timeoutMs
     const log = await this.open()
     for await (const _ of follow(log, clock, signal)) {
-      if (isAtRest(log.fold.state as RunState)) return readOutcome(this.key, log.fold)
+      if (isAtRest(log.fold, clock.now())) return readOutcome(this.key, log.fold)
       if (clock.monotonic() >= deadline) break
     }
     throw new NotFoundError(`Thread ${this.key.thread} did not come to rest in ${timeoutMs} ms.`, 'Wait longer.', {

@@ -1,5 +1,6 @@
 import { InvalidOptionError } from '../core/errors.js'
 
+/** What is counted and traced of a store that this process opens, and where it goes. */
 export interface TelemetryOptions {
   /**
    * How often this process reports its figures to the store, for `holdfast stats`, in milliseconds. Default 10,000.

@@ -161,9 +161,12 @@ export const waitTests: readonly RuntimeTest[] = [
       await thread.run({ input: 1 })
       assert.equal((await waiting).status, 'paused')
       await thread.signal('news', 'x')
+      // What it waited for has come: it does not rest, though nobody has taken it up yet.
+      const answered = watcher.waitFor({ timeoutMs: 20_000 })
+      await refuses(() => watcher.waitFor({ timeoutMs: 0 }), 'not-found')
       const again = thread.run()
       assert.deepEqual(expectStatus(await again, 'completed').output, ['x'])
-      assert.equal((await watcher.waitFor()).status, 'completed')
+      assert.equal((await answered).status, 'completed')
       await refuses(() => hf.inspect('nobody').waitFor({ timeoutMs: 1 }), 'not-found')
       await refuses(() => watcher.waitFor({ timeoutMs: Number.NaN }), 'invalid-option')
     },

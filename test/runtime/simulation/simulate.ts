@@ -355,7 +355,12 @@ class Simulation {
   async #read(): Promise<Outcome | undefined> {
     const { run, inputs = [] } = await this.#state()
     if (inputs.length > 0 || (run?.status === 'running' && run.waiting === undefined)) return undefined
-    return this.#observer.inspect(this.#place.thread).waitFor({ timeoutMs: 0 })
+    // What it waits for may have come meanwhile.
+    const resting = this.#observer.inspect(this.#place.thread).waitFor({ timeoutMs: 0 })
+    return resting.catch((error: { code?: string }) => {
+      if (error.code !== 'not-found') throw error
+      return undefined
+    })
   }
 
   async #passLease(round: number): Promise<void> {
