@@ -82,12 +82,6 @@ export class Fleet {
     void victim.child.ended.then(() => this.#events.killed([...victim.holds], at))
   }
 
-  /** There is something to do: saves them the wait until they look by themselves. */
-  nudge(dice: Dice): void {
-    const working = this.#members.filter(({ ready }) => ready)
-    if (working.length > 0) dice.pick(working).child.send({ type: 'look' })
-  }
-
   /** Lets all of them finish what they do. */
   async stop(): Promise<void> {
     this.#stopping = true

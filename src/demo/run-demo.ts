@@ -58,8 +58,8 @@ const PROGRESS_EVERY_MS = 250
 /** Turns per second are those of the last few seconds. */
 const RATE_OVER_MS = 3000
 /** Conversations at the same time, and how many of them one worker takes. */
-const AT_ONCE = 256
-const PER_WORKER = 96
+const AT_ONCE = 192
+const PER_WORKER = 32
 const MODEL_MS: ModelSettings['latencyMs'] = [60, 240]
 const SHOP_MS = { before: 15, after: 60 }
 /** When nobody was answered for this long, the day is over as it is. */
@@ -109,10 +109,8 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
     },
   )
   const program = makeSupport({ model: httpModel(modelUrl, 'scripted-support'), shop })
-  const nudges = rollDice(seed, 'nudge')
   const storefront = new Storefront(hf.tenant(tenant), program, customers, {
-    atOnce: Math.min(AT_ONCE, options.workers * PER_WORKER),
-    onAsked: () => fleet.nudge(nudges),
+    atOnce: AT_ONCE,
     onSettled: (thread) => takeovers.settled(thread),
   })
   const showing = setInterval(show, PROGRESS_EVERY_MS)

@@ -148,10 +148,10 @@ class ThreadRunner {
     const { lease = DEFAULT_LEASE_MS, owner = this.#environment.owner } = this.#options
     let situation: Situation | undefined
     let openSince: number | undefined
-    let since = -1
+    let since = log.fold
     const decide = (fold: Fold) => {
       openSince = (fold.state as RunState).openSince
-      since = fold.seq
+      since = fold
       situation = situate(this.#key, fold, this.#intent())
       if (situation.do === 'claim' || situation.do === 'park') return situation.drafts
       throw new Settled()
