@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { openHoldfast } from '../index.js'
+import { type Holdfast, InvalidOptionError, openHoldfast } from '../index.js'
 import { type Child, startChild } from './child.js'
 import { makeCustomers, stockFor } from './customers.js'
 import { rollDice } from './dice.js'
@@ -50,6 +50,8 @@ export interface DemoProgress {
   readonly orphans: number
   readonly takeoverMsP50: number | null
   readonly takeoverMsP99: number | null
+  /** The worker that died last, and how many conversations it held. */
+  readonly lastKill: { readonly name: string; readonly pid: number; readonly held: number } | null
   /** Conversations that were read back. */
   readonly checked: number
 }
@@ -73,18 +75,19 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
   const customers = makeCustomers(sessions, seed)
   const turnsInAll = customers.reduce((sum, { turns }) => sum + turns.length, 0)
   const shopFile = join(folder, 'shop.db')
-  ;(await openShop(shopFile, stockFor(customers))).close()
   const takeovers = new Takeovers()
   const troubles: string[] = []
   const recent: { readonly at: number; readonly turns: number }[] = []
   let phase: DemoProgress['phase'] = 'opening'
   let checked = 0
   let restartTokens = 0
+  let lastKill: DemoProgress['lastKill'] = null
 
   const hf = await openHoldfast(store)
+  await refuseUsed(hf, tenant)
   const model: Child<ToModel, FromModel> = startChild('./model-process.js', { latencyMs: MODEL_MS })
   const { url: modelUrl } = await model.next('ready')
-  const shop = await openShop(shopFile)
+  const shop = await openShop(shopFile, stockFor(customers))
   const fleet = new Fleet(
     {
       store,
@@ -104,7 +107,10 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
         if (reply !== undefined) storefront.heard(thread, reply)
         else if (status !== 'stopped' && status !== 'busy') storefront.failed(thread, `ended as ${status}`)
       },
-      killed: (threads, at) => takeovers.killed(threads, at),
+      killed(threads, at, worker) {
+        takeovers.killed(threads, at)
+        lastKill = { ...worker, held: threads.length }
+      },
       trouble: (message) => troubles.push(message),
     },
   )
@@ -154,8 +160,10 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
       modelCalls: bill.calls,
       ...measured,
       chainsVerified: findings.chainsVerified,
+      chainsSampled: findings.chainsSampled,
       seconds: Math.round(seconds * 10) / 10,
       turnsPerSecond: Math.round(findings.turns / seconds),
+      example: takeovers.most ?? customers[0]?.thread ?? '',
       problems: [...findings.problems, ...storefront.failures, ...troubles].slice(0, MOST_PROBLEMS),
     }
   } finally {
@@ -210,9 +218,18 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
       orphans: takeovers.waiting,
       takeoverMsP50: takeovers.quantile(0.5),
       takeoverMsP99: takeovers.quantile(0.99),
+      lastKill,
       checked,
     })
   }
+}
+
+/** Conversations of another day would be taken for this one's. */
+async function refuseUsed(hf: Holdfast, tenant: string): Promise<void> {
+  const { threads } = await hf.tenant(tenant).threads({ limit: 1 })
+  if (threads.length === 0) return
+  await hf.close()
+  throw new InvalidOptionError('tenant', `"${tenant}" has threads already`, 'Pass another --tenant, or leave it out.')
 }
 
 /** What is waited for, or the reason for which nobody waits any more. */
