@@ -40,6 +40,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
       ['--workers <n>', 'worker processes (default 3)'],
       ['--kill-every <duration>', 'how often a worker is killed; 0s: never (default 3s)'],
       ['--lease <duration>', 'how long a conversation stays with a worker that gives no sign of life (default 2s)'],
+      ['--latency <duration>', 'how long the model takes for a reply, on average (default 150ms)'],
       ['--seed <n>', 'the same seed plays the same day (default 847)'],
       ['--folder <path>', 'where it leaves its files; a folder of an earlier demo is replaced (default holdfast-demo)'],
     ],

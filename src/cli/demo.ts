@@ -56,6 +56,7 @@ function readOptions(options: Options) {
     workers: count('workers', 3, 100),
     killEveryMs: parseDuration(text(options, 'killEvery') ?? '3s', '--kill-every'),
     leaseMs,
+    latencyMs: parseDuration(text(options, 'latency') ?? '150ms', '--latency'),
     seed: count('seed', 847, 2 ** 31),
   }
 }

@@ -58,6 +58,11 @@ export class Fleet {
     }))
   }
 
+  /** Every worker is up and looks for work. */
+  get whole(): boolean {
+    return this.#members.every(({ ready }) => ready)
+  }
+
   get kills(): number {
     return this.#kills
   }

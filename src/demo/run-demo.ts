@@ -26,6 +26,8 @@ export interface DemoOptions {
   /** 0: nobody is killed. */
   readonly killEveryMs: number
   readonly leaseMs: number
+  /** How long the model takes, on average. */
+  readonly latencyMs: number
   readonly seed: number
   /** What returns declare themselves to be. For showing that the count of doubles notices a wrong declaration. */
   readonly effect?: 'read' | 'reconcilable'
@@ -62,7 +64,6 @@ const RATE_OVER_MS = 3000
 /** Conversations at the same time, and how many of them one worker takes. */
 const AT_ONCE = 192
 const PER_WORKER = 32
-const MODEL_MS: ModelSettings['latencyMs'] = [60, 240]
 const SHOP_MS = { before: 15, after: 60 }
 /** When nobody was answered for this long, the day is over as it is. */
 const STUCK_MS = 60_000
@@ -85,7 +86,9 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
 
   const hf = await openHoldfast(store)
   await refuseUsed(hf, tenant)
-  const model: Child<ToModel, FromModel> = startChild('./model-process.js', { latencyMs: MODEL_MS })
+  const model: Child<ToModel, FromModel> = startChild('./model-process.js', {
+    latencyMs: [Math.round(options.latencyMs * 0.4), Math.round(options.latencyMs * 1.6)],
+  } satisfies ModelSettings)
   const { url: modelUrl } = await model.next('ready')
   const shop = await openShop(shopFile, stockFor(customers))
   const fleet = new Fleet(
@@ -179,7 +182,14 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
   async function spendDay(): Promise<void> {
     const { killEveryMs } = options
     const dice = rollDice(seed, 'kill')
-    const killing = killEveryMs > 0 ? setInterval(() => fleet.killOne(dice), killEveryMs) : undefined
+    let due = Date.now() + killEveryMs
+    const kill = () => {
+      // Where starting a worker takes longer than that, the next kill waits for it: otherwise nobody would ever work.
+      if (Date.now() < due || !fleet.whole) return
+      due = Date.now() + killEveryMs
+      fleet.killOne(dice)
+    }
+    const killing = killEveryMs > 0 ? setInterval(kill, Math.min(50, killEveryMs)) : undefined
     let watching: ReturnType<typeof setInterval> | undefined
     const stuck = new Promise<void>((resolve) => {
       watching = setInterval(() => {

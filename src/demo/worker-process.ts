@@ -71,7 +71,7 @@ async function stop(): Promise<void> {
   await worker.stop()
   await hf.close()
   shop.close()
-  process.disconnect?.()
+  process.exit(0)
 }
 
 function tell(message: FromWorker): void {
