@@ -33,6 +33,21 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     load: () => import('./init.js'),
   },
   {
+    usage: 'demo',
+    summary: 'Black Friday: hundreds of conversations whose workers are killed throughout, and what was kept',
+    options: [
+      ['--sessions <n>', 'conversations (default 847)'],
+      ['--workers <n>', 'worker processes (default 3)'],
+      ['--kill-every <duration>', 'how often a worker is killed; 0s: never (default 3s)'],
+      ['--lease <duration>', 'how long a conversation stays with a worker that gives no sign of life (default 2s)'],
+      ['--latency <duration>', 'how long the model takes for a reply, on average (default 150ms)'],
+      ['--seed <n>', 'the same seed plays the same day (default 847)'],
+      ['--folder <path>', 'where it leaves its files; a folder of an earlier demo is replaced (default holdfast-demo)'],
+    ],
+    examples: ['holdfast demo', 'holdfast demo --store postgres://user@host/database --kill-every 2s --json'],
+    load: () => import('./demo.js'),
+  },
+  {
     usage: 'run <file>',
     summary: 'run a thread of a program that a module exports',
     options: [

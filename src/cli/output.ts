@@ -52,6 +52,11 @@ export class Output {
     this.#options.stderr.write(`${text}\n`)
   }
 
+  /** To standard output as it is: for screens that are drawn anew. */
+  raw(text: string): void {
+    this.#options.stdout.write(text)
+  }
+
   /** Rewrites the last line of a terminal. */
   live(text: string): void {
     this.#options.stderr.write(`\r\u001b[2K${text}`)

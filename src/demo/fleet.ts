@@ -16,7 +16,8 @@ export interface FleetWorker {
 export interface FleetEvents {
   held(thread: string, at: number): void
   ended(thread: string, status: string, reply: Reply | undefined): void
-  killed(threads: readonly string[], at: number): void
+  /** A worker is no more, and held these. */
+  killed(threads: readonly string[], at: number, worker: { readonly name: string; readonly pid: number }): void
   /** What went wrong in a worker, or with one. */
   trouble(message: string): void
 }
@@ -27,7 +28,6 @@ interface Member {
   readonly child: Child<ToWorker, FromWorker>
   readonly holds: Set<string>
   ready: boolean
-  leaving: boolean
 }
 
 /** A worker that ends by itself more often than this, over the whole day, is not replaced any more. */
@@ -58,6 +58,11 @@ export class Fleet {
     }))
   }
 
+  /** Every worker is up and looks for work. */
+  get whole(): boolean {
+    return this.#members.every(({ ready }) => ready)
+  }
+
   get kills(): number {
     return this.#kills
   }
@@ -79,13 +84,7 @@ export class Fleet {
     victim.child.process.kill('SIGKILL')
     this.#add()
     // What it said before it died is still on its way: only then is it known what it held.
-    void victim.child.ended.then(() => this.#events.killed([...victim.holds], at))
-  }
-
-  /** There is something to do: saves them the wait until they look by themselves. */
-  nudge(dice: Dice): void {
-    const working = this.#members.filter(({ ready }) => ready)
-    if (working.length > 0) dice.pick(working).child.send({ type: 'look' })
+    void victim.child.ended.then(() => this.#events.killed([...victim.holds], at, describe(victim)))
   }
 
   /** Lets all of them finish what they do. */
@@ -93,7 +92,6 @@ export class Fleet {
     this.#stopping = true
     const leaving = this.#members.splice(0)
     for (const member of leaving) {
-      member.leaving = true
       if (member.ready) member.child.send({ type: 'stop' })
       else member.child.process.kill('SIGKILL')
     }
@@ -114,7 +112,7 @@ export class Fleet {
     const child = startChild<ToWorker, FromWorker>('./worker-process.js', { ...this.#settings, name }, (message) =>
       this.#hear(member, message),
     )
-    const member: Member = { name, startedAt: Date.now(), child, holds, ready: false, leaving: false }
+    const member: Member = { name, startedAt: Date.now(), child, holds, ready: false }
     this.#members.push(member)
     void child.ended.then(({ code, complaint }) => this.#noticeEnd(member, code, complaint))
     return member
@@ -142,11 +140,15 @@ export class Fleet {
     this.#remove(member)
     this.#failures++
     this.#events.trouble(`${member.name} ended by itself (${code}). ${complaint}`)
-    this.#events.killed([...member.holds], Date.now())
+    this.#events.killed([...member.holds], Date.now(), describe(member))
     if (this.#failures <= MOST_FAILURES) this.#add()
   }
 
   #remove(member: Member): void {
     this.#members.splice(this.#members.indexOf(member), 1)
   }
+}
+
+function describe({ name, child }: Member): { readonly name: string; readonly pid: number } {
+  return { name, pid: child.pid }
 }

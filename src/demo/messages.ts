@@ -15,7 +15,7 @@ export interface Reply {
   readonly tokens: number
 }
 
-export type ToWorker = { readonly type: 'look' } | { readonly type: 'stop' }
+export type ToWorker = { readonly type: 'stop' }
 
 export type FromModel =
   | { readonly type: 'ready'; readonly url: string }

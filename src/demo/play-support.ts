@@ -201,8 +201,9 @@ function findOrderWith(said: string, messages: readonly Message[]): string | und
 }
 
 function lastOrder(messages: readonly Message[]): string | undefined {
-  for (const { role, content } of messages.toReversed() as readonly any[]) {
-    const found = role === 'user' || role === 'assistant' ? /ORD-\d{4}-\d+/.exec(String(content)) : undefined
+  for (const message of messages.toReversed()) {
+    const { role } = message
+    const found = role === 'user' || role === 'assistant' ? /ORD-\d{4}-\d+/.exec(String(message['content'])) : undefined
     if (found) return found[0]
   }
   return undefined
@@ -212,7 +213,7 @@ function lastUserWords(messages: readonly Message[]): string {
   return messages
     .filter(({ role }) => role === 'user')
     .slice(-3)
-    .map(({ content }: any) => String(content))
+    .map((message) => String(message['content']))
     .join(' ')
 }
 

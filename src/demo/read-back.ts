@@ -12,6 +12,7 @@ export interface Findings {
   readonly effects: number
   readonly turns: number
   readonly chainsVerified: number
+  readonly chainsSampled: number
 }
 
 const AT_ONCE = 8
@@ -47,7 +48,15 @@ export async function readBack(
     // A conversation whose words are right and whose chain is not is not complete either.
     const broken = sample.length - chainsVerified
     const { doubled, effects } = { doubled: shop.countDoubles(), effects: shop.countReturns() }
-    return { completed: completed - broken, problems, doubled, effects, turns, chainsVerified }
+    return {
+      completed: completed - broken,
+      problems,
+      doubled,
+      effects,
+      turns,
+      chainsVerified,
+      chainsSampled: sample.length,
+    }
   } finally {
     shop.close()
     await opened.close()

@@ -32,8 +32,11 @@ export interface DemoReport {
   readonly loadMsP99: number | null
   /** Conversations of which every hash was checked at the end. */
   readonly chainsVerified: number
+  readonly chainsSampled: number
   readonly seconds: number
   readonly turnsPerSecond: number
+  /** The conversation that changed hands most often: one to look at. */
+  readonly example: string
   /** What went wrong, the first of it. Empty on a good day. */
   readonly problems: readonly string[]
 }

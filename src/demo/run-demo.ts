@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { openHoldfast } from '../index.js'
+import { type Holdfast, InvalidOptionError, openHoldfast } from '../index.js'
 import { type Child, startChild } from './child.js'
 import { makeCustomers, stockFor } from './customers.js'
 import { rollDice } from './dice.js'
@@ -26,6 +26,8 @@ export interface DemoOptions {
   /** 0: nobody is killed. */
   readonly killEveryMs: number
   readonly leaseMs: number
+  /** How long the model takes, on average. */
+  readonly latencyMs: number
   readonly seed: number
   /** What returns declare themselves to be. For showing that the count of doubles notices a wrong declaration. */
   readonly effect?: 'read' | 'reconcilable'
@@ -50,6 +52,8 @@ export interface DemoProgress {
   readonly orphans: number
   readonly takeoverMsP50: number | null
   readonly takeoverMsP99: number | null
+  /** The worker that died last, and how many conversations it held. */
+  readonly lastKill: { readonly name: string; readonly pid: number; readonly held: number } | null
   /** Conversations that were read back. */
   readonly checked: number
 }
@@ -58,9 +62,8 @@ const PROGRESS_EVERY_MS = 250
 /** Turns per second are those of the last few seconds. */
 const RATE_OVER_MS = 3000
 /** Conversations at the same time, and how many of them one worker takes. */
-const AT_ONCE = 256
-const PER_WORKER = 96
-const MODEL_MS: ModelSettings['latencyMs'] = [60, 240]
+const AT_ONCE = 192
+const PER_WORKER = 32
 const SHOP_MS = { before: 15, after: 60 }
 /** When nobody was answered for this long, the day is over as it is. */
 const STUCK_MS = 60_000
@@ -73,18 +76,21 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
   const customers = makeCustomers(sessions, seed)
   const turnsInAll = customers.reduce((sum, { turns }) => sum + turns.length, 0)
   const shopFile = join(folder, 'shop.db')
-  ;(await openShop(shopFile, stockFor(customers))).close()
   const takeovers = new Takeovers()
   const troubles: string[] = []
   const recent: { readonly at: number; readonly turns: number }[] = []
   let phase: DemoProgress['phase'] = 'opening'
   let checked = 0
   let restartTokens = 0
+  let lastKill: DemoProgress['lastKill'] = null
 
   const hf = await openHoldfast(store)
-  const model: Child<ToModel, FromModel> = startChild('./model-process.js', { latencyMs: MODEL_MS })
+  await refuseUsed(hf, tenant)
+  const model: Child<ToModel, FromModel> = startChild('./model-process.js', {
+    latencyMs: [Math.round(options.latencyMs * 0.4), Math.round(options.latencyMs * 1.6)],
+  } satisfies ModelSettings)
   const { url: modelUrl } = await model.next('ready')
-  const shop = await openShop(shopFile)
+  const shop = await openShop(shopFile, stockFor(customers))
   const fleet = new Fleet(
     {
       store,
@@ -104,15 +110,16 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
         if (reply !== undefined) storefront.heard(thread, reply)
         else if (status !== 'stopped' && status !== 'busy') storefront.failed(thread, `ended as ${status}`)
       },
-      killed: (threads, at) => takeovers.killed(threads, at),
+      killed(threads, at, worker) {
+        takeovers.killed(threads, at)
+        lastKill = { ...worker, held: threads.length }
+      },
       trouble: (message) => troubles.push(message),
     },
   )
   const program = makeSupport({ model: httpModel(modelUrl, 'scripted-support'), shop })
-  const nudges = rollDice(seed, 'nudge')
   const storefront = new Storefront(hf.tenant(tenant), program, customers, {
-    atOnce: Math.min(AT_ONCE, options.workers * PER_WORKER),
-    onAsked: () => fleet.nudge(nudges),
+    atOnce: AT_ONCE,
     onSettled: (thread) => takeovers.settled(thread),
   })
   const showing = setInterval(show, PROGRESS_EVERY_MS)
@@ -156,8 +163,10 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
       modelCalls: bill.calls,
       ...measured,
       chainsVerified: findings.chainsVerified,
+      chainsSampled: findings.chainsSampled,
       seconds: Math.round(seconds * 10) / 10,
       turnsPerSecond: Math.round(findings.turns / seconds),
+      example: takeovers.most ?? customers[0]?.thread ?? '',
       problems: [...findings.problems, ...storefront.failures, ...troubles].slice(0, MOST_PROBLEMS),
     }
   } finally {
@@ -173,7 +182,14 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
   async function spendDay(): Promise<void> {
     const { killEveryMs } = options
     const dice = rollDice(seed, 'kill')
-    const killing = killEveryMs > 0 ? setInterval(() => fleet.killOne(dice), killEveryMs) : undefined
+    let due = Date.now() + killEveryMs
+    const kill = () => {
+      // Where starting a worker takes longer than that, the next kill waits for it: otherwise nobody would ever work.
+      if (Date.now() < due || !fleet.whole) return
+      due = Date.now() + killEveryMs
+      fleet.killOne(dice)
+    }
+    const killing = killEveryMs > 0 ? setInterval(kill, Math.min(50, killEveryMs)) : undefined
     let watching: ReturnType<typeof setInterval> | undefined
     const stuck = new Promise<void>((resolve) => {
       watching = setInterval(() => {
@@ -212,9 +228,18 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
       orphans: takeovers.waiting,
       takeoverMsP50: takeovers.quantile(0.5),
       takeoverMsP99: takeovers.quantile(0.99),
+      lastKill,
       checked,
     })
   }
+}
+
+/** Conversations of another day would be taken for this one's. */
+async function refuseUsed(hf: Holdfast, tenant: string): Promise<void> {
+  const { threads } = await hf.tenant(tenant).threads({ limit: 1 })
+  if (threads.length === 0) return
+  await hf.close()
+  throw new InvalidOptionError('tenant', `"${tenant}" has threads already`, 'Pass another --tenant, or leave it out.')
 }
 
 /** What is waited for, or the reason for which nobody waits any more. */

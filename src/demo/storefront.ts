@@ -27,7 +27,6 @@ export class Storefront {
   readonly #talking = new Map<string, Conversation>()
   readonly #most: number
   readonly #program: ReturnType<typeof makeSupport>
-  readonly #onAsked: () => void
   readonly #onSettled: (thread: string) => void
   readonly #failures: string[] = []
   #done = 0
@@ -45,7 +44,6 @@ export class Storefront {
     options: {
       /** How many talk at the same time. */
       readonly atOnce: number
-      readonly onAsked: () => void
       /** A conversation has its reply, whoever said so. */
       readonly onSettled: (thread: string) => void
     },
@@ -54,7 +52,6 @@ export class Storefront {
     this.#program = program
     this.#waiting = [...customers]
     this.#most = options.atOnce
-    this.#onAsked = options.onAsked
     this.#onSettled = options.onSettled
   }
 
@@ -159,13 +156,10 @@ export class Storefront {
     conversation.asked = asked + 1
     conversation.askedAt = Date.now()
     // The key makes it the same message, however often it is left.
-    thread.enqueue(customer.turns[asked]?.text ?? '', { key: `turn-${asked + 1}` }).then(
-      () => this.#onAsked(),
-      (error: unknown) => {
-        this.close()
-        this.#fail(error)
-      },
-    )
+    thread.enqueue(customer.turns[asked]?.text ?? '', { key: `turn-${asked + 1}` }).catch((error: unknown) => {
+      this.close()
+      this.#fail(error)
+    })
   }
 
   #lookLater(): void {

@@ -3,6 +3,7 @@ export class Takeovers {
   /** Conversations that a killed worker held and nobody has taken up yet, with when it was killed. */
   readonly #waiting = new Map<string, number>()
   readonly #times: number[] = []
+  readonly #counts = new Map<string, number>()
 
   killed(threads: Iterable<string>, at: number): void {
     // A conversation whose next holder is killed as well has waited since the first kill only if nobody had it between.
@@ -15,6 +16,7 @@ export class Takeovers {
     if (since === undefined) return false
     this.#waiting.delete(thread)
     this.#times.push(Math.max(0, at - since))
+    this.#counts.set(thread, (this.#counts.get(thread) ?? 0) + 1)
     return true
   }
 
@@ -29,6 +31,11 @@ export class Takeovers {
 
   get waiting(): number {
     return this.#waiting.size
+  }
+
+  /** The conversation that changed hands most often. */
+  get most(): string | undefined {
+    return [...this.#counts].sort(([, a], [, b]) => b - a)[0]?.[0]
   }
 
   /** The time in milliseconds within which this part of them was taken up; null when there were none. */

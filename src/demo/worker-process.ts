@@ -24,15 +24,15 @@ const worker = hf.tenant(tenant).worker({
   concurrency,
   lease,
   name,
-  pollMs: 100,
+  // Looks by itself when places become free; in between a quicker look would mostly find what others just claim.
+  pollMs: 250,
   // These threads do not end their workers: someone does.
   maxCrashes: 1000,
   handleSignals: false,
   onEvent,
 })
 process.on('message', ({ type }: ToWorker) => {
-  if (type === 'look') worker.nudge()
-  else void stop()
+  if (type === 'stop') void stop()
 })
 tell({ type: 'ready' })
 
@@ -71,7 +71,7 @@ async function stop(): Promise<void> {
   await worker.stop()
   await hf.close()
   shop.close()
-  process.disconnect?.()
+  process.exit(0)
 }
 
 function tell(message: FromWorker): void {

@@ -74,10 +74,13 @@ export class LogReader {
   }
 
   /** Verified entries from `from` on, with the fold after each; `from` may be any kept entry. */
-  async *entries(from: number, to: number): AsyncGenerator<OpenedEntry> {
-    const tail = await this.#driver.tail(this.#log, from)
-    if (tail === undefined) return
-    let run = await this.#open(tail, false)
+  async *entries(from: number, to: number, before?: Fold): AsyncGenerator<OpenedEntry> {
+    let run = before && (await this.#openAfter(before, from))
+    if (run === undefined) {
+      const tail = await this.#driver.tail(this.#log, from)
+      if (tail === undefined) return
+      run = await this.#open(tail, false)
+    }
     let last: Fold | undefined
     for (;;) {
       for (const entry of run.entries) {
@@ -100,6 +103,14 @@ export class LogReader {
     const { entries, last, failure } = await this.#open(tail, false)
     if (failure) throw this.#fail(failure, last)
     return entries
+  }
+
+  /** Undefined where the fold is not the one right before `from`, or what follows it is no longer there. */
+  async #openAfter(before: Fold, from: number): Promise<OpenedRun | undefined> {
+    if (before.seq < 0 || before.seq !== from - 1) return undefined
+    const page = await this.#driver.read(this.#log, from, PAGE)
+    if (page[0]?.seq !== from) return undefined
+    return this.#codec.open({ before, fromKeyframe: false }, page)
   }
 
   async #isPruned(seq: number): Promise<boolean> {

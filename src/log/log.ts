@@ -180,9 +180,12 @@ export class Log {
     }))
   }
 
-  /** Verified entries with their bodies and the fold after each, oldest first. */
-  entries(from = 0, to: number = this.fold.seq): AsyncGenerator<OpenedEntry> {
-    return this.#reader.entries(from, to)
+  /**
+   * Verified entries with their bodies and the fold after each, oldest first. Given the fold right before `from`, what
+   * lies before is not read again.
+   */
+  entries(from = 0, to: number = this.fold.seq, before?: Fold): AsyncGenerator<OpenedEntry> {
+    return this.#reader.entries(from, to, before)
   }
 
   /**

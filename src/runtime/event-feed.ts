@@ -1,4 +1,5 @@
 import type { Draft } from '../log/draft.js'
+import type { Fold } from '../log/fold.js'
 import type { Log } from '../log/log.js'
 import { formatCheckpointId } from '../log/checkpoint-id.js'
 import type { State } from '../log/ops.js'
@@ -18,16 +19,19 @@ export class EventFeed {
   /** The newest entry that was told. */
   #told: number
   #id: string
+  /** As the log was when listening began: what comes right after it is read without reading the log anew. */
+  readonly #before: Fold | undefined
   #waiting: Promise<void> | undefined
 
   constructor(
     emit: (event: RunEvent) => void,
-    start: { readonly log?: Log; readonly told: number; readonly id: string },
+    start: { readonly log?: Log; readonly told: number; readonly id: string; readonly before?: Fold },
   ) {
     this.#emit = emit
     this.#log = emit === unheard ? undefined : start.log
     this.#told = start.told
     this.#id = start.id
+    this.#before = start.before
   }
 
   live(event: LiveEvent): void {
@@ -54,7 +58,7 @@ export class EventFeed {
     this.#told = seq
     this.#inTurn(async () => {
       // Guests and claims leave the program's state alone, so what it was before them is not needed.
-      for await (const { header, hash, body } of log.entries(from, seq)) {
+      for await (const { header, hash, body } of log.entries(from, seq, this.#before)) {
         this.#id = formatCheckpointId(log.key.branch, header.seq, hash)
         for (const event of entryEvents({ id: this.#id, seq: header.seq }, body, {})) this.#emit(event)
       }

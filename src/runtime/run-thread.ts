@@ -152,19 +152,17 @@ class ThreadRunner {
     const { lease = DEFAULT_LEASE_MS, owner = this.#environment.owner } = this.#options
     let situation: Situation | undefined
     let openSince: number | undefined
-    let since = -1
-    let before: Fold | undefined
+    let since = log.fold
     const decide = (fold: Fold) => {
-      before = fold
       openSince = (fold.state as RunState).openSince
-      since = fold.seq
+      since = fold
       situation = situate(this.#key, fold, this.#intent())
       if (situation.do === 'claim' || situation.do === 'park') return situation.drafts
       throw new Settled()
     }
     try {
       const claim = await log.claim({ owner, ms: lease, decide })
-      if (before) observeClaim(this.#environment, before, log.fold)
+      observeClaim(this.#environment, since, log.fold)
       if (situation?.do === 'park') {
         await claim.release()
         const outcome = readOutcome(this.#key, log.fold, this.#restart)

@@ -77,19 +77,24 @@ export class Run {
   }
 
   /**
-   * `openSince`: since when what another worker had under way may have happened. `since`: the newest entry before the
-   * claim; what was written since is told to listeners first.
+   * `openSince`: since when what another worker had under way may have happened. `since`: the log before the claim;
+   * what was written since is told to listeners first.
    */
   async drive(
     claim: Claim,
     openSince: number | undefined,
     target: string | undefined,
     restart: Restart,
-    since: number,
+    since: Fold,
   ): Promise<Outcome> {
     const { clock } = this.#environment
     const { log } = claim
-    this.#feed = new EventFeed(this.#settings.emit, { log, told: since, id: log.checkpoint ?? '' })
+    this.#feed = new EventFeed(this.#settings.emit, {
+      log,
+      told: since.seq,
+      id: log.checkpoint ?? '',
+      before: since,
+    })
     this.#feed.catchUp(log.fold.seq)
     const alive: { keeper?: LeaseKeeper } = {}
     const recorder: LogRecorder = new LogRecorder(claim, this.#settings.policy, (draft, updated, before) => {

@@ -1,0 +1,135 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openHoldfast } from 'holdfast'
+import { afterAll, describe, expect, it } from 'vitest'
+import { openShop } from '#src/demo/shop.js'
+import { collect, holdfast, main } from '../cli/command.js'
+import { durableBackends } from '../support/backends.js'
+import { until } from '../support/until.js'
+
+const QUICK = ['--kill-every', '1500ms', '--lease', '1s', '--latency', '10ms']
+const backends = (await durableBackends()).filter(({ name }) => name !== 'file')
+const folders: string[] = []
+const newFolder = () => {
+  const path = mkdtempSync(join(tmpdir(), 'holdfast-demo-'))
+  folders.push(path)
+  return path
+}
+afterAll(() => {
+  for (const path of folders) rmSync(path, { recursive: true, force: true })
+})
+
+describe.each(backends)('the demo on $name', ({ name, missing, fresh, cleanup }) => {
+  afterAll(cleanup)
+
+  it.skipIf(missing)('loses and doubles nothing while workers are killed, and says so in one line', async () => {
+    const cwd = newFolder()
+    const store = name === 'SQLite' ? [] : ['--store', await fresh()]
+    const { code, out, err } = await holdfast(['demo', '--sessions', '6', '--json', ...QUICK, ...store], { cwd })
+    expect(err).toMatch(/talking/)
+    const report = JSON.parse(out.trimEnd().split('\n').at(-1) ?? '')
+    expect(report).toMatchObject({ sessions: 6, completed: 6, lost: 0, doubled: 0, problems: [] })
+    expect(code).toBe(0)
+    expect(report.kills).toBeGreaterThan(0)
+    expect(report.turns).toBeGreaterThanOrEqual(6 * 15)
+    expect(report.turns).toBeLessThanOrEqual(6 * 30)
+    for (const field of ['tokensSpent', 'bytesPerTurn', 'seconds', 'modelCalls', 'chainsVerified']) {
+      expect(report[field], field).toBeGreaterThan(0)
+    }
+    expect(report.tokensIfRestarted).toBeGreaterThanOrEqual(report.tokensSpent)
+    for (const field of ['takeovers', 'takeoverMsP50', 'takeoverMsP99', 'saveMsP50', 'loadMsP99']) {
+      expect(report, field).toHaveProperty(field)
+    }
+
+    // The store itself, and the shop's own database.
+    process.chdir(cwd)
+    await using hf = await openHoldfast(report.store)
+    const { threads } = await hf.tenant(report.tenant).threads()
+    expect(threads.map(({ status }) => status)).toEqual(Array(6).fill('completed'))
+    const shop = await openShop(join(cwd, 'holdfast-demo', 'shop.db'))
+    expect([shop.countReturns(), shop.countDoubles()]).toEqual([report.effects, 0])
+    expect(report.effects).toBe(12)
+    shop.close()
+
+    // What it names works as it is printed.
+    expect(report.commands).toHaveLength(3)
+    const tried = report.commands.map((command: string) =>
+      execFileSync('sh', ['-c', command], { cwd, encoding: 'utf8' }),
+    )
+    expect(tried[0]).toMatch(/main {2}completed/)
+    expect(tried[1]).toMatch(/what-if/)
+    expect(tried[2]).toMatch(/takeovers:/)
+  })
+})
+
+describe('the demo', () => {
+  it('draws a screen on a terminal, gives the cursor back and prints a report', async () => {
+    const cwd = newFolder()
+    const env = { HOLDFAST_FORCE_TTY: '1' }
+    const { code, out } = await holdfast(['demo', '--sessions', '2', '--workers', '2', ...QUICK], { cwd, env })
+    expect(code).toBe(0)
+    expect(out).toContain('\u001b[?25l')
+    expect(out.lastIndexOf('\u001b[?25h')).toBeGreaterThan(out.lastIndexOf('\u001b[?25l'))
+    expect(out).toMatch(/worker-1 .*pid \d+/)
+    // oxlint-disable-next-line no-control-regex -- colours are taken away.
+    const plain = out.replace(/\u001b\[[\d;?]*[A-Za-z]/g, '')
+    expect(plain).toMatch(/conversations completed: +2 of 2\nlost: +0\nreturns doubled: +0\n/)
+    expect(plain).toMatch(/saving a checkpoint: +(not measured|p50 up to)/)
+    expect(plain).toContain('Try on what it left behind')
+  })
+
+  it.each(['SIGINT', 'SIGKILL'] as const)('leaves no process behind when it ends by %s', async (signal) => {
+    const cwd = newFolder()
+    const child = spawn(process.execPath, [main, 'demo', '--sessions', '20'], {
+      cwd,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let said = ''
+    child.stdout.on('data', (text: Buffer) => {
+      said += text
+    })
+    const ended = collect(child)
+    await until(() => /talking/.test(said))
+    const children = childrenOf(child.pid ?? 0)
+    // Three workers and the model.
+    expect(children.length).toBeGreaterThanOrEqual(4)
+    child.kill(signal)
+    expect((await ended).code).toBe(signal === 'SIGINT' ? 130 : null)
+    await until(() => children.every((pid) => !isAlive(pid)))
+  })
+
+  it.each([
+    [['--sessions', '0'], 2, /--sessions is "0"/],
+    [['--workers', 'many'], 2, /--workers is "many"/],
+    [['--kill-every', 'soon'], 2, /--kill-every "soon" is no duration/],
+    [['--lease', '1ms'], 2, /--lease is below 100ms/],
+    [['--seed', '-1'], 2, /--seed is "-1"/],
+    [['--store', 'memory:'], 2, /several processes/],
+    [['--store', 'nowhere:'], 2, /nowhere/],
+    [['--folder', '.'], 4, /is not empty, and no demo made it/],
+  ])('refuses %j', async (args, exitCode, message) => {
+    const cwd = newFolder()
+    writeFileSync(join(cwd, 'precious.txt'), 'mine')
+    const { code, err } = await holdfast(['demo', ...args], { cwd })
+    expect(err).toMatch(message)
+    expect(code).toBe(exitCode)
+  })
+})
+
+function childrenOf(pid: number): readonly number[] {
+  const rows = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' }).trim().split('\n')
+  return rows
+    .map((row) => row.trim().split(/\s+/).map(Number))
+    .flatMap(([own, parent]) => (parent === pid ? [own ?? 0] : []))
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
