@@ -268,10 +268,8 @@ export class Activation {
       return result as Result
     }
     const inside = (sql: SqlSession) => this.#session.inside.run(path, () => run(sql))
-    return this.#session.recorder.transact(
-      inside,
-      (result) => this.#session.progress(record(result)),
-      options.timeoutMs,
+    return this.#session.watch.step(work.path, 1, () =>
+      this.#session.recorder.transact(inside, (result) => this.#session.progress(record(result)), options.timeoutMs),
     )
   }
 
