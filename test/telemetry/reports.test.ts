@@ -189,7 +189,7 @@ describe.each(backends)('a worker that is killed ($name)', ({ missing, fresh }) 
     await once(child.stdout as NodeJS.ReadableStream, 'data')
     const hf = await openHoldfast(url)
     open.push(hf)
-    await until(async () => (await hf.metrics()).length === 1)
+    await until(async () => mergeMetrics(await hf.metrics()).counters['holdfast.tokens.input'] === usage.input)
     const killed = once(child, 'exit')
     child.kill('SIGKILL')
     await killed
@@ -212,9 +212,44 @@ describe.each(backends)('a worker that is killed ($name)', ({ missing, fresh }) 
     // The lease of a second had to run out.
     expect(takeover?.sum).toBeGreaterThan(900)
     const stats = parsed(await holdfast(['stats', '--store', url, '--json']))
-    expect(stats.processes).toMatchObject({ processes: 2, counters: { 'holdfast.takeovers': 1 } })
+    expect(stats.processes).toMatchObject({
+      processes: 2,
+      counters: { 'holdfast.takeovers': 1 },
+      rates: { completed: 1, failed: 0, resumed: 1, tokensSaved: 250 / 750 },
+      histograms: { 'holdfast.checkpoint.save.duration': { p50: expect.any(Number), p99: expect.any(Number) } },
+    })
+    // The entries say the same as the processes.
+    expect(stats.sample).toMatchObject({
+      runs: { started: 1, completed: 1 },
+      resumes: { attempts: 1, succeeded: 1, takeovers: 1 },
+      tokens: { spent: 500, savedByResuming: 250 },
+    })
     const plain = await holdfast(['stats', '--store', url])
     expect(plain).toMatchObject({ code: 0, err: '' })
-    expect(plain.out).toMatch(/takeovers: +1/)
+    expect(plain.out).toMatch(/takeovers: +1\n/)
+    expect(plain.out).toMatch(/saved by resuming: 250 \(33 %\)/)
+    expect(plain.out).toMatch(/^save\t\d+\t≤ .+\t≤ .+\t.+ ms$/m)
+    expect(plain.out).toContain('local/scripted\t400\t0\t100')
+  })
+})
+
+describe('holdfast stats', () => {
+  it('warns when what processes counted says that workers die or resumes fail', async () => {
+    const url = fresh()
+    const hf = await openHoldfast(url, { telemetry: false })
+    const counters = {
+      'holdfast.runs.started': 40,
+      'holdfast.takeovers': 12,
+      'holdfast.resume.attempts': 20,
+      'holdfast.resume.succeeded': 15,
+    }
+    const report = { process: 'host:1', startedAt: 1, at: 2, counters, histograms: {} }
+    await hf.store.scope({ holdfast: 'metrics' }).collection<unknown>('processes').put('host:1', report)
+    await hf.close()
+    const { warnings } = parsed(await holdfast(['stats', '--store', url, '--json']))
+    expect(warnings).toEqual([
+      expect.stringContaining('12 takeovers in 40 runs'),
+      expect.stringContaining('15 of 20 resumes'),
+    ])
   })
 })

@@ -74,7 +74,7 @@ describe('spans of a program', () => {
         ({ abort }) => new Promise((_, reject) => abort.addEventListener('abort', () => reject(abort.reason))),
       )
     })
-    const running = hf.thread(endless, 'b').run({ input: null })
+    const running = hf.thread(endless, 'b').run({ input: null, lease: 600 })
     const stop = new AbortController()
     const stopped = hf
       .thread(endless, 'c')
