@@ -1,4 +1,3 @@
-import { hostname } from 'node:os'
 import { InvalidOptionError } from './core/errors.js'
 import type { FileOptions } from './drivers/file/open-file.js'
 import type { PostgresOptions } from './drivers/postgres/options.js'
@@ -10,10 +9,9 @@ import { Holdfast } from './holdfast.js'
 import type { Driver } from './log/contract.js'
 import { parseKeyOptions } from './log/key-options.js'
 import { LogStore, type LogStoreOptions } from './log/log-store.js'
-import { metricsOf } from './metrics-store.js'
+import { reportMetrics } from './metrics-store.js'
 import { parseStoreUrl, type Scheme } from './store-url.js'
 import { checkTelemetry, type TelemetryOptions } from './telemetry/options.js'
-import type { ProcessMetrics } from './telemetry/process-metrics.js'
 import { Telemetry } from './telemetry/telemetry.js'
 
 /** Settings of the store that is opened; those of other backends are ignored. */
@@ -70,22 +68,11 @@ export async function openHoldfast(url: string, options: OpenOptions = {}): Prom
   if (options.keys !== undefined) parseKeyOptions(options.keys)
   const { telemetry: wanted, ...rest } = options
   if (wanted === false) return new Holdfast(new LogStore(await openDriver(url, options), rest))
-  const { flushEveryMs } = checkTelemetry(wanted ?? {})
-  const telemetry = new Telemetry()
+  const flushEveryMs = checkTelemetry(wanted ?? {})
+  const telemetry = await Telemetry.open(wanted ?? {})
   const store = new LogStore(await openDriver(url, options), { ...rest, observer: telemetry })
-  if (flushEveryMs !== false) report(store, telemetry, flushEveryMs)
+  if (flushEveryMs !== false) reportMetrics(store, telemetry, flushEveryMs)
   return new Holdfast(store)
-}
-
-// Each opening of a store reports under a key of its own, so that what several count in one process adds up.
-function report(store: LogStore, telemetry: Telemetry, everyMs: number): void {
-  const owner = `${hostname()}:${process.pid}`
-  const key = `${owner}:${store.randomId()}`
-  const reports = metricsOf(store)
-  const write = async (metrics: ProcessMetrics) => {
-    await reports.put(key, metrics)
-  }
-  telemetry.reportTo(write, { everyMs, process: owner, now: () => store.clock.now() })
 }
 
 /** The driver alone, for tools that work below the log. */

@@ -41,6 +41,7 @@ export function planCompactNode(setup: AgentSetup): FunctionNodePlan {
     policy: { effect: 'read', retry: { attempts: 1 } },
     pauseBefore: false,
     pauseAfter: false,
+    span: () => undefined,
     run: (state: State, ctx: Context) => compact(setup, state as unknown as OwnState, ctx),
   }
 }
@@ -70,6 +71,8 @@ async function compact(setup: AgentSetup, state: OwnState, ctx: Context) {
       {
         clock: internals.clock,
         random: internals.random,
+        watch: internals.watch,
+        step: internals.path,
         signal: ctx.abort,
         messageId: messageId(ctx, internals.path),
         ...(retry === undefined ? {} : { retry }),

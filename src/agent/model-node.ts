@@ -25,6 +25,8 @@ export function planModelNode(setup: AgentSetup): FunctionNodePlan {
     policy: { effect: 'read', retry: { attempts: 1 } },
     pauseBefore: false,
     pauseAfter: false,
+    // Its call to the model has one.
+    span: () => undefined,
     run: (state: State, ctx: Context) => takeTurn(setup, state as unknown as OwnState, ctx),
   }
 }
@@ -143,6 +145,8 @@ async function prepareCall(setup: AgentSetup, state: OwnState, ctx: Context) {
     options: {
       clock: internals.clock,
       random: internals.random,
+      watch: internals.watch,
+      step: internals.path,
       signal: ctx.abort,
       messageId: messageId(ctx, internals.path),
       onEvent: relayEvents(internals),

@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.js'
 import { InvalidOptionError } from '../core/errors.js'
+import { type RunObserver, UNWATCHED } from '../telemetry/observer.js'
 import type { SpecVersion } from './ai-sdk-types.js'
 import { estimateParts, estimateTokens } from './estimate.js'
 import { MESSAGE_VERSION, newMessageId } from './message.js'
@@ -7,6 +8,7 @@ import { runAttempt } from './model-attempt.js'
 import { type ModelRetryOptions, retryModel } from './model-retry.js'
 import type { LanguageModel, ModelEvent, ModelReply, ModelRequest } from './model-types.js'
 import type { CollectedReply } from './reply-collector.js'
+import { noteReply, planChat } from './spans.js'
 import { toAiSdkPrompt } from './to-ai-sdk.js'
 import { completeUsage } from './usage.js'
 
@@ -25,6 +27,10 @@ export interface CallOptions {
   readonly random?: () => number
   /** The id of the message. Default: random. */
   readonly messageId?: string
+  /** Told of the call. */
+  readonly watch?: RunObserver
+  /** The step that makes the call, for those who are told. */
+  readonly step?: string
 }
 
 const DEFAULT_TIMEOUT_MS = 600_000
@@ -41,9 +47,23 @@ export async function callModel(
   options: CallOptions,
 ): Promise<ModelReply> {
   const version = checkModel(model)
-  const { clock, signal } = options
   checkTime('timeoutMs', options.timeoutMs)
   checkTime('idleTimeoutMs', options.idleTimeoutMs)
+  const { watch = UNWATCHED, stream = true, step } = options
+  return watch.span(planChat(model, request, { stream, step }), async (span) => {
+    const reply = await askModel(model, version, request, options)
+    noteReply(span, model, reply)
+    return reply
+  })
+}
+
+async function askModel(
+  model: LanguageModel,
+  version: SpecVersion,
+  request: ModelRequest,
+  options: CallOptions,
+): Promise<ModelReply> {
+  const { clock, signal } = options
   const callOptions = toCallOptions(request, version)
   const limits = {
     timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,

@@ -8,6 +8,7 @@ import { makeMessage } from './message.js'
 import type { ToolOutput } from './message-part.js'
 import { toPlain } from './plain.js'
 import { toJsonSchema, validateWith } from './schema.js'
+import { planTool } from './spans.js'
 import type { Tool } from './tool.js'
 import { toToolOutput } from './tool-set.js'
 import type { AgentSetup } from './turn.js'
@@ -35,6 +36,7 @@ export function planToolNode(setup: AgentSetup, name: string, tool: Tool): Funct
     status: 'waiting_tool',
     ...(tool.needsApproval ? { approval: planApproval(name, tool) } : {}),
     ...(key === undefined ? {} : { key: chooseKey }),
+    span: (call) => (tool.execute === undefined ? undefined : planTool(tool, call as PendingCall)),
     resolved: (result, call) => resultOf(tool, call as PendingCall, result),
     failed: ({ message }, call) => answer(call as PendingCall, { type: 'error', value: message }),
     run: (state, ctx) => runTool(setup, tool, state as unknown as OwnState, ctx as Context<PendingCall>),

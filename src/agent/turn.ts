@@ -5,6 +5,7 @@ import { type Internals, internalsOf } from '../runtime/internals.js'
 import type { AgentOptions, TurnContext } from './agent-options.js'
 import type { AgentState, Loop, OwnState } from './agent-state.js'
 import type { ModelEvent, ModelReply } from './model-types.js'
+import { providerName } from './spans.js'
 import { addTally, EMPTY_TALLY, tallyOf, type Tally, writeTally } from './tally.js'
 import type { ToolSet } from './tool-set.js'
 
@@ -41,7 +42,14 @@ export async function spend(setup: AgentSetup, state: OwnState, ctx: Context, re
   const { usage, cost } = { usage: reply.usage, cost: spent.unpriced > 0 ? null : spent.cost }
   internals.note({ type: 'usage', step: internals.path, usage: { ...usage, cost, model, attempts: reply.attempts } })
   const { input, output, cachedInput: cached } = usage
-  internals.watch.usage({ provider: model.provider, model: model.id, actual: model.actual, input, output, cached })
+  internals.watch.usage({
+    provider: providerName(model.provider),
+    model: model.id,
+    actual: model.actual,
+    input,
+    output,
+    cached,
+  })
   const before = state.loop.spent?.branch === ctx.branch ? state.loop.spent : undefined
   const onBranch = {
     id: before?.id ?? `${ctx.run}:${ctx.branch}`,

@@ -107,8 +107,8 @@ async function countBranch(hf: Holdfast, { thread, branch }: ThreadSummary): Pro
 
 function countEvent(counts: Counts, now: { held: boolean; goingOn: boolean; tokens: number }, event: RunEvent): void {
   if (event.type === 'usage') {
-    const { totalTokens, inputTokens, outputTokens } = event.usage as Readonly<Record<string, unknown>>
-    const tokens = number(totalTokens) || number(inputTokens) + number(outputTokens)
+    const { input, output } = event.usage as Readonly<Record<string, unknown>>
+    const tokens = number(input) + number(output)
     counts.spent += tokens
     now.tokens += tokens
     return

@@ -1,10 +1,10 @@
 import type { Holdfast, ThreadSummary } from '../index.js'
 import { type Command, text } from './command.js'
-import type { Cell, Output } from './output.js'
 import { Progress } from './progress.js'
 import { type RunSample, sampleRuns } from './sample-runs.js'
-import { paintStatus, threadQuery } from './threads.js'
-import { formatBytes, parseCount } from './times.js'
+import { printStats } from './stats-print.js'
+import { threadQuery } from './threads.js'
+import { parseCount } from './times.js'
 import { listAll } from './verify.js'
 
 /** Above this many takeovers per run, or below this many resumes that succeed, workers are dying or starving. */
@@ -23,8 +23,8 @@ export const run: Command = async (context, _args, options) => {
   const sample = await sampleRuns(hf, newest, () => progress.step())
   progress.end()
   const processes = await readProcesses(hf)
-  const warnings = judge(sample)
-  const report = {
+  const warnings = judge(sample, processes)
+  const report: StatsReport = {
     branches: all.length,
     threads: new Set(all.map(({ thread }) => JSON.stringify(thread))).size,
     statuses: countStatuses(all),
@@ -38,7 +38,7 @@ export const run: Command = async (context, _args, options) => {
     warnings,
   }
   if (output.json) output.document(report)
-  else print(output, report)
+  else await printStats(output, report)
 }
 
 async function newestOf(hf: Holdfast, most: number): Promise<readonly ThreadSummary[]> {
@@ -59,26 +59,56 @@ async function readProcesses(hf: Holdfast) {
   const all = await hf.metrics()
   if (all.length === 0) return null
   const { counters, histograms, models, processes } = mergeMetrics(all)
-  const latencies = Object.entries(histograms).map(([name, histogram]) => {
+  const measured = Object.entries(histograms).map(([name, histogram]) => {
     const count = histogram.counts.reduce((sum, one) => sum + one, 0)
     const [p50, p99] = [quantileOf(histogram, 0.5) ?? null, quantileOf(histogram, 0.99) ?? null]
     return [name, { count, mean: count === 0 ? 0 : histogram.sum / count, p50, p99 }] as const
   })
-  return { processes, counters, histograms: Object.fromEntries(latencies), models }
+  return { processes, counters, histograms: Object.fromEntries(measured), models, rates: ratesOf(counters) }
 }
 
-function judge({ runs, resumes }: RunSample): readonly string[] {
+/** Parts of one, null where there is nothing to divide by. */
+function ratesOf(counters: Readonly<Record<string, number>>) {
+  const of = (name: string) => counters[`holdfast.${name}`] ?? 0
+  const part = (some: number, all: number) => (all === 0 ? null : some / all)
+  const started = of('runs.started')
+  const spent = of('tokens.input') + of('tokens.output')
+  return {
+    completed: part(of('runs.completed'), started),
+    failed: part(of('runs.failed'), started),
+    paused: part(of('runs.paused'), started),
+    resumed: part(of('resume.succeeded'), of('resume.attempts')),
+    /** Of the tokens that would have been spent without resuming. */
+    tokensSaved: part(of('tokens.saved'), spent + of('tokens.saved')),
+  }
+}
+
+type Processes = NonNullable<Awaited<ReturnType<typeof readProcesses>>>
+
+/** Says once what both sources know: processes have counted everything of a day, entries show the rest. */
+function judge({ runs, resumes }: RunSample, processes: Processes | null): readonly string[] {
+  const of = (name: string) => processes?.counters[`holdfast.${name}`] ?? 0
+  const counted = { started: of('runs.started'), attempts: of('resume.attempts'), succeeded: of('resume.succeeded') }
+  const sources = [
+    { ...counted, takeovers: of('takeovers') },
+    { ...resumes, started: runs.started },
+  ]
+  const dying = sources.find(
+    ({ takeovers, started }) => takeovers >= ENOUGH / 2 && takeovers > started * MOST_TAKEOVERS_PER_RUN,
+  )
+  const failing = sources.find(
+    ({ attempts, succeeded }) => attempts >= ENOUGH && succeeded < attempts * LEAST_RESUMES_SUCCEEDED,
+  )
   const warnings: string[] = []
-  const begun = runs.started
-  if (resumes.takeovers >= ENOUGH / 2 && resumes.takeovers > begun * MOST_TAKEOVERS_PER_RUN) {
+  if (dying) {
     warnings.push(
-      `Unstable: ${resumes.takeovers} takeovers in ${begun} runs. Workers die, are killed, or lose their leases: ` +
+      `Unstable: ${dying.takeovers} takeovers in ${dying.started} runs. Workers die, are killed, or lose their leases: ` +
         'look at memory limits, deployments that do not wait for SIGTERM, event loops that block longer than the lease.',
     )
   }
-  if (resumes.attempts >= ENOUGH && resumes.succeeded < resumes.attempts * LEAST_RESUMES_SUCCEEDED) {
+  if (failing) {
     warnings.push(
-      `Unstable: only ${resumes.succeeded} of ${resumes.attempts} resumes came to an end or a pause. ` +
+      `Unstable: only ${failing.succeeded} of ${failing.attempts} resumes came to an end or a pause. ` +
         'Look at `holdfast threads --status failed` and --status active for what they fail at.',
     )
   }
@@ -104,7 +134,7 @@ function summarize(sorted: readonly number[]) {
   }
 }
 
-interface Report {
+export interface StatsReport {
   readonly branches: number
   readonly threads: number
   readonly statuses: Readonly<Record<string, number>>
@@ -112,48 +142,6 @@ interface Report {
   readonly claimed: number
   readonly overdue: number
   readonly sample: Omit<RunSample, 'bytes'> & { readonly bytes: ReturnType<typeof summarize> }
-  readonly processes: Awaited<ReturnType<typeof readProcesses>>
+  readonly processes: Processes | null
   readonly warnings: readonly string[]
-}
-
-function print(output: Output, report: Report): void {
-  const { sample, processes } = report
-  const { runs, resumes, bytes, tokens } = sample
-  const share = (part: number, of: number) => (of === 0 ? '' : ` (${Math.round((part / of) * 100)} %)`)
-  const counts = Object.entries(report.statuses).map(([status, count]): readonly [string, Cell] => [
-    `  ${status}`,
-    [`${count}${share(count, report.branches)}`, paintStatus(status)],
-  ])
-  output.fields([
-    ['threads', `${report.threads} (${report.branches} branches)`],
-    ...counts,
-    ['entries', String(report.entries)],
-    ['claimed now', String(report.claimed)],
-    ['overdue', report.overdue > 0 ? [`${report.overdue}: no worker takes them up`, 'yellow'] : '0'],
-  ])
-  output.line(`\n${output.paint('dim', `from the entries of the ${sample.threads} branches that changed last`)}`)
-  output.fields([
-    [
-      'runs',
-      `${runs.started} started, ${runs.completed} completed${share(runs.completed, runs.started)}, ${runs.failed} failed, ${runs.paused} paused`,
-    ],
-    [
-      'resumes',
-      `${resumes.attempts} attempts, ${resumes.succeeded} succeeded${share(resumes.succeeded, resumes.attempts)}`,
-    ],
-    ['takeovers', String(resumes.takeovers)],
-    ['checkpoint size', `p50 ${formatBytes(bytes.p50)}, p95 ${formatBytes(bytes.p95)}, max ${formatBytes(bytes.max)}`],
-    ['tokens', tokens.spent === 0 ? undefined : `${tokens.spent} spent, ${tokens.savedByResuming} saved by resuming`],
-    ['unreadable', sample.unreadable > 0 ? [String(sample.unreadable), 'red'] : undefined],
-  ])
-  if (processes) {
-    output.line(`\n${output.paint('dim', `as counted by ${processes.processes} processes`)}`)
-    output.fields([
-      ...Object.entries(processes.counters).map(([name, count]) => [name, String(count)] as const),
-      ...Object.entries(processes.histograms).map(
-        ([name, { count, p50, p99 }]) => [name, `${count}, p50 up to ${p50}, p99 up to ${p99}`] as const,
-      ),
-    ])
-  }
-  for (const warning of report.warnings) output.line(`\n${output.paint('yellow', 'warning')} ${warning}`)
 }

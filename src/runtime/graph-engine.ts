@@ -187,7 +187,12 @@ export class GraphEngine {
       return { ...(answer as object), result: await node.resolved(result, input) }
     }
     try {
-      const { result, writes, attempts, ms } = await perform(this.#session, { ...work, ask, sees: { state, input } })
+      const { result, writes, attempts, ms } = await perform(this.#session, {
+        ...work,
+        ask,
+        sees: { state, input },
+        span: node.span && (() => node.span?.(input)),
+      })
       return { value: result, writes, attempts, ms }
     } catch (error) {
       if (!(error instanceof StepFailedError) || node.failed === undefined) throw error
@@ -210,7 +215,8 @@ export class GraphEngine {
         ],
       })
     }
-    const drive = await new GraphEngine(this.#session, plan, prefix, path).drive()
+    const engine = new GraphEngine(this.#session, plan, prefix, path)
+    const drive = await this.#session.watch.step(path, 1, () => engine.drive())
     if (drive.status !== 'completed') return { drive }
     const value = await node.leave(drive.output as State, state)
     return { value, writes: [] as readonly StoreWrite[], attempts: 1, ms: 0 }

@@ -32,7 +32,9 @@ export async function transactOwn<Result>(
       }
     }
     try {
-      return await recorder.transact(attempt, (result) => session.progress(record(result)), options.timeoutMs)
+      return await session.watch.step(work.path, tried, () =>
+        recorder.transact(attempt, (result) => session.progress(record(result)), options.timeoutMs),
+      )
     } catch (error) {
       session.throwIfAborted()
       const isOwn = isHoldfastError(error, 'transaction') || (thrown !== undefined && thrown.error === error)
@@ -41,6 +43,7 @@ export async function transactOwn<Result>(
         throw new StepFailedError(work.path, work.at, recordError(error, work.path), error)
       }
       const inMs = pauseAfter(backoff, tried, random)
+      session.watch.retried(work.path, tried, recordError(error))
       session.emit({ type: 'retry', step: work.path, attempt: tried, inMs, error: recordError(error) })
       await clock.sleep(inMs, abort.signal)
     }

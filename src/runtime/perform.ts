@@ -3,6 +3,7 @@ import { encodeValue, type Value } from '../codec/value.js'
 import { InvalidOptionError, isHoldfastError, NotExecutedError } from '../core/errors.js'
 import { type Path, set, valueAt } from '../log/ops.js'
 import type { StoreWrite } from '../log/store-write.js'
+import type { SpanPlan } from '../telemetry/observer.js'
 import { type Backoff, attempt, parseRetry, pauseAfter } from './attempt.js'
 import type { Effect, Reconciled, StepContext, StepPolicy } from './context.js'
 import { EffectUnknownError, nondeterministic, recordError, StepFailedError } from './errors.js'
@@ -26,6 +27,8 @@ export interface Work {
   readonly left?: AbortSignal
   /** Asks a person; never resolves while there is no answer. */
   readonly ask: (kind: 'unknown-effect' | 'permission', question: unknown, schema: Value) => Promise<unknown>
+  /** The span of an attempt, where it is another than that of a step. */
+  readonly span?: (() => SpanPlan | undefined) | undefined
   /** Takes the question what became of an effect back. */
   readonly unask: () => void
 }
@@ -302,24 +305,26 @@ class Ledger {
 }
 
 async function runOnce(session: Session, work: Work, key: string, tried: number, writes: StoreWrite[]) {
-  return attempt(
-    (abort) =>
-      work.run({
-        idempotencyKey: key,
-        attempt: tried,
-        abort,
-        store: new StepStore(session.store, writes),
-        heartbeat: session.heartbeat,
-        emit: (value) => session.emit({ type: 'custom', step: work.path, value }),
-      }),
-    {
-      step: work.path,
-      timeoutMs: work.policy.timeoutMs,
-      run: session.abort.signal,
-      left: work.left,
-      clock: session.clock,
-    },
-  )
+  const once = () =>
+    attempt(
+      (abort) =>
+        work.run({
+          idempotencyKey: key,
+          attempt: tried,
+          abort,
+          store: new StepStore(session.store, writes),
+          heartbeat: session.heartbeat,
+          emit: (value) => session.emit({ type: 'custom', step: work.path, value }),
+        }),
+      {
+        step: work.path,
+        timeoutMs: work.policy.timeoutMs,
+        run: session.abort.signal,
+        left: work.left,
+        clock: session.clock,
+      },
+    )
+  return session.watch.step(work.path, tried, once, work.span)
 }
 
 // An intent without an end is an effect that may have happened. One with the other side's key needs none: it is

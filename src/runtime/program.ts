@@ -1,6 +1,7 @@
 import type { Value } from '../codec/value.js'
 import type { State } from '../log/ops.js'
 import type { StandardSchema } from '../store/standard-schema.js'
+import type { SpanPlan } from '../telemetry/observer.js'
 import type { Context, StepPolicy } from './context.js'
 import type { RecordedError } from './errors.js'
 import type { Durable, Frequency } from './recorder.js'
@@ -67,6 +68,8 @@ export interface FunctionNodePlan extends NodePlanBase {
   readonly resolved?: (result: unknown, input: unknown) => unknown
   /** The update that stands for a definite failure, which otherwise fails the run. */
   readonly failed?: (error: RecordedError, input: unknown) => unknown
+  /** The span of an attempt, instead of that of a step; undefined for none. */
+  readonly span?: (input: unknown) => SpanPlan | undefined
   /** Its result is an update that is still to be checked. */
   readonly run: (state: State, context: Context) => unknown
 }

@@ -1,4 +1,5 @@
 import type { CounterName, HistogramName } from './names.js'
+import type { Attributes } from './otel-api.js'
 import type { ModelTokens } from './process-metrics.js'
 
 /** What the log, the runtime and the agent tell of what they do. None of it may fail, wait, or cost a round trip. */
@@ -46,8 +47,13 @@ export interface RunObserver extends Pick<Observer, 'count'> {
   readonly trace: string | undefined
   /** Runs the program so that spans of its own lie below the run's. */
   within<Result>(work: () => Result): Result
-  /** One attempt at a step. */
-  step<Result>(path: string, attempt: number, work: () => Result | Promise<Result>): Promise<Result>
+  /** One attempt at a step, with a span of this plan if there is one; a plan that comes to nothing means no span. */
+  step<Result>(
+    path: string,
+    attempt: number,
+    work: () => Promise<Result>,
+    plan?: () => SpanPlan | undefined,
+  ): Promise<Result>
   /** Something that has a span of its own, such as a call to a model. */
   span<Result>(plan: SpanPlan, work: (span: OpenSpan) => Promise<Result>): Promise<Result>
   /** An attempt failed and another follows. */
@@ -57,18 +63,21 @@ export interface RunObserver extends Pick<Observer, 'count'> {
   ended(end: RunEnd, error?: unknown): void
 }
 
-export type SpanAttributes = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>
-
 export interface SpanPlan {
   readonly name: string
   readonly kind: 'internal' | 'client'
-  readonly attributes: SpanAttributes
+  readonly attributes: Attributes
+  /** Of the conventions' histogram of durations, if it belongs there. */
+  readonly measured?: Attributes
+  /** What people said and models wrote, before the work and after it: asked for only where it is to be kept. */
+  content?(): Attributes
+  result?(result: unknown): Attributes
 }
 
 export interface OpenSpan {
-  set(attributes: SpanAttributes): void
-  /** What people said and models wrote: kept only where the user asked for it, and made only then. */
-  content(attributes: () => SpanAttributes): void
+  set(attributes: Attributes): void
+  /** As `content` of the plan, for what is only known later. */
+  content(attributes: () => Attributes): void
 }
 
 export interface ModelCall extends ModelTokens {
@@ -78,14 +87,14 @@ export interface ModelCall extends ModelTokens {
   readonly actual: string | undefined
 }
 
-const NO_SPAN: OpenSpan = { set() {}, content() {} }
+export const NO_SPAN: OpenSpan = { set() {}, content() {} }
 
 /** For runs that nobody watches. */
 export const UNWATCHED: RunObserver = {
   trace: undefined,
   count() {},
   within: (work) => work(),
-  step: async (_path, _attempt, work) => work(),
+  step: (_path, _attempt, work) => work(),
   span: (_plan, work) => work(NO_SPAN),
   retried() {},
   usage() {},

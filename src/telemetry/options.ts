@@ -1,7 +1,14 @@
 import { InvalidOptionError } from '../core/errors.js'
+import type { MeterProviderLike, TracerProviderLike } from './otel-api.js'
 
 /** What is counted and traced of a store that this process opens, and where it goes. */
 export interface TelemetryOptions {
+  /** Where spans go. Default: the provider that is registered with `@opentelemetry/api`. `false`: no spans. */
+  readonly tracerProvider?: TracerProviderLike | false
+  /** Where metrics go. Default: the provider that is registered with `@opentelemetry/api`. `false`: no metrics. */
+  readonly meterProvider?: MeterProviderLike | false
+  /** Puts messages, tool arguments and results into spans. Default false: they are the users' own words. */
+  readonly recordContent?: boolean
   /**
    * How often this process reports its figures to the store, for `holdfast stats`, in milliseconds. Default 10,000.
    * `false`: not at all.
@@ -14,16 +21,23 @@ const DEFAULT_FLUSH_MS = 10_000
 const LEAST_FLUSH_MS = 100
 const MOST_FLUSH_MS = 3_600_000
 
-/** Before anything is opened. */
-export function checkTelemetry(options: TelemetryOptions): Required<Pick<TelemetryOptions, 'flushEveryMs'>> {
-  const { flushEveryMs = DEFAULT_FLUSH_MS } = options
-  const fits = typeof flushEveryMs === 'number' && flushEveryMs >= LEAST_FLUSH_MS && flushEveryMs <= MOST_FLUSH_MS
-  if (flushEveryMs !== false && !fits) {
-    throw new InvalidOptionError(
-      'telemetry.flushEveryMs',
-      `must be ${LEAST_FLUSH_MS} to ${MOST_FLUSH_MS}`,
-      'Pass milliseconds, or false to report nothing.',
-    )
+/** Refuses what can't be meant, before anything is opened. Returns how often to report. */
+export function checkTelemetry(options: TelemetryOptions): number | false {
+  const { flushEveryMs = DEFAULT_FLUSH_MS, tracerProvider, meterProvider, recordContent = false } = options
+  const isTime = typeof flushEveryMs === 'number' && flushEveryMs >= LEAST_FLUSH_MS && flushEveryMs <= MOST_FLUSH_MS
+  if (flushEveryMs !== false && !isTime) {
+    const problem = `must be ${LEAST_FLUSH_MS} to ${MOST_FLUSH_MS}`
+    throw new InvalidOptionError('telemetry.flushEveryMs', problem, 'Pass milliseconds, or false to report nothing.')
   }
-  return { flushEveryMs }
+  if (tracerProvider && typeof tracerProvider.getTracer !== 'function') {
+    throw new InvalidOptionError('telemetry.tracerProvider', 'has no getTracer', 'Pass a tracer provider of the SDK.')
+  }
+  if (meterProvider && typeof meterProvider.getMeter !== 'function') {
+    throw new InvalidOptionError('telemetry.meterProvider', 'has no getMeter', 'Pass a meter provider of the SDK.')
+  }
+  // What is private must not be recorded by a value that merely looks true.
+  if (typeof recordContent !== 'boolean') {
+    throw new InvalidOptionError('telemetry.recordContent', 'is neither true nor false', 'Pass true or false.')
+  }
+  return flushEveryMs
 }

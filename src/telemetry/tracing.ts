@@ -1,0 +1,88 @@
+import { isHoldfastError } from '../core/errors.js'
+import type { SpanPlan } from './observer.js'
+import type { Attributes, OtelApi, SpanContextLike, SpanLike, TracerLike } from './otel-api.js'
+
+/** The name under which OpenTelemetry lists spans and instruments of ours. */
+export const SCOPE = 'holdfast'
+
+const KINDS = { internal: 0, client: 2 } as const
+const ERROR = 2
+const SAMPLED = 1
+const NO_TRACE = /^0*$/
+
+/** A span under way, with the context in which what it spans has to run. */
+export interface StartedSpan {
+  readonly span: SpanLike
+  readonly context: unknown
+}
+
+/** Makes spans at one tracer. */
+export class Tracing {
+  readonly recordContent: boolean
+  readonly #api: OtelApi
+  readonly #tracer: TracerLike
+
+  constructor(api: OtelApi, tracer: TracerLike, recordContent: boolean) {
+    this.#api = api
+    this.#tracer = tracer
+    this.recordContent = recordContent
+  }
+
+  /** A span below the one that is active here; where none is known to be, below `within`. */
+  start(plan: SpanPlan, attributes: Attributes, within?: unknown, link?: SpanContextLike): StartedSpan {
+    const { trace, context } = this.#api
+    const active = context.active()
+    // Without a context manager nothing is ever active, and spans would all be roots.
+    const parent = within !== undefined && trace.getSpan(active) === undefined ? within : active
+    const span = this.#tracer.startSpan(
+      plan.name,
+      {
+        kind: KINDS[plan.kind],
+        attributes: { ...attributes, ...plan.attributes },
+        ...(link === undefined ? {} : { links: [{ context: link }] }),
+      },
+      parent,
+    )
+    return { span, context: trace.setSpan(parent, span) }
+  }
+
+  run<Result>(context: unknown, work: () => Result): Result {
+    return this.#api.context.with(context, work)
+  }
+
+  /** The span that is active here. */
+  active(): SpanLike | undefined {
+    return this.#api.trace.getSpan(this.#api.context.active())
+  }
+}
+
+/** Whether a span belongs to a trace at all: without an SDK none does. */
+export function isTraced(span: SpanLike): boolean {
+  return !NO_TRACE.test(span.spanContext().traceId)
+}
+
+export function failSpan(span: SpanLike, error: unknown): void {
+  const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
+  span.setAttributes({ 'error.type': errorType(error) })
+  span.setStatus({ code: ERROR, message })
+  span.recordException({ name, message, ...(stack === undefined ? {} : { stack }) })
+}
+
+/** A name for the kind of error of which there are few. */
+export function errorType(error: unknown): string {
+  if (isHoldfastError(error)) return typeof error.data['kind'] === 'string' ? error.data['kind'] : error.code
+  return error instanceof Error ? error.name : '_OTHER'
+}
+
+/** Names a sampled span in the form of a traceparent header; others are of no use later. */
+export function formatTrace(span: SpanLike): string | undefined {
+  const { traceId, spanId, traceFlags } = span.spanContext()
+  if ((traceFlags & SAMPLED) === 0) return undefined
+  return `00-${traceId}-${spanId}-01`
+}
+
+/** What `formatTrace` named; undefined when it is something else. */
+export function parseTrace(text: string | undefined): (SpanContextLike & { readonly isRemote: true }) | undefined {
+  const [, traceId, spanId] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-01$/.exec(text ?? '') ?? []
+  return traceId && spanId ? { traceId, spanId, traceFlags: SAMPLED, isRemote: true } : undefined
+}
