@@ -24,12 +24,13 @@ const ITEM_FILTERS: readonly Option[] = [
 export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'init [folder]',
-    summary: 'make a working project: a program, a store, a script, and a test that kills and resumes',
+    summary: 'make a working project: an agent, its tools, a store, a script, and a test that kills and resumes',
     options: [
-      ['--no-install', 'write the files only'],
       ['--name <name>', 'the name of the package (default: the name of the folder)'],
+      ['--no-install', 'write the files only'],
+      ['--from <package>', 'where npm gets holdfast: a version, file:…, a tarball (default: this version)'],
     ],
-    examples: ['npx holdfast init my-agent'],
+    examples: ['npx holdfast init my-agent', 'npx holdfast init my-agent --store postgres://user@host/database'],
     load: () => import('./init.js'),
   },
   {

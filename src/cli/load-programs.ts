@@ -54,20 +54,20 @@ async function importModule(path: string, file: string): Promise<Readonly<Record
   return (await import(pathToFileURL(path).href)) as Record<string, unknown>
 }
 
-// Newer versions of Node strip types by themselves; before that tsx does it, if the project has it.
+// By tsx if the project has it: it also finds the .ts file that an import calls .js. Newer versions of Node strip types
+// by themselves.
 async function prepareTypeScript(path: string, file: string): Promise<void> {
-  if ((process.features as { typescript?: unknown }).typescript) return
-  let api: string
+  let loader: string
   try {
-    api = createRequire(path).resolve('tsx/esm/api')
+    loader = createRequire(path).resolve('tsx')
   } catch {
+    if ((process.features as { typescript?: unknown }).typescript) return
     throw usageError(
       `${file} is TypeScript, which Node ${process.versions.node} can't load.`,
       'Run `npm install --save-dev tsx`, use Node 22.18 or later, or pass the compiled .js file.',
     )
   }
-  const { register } = (await import(pathToFileURL(api).href)) as { register: () => unknown }
-  register()
+  await import(pathToFileURL(loader).href)
 }
 
 function spread(value: unknown): readonly unknown[] {
