@@ -8,7 +8,7 @@ const PROGRAM: Option = ['--program <name>', 'which of the programs that the fil
 const CONTEXT: Option = ['--context <json>', 'what the run brings along and does not keep (json, @file or -)']
 const BY: Option = ['--by <who>', 'who it was, for the record']
 const FILTERS: readonly Option[] = [
-  ['--status <status>…', 'active, waiting, waiting_human, completed, failed, incompatible, forked'],
+  ['--status <status>…', 'active, waiting, waiting_human, waiting_tool, completed, failed, incompatible, forked'],
   ['--tag <name>…', 'only with this tag'],
   ['--metadata <name=value>…', 'only with this label'],
   ['--older-than <duration>', 'last changed longer ago: 30s, 15m, 2h, 7d'],

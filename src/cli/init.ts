@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
-import { basename, dirname, join, relative, resolve } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { CliError, usageError } from './cli-error.js'
 import { type Command, text } from './command.js'
 import type { CommandContext } from './context.js'
@@ -13,7 +13,7 @@ const PACKAGE_NAME = /^[a-z0-9][a-z0-9._-]{0,100}$/
 /** Makes a working project in a folder. Never overwrites: an existing file ends it before anything is written. */
 export const run: Command = async (context, [given], options) => {
   const { output } = context
-  const folder = resolve(given ?? (await chooseFolder(context)))
+  const folder = context.path(given ?? (await chooseFolder(context)))
   const name = text(options, 'name') ?? nameOf(folder)
   if (!PACKAGE_NAME.test(name)) {
     throw usageError(`"${name}" can't name a package.`, 'Pass --name with small letters, digits and dashes.')
@@ -40,7 +40,8 @@ export const run: Command = async (context, [given], options) => {
       exitCode: 1,
     })
   }
-  const enter = folder === process.cwd() ? '' : `cd ${shellQuote(relative(process.cwd(), folder) || folder)} && `
+  const here = context.path('.')
+  const enter = folder === here ? '' : `cd ${shellQuote(relative(here, folder))} && `
   output.note(`\nTry it:                   ${enter}${installed ? '' : 'npm install && '}npm start`)
   output.note('Kill it and resume it:    npm test')
   output.note('A real model is one line: src/model.ts')
@@ -48,12 +49,13 @@ export const run: Command = async (context, [given], options) => {
 
 /** This folder if it is empty. Where it is not, a person is asked for another. */
 async function chooseFolder(context: CommandContext): Promise<string> {
-  const used = readdirSync('.').some((name) => !name.startsWith('.'))
+  const used = readdirSync(context.path('.')).some((name) => !name.startsWith('.'))
   if (!used || !context.interactive) return '.'
   const { askText } = await import('./ask.js')
   return askText('This folder is not empty. Which folder is the project to be in?', (given) => {
     if (given.trim() === '') return 'Name a folder, such as my-agent.'
-    return existsSync(given) && readdirSync(given).length > 0 ? `${given} is not empty either.` : undefined
+    const path = context.path(given)
+    return existsSync(path) && readdirSync(path).length > 0 ? `${given} is not empty either.` : undefined
   })
 }
 

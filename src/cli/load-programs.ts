@@ -1,16 +1,17 @@
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { extname, resolve } from 'node:path'
+import { extname } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { FlowProgram, ThreadSummary } from '../index.js'
 import { CliError, usageError } from './cli-error.js'
+import type { CommandContext } from './context.js'
 
 /** An agent, a graph or a flow: the commands need only its name and what the library makes of it. */
 export type Program = FlowProgram
 
 /** The programs that a user's module exports, as its default or by name. */
-export async function loadPrograms(file: string): Promise<readonly Program[]> {
-  const path = resolve(file)
+export async function loadPrograms(context: CommandContext, file: string): Promise<readonly Program[]> {
+  const path = context.path(file)
   if (!existsSync(path)) {
     throw new CliError('not-found', `There is no file ${file}.`, {
       remedy: 'Pass the module that exports your programs.',

@@ -27,15 +27,17 @@ export const run: Command = async (context, [id], options) => {
     output.note('No open questions.')
     return
   }
+  const onlyMain = output.terminal && shown.every(({ branch }) => branch === 'main')
   await output.table(
     ['thread', 'branch', 'pause', 'kind', 'asked', 'question'],
     shown.map((pause) => [
       formatThreadId(pause.thread),
-      pause.branch,
+      onlyMain ? '' : pause.branch,
       pause.id,
       pause.kind,
       output.terminal ? ago(pause.askedAt) : pause.askedAt.toISOString(),
       brief(pause.question, 120),
     ]),
+    ['kind', 'asked'],
   )
 }

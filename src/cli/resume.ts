@@ -14,7 +14,7 @@ import { parseCount } from './times.js'
 export const run: Command = async (context, [file = '', id], options) => {
   const all = options['all'] === true
   if ((id === undefined) === !all) throw usageError('Name a thread, or pass --all.', 'See `holdfast resume --help`.')
-  const programs = await loadPrograms(file)
+  const programs = await loadPrograms(context, file)
   const hf = await context.open()
   const { output, signal } = context
   const given = { ...(await readContext(context, options)), signal }

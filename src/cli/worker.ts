@@ -9,7 +9,7 @@ import { briefDuration, parseCount, parseDuration } from './times.js'
 
 /** Runs whatever is due of a module's programs, until SIGTERM or Ctrl-C. */
 export const run: Command = async (context, [file = ''], options) => {
-  const programs = await loadPrograms(file)
+  const programs = await loadPrograms(context, file)
   const { output, signal } = context
   const settings = readOptions(options)
   const hf = await context.open({ create: true })
