@@ -46,11 +46,12 @@ class RunningCli {
     return this.#code
   }
 
-  #declare({ usage, summary, options = [], examples = [], load }: CommandDeclaration): void {
+  #declare({ usage, summary, group, options = [], examples = [], load }: CommandDeclaration): void {
     const [first = '', second = ''] = usage.split(' ')
     const grouped = /^[a-z]/.test(second)
     const parent = grouped ? this.#groupOf(first) : this.#program
     const command = parent.command(grouped ? usage.slice(first.length + 1) : usage).description(summary)
+    if (group !== undefined) command.helpGroup(`${group}:`)
     for (const [flags, description] of options) {
       if (flags.endsWith('…')) command.option(flags.slice(0, -1), `${description} (may be repeated)`, collect, [])
       else command.option(flags, description)
@@ -77,7 +78,11 @@ class RunningCli {
   #groupOf(name: string): Commander {
     const known = this.#groups.get(name)
     if (known) return known
-    const made = this.#program.command(name).description('read and write the memory that threads share')
+    const made = this.#program
+      .command(name)
+      .description('read and write the memory that threads share')
+      .helpGroup('Shared memory:')
+      .helpCommand(false)
     this.#groups.set(name, made)
     return made
   }
@@ -136,7 +141,14 @@ class RunningCli {
 }
 
 function makeProgram(): Commander {
-  return new Commander('holdfast')
+  const program = new Commander('holdfast')
+  const help = program
+    .createCommand('help')
+    .argument('[command]')
+    .description('show the help of a command')
+    .helpGroup('Care:')
+  return program
+    .addHelpCommand(help)
     .description('Looks after durable agent threads: runs, inspects, forks, answers and repairs them.')
     .option(
       '--store <url>',
@@ -147,10 +159,15 @@ function makeProgram(): Commander {
     .option('--json', 'print one JSON document, or JSON lines')
     .option('--debug', 'print stack traces')
     .version(readVersion(), '-V, --version')
-    .configureHelp({ showGlobalOptions: true, sortSubcommands: false })
+    .configureHelp({
+      showGlobalOptions: true,
+      // Without "[options]", which all have: what each does would begin too far to the right.
+      subcommandTerm: (command) => `${command.name()} ${command.usage()}`.replace(' [options]', '').trimEnd(),
+      minWidthToWrap: 20,
+    })
     .addHelpText(
       'after',
-      '\nExit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict or busy, 5 backend, 6 corrupt, 7 paused, 8 incompatible.',
+      '\nExit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict or busy, 5 backend,\n6 corrupt, 7 paused, 8 incompatible, 130 interrupted.',
     )
     .showSuggestionAfterError(true)
 }

@@ -31,15 +31,20 @@ export function unlikeness(a: string, b: string): number {
   return most === 0 ? 0 : editDistance(one.slice(0, 64), other.slice(0, 64)) / Math.min(most, 64)
 }
 
+/** Letters to add, to leave out, to change, or to swap with the next: a swap is the commonest slip. */
 function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
+  const first = Array.from({ length: b.length + 1 }, (_, i) => i)
+  const rows = [first]
   for (let i = 1; i <= a.length; i++) {
-    const next = [i]
+    const before = rows[i - 1] as number[]
+    const row = [i]
     for (let j = 1; j <= b.length; j++) {
-      const change = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(change, (row[j] as number) + 1, (next[j - 1] as number) + 1))
+      const change = (before[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
+      const swap = swapped ? (rows[i - 2]?.[j - 2] as number) + 1 : change
+      row.push(Math.min(change, swap, (before[j] as number) + 1, (row[j - 1] as number) + 1))
     }
-    row = next
+    rows.push(row)
   }
-  return row[b.length] as number
+  return rows.at(-1)?.[b.length] as number
 }

@@ -20,7 +20,9 @@ export const run: Command = async (context, [file = ''], options) => {
     handleSignals: false,
     onEvent: (event) => tell(output, event, options['events'] === true),
   })
-  signal.addEventListener('abort', () => void worker.stop(), { once: true })
+  // Ctrl-C may have come while the store was opened.
+  if (signal.aborted) void worker.stop()
+  else signal.addEventListener('abort', () => void worker.stop(), { once: true })
   output.note(`Working on ${programs.map(({ plan }) => `${plan.name} ${plan.version}`).join(', ')}. Ctrl-C stops.`)
   if (output.json) output.jsonLine({ type: 'ready', pid: process.pid })
   await worker.done()
