@@ -7,7 +7,7 @@ const WIDE =
   /[\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6]|[\u{20000}-\u{3FFFD}]|\p{Emoji_Presentation}/gu
 
 /** How many columns of a terminal a text takes, about. */
-export function displayWidth(text: string): number {
+function displayWidth(text: string): number {
   return [...text.replace(/\p{Mn}/gu, '')].length + (text.match(WIDE)?.length ?? 0)
 }
 

@@ -11,6 +11,14 @@ const backends = (await durableBackends()).filter(({ name }) => name === 'SQLite
 const [UP, DOWN, ENTER, CTRL_C] = ['\u001b[A', '\u001b[B', '\r', '\u0003']
 const long = { customer: 'a-customer-whose-name-is-very-long-indeed', conversation: '日本語の会話-🎉', region: 'eu' }
 
+async function seed(store: string): Promise<void> {
+  await using hf = await openHoldfast(store)
+  await hf.thread(counter, 'c-1').run({ input: {} })
+  await hf.thread(returns, long).run({ input: { orderId: 'esc\u001b[2Jape\u009b31m', price: 500 } })
+  const asking = ['yes', 'no', 'answer', 'leave', 'both'].map((id) => hf.thread(returns, id))
+  await Promise.all(asking.map((thread) => thread.run({ input: { orderId: 'D', price: 900 } })))
+}
+
 describe.each(backends)('on a terminal, with $name', ({ missing, fresh, cleanup }) => {
   let store: string
   const run = (args: readonly string[], options?: TerminalOptions) => onTerminal(['--store', store, ...args], options)
@@ -18,11 +26,7 @@ describe.each(backends)('on a terminal, with $name', ({ missing, fresh, cleanup 
   beforeAll(async () => {
     if (missing) return
     store = await fresh()
-    await using hf = await openHoldfast(store)
-    await hf.thread(counter, 'c-1').run({ input: {} })
-    await hf.thread(returns, long).run({ input: { orderId: 'esc\u001b[2Jape\u009b31m', price: 500 } })
-    const asking = ['yes', 'no', 'answer', 'leave', 'both'].map((id) => hf.thread(returns, id))
-    await Promise.all(asking.map((thread) => thread.run({ input: { orderId: 'D', price: 900 } })))
+    await seed(store)
   })
   afterAll(cleanup)
 
@@ -41,16 +45,6 @@ describe.each(backends)('on a terminal, with $name', ({ missing, fresh, cleanup 
     expect(plain.raw).not.toContain('\u001b[3')
   })
 
-  it.skipIf(missing)('shows errors in colour, and what is stored without anything that it would obey', async () => {
-    const [error, shown] = await Promise.all([run(['show', 'zzz']), run(['pauses'], { columns: 200 })])
-    expect(error).toMatchObject({
-      code: 3,
-      raw: expect.stringContaining('\u001b[31mholdfast:\u001b[39m No thread zzz'),
-    })
-    expect(shown.text).toContain(String.raw`esc\u001b[2Jape\u009b31m`)
-    expect(shown.raw).not.toMatch(/\u001b\[2J|\u009b/)
-  })
-
   it.skipIf(missing)('approves, rejects and answers after asking', async () => {
     const [yes, no, answer] = await Promise.all([
       run(['approve', 'yes'], { keys: [['Approve this?', ENTER]] }),
@@ -63,8 +57,28 @@ describe.each(backends)('on a terminal, with $name', ({ missing, fresh, cleanup 
     await using hf = await openHoldfast(store)
     for (const id of ['yes', 'no', 'answer']) expect(await hf.inspect(id).pauses()).toEqual([])
   })
+})
 
-  it.skipIf(missing)('does nothing when it is left, or told no', async () => {
+// What does not reach the store is the same on all of them.
+describe('on a terminal', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-terminal-'))
+  const store = `sqlite:${join(folder, 'store.db')}`
+  const run = (args: readonly string[], options?: TerminalOptions) => onTerminal(['--store', store, ...args], options)
+
+  beforeAll(() => seed(store))
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  it('shows errors in colour, and what is stored without anything that it would obey', async () => {
+    const [error, shown] = await Promise.all([run(['show', 'zzz']), run(['pauses'], { columns: 200 })])
+    expect(error).toMatchObject({
+      code: 3,
+      raw: expect.stringContaining('\u001b[31mholdfast:\u001b[39m No thread zzz'),
+    })
+    expect(shown.text).toContain(String.raw`esc\u001b[2Jape\u009b31m`)
+    for (const obeyed of ['\u001b[2J', '\u009b']) expect(shown.raw).not.toContain(obeyed)
+  })
+
+  it('does nothing when it is left, or told no', async () => {
     const [left, told] = await Promise.all([
       run(['approve', 'leave'], { keys: [['Approve this?', CTRL_C]] }),
       run(['approve', 'leave'], { keys: [['Approve this?', `n${ENTER}`]] }),
@@ -76,15 +90,14 @@ describe.each(backends)('on a terminal, with $name', ({ missing, fresh, cleanup 
     expect(await hf.inspect('leave').pauses()).toHaveLength(1)
   })
 
-  it.skipIf(missing)('draws a bar while it verifies, and takes it away', async () => {
+  it('draws a bar while it verifies, and takes it away', async () => {
     const { code, text, raw } = await run(['verify', '--all'])
     expect(code).toBe(0)
     expect(text).toMatch(/verifying █+░* \d\/7/)
-    expect(raw).toMatch(/\r\u001b\[2K\u001b\[32mok\u001b\[39m 7 branches/)
+    expect(raw).toContain('\r\u001b[2K\u001b[32mok\u001b[39m 7 branches')
   })
 
-  it.skipIf(missing)('stops a run at Ctrl-C and says how to go on', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'holdfast-terminal-'))
+  it('stops a run at Ctrl-C and says how to go on', async () => {
     const file = join(folder, 'slow.mjs')
     writeFileSync(
       file,
@@ -95,26 +108,17 @@ describe.each(backends)('on a terminal, with $name', ({ missing, fresh, cleanup 
         await ctx.step('third', () => new Promise((done) => setTimeout(done, 60_000)))
       })`,
     )
-    try {
-      const args = ['run', file, '--thread', 's-1', '--input', '{}', '--busy', 'reject']
-      const { code, text } = await run(args, { keys: [['step    second completed', CTRL_C]] })
-      expect(text).toContain(`Interrupted. Go on with: holdfast run ${file} --thread s-1`)
-      expect(code).toBe(130)
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
-    }
+    const args = ['run', file, '--thread', 's-1', '--input', '{}', '--busy', 'reject']
+    const { code, text } = await run(args, { keys: [['step    second completed', CTRL_C]] })
+    expect(text).toContain(`Interrupted. Go on with: holdfast run ${file} --thread s-1`)
+    expect(code).toBe(130)
   })
 
-  it.skipIf(missing)('follows a thread until Ctrl-C', async () => {
+  it('follows a thread until Ctrl-C', async () => {
     const { code, text } = await run(['tail', 'c-1', '--follow'], { keys: [[/run +completed/, CTRL_C]] })
     expect(code).toBe(0)
     expect(text).toMatch(/step +1:two completed/)
   })
-})
-
-describe('on a terminal', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-terminal-'))
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   it('lets a person choose among several questions', async () => {
     const file = join(folder, 'two.mjs')
@@ -124,16 +128,16 @@ describe('on a terminal', () => {
       export const two = flow({ name: 'two', version: '1.0.0' }, async (ctx) =>
         Promise.all([ctx.pause('Paint it red?', { key: 'a' }), ctx.pause('Paint it blue?', { key: 'b' })]))`,
     )
-    const store = `sqlite:${join(folder, 'two.db')}`
-    const asked = await onTerminal(['--store', store, 'run', file, '--thread', 't', '--input', '{}'])
+    const two = `sqlite:${join(folder, 'two.db')}`
+    const asked = await onTerminal(['--store', two, 'run', file, '--thread', 't', '--input', '{}'])
     expect(asked.code).toBe(7)
     const keys = [
       ['Which question?', `${DOWN}${UP}${DOWN}${ENTER}`],
       ['Approve this?', ENTER],
     ] as const
-    const chosen = await onTerminal(['--store', store, 'approve', 't'], { keys })
+    const chosen = await onTerminal(['--store', two, 'approve', 't'], { keys })
     expect(chosen.text).toMatch(/Paint it blue\?\n[^]*approved p-/)
-    await using hf = await openHoldfast(store)
+    await using hf = await openHoldfast(two)
     expect((await hf.inspect('t').pauses()).map(({ question }) => question)).toEqual(['Paint it red?'])
   })
 

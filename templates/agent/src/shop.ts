@@ -30,7 +30,7 @@ export async function openReturn(orderId: string, key: string): Promise<{ readon
   return { label }
 }
 
-export function readJournal(): readonly { readonly key: string; readonly label: string }[] {
+function readJournal(): readonly { readonly key: string; readonly label: string }[] {
   if (!existsSync(journal())) return []
   const lines = readFileSync(journal(), 'utf8').trim().split('\n')
   return lines.map((line) => JSON.parse(line) as { key: string; label: string })
