@@ -5,6 +5,7 @@ import { loadSqlite } from '#src/drivers/sqlite/engine.js'
 import { openHoldfast } from 'holdfast'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { holdfast, programs } from './command.js'
+import { returns } from './programs.mjs'
 
 describe('the command line', () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-cli-'))
@@ -116,5 +117,41 @@ describe('the command line', () => {
     expect(given).toMatchObject({ code: 3, err: expect.stringContaining('from HOLDFAST_STORE') })
     expect(JSON.parse(tenant.out).threads).toHaveLength(0)
     expect(bad).toMatchObject({ code: 2, err: expect.stringContaining('No store is named') })
+  })
+
+  it('names damage, goes on with the rest, and ends with 6', async () => {
+    const path = join(folder, 'damaged.db')
+    const damaged = { env: { HOLDFAST_STORE: `sqlite:${path}` } }
+    const hf = await openHoldfast(`sqlite:${path}`)
+    await Promise.all(['good', 'bad'].map((id) => hf.thread(returns, id).run({ input: { orderId: 'A', price: 500 } })))
+    await hf.close()
+    const sqlite = (await loadSqlite())(path)
+    sqlite.exec("UPDATE entries SET body = zeroblob(20) WHERE log = (SELECT id FROM logs WHERE thread = 'bad')")
+    sqlite.close()
+    const [shown, pauses, listed, verified] = [
+      await holdfast(['show', 'bad'], damaged),
+      await holdfast(['pauses', '--json'], damaged),
+      await holdfast(['pauses'], damaged),
+      await holdfast(['verify', '--all'], damaged),
+    ]
+    expect(shown).toMatchObject({ code: 6, out: '' })
+    expect(JSON.parse(pauses.out)).toMatchObject({ pauses: [{ threadId: 'good' }], unreadable: [{ threadId: 'bad' }] })
+    expect(listed).toMatchObject({ code: 0, err: expect.stringContaining('unreadable bad (main)') })
+    expect(verified).toMatchObject({
+      code: 6,
+      out: expect.stringMatching(/^damaged bad \(main\)\n[^]*1 damaged of 2 branches/),
+    })
+  })
+
+  it('prints whatever a program returned, bigints and dates included', async () => {
+    const file = join(folder, 'big.mjs')
+    writeFileSync(
+      file,
+      `import { flow } from ${JSON.stringify(import.meta.resolve('holdfast'))}
+      export default flow({ name: 'big', version: '1.0.0' }, async () => ({ n: 2n ** 64n, at: new Date(0) }))`,
+    )
+    const ended = await holdfast(['run', file, '--thread', 'big', '--input', '{}'], { env })
+    expect(ended.code, ended.err).toBe(0)
+    expect(JSON.parse(ended.out)).toEqual({ n: '18446744073709551616', at: '1970-01-01T00:00:00.000Z' })
   })
 })
