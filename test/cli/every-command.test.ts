@@ -188,6 +188,19 @@ it('has a case for every command, and no other', () => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
+const postgres = backends.find(({ name }) => name === 'Postgres')
+it.skipIf(postgres?.missing ?? true)('says that a login was refused, and never the password', async () => {
+  const url = new URL((await postgres?.fresh()) as string)
+  url.password = 'wrong-secret'
+  const [refused, report] = [
+    await holdfast(['threads', '--store', url.href, '--json', '--debug']),
+    await holdfast(['doctor', '--store', url.href]),
+  ]
+  expect(refused).toMatchObject({ code: 5, out: '', err: expect.stringContaining('refused the login') })
+  expect(report).toMatchObject({ code: 1, out: expect.stringMatching(/^failed +store +.*refused the login/m) })
+  for (const said of [refused.err, report.out, report.err]) expect(said).not.toContain('wrong-secret')
+})
+
 describe.each(backends)('every command on $name', ({ name, missing, fresh, cleanup }) => {
   let store: string
 
