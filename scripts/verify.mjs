@@ -11,6 +11,7 @@ const CHECKS = [
   { name: 'layers', run: ['node', 'scripts/check-layers.mjs'] },
   { name: 'build', run: ['node', 'scripts/build.mjs'] },
   { name: 'types', run: ['tsc', '-p', 'tsconfig.test.json'] },
+  { name: 'unused', run: ['knip'] },
   { name: 'exports: publint', run: ['publint', '--strict'] },
   { name: 'exports: attw', run: ['attw', '--pack', '.', '--profile', 'esm-only'] },
   { name: 'tests', run: ['node', 'scripts/test.mjs', '--no-build', ...process.argv.slice(2)] },

@@ -23,6 +23,7 @@ import {
   answerAll,
   type BulkAnswer,
   type BulkRun,
+  type BulkRunOptions,
   listPauses,
   type MigrationReport,
   migrateAll,
@@ -215,7 +216,7 @@ export class Holdfast {
   resume(
     program: { readonly plan: ProgramPlan },
     query: ThreadQuery = {},
-    options: { readonly concurrency?: number; readonly context?: unknown; readonly signal?: AbortSignal } = {},
+    options: BulkRunOptions = {},
   ): Promise<readonly BulkRun[]> {
     return resumeAll(this.#runtime, program.plan, this.#headQuery(query), options)
   }

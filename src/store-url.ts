@@ -74,6 +74,6 @@ function localPath(scheme: Scheme, address: string): string {
 }
 
 /** A url for messages. */
-export function withoutPassword(url: string): string {
+function withoutPassword(url: string): string {
   return url.replace(/(:\/\/[^:/@]*):[^@]*@/, '$1:…@').slice(0, 200)
 }

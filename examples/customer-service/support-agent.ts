@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { OpenedReturn, ReturnRequest, Shop } from '#src/demo/shop.js'
 
 /** Returns above this amount need a person's agreement. */
-export const APPROVAL_ABOVE = 100
+const APPROVAL_ABOVE = 100
 
 /** The support agent of the shop. */
 export function makeSupport(model: LanguageModel, shop: Shop) {

@@ -25,7 +25,7 @@ export function promptStart(summary: Summary | null, messages: readonly Message[
   return Math.min(summary?.upTo ?? 0, messages.length)
 }
 
-export function describeSummary(text: string): string {
+function describeSummary(text: string): string {
   return `Summary of the conversation so far, in place of its older messages:\n\n${text}`
 }
 

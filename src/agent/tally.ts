@@ -33,8 +33,8 @@ export interface ThreadUsage {
   readonly tally: Tally
 }
 
-export const USAGE_SCOPE = { holdfast: 'usage' } as const
-export const USAGE_COLLECTION = 'threads'
+const USAGE_SCOPE = { holdfast: 'usage' } as const
+const USAGE_COLLECTION = 'threads'
 
 /** Writes what a branch has used so far with the record of this step: no crash can count a call twice or lose it. */
 export async function writeTally(context: Context, id: string, usage: ThreadUsage): Promise<void> {

@@ -8,7 +8,10 @@ import { brief, clean, toJson } from './output.js'
 import { formatThreadId } from './thread-id.js'
 
 /** Answers an open question. On a terminal it asks for what was left out. */
-export const run: Command = async (context, [id = '', pause, value], options) => {
+export const run: Command = async (context, [id = '', second, third], options) => {
+  // The id of the only question can be left out, and then the answer comes second.
+  const short = third === undefined && second !== undefined && !second.startsWith('p-')
+  const [pause, value] = short ? [undefined, second] : [second, third]
   const hf = await context.open()
   const { output } = context
   const summary = await findThread(hf, id, text(options, 'branch'))

@@ -16,6 +16,8 @@ export interface CommandDeclaration {
   /** `fork <thread>`, as commander reads it; `store put <scope> …` is a command of the group `store`. */
   readonly usage: string
   readonly summary: string
+  /** The heading of help that it stands under. */
+  readonly group?: string
   readonly options?: readonly (readonly [flags: string, description: string])[]
   readonly examples?: readonly string[]
   /** Loaded only when the command runs, so that help is quick. */

@@ -8,7 +8,7 @@ const PROGRAM: Option = ['--program <name>', 'which of the programs that the fil
 const CONTEXT: Option = ['--context <json>', 'what the run brings along and does not keep (json, @file or -)']
 const BY: Option = ['--by <who>', 'who it was, for the record']
 const FILTERS: readonly Option[] = [
-  ['--status <status>…', 'active, waiting, waiting_human, completed, failed, incompatible, forked'],
+  ['--status <status>…', 'active, waiting, waiting_human, waiting_tool, completed, failed, incompatible, forked'],
   ['--tag <name>…', 'only with this tag'],
   ['--metadata <name=value>…', 'only with this label'],
   ['--older-than <duration>', 'last changed longer ago: 30s, 15m, 2h, 7d'],
@@ -24,12 +24,14 @@ const ITEM_FILTERS: readonly Option[] = [
 export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'init [folder]',
-    summary: 'make a working project: a program, a store, a script, and a test that kills and resumes',
+    group: 'Running programs',
+    summary: 'make a working project: an agent, its tools, a store, a script, and a test that kills and resumes',
     options: [
-      ['--no-install', 'write the files only'],
       ['--name <name>', 'the name of the package (default: the name of the folder)'],
+      ['--no-install', 'write the files only'],
+      ['--from <package>', 'where npm gets holdfast: a version, file:…, a tarball (default: this version)'],
     ],
-    examples: ['npx holdfast init my-agent'],
+    examples: ['npx holdfast init my-agent', 'npx holdfast init my-agent --store postgres://user@host/database'],
     load: () => import('./init.js'),
   },
   {
@@ -49,6 +51,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     usage: 'run <file>',
+    group: 'Running programs',
     summary: 'run a thread of a program that a module exports',
     options: [
       ['--thread <id>', 'bf-847, or user=user-42,session=bf-847 (default: a new one)'],
@@ -66,6 +69,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     usage: 'worker <file>',
+    group: 'Running programs',
     summary: 'run whatever is due of a module’s programs, until SIGTERM',
     options: [
       ['--concurrency <n>', 'threads at once (default 10)'],
@@ -79,6 +83,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     usage: 'threads',
+    group: 'Looking at threads',
     summary: 'list threads, newest change first',
     options: [
       ...FILTERS,
@@ -94,12 +99,14 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     usage: 'show <thread>',
+    group: 'Looking at threads',
     summary: 'show a thread: status, run, questions, state',
     options: [BRANCH],
     load: () => import('./show.js'),
   },
   {
     usage: 'history <thread>',
+    group: 'Looking at threads',
     summary: 'draw the checkpoints of a thread and its branches',
     options: [
       ['--branch <name>', 'only this branch'],
@@ -110,18 +117,21 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     usage: 'state <thread>',
+    group: 'Looking at threads',
     summary: 'print the state, now or at a checkpoint',
     options: [AT, BRANCH],
     load: () => import('./state.js'),
   },
   {
     usage: 'diff <thread> [from] [to]',
+    group: 'Looking at threads',
     summary: 'what changed of the state between two checkpoints or branches (default: ~1 head)',
     options: [BRANCH],
     load: () => import('./diff.js'),
   },
   {
     usage: 'tail <thread>',
+    group: 'Looking at threads',
     summary: 'print what happens on a thread until it rests',
     options: [
       ['--follow', 'go on when it rests, until Ctrl-C'],
@@ -133,6 +143,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     usage: 'fork <thread>',
+    group: 'Changing threads',
     summary: 'make a branch of a checkpoint',
     options: [
       AT,
@@ -147,6 +158,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     usage: 'resume <file> [thread]',
+    group: 'Running programs',
     summary: 'go on with a thread, or with --all of a program',
     options: [
       ['--all', 'all threads of the program that the filters let through'],
@@ -160,65 +172,67 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     usage: 'replay <file> <thread>',
+    group: 'Running programs',
     summary: 'go through the last run from its records, and say where the program differs',
     options: [PROGRAM, BRANCH],
     load: () => import('./replay.js'),
   },
   {
     usage: 'tag <thread> <name>',
+    group: 'Changing threads',
     summary: 'name a checkpoint',
     options: [AT, BRANCH],
     load: () => import('./tag.js'),
   },
   {
     usage: 'untag <thread> <name>',
+    group: 'Changing threads',
     summary: 'take the name away',
     options: [BRANCH],
     load: () => import('./untag.js'),
   },
   {
-    usage: 'verify [thread]',
-    summary: 'check every entry of a thread, or of --all',
-    options: [
-      ['--all', 'all threads of the tenant'],
-      ['--repair', 'rebuild index rows that do not match their logs'],
-      ['--branch <name>', 'only this branch'],
-    ],
-    load: () => import('./verify.js'),
-  },
-  {
     usage: 'pauses [thread]',
+    group: 'Answering questions',
     summary: 'list open questions',
     options: [['--limit <n>', 'how many (default 100)'], BRANCH],
     load: () => import('./pauses.js'),
   },
   {
     usage: 'answer <thread> [pause] [value]',
+    group: 'Answering questions',
     summary: 'answer a question (value: json, @file or -)',
     options: [['--text <text>', 'the answer, as plain text'], BY, BRANCH],
-    examples: [`holdfast answer bf-847 p-3f… '{"approved":true}' --by ada`],
+    examples: [
+      `holdfast answer bf-847 '{"approved":true}' --by ada`,
+      `holdfast answer bf-847 p-3f… --text 'the blue one'`,
+    ],
     load: () => import('./answer.js'),
   },
   {
     usage: 'approve <thread> [pause]',
+    group: 'Answering questions',
     summary: 'say yes to a question',
     options: [['--reason <text>', 'why'], ['--yes', 'do not ask again on a terminal'], BY, BRANCH],
     load: () => import('./approve.js'),
   },
   {
     usage: 'reject <thread> [pause]',
+    group: 'Answering questions',
     summary: 'say no to a question',
     options: [['--reason <text>', 'why'], ['--yes', 'do not ask again on a terminal'], BY, BRANCH],
     load: () => import('./reject.js'),
   },
   {
     usage: 'cancel <thread>',
+    group: 'Changing threads',
     summary: 'end the run that is under way or waits',
     options: [['--reason <text>', 'why'], BY, BRANCH],
     load: () => import('./cancel.js'),
   },
   {
     usage: 'signal <thread> <name> [value]',
+    group: 'Changing threads',
     summary: 'send a value to a program that waits for it (value: json, @file or -)',
     options: [BRANCH],
     load: () => import('./signal.js'),
@@ -262,19 +276,33 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     load: () => import('./store-search.js'),
   },
   {
+    usage: 'verify [thread]',
+    group: 'Care',
+    summary: 'check every entry of a thread, or of --all',
+    options: [
+      ['--all', 'all threads of the tenant'],
+      ['--repair', 'rebuild index rows that do not match their logs'],
+      ['--branch <name>', 'only this branch'],
+    ],
+    load: () => import('./verify.js'),
+  },
+  {
     usage: 'stats',
+    group: 'Care',
     summary: 'figures of threads, runs, resumes and checkpoints',
     options: [['--sample <n>', 'read the entries of this many branches (default 200)']],
     load: () => import('./stats.js'),
   },
   {
     usage: 'doctor',
+    group: 'Care',
     summary: 'check the store: reachable, versions, durability, clock, and what to change',
     options: [['--read-only', 'write nothing, not even a probe']],
     load: () => import('./doctor.js'),
   },
   {
     usage: 'migrate <file>',
+    group: 'Running programs',
     summary: 'bring the states of a program’s threads up to its version',
     options: [['--dry-run', 'only say what would be done'], PROGRAM],
     load: () => import('./migrate.js'),

@@ -1,8 +1,10 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import type { Holdfast } from '../index.js'
 import { CliError, usageError } from './cli-error.js'
 import type { Output } from './output.js'
 import { readSettings, type Settings } from './settings.js'
+import type { Surroundings } from './surroundings.js'
 
 /** The options that every command has. */
 export interface GlobalOptions {
@@ -16,35 +18,48 @@ export interface GlobalOptions {
 /** What a command works with. Opens the store when it is first asked for it, and closes it at the end. */
 export class CommandContext {
   readonly output: Output
-  readonly stdin: NodeJS.ReadStream
   /** A person sits there and can be asked. */
   readonly interactive: boolean
   readonly global: GlobalOptions
-  readonly #onInterrupt: () => AbortSignal
+  readonly #around: Surroundings
+  #signal: AbortSignal | undefined
   #settings: Promise<Settings> | undefined
   #opened: Holdfast | undefined
 
   constructor(parts: {
     readonly output: Output
-    readonly stdin: NodeJS.ReadStream
     readonly interactive: boolean
-    readonly onInterrupt: () => AbortSignal
     readonly global: GlobalOptions
+    readonly around: Surroundings
   }) {
     this.output = parts.output
-    this.stdin = parts.stdin
     this.interactive = parts.interactive
-    this.#onInterrupt = parts.onInterrupt
     this.global = parts.global
+    this.#around = parts.around
   }
 
   /** Aborted by Ctrl-C or SIGTERM. A command that does not ask for it simply ends then. */
   get signal(): AbortSignal {
-    return this.#onInterrupt()
+    this.#signal ??= this.#around.onInterrupt()
+    return this.#signal
+  }
+
+  /** True once a signal that was asked for is aborted. */
+  get interrupted(): boolean {
+    return this.#signal?.aborted ?? false
+  }
+
+  get stdin(): NodeJS.ReadStream {
+    return this.#around.stdin
+  }
+
+  /** A path of the command line, from the folder that it was typed in. */
+  path(given: string): string {
+    return resolve(this.#around.cwd, given)
   }
 
   settings(): Promise<Settings> {
-    this.#settings ??= readSettings(this.global, process.env, process.cwd())
+    this.#settings ??= readSettings(this.global, this.#around.env, this.#around.cwd)
     return this.#settings
   }
 
@@ -75,8 +90,10 @@ export class CommandContext {
 
 // Opening a local store makes it: a mistyped path would answer "no threads" and leave an empty file behind.
 function refuseMissing(store: string, source: string): void {
-  const path = /^(?:sqlite|file):(?:\/\/)?([^?]+)/.exec(store)?.[1]
-  if (path === undefined || existsSync(path)) return
+  const [, kind, path] = /^(sqlite|file):(?:\/\/)?([^?]+)/.exec(store) ?? []
+  // A folder is a store if it says so itself; opening one that is none would fill it.
+  if (path === undefined || existsSync(kind === 'file' ? join(path, 'holdfast.json') : path)) return
+  if (kind === 'file' && existsSync(path) && !statSync(path).isDirectory()) return
   throw new CliError('not-found', `There is no store at ${path} (from ${source}).`, {
     remedy: 'Check the path; `holdfast run` makes a store that is not there.',
     data: { path },

@@ -2,7 +2,7 @@ import type { Durability, Holdfast, Survival } from '../index.js'
 import { reportError } from './cli-error.js'
 import type { Command } from './command.js'
 import { EXIT } from './exit-codes.js'
-import type { Output, Paint } from './output.js'
+import { clean, type Output, type Paint } from './output.js'
 import { readVersion } from './version.js'
 
 interface Check {
@@ -152,11 +152,15 @@ async function checkThreads(hf: Holdfast): Promise<readonly Check[]> {
   ]
 }
 
+/** Where what was found begins. */
+const INDENT = 21
+
 function print(output: Output, checks: readonly Check[]): void {
   const paints: Readonly<Record<Check['status'], Paint>> = { ok: 'green', warning: 'yellow', failed: 'red' }
   for (const { name, status, found, remedy } of checks) {
-    output.line(`${output.paint(paints[status], status.padEnd(8))} ${name.padEnd(11)} ${found}`)
-    if (remedy) output.line(`${' '.repeat(21)}${output.paint('bold', 'change:')} ${remedy}`)
+    const head = `${output.paint(paints[status], status.padEnd(8))} ${name.padEnd(11)} `
+    output.line(head + output.wrap(clean(found), INDENT))
+    if (remedy) output.line(' '.repeat(INDENT) + output.wrap(`${output.paint('bold', 'change:')} ${remedy}`, INDENT))
   }
 }
 

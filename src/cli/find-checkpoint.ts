@@ -1,5 +1,6 @@
 import type { Holdfast, ThreadSummary } from '../index.js'
 import { CliError } from './cli-error.js'
+import { didYouMean, findSimilarNames } from './similar.js'
 import { formatThreadId } from './thread-id.js'
 
 /**
@@ -30,11 +31,13 @@ export async function findCheckpoint(hf: Holdfast, { thread, branch }: ThreadSum
   const [head] = await hf.inspect(thread, { branch: name }).history({ limit: 1, all: true })
   if (head) return head.id
   const tags = Object.keys(log.fold.index.tags)
+  const branches = (await hf.threads({ thread, limit: 100 })).threads.map((one) => one.branch)
   const known = tags.length > 0 ? ` Tags: ${tags.join(', ')}.` : ''
   throw missing(
     thread,
     name,
     `Use an id of \`holdfast history\`, a number, head, ~1, first, a tag or a branch.${known}`,
+    findSimilarNames(name, [...tags, ...branches, 'head', 'first']),
   )
 }
 
@@ -48,7 +51,12 @@ async function oldest(view: ReturnType<Holdfast['inspect']>): Promise<string | u
   }
 }
 
-function missing(thread: ThreadSummary['thread'], name: string, remedy: string): CliError {
-  const message = `Thread ${formatThreadId(thread)} has no checkpoint "${name}".`
+function missing(
+  thread: ThreadSummary['thread'],
+  name: string,
+  remedy: string,
+  similar: readonly string[] = [],
+): CliError {
+  const message = `Thread ${formatThreadId(thread)} has no checkpoint "${name}"${didYouMean(similar)}`
   return new CliError('not-found', message, { remedy, data: { thread, checkpoint: name } })
 }

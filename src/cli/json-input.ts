@@ -20,7 +20,7 @@ async function readSource(context: CommandContext, text: string, option: string)
   if (text === '-') return readAll(context.stdin)
   if (!text.startsWith('@')) return text
   try {
-    return await readFile(text.slice(1), 'utf8')
+    return await readFile(context.path(text.slice(1)), 'utf8')
   } catch (error) {
     const reason = (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'does not exist' : (error as Error).message
     throw new CliError('not-found', `The file ${text.slice(1)} for ${option} ${reason}.`, { remedy: 'Check its path.' })

@@ -1,16 +1,17 @@
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { extname, resolve } from 'node:path'
+import { extname } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { FlowProgram, ThreadSummary } from '../index.js'
 import { CliError, usageError } from './cli-error.js'
+import type { CommandContext } from './context.js'
 
 /** An agent, a graph or a flow: the commands need only its name and what the library makes of it. */
 export type Program = FlowProgram
 
 /** The programs that a user's module exports, as its default or by name. */
-export async function loadPrograms(file: string): Promise<readonly Program[]> {
-  const path = resolve(file)
+export async function loadPrograms(context: CommandContext, file: string): Promise<readonly Program[]> {
+  const path = context.path(file)
   if (!existsSync(path)) {
     throw new CliError('not-found', `There is no file ${file}.`, {
       remedy: 'Pass the module that exports your programs.',
@@ -54,20 +55,20 @@ async function importModule(path: string, file: string): Promise<Readonly<Record
   return (await import(pathToFileURL(path).href)) as Record<string, unknown>
 }
 
-// Newer versions of Node strip types by themselves; before that tsx does it, if the project has it.
+// By tsx if the project has it: it also finds the .ts file that an import calls .js. Newer versions of Node strip types
+// by themselves.
 async function prepareTypeScript(path: string, file: string): Promise<void> {
-  if ((process.features as { typescript?: unknown }).typescript) return
-  let api: string
+  let loader: string
   try {
-    api = createRequire(path).resolve('tsx/esm/api')
+    loader = createRequire(path).resolve('tsx')
   } catch {
+    if ((process.features as { typescript?: unknown }).typescript) return
     throw usageError(
       `${file} is TypeScript, which Node ${process.versions.node} can't load.`,
       'Run `npm install --save-dev tsx`, use Node 22.18 or later, or pass the compiled .js file.',
     )
   }
-  const { register } = (await import(pathToFileURL(api).href)) as { register: () => unknown }
-  register()
+  await import(pathToFileURL(loader).href)
 }
 
 function spread(value: unknown): readonly unknown[] {

@@ -8,7 +8,7 @@ import { listAll } from './verify.js'
 
 /** Brings the states of a program's threads up to its version, instead of when each is next run. */
 export const run: Command = async (context, [file = ''], options) => {
-  const programs = await loadPrograms(file)
+  const programs = await loadPrograms(context, file)
   const hf = await context.open()
   const { output } = context
   const program = chooseProgram(programs, text(options, 'program'))

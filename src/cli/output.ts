@@ -1,4 +1,11 @@
-import type { Writable } from 'node:stream'
+import { fitColumns } from './table.js'
+
+/** Standard output or error: a terminal, a pipe, or what a test reads. */
+export interface Stream {
+  readonly isTTY?: boolean
+  readonly columns?: number
+  write(text: string): unknown
+}
 
 export type Paint = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan' | 'magenta'
 
@@ -13,12 +20,17 @@ const CODES: Readonly<Record<Paint, readonly [number, number]>> = {
 }
 
 export interface OutputOptions {
-  readonly stdout: Writable
-  readonly stderr: Writable
+  readonly stdout: Stream
+  readonly stderr: Stream
   readonly json: boolean
   /** Standard output is a terminal: tables, colour, live lines. */
   readonly terminal: boolean
   readonly color: boolean
+}
+
+export function paintText(paint: Paint, text: string): string {
+  const [open, close] = CODES[paint]
+  return `\u001b[${open}m${text}\u001b[${close}m`
 }
 
 /** A cell: text, or text with a colour that only terminals see. */
@@ -73,35 +85,54 @@ export class Output {
   }
 
   paint(paint: Paint, text: string): string {
-    if (!this.#options.color) return text
-    const [open, close] = CODES[paint]
-    return `\u001b[${open}m${text}\u001b[${close}m`
+    return this.#options.color ? paintText(paint, text) : text
   }
 
-  /** A table on a terminal; otherwise a line of names, then lines of values, parted by tabs. */
-  async table(names: readonly string[], rows: readonly (readonly Cell[])[]): Promise<void> {
+  /**
+   * A table on a terminal; otherwise a line of names, then lines of values, parted by tabs. A narrow terminal is not
+   * shown the columns that can be spared.
+   */
+  async table(
+    names: readonly string[],
+    rows: readonly (readonly Cell[])[],
+    spare: readonly string[] = [],
+  ): Promise<void> {
     const texts = rows.map((row) => row.map((cell) => clean(String(typeof cell === 'object' ? cell[0] : cell))))
     if (!this.terminal) {
       for (const row of [names, ...texts]) this.line(row.map((cell) => cell.replaceAll('\t', ' ')).join('\t'))
       return
     }
     const { default: Table } = await import('cli-table3')
+    const widths = fitColumns(names, texts, this.#options.stdout.columns ?? 80, spare)
+    const shown = <One>(row: readonly One[]) => row.filter((_, i) => widths[i] !== 0)
     const none = Object.fromEntries(BORDERS.map((name) => [name, '']))
     const table = new Table({
-      head: names.map((name) => this.paint('dim', name.toUpperCase())),
+      head: shown(names).map((name) => this.paint('dim', name.toUpperCase())),
       chars: { ...none, middle: '  ' },
       style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
+      colWidths: shown(widths),
     })
     for (const [i, row] of texts.entries()) {
-      table.push(
-        row.map((text, j) => {
-          const cell = rows[i]?.[j]
-          const short = text.length > MAX_CELL ? `${text.slice(0, MAX_CELL - 1)}…` : text
-          return typeof cell === 'object' ? this.paint(cell[1], short) : short
-        }),
-      )
+      const painted = row.map((text, j) => {
+        const cell = rows[i]?.[j]
+        return typeof cell === 'object' ? this.paint(cell[1], text) : text
+      })
+      table.push(shown(painted))
     }
     this.line(table.toString().replace(/ +$/gm, ''))
+  }
+
+  /** Text broken between words to fit a terminal, each further line set in. Elsewhere it stays one line. */
+  wrap(text: string, indent: number): string {
+    if (!this.terminal) return text
+    const most = Math.max(20, (this.#options.stdout.columns ?? 80) - indent)
+    const lines: string[] = []
+    for (const word of text.split(' ')) {
+      const line = lines.at(-1)
+      if (line === undefined || line.length + 1 + word.length > most) lines.push(word)
+      else lines[lines.length - 1] = `${line} ${word}`
+    }
+    return lines.join(`\n${' '.repeat(indent)}`)
   }
 
   /** Names and values, one per line; those without a value are left out. */
@@ -116,7 +147,6 @@ export class Output {
   }
 }
 
-const MAX_CELL = 60
 const BORDERS = [
   'top',
   'top-mid',
@@ -139,9 +169,19 @@ export function clean(text: string): string {
   return text.replace(/\s*\r?\n\s*/g, ' ').replace(/[\p{Cc}\u2028\u2029]/gu, '\uFFFD')
 }
 
+/** The same for text of several lines, which stay. */
+export function cleanLines(text: string): string {
+  return text.replace(/[^\P{Cc}\n\t]|[\u2028\u2029]/gu, '\uFFFD')
+}
+
 /** Stored values as JSON: dates as ISO text, bigints as digits, bytes as base64. */
 export function toJson(value: unknown, pretty: boolean): string {
-  return JSON.stringify(value, plainValue, pretty ? 2 : undefined) ?? 'null'
+  const text = JSON.stringify(value, plainValue, pretty ? 2 : undefined) ?? 'null'
+  // JSON leaves these as they are, and terminals obey some of them.
+  return text.replace(
+    /[\u007f-\u009f\u2028\u2029]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 }
 
 function plainValue(_key: string, value: unknown): unknown {

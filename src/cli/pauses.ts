@@ -1,7 +1,8 @@
 import type { ThreadPause } from '../index.js'
+import { reportError } from './cli-error.js'
 import { type Command, text } from './command.js'
 import { findThread } from './find-thread.js'
-import { brief } from './output.js'
+import { brief, clean } from './output.js'
 import { formatThreadId } from './thread-id.js'
 import { ago, parseCount } from './times.js'
 
@@ -12,30 +13,40 @@ export const run: Command = async (context, [id], options) => {
   const limit = parseCount(text(options, 'limit') ?? '100', '--limit')
   const thread = id === undefined ? {} : { thread: (await findThread(hf, id, text(options, 'branch'))).thread }
   const found: ThreadPause[] = []
+  const unreadable: { readonly threadId: string; readonly branch: string; readonly error: string }[] = []
   let cursor: string | undefined
   do {
     const page = await hf.pauses({ ...thread, limit: 200, ...(cursor ? { cursor } : {}) })
     found.push(...page.pauses)
+    for (const { thread: damaged, branch, error } of page.unreadable) {
+      unreadable.push({ threadId: formatThreadId(damaged), branch, error: reportError(error, false).message })
+    }
     cursor = page.cursor
   } while (cursor !== undefined && found.length < limit)
   const shown = found.slice(0, limit)
   if (output.json) {
-    output.document({ pauses: shown.map((pause) => ({ ...pause, threadId: formatThreadId(pause.thread) })) })
+    const pauses = shown.map((pause) => ({ ...pause, threadId: formatThreadId(pause.thread) }))
+    output.document({ pauses, ...(unreadable.length > 0 ? { unreadable } : {}) })
     return
+  }
+  for (const { threadId, branch, error } of unreadable) {
+    output.note(`${output.paint('red', 'unreadable')} ${threadId} (${branch}): ${clean(error)}`)
   }
   if (shown.length === 0) {
     output.note('No open questions.')
     return
   }
+  const onlyMain = output.terminal && shown.every(({ branch }) => branch === 'main')
   await output.table(
     ['thread', 'branch', 'pause', 'kind', 'asked', 'question'],
     shown.map((pause) => [
       formatThreadId(pause.thread),
-      pause.branch,
+      onlyMain ? '' : pause.branch,
       pause.id,
       pause.kind,
       output.terminal ? ago(pause.askedAt) : pause.askedAt.toISOString(),
       brief(pause.question, 120),
     ]),
+    ['kind', 'asked'],
   )
 }

@@ -7,7 +7,7 @@ import { formatThreadId } from './thread-id.js'
 
 /** Goes through the last run from its records and says where today's program would differ. Executes nothing. */
 export const run: Command = async (context, [file = '', id = ''], options) => {
-  const programs = await loadPrograms(file)
+  const programs = await loadPrograms(context, file)
   const hf = await context.open()
   const { output } = context
   const summary = await findThread(hf, id, text(options, 'branch'))

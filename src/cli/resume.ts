@@ -4,6 +4,7 @@ import { EXIT, exitCodeOf } from './exit-codes.js'
 import { findThread } from './find-thread.js'
 import { chooseProgram, loadPrograms } from './load-programs.js'
 import { clean } from './output.js'
+import { Progress } from './progress.js'
 import { readContext } from './run.js'
 import { reportOutcome } from './run-report.js'
 import { formatThreadId } from './thread-id.js'
@@ -14,7 +15,7 @@ import { parseCount } from './times.js'
 export const run: Command = async (context, [file = '', id], options) => {
   const all = options['all'] === true
   if ((id === undefined) === !all) throw usageError('Name a thread, or pass --all.', 'See `holdfast resume --help`.')
-  const programs = await loadPrograms(file)
+  const programs = await loadPrograms(context, file)
   const hf = await context.open({ runs: true })
   const { output, signal } = context
   const given = { ...(await readContext(context, options)), signal }
@@ -28,7 +29,16 @@ export const run: Command = async (context, [file = '', id], options) => {
   const program = chooseProgram(programs, text(options, 'program'))
   const concurrency = parseCount(text(options, 'concurrency') ?? '16', '--concurrency')
   const { program: _, ...filters } = options
-  const runs = await hf.resume(program, threadQuery(filters), { ...given, concurrency })
+  let progress: Progress | undefined
+  const runs = await hf.resume(program, threadQuery(filters), {
+    ...given,
+    concurrency,
+    onRun: (_run, total) => {
+      progress ??= new Progress(output, 'resuming', total)
+      progress.step()
+    },
+  })
+  progress?.end()
   const results = runs.map(({ thread, branch, outcome, error }) => ({
     thread: formatThreadId(thread),
     branch,
@@ -43,5 +53,6 @@ export const run: Command = async (context, [file = '', id], options) => {
       results.map(({ thread, branch, status, error }) => [thread, branch, status, clean(error ?? '')]),
     )
   }
+  if (signal.aborted) return EXIT.interrupted
   return results.some(({ status }) => status === 'error' || status === 'failed') ? EXIT.failed : EXIT.ok
 }

@@ -1,5 +1,5 @@
 import type { CheckpointFacts, Outcome, RunEvent, Waiting } from '../index.js'
-import { brief, clean, type Output } from './output.js'
+import { brief, clean, cleanLines, type Output, toJson } from './output.js'
 import { formatThreadId } from './thread-id.js'
 import { paintStatus } from './threads.js'
 import { ago, briefDuration } from './times.js'
@@ -29,7 +29,7 @@ export function reportOutcome(output: Output, outcome: Outcome<unknown, unknown>
   if (outcome.message) output.note(clean(outcome.message))
   switch (outcome.status) {
     case 'completed':
-      output.line(typeof outcome.output === 'string' ? outcome.output : JSON.stringify(outcome.output ?? null, null, 2))
+      output.line(describeOutput(output, outcome.output))
       break
     case 'paused':
       for (const pause of outcome.pauses)
@@ -48,6 +48,12 @@ export function reportOutcome(output: Output, outcome: Outcome<unknown, unknown>
       output.note(`It is run by ${clean(outcome.owner)}, for another ${briefDuration(outcome.remainingMs)} at least.`)
       break
   }
+}
+
+/** Text as it is, though nothing that a terminal would obey; anything else as JSON. */
+function describeOutput(output: Output, value: unknown): string {
+  if (typeof value !== 'string') return toJson(value ?? null, true)
+  return output.terminal ? cleanLines(value) : value
 }
 
 /** One line for an event; undefined for those that a person need not see. */

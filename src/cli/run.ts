@@ -6,12 +6,12 @@ import type { CommandContext } from './context.js'
 import { exitCodeOf } from './exit-codes.js'
 import { readJson } from './json-input.js'
 import { chooseProgram, loadPrograms } from './load-programs.js'
-import { describeEvent, reportOutcome } from './run-report.js'
+import { describeEvent, reportOutcome, shellQuote } from './run-report.js'
 import { formatThreadId, parseThreadId } from './thread-id.js'
 
 /** Runs a thread of a program in this process until it completes, pauses or fails. */
 export const run: Command = async (context, [file = ''], options) => {
-  const programs = await loadPrograms(file)
+  const programs = await loadPrograms(context, file)
   const input = await readInput(context, options)
   const hf = await context.open({ create: true, runs: true })
   const { output, signal } = context
@@ -34,14 +34,21 @@ export const run: Command = async (context, [file = ''], options) => {
     signal,
   })
   const showEvents = options['events'] === true
-  for await (const event of stream) {
-    if (output.json && showEvents) output.jsonLine(event)
-    else if (!output.json && (showEvents || output.terminal)) {
-      const line = describeEvent(output, event)
-      if (line !== undefined) output.note(output.paint('dim', line))
+  let outcome: Awaited<typeof stream.outcome>
+  try {
+    for await (const event of stream) {
+      if (output.json && showEvents) output.jsonLine(event)
+      else if (!output.json && (showEvents || output.terminal)) {
+        const line = describeEvent(output, event)
+        if (line !== undefined) output.note(output.paint('dim', line))
+      }
     }
+    outcome = await stream.outcome
+  } catch (error) {
+    const id = shellQuote(formatThreadId(thread))
+    if (signal.aborted) output.note(`Interrupted. Go on with: holdfast run ${shellQuote(file)} --thread ${id}`)
+    throw error
   }
-  const outcome = await stream.outcome
   if (output.json && showEvents) output.jsonLine({ type: 'outcome', id: formatThreadId(outcome.thread), ...outcome })
   else reportOutcome(output, outcome)
   return exitCodeOf(outcome)

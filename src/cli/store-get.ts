@@ -1,6 +1,7 @@
 import { CliError } from './cli-error.js'
 import type { Command } from './command.js'
 import { toJson } from './output.js'
+import { didYouMean, findSimilarNames } from './similar.js'
 import { parseScope } from './thread-id.js'
 
 /** One item of the shared memory. */
@@ -8,9 +9,12 @@ export const run: Command = async (context, [scope = '', collection = '', key = 
   const where = parseScope(scope)
   const hf = await context.open()
   const { output } = context
-  const item = await hf.store.scope(where).collection(collection).get(key)
+  const items = hf.store.scope(where).collection(collection)
+  const item = await items.get(key)
   if (item === undefined) {
-    throw new CliError('not-found', `There is no item "${key}" in ${scope} ${collection}.`, {
+    const keys = (await items.search({ limit: 1000 })).items.map((one) => one.key)
+    const similar = didYouMean(findSimilarNames(key, keys))
+    throw new CliError('not-found', `There is no item "${key}" in ${scope} ${collection}${similar}`, {
       remedy: `List them: holdfast store list ${scope} ${collection}`,
     })
   }

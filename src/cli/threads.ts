@@ -1,8 +1,9 @@
-import type { MetadataValue, ThreadQuery, ThreadSummary } from '../index.js'
+import type { Holdfast, MetadataValue, ThreadQuery, ThreadSummary } from '../index.js'
 import { usageError } from './cli-error.js'
 import { type Command, list, type Options, text } from './command.js'
 import { readPairs } from './json-input.js'
 import type { Cell, Paint } from './output.js'
+import { didYouMean, findSimilarNames } from './similar.js'
 import { formatThreadId, parseThreadId } from './thread-id.js'
 import { ago, parseCount, parseDuration } from './times.js'
 
@@ -23,15 +24,17 @@ export const run: Command = async (context, _args, options) => {
     cursor = page.cursor
   } while (cursor !== undefined && found.length < limit)
 
+  if (found.length === 0) await refuseUnknown(hf, options)
   const { output } = context
   if (output.json) {
     output.document({ threads: found.map(describeThread), ...(cursor === undefined ? {} : { cursor }) })
     return
   }
   const now = Date.now()
+  const onlyMain = output.terminal && found.every(({ branch }) => branch === 'main')
   const rows = found.map((one): readonly Cell[] => [
     formatThreadId(one.thread),
-    one.branch,
+    onlyMain ? '' : one.branch,
     [one.status, paintStatus(one.status)],
     String(one.entries),
     output.terminal ? ago(one.updatedAt, now) : one.updatedAt.toISOString(),
@@ -39,8 +42,33 @@ export const run: Command = async (context, _args, options) => {
     one.tags.join(' '),
   ])
   if (rows.length === 0) output.note('No threads.')
-  else await output.table(['thread', 'branch', 'status', 'entries', 'updated', 'program', 'tags'], rows)
+  else {
+    const names = ['thread', 'branch', 'status', 'entries', 'updated', 'program', 'tags']
+    await output.table(names, rows, ['entries', 'program'])
+  }
   if (cursor !== undefined) output.note('There are more: pass --all, or --limit.')
+}
+
+const STATUSES = ['active', 'waiting', 'waiting_human', 'waiting_tool', 'completed', 'failed', 'incompatible', 'forked']
+
+/** An empty list would hide that a status or a tag was mistyped: no thread at all has it. */
+async function refuseUnknown(hf: Holdfast, options: Options): Promise<void> {
+  const check = async (name: string, query: ThreadQuery, option: string, known: () => Promise<Iterable<string>>) => {
+    if ((await hf.threads({ ...query, limit: 1 })).threads.length > 0) return
+    const similar = findSimilarNames(name, await known())
+    if (similar.length > 0) throw usageError(`No thread has the ${option} "${name}"${didYouMean(similar)}`)
+  }
+  for (const status of statusesOf(options)) {
+    if (!STATUSES.includes(status)) await check(status, { status: [status] }, 'status', async () => STATUSES)
+  }
+  for (const tag of list(options, 'tag')) {
+    const known = async () => (await hf.threads({ limit: 1000, order: 'updated' })).threads.flatMap(({ tags }) => tags)
+    await check(tag, { tags: [tag] }, 'tag', known)
+  }
+}
+
+function statusesOf(options: Options): readonly string[] {
+  return list(options, 'status').flatMap((one) => one.split(','))
 }
 
 /** The query that the filter options ask for. */
@@ -50,7 +78,7 @@ export function threadQuery(options: Options): ThreadQuery {
   const thread = text(options, 'thread')
   const branch = text(options, 'branch')
   const program = text(options, 'program')
-  const status = list(options, 'status')
+  const status = statusesOf(options)
   const tags = list(options, 'tag')
   const metadata = {
     ...checkMetadata(readPairs(list(options, 'metadata'), '--metadata')),
@@ -59,7 +87,7 @@ export function threadQuery(options: Options): ThreadQuery {
   return {
     order: 'updated',
     direction: 'desc',
-    ...(status.length > 0 ? { status: status.flatMap((one) => one.split(',')) } : {}),
+    ...(status.length > 0 ? { status } : {}),
     ...(tags.length > 0 ? { tags } : {}),
     ...(Object.keys(metadata).length > 0 ? { metadata } : {}),
     ...(older === undefined ? {} : { updatedBefore: new Date(Date.now() - parseDuration(older, '--older-than')) }),

@@ -1,6 +1,7 @@
 import { CliError } from './cli-error.js'
 import { type Command, text } from './command.js'
 import { findThread } from './find-thread.js'
+import { didYouMean, findSimilarNames } from './similar.js'
 import { formatThreadId } from './thread-id.js'
 
 /** Takes a name from its checkpoint, which stays. */
@@ -10,7 +11,8 @@ export const run: Command = async (context, [id = '', name = ''], options) => {
   const { thread, branch, tags } = await findThread(hf, id, text(options, 'branch'))
   const { entries } = await (await hf.log(thread, { branch })).untag(name)
   if (entries.length === 0) {
-    throw new CliError('not-found', `Thread ${formatThreadId(thread)} (${branch}) has no tag "${name}".`, {
+    const similar = didYouMean(findSimilarNames(name, tags))
+    throw new CliError('not-found', `Thread ${formatThreadId(thread)} (${branch}) has no tag "${name}"${similar}`, {
       remedy: tags.length > 0 ? `Its tags: ${tags.join(', ')}.` : 'It has no tags.',
     })
   }

@@ -9,7 +9,7 @@ import { briefDuration, parseCount, parseDuration } from './times.js'
 
 /** Runs whatever is due of a module's programs, until SIGTERM or Ctrl-C. */
 export const run: Command = async (context, [file = ''], options) => {
-  const programs = await loadPrograms(file)
+  const programs = await loadPrograms(context, file)
   const { output, signal } = context
   const settings = readOptions(options)
   const hf = await context.open({ create: true, runs: true })
@@ -20,7 +20,9 @@ export const run: Command = async (context, [file = ''], options) => {
     handleSignals: false,
     onEvent: (event) => tell(output, event, options['events'] === true),
   })
-  signal.addEventListener('abort', () => void worker.stop(), { once: true })
+  // Ctrl-C may have come while the store was opened.
+  if (signal.aborted) void worker.stop()
+  else signal.addEventListener('abort', () => void worker.stop(), { once: true })
   output.note(`Working on ${programs.map(({ plan }) => `${plan.name} ${plan.version}`).join(', ')}. Ctrl-C stops.`)
   if (output.json) output.jsonLine({ type: 'ready', pid: process.pid })
   await worker.done()

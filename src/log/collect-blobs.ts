@@ -4,7 +4,7 @@ import type { Head, HeadQuery, LogKey } from './contract.js'
 import type { LogEnvironment } from './log-environment.js'
 
 /** A blob is spared for this long after it was last written to, so that an append on its way keeps what it points to. */
-export const DEFAULT_BLOB_GRACE_MS = 60 * 60 * 1000
+const DEFAULT_BLOB_GRACE_MS = 60 * 60 * 1000
 
 const PAGE = 500
 

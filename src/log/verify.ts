@@ -1,5 +1,5 @@
 import { encodeValue } from '../codec/value.js'
-import { CorruptError, isHoldfastError } from '../core/errors.js'
+import { isHoldfastError } from '../core/errors.js'
 import { nameLog } from '../core/log-name.js'
 import { formatCheckpointId } from './checkpoint-id.js'
 import type { Head, IndexFields, LogKey } from './contract.js'
@@ -108,13 +108,4 @@ function sameIndex(head: Head, fields: IndexFields): boolean {
       rest.wakeAt,
     ])
   return comparable(head.index) === comparable(fields)
-}
-
-/** Throws what a verification found, for callers that want an error. */
-export function assertVerified(verification: Verification): void {
-  if (verification.ok) return
-  throw new CorruptError(`${nameLog(verification.log)} does not verify: ${verification.problems.join(' ')}`, {
-    log: verification.log,
-    lastGood: verification.lastGood,
-  })
 }

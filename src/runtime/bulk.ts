@@ -115,24 +115,43 @@ export interface BulkRun {
 
 const CONCURRENCY = 16
 
+export interface BulkRunOptions {
+  /** Threads at once. Default 16. */
+  readonly concurrency?: number
+  readonly context?: unknown
+  readonly signal?: AbortSignal
+  /** Called with each run as it ends, and with how many there are in all. */
+  readonly onRun?: (run: BulkRun, total: number) => void
+}
+
 /** Resumes all threads of a program that a query finds, some at a time. */
 export async function resumeAll(
   environment: RuntimeEnvironment,
   plan: ProgramPlan,
   query: HeadQuery,
-  options: { readonly concurrency?: number; readonly context?: unknown; readonly signal?: AbortSignal },
+  options: BulkRunOptions,
 ): Promise<readonly BulkRun[]> {
   const keys = await listOf(environment, plan, query)
   return mapSome(keys, options.concurrency ?? CONCURRENCY, async (key): Promise<BulkRun> => {
-    const where = { thread: threadIdInput(key.thread), branch: key.branch as string }
-    try {
-      const { context, signal } = options
-      const settings = { hasInput: false, emit: unheard, context, ...(signal ? { signal } : {}) }
-      return { ...where, outcome: await runThread(environment, plan, key, settings) }
-    } catch (error) {
-      return { ...where, error }
-    }
+    const run = await resumeOne(environment, plan, key, options)
+    options.onRun?.(run, keys.length)
+    return run
   })
+}
+
+async function resumeOne(
+  environment: RuntimeEnvironment,
+  plan: ProgramPlan,
+  key: LogKey,
+  { context, signal }: BulkRunOptions,
+): Promise<BulkRun> {
+  const where = { thread: threadIdInput(key.thread), branch: key.branch as string }
+  try {
+    const settings = { hasInput: false, emit: unheard, context, ...(signal ? { signal } : {}) }
+    return { ...where, outcome: await runThread(environment, plan, key, settings) }
+  } catch (error) {
+    return { ...where, error }
+  }
 }
 
 /** Which threads were led to the newest state version, and which could not be. */

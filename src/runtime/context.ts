@@ -1,6 +1,5 @@
 import type { Value } from '../codec/value.js'
 import type { SqlSession } from '../log/contract.js'
-import type { ScopeInput } from '../store/space.js'
 import type { StandardSchema } from '../store/standard-schema.js'
 import type { StepStore } from './step-store.js'
 
@@ -155,5 +154,3 @@ export interface Context<Input = unknown, RunContext = unknown> {
   heartbeat(): Promise<void>
   emit(value: unknown): void
 }
-
-export type { ScopeInput }

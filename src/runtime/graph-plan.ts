@@ -5,7 +5,7 @@ import { GraphRoutes } from './graph-routes.js'
 import type { GraphPlan, NodePlan } from './program.js'
 import { shareState } from './shared-state.js'
 
-export type { FunctionNodePlan, GraphNodePlan, GraphPlan, Joins, Migrations, NodePlan, Task } from './program.js'
+export type { GraphPlan } from './program.js'
 
 /** What the engine uses of a graph, after every check that can be made without running it. */
 export function planGraph(declaration: GraphDeclaration): GraphPlan {

@@ -43,7 +43,6 @@ export async function transactOwn<Result>(
         throw new StepFailedError(work.path, work.at, recordError(error, work.path), error)
       }
       const inMs = pauseAfter(backoff, tried, random)
-      session.watch.retried(work.path, tried, recordError(error))
       session.emit({ type: 'retry', step: work.path, attempt: tried, inMs, error: recordError(error) })
       await clock.sleep(inMs, abort.signal)
     }

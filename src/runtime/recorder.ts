@@ -311,7 +311,7 @@ const FINAL: ReadonlySet<string> = new Set([
 function noop(): void {}
 
 /** Two drafts as one entry: what the second says of the index holds. */
-export function mergeDrafts(first: Draft, second: Draft): Draft {
+function mergeDrafts(first: Draft, second: Draft): Draft {
   const events = [...eventsOf(first), ...eventsOf(second)]
   return {
     kind: second.kind,

@@ -60,6 +60,8 @@ export interface ModelServerOptions {
   readonly models?: readonly string[]
   /** How many requests are remembered, the newest ones. Default 1,000. */
   readonly keep?: number
+  /** Lets the process end while the server is open. Default false. */
+  readonly unref?: boolean
 }
 
 /** What became of all requests so far. */
@@ -114,6 +116,8 @@ export async function startModelServer(options: ModelServerOptions): Promise<Mod
   // Thousands of clients of one test may come from the same process.
   server.keepAliveTimeout = 30_000
   server.requestTimeout = 0
+  // Its side of a connection as well; whoever waits for a reply holds the other.
+  if (options.unref === true) server.unref().on('connection', (socket) => socket.unref())
 
   async function route(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = new URL(request.url ?? '/', 'http://localhost').pathname

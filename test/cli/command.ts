@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process'
+import { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import { runCli } from '#src/cli/run-cli.js'
 
 export const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 export const programs = fileURLToPath(new URL('programs.mjs', import.meta.url))
@@ -11,37 +13,64 @@ export interface Ended {
 }
 
 export interface CommandOptions {
-  /** Written to standard input, with a while between the parts: a prompt throws away what comes before it asks. */
-  readonly input?: readonly string[]
+  /** What standard input holds. */
+  readonly input?: string
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
+  /** As Ctrl-C would. */
+  readonly signal?: AbortSignal
+  /** Called with everything that was printed so far, whenever there is more. */
+  readonly onOutput?: (printed: string) => void
 }
 
-/** Runs the command as a user would: the built file, in a process of its own, without a terminal. */
-export function holdfast(args: readonly string[], options: CommandOptions = {}): Promise<Ended> {
-  const { HOLDFAST_STORE: _, HOLDFAST_TENANT: __, NO_COLOR: ___, ...env } = process.env
+/** Runs a command line in this process, as if in a shell without a terminal. */
+export async function holdfast(args: readonly string[], options: CommandOptions = {}): Promise<Ended> {
+  const { input = '', env = {}, cwd = process.cwd(), signal = new AbortController().signal, onOutput } = options
+  let out = ''
+  let err = ''
+  const code = await runCli({
+    args,
+    env,
+    cwd,
+    stdin: Readable.from([input]) as unknown as NodeJS.ReadStream,
+    stdout: {
+      write: (text) => {
+        out += text
+        onOutput?.(out)
+      },
+    },
+    stderr: { write: (text) => void (err += text) },
+    onInterrupt: () => signal,
+  })
+  return { code, out, err }
+}
+
+/** Runs a command as a user would: the built file, in a process of its own, without a terminal. */
+export function holdfastProcess(args: readonly string[], options: CommandOptions = {}): Promise<Ended> {
   const child = spawn(process.execPath, [main, ...args], {
     cwd: options.cwd,
-    env: { ...env, ...options.env },
-    stdio: [options.input ? 'pipe' : 'ignore', 'pipe', 'pipe'],
+    env: { ...userEnv(), ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
-  return collect(child, options.input)
+  return collect(child)
 }
 
-export function collect(child: ReturnType<typeof spawn>, input?: readonly string[]): Promise<Ended> {
+/** The environment without what would change what commands do, or how node:test runs. */
+export function userEnv(): NodeJS.ProcessEnv {
+  const { HOLDFAST_STORE: _, HOLDFAST_TENANT: __, NO_COLOR: ___, NODE_TEST_CONTEXT: ____, ...env } = process.env
+  return env
+}
+
+export function collect(child: ReturnType<typeof spawn>): Promise<Ended> {
   return new Promise((resolve, reject) => {
     let out = ''
     let err = ''
-    const left = [...(input ?? [])]
     child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       out += text
-      // A prompt is on the screen: the next key.
-      if (input && /[●○│]/.test(text) && left.length > 0) child.stdin?.write(left.shift() as string)
     })
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       err += text
     })
-    if (input && input[0]?.startsWith('{')) child.stdin?.end(left.shift())
     child.on('error', reject)
     child.on('close', (code) => resolve({ code, out, err }))
   })

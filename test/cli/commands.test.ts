@@ -1,11 +1,10 @@
-import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openDriver, openHoldfast } from 'holdfast'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { durableBackends } from '../support/backends.js'
-import { type CommandOptions, collect, holdfast, main, parsed, programs } from './command.js'
+import { type CommandOptions, holdfast, parsed, programs } from './command.js'
 
 const backends = (await durableBackends()).filter(({ name }) => name === 'SQLite' || name === 'Postgres')
 const customer = 'user=user-42,session=bf-847'
@@ -29,7 +28,7 @@ describe.each(backends)('the command line on $name', ({ missing, fresh, cleanup 
     expect(done.err).toMatch(/step {4}0:one completed/)
     const paused = await run(
       ['run', programs, '--program', 'returns', '--thread', customer, '--input', '-', '--json'],
-      { input: ['{"orderId":"B","price":500}'] },
+      { input: '{"orderId":"B","price":500}' },
     )
     expect(paused.code).toBe(7)
     expect(parsed(paused)).toMatchObject({
@@ -150,29 +149,17 @@ describe.each(backends)('the command line on $name', ({ missing, fresh, cleanup 
     expect((await json('show', 'r-1')).run.output).toEqual({ rejected: 'too dear' })
   })
 
-  it.skipIf(missing)('asks the person at a terminal', async () => {
-    const env = { HOLDFAST_FORCE_TTY: '1', NO_COLOR: '1' }
-    await run(['run', programs, '--program', 'returns', '--thread', 't-1', '--input', '{"orderId":"D","price":900}'])
-    const no = await run(['reject', 't-1'], { env, input: ['n'] })
-    expect(no).toMatchObject({ code: 130, err: expect.stringContaining('Nothing was done.') })
-    const answered = await run(['answer', 't-1'], { env, input: ['{"approved":true}\r'].map((text) => ` ${text}`) })
-    expect(answered.out).toMatch(/answered p-/)
-    expect(answered.code).toBe(0)
-  })
-
-  it.skipIf(missing)('takes up with a worker what was signalled, and stops it by SIGTERM', async () => {
+  it.skipIf(missing)('takes up with a worker what was signalled, until it is stopped', async () => {
     const waits = await run(['run', programs, '--program', 'returns', '--thread', 'w-1', '--input', '{"wait":true}'])
     expect(waits).toMatchObject({ code: 7, out: expect.stringContaining('signal "parcel"') })
     expect(await run(['signal', 'w-1', 'parcel', '{"kg":3}'])).toMatchObject({ code: 0, out: 'sent parcel\n' })
-    const worker = spawn(process.execPath, [main, '--store', store, 'worker', programs, '--poll', '50ms', '--json'])
-    const ended = collect(worker)
-    await new Promise<void>((resolve) => {
-      worker.stdout.on('data', (text: string) => {
-        if (text.includes('"ended"') && text.includes('w-1')) resolve()
-      })
+    const stop = new AbortController()
+    const { code, out } = await run(['worker', programs, '--poll', '50ms', '--json'], {
+      signal: stop.signal,
+      onOutput: (printed) => {
+        if (printed.includes('"ended"') && printed.includes('w-1')) stop.abort()
+      },
     })
-    worker.kill('SIGTERM')
-    const { code, out } = await ended
     expect(code).toBe(0)
     expect(JSON.parse(out.split('\n')[0] as string)).toMatchObject({ type: 'ready' })
     expect((await json('show', 'w-1')).run.output).toEqual({ got: { kg: 3 } })

@@ -1,13 +1,11 @@
-import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { loadSqlite } from '#src/drivers/sqlite/engine.js'
 import { openHoldfast } from 'holdfast'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { collect, holdfast, main, programs } from './command.js'
-
-const root = fileURLToPath(new URL('../..', import.meta.url))
+import { holdfast, programs } from './command.js'
+import { returns } from './programs.mjs'
 
 describe('the command line', () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-cli-'))
@@ -18,23 +16,43 @@ describe('the command line', () => {
     const hf = await openHoldfast(store)
     const ids = [{ user: 'user-42', session: 'bf-847' }, 'orders', 'order-17']
     for (const id of ids) await (await hf.log(id)).update(() => [{ kind: 'input', index: { status: 'active' } }])
+    await (await hf.log('orders')).tag('gold')
     await hf.close()
+    writeFileSync(join(folder, 'text.db'), 'This is a letter, and no database. '.repeat(30))
+    await (await openHoldfast(`sqlite:${join(folder, 'newer.db')}`)).close()
+    const newer = (await loadSqlite())(join(folder, 'newer.db'))
+    newer.exec("INSERT INTO schema_versions VALUES (1000, 'from the future', 1, 0)")
+    newer.close()
     writeFileSync(join(folder, 'empty.mjs'), 'export const answer = 42')
     writeFileSync(join(folder, 'broken.mjs'), 'import "./nowhere.mjs"')
-    writeFileSync(join(folder, 'typed.ts'), 'export const a: number = 1')
   })
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   it.each<[what: string, args: string[], code: number, says: string]>([
-    ['no such command', ['thraeds'], 2, "unknown command 'thraeds'"],
+    ['no such command', ['thraeds'], 2, "unknown command 'thraeds'.\n  Did you mean threads?"],
+    ['no such command of a group', ['store', 'gett'], 2, "unknown command 'gett'.\n  Did you mean get?"],
+    ['a group without its command', ['store'], 2, 'Add one of list, get, put, delete, search.'],
     ['an unknown option', ['threads', '--colour'], 2, "unknown option '--colour'"],
-    ['a missing argument', ['show'], 2, "missing required argument 'thread'"],
+    ['an option that is called otherwise', ['threads', '--stauts', 'x'], 2, 'Did you mean --status?'],
+    ['a missing argument', ['show'], 2, "missing required argument 'thread'.\n  See `holdfast show --help`."],
+    ['too many arguments', ['show', 'orders', 'order-17'], 2, 'too many arguments'],
+    ['a part of a thread', ['show', 'bf847'], 3, 'did you mean session=bf-847,user=user-42?'],
+    ['a tag that nothing has', ['threads', '--tag', 'glod'], 2, 'No thread has the tag "glod"; did you mean gold?'],
+    ['a folder that is no store', ['threads', '--store', `file:${folder}`], 3, 'There is no store at'],
+    ['a store that is a folder', ['threads', '--store', `sqlite:${folder}`], 5, 'is a folder'],
+    [
+      'a store that is something else',
+      ['threads', '--store', `sqlite:${folder}/text.db`],
+      5,
+      'is not a SQLite database',
+    ],
+    ['a store of a newer version', ['threads', '--store', `sqlite:${folder}/newer.db`], 5, 'newer'],
     ['a thread that is called otherwise', ['show', 'user-42/bf-847'], 3, 'did you mean session=bf-847,user=user-42?'],
     ['a thread that is like others', ['state', 'order'], 3, 'did you mean order-17 or orders?'],
     ['a thread like nothing', ['history', 'zzz'], 3, 'No thread zzz.'],
     ['a branch that is not there', ['show', 'orders', '--branch', 'x'], 3, 'Its branches: main.'],
     ['a checkpoint that is not there', ['state', 'orders', '--at', '99'], 3, 'has no checkpoint "99"'],
-    ['a tag that is not there', ['fork', 'orders', '--at', 'gold'], 3, 'has no checkpoint "gold"'],
+    ['a tag that is not there', ['fork', 'orders', '--at', 'dawn'], 3, 'has no checkpoint "dawn"'],
     ['an id of another past', ['state', 'orders', '--at', 'main~0~000000000000'], 3, 'is not of this past'],
     ['an id that no thread has', ['show', 'x'.repeat(600)], 2, '600 bytes'],
     ['a wrong duration', ['threads', '--older-than', 'soon'], 2, '--older-than "soon" is no duration'],
@@ -63,8 +81,9 @@ describe('the command line', () => {
     expect(ended.err).not.toMatch(/\n {4}at |secret/)
   })
 
-  it('leaves nothing behind of a store that was not there', () => {
+  it('leaves nothing behind where no store was', () => {
     expect(existsSync(join(folder, 'b.db'))).toBe(false)
+    expect(existsSync(join(folder, 'holdfast.json'))).toBe(false)
   })
 
   it('prints errors as JSON, and stacks only when asked', async () => {
@@ -81,36 +100,6 @@ describe('the command line', () => {
     })
     expect(JSON.parse(debug.err).error.stack).toContain('find-thread.js')
     expect(JSON.parse(usage.err).error.code).toBe('usage')
-  })
-
-  it('helps without loading the library', async () => {
-    const log = join(folder, 'imports.txt')
-    const hooks = `import { appendFileSync } from 'node:fs'
-      export const load = (url, context, next) => (appendFileSync(${JSON.stringify(log)}, url + '\\n'), next(url, context))`
-    const register = `import { register } from 'node:module'; register('data:text/javascript,${encodeURIComponent(hooks).replaceAll("'", '%27')}')`
-    const imports = ['--import', `data:text/javascript,${encodeURIComponent(register)}`]
-    const help = await collect(spawn(process.execPath, [...imports, main, '--help']))
-    expect(help).toMatchObject({ code: 0, out: expect.stringContaining('Exit codes: 0 ok') })
-    const loaded = readFileSync(log, 'utf8')
-    expect(loaded).toContain('/dist/cli/main.js')
-    expect(loaded).not.toContain('/dist/index.js')
-    expect(loaded).not.toMatch(/cli-table3|clack/)
-  })
-
-  it('prints a table in colour on a terminal, without where NO_COLOR is set', async () => {
-    const [colour, none] = await Promise.all([
-      holdfast(['threads'], { env: { ...env, HOLDFAST_FORCE_TTY: '1' } }),
-      holdfast(['threads'], { env: { ...env, HOLDFAST_FORCE_TTY: '1', NO_COLOR: '1' } }),
-    ])
-    expect(colour.out).toContain('\u001b[36m')
-    expect(none.out).toMatch(/^THREAD +BRANCH +STATUS/)
-    expect(none.out).toMatch(/^orders +main +active +1 +\d+(ms|s|m) ago/m)
-  })
-
-  it('ends quietly when its reader closes the pipe', async () => {
-    const child = spawn(process.execPath, [main, 'threads', '--json'], { env: { ...process.env, ...env } })
-    child.stdout.destroy()
-    expect(await collect(child)).toMatchObject({ code: 0, err: '' })
   })
 
   it('finds the store in the nearest config file, and tells the three places apart', async () => {
@@ -130,36 +119,39 @@ describe('the command line', () => {
     expect(bad).toMatchObject({ code: 2, err: expect.stringContaining('No store is named') })
   })
 
-  it('loads TypeScript where it can, and says what to do where it can not', async () => {
-    const typed = await holdfast(['run', join(folder, 'typed.ts')], { env })
-    const can = Boolean((process.features as { typescript?: unknown }).typescript)
-    expect(typed).toMatchObject({
-      code: 2,
-      err: expect.stringContaining(can ? 'It exports a.' : 'npm install --save-dev tsx'),
+  it('names damage, goes on with the rest, and ends with 6', async () => {
+    const path = join(folder, 'damaged.db')
+    const damaged = { env: { HOLDFAST_STORE: `sqlite:${path}` } }
+    const hf = await openHoldfast(`sqlite:${path}`)
+    await Promise.all(['good', 'bad'].map((id) => hf.thread(returns, id).run({ input: { orderId: 'A', price: 500 } })))
+    await hf.close()
+    const sqlite = (await loadSqlite())(path)
+    sqlite.exec("UPDATE entries SET body = zeroblob(20) WHERE log = (SELECT id FROM logs WHERE thread = 'bad')")
+    sqlite.close()
+    const [shown, pauses, listed, verified] = [
+      await holdfast(['show', 'bad'], damaged),
+      await holdfast(['pauses', '--json'], damaged),
+      await holdfast(['pauses'], damaged),
+      await holdfast(['verify', '--all'], damaged),
+    ]
+    expect(shown).toMatchObject({ code: 6, out: '' })
+    expect(JSON.parse(pauses.out)).toMatchObject({ pauses: [{ threadId: 'good' }], unreadable: [{ threadId: 'bad' }] })
+    expect(listed).toMatchObject({ code: 0, err: expect.stringContaining('unreadable bad (main)') })
+    expect(verified).toMatchObject({
+      code: 6,
+      out: expect.stringMatching(/^damaged bad \(main\)\n[^]*1 damaged of 2 branches/),
     })
   })
 
-  it('makes a project that works, and whose test kills and resumes', async () => {
-    const project = join(folder, 'my-agent')
-    mkdirSync(join(project, 'node_modules'), { recursive: true })
-    symlinkSync(root, join(project, 'node_modules', 'holdfast'), 'dir')
-    const made = await holdfast(['init', project, '--json'])
-    expect(made.code).toBe(0)
-    expect(JSON.parse(made.out)).toMatchObject({ installed: true, files: expect.arrayContaining(['support.mjs']) })
-    const again = await holdfast(['init', project])
-    expect(again).toMatchObject({ code: 4, err: expect.stringContaining('already has') })
-
-    const node = (...args: string[]) => collect(spawn(process.execPath, args, { cwd: project, env: cleanEnv() }))
-    expect((await node('start.mjs')).out).toContain('It waits for a person')
-    expect(await holdfast(['approve', 'demo-1'], { cwd: project })).toMatchObject({ code: 0 })
-    expect((await node('start.mjs')).out).toBe('Done: RET-ORD-2\n')
-    const tested = await node('--test', 'test/')
-    expect(tested).toMatchObject({ code: 0, out: expect.stringContaining('nothing is done twice') })
+  it('prints whatever a program returned, bigints and dates included', async () => {
+    const file = join(folder, 'big.mjs')
+    writeFileSync(
+      file,
+      `import { flow } from ${JSON.stringify(import.meta.resolve('holdfast'))}
+      export default flow({ name: 'big', version: '1.0.0' }, async () => ({ n: 2n ** 64n, at: new Date(0) }))`,
+    )
+    const ended = await holdfast(['run', file, '--thread', 'big', '--input', '{}'], { env })
+    expect(ended.code, ended.err).toBe(0)
+    expect(JSON.parse(ended.out)).toEqual({ n: '18446744073709551616', at: '1970-01-01T00:00:00.000Z' })
   })
 })
-
-// node:test refuses to run inside of another run of it.
-function cleanEnv(): NodeJS.ProcessEnv {
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env
-  return env
-}

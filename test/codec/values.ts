@@ -49,7 +49,7 @@ export const anyText: fc.Arbitrary<string> = fc.oneof(
 
 export const anyKey: fc.Arbitrary<string> = fc.oneof(anyText, fc.constantFrom(...ODD_KEYS))
 
-export const anyNumber: fc.Arbitrary<number> = fc.oneof(
+const anyNumber: fc.Arbitrary<number> = fc.oneof(
   fc.double(),
   fc.integer(),
   fc.constantFrom(
@@ -63,7 +63,7 @@ export const anyNumber: fc.Arbitrary<number> = fc.oneof(
   ),
 )
 
-export const anyLeaf: fc.Arbitrary<Value> = fc.oneof(
+const anyLeaf: fc.Arbitrary<Value> = fc.oneof(
   { weight: 3, arbitrary: anyText },
   { weight: 3, arbitrary: anyNumber },
   fc.boolean(),
@@ -85,7 +85,7 @@ export const anyValue: fc.Arbitrary<Value> = fc.letrec<{ value: Value }>((tie) =
   ),
 })).value
 
-export function recordOf(value: fc.Arbitrary<Value>): fc.Arbitrary<Record<string, Value>> {
+function recordOf(value: fc.Arbitrary<Value>): fc.Arbitrary<Record<string, Value>> {
   return fc.array(fc.tuple(anyKey, value), { maxLength: 6 }).map((entries) => Object.fromEntries(entries))
 }
 

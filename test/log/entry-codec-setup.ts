@@ -15,7 +15,7 @@ export function logKey(thread = 'bf-847', branch: string = MAIN_BRANCH, tenant =
 }
 
 /** Ids that are the same in every store, so that only the names of two logs tell their entries apart. */
-export function countingIds(): () => string {
+function countingIds(): () => string {
   let count = 0
   return () => `id-${String(count++).padStart(13, '0')}`
 }

@@ -6,7 +6,7 @@ import { anyValue } from '../codec/values.js'
 /** Few names, so that operations meet; some of them dangerous. */
 const name = fc.constantFrom('a', 'b', 'list', '__proto__', 'constructor', '')
 const part: fc.Arbitrary<PathPart> = fc.oneof({ weight: 3, arbitrary: name }, fc.nat(2))
-export const anyPath: fc.Arbitrary<Path> = fc
+const anyPath: fc.Arbitrary<Path> = fc
   .tuple(name, fc.array(part, { maxLength: 3 }))
   .map(([first, rest]) => [first, ...rest])
 

@@ -54,7 +54,7 @@ function eagerClock(): Clock {
   }
 }
 
-export function setUp(driver: Driver, tenant: string): { model: Model; real: Real } {
+function setUp(driver: Driver, tenant: string): { model: Model; real: Real } {
   const clock = eagerClock()
   const real: Real = { driver, tenant: tenant as TenantId, processes: [], clock }
   for (let i = 0; i < PROCESSES; i++) real.processes.push(startProcess(real))
@@ -506,7 +506,7 @@ const loss = fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, fc.const
 const moment = fc.constantFrom<FaultMoment>('before', 'after')
 
 /** Random histories of several processes on one thread. */
-export function commands(maxCommands: number) {
+function commands(maxCommands: number) {
   return fc.commands(
     [
       fc.tuple(process, branch, changes, loss).map((args) => new Append(...args)),

@@ -11,7 +11,7 @@ export interface Migration {
 }
 
 /** 'HFLD', in the header of the file: which application a database belongs to. */
-export const APPLICATION_ID = 0x48464c44
+const APPLICATION_ID = 0x48464c44
 
 const VERSION_TABLE = `
 CREATE TABLE IF NOT EXISTS schema_versions (

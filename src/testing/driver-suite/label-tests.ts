@@ -3,7 +3,7 @@ import type { MetadataValue } from '../../log/contract.js'
 import { createLog, headOf, logKey, type SuiteTest, threadsFound } from './suite-context.js'
 
 /** Text that means something to some query language, and must mean nothing here. */
-export const ODD_TEXTS: readonly string[] = [
+const ODD_TEXTS: readonly string[] = [
   "it's",
   'say "hi"',
   'back\\slash',

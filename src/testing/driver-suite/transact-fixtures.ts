@@ -15,7 +15,7 @@ export interface SqlContext extends Omit<SuiteContext, 'driver'> {
 
 export const PLENTY_MS = 20_000
 
-export function lacksTransactions({ capabilities }: Driver): string | undefined {
+function lacksTransactions({ capabilities }: Driver): string | undefined {
   return capabilities.transactions ? undefined : 'capabilities.transactions is false'
 }
 

@@ -57,7 +57,7 @@ export const named = (name: string) => ({ name, version: '1.0.0' })
 /** Tries again at once: what is tested is that it does, not how long it waits. */
 export const quick = { initialMs: 1, maxMs: 2 }
 
-export function shiftedClock(): ShiftedClock {
+function shiftedClock(): ShiftedClock {
   const system = systemClock()
   let skipped = 0
   return {

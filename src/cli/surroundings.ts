@@ -1,0 +1,14 @@
+import type { Stream } from './output.js'
+
+/** Where a command line comes from, and where its answer goes. */
+export interface Surroundings {
+  /** What stands behind `holdfast`. */
+  readonly args: readonly string[]
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly cwd: string
+  readonly stdin: NodeJS.ReadStream
+  readonly stdout: Stream
+  readonly stderr: Stream
+  /** From now on an interruption aborts the signal instead of ending the process. */
+  readonly onInterrupt: () => AbortSignal
+}

@@ -1,0 +1,41 @@
+/** Between two columns. */
+const GAP = 2
+/** A column is not made narrower than this, or than its name. */
+const LEAST = 8
+// Characters that take two columns of a terminal: East Asian ones and emoji.
+const WIDE =
+  /[\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6]|[\u{20000}-\u{3FFFD}]|\p{Emoji_Presentation}/gu
+
+/** How many columns of a terminal a text takes, about. */
+function displayWidth(text: string): number {
+  return [...text.replace(/\p{Mn}/gu, '')].length + (text.match(WIDE)?.length ?? 0)
+}
+
+/**
+ * How wide each column is so that the rows fit a terminal: as wide as its widest cell. Where that is too much, columns
+ * that can be spared go first, in their order, then the widest give way: an id that was cut can't be copied. Columns
+ * that hold nothing, or are left out, have no width.
+ */
+export function fitColumns(
+  names: readonly string[],
+  rows: readonly (readonly string[])[],
+  most: number,
+  spare: readonly string[] = [],
+): number[] {
+  const widths = names.map((name, i) => {
+    const widest = Math.max(0, ...rows.map((row) => displayWidth(row[i] ?? '')))
+    return widest === 0 ? 0 : Math.max(displayWidth(name), widest)
+  })
+  const least = names.map((name) => Math.max(LEAST, displayWidth(name)))
+  const total = () => widths.reduce((sum, width) => sum + (width === 0 ? 0 : width + GAP), -GAP)
+  for (const name of spare) if (total() > most) widths[names.indexOf(name)] = 0
+  while (total() > most) {
+    const widest = widths.reduce((found, width, i) => {
+      const may = width > (least[i] as number)
+      return may && (found === -1 || width > (widths[found] as number)) ? i : found
+    }, -1)
+    if (widest === -1) break
+    widths[widest] = (widths[widest] as number) - 1
+  }
+  return widths
+}

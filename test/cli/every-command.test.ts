@@ -1,0 +1,265 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openHoldfast } from 'holdfast'
+import { COMMANDS } from '#src/cli/commands.js'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { durableBackends } from '../support/backends.js'
+import { holdfast, programs } from './command.js'
+import { counter, returns } from './programs.mjs'
+
+/** What each command says to a person, to a program, and to somebody who got it wrong. */
+interface Case {
+  readonly plain: readonly [args: readonly string[], says: RegExp, code?: number]
+  readonly json: readonly [args: readonly string[], holds: object, code?: number]
+  readonly wrong: readonly [args: readonly string[], code: number, says: string]
+}
+
+const backends = (await durableBackends()).filter(({ name }) => name === 'SQLite' || name === 'Postgres')
+const folder = mkdtempSync(join(tmpdir(), 'holdfast-every-command-'))
+const returnsRun = ['run', programs, '--program', 'returns']
+
+const CASES: Readonly<Record<string, Case>> = {
+  init: {
+    plain: [['init', join(folder, 'one'), '--no-install'], /^package\.json\n(.+\n)*src\/agent\.ts\n/],
+    json: [['init', join(folder, 'two'), '--no-install'], { installed: false, files: expect.anything() }],
+    wrong: [['init', join(folder, 'three'), '--name', 'No Name'], 2, `"No Name" can't name a package`],
+  },
+  run: {
+    plain: [[...returnsRun, '--thread', 'new-1', '--input', '{"orderId":"A"}'], /"opened": "RET-A"/],
+    json: [
+      [...returnsRun, '--thread', 'new-2', '--input', '{"orderId":"B","price":900}'],
+      { status: 'paused', id: 'new-2', pauses: [{ kind: 'question' }] },
+      7,
+    ],
+    wrong: [[...returnsRun, '--thread', 'new-3', '--busy', 'perhaps'], 2, '--busy is "perhaps"'],
+  },
+  worker: {
+    plain: [['worker', programs, '--poll', '20ms'], /^$/],
+    json: [['worker', programs, '--poll', '20ms'], { type: 'ready' }],
+    wrong: [['worker', programs, '--concurrency', 'all'], 2, '--concurrency is "all"'],
+  },
+  threads: {
+    plain: [['threads', '--program', 'counter'], /^thread\tbranch\tstatus\t.*\nc-1\tmain\tcompleted\t/],
+    json: [['threads', '--tag', 'gold'], { threads: [{ id: 'c-1', tags: ['gold', 'old'], status: 'completed' }] }],
+    wrong: [['threads', '--status', 'complete'], 2, 'No thread has the status "complete"; did you mean completed?'],
+  },
+  show: {
+    plain: [['show', 'c-1'], /^thread: +c-1\n(.+\n)*status: +completed\n[^]*"count": 10/],
+    json: [['show', 'ask-1'], { id: 'ask-1', status: 'waiting_human', pauses: [{ kind: 'question' }] }],
+    wrong: [['show', 'c1'], 3, 'No thread c1; did you mean c-1?'],
+  },
+  history: {
+    plain: [['history', 'c-1'], /^main {2}completed {2}\d entries\n├─ +3 {2}step +main~3~\w{12} {2}\d+ B {2}2[^]*└─/],
+    json: [['history', 'c-1', '--limit', '1'], { id: 'c-1', branches: [{ name: 'main', more: true }] }],
+    wrong: [['history', 'c-1', '--branch', 'mian'], 3, 'has no branch "mian"; did you mean main?'],
+  },
+  state: {
+    plain: [['state', 'c-1', '--at', '2'], /^\{\n {2}"count": 1,/],
+    json: [['state', 'c-1'], { thread: 'c-1', state: { count: 10, seen: ['one', 'two'] } }],
+    wrong: [['state', 'c-1', '--at', 'glod'], 3, 'has no checkpoint "glod"; did you mean gold?'],
+  },
+  diff: {
+    plain: [['diff', 'c-1'], /^~ \$\.count: 1 -> 10\n\+ \$\.seen\[1\]: two\n$/],
+    json: [['diff', 'c-1', 'first', 'head'], { thread: 'c-1', differences: expect.anything() }],
+    wrong: [['diff', 'c-1', '~40'], 3, 'has no checkpoint "~40"'],
+  },
+  tail: {
+    plain: [
+      ['tail', 'c-1'],
+      /^run +started\nstep +0:one completed \d+ms\nstep +1:two completed \d+ms\nrun +completed\n$/,
+    ],
+    json: [['tail', 'c-1', '--since', '2'], { type: 'step', status: 'completed' }],
+    wrong: [['tail', 'c-1', '--lines', '0'], 2, '--lines is "0"'],
+  },
+  fork: {
+    plain: [['fork', 'c-1', '--at', '2', '--name', 'other'], /^other\n$/],
+    json: [['fork', 'c-1', '--name', 'third', '--set', 'count=5'], { thread: 'c-1', branch: 'third' }],
+    wrong: [['fork', 'c-1', '--reads', 'never'], 2, '--reads is "never"'],
+  },
+  resume: {
+    plain: [['resume', programs, 'f-1'], /^$/, 1],
+    json: [
+      ['resume', programs, '--all', '--program', 'returns', '--status', 'failed'],
+      { resumed: [{ thread: 'f-1' }] },
+      1,
+    ],
+    wrong: [['resume', programs], 2, 'Name a thread, or pass --all.'],
+  },
+  replay: {
+    plain: [['replay', programs, 'c-1'], /^identical: 2 recorded steps gone through\n$/],
+    json: [['replay', programs, 'c-1'], { thread: 'c-1', status: 'identical', steps: 2 }],
+    wrong: [['replay', programs, 'c-1', '--program', 'retuns'], 3, 'There is no program "retuns"'],
+  },
+  tag: {
+    plain: [['tag', 'c-1', 'silver', '--at', '2'], /^silver -> main~2~/],
+    json: [['tag', 'c-1', 'bronze'], { thread: 'c-1', tag: 'bronze' }],
+    wrong: [['tag', 'c-1', ''], 2, 'tag'],
+  },
+  untag: {
+    plain: [['untag', 'c-1', 'silver'], /^removed silver\n$/],
+    json: [['untag', 'c-1', 'bronze'], { thread: 'c-1', untagged: 'bronze' }],
+    wrong: [['untag', 'c-1', 'gould'], 3, 'has no tag "gould"; did you mean gold'],
+  },
+  verify: {
+    plain: [['verify', 'c-1', '--branch', 'main'], /^ok 1 branch, \d+ entries\n$/],
+    json: [['verify', '--all'], { ok: true, damaged: [], repaired: [] }],
+    wrong: [['verify', 'c-1', '--all'], 2, 'Name a thread, or pass --all.'],
+  },
+  pauses: {
+    plain: [['pauses', 'ask-1'], /^thread\t.*\nask-1\tmain\tp-\w{20}\tquestion\t.*Open a return/],
+    json: [['pauses', 'ask-2'], { pauses: [{ threadId: 'ask-2', kind: 'question' }] }],
+    wrong: [['pauses', 'ask'], 3, 'did you mean ask-1, ask-2 or ask-3?'],
+  },
+  answer: {
+    plain: [['answer', 'ask-1', '{"approved":true}'], /^answered p-\w{20}\n$/],
+    json: [['answer', 'ask-2', '--text', 'yes'], { thread: 'ask-2', answer: 'yes' }],
+    wrong: [['answer', 'ask-1'], 2, 'No answer is given.'],
+  },
+  approve: {
+    plain: [['approve', 'ask-3', '--by', 'ada'], /^approved p-\w{20}\n$/],
+    json: [['approve', 'ask-4'], { thread: 'ask-4', answer: { approved: true } }],
+    wrong: [['approve', 'c-1'], 3, 'has no open questions'],
+  },
+  reject: {
+    plain: [['reject', 'ask-5'], /^rejected p-\w{20}\n$/],
+    json: [['reject', 'ask-6', '--reason', 'no'], { answer: { approved: false, reason: 'no' } }],
+    wrong: [['reject', 'ask-7', 'p-nothing'], 3, 'asks no question "p-nothing"'],
+  },
+  cancel: {
+    plain: [['cancel', 'ask-7', '--reason', 'enough'], /^cancelled; now failed\n$/],
+    json: [['cancel', 'c-1'], { thread: 'c-1', cancelled: false, status: 'completed' }],
+    wrong: [['cancel', 'ask-7', '--branch', 'x'], 3, 'has no branch "x"'],
+  },
+  signal: {
+    plain: [['signal', 'wait-1', 'parcel', '{"kg":1}'], /^sent parcel\n$/],
+    json: [['signal', 'wait-2', 'parcel'], { thread: 'wait-2', signal: 'parcel' }],
+    wrong: [['signal', 'wait-2', 'parcel', '{kg'], 2, 'the value is no JSON'],
+  },
+  'store list': {
+    plain: [['store', 'list', 'user=u', 'prefs'], /^key\tvalue\tupdated\ntheme\t\{"dark":true\}\t2/],
+    json: [['store', 'list'], { collections: [{ scope: { user: 'u' }, collection: 'prefs' }] }],
+    wrong: [['store', 'list', 'u'], 2, '"u" is no scope'],
+  },
+  'store get': {
+    plain: [['store', 'get', 'user=u', 'prefs', 'theme'], /^\{\n {2}"dark": true\n\}\n$/],
+    json: [['store', 'get', 'user=u', 'prefs', 'theme'], { key: 'theme', value: { dark: true } }],
+    wrong: [['store', 'get', 'user=u', 'prefs', 'thema'], 3, 'no item "thema" in user=u prefs; did you mean theme?'],
+  },
+  'store put': {
+    plain: [['store', 'put', 'user=u', 'prefs', 'language', '"de"'], /^language version [\w-]+\n$/],
+    json: [['store', 'put', 'user=u', 'prefs', 'size', '{"eu":42}'], { key: 'size' }],
+    wrong: [['store', 'put', 'user=u', 'prefs', 'size', '1', '--ttl', 'long'], 2, '--ttl "long" is no duration'],
+  },
+  'store search': {
+    plain: [['store', 'search', 'user=u', 'prefs', '--filter', '{"eu":{"gte":40}}'], /\nsize\t\{"eu":42\}\t/],
+    json: [['store', 'search', 'user=u', 'prefs', '--prefix', 'th'], { items: [{ key: 'theme' }] }],
+    wrong: [['store', 'search', 'user=u', 'prefs', '--filter', '{'], 2, '--filter is no JSON'],
+  },
+  'store delete': {
+    plain: [['store', 'delete', 'user=u', 'prefs', 'language'], /^deleted language\n$/],
+    json: [['store', 'delete', 'user=u', 'prefs', 'size'], { key: 'size', deleted: true }],
+    wrong: [['store', 'delete', 'user=u', 'prefs', 'theme', '--expect', 'other'], 4, 'theme'],
+  },
+  stats: {
+    plain: [['stats'], /^threads: +\d+ \(\d+ branches\)\n/],
+    json: [['stats'], { statuses: expect.anything() }],
+    wrong: [['stats', '--sample', 'few'], 2, '--sample is "few"'],
+  },
+  doctor: {
+    plain: [['doctor', '--read-only'], /^ok +versions +holdfast [^]*\nok +schema /],
+    json: [['doctor'], { ok: true, checks: expect.anything() }],
+    wrong: [['doctor', '--readonly'], 2, 'Did you mean --read-only?'],
+  },
+  migrate: {
+    plain: [['migrate', programs, '--program', 'counter'], /\d+ checked, 0 migrated, 0 failed\n$/],
+    json: [
+      ['migrate', programs, '--program', 'counter', '--dry-run'],
+      { program: 'counter', dryRun: true, failed: [] },
+    ],
+    wrong: [['migrate', programs], 2, 'Choose one with --program'],
+  },
+}
+
+it('has a case for every command, and no other', () => {
+  const names = COMMANDS.map(({ usage }) => usage.split(/ [<[]/)[0])
+  expect(Object.keys(CASES).sort()).toEqual(names.sort())
+})
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const postgres = backends.find(({ name }) => name === 'Postgres')
+it.skipIf(postgres?.missing ?? true)('says that a login was refused, and never the password', async () => {
+  const url = new URL((await postgres?.fresh()) as string)
+  url.password = 'wrong-secret'
+  const [refused, report] = [
+    await holdfast(['threads', '--store', url.href, '--json', '--debug']),
+    await holdfast(['doctor', '--store', url.href]),
+  ]
+  expect(refused).toMatchObject({ code: 5, out: '', err: expect.stringContaining('refused the login') })
+  expect(report).toMatchObject({ code: 1, out: expect.stringMatching(/^failed +store +.*refused the login/m) })
+  for (const said of [refused.err, report.out, report.err]) expect(said).not.toContain('wrong-secret')
+})
+
+describe.each(backends)('every command on $name', ({ name, missing, fresh, cleanup }) => {
+  let store: string
+
+  beforeAll(async () => {
+    if (missing) return
+    store = await fresh()
+    await using hf = await openHoldfast(store)
+    await hf.thread(counter, 'c-1').run({ input: {} })
+    const log = await hf.log('c-1')
+    await log.tag('gold')
+    await log.tag('old')
+    const paused = Array.from({ length: 7 }, (_, i) => hf.thread(returns, `ask-${i + 1}`))
+    await Promise.all(paused.map((thread) => thread.run({ input: { orderId: 'A', price: 500 } })))
+    await Promise.all(['wait-1', 'wait-2'].map((id) => hf.thread(returns, id).run({ input: { wait: true } })))
+    await hf.thread(returns, 'f-1').run({ input: { fail: true } })
+    await hf.store.scope({ user: 'u' }).collection('prefs').put('theme', { dark: true })
+  })
+  afterAll(cleanup)
+
+  describe.each(Object.entries(CASES))('%s', (command, { plain, json, wrong }) => {
+    // A worker has no end of its own and is interrupted at once; a project can be made once.
+    const run = async (args: readonly string[]) => {
+      const where = args[0] === 'init' ? args.map((arg) => arg.replace(folder, join(folder, name))) : args
+      const signal = command === 'worker' ? AbortSignal.abort() : new AbortController().signal
+      return holdfast(['--store', store, ...where], { signal })
+    }
+
+    it.skipIf(missing)('says no more than what is wrong', async () => {
+      const [args, code, says] = wrong
+      const [ended, data] = [await run(args), await run([...args, '--json'])]
+      expect(ended).toMatchObject({ code, out: '' })
+      expect(ended.err).toContain(says)
+      expect(ended.err).not.toMatch(/\n {4}at /)
+      expect(ended.err).not.toContain('\u001b')
+      expect(data).toMatchObject({ code, out: '' })
+      const { error } = JSON.parse(data.err)
+      expect(`${error.message} ${error.remedy}`).toContain(says)
+      expect(error.code).toMatch(/^[a-z-]+$/)
+    })
+
+    it.skipIf(missing)('prints plain text without a terminal', async () => {
+      const [args, says, code = 0] = plain
+      const ended = await run(args)
+      expect(ended, ended.err).toMatchObject({ code, out: expect.stringMatching(says) })
+      expect(ended.out).not.toContain('\u001b')
+    })
+
+    it.skipIf(missing)('prints JSON when asked', async () => {
+      const [args, holds, code = 0] = json
+      const ended = await run([...args, '--json'])
+      expect(ended.code, ended.err).toBe(code)
+      expect(ended.err).toBe('')
+      const lines = ended.out.trimEnd().split('\n')
+      expect(JSON.parse(lines[0] as string)).toMatchObject(holds)
+      for (const line of lines) JSON.parse(line)
+    })
+  })
+
+  it.skipIf(missing)('writes no project where a name is wrong', () => {
+    expect(existsSync(join(folder, name, 'three'))).toBe(false)
+  })
+})
