@@ -1,9 +1,12 @@
+import major from 'semver/functions/major.js'
+import minor from 'semver/functions/minor.js'
+import satisfies from 'semver/functions/satisfies.js'
+import valid from 'semver/functions/valid.js'
 import { IncompatibleError } from '../core/errors.js'
 import type { State } from '../log/ops.js'
 import type { Migration, Migrations } from './program.js'
 import { isPlainObject } from './reduce-key.js'
 import type { Update } from './state-shape.js'
-import { isInRange, parseRange, parseVersion } from './version-range.js'
 
 /** The state in version `to`, led there from version `from` by one migration after the other. */
 export function migrateState(state: State, from: number, to: number, migrations: Migrations): State {
@@ -76,17 +79,16 @@ export function isCompatible(
   program: { readonly version: string; readonly compatibleWith: string | undefined },
 ): boolean {
   if (recorded === program.version) return true
-  const version = parseVersion(recorded)
-  const range = parseRange(program.compatibleWith ?? sameMajor(program.version))
-  return version !== undefined && range !== undefined && isInRange(version, range)
+  if (valid(recorded) === null) return false
+  const range = program.compatibleWith ?? sameMajor(program.version)
+  return satisfies(recorded, range, { includePrerelease: true })
 }
 
 // Older and newer ones of the same major: a program is also rolled back. Below 1.0 the minor, below 0.1 every version
 // may break, as a caret range has it.
 function sameMajor(version: string): string {
-  const { major = 0, minor = 0 } = parseVersion(version) ?? {}
-  if (major > 0) return `^${major}.0.0-0`
-  return minor > 0 ? `~0.${minor}.0-0` : `=${version}`
+  if (major(version) > 0) return `^${major(version)}.0.0-0`
+  return minor(version) > 0 ? `~0.${minor(version)}.0-0` : `=${version}`
 }
 
 function versionsAfter(from: number, to: number): readonly number[] {

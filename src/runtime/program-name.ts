@@ -1,5 +1,6 @@
+import valid from 'semver/functions/valid.js'
+import validRange from 'semver/ranges/valid.js'
 import { InvalidProgramError } from '../core/errors.js'
-import { parseRange, parseVersion } from './version-range.js'
 
 const MAX_LENGTH = 128
 
@@ -25,7 +26,8 @@ export function checkNodeName(name: unknown): asserts name is string {
 }
 
 export function checkVersion(program: string, version: unknown): asserts version is string {
-  if (typeof version === 'string' && parseVersion(version)) return
+  // `valid` also takes "v1.0.0" and " 1.0.0", which would be recorded as other versions than "1.0.0".
+  if (typeof version === 'string' && /^\d\S*$/.test(version) && valid(version) !== null) return
   throw new InvalidProgramError(
     `The version of "${program}" is ${describe(version)}.`,
     'version',
@@ -35,7 +37,7 @@ export function checkVersion(program: string, version: unknown): asserts version
 
 export function checkRange(program: string, range: unknown): asserts range is string | undefined {
   if (range === undefined) return
-  if (typeof range === 'string' && range.trim() !== '' && parseRange(range)) return
+  if (typeof range === 'string' && range.trim() !== '' && validRange(range) !== null) return
   throw new InvalidProgramError(
     `The option compatibleWith of "${program}" is ${describe(range)}.`,
     'compatibleWith',
