@@ -7,7 +7,12 @@ import { agent, tool } from 'holdfast'
 import { z } from 'zod'
 
 /** What a tool gives back, of the size that a look at an order has. @param {string} order */
-const lookUp = (order) => ({ order, status: 'in transit', carrier: 'post', note: 'left the depot in the morning '.repeat(8) })
+const lookUp = (order) => ({
+  order,
+  status: 'in transit',
+  carrier: 'post',
+  note: 'left the depot in the morning '.repeat(8),
+})
 const inputSchema = z.object({ order: z.string() })
 const INSTRUCTIONS = 'You help customers with their orders.'
 const PROMPT = 'Where are all of my orders?'

@@ -8,6 +8,7 @@ import { emptyFold, type Fold } from './fold.js'
 import { hasLanded } from './has-landed.js'
 import type { LogEnvironment } from './log-environment.js'
 import type { LogReader } from './log-reader.js'
+import { observeSave } from './observed.js'
 import { heldError, originGone } from './refusals.js'
 import { pauseAfter } from './retry.js'
 import { type Decide, type PendingUpdate, travelsAlone, type Updated, type Writer } from './update.js'
@@ -81,8 +82,7 @@ export class LogWriter {
   }
 
   async #commit(group: readonly PendingUpdate[]): Promise<void> {
-    const { clock, observer } = this.#environment
-    const begun = clock.monotonic()
+    const begun = this.#environment.clock.monotonic()
     let members = group
     for (let conflicts = 0; conflicts <= MAX_CONFLICTS; conflicts++) {
       if (this.mustRefresh) await this.refresh()
@@ -94,16 +94,15 @@ export class LogWriter {
       if (result.status === 'appended') {
         this.fold = plan.fold
         await this.applied.apply(known, plan.fold, plan.carried)
-        observer.record('holdfast.checkpoint.save.duration', clock.monotonic() - begun)
-        for (const { body } of plan.append.entries) observer.record('holdfast.checkpoint.bytes', body.byteLength)
+        observeSave(this.#environment, plan.append, begun)
         return settle(plan)
       }
       if (result.status === 'held') throw heldError(this.#log, result.head)
-      observer.count('holdfast.conflicts')
+      this.#environment.observer.count('holdfast.conflicts')
       if (result.head === undefined && plan.append.requires) throw originGone(this.#log, plan.append)
       await this.refresh(known, result.head)
       // Writers that keep colliding step apart; the first collisions are not worth waiting for.
-      if (conflicts > 2) await clock.sleep(Math.random() * Math.min(conflicts, 20))
+      if (conflicts > 2) await this.#environment.clock.sleep(Math.random() * Math.min(conflicts, 20))
     }
     throw new ConflictError(`${nameLog(this.#log)} was changed by others ${MAX_CONFLICTS} times.`, { log: this.#log })
   }

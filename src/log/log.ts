@@ -13,6 +13,7 @@ import type { Fold } from './fold.js'
 import type { LogEnvironment } from './log-environment.js'
 import { LogReader } from './log-reader.js'
 import { LogWriter } from './log-writer.js'
+import { observeLoad } from './observed.js'
 import { transact } from './transact.js'
 import type { Decide, Updated } from './update.js'
 
@@ -66,7 +67,7 @@ export class Log {
   /** Reads and verifies the log. One that does not exist opens empty and is created by its first update. */
   static async open(environment: LogEnvironment, key: LogKey): Promise<Log> {
     const log = new Log(environment, key)
-    log.#writer.fold = (await log.#load(() => log.#reader.newest())) ?? log.#writer.fold
+    log.#writer.fold = (await observeLoad(environment, log.#reader.newest())) ?? log.#writer.fold
     await log.#writer.applied.catchUp(log.#writer.fold, log.#reader.applied)
     return log
   }
@@ -129,7 +130,7 @@ export class Log {
 
   /** The state at any kept entry, by seq or checkpoint id. */
   async at(checkpoint: number | string): Promise<Fold> {
-    if (typeof checkpoint === 'number') return this.#load(() => this.#reader.at(checkpoint))
+    if (typeof checkpoint === 'number') return observeLoad(this.#environment, this.#reader.at(checkpoint))
     const { branch, seq, hashStart } = parseCheckpointId(checkpoint)
     if (branch !== this.key.branch) {
       throw new NotFoundError(`Checkpoint ${checkpoint} is of branch "${branch}".`, 'Open that branch.', {
@@ -137,7 +138,7 @@ export class Log {
         branch,
       })
     }
-    const fold = await this.#load(() => this.#reader.at(seq))
+    const fold = await observeLoad(this.#environment, this.#reader.at(seq))
     if (!fold.hash.startsWith(hashStart)) {
       throw new NotFoundError(
         `Checkpoint ${checkpoint} is not of this past of ${nameLog(this.key)}: entry ${seq} is another one now.`,
@@ -146,15 +147,6 @@ export class Log {
       )
     }
     return fold
-  }
-
-  // A thread that is not there yet is not loaded: many quick looks at nothing would hide the slow ones.
-  async #load<Loaded extends Fold | undefined>(read: () => Promise<Loaded>): Promise<Loaded> {
-    const { clock, observer } = this.#environment
-    const begun = clock.monotonic()
-    const loaded = await read()
-    if (loaded !== undefined) observer.record('holdfast.checkpoint.load.duration', clock.monotonic() - begun)
-    return loaded
   }
 
   /** The seq of the oldest entry that was not pruned. */

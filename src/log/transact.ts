@@ -7,6 +7,7 @@ import type { Fold } from './fold.js'
 import { hasLanded } from './has-landed.js'
 import type { LogEnvironment } from './log-environment.js'
 import type { LogWriter } from './log-writer.js'
+import { observeSave } from './observed.js'
 import { pauseAfter } from './retry.js'
 import type { Updated, Writer } from './update.js'
 import { type Planned, planAppend } from './update-plan.js'
@@ -135,11 +136,11 @@ export function transact<T>(
     return undefined
   }
 
-  // How long it took says more of the user's SQL than of saving, so only its size is told.
   async function settle(known: Fold, { result, append, plan }: Attempt<T>): Promise<Transacted<T>> {
     writer.fold = plan.fold
     await writer.applied.apply(known, plan.fold, plan.carried)
-    for (const { body } of append.entries) observer.record('holdfast.checkpoint.bytes', body.byteLength)
+    // How long it took says more of the user's SQL than of saving.
+    observeSave(environment, append)
     return { result, updated: { entries: plan.members[0]?.entries ?? [], fold: plan.fold } }
   }
 

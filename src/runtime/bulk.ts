@@ -115,6 +115,7 @@ export interface BulkRun {
 
 const CONCURRENCY = 16
 
+/** How threads are resumed together. */
 export interface BulkRunOptions {
   /** Threads at once. Default 16. */
   readonly concurrency?: number

@@ -324,7 +324,8 @@ async function runOnce(session: Session, work: Work, key: string, tried: number,
         clock: session.clock,
       },
     )
-  return session.watch.step(work.path, tried, once, work.span)
+  const isLeft = () => session.abort.signal.aborted || work.left?.aborted === true
+  return session.watch.step(work.path, tried, once, work.span, isLeft)
 }
 
 // An intent without an end is an effect that may have happened. One with the other side's key needs none: it is

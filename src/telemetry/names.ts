@@ -3,7 +3,7 @@
  * report to the store, and of `holdfast stats`: they are a contract.
  */
 
-/** Milliseconds: six bounds in each decade, so that a quantile is at most half too high. */
+/** Milliseconds: six bounds in each decade, so that a quantile is at most two thirds too high. */
 const DURATIONS = [
   0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700,
   1000, 1500, 2000, 3000, 5000, 7000, 10_000, 30_000,

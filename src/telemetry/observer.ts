@@ -47,12 +47,16 @@ export interface RunObserver extends Pick<Observer, 'count'> {
   readonly trace: string | undefined
   /** Runs the program so that spans of its own lie below the run's. */
   within<Result>(work: () => Result): Result
-  /** One attempt at a step, with a span of this plan if there is one; a plan that comes to nothing means no span. */
+  /**
+   * One attempt at a step, with a span of this plan if there is one; a plan that comes to nothing means no span.
+   * `isLeft`: whether work that rejects did so because the run was stopped or waits, and did not fail.
+   */
   step<Result>(
     path: string,
     attempt: number,
     work: () => Promise<Result>,
     plan?: () => SpanPlan | undefined,
+    isLeft?: () => boolean,
   ): Promise<Result>
   /** Something that has a span of its own, such as a call to a model. */
   span<Result>(plan: SpanPlan, work: (span: OpenSpan) => Promise<Result>): Promise<Result>
@@ -69,6 +73,8 @@ export interface SpanPlan {
   readonly attributes: Attributes
   /** Of the conventions' histogram of durations, if it belongs there. */
   readonly measured?: Attributes
+  /** As in `step`. Default: by the error. */
+  readonly isLeft?: (() => boolean) | undefined
   /** What people said and models wrote, before the work and after it: asked for only where it is to be kept. */
   content?(): Attributes
   result?(result: unknown): Attributes

@@ -25,6 +25,7 @@ export interface TracerLike {
   startSpan(name: string, options?: object, context?: unknown): SpanLike
 }
 
+/** The slice of OpenTelemetry's TracerProvider that is used: any version of its API fits. */
 export interface TracerProviderLike {
   getTracer(name: string): TracerLike
 }
@@ -42,6 +43,7 @@ export interface MeterLike {
   createHistogram(name: string, options?: object): HistogramLike
 }
 
+/** The slice of OpenTelemetry's MeterProvider that is used. */
 export interface MeterProviderLike {
   getMeter(name: string): MeterLike
 }

@@ -65,12 +65,13 @@ export class WatchedRun implements RunObserver {
     attempt: number,
     work: () => Promise<Result>,
     plan?: () => SpanPlan | undefined,
+    isLeft?: () => boolean,
   ): Promise<Result> {
     if (this.#tracing === undefined) return work()
     const own = plan ? plan() : { name: `step ${stepName(path)}`, kind: 'internal' as const, attributes: {} }
     if (own === undefined) return work()
     const attributes = { 'holdfast.step': path, 'holdfast.attempt': attempt, ...own.attributes }
-    return this.span({ ...own, attributes }, work)
+    return this.span({ ...own, attributes, isLeft }, work)
   }
 
   async span<Result>(plan: SpanPlan, work: (span: OpenSpan) => Promise<Result>): Promise<Result> {
@@ -87,7 +88,7 @@ export class WatchedRun implements RunObserver {
       return result
     } catch (error) {
       this.#measure(plan, begun, error)
-      if (started) interrupt(started.span, error)
+      if (started) interrupt(started.span, error, plan)
       throw error
     } finally {
       // Ended with the run, it is over.
@@ -162,10 +163,13 @@ function noteResult(plan: SpanPlan, result: unknown, span: SpanLike, recordConte
 }
 
 // Work that is left because the run waits, stops or was cancelled did not fail.
-function interrupt(span: SpanLike, error: unknown): void {
-  if (isHoldfastError(error, 'cancelled') || (error instanceof Error && error.name === 'AbortError')) {
-    span.setAttributes({ 'holdfast.suspended': true })
-  } else failSpan(span, error)
+function interrupt(span: SpanLike, error: unknown, { isLeft }: SpanPlan): void {
+  if (isLeft ? isLeft() : isStop(error)) span.setAttributes({ 'holdfast.suspended': true })
+  else failSpan(span, error)
+}
+
+function isStop(error: unknown): boolean {
+  return isHoldfastError(error, 'cancelled') || (error instanceof Error && error.name === 'AbortError')
 }
 
 function placeOf({ thread, branch, run, tenant, kind, program }: ObservedRun): Attributes {

@@ -60,7 +60,8 @@ describe('errors', () => {
 
   it('say whether trying again can help', () => {
     const retryable = EXAMPLES.filter(([, error]) => error.retryable).map(([code]) => code)
-    assert.deepEqual(retryable.sort(), ['conflict', 'held', 'model', 'unavailable'])
+    assert.deepEqual(retryable.sort(), ['conflict', 'held', 'model', 'transaction', 'unavailable'])
+    assert.equal(new errors.TransactionError('statement', 'It was refused.', 'Mend it.').retryable, false)
   })
 
   it('carry the cause where there is one, and no empty one where there is none', () => {

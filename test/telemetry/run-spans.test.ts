@@ -116,6 +116,20 @@ describe('spans of a program', () => {
     })
   })
 
+  it('take an AbortError of a step of its own for the error that it is', async () => {
+    const { hf, otel } = await traced()
+    const broken = flow({ name: 'broken', version: '1.0.0' }, async (ctx) => {
+      await ctx.step('fetch', { retry: { attempts: 1 } }, () => {
+        throw new DOMException('This operation was aborted', 'AbortError')
+      })
+    })
+    await hf.thread(broken, 't').run({ input: null })
+    expect(named(otel.finished(), 'step fetch')).toMatchObject({
+      status: { code: SpanStatusCode.ERROR },
+      attributes: { 'error.type': 'AbortError' },
+    })
+  })
+
   it('go to the registered providers, also to those that are registered later', async () => {
     const hf = await store({})
     const before = sdk()

@@ -1,0 +1,20 @@
+import type { Append } from './contract.js'
+import type { Fold } from './fold.js'
+import type { LogEnvironment } from './log-environment.js'
+
+/** Tells of an append that landed. Without `begun` only its size: how long it took says nothing of saving. */
+export function observeSave({ clock, observer }: LogEnvironment, { entries }: Append, begun?: number): void {
+  if (begun !== undefined) observer.record('holdfast.checkpoint.save.duration', clock.monotonic() - begun)
+  for (const { body } of entries) observer.record('holdfast.checkpoint.bytes', body.byteLength)
+}
+
+/** Tells how long a load takes. Of a thread that is not there, nothing: quick looks would hide the slow loads. */
+export async function observeLoad<Loaded extends Fold | undefined>(
+  { clock, observer }: LogEnvironment,
+  loading: Promise<Loaded>,
+): Promise<Loaded> {
+  const begun = clock.monotonic()
+  const loaded = await loading
+  if (loaded !== undefined) observer.record('holdfast.checkpoint.load.duration', clock.monotonic() - begun)
+  return loaded
+}
