@@ -1,7 +1,8 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { exec, execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { openHoldfast } from 'holdfast'
 import { afterAll, describe, expect, it } from 'vitest'
 import { openShop } from '#src/demo/shop.js'
@@ -9,7 +10,8 @@ import { collect, holdfast, main } from '../cli/command.js'
 import { durableBackends } from '../support/backends.js'
 import { until } from '../support/until.js'
 
-const QUICK = ['--kill-every', '1500ms', '--lease', '1s', '--latency', '10ms']
+// With this seed the first five customers have 15 or 16 things to say each.
+const QUICK = ['--kill-every', '1500ms', '--lease', '1s', '--latency', '10ms', '--seed', '401']
 const backends = (await durableBackends()).filter(({ name }) => name !== 'file')
 const folders: string[] = []
 const newFolder = () => {
@@ -27,14 +29,14 @@ describe.each(backends)('the demo on $name', ({ name, missing, fresh, cleanup })
   it.skipIf(missing)('loses and doubles nothing while workers are killed, and says so in one line', async () => {
     const cwd = newFolder()
     const store = name === 'SQLite' ? [] : ['--store', await fresh()]
-    const { code, out, err } = await holdfast(['demo', '--sessions', '6', '--json', ...QUICK, ...store], { cwd })
+    const { code, out, err } = await holdfast(['demo', '--sessions', '5', '--json', ...QUICK, ...store], { cwd })
     expect(err).toMatch(/talking/)
     const report = JSON.parse(out.trimEnd().split('\n').at(-1) ?? '')
-    expect(report).toMatchObject({ sessions: 6, completed: 6, lost: 0, doubled: 0, problems: [] })
+    expect(report).toMatchObject({ sessions: 5, completed: 5, lost: 0, doubled: 0, problems: [] })
     expect(code).toBe(0)
     expect(report.kills).toBeGreaterThan(0)
-    expect(report.turns).toBeGreaterThanOrEqual(6 * 15)
-    expect(report.turns).toBeLessThanOrEqual(6 * 30)
+    expect(report.turns).toBeGreaterThanOrEqual(5 * 15)
+    expect(report.turns).toBeLessThanOrEqual(5 * 16)
     for (const field of ['tokensSpent', 'bytesPerTurn', 'seconds', 'modelCalls', 'chainsVerified']) {
       expect(report[field], field).toBeGreaterThan(0)
     }
@@ -44,20 +46,18 @@ describe.each(backends)('the demo on $name', ({ name, missing, fresh, cleanup })
     }
 
     // The store itself, and the shop's own database.
-    process.chdir(cwd)
-    await using hf = await openHoldfast(report.store)
+    await using hf = await openHoldfast(report.store.replace('sqlite:', `sqlite:${cwd}/`))
     const { threads } = await hf.tenant(report.tenant).threads()
-    expect(threads.map(({ status }) => status)).toEqual(Array(6).fill('completed'))
+    expect(threads.map(({ status }) => status)).toEqual(Array(5).fill('completed'))
     const shop = await openShop(join(cwd, 'holdfast-demo', 'shop.db'))
     expect([shop.countReturns(), shop.countDoubles()]).toEqual([report.effects, 0])
-    expect(report.effects).toBe(12)
+    expect(report.effects).toBe(10)
     shop.close()
 
     // What it names works as it is printed.
     expect(report.commands).toHaveLength(3)
-    const tried = report.commands.map((command: string) =>
-      execFileSync('sh', ['-c', command], { cwd, encoding: 'utf8' }),
-    )
+    const tried: string[] = []
+    for (const command of report.commands as string[]) tried.push((await promisify(exec)(command, { cwd })).stdout)
     expect(tried[0]).toMatch(/main {2}completed/)
     expect(tried[1]).toMatch(/what-if/)
     expect(tried[2]).toMatch(/takeovers:/)
