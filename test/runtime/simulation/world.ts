@@ -118,8 +118,10 @@ export class World {
     if (mishap === undefined) return resultOf(place.name)
     if (mishap.startsWith('hang')) await process.clock.sleep(10 * TIMEOUT_MS, step.abort)
     if (mishap !== 'not-executed') throw new Error(`no luck at ${place.name}`)
-    call.denied = true
     this.#denied.add(call.key)
+    // Of an attempt that was given up meanwhile nobody hears this.
+    step.abort.throwIfAborted()
+    call.denied = true
     throw new NotExecutedError(`refused at ${place.name}`, { retryable: true })
   }
 
