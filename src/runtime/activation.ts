@@ -1,33 +1,24 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { encodeValue, type Value } from '../codec/value.js'
-import { InvalidOptionError, InvalidProgramError, InvalidValueError } from '../core/errors.js'
+import { InvalidProgramError } from '../core/errors.js'
 import { formatCheckpointId } from '../log/checkpoint-id.js'
 import type { SqlSession } from '../log/contract.js'
-import { set, splice, valueAt } from '../log/ops.js'
+import { set } from '../log/ops.js'
 import type { StoreWrite } from '../log/store-write.js'
-import { validate } from '../store/standard-schema.js'
 import { Asking } from './asking.js'
-import type {
-  Context,
-  PauseOptions,
-  ReceiveOptions,
-  SleepOptions,
-  StepContext,
-  StepOptions,
-  StepPolicy,
-  TransactionOptions,
-} from './context.js'
-import { EffectUnknownError, nondeterministic, recordError, StepFailedError } from './errors.js'
+import type { Context, PauseOptions, StepContext, StepOptions, StepPolicy, TransactionOptions } from './context.js'
 import type { RecordedEvent } from './events.js'
 import { hashValue } from './hash-value.js'
 import { INTERNALS, type Internals } from './internals.js'
-import { type Performed, perform, permit, type Work } from './perform.js'
 import { transactOwn } from './own-transaction.js'
-import { inScope, type Prefix, scopeAt, type StepRecord, type Waiting } from './run-state.js'
+import { perform, permit, type Work } from './perform.js'
 import { Revisits } from './revisits.js'
+import type { Prefix, Waiting } from './run-state.js'
 import type { Session } from './session.js'
 import { checkPolicy } from './step-policy.js'
+import { doneRecord, joinPath, StepRecords } from './step-records.js'
 import { StepStore } from './step-store.js'
+import { receive, sleep, type WaitingFunction } from './waits.js'
 
 export type Activated =
   | {
@@ -49,13 +40,13 @@ export type Activated =
 export class Activation {
   readonly asking: Asking
   readonly #session: Session
-  /** The start of the names of its records, which lie in the scope at the prefix. */
+  /** The start of the names of its records. */
   readonly #id: string
-  readonly #prefix: Prefix
-  readonly #scopePath: string
   /** What steps have unless they say otherwise. */
   readonly #defaults: StepPolicy
+  readonly #records: StepRecords
   readonly #revisits: Revisits
+  readonly #waits: WaitingFunction
   #ordinals = new Map<string, number>()
   #writes: StoreWrite[] = []
   #notes: RecordedEvent[] = []
@@ -72,16 +63,26 @@ export class Activation {
   constructor(session: Session, id: string, prefix: Prefix, scopePath = '', defaults: StepPolicy = {}) {
     this.#session = session
     this.#id = id
-    this.#prefix = prefix
-    this.#scopePath = scopePath
     this.#defaults = defaults
     this.asking = new Asking(session)
-    this.#revisits = new Revisits(id, () => this.#scope().steps ?? {})
+    this.#records = new StepRecords(session, prefix, scopePath)
+    this.#revisits = new Revisits(id, () => this.#records.all)
+    this.#waits = {
+      session,
+      records: this.#records,
+      claimPath: (name, key) => this.#claimPath(name, key),
+      ordinal: (name) => this.#ordinal(name),
+      wait: (waiting) => {
+        this.#waiting.push(waiting)
+        return this.#hang()
+      },
+      gap: (path) => this.#gap(path),
+    }
   }
 
   /** The same as the id, and unique among all scopes of the thread. */
   get path(): string {
-    return join(this.#scopePath, this.#id)
+    return this.#records.name(this.#id)
   }
 
   /**
@@ -170,8 +171,8 @@ export class Activation {
       step: <Result>(name: string, ...rest: StepArguments<Result>) =>
         track('step', () => this.#step(name, ...rest)) as Promise<Result>,
       transaction: (name, work, options) => track('transaction', () => this.#transaction(name, work, options)),
-      sleep: (duration, options) => track('sleep', () => this.#sleep(duration, options)),
-      receive: (name, options) => track('receive', () => this.#receive(name, options)) as Promise<never>,
+      sleep: (duration, options) => track('sleep', () => sleep(this.#waits, duration, options)),
+      receive: (name, options) => track('receive', () => receive(this.#waits, name, options)) as Promise<never>,
       pause: (question, options) => track('pause', () => this.#pause(question, options)) as Promise<never>,
       heartbeat,
       emit: (value) => this.#session.emit({ type: 'custom', step: this.path, value }),
@@ -209,10 +210,10 @@ export class Activation {
   }
 
   #work(id: string, options: StepOptions, run: (step: StepContext) => unknown): Work {
-    const path = join(this.#scopePath, id)
+    const path = this.#records.name(id)
     return {
       path,
-      at: inScope(this.#prefix, 'steps', id),
+      at: this.#records.at(id),
       policy: { ...this.#defaults, ...options },
       input: options.input,
       inputHash: hashValue(options.input),
@@ -229,7 +230,7 @@ export class Activation {
     checkPolicy(options, `step "${path}"`)
     const inputHash = hashValue(options.input)
     await this.#session.replay?.turn(path)
-    const found = this.#recorded(path, inputHash)
+    const found = this.#records.find(path, inputHash, options.idempotencyKey)
     if (found) return found.result
     if (this.#session.replay) return this.#gap(path)
     const work = this.#work(path, options as StepOptions, (step) => this.#session.inside.run(path, () => run(step)))
@@ -237,11 +238,10 @@ export class Activation {
     try {
       const performed = await perform(this.#session, work)
       if (this.#over) return never()
-      await this.#recordDone(work, performed)
+      await this.#records.done(work, performed)
       return performed.result
     } catch (error) {
-      if (error instanceof StepFailedError && !this.#over) await this.#recordFailed(work, error)
-      if (error instanceof EffectUnknownError && !this.#over) await this.#recordUnknown(work)
+      if (!this.#over) await this.#records.threw(work, error)
       throw error
     }
   }
@@ -253,163 +253,40 @@ export class Activation {
   ): Promise<Result> {
     const path = this.#claimPath(name, options.key)
     await this.#session.replay?.turn(path)
-    const found = this.#recorded(path, hashValue(options.input))
+    const found = this.#records.find(path, hashValue(options.input))
     if (found) return found.result as Result
     if (this.#session.replay) return this.#gap(path)
     await this.#hold(path)
     const work = this.#work(path, { input: options.input }, () => undefined)
     const record = (result: Result) => ({
       kind: 'step',
-      ops: [set(work.at, this.#done(work, result as Value | undefined))],
+      ops: [set(work.at, doneRecord(work, result as Value | undefined))],
       data: { events: [{ type: 'step', step: work.path, status: 'completed' }] },
     })
     const instead = await permit(this.#session, work, 'once')
     if (instead) {
       const result = instead.result === undefined ? undefined : encodeValue(instead.result, DEFAULT_LIMITS).value
-      await this.#recordDone(work, { result, writes: [], attempts: 0, ms: 0 })
+      await this.#records.done(work, { result, writes: [], attempts: 0, ms: 0 })
       return result as Result
     }
     try {
       return await transactOwn(this.#session, work, run, record, options)
     } catch (error) {
-      if (error instanceof StepFailedError && !this.#over) await this.#recordFailed(work, error)
+      if (!this.#over) await this.#records.threw(work, error)
       throw error
     }
   }
 
-  async #sleep(duration: number | Date, options: SleepOptions = {}): Promise<void> {
-    const { clock, recorder, inlineSleepMs, abort } = this.#session
-    const ms = duration instanceof Date ? duration.getTime() - clock.now() : duration
-    if (typeof ms !== 'number' || !Number.isFinite(ms)) {
-      throw new InvalidValueError('sleep', 'is no time', 'Pass milliseconds or a Date.')
-    }
-    const path = this.#claimPath('sleep', options.key ?? this.#ordinal('sleep'))
-    const found = this.#recorded(path, 'none')
-    // Short sleeps leave no record, and a replay waits for nothing.
-    if (this.#session.replay) return
-    const until = found?.until ?? Math.ceil(clock.now() + Math.max(0, ms))
-    const left = until - clock.now()
-    if (found === undefined && left > inlineSleepMs) {
-      recorder.add({ kind: 'step', ops: [set(inScope(this.#prefix, 'steps', path), { status: 'waiting', until })] })
-    }
-    if (left <= 0) return
-    if (left <= inlineSleepMs || !recorder.durable) return clock.sleep(left, abort.signal)
-    this.#waiting.push({ kind: 'sleep', step: path, until })
-    return this.#hang()
-  }
-
-  async #receive(name: string, options: ReceiveOptions = {}): Promise<unknown> {
-    const { clock, recorder } = this.#session
-    if (!recorder.durable) {
-      throw new InvalidOptionError('frequency', "is 'none', which can't wait for a signal", "Use 'step' or 'boundary'.")
-    }
-    const path = this.#claimPath(`receive ${name}`, this.#ordinal(`receive ${name}`))
-    const at = inScope(this.#prefix, 'steps', path)
-    await this.#session.replay?.turn(path)
-    const found = this.#recorded(path, 'none')
-    if (found?.status === 'done') return this.#parse(options, found.result)
-    if (this.#session.replay) return this.#gap(path)
-    const taken = await recorder.conclude((fold) => {
-      const [first] = (fold.state as { signals?: Record<string, readonly { value?: Value }[]> }).signals?.[name] ?? []
-      if (first === undefined) return undefined
-      const record: StepRecord = { status: 'done', ...(first.value === undefined ? {} : { result: first.value }) }
-      const events = [{ type: 'step', step: join(this.#scopePath, path), status: 'completed' }]
-      return { kind: 'step', ops: [splice(['signals', name], 0, 1), set(at, record)], data: { events } }
-    }, false)
-    if (taken) return this.#parse(options, this.#recorded(path, 'none')?.result)
-    const until = found?.until ?? (options.timeoutMs === undefined ? undefined : clock.now() + options.timeoutMs)
-    if (until !== undefined && until <= clock.now()) {
-      recorder.add({ kind: 'step', ops: [set(at, { status: 'done' })] })
-      return undefined
-    }
-    if (found === undefined && until !== undefined) {
-      recorder.add({ kind: 'step', ops: [set(at, { status: 'waiting', until })] })
-    }
-    this.#waiting.push({ kind: 'signal', step: path, name, ...(until === undefined ? {} : { until }) })
-    return this.#hang()
-  }
-
   #pause(question: unknown, options: PauseOptions = {}): Promise<unknown> {
     const place = options.key === undefined ? `pause ${this.#ordinal('pause')}` : `pause[${encodeKey(options.key)}]`
-    return this.#askInside('question', join(this.path, place), question, options)
-  }
-
-  async #parse(options: ReceiveOptions, value: unknown): Promise<unknown> {
-    return options.schema ? validate(options.schema, value) : value
-  }
-
-  async #recordDone(work: Work, { result, writes, attempts, ms }: Performed): Promise<void> {
-    const event = { type: 'step', step: work.path, status: 'completed', attempt: attempts, ms }
-    await this.#session.record({
-      kind: 'step',
-      ops: [set(work.at, this.#done(work, result))],
-      data: { events: [event] },
-      ...(writes.length > 0 ? { store: writes } : {}),
-    })
-  }
-
-  // The program may catch this and go on; on the way back it must fail here again.
-  async #recordFailed(work: Work, error: StepFailedError): Promise<void> {
-    const record: StepRecord = { status: 'failed', input: work.inputHash, error: error.recorded }
-    const generation = (valueAt(this.#session.state as never, work.at) as StepRecord | undefined)?.generation
-    await this.#session.record({
-      kind: 'step',
-      ops: [set(work.at, { ...record, ...(generation === undefined ? {} : { generation }) })],
-      data: { events: [{ type: 'step', step: work.path, status: 'failed', error: recordError(error) }] },
-    })
-  }
-
-  // The same, but whoever resumes a run that failed of it must find out what happened.
-  async #recordUnknown(work: Work): Promise<void> {
-    const record = valueAt(this.#session.state as never, work.at) as StepRecord | undefined
-    if (record?.status !== 'started' || !this.#session.recorder.durable) return
-    await this.#session.record({ kind: 'step', ops: [set(work.at, { ...record, unknown: true })] })
-  }
-
-  #done(work: Work, result: Value | undefined): StepRecord {
-    return {
-      status: 'done',
-      ...(work.inputHash === 'none' ? {} : { input: work.inputHash }),
-      ...(result === undefined ? {} : { result }),
-    }
-  }
-
-  /** A finished record, or one that waits; throws what a failed step threw. */
-  #recorded(path: string, inputHash: string): StepRecord | undefined {
-    const { steps = {} } = this.#scope()
-    // A step may be named `toString`: only what was recorded counts, not what every object has.
-    const record = Object.hasOwn(steps, path) ? steps[path] : undefined
-    if (record === undefined || record.status === 'retry') return undefined
-    if (record.status === 'started' && !record.unknown) return undefined
-    if (record.status !== 'waiting' && (record.input ?? 'none') !== inputHash) {
-      throw nondeterministic(`Step "${path}" was recorded with another input than it has now.`, path)
-    }
-    if (record.unknown) throw this.#unknownAgain(path, record)
-    if (record.status === 'failed') {
-      throw new StepFailedError(
-        path,
-        inScope(this.#prefix, 'steps', path),
-        record.error ?? { name: 'Error', message: 'no reason recorded' },
-      )
-    }
-    return record
-  }
-
-  #unknownAgain(path: string, { effect, error, generation = 0 }: StepRecord): EffectUnknownError {
-    const key = this.#session.idempotencyKey(join(this.#scopePath, path), generation)
-    const about = { effect, idempotencyKey: key, error: error?.message ?? null }
-    return new EffectUnknownError(join(this.#scopePath, path), inScope(this.#prefix, 'steps', path), about)
-  }
-
-  #scope() {
-    return scopeAt(this.#session.state, this.#prefix)
+    return this.#askInside('question', joinPath(this.path, place), question, options)
   }
 
   #claimPath(name: string, key: string | number | undefined): string {
     if (typeof name !== 'string' || !/^[^/[\]\p{Cc}]{1,200}$/u.test(name)) {
       throw new InvalidProgramError(`A step can't be named ${JSON.stringify(name)}.`, 'name', NAME_RULE)
     }
-    const path = join(this.#id, key === undefined ? name : `${name}[${encodeKey(key)}]`)
+    const path = joinPath(this.#id, key === undefined ? name : `${name}[${encodeKey(key)}]`)
     if (!this.#revisits.note(path)) {
       const remedy = 'Give repeated steps of one name a key: ctx.step(name, { key }, …).'
       throw new InvalidProgramError(`The step name "${path}" is used twice.`, 'name', remedy, { step: path })
@@ -498,10 +375,6 @@ type StepArguments<Result> =
   | [options: StepOptions<Result>, work: (step: StepContext) => Result | Promise<Result>]
 
 const NAME_RULE = 'Use 1 to 200 printable characters without slashes and square brackets.'
-
-function join(path: string, name: string): string {
-  return path === '' ? name : `${path}/${name}`
-}
 
 function encodeKey(key: string | number): string {
   return encodeURIComponent(String(key)).slice(0, 500)
