@@ -3,7 +3,7 @@
  * providers of any SDK fit.
  */
 
-export type AttributeValue = string | number | boolean | string[] | undefined
+type AttributeValue = string | number | boolean | string[] | undefined
 export type Attributes = Readonly<Record<string, AttributeValue>>
 
 export interface SpanContextLike {
@@ -38,7 +38,7 @@ export interface HistogramLike {
   record(value: number, attributes?: Attributes): void
 }
 
-export interface MeterLike {
+interface MeterLike {
   createCounter(name: string, options?: object): CounterLike
   createHistogram(name: string, options?: object): HistogramLike
 }

@@ -3,7 +3,6 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import {
   AggregationTemporality,
   type DataPoint,
-  type Histogram,
   InMemoryMetricExporter,
   MeterProvider,
   PeriodicExportingMetricReader,
@@ -55,8 +54,6 @@ export function setUpOtel() {
 
   return { sdk, store, closing: open }
 }
-
-export type HistogramPoint = DataPoint<Histogram>
 
 /** The names of spans as a tree, in the order in which they began. */
 export function tree(spans: readonly ReadableSpan[]): string[] {
