@@ -230,7 +230,7 @@ describe.each(backends)('every command on $name', ({ name, missing, fresh, clean
 
     it.skipIf(missing)('says no more than what is wrong', async () => {
       const [args, code, says] = wrong
-      const [ended, data] = [await run(args), await run([...args, '--json'])]
+      const [ended, data] = await Promise.all([run(args), run([...args, '--json'])])
       expect(ended).toMatchObject({ code, out: '' })
       expect(ended.err).toContain(says)
       expect(ended.err).not.toMatch(/\n {4}at /)

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { openHoldfast } from 'holdfast'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { durableBackends } from '../support/backends.js'
+import { holdfast } from './command.js'
 import { counter, returns } from './programs.mjs'
 import { onTerminal, type TerminalOptions } from './terminal.js'
 
@@ -129,7 +130,7 @@ describe('on a terminal', () => {
         Promise.all([ctx.pause('Paint it red?', { key: 'a' }), ctx.pause('Paint it blue?', { key: 'b' })]))`,
     )
     const two = `sqlite:${join(folder, 'two.db')}`
-    const asked = await onTerminal(['--store', two, 'run', file, '--thread', 't', '--input', '{}'])
+    const asked = await holdfast(['--store', two, 'run', file, '--thread', 't', '--input', '{}'])
     expect(asked.code).toBe(7)
     const keys = [
       ['Which question?', `${DOWN}${UP}${DOWN}${ENTER}`],
