@@ -19,7 +19,7 @@ export class DemoScreen {
   #drawn = 0
   #saidAt = Number.NEGATIVE_INFINITY
   #phase = ''
-  readonly #restore = () => this.#output.raw('\u001b[?25h')
+  readonly #restore = () => this.#output.raw('\u001b[?7h\u001b[?25h')
 
   constructor(output: Output, day: Day) {
     this.#output = output
@@ -42,9 +42,9 @@ export class DemoScreen {
 
   #draw(progress: DemoProgress): void {
     if (this.#drawn === 0) {
-      // A cursor that stays hidden outlives the program.
+      // A cursor that stays hidden outlives the program. Lines that don't fit are cut: a wrapped one would be drawn twice.
       process.once('exit', this.#restore)
-      this.#output.raw('\u001b[?25l')
+      this.#output.raw('\u001b[?25l\u001b[?7l')
     }
     const lines = this.#lines(progress)
     const up = this.#drawn > 0 ? `\u001b[${this.#drawn}A` : ''
@@ -81,7 +81,8 @@ export class DemoScreen {
       return `${label(name)}${dim(`pid ${String(pid).padEnd(8)}${age.padStart(6)}`)}  ${what}`
     })
     // Always as many lines as there are places, so that the picture does not jump when a worker is replaced.
-    const empty = Array.from({ length: Math.max(0, this.#day.workers - workers.length) }, () => '')
+    const places = reading ? 0 : this.#day.workers - workers.length
+    const empty = Array.from({ length: Math.max(0, places) }, () => '')
     return [
       `${title}  ${dim(clock(progress.elapsedMs))}`,
       '',

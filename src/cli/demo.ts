@@ -38,11 +38,13 @@ export const run: Command = async (context, _args, options) => {
   } finally {
     screen.end()
   }
-  const commands = commandsFor(report, global.tenant === undefined && file !== undefined)
-  const result = { ...report, commands }
+  // Reports are kept and sent around: a password is not for them.
+  const shown = { ...report, store: report.store.replace(/^(\w+:\/\/[^:@/]*):[^@/]*@/, '$1:***@') }
+  const commands = commandsFor(shown, global.tenant === undefined && file !== undefined)
+  const result = { ...shown, commands }
   writeFileSync(join(folder, MARK), `${toJson(result, true)}\n`)
   if (output.json) output.jsonLine(result)
-  else printReport(output, report, commands)
+  else printReport(output, shown, commands)
   return isGoodDay(report) ? EXIT.ok : EXIT.failed
 }
 

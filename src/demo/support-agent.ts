@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { agent, type Effect, type LanguageModel, NotExecutedError, type Reconciled, tool } from '../index.js'
 import { emailOf } from './customers.js'
-import type { OpenedReturn, ReturnRequest, Shop } from './shop.js'
+import type { OpenedReturn, Order, ReturnRequest, Shop } from './shop.js'
 import { textSchema } from './tool-schema.js'
 
 export interface SupportOptions {
@@ -14,6 +14,9 @@ export interface SupportOptions {
 }
 
 const POLICY = `You are the support agent of Nordvei, a shop for outdoor clothes and equipment. You help customers with the status of their orders, with returns and exchanges, and with finding articles. Use the tools for every fact: never guess a date, a price or whether something is in stock. Look at the order before you open a return or an exchange, and open one only when the customer has asked for it. Articles can be sent back within 30 days of delivery, refunds take 3 to 5 days from the arrival of the parcel, standard delivery is free from €80 and costs €6.90 below that. Be brief and friendly, and offer further help at the end.`
+
+/** Enough to offer; what a tool gives back stays in the conversation, and is sent with every call that follows. */
+const MOST_FOUND = 4
 
 /**
  * The agent of the Black Friday demo. Returns and exchanges are `reconcilable`: the shop opens one each time it is asked,
@@ -56,7 +59,7 @@ export function makeSupport({ model, shop, shopMs = { before: 0, after: 0 }, eff
         description: 'All orders of the customer, newest first',
         inputSchema: textSchema(['email']),
         effect: 'read',
-        execute: ({ email }) => read(() => shop.ordersOf(email)),
+        execute: ({ email }) => read(() => shop.ordersOf(email).map(outline)),
       }),
       getOrderStatus: tool({
         description: 'One order with its articles, carrier and dates',
@@ -68,7 +71,7 @@ export function makeSupport({ model, shop, shopMs = { before: 0, after: 0 }, eff
         description: 'Finds articles by words such as kind, name and color, and by size',
         inputSchema: textSchema(['words'], ['size']),
         effect: 'read',
-        execute: ({ words, size }) => read(() => shop.search(words.split(','), size)),
+        execute: ({ words, size }) => read(() => shop.search(words.split(','), size).slice(0, MOST_FOUND)),
       }),
       initiateReturn: tool({
         description: 'Opens a return of an article and refunds it when it arrives',
@@ -86,6 +89,11 @@ export function makeSupport({ model, shop, shopMs = { before: 0, after: 0 }, eff
     maxTurns: 12,
     prices: { '*': { input: 0.27, output: 1.1 } },
   })
+}
+
+/** An order as a list shows it. */
+function outline({ id, status, placed, lines }: Order) {
+  return { id, status, placed, lines: lines.map(({ name, quantity }) => ({ name, quantity })) }
 }
 
 /** The shop decides in one transaction: what it refuses did not happen, and the model may correct itself. */
