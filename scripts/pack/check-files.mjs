@@ -14,7 +14,7 @@ const NEEDED = [
   'templates/agent/src/agent.ts',
   'templates/agent/gitignore',
 ]
-const ALLOWED = /^(dist|docs|templates)\/|^(LICENSE|README\.md|CHANGELOG\.md|package\.json)$/
+const ALLOWED = /^(dist|docs|templates)\/|^(LICENSE|README\.md|CHANGELOG\.md|SECURITY\.md|package\.json)$/
 const REFUSED = /\.tsbuildinfo$|\.d\.ts\.map$|(^|\/)(node_modules|fixtures)\/|\.(db|tgz|log)$|\.test\.(js|d\.ts)$/
 
 /** Refuses a package that lacks something, holds too much, or has source maps whose sources nobody gets. */

@@ -36,6 +36,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     usage: 'demo',
+    group: 'Running programs',
     summary: 'Black Friday: hundreds of conversations whose workers are killed throughout, and what was kept',
     options: [
       ['--sessions <n>', 'conversations (default 847)'],
