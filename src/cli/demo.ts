@@ -38,12 +38,11 @@ export const run: Command = async (context, _args, options) => {
   } finally {
     screen.end()
   }
-  // Reports are kept and sent around: a password is not for them.
+  // Commands are as one would type them; what is kept in the folder holds no password.
+  const commands = commandsFor(report, global.tenant === undefined && file !== undefined)
   const shown = { ...report, store: report.store.replace(/^(\w+:\/\/[^:@/]*):[^@/]*@/, '$1:***@') }
-  const commands = commandsFor(shown, global.tenant === undefined && file !== undefined)
-  const result = { ...shown, commands }
-  writeFileSync(join(folder, MARK), `${toJson(result, true)}\n`)
-  if (output.json) output.jsonLine(result)
+  writeFileSync(join(folder, MARK), `${toJson(shown, true)}\n`)
+  if (output.json) output.jsonLine({ ...shown, commands })
   else printReport(output, shown, commands)
   return isGoodDay(report) ? EXIT.ok : EXIT.failed
 }

@@ -28,7 +28,8 @@ describe.each(backends)('the demo on $name', ({ name, missing, fresh, cleanup })
 
   it.skipIf(missing)('loses and doubles nothing while workers are killed, and says so in one line', async () => {
     const cwd = newFolder()
-    const store = name === 'SQLite' ? [] : ['--store', await fresh()]
+    const named = name === 'SQLite' ? undefined : await fresh()
+    const store = named === undefined ? [] : ['--store', named]
     const { code, out, err } = await holdfast(['demo', '--sessions', '5', '--json', ...QUICK, ...store], { cwd })
     expect(err).toMatch(/talking/)
     const report = JSON.parse(out.trimEnd().split('\n').at(-1) ?? '')
@@ -46,7 +47,9 @@ describe.each(backends)('the demo on $name', ({ name, missing, fresh, cleanup })
     }
 
     // The store itself, and the shop's own database.
-    await using hf = await openHoldfast(report.store.replace('sqlite:', `sqlite:${cwd}/`))
+    await using hf = await openHoldfast(named ?? `sqlite:${cwd}/holdfast-demo/agents.db`)
+    const password = named && new URL(named).password
+    if (password) expect(report.store).not.toContain(password)
     const { threads } = await hf.tenant(report.tenant).threads()
     expect(threads.map(({ status }) => status)).toEqual(Array(5).fill('completed'))
     const shop = await openShop(join(cwd, 'holdfast-demo', 'shop.db'))
