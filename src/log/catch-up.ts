@@ -18,7 +18,7 @@ export async function catchUp(
 ): Promise<Fold> {
   if (known.seq < 0) return (await reader.newest()) ?? emptyFold(environment.randomId())
   if (head === undefined || head.incarnation !== known.incarnation) throw await goneError(environment, log, known, head)
-  if (head.seq < known.seq || (head.seq === known.seq && head.hash !== known.hash)) throw lossError(log, known, head)
+  checkLoss(log, known, head)
   if (head.seq === known.seq) return known
   if (head.base.seq > known.seq) return (await reader.newest()) ?? known
   // What we know must still be there: a backend that came back older and was written to since holds another past.
@@ -46,6 +46,11 @@ async function goneError({ driver }: LogEnvironment, log: LogKey, known: Fold, h
   }
   const message = `${nameLog(log)} is gone from the backend, though it was acknowledged.`
   return new DataLossError(message, { log, acknowledged: known.seq })
+}
+
+/** Refuses a head that lies before what is known, or on another past. */
+export function checkLoss(log: LogKey, known: Fold, head: Head): void {
+  if (head.seq < known.seq || (head.seq === known.seq && head.hash !== known.hash)) throw lossError(log, known, head)
 }
 
 function lossError(log: LogKey, known: Fold, head: Head): DataLossError {

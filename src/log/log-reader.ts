@@ -1,5 +1,6 @@
 import { CorruptError, type HoldfastError, isHoldfastError, NotFoundError } from '../core/errors.js'
 import { nameLog } from '../core/log-name.js'
+import { checkLoss } from './catch-up.js'
 import { formatCheckpointId } from './checkpoint-id.js'
 import type { Driver, LogKey, Tail } from './contract.js'
 import type { EntryCodec } from './entry-codec.js'
@@ -32,6 +33,25 @@ export class LogReader {
     if (fold.hash !== head.hash || fold.epoch !== head.epoch) {
       throw this.#corrupt(`The head of ${nameLog(this.#log)} does not match its last entry.`, fold, { seq: fold.seq })
     }
+    return fold
+  }
+
+  /** The newest fold, reading on from a known one; undefined where that one no longer leads to it in one page. */
+  async newestAfter(known: Fold): Promise<Fold | undefined> {
+    const [head, page] = await Promise.all([
+      this.#driver.head(this.#log),
+      this.#driver.read(this.#log, known.seq, PAGE),
+    ])
+    const [same, ...rest] = page
+    if (head?.incarnation !== known.incarnation) return undefined
+    checkLoss(this.#log, known, head)
+    if (same?.seq !== known.seq || same.hash !== known.hash) return undefined
+    const run = await this.#codec.open({ before: known, fromKeyframe: false, onlyLast: true }, rest)
+    const fold = rest.length === 0 ? known : run.last
+    // More may have been appended between the two reads, less may not.
+    if (run.failure || fold === undefined || fold.seq < head.seq) return undefined
+    if (fold.seq === head.seq && (fold.hash !== head.hash || fold.epoch !== head.epoch)) return undefined
+    this.applied = head.applied ?? -1
     return fold
   }
 

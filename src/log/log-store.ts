@@ -24,6 +24,7 @@ import { ItemSealer } from './item-sealer.js'
 import { ItemStore } from './item-store.js'
 import { type KeyOptions, parseKeyOptions } from './key-options.js'
 import { KeyRing } from './key-ring.js'
+import { KeptLogs } from './kept-logs.js'
 import { isReservedThread, refuseReservedThread } from './keys.js'
 import { type ForkOptions, Log } from './log.js'
 import type { LogEnvironment } from './log-environment.js'
@@ -39,6 +40,11 @@ export interface LogStoreOptions {
   readonly blobThreshold?: number
   /** Authenticates and encrypts what is stored. Without it, damage is found but forgery is not. */
   readonly keys?: KeyOptions
+  /**
+   * How much of the threads that ran here is kept in memory, as JSON, so that their next run reads only what is new.
+   * Default 32 MB; 0 keeps nothing.
+   */
+  readonly cacheBytes?: number
   /** How long a write is repeated while the backend does not answer. Default 30 s. */
   readonly retryMs?: number
   /** For tests that must repeat exactly. */
@@ -47,6 +53,8 @@ export interface LogStoreOptions {
   readonly observer?: Observer
 }
 
+const DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
+
 /** All logs of one backend: opens them, lists them, removes them, and commits their appends together. */
 export class LogStore {
   /** Memory that outlives threads, as the driver keeps it. */
@@ -54,12 +62,15 @@ export class LogStore {
   readonly #environment: LogEnvironment
   readonly #keyRing: KeyRing | undefined
   readonly #plainTenants: PlainTenants
+  readonly #kept: KeptLogs
   #closed = false
 
   constructor(driver: Driver, options: LogStoreOptions = {}) {
-    const { retryMs = 30_000, blobThreshold = DEFAULT_BLOB_THRESHOLD } = options
+    const { retryMs = 30_000, blobThreshold = DEFAULT_BLOB_THRESHOLD, cacheBytes = DEFAULT_CACHE_BYTES } = options
     if (!(blobThreshold >= 1024))
       throw new InvalidOptionError('blobThreshold', 'is below 1024', 'Pass a number of bytes from 1024 on.')
+    if (!(cacheBytes >= 0))
+      throw new InvalidOptionError('cacheBytes', 'is no size', 'Pass a number of bytes from 0 on.')
     if (!(retryMs >= 0)) throw new InvalidOptionError('retryMs', 'is not a duration', 'Pass milliseconds from 0 on.')
     const masters = options.keys === undefined ? undefined : parseKeyOptions(options.keys)
     const limits = { ...DEFAULT_LIMITS, ...options.limits }
@@ -77,6 +88,7 @@ export class LogStore {
     }
     this.#keyRing = masters && new KeyRing(environment, masters)
     this.#plainTenants = new PlainTenants(driver, environment.clock)
+    this.#kept = new KeptLogs(cacheBytes, environment.clock)
     this.#environment = { ...environment, keys: this.#keyRing, items: new ItemSealer(limits, this.#keyRing) }
     this.items = new ItemStore(this.#environment, (tenant) => this.#admit(tenant))
   }
@@ -124,6 +136,21 @@ export class LogStore {
     refuseReservedThread(key.thread)
     const [log] = await Promise.all([Log.open(this.#environment, key), this.#admit(key.tenant)])
     return log
+  }
+
+  /**
+   * As `open`, for someone who gives the log back: what this process has read and verified before is not read again.
+   * Nobody else has it until then.
+   */
+  async borrow(key: LogKey): Promise<Log> {
+    this.#check()
+    const kept = this.#kept.take(key)
+    return kept && (await kept.reopen()) ? kept : this.open(key)
+  }
+
+  /** After `borrow`, when nothing of it is under way any more. */
+  giveBack(log: Log): void {
+    if (!this.#closed) this.#kept.keep(log)
   }
 
   /** A log that is not read or verified as a whole, to look at older entries of one that may be damaged. */
@@ -190,6 +217,7 @@ export class LogStore {
   async erase(request: EraseRequest): Promise<{ readonly erased: number } | 'conflict'> {
     this.#check()
     refuseReservedThread(request.thread)
+    this.#kept.forget(request)
     return this.#environment.driver.erase(request)
   }
 
@@ -214,6 +242,7 @@ export class LogStore {
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
+    this.#kept.clear()
     await this.#environment.observer.close()
     await this.#environment.commit.close()
     await this.#environment.driver.close()

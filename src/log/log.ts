@@ -122,6 +122,20 @@ export class Log {
     })
   }
 
+  /**
+   * Reads what others appended since, in one round trip, as `open` would. False where that can't be told from what is
+   * known, as when the log was erased or pruned: then it must be opened.
+   */
+  async reopen(): Promise<boolean> {
+    const known = this.fold
+    if (known.seq < 0) return false
+    const fold = await observeLoad(this.#environment, this.#reader.newestAfter(known))
+    if (fold === undefined) return false
+    this.#writer.fold = fold
+    await this.#writer.applied.catchUp(fold, this.#reader.applied)
+    return true
+  }
+
   /** Reads what others appended since. */
   async refresh(): Promise<Fold> {
     await this.#writer.refresh()

@@ -22,7 +22,7 @@ export interface Opened {
  */
 export async function openOrRecover(logs: LogStore, key: LogKey, onCorrupt: OnCorrupt): Promise<Opened> {
   try {
-    return { log: await logs.open(key), key, restart: { restarted: false } }
+    return { log: await logs.borrow(key), key, restart: { restarted: false } }
   } catch (error) {
     if (!isHoldfastError(error, 'corrupt') || onCorrupt === 'fail') throw error
     const lastGood = error.data['lastGood']

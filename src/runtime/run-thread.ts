@@ -136,6 +136,12 @@ class ThreadRunner {
     )
     this.#key = key
     this.#restart = restart
+    const outcome = await this.#runOn(log, frequency)
+    this.#environment.logs.giveBack(log)
+    return outcome
+  }
+
+  async #runOn(log: Log, frequency: Frequency): Promise<Outcome> {
     await this.#noteRestart(log)
     this.#records = await readsOf(this.#environment, log)
     if (frequency === 'none') return this.#newRun().driveUnrecorded(log, this.#input && [this.#input])
@@ -221,12 +227,13 @@ class ThreadRunner {
 
   async enqueue(): Promise<void> {
     this.#input = await this.#readInput()
-    const log = await this.#environment.logs.open(this.#key)
+    const log = await this.#environment.logs.borrow(this.#key)
     const misfit = checkFits(this.#key, log.fold, this.#plan, this.#restart)
     if (misfit?.status === 'incompatible') {
       throw new IncompatibleError(misfit.reason, 'program', misfit.remedy, { thread: this.#key.thread })
     }
     if (this.#input) await this.#enqueue(log, this.#input, false)
+    this.#environment.logs.giveBack(log)
   }
 
   async #enqueue(log: Log, input: InputRecord, interrupt: boolean): Promise<void> {

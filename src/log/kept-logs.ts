@@ -1,0 +1,75 @@
+import type { Clock } from '../core/clock.js'
+import type { LogKey } from './contract.js'
+import type { Log } from './log.js'
+
+/** What nobody wanted for this long is let go: memory is for threads that are run now. */
+const IDLE_MS = 10 * 60 * 1000
+
+interface Kept {
+  readonly log: Log
+  readonly bytes: number
+  readonly at: number
+}
+
+/**
+ * Logs that were read in this process and are not in use, up to a number of bytes: the least recently used go first.
+ * Whoever takes one has it alone until it is given back, so nobody's state changes under another's hands.
+ */
+export class KeptLogs {
+  readonly #most: number
+  readonly #clock: Clock
+  readonly #kept = new Map<string, Kept>()
+  #bytes = 0
+
+  constructor(most: number, clock: Clock) {
+    this.#most = most
+    this.#clock = clock
+  }
+
+  take(key: LogKey): Log | undefined {
+    const name = nameOf(key)
+    const found = this.#kept.get(name)
+    if (found) this.#remove(name, found)
+    return found?.log
+  }
+
+  keep(log: Log): void {
+    const { seq, weight } = log.fold
+    const name = nameOf(log.key)
+    const other = this.#kept.get(name)
+    if (seq < 0 || weight.liveBytes > this.#most || (other && other.log.fold.seq > seq)) return
+    if (other) this.#remove(name, other)
+    this.#kept.set(name, { log, bytes: weight.liveBytes, at: this.#clock.monotonic() })
+    this.#bytes += weight.liveBytes
+    this.#tidy()
+  }
+
+  /** Nothing of this thread stays. */
+  forget({ tenant, thread }: Pick<LogKey, 'tenant' | 'thread'>): void {
+    const start = JSON.stringify([tenant, thread]).slice(0, -1)
+    for (const [name, kept] of this.#kept) if (name.startsWith(start)) this.#remove(name, kept)
+  }
+
+  clear(): void {
+    this.#kept.clear()
+    this.#bytes = 0
+  }
+
+  // The oldest come first, because each is put in anew when it is given back.
+  #tidy(): void {
+    const before = this.#clock.monotonic() - IDLE_MS
+    for (const [name, kept] of this.#kept) {
+      if (this.#bytes <= this.#most && kept.at >= before) return
+      this.#remove(name, kept)
+    }
+  }
+
+  #remove(name: string, { bytes }: Kept): void {
+    this.#kept.delete(name)
+    this.#bytes -= bytes
+  }
+}
+
+function nameOf({ tenant, thread, branch }: LogKey): string {
+  return JSON.stringify([tenant, thread, branch])
+}
