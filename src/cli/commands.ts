@@ -41,7 +41,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     options: [
       ['--sessions <n>', 'conversations (default 847)'],
       ['--workers <n>', 'worker processes (default 3)'],
-      ['--kill-every <duration>', 'how often a worker is killed; 0s: never (default 3s)'],
+      ['--kill-every <duration>', 'how often a worker is killed; 0s: never (default 5s)'],
       ['--lease <duration>', 'how long a conversation stays with a worker that gives no sign of life (default 2s)'],
       ['--latency <duration>', 'how long the model takes for a reply, on average (default 150ms)'],
       ['--seed <n>', 'the same seed plays the same day (default 847)'],

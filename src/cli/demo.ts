@@ -55,7 +55,7 @@ function readOptions(options: Options) {
   return {
     sessions: count('sessions', 847, 100_000),
     workers: count('workers', 3, 100),
-    killEveryMs: parseDuration(text(options, 'killEvery') ?? '3s', '--kill-every'),
+    killEveryMs: parseDuration(text(options, 'killEvery') ?? '5s', '--kill-every'),
     leaseMs,
     latencyMs: parseDuration(text(options, 'latency') ?? '150ms', '--latency'),
     seed: count('seed', 847, 2 ** 31),

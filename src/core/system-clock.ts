@@ -1,7 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from './clock.js'
 
 /** The machine's own clock. */
@@ -10,15 +9,31 @@ export function systemClock(): Clock {
     now: () => Date.now(),
     monotonic: () => Number(process.hrtime.bigint() / 1000n) / 1000,
     bootId: readBootId(),
-    sleep: async (ms, signal) => {
-      try {
-        await delay(ms, undefined, signal ? { signal } : {})
-      } catch (error) {
-        // Node wraps the reason in an error of its own; who waits asks for the reason itself.
-        throw signal?.aborted ? signal.reason : error
-      }
-    },
+    sleep,
   }
+}
+
+/** Timers fire at once when they are set to more. */
+const LONGEST_MS = 2 ** 31 - 1
+
+// Rejects with the reason itself. Node's own makes an error with a stack for each, and most sleeps here are time limits
+// that end early.
+function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason)
+    const leave = () => {
+      clearTimeout(timer)
+      reject(signal?.reason)
+    }
+    const timer = setTimeout(
+      () => {
+        signal?.removeEventListener('abort', leave)
+        resolve()
+      },
+      Math.min(ms, LONGEST_MS),
+    )
+    signal?.addEventListener('abort', leave, { once: true })
+  })
 }
 
 // Without an id of the boot itself, the host's name stands in. A lease then outlives a reboot at most by its own

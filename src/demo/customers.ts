@@ -120,7 +120,7 @@ function otherSizes(line: Article, articles: readonly Article[]): readonly Artic
 }
 
 function askSomething(dice: Dice, delivered: NewOrder, coming: NewOrder, articles: readonly Article[]): CustomerTurn {
-  switch (dice.between(0, 5)) {
+  switch (dice.between(0, 9)) {
     case 0:
       return { text: `Where is ${coming.id}? I hoped to have it by the weekend.`, tools: ['getOrderStatus'] }
     case 1:
