@@ -23,6 +23,7 @@ export function reportOutcome(output: Output, outcome: Outcome<unknown, unknown>
   }
   const id = formatThreadId(outcome.thread)
   const where = outcome.branch === 'main' ? id : `${id} (${outcome.branch})`
+  const words = `${shellQuote(id)}${outcome.branch === 'main' ? '' : ` --branch ${shellQuote(outcome.branch)}`}`
   output.note(
     `${output.paint(paintStatus(outcome.status), outcome.status)} ${clean(where)} ${outcome.checkpoint ?? ''}`,
   )
@@ -35,11 +36,11 @@ export function reportOutcome(output: Output, outcome: Outcome<unknown, unknown>
       for (const pause of outcome.pauses)
         output.line(`${pause.id}\t${pause.kind}\t${clean(brief(pause.question, 400))}`)
       for (const wait of outcome.waiting) output.line(`waits\t${describeWait(wait)}`)
-      if (outcome.pauses.length > 0) output.note(`Answer with: holdfast answer ${shellQuote(id)}`)
+      if (outcome.pauses.length > 0) output.note(`Answer with: holdfast answer ${words}`)
       break
     case 'failed':
       output.note(`${clean(`${outcome.error.name}: ${outcome.error.message}`)}`)
-      if (outcome.canResume) output.note(`Go on with: holdfast resume <file> ${shellQuote(id)}`)
+      if (outcome.canResume) output.note(`Go on with: holdfast resume <file> ${words}`)
       break
     case 'incompatible':
       output.note(clean(`${outcome.reason} ${outcome.remedy}`))

@@ -120,6 +120,12 @@ describe.each(backends)('the command line on $name', ({ missing, fresh, cleanup 
     ])
     expect(diff.differences).toMatchObject([{ path: '$.count', before: 10, after: 50 }])
     expect(again).toMatchObject({ code: 4, err: expect.stringContaining('exists already') })
+    // What a run on a fork suggests reaches that fork.
+    await run(['fork', customer, '--name', 'aside'])
+    const paused = await run(['resume', programs, customer, '--branch', 'aside'])
+    const [, ...suggested] = /Answer with: (.*)/.exec(paused.err)?.[1]?.split(' ') ?? []
+    expect(suggested).toEqual(['answer', shown, '--branch', 'aside'])
+    expect(await run([...suggested, 'true'])).toMatchObject({ code: 0 })
   })
 
   it.skipIf(missing)('tags checkpoints, and finds them by their tags', async () => {
