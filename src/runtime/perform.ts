@@ -136,6 +136,7 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
             tried = 0
             continue
           }
+          session.watch.count('holdfast.effects.unknown')
           throw new EffectUnknownError(work.path, work.at, { effect, idempotencyKey: ledger.key, tried }, error)
         }
       }

@@ -114,6 +114,18 @@ describe('what a process counts', () => {
     expect(await again.metrics()).toEqual([])
   })
 
+  it('holds each effect of which nobody knows, whether a person is asked or the run fails', async () => {
+    await using hf = await openHoldfast('memory:', { telemetry: { tracerProvider: false, meterProvider: false } })
+    const unsure = flow({ name: 'unsure', version: '1.0.0' }, (ctx, effect: 'once' | 'idempotent') =>
+      ctx.step('charge', { effect, retry: { attempts: 1 } }, () => {
+        throw new Error('timed out')
+      }),
+    )
+    expect(await hf.thread(unsure, 'asks').run({ input: 'once' })).toMatchObject({ status: 'paused' })
+    expect(await hf.thread(unsure, 'fails').run({ input: 'idempotent' })).toMatchObject({ status: 'failed' })
+    expect(mergeMetrics(await hf.metrics()).counters).toMatchObject({ 'holdfast.effects.unknown': 2 })
+  })
+
   it('is kept while the store is away, disturbs no run, and does not hold up closing', async () => {
     const { hf, called, world } = await watched(100)
     await hf.thread(steps, 't').run({ input: 1 })
