@@ -54,7 +54,12 @@ it('a step that was caught stays failed when one that had its error as cause is 
   await using hf = await openHoldfast('memory:', { telemetry: false })
   const called: string[] = []
   const program = flow({ name: 'falls back', version: '1.0.0' }, async (ctx) => {
-    const cause = await ctx.step('first', { retry: { attempts: 1 } }, () => fail(called.push('first'))).catch((e) => e)
+    const cause = await ctx
+      .step('first', { retry: { attempts: 1 } }, () => {
+        called.push('first')
+        return fail()
+      })
+      .catch((e) => e)
     return ctx.step('second', { retry: { attempts: 1 } }, () => {
       if (called.push('second') === 2) throw new Error('both failed', { cause })
       return 'second'
@@ -66,6 +71,6 @@ it('a step that was caught stays failed when one that had its error as cause is 
   expect(called).toStrictEqual(['first', 'second', 'second'])
 })
 
-function fail(..._: unknown[]): never {
+function fail(): never {
   throw new Error('not there')
 }
