@@ -56,6 +56,9 @@ export class Revisits {
 
   /** Undefined if an effect may start now; otherwise resolves when it may. */
   hold(path: string): Promise<void> | undefined {
+    const records = this.#records()
+    // It was begun under this very name: what became of it is found out, whatever else the function does.
+    if (Object.hasOwn(records, path) && isBegun(records[path] as StepRecord)) return undefined
     this.#missing ??= new Set(
       this.#own().flatMap(([own, record]) => (mustReturn(record) && !this.#seen.has(own) ? [own] : [])),
     )
@@ -83,7 +86,11 @@ function isFinished({ status }: StepRecord): boolean {
 
 // An effect that was begun may have happened, too, unless it was begun on another branch.
 function mustReturn(record: StepRecord): boolean {
-  return isFinished(record) || (record.status === 'started' && !record.inherited)
+  return isFinished(record) || isBegun(record)
+}
+
+function isBegun({ status, inherited }: StepRecord): boolean {
+  return status === 'started' && !inherited
 }
 
 function notRevisited(path: string, instead?: string) {

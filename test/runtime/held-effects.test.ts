@@ -32,28 +32,27 @@ async function turns(): Promise<void> {
   for (let i = 0; i < 20; i++) await turn()
 }
 
-/** A flow with a charge beside other steps. Its first run ends while the charge is under way and the rest is recorded. */
+/** A flow with a charge beside other steps. Its first run does not come to the charge, but the rest is recorded. */
 function chargesBeside(beside: (ctx: Context, calls: number) => Promise<unknown>) {
   let calls = 0
-  const world = { recorded: false, charged: [] as string[] }
+  const world = { recorded: false, charged: 0 }
   const program = flow({ name: 'charging', version: '1.0.0' }, async (ctx) => {
     calls++
-    const charge = ctx.step('charge', { effect: 'idempotent' }, ({ idempotencyKey, abort }) => {
-      world.charged.push(idempotencyKey)
-      if (calls > 1) return 'charged'
-      return new Promise((_, reject) => abort.addEventListener('abort', () => reject(abort.reason)))
-    })
+    const charge = async () => {
+      if (calls === 1) await new Promise(() => {})
+      return ctx.step('charge', { effect: 'idempotent' }, () => ++world.charged)
+    }
     const others = async () => {
       await beside(ctx, calls)
       world.recorded = true
     }
-    const [said] = await Promise.all([charge, others()])
-    return said
+    const [charged] = await Promise.all([charge(), others()])
+    return charged
   })
   return { program, world }
 }
 
-/** Runs until the charge is under way and the rest recorded, and stops then. */
+/** Runs until the rest is recorded, and stops then. */
 async function leave(thread: Runs, world: { readonly recorded: boolean }, clock?: VirtualClock): Promise<void> {
   const stop = new AbortController()
   const left = thread.run({ input: 1, signal: stop.signal }).catch((error: unknown) => error)
@@ -88,8 +87,7 @@ describe('an effect that waits for recorded steps', () => {
       await turns()
       await clock.advance(500)
     }
-    expect(await second).toMatchObject({ status: 'completed', output: 'charged' })
-    expect(world.charged).toStrictEqual([world.charged[0], world.charged[0]])
+    expect(await second).toMatchObject({ status: 'completed', output: 1 })
   })
 
   it('waits on while code between steps goes on from one to the next', async () => {
@@ -109,7 +107,7 @@ describe('an effect that waits for recorded steps', () => {
       await turns()
       await clock.advance(300)
     }
-    expect(await second).toMatchObject({ status: 'completed', output: 'charged' })
+    expect(await second).toMatchObject({ status: 'completed', output: 1 })
   })
 
   it('waits on while the process is too busy to read a file', async () => {
@@ -123,7 +121,43 @@ describe('an effect that waits for recorded steps', () => {
     })
     const thread = hf.thread(program, 't')
     await leave(thread, world)
-    expect(await thread.run()).toMatchObject({ status: 'completed', output: 'charged' })
+    expect(await thread.run()).toMatchObject({ status: 'completed', output: 1 })
+  })
+
+  it('does not wait when it was begun itself, so that others can take turns with it', async () => {
+    const hf = await setUp()
+    let runs = 0
+    const charged: number[] = []
+    const begun = new Gate()
+    const program = flow({ name: 'taking turns', version: '1.0.0' }, async (ctx) => {
+      const run = ++runs
+      let turnOf: Promise<unknown> = Promise.resolve()
+      const second = new Gate()
+      const charge = async (key: number) => {
+        // In the first run the second is the first to have looked.
+        await ctx.step('look', { key }, () => (key === 1 ? second.opened : undefined))
+        turnOf = turnOf.then(() =>
+          ctx.step('charge', { key, effect: 'idempotent' }, ({ abort }) => {
+            charged.push(key)
+            if (key === 2) second.open()
+            if (run > 1 || key === 2) return key
+            begun.open()
+            return new Promise((_, reject) => abort.addEventListener('abort', () => reject(abort.reason)))
+          }),
+        )
+        await turnOf
+      }
+      await Promise.all([charge(1), charge(2)])
+      return 'all'
+    })
+    const thread = hf.thread(program, 't')
+    const stop = new AbortController()
+    const first = thread.run({ input: 1, signal: stop.signal }).catch(() => {})
+    await begun.opened
+    stop.abort()
+    await first
+    expect(await thread.run()).toMatchObject({ status: 'completed', output: 'all' })
+    expect(charged).toStrictEqual([2, 1, 1])
   })
 
   it.each(['before', 'after'])(
@@ -151,7 +185,7 @@ describe('an effect that waits for recorded steps', () => {
       await stopped
       expect((await hf.threads()).threads).toMatchObject([{ status: 'active', claimedBy: null }])
       gate.open()
-      expect(await thread.run()).toMatchObject({ status: 'completed', output: 'charged' })
+      expect(await thread.run()).toMatchObject({ status: 'completed', output: 1 })
     },
   )
 })
