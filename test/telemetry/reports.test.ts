@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { reportMetrics } from '#src/metrics-store.js'
+import { Figures } from '#src/telemetry/figures.js'
+import { Flusher } from '#src/telemetry/flusher.js'
 import { Telemetry } from '#src/telemetry/telemetry.js'
 import {
   type Driver,
@@ -14,6 +16,7 @@ import {
   mergeMetrics,
   openDriver,
   openHoldfast,
+  type ProcessMetrics,
   UnavailableError,
 } from 'holdfast'
 import { startModelServer } from 'holdfast/testing'
@@ -99,6 +102,26 @@ describe('what a process counts', () => {
       processes: 1,
       counters: { 'holdfast.runs.started': 2, 'holdfast.runs.completed': 2 },
     })
+  })
+
+  it('is reported to the last when asked for, also while an earlier report is under way', async () => {
+    const figures = new Figures()
+    const written: (number | undefined)[] = []
+    const gate = new AbortController()
+    const write = async ({ counters }: ProcessMetrics) => {
+      if (!gate.signal.aborted) await once(gate.signal, 'abort')
+      written.push(counters['holdfast.conflicts'])
+    }
+    const flusher = new Flusher(figures, write, { everyMs: 3_600_000, process: 'me', now: () => 0 })
+    open.push(flusher)
+    figures.record('holdfast.checkpoint.bytes', 1)
+    figures.count('holdfast.conflicts', 1)
+    const earlier = flusher.flush()
+    figures.count('holdfast.conflicts', 1)
+    const asked = flusher.flush()
+    gate.abort()
+    await Promise.all([earlier, asked])
+    expect(written).toStrictEqual([1, 2])
   })
 
   it('is not reported by who only reads', async () => {
