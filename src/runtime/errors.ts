@@ -96,6 +96,10 @@ export function nondeterministic(message: string, step: string): IncompatibleErr
   )
 }
 
+export function isNondeterministic(error: unknown): boolean {
+  return isHoldfastError(error, 'incompatible') && error.data['reason'] === 'nondeterministic'
+}
+
 /** A replay came to a step that is not recorded. */
 export class ReplayGapError extends Error {
   readonly step: string
