@@ -53,6 +53,8 @@ export class Activation {
   #waiting: Waiting[] = []
   #active = 0
   #suspended = 0
+  /** Raised whenever the function asks for something. */
+  #asked = 0
   #closed = false
   #over = false
   #calls = 0
@@ -96,7 +98,6 @@ export class Activation {
       const leave = () => end({ status: 'failed', error: signal.reason })
       const end = (result: Activated) => {
         this.#closed = true
-        this.#revisits.leave()
         signal.removeEventListener('abort', leave)
         const before = result.status === 'failed' ? this.settled() : Promise.resolve()
         void before.then(() => {
@@ -143,6 +144,7 @@ export class Activation {
     this.#suspended = 0
     // Code of the attempt before may still be running: nothing it asks for happens any more.
     this.#calls++
+    this.#asked++
     this.asking.restart()
   }
 
@@ -312,6 +314,7 @@ export class Activation {
       })
     }
     this.#active++
+    this.#asked++
     if (this.#session.draining) return this.#hang()
     try {
       return await operation()
@@ -358,17 +361,30 @@ export class Activation {
     setImmediate(() => {
       setImmediate(() => {
         if (this.#busy > 0 || this.#closed) return
-        if (this.#active > 0) this.#giveUp()
-        else if (this.#suspended > 0) this.#suspend?.()
+        if (this.#active > 0 && !this.#session.draining) void this.#giveUp()
+        else if (this.#active + this.#suspended > 0) this.#suspend?.()
       })
     })
   }
 
-  #giveUp(): void {
+  /** Only effects that are held back are under way: gives code between steps some time to come to what is recorded. */
+  async #giveUp(): Promise<void> {
     const { clock, abort } = this.#session
-    this.#revisits.giveUp(clock, abort.signal).catch(() => {})
+    const asked = this.#asked
+    for (let looks = 0; looks < PATIENCE_LOOKS; looks++) {
+      await clock.sleep(PATIENCE_MS / PATIENCE_LOOKS, abort.signal).catch(() => {})
+      // What it asked for meanwhile comes to rest again, and then it is given time again.
+      if (this.#closed || asked !== this.#asked) return
+      if (this.#session.draining) return this.#suspend?.()
+    }
+    this.#revisits.refuse()
   }
 }
+
+/** How long code between steps may take before an effect that waits for it counts as one of another program. */
+const PATIENCE_MS = 1000
+/** In so many parts: while other work blocks the process, code that waits for a file or a reply can't go on either. */
+const PATIENCE_LOOKS = 10
 
 type StepArguments<Result> =
   | [work: (step: StepContext) => Result | Promise<Result>]

@@ -96,6 +96,10 @@ export function nondeterministic(message: string, step: string): IncompatibleErr
   )
 }
 
+export function isNondeterministic(error: unknown): boolean {
+  return isHoldfastError(error, 'incompatible') && error.data['reason'] === 'nondeterministic'
+}
+
 /** A replay came to a step that is not recorded. */
 export class ReplayGapError extends Error {
   readonly step: string
@@ -124,16 +128,27 @@ export class PauseClosedError extends HoldfastError {
 }
 
 /**
- * Where the record lies that made a run fail, however the program wrapped the error: of a step that failed or whose
- * outcome is unknown, or of a question that nobody answered in time. When the run is resumed, it is tried, found out or
- * asked anew.
+ * Where the records lie that made a run fail, however the program wrapped the error: of a step that failed or whose
+ * outcome is unknown, with the node around it, or of a question that nobody answered in time. When the run is resumed,
+ * it is tried, found out or asked anew.
  */
-export function failedRecord(error: unknown): Path | undefined {
-  let found: Path | undefined
+export function failedRecords(error: unknown): readonly Path[] {
+  const found: Path[] = []
   for (let cause = error, depth = 0; cause instanceof Error && depth < 32; cause = cause.cause, depth++) {
-    if (isHoldfastError(cause, 'pause-closed')) return ['pauses', String(cause.data['pause'])]
+    if (isHoldfastError(cause, 'pause-closed')) return [['pauses', String(cause.data['pause'])]]
     if (!isHoldfastError(cause) || !Array.isArray(cause.data['at'])) continue
-    if (cause.code === 'step-failed' || cause.code === 'effect-unknown') found ??= cause.data['at'] as unknown as Path
+    if (cause.code !== 'step-failed' && cause.code !== 'effect-unknown') continue
+    const at = cause.data['at'] as unknown as Path
+    const outer = found.at(-1)
+    // What a step outside of it had thrown before was caught, and the program went on from there.
+    if (outer === undefined || isInside(at, outer)) found.push(at)
   }
   return found
+}
+
+/** Whether one record is that of a step inside of the other's node. */
+function isInside(step: Path, node: Path): boolean {
+  const last = node.length - 1
+  const isSameScope = step.length === node.length && step.every((key, i) => i === last || key === node[i])
+  return isSameScope && String(step[last]).startsWith(`${node[last]}/`)
 }

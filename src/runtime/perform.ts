@@ -6,7 +6,7 @@ import type { StoreWrite } from '../log/store-write.js'
 import type { SpanPlan } from '../telemetry/observer.js'
 import { type Backoff, attempt, parseRetry, pauseAfter } from './attempt.js'
 import type { Effect, Reconciled, StepContext, StepPolicy } from './context.js'
-import { EffectUnknownError, nondeterministic, recordError, StepFailedError } from './errors.js'
+import { EffectUnknownError, isNondeterministic, nondeterministic, recordError, StepFailedError } from './errors.js'
 import type { Seen } from './records.js'
 import type { ForkRecord, StepRecord } from './run-state.js'
 import type { Session } from './session.js'
@@ -112,6 +112,8 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
     } catch (error) {
       if (session.abort.signal.aborted) ledger.leaveOpen()
       session.throwIfAborted()
+      // A step inside of this one is not what was recorded: that is said of the whole run.
+      if (isNondeterministic(error)) throw error
       work.left?.throwIfAborted()
       const definite = isHoldfastError(error, 'not-executed')
       const last = tried >= backoff.attempts || !(definite || backoff.retryIf(error))
@@ -130,13 +132,20 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
           if ((definite && !unsure) || effect === 'read') throw failed(work, error)
           if (definite) {
             // This attempt was refused, but an earlier one with the same key may have gone through.
+            ledger.leaveOpen(error)
             const known = await ledger.resolve(recordError(error).message)
             if (known) return finish(known.result, [], tried)
             unsure = false
             tried = 0
             continue
           }
-          throw new EffectUnknownError(work.path, work.at, { effect, idempotencyKey: ledger.key, tried }, error)
+          session.watch.count('holdfast.effects.unknown')
+          throw new EffectUnknownError(
+            work.path,
+            work.at,
+            { effect, idempotencyKey: ledger.key, error: trouble },
+            error,
+          )
         }
       }
       const inMs = pauseAfter(backoff, tried, session.random)

@@ -1,9 +1,5 @@
-import type { Clock } from '../core/clock.js'
 import { nondeterministic } from './errors.js'
 import type { StepRecord } from './run-state.js'
-
-/** How long code between steps may take before an effect that waits for it counts as one of another program. */
-const PATIENCE_MS = 1000
 
 interface Held {
   readonly path: string
@@ -25,7 +21,6 @@ export class Revisits {
   /** Recorded when the function was called and not come back to yet; known from the first effect on. */
   #missing: Set<string> | undefined
   #held: Held[] = []
-  #left = false
 
   /** @param id where the activation's records begin; @param records all of its scope, as they are now. */
   constructor(id: string, records: () => Readonly<Record<string, StepRecord>>) {
@@ -46,16 +41,10 @@ export class Revisits {
     return true
   }
 
-  /** The function is over: what it still wanted neither starts nor fails. */
-  leave(): void {
-    this.#left = true
-  }
-
   restart(): void {
     this.#seen = new Set()
     this.#missing = undefined
     this.#held = []
-    this.#left = false
   }
 
   /** Refuses to end while a finished step was not asked for. */
@@ -67,6 +56,9 @@ export class Revisits {
 
   /** Undefined if an effect may start now; otherwise resolves when it may. */
   hold(path: string): Promise<void> | undefined {
+    const records = this.#records()
+    // It was begun under this very name: what became of it is found out, whatever else the function does.
+    if (Object.hasOwn(records, path) && isBegun(records[path] as StepRecord)) return undefined
     this.#missing ??= new Set(
       this.#own().flatMap(([own, record]) => (mustReturn(record) && !this.#seen.has(own) ? [own] : [])),
     )
@@ -74,14 +66,12 @@ export class Revisits {
     return new Promise((go, refuse) => this.#held.push({ path, go, refuse }))
   }
 
-  /** Nothing but held effects is under way: gives the code between steps some time, then refuses them. */
-  async giveUp(clock: Clock, signal: AbortSignal): Promise<void> {
+  /** The function does not come back to what is recorded: it is another one, and its effects must not happen. */
+  refuse(): void {
     const [first] = this.#held
-    const before = this.#missing?.size
-    await clock.sleep(PATIENCE_MS, signal)
-    if (this.#left || first === undefined || this.#held[0] !== first || this.#missing?.size !== before) return
     const [missing] = this.#missing ?? []
-    for (const { refuse } of this.#held.splice(0)) refuse(notRevisited(missing ?? first.path, first.path))
+    if (first === undefined || missing === undefined) return
+    for (const { refuse } of this.#held.splice(0)) refuse(notRevisited(missing, first.path))
   }
 
   #own(): readonly (readonly [string, StepRecord])[] {
@@ -96,7 +86,11 @@ function isFinished({ status }: StepRecord): boolean {
 
 // An effect that was begun may have happened, too, unless it was begun on another branch.
 function mustReturn(record: StepRecord): boolean {
-  return isFinished(record) || (record.status === 'started' && !record.inherited)
+  return isFinished(record) || isBegun(record)
+}
+
+function isBegun({ status, inherited }: StepRecord): boolean {
+  return status === 'started' && !inherited
 }
 
 function notRevisited(path: string, instead?: string) {

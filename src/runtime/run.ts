@@ -11,7 +11,7 @@ import type { Store } from '../store/store.js'
 import type { Observer, RunObserver } from '../telemetry/observer.js'
 import { beginRun, migrateRun } from './begin.js'
 import type { Drive } from './drive.js'
-import { CancelledError, failedRecord, recordError } from './errors.js'
+import { CancelledError, failedRecords, recordError } from './errors.js'
 import { EventFeed } from './event-feed.js'
 import type { LiveEvent, RunEvent } from './events.js'
 import { driveFlow } from './flow-engine.js'
@@ -369,7 +369,7 @@ function endOf(fold: Fold, driven: Drive, { now, stuck, goOn, inherited }: Endin
     default: {
       const error = recordError(driven.error)
       const misfit = isHoldfastError(driven.error, 'incompatible')
-      const retry = [driven.error, ...(driven.others ?? [])].map(failedRecord).filter((at) => at !== undefined)
+      const retry = [driven.error, ...(driven.others ?? [])].flatMap(failedRecords)
       return {
         kind: 'end',
         ops: [

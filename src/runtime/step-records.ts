@@ -47,7 +47,8 @@ export class StepRecords {
     }
     if (record.unknown) throw this.#unknownAgain(path, record, ownKey)
     if (record.status === 'failed') {
-      throw new StepFailedError(path, this.at(path), record.error ?? { name: 'Error', message: 'no reason recorded' })
+      const error = record.error ?? { name: 'Error', message: 'no reason recorded' }
+      throw new StepFailedError(this.name(path), this.at(path), error)
     }
     return record
   }

@@ -31,17 +31,16 @@ export class Flusher {
     this.#figures = figures
     this.#write = write
     this.#options = options
-    this.#timer = setInterval(() => void this.flush(), options.everyMs)
+    this.#timer = setInterval(() => void this.#reportNext(), options.everyMs)
     // A program that has nothing else to do may end.
     this.#timer.unref()
   }
 
-  /** Reports what is new. While a report is under way there is no second one. */
-  flush(): Promise<void> {
-    this.#flushing ??= this.#report().finally(() => {
-      this.#flushing = undefined
-    })
-    return this.#flushing
+  /** Reports all that was counted so far. */
+  async flush(): Promise<void> {
+    // One that is under way may be older than what was counted last.
+    if (this.#flushing) await this.#flushing
+    await this.#reportNext()
   }
 
   async close(): Promise<void> {
@@ -50,12 +49,16 @@ export class Flusher {
     const patience = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, CLOSING_MS)
     })
-    const last = async () => {
-      await this.#flushing
-      await this.flush()
-    }
-    await Promise.race([last(), patience])
+    await Promise.race([this.flush(), patience])
     clearTimeout(timer)
+  }
+
+  /** Reports what is new. While a report is under way there is no second one. */
+  #reportNext(): Promise<void> {
+    this.#flushing ??= this.#report().finally(() => {
+      this.#flushing = undefined
+    })
+    return this.#flushing
   }
 
   async #report(): Promise<void> {

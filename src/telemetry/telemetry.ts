@@ -5,7 +5,7 @@ import type { CounterName, HistogramName } from './names.js'
 import type { ObservedRun, Observer, RunObserver } from './observer.js'
 import type { TelemetryOptions } from './options.js'
 import { type Attributes, loadOtelApi, type OtelApi } from './otel-api.js'
-import { SCOPE, Tracing } from './tracing.js'
+import { quietly, SCOPE, Tracing } from './tracing.js'
 import { WatchedRun } from './watched-run.js'
 
 /** Counts what happens on one open store, and passes it on: to the store, and to OpenTelemetry where there is any. */
@@ -48,7 +48,7 @@ export class Telemetry implements Observer {
   }
 
   run(run: ObservedRun): RunObserver {
-    this.#renewInstruments()
+    quietly(() => this.#renewInstruments())
     return new WatchedRun(this, run)
   }
 

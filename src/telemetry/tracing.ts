@@ -29,21 +29,26 @@ export class Tracing {
   }
 
   /** A span below the one that is active here; where none is known to be, below `within`. */
-  start(plan: SpanPlan, attributes: Attributes, within?: unknown, link?: SpanContextLike): StartedSpan {
+  start(plan: SpanPlan, attributes: Attributes, within?: unknown, link?: SpanContextLike): StartedSpan | undefined {
     const { trace, context } = this.#api
-    const active = context.active()
-    // Without a context manager nothing is ever active, and spans would all be roots.
-    const parent = within !== undefined && trace.getSpan(active) === undefined ? within : active
-    const span = this.#tracer.startSpan(
-      plan.name,
-      {
-        kind: KINDS[plan.kind],
-        attributes: { ...attributes, ...plan.attributes },
-        ...(link === undefined ? {} : { links: [{ context: link }] }),
-      },
-      parent,
-    )
-    return { span, context: trace.setSpan(parent, span) }
+    try {
+      const active = context.active()
+      // Without a context manager nothing is ever active, and spans would all be roots.
+      const parent = within !== undefined && trace.getSpan(active) === undefined ? within : active
+      const span = this.#tracer.startSpan(
+        plan.name,
+        {
+          kind: KINDS[plan.kind],
+          attributes: { ...attributes, ...plan.attributes },
+          ...(link === undefined ? {} : { links: [{ context: link }] }),
+        },
+        parent,
+      )
+      return { span: shielded(span), context: trace.setSpan(parent, span) }
+    } catch {
+      // A sampler or a span processor of the user's failed: the run goes on without this span.
+      return undefined
+    }
   }
 
   run<Result>(context: unknown, work: () => Result): Result {
@@ -52,7 +57,31 @@ export class Tracing {
 
   /** The span that is active here. */
   active(): SpanLike | undefined {
-    return this.#api.trace.getSpan(this.#api.context.active())
+    const span = this.#api.trace.getSpan(this.#api.context.active())
+    return span && shielded(span)
+  }
+}
+
+/** A span that never throws: the error of a span processor would make a step that was done look like one that failed. */
+function shielded(span: SpanLike): SpanLike {
+  return {
+    spanContext: () => quietly(() => span.spanContext()) ?? UNTRACED,
+    setAttributes: (attributes) => quietly(() => span.setAttributes(attributes)),
+    addEvent: (name, attributes) => quietly(() => span.addEvent(name, attributes)),
+    setStatus: (status) => quietly(() => span.setStatus(status)),
+    recordException: (exception) => quietly(() => span.recordException(exception)),
+    end: () => quietly(() => span.end()),
+  }
+}
+
+const UNTRACED: SpanContextLike = { traceId: '', spanId: '', traceFlags: 0 }
+
+/** What is told of a run must not change how it goes, so it may fail. */
+export function quietly<Result>(tell: () => Result): Result | undefined {
+  try {
+    return tell()
+  } catch {
+    return undefined
   }
 }
 

@@ -11,7 +11,16 @@ import {
 } from './observer.js'
 import type { Attributes, SpanLike } from './otel-api.js'
 import type { Telemetry } from './telemetry.js'
-import { errorType, failSpan, formatTrace, isTraced, parseTrace, type StartedSpan, type Tracing } from './tracing.js'
+import {
+  errorType,
+  failSpan,
+  formatTrace,
+  isTraced,
+  parseTrace,
+  quietly,
+  type StartedSpan,
+  type Tracing,
+} from './tracing.js'
 
 const COUNTED: Readonly<Partial<Record<RunEnd, CounterName>>> = {
   completed: 'holdfast.runs.completed',
@@ -149,17 +158,16 @@ export class WatchedRun implements RunObserver {
 }
 
 function openSpan(span: SpanLike, recordContent: boolean, plan: SpanPlan): OpenSpan {
-  if (recordContent && plan.content) span.setAttributes(plan.content())
-  return {
-    set: (attributes) => void span.setAttributes(attributes),
-    content: (attributes) => {
-      if (recordContent) span.setAttributes(attributes())
-    },
+  const note = (attributes: () => Attributes) => {
+    // What was said may hold what JSON can't.
+    if (recordContent) quietly(() => span.setAttributes(attributes()))
   }
+  note(() => plan.content?.() ?? {})
+  return { set: (attributes) => void span.setAttributes(attributes), content: note }
 }
 
 function noteResult(plan: SpanPlan, result: unknown, span: SpanLike, recordContent: boolean): void {
-  if (recordContent && plan.result) span.setAttributes(plan.result(result))
+  if (recordContent) quietly(() => span.setAttributes(plan.result?.(result) ?? {}))
 }
 
 // Work that is left because the run waits, stops or was cancelled did not fail.

@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { reportMetrics } from '#src/metrics-store.js'
+import { Figures } from '#src/telemetry/figures.js'
+import { Flusher } from '#src/telemetry/flusher.js'
 import { Telemetry } from '#src/telemetry/telemetry.js'
 import {
   type Driver,
@@ -14,6 +16,7 @@ import {
   mergeMetrics,
   openDriver,
   openHoldfast,
+  type ProcessMetrics,
   UnavailableError,
 } from 'holdfast'
 import { startModelServer } from 'holdfast/testing'
@@ -101,6 +104,26 @@ describe('what a process counts', () => {
     })
   })
 
+  it('is reported to the last when asked for, also while an earlier report is under way', async () => {
+    const figures = new Figures()
+    const written: (number | undefined)[] = []
+    const gate = new AbortController()
+    const write = async ({ counters }: ProcessMetrics) => {
+      if (!gate.signal.aborted) await once(gate.signal, 'abort')
+      written.push(counters['holdfast.conflicts'])
+    }
+    const flusher = new Flusher(figures, write, { everyMs: 3_600_000, process: 'me', now: () => 0 })
+    open.push(flusher)
+    figures.record('holdfast.checkpoint.bytes', 1)
+    figures.count('holdfast.conflicts', 1)
+    const earlier = flusher.flush()
+    figures.count('holdfast.conflicts', 1)
+    const asked = flusher.flush()
+    gate.abort()
+    await Promise.all([earlier, asked])
+    expect(written).toStrictEqual([1, 2])
+  })
+
   it('is not reported by who only reads', async () => {
     const url = fresh()
     const writer = await openHoldfast(url, { telemetry: false })
@@ -112,6 +135,18 @@ describe('what a process counts', () => {
     const again = await openHoldfast(url)
     open.push(again)
     expect(await again.metrics()).toEqual([])
+  })
+
+  it('holds each effect of which nobody knows, whether a person is asked or the run fails', async () => {
+    await using hf = await openHoldfast('memory:', { telemetry: { tracerProvider: false, meterProvider: false } })
+    const unsure = flow({ name: 'unsure', version: '1.0.0' }, (ctx, effect: 'once' | 'idempotent') =>
+      ctx.step('charge', { effect, retry: { attempts: 1 } }, () => {
+        throw new Error('timed out')
+      }),
+    )
+    expect(await hf.thread(unsure, 'asks').run({ input: 'once' })).toMatchObject({ status: 'paused' })
+    expect(await hf.thread(unsure, 'fails').run({ input: 'idempotent' })).toMatchObject({ status: 'failed' })
+    expect(mergeMetrics(await hf.metrics()).counters).toMatchObject({ 'holdfast.effects.unknown': 2 })
   })
 
   it('is kept while the store is away, disturbs no run, and does not hold up closing', async () => {
