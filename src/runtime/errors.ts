@@ -71,7 +71,8 @@ export class EffectUnknownError extends HoldfastError {
     super('effect-unknown', `Whether step "${step}" took effect is unknown.`, {
       data: { step, at, ...data },
       cause,
-      remedy: 'Find out at the other side, then run the thread again or cancel the run.',
+      remedy:
+        "Find out at the other side. Then run the thread again with onUnknown: 'pause' and answer, or cancel the run.",
     })
   }
 }

@@ -229,7 +229,8 @@ describe.each(backends)('every command on $name', ({ name, missing, fresh, clean
   describe.each(Object.entries(CASES))('%s', (command, { plain, json, wrong }) => {
     // A worker has no end of its own and is interrupted at once; a project can be made once.
     const run = async (args: readonly string[]) => {
-      const where = args[0] === 'init' || args[0] === 'demo' ? args.map((arg) => arg.replace(folder, join(folder, name))) : args
+      const where =
+        args[0] === 'init' || args[0] === 'demo' ? args.map((arg) => arg.replace(folder, join(folder, name))) : args
       const signal = command === 'worker' ? AbortSignal.abort() : new AbortController().signal
       return holdfast(['--store', store, ...where], { signal })
     }
