@@ -126,6 +126,7 @@ describe.each(backends)('the command line on $name', ({ missing, fresh, cleanup 
     const [, ...suggested] = /Answer with: (.*)/.exec(paused.err)?.[1]?.split(' ') ?? []
     expect(suggested).toEqual(['answer', shown, '--branch', 'aside'])
     expect(await run([...suggested, 'true'])).toMatchObject({ code: 0 })
+    expect(await json('resume', programs, customer, '--branch', 'aside')).toMatchObject({ status: 'completed' })
   })
 
   it.skipIf(missing)('tags checkpoints, and finds them by their tags', async () => {

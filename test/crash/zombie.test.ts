@@ -1,4 +1,7 @@
+import type { ChildProcess } from 'node:child_process'
+import { setTimeout } from 'node:timers/promises'
 import { openHoldfast, type Holdfast } from 'holdfast'
+import { loadSqlite } from '#src/drivers/sqlite/engine.js'
 import { afterAll, describe, expect, it } from 'vitest'
 import { queueInput } from '../../scripts/torture/queue-input.mjs'
 import { connectService } from '../../scripts/torture/service-client.mjs'
@@ -23,6 +26,26 @@ async function everythingOf(hf: Holdfast, thread: string) {
   }
 }
 
+/** Stops a process, though not in the middle of a write: on SQLite everybody would wait for its lock. */
+async function freeze(child: ChildProcess, url: string): Promise<void> {
+  const db = url.startsWith('sqlite:') ? (await loadSqlite())(url.slice('sqlite:'.length)) : undefined
+  try {
+    for (;;) {
+      child.kill('SIGSTOP')
+      await setTimeout(20)
+      try {
+        db?.exec('BEGIN IMMEDIATE; ROLLBACK')
+        return
+      } catch {
+        child.kill('SIGCONT')
+        await setTimeout(50)
+      }
+    }
+  } finally {
+    db?.close()
+  }
+}
+
 for (const backend of await durableBackends()) {
   describe.skipIf(backend.missing)(`a frozen worker on ${backend.name}`, () => {
     afterAll(() => backend.cleanup())
@@ -41,7 +64,7 @@ for (const backend of await durableBackends()) {
         for (const thread of THREADS) await queueInput(hf, slow, thread, { session: thread, hold: true })
         // In the middle of a step: the service has done it and has not answered yet.
         await until(async () => (await outside.ledger()).effects.length === THREADS.length)
-        frozen.child.kill('SIGSTOP')
+        await freeze(frozen.child, url)
         await outside.release()
 
         const successor = await fleet.add()

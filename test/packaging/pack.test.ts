@@ -11,7 +11,7 @@ it('installs in an empty project, runs the first example of the README there, an
     encoding: 'utf8',
   })
   expect(stdout + stderr).not.toContain('FAILED')
-  expect(stdout).toMatch(/the first example of the README +ok: completed/)
+  expect(stdout).toMatch(/the first example of the README +ok: refunded 40/)
   expect(stdout).toMatch(/import 'holdfast' loads no peer +ok/)
   expect(status).toBe(0)
 })
