@@ -17,7 +17,8 @@ process.on('disconnect', () => process.exit(1))
 const shop = await openShop(settings.shop)
 const model = httpModel(settings.modelUrl, 'scripted-support')
 const support = makeSupport({ model, shop, shopMs, ...(effect === undefined ? {} : { effect }) })
-const hf = await openHoldfast(store)
+// What a killed worker had not reported yet is lost to the figures.
+const hf = await openHoldfast(store, { telemetry: { flushEveryMs: 1000 } })
 const held = new Set<string>()
 const worker = hf.tenant(tenant).worker({
   programs: [support],
