@@ -11,6 +11,7 @@ import type { Store } from '../store/store.js'
 import type { Observer, RunObserver } from '../telemetry/observer.js'
 import { beginRun, migrateRun } from './begin.js'
 import type { Drive } from './drive.js'
+import { RunDoor } from './run-door.js'
 import { CancelledError, failedRecords, recordError } from './errors.js'
 import { EventFeed } from './event-feed.js'
 import type { LiveEvent, RunEvent } from './events.js'
@@ -176,7 +177,8 @@ export class Run {
       }
       const run = recorder.state.run?.id
       const watch = this.#watched(recorder, begun)
-      const session = this.#session(recorder, keeper, inherited, watch)
+      const door = new RunDoor(recorder)
+      const session = this.#session(door, keeper, inherited, watch)
       const driven = await watch.within(() => this.#drive(session))
       if (driven.status === 'failed') this.#throwIfStopped(driven.error)
       if (driven.status === 'suspended' && this.#settings.drain?.aborted) throw new StoppedError()
@@ -185,6 +187,7 @@ export class Run {
       // As long as nothing of this run is written, its own input lies among those that others see.
       const others = (recorder.seen.inputs ?? []).filter(({ id }) => id !== run)
       const goOn = more && (!isTarget || (target === undefined && others.length > 0))
+      if (goOn) door.close()
       const stuck = unmoved === recorder.fold.seq
       const conclude = () =>
         recorder.conclude((fold) => endOf(fold, driven, { now: clock.now(), stuck, goOn, inherited }), !goOn)

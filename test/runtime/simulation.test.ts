@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vites
 import { durableBackends } from '../support/backends.js'
 import { full, randomly, runs } from '../support/scale.js'
 import { type Chaos, chaos } from './simulation/chaos.js'
+import { KNOWN } from './simulation/known.js'
 import { type Place, simulate } from './simulation/simulate.js'
 import { type ProgramSpec, programSpec } from './simulation/spec.js'
 
@@ -20,6 +21,8 @@ describe('a random program, crashed at random moments', () => {
   afterEach(() => {
     vi.restoreAllMocks()
   })
+
+  it.each(KNOWN)('is not harmed by what was found before: $what', ({ spec, blows }) => compare(spec, blows, onMemory))
 
   it('ends on memory as if nothing had happened, and breaks no rule of its effects', { timeout }, async () => {
     const property = fc.asyncProperty(programSpec, chaos, (spec, blows) => compare(spec, blows, onMemory))
