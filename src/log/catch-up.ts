@@ -1,6 +1,6 @@
 import { ConflictError, DataLossError, NotFoundError } from '../core/errors.js'
 import { nameLog } from '../core/log-name.js'
-import type { Head, LogKey } from './contract.js'
+import type { Head, LogKey, StoredEntry } from './contract.js'
 import { emptyFold, type Fold } from './fold.js'
 import type { LogEnvironment } from './log-environment.js'
 import type { LogReader } from './log-reader.js'
@@ -23,7 +23,7 @@ export async function catchUp(
   if (head.base.seq > known.seq) return (await reader.newest()) ?? known
   // What we know must still be there: a backend that came back older and was written to since holds another past.
   const [same] = await environment.driver.read(log, known.seq, 1)
-  if (same?.seq === known.seq && same.hash !== known.hash) throw lossError(log, known, head)
+  checkLoss(log, known, head, same)
   return reader.since(known, head.seq)
 }
 
@@ -48,9 +48,10 @@ async function goneError({ driver }: LogEnvironment, log: LogKey, known: Fold, h
   return new DataLossError(message, { log, acknowledged: known.seq })
 }
 
-/** Refuses a head that lies before what is known, or on another past. */
-export function checkLoss(log: LogKey, known: Fold, head: Head): void {
-  if (head.seq < known.seq || (head.seq === known.seq && head.hash !== known.hash)) throw lossError(log, known, head)
+/** Refuses a head that lies before what is known, or on another past, and another entry in the place of the known one. */
+export function checkLoss(log: LogKey, known: Fold, head: Head, same?: StoredEntry): void {
+  const isShorter = head.seq < known.seq || (head.seq === known.seq && head.hash !== known.hash)
+  if (isShorter || (same?.seq === known.seq && same.hash !== known.hash)) throw lossError(log, known, head)
 }
 
 function lossError(log: LogKey, known: Fold, head: Head): DataLossError {

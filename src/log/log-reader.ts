@@ -44,8 +44,8 @@ export class LogReader {
     ])
     const [same, ...rest] = page
     if (head?.incarnation !== known.incarnation) return undefined
-    checkLoss(this.#log, known, head)
-    if (same?.seq !== known.seq || same.hash !== known.hash) return undefined
+    checkLoss(this.#log, known, head, same)
+    if (same?.seq !== known.seq) return undefined
     const run = await this.#codec.open({ before: known, fromKeyframe: false, onlyLast: true }, rest)
     const fold = rest.length === 0 ? known : run.last
     // More may have been appended between the two reads, less may not.

@@ -78,35 +78,39 @@ describe('logs that a process keeps for their next use', () => {
     expect((await mine.borrow(key)).exists).toBe(false)
   })
 
-  it('tell when the backend came back with less than was acknowledged, once', async () => {
-    const older = await openDriver('memory:', { clock })
-    const elsewhere = new LogStore(older, { clock })
-    await (await elsewhere.open(key)).update(note('one'))
-    const { incarnation } = (await elsewhere.open(key)).fold
-    const store = new LogStore(
-      new Proxy(older, {
-        get(target, name) {
-          const value = Reflect.get(lost ? empty : target, name, target) as unknown
-          return typeof value === 'function' ? value.bind(target) : value
-        },
-      }),
-      { clock },
-    )
-    let lost = false
-    const empty = {
-      ...older,
-      head: async () => ({ ...(await older.head(key)), seq: 0, hash: 'another', incarnation }),
-      read: async () => [],
-    } as unknown as Driver
-    const log = await store.borrow(key)
-    await log.update(note('two'))
-    store.giveBack(log)
-    lost = true
-    await expect(store.borrow(key)).rejects.toMatchObject({ code: 'data-loss' })
-    lost = false
-    expect((await store.borrow(key)).fold.state).toEqual({ notes: ['one', 'two'] })
-    await older.close()
-  })
+  it.each(['less', 'another past'])(
+    'tell, once, when the backend came back with %s where entries were acknowledged',
+    async (what) => {
+      const older = await openDriver('memory:', { clock })
+      const elsewhere = new LogStore(older, { clock })
+      await (await elsewhere.open(key)).update(note('one'))
+      const { incarnation } = (await elsewhere.open(key)).fold
+      const store = new LogStore(
+        new Proxy(older, {
+          get(target, name) {
+            const value = Reflect.get(lost ? empty : target, name, target) as unknown
+            return typeof value === 'function' ? value.bind(target) : value
+          },
+        }),
+        { clock },
+      )
+      let lost = false
+      const empty = {
+        ...older,
+        head: async () => ({ ...(await older.head(key)), seq: what === 'less' ? 0 : 7, hash: 'another', incarnation }),
+        read: async (...args: Parameters<Driver['read']>) =>
+          what === 'less' ? [] : (await older.read(...args)).map((entry) => ({ ...entry, hash: 'another' })),
+      } as unknown as Driver
+      const log = await store.borrow(key)
+      await log.update(note('two'))
+      store.giveBack(log)
+      lost = true
+      await expect(store.borrow(key)).rejects.toMatchObject({ code: 'data-loss' })
+      lost = false
+      expect((await store.borrow(key)).fold.state).toEqual({ notes: ['one', 'two'] })
+      await older.close()
+    },
+  )
 
   it('are let go when they are too large, not wanted for long, or the thread is erased here', async () => {
     const small = new LogStore(counted(driver), { clock, cacheBytes: 100 })
