@@ -20,9 +20,9 @@ export function connectService(url) {
     async outcome(key) {
       return /** @type {any} */ (await (await post('/outcome', { key })).json())
     },
-    /** Lets the service answer the calls that it holds back. */
-    async release() {
-      await post('/release', {})
+    /** Lets the service answer the calls with this `hold`, those to come included. @param {string} hold */
+    async release(hold) {
+      await post('/release', { hold })
     },
     /** @returns {Promise<Ledger>} */
     async ledger() {

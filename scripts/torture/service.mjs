@@ -3,7 +3,7 @@
 //   node service.mjs [seed]      prints "listening <url>"
 //   POST /effect {kind, session, step, key, ms?, hold?}  does it and answers {receipt}. Kind 'idempotent' honours the key.
 //   POST /outcome {key}                           what became of a key. One that is not known is void from then on.
-//   POST /release                                answers all calls with `hold`, which are not answered before
+//   POST /release {hold}                          answers the calls with this `hold`, which are not answered before
 //   GET /ledger                                   {effects, calls, faults}
 // With a seed some replies are slow, some are lost after the effect happened, some calls are lost before it, and some
 // are refused.
@@ -13,7 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { endWithParent } from './end-with-parent.mjs'
 import { seededRandom } from './random.mjs'
 
-/** @typedef {{ kind: string, session: string, step: string, key: string, ms?: number, hold?: boolean }} Call */
+/** @typedef {{ kind: string, session: string, step: string, key: string, ms?: number, hold?: string }} Call */
 /** @typedef {Call & { receipt: string }} HappenedEffect */
 
 endWithParent()
@@ -26,11 +26,8 @@ const calls = []
 /** @type {Map<string, HappenedEffect>} */
 const byKey = new Map()
 const voided = new Set()
-/** @type {() => void} */
-let release = () => {}
-const released = new Promise((resolve) => {
-  release = () => resolve(undefined)
-})
+/** @type {Map<string, { released: Promise<void>, release: () => void }>} */
+const holds = new Map()
 const faults = { slow: 0, lostBefore: 0, lostAfter: 0, refused: 0 }
 
 const server = createServer(async (request, response) => {
@@ -42,7 +39,7 @@ const server = createServer(async (request, response) => {
   const asked = text === '' ? {} : JSON.parse(text)
   if (request.url === '/ledger') return reply(200, { effects, calls, faults })
   if (request.url === '/release') {
-    release()
+    holdNamed(asked.hold).release()
     return reply(200, {})
   }
   if (request.url === '/outcome') return answerOutcome(asked, reply)
@@ -60,9 +57,22 @@ const server = createServer(async (request, response) => {
     await sleep(20 + 180 * random())
   }
   if (asked.ms) await sleep(asked.ms)
-  if (asked.hold) await released
+  if (asked.hold) await holdNamed(asked.hold).released
   return reply(200, { receipt })
 })
+
+/** @param {string} name */
+function holdNamed(name) {
+  const known = holds.get(name)
+  if (known) return known
+  let release = () => {}
+  const released = new Promise((/** @type {(value: void) => void} */ resolve) => {
+    release = resolve
+  })
+  const hold = { released, release }
+  holds.set(name, hold)
+  return hold
+}
 
 /** @param {Call} call @returns {HappenedEffect} */
 function perform(call) {

@@ -2,7 +2,7 @@
 import { flow } from 'holdfast'
 import { connectService } from './service-client.mjs'
 
-/** @typedef {{ session: string, ms?: number, hold?: boolean }} SlowInput */
+/** @typedef {{ session: string, hold: string }} SlowInput */
 /** @typedef {{ session: string, way: 'sleep' | 'expire' | 'answer' | 'signal', ms?: number }} PatientInput */
 
 /**
@@ -13,29 +13,26 @@ export function makeWorkerPrograms({ service: url }) {
   const service = connectService(url)
 
   /** Says which worker did what: `ctx.context.worker`. */
-  const slow = flow(
-    { name: 'slow', version: '1.0.0' },
-    async (ctx, /** @type {SlowInput} */ { session, ms = 0, hold = false }) => {
-      const { worker } = /** @type {{ worker: string }} */ (ctx.context)
-      const first = await ctx.step('first', () => worker)
-      const held = await ctx.step('hold', { effect: 'idempotent' }, async (step) => {
-        await step.store.scope({ session }).collection('held').put('by', { worker })
-        const key = step.idempotencyKey
-        await service.effect({ kind: 'idempotent', session, step: 'hold', key, ms, hold }, step.abort)
-        return worker
-      })
-      /** @param {string} key @returns {Promise<import('holdfast').Reconciled<string>>} */
-      const reconcile = async (key) => {
-        const found = await service.outcome(key)
-        return found.executed ? { outcome: 'executed', result: worker } : { outcome: 'not-executed' }
-      }
-      const after = await ctx.step('after', { effect: 'reconcilable', reconcile }, async (step) => {
-        await service.effect({ kind: 'reconcilable', session, step: 'after', key: step.idempotencyKey }, step.abort)
-        return worker
-      })
-      return { first, held, after }
-    },
-  )
+  const slow = flow({ name: 'slow', version: '1.0.0' }, async (ctx, /** @type {SlowInput} */ { session, hold }) => {
+    const { worker } = /** @type {{ worker: string }} */ (ctx.context)
+    const first = await ctx.step('first', () => worker)
+    const held = await ctx.step('hold', { effect: 'idempotent' }, async (step) => {
+      await step.store.scope({ session }).collection('held').put('by', { worker })
+      const key = step.idempotencyKey
+      await service.effect({ kind: 'idempotent', session, step: 'hold', key, hold }, step.abort)
+      return worker
+    })
+    /** @param {string} key @returns {Promise<import('holdfast').Reconciled<string>>} */
+    const reconcile = async (key) => {
+      const found = await service.outcome(key)
+      return found.executed ? { outcome: 'executed', result: worker } : { outcome: 'not-executed' }
+    }
+    const after = await ctx.step('after', { effect: 'reconcilable', reconcile }, async (step) => {
+      await service.effect({ kind: 'reconcilable', session, step: 'after', key: step.idempotencyKey }, step.abort)
+      return worker
+    })
+    return { first, held, after }
+  })
 
   const patient = flow({ name: 'patient', version: '1.0.0' }, async (ctx, /** @type {PatientInput} */ input) => {
     const { way, ms = 2000 } = input

@@ -41,7 +41,7 @@ for (const backend of backends) {
     afterAll(() => backend.cleanup())
 
     const kills = rounds(1, 20)
-    it(`take the threads of a killed one over, at the next epoch (${kills} kills)`, { timeout: 600_000 }, async () => {
+    it(`take the threads of a killed one over, at a later epoch (${kills} kills)`, { timeout: 600_000 }, async () => {
       const { takenOver, afterKillMs } = await takeoverRound({ url: await backend.fresh(), kills, leaseMs: 700 })
       expect(takenOver).toBeGreaterThan(0)
       console.log(`${backend.name}: ${takenOver} threads taken over after a lease of 700 ms:`, afterKillMs)
@@ -53,14 +53,15 @@ for (const backend of backends) {
       const { hf, fleet, outside, programs, outcome } = scene
       const threads = ['a', 'b', 'c', 'd']
       const old = await fleet.add()
-      for (const thread of threads) await queueInput(hf, programs.slow, thread, { session: thread, hold: true })
+      for (const thread of threads)
+        await queueInput(hf, programs.slow, thread, { session: thread, hold: 'until released' })
       await until(async () => (await outside.ledger()).effects.length === threads.length)
       expect((await hf.threads({ thread: 'a' })).threads).toMatchObject([{ claimedBy: old.name }])
 
       const terminating = old.line('terminating')
       old.child.kill('SIGTERM')
       await terminating
-      await outside.release()
+      await outside.release('until released')
       expect(await old.exited).toBe(0)
       expect(old.lines.at(-1)).toBe('closed')
       for (const thread of threads) {
@@ -85,13 +86,13 @@ for (const backend of backends) {
       scene = await openScene(backend, { lease: 600_000, graceMs: 100 })
       const { hf, fleet, outside, programs, outcome } = scene
       const old = await fleet.add()
-      await queueInput(hf, programs.slow, 'long', { session: 'long', hold: true })
+      await queueInput(hf, programs.slow, 'long', { session: 'long', hold: 'until released' })
       await until(async () => (await outside.ledger()).effects.length === 1)
       old.child.kill('SIGTERM')
       expect(await old.exited).toBe(0)
       expect((await hf.threads({ thread: 'long' })).threads).toMatchObject([{ status: 'active', claimedBy: null }])
 
-      await outside.release()
+      await outside.release('until released')
       const successor = await fleet.add()
       const output = { first: old.name, held: successor.name, after: successor.name }
       expect(await outcome('long')).toMatchObject({ status: 'completed', output })

@@ -61,11 +61,11 @@ for (const backend of await durableBackends()) {
       const { slow } = makeWorkerPrograms({ service: service.url })
       try {
         const frozen = await fleet.add()
-        for (const thread of THREADS) await queueInput(hf, slow, thread, { session: thread, hold: true })
+        for (const thread of THREADS) await queueInput(hf, slow, thread, { session: thread, hold: 'until released' })
         // In the middle of a step: the service has done it and has not answered yet.
         await until(async () => (await outside.ledger()).effects.length === THREADS.length)
         await freeze(frozen.child, url)
-        await outside.release()
+        await outside.release('until released')
 
         const successor = await fleet.add()
         for (const thread of THREADS) {
