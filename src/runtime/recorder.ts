@@ -66,7 +66,7 @@ export class LogRecorder implements Recorder {
   readonly #flights: Promise<void>[] = []
   #pending: Draft | undefined
   #steps = 0
-  #view: State | undefined
+  #view: View | undefined
   #exclusive: Promise<unknown> = Promise.resolve()
   #deciding = 0
   #failure: { readonly error: unknown } | undefined
@@ -79,7 +79,7 @@ export class LogRecorder implements Recorder {
   }
 
   get state(): RunState {
-    return (this.#view ?? this.#claim.log.fold.state) as RunState
+    return (this.#view?.state ?? this.#claim.log.fold.state) as RunState
   }
 
   get seen(): RunState {
@@ -92,7 +92,8 @@ export class LogRecorder implements Recorder {
 
   add(draft: Draft): void {
     this.#check()
-    this.#view = applyOps(this.#view ?? this.#claim.log.fold.state, draft)
+    this.#view ??= new View(this.#claim.log.fold.state)
+    this.#view.add(draft)
     this.#pending = this.#pending === undefined ? draft : mergeDrafts(this.#pending, draft)
   }
 
@@ -233,6 +234,26 @@ export class LogRecorder implements Recorder {
 
   #check(): void {
     if (this.#failure) throw this.#failure.error
+  }
+}
+
+/** A state and what is noted on top of it, which is applied when somebody looks: most steps land before anybody does. */
+class View {
+  #state: State
+  #noted: Draft[] = []
+
+  constructor(state: State) {
+    this.#state = state
+  }
+
+  add(draft: Draft): void {
+    this.#noted.push(draft)
+  }
+
+  get state(): State {
+    for (const draft of this.#noted) this.#state = applyOps(this.#state, draft)
+    this.#noted = []
+    return this.#state
   }
 }
 
