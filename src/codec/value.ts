@@ -66,6 +66,17 @@ export function encodeValue(input: unknown, limits: Limits, sink?: BlobSink): En
   return { json, value, depth: encoder.depth }
 }
 
+/** The exact copy alone, refused like `encodeValue` refuses it: for what is not written yet, but will be. */
+export function copyValue(input: unknown, limits: Limits): Value {
+  const encoder = new Encoder(limits, undefined)
+  const value = encoder.encode(input)
+  // Nothing that counts as one becomes longer than this in JSON. What may be too long is measured.
+  const isSurelyShort = encoder.types.length === 0 && (encoder.size + 1) * MOST_JSON_BYTES < limits.maxBytes
+  return isSurelyShort ? value : encodeValue(value, limits).value
+}
+
+const MOST_JSON_BYTES = 32
+
 /** Renders a path for messages: $.messages[3].at */
 export function renderPath(path: readonly PathPart[]): string {
   let text = '$'
@@ -94,9 +105,9 @@ class Encoder {
   readonly #sink: BlobSink | undefined
   readonly #path: PathPart[] = []
   readonly #ancestors: object[] = []
-  #keys = 0
   /** A running lower bound of the JSON's length: what large subtrees and too large values are recognised by. */
-  #size = 0
+  size = 0
+  #keys = 0
   /** Inside a value that may become one blob, its parts stay together: a blob never points to blobs. */
   #insideWhole = false
 
@@ -120,21 +131,21 @@ class Encoder {
       case 'string':
         return this.#string(input)
       case 'number':
-        this.#size += 1
+        this.size += 1
         if (Number.isFinite(input) && !Object.is(input, -0)) {
           this.wire = input
           return input
         }
         return this.#typed('number', Object.is(input, -0) ? '-0' : String(input), input)
       case 'boolean':
-        this.#size += 4
+        this.size += 4
         this.wire = input
         return input
       case 'bigint':
         return this.#bigint(input)
       case 'object':
         if (input === null) {
-          this.#size += 4
+          this.size += 4
           this.wire = null
           return null
         }
@@ -193,7 +204,7 @@ class Encoder {
   }
 
   #date(input: Date): Value {
-    this.#size += 26
+    this.size += 26
     const copy = new Date(Date.prototype.getTime.call(input))
     if (Number.isNaN(copy.getTime())) throw this.#refuse('is an invalid Date', 'Use null or a valid Date.')
     return this.#typed('date', copy.toISOString(), copy)
@@ -259,14 +270,14 @@ class Encoder {
   #whole(input: unknown): Value {
     const sink = this.#sink
     if (!sink || typeof input !== 'object' || input === null || input instanceof Uint8Array) return this.copy(input)
-    const outside = this.#size
+    const outside = this.size
     const typesBefore = this.types.length
-    this.#size = 0
+    this.size = 0
     this.#insideWhole = true
     const copy = this.copy(input)
     this.#insideWhole = false
-    const inside = this.#size
-    this.#size = outside
+    const inside = this.size
+    this.size = outside
     if (inside < sink.threshold || typeof this.wire === 'string') {
       this.#grow(inside)
       return copy
@@ -295,8 +306,8 @@ class Encoder {
 
   /** Stops as soon as the JSON is sure to be too long, before memory runs out over it. */
   #grow(bytes: number): void {
-    this.#size += bytes
-    if (this.#size > this.#limits.maxBytes) throw tooManyBytes(this.#limits, undefined, renderPath(this.#path))
+    this.size += bytes
+    if (this.size > this.#limits.maxBytes) throw tooManyBytes(this.#limits, undefined, renderPath(this.#path))
   }
 
   #count(keys: number): void {

@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
-import { encodeValue, type Value } from '../codec/value.js'
+import { copyValue, type Value } from '../codec/value.js'
 import { InvalidProgramError } from '../core/errors.js'
 import { formatCheckpointId } from '../log/checkpoint-id.js'
 import type { SqlSession } from '../log/contract.js'
@@ -267,7 +267,7 @@ export class Activation {
     })
     const instead = await permit(this.#session, work, 'once')
     if (instead) {
-      const result = instead.result === undefined ? undefined : encodeValue(instead.result, DEFAULT_LIMITS).value
+      const result = instead.result === undefined ? undefined : copyValue(instead.result, DEFAULT_LIMITS)
       await this.#records.done(work, { result, writes: [], attempts: 0, ms: 0 })
       return result as Result
     }

@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
-import { encodeValue } from '../codec/value.js'
+import { copyValue } from '../codec/value.js'
 import { InvalidValueError } from '../core/errors.js'
 import type { Clock } from '../core/clock.js'
 import type { Log } from '../log/log.js'
@@ -26,7 +26,7 @@ export async function answerPause(
   options: AnswerOptions,
 ): Promise<void> {
   const by = checkBy(options.by)
-  const stored = encodeValue(value ?? null, DEFAULT_LIMITS).value
+  const stored = copyValue(value ?? null, DEFAULT_LIMITS)
   await log.refresh()
   const schema = findOpen(log.fold.state as RunState, id, clock.now()).schema
   if (schema !== undefined) await checkAgainst(schema, stored)

@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
-import { encodeValue, type Value } from '../codec/value.js'
+import { copyValue, type Value } from '../codec/value.js'
 import { InvalidOptionError } from '../core/errors.js'
 import { type Op, push, remove, set, splice } from '../log/ops.js'
 import { validate } from '../store/standard-schema.js'
@@ -36,7 +36,7 @@ export class Asking {
     if (!recorder.durable) {
       throw new InvalidOptionError('frequency', "is 'none', which can't keep a question", "Use 'step' or 'boundary'.")
     }
-    const question = encodeValue(shown ?? null, DEFAULT_LIMITS).value
+    const question = copyValue(shown ?? null, DEFAULT_LIMITS)
     const id = pauseId(this.#session.state.run?.id ?? '', place, kind, question)
     this.#used.add(id)
     const found = this.#find(id)

@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
-import { encodeValue } from '../codec/value.js'
+import { copyValue } from '../codec/value.js'
 import { Activation } from './activation.js'
 import type { Drive } from './drive.js'
 import type { FlowPlan } from './program.js'
@@ -13,7 +13,7 @@ export async function driveFlow(session: Session, plan: FlowPlan): Promise<Drive
     const value = await plan.run(activation.context(input), input)
     activation.checkRevisited()
     const output = await plan.checkOutput(value)
-    return output === undefined ? undefined : encodeValue(output, DEFAULT_LIMITS).value
+    return output === undefined ? undefined : copyValue(output, DEFAULT_LIMITS)
   })
   if (done.status !== 'done') return done
   if (done.writes.length > 0) session.recorder.add({ kind: 'step', store: done.writes })

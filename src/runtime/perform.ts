@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
-import { encodeValue, type Value } from '../codec/value.js'
+import { copyValue, type Value } from '../codec/value.js'
 import { InvalidOptionError, isHoldfastError, NotExecutedError } from '../core/errors.js'
 import { type Path, set, valueAt } from '../log/ops.js'
 import type { StoreWrite } from '../log/store-write.js'
@@ -357,7 +357,7 @@ function recordAt(session: Session, work: Work): StepRecord | undefined {
 
 /** The form in which a result is read back later, so that the first run and a resumed one see the same. */
 function storable(result: unknown): Value | undefined {
-  return result === undefined ? undefined : encodeValue(result, DEFAULT_LIMITS).value
+  return result === undefined ? undefined : copyValue(result, DEFAULT_LIMITS)
 }
 
 function failed(work: Work, error: unknown): StepFailedError {

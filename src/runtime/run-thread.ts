@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
-import { encodeValue, type Value } from '../codec/value.js'
+import { copyValue, type Value } from '../codec/value.js'
 import type { Clock } from '../core/clock.js'
 import { IncompatibleError, InvalidOptionError, InvalidValueError, isHoldfastError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
@@ -305,7 +305,7 @@ class ThreadRunner {
     }
     const hash = hashValue(input)
     const checked = await this.#plan.checkInput(input)
-    const value = checked === undefined ? undefined : encodeValue(checked, DEFAULT_LIMITS).value
+    const value = checked === undefined ? undefined : copyValue(checked, DEFAULT_LIMITS)
     return {
       id: this.#environment.randomId(),
       hash,

@@ -281,9 +281,10 @@ export class Run {
 
   #noticeCancel(recorder: Recorder): void {
     const { cancel } = recorder.seen
+    if (cancel === undefined) return
     // Our own view: what others see may not hold the run yet.
     const { run } = recorder.state
-    if (cancel && isUnfinished(run) && cancel.run === run.id && !this.#abort.signal.aborted) {
+    if (isUnfinished(run) && cancel.run === run.id && !this.#abort.signal.aborted) {
       this.#abort.abort(new CancelledError(cancel.reason, { by: cancel.by ?? null }))
     }
   }

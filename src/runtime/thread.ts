@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
-import { encodeValue, type Value } from '../codec/value.js'
+import { copyValue, type Value } from '../codec/value.js'
 import { InvalidOptionError, InvalidValueError, isHoldfastError, NotFoundError, TooLargeError } from '../core/errors.js'
 import type { ThreadIdInput } from '../core/ids.js'
 import { threadIdInput } from '../core/ids.js'
@@ -79,7 +79,7 @@ export class ThreadView {
       )
     }
     const { clock, randomId } = this.environment
-    const stored = value === undefined ? undefined : encodeValue(value, DEFAULT_LIMITS).value
+    const stored = value === undefined ? undefined : copyValue(value, DEFAULT_LIMITS)
     const signal = { id: randomId(), at: clock.now(), ...(stored === undefined ? {} : { value: stored }) }
     const log = await this.existing()
     await log.update((fold) => {

@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
-import { encodeValue } from '../codec/value.js'
+import { copyValue } from '../codec/value.js'
 import { IncompatibleError } from '../core/errors.js'
 import { type Op, set } from '../log/ops.js'
 import { migrateState, migrateUpdate } from './migration.js'
@@ -61,13 +61,13 @@ export function findMissingNode(
 
 function upgradeScope(plan: GraphPlan, scope: ScopeState, prefix: Prefix, from: number): readonly Op[] {
   const { stateVersion: to, migrations } = plan
-  const migrated = encodeValue(migrateState(scope.state ?? {}, from, to, migrations), DEFAULT_LIMITS).value
+  const migrated = copyValue(migrateState(scope.state ?? {}, from, to, migrations), DEFAULT_LIMITS)
   const results = (scope.tasks ?? []).flatMap(({ id }) => {
     const result = scope.steps?.[id]?.status === 'done' ? scope.steps[id]?.result : undefined
     if (result === undefined) return []
     const update = migrateUpdate(result as Update, from, to, migrations)
     checkDeclared(plan, update, id)
-    return [set(inScope(prefix, 'steps', id, 'result'), encodeValue(update, DEFAULT_LIMITS).value)]
+    return [set(inScope(prefix, 'steps', id, 'result'), copyValue(update, DEFAULT_LIMITS))]
   })
   const version = prefix.length === 0 ? (['run', 'stateVersion'] as const) : inScope(prefix, 'stateVersion')
   return [set(inScope(prefix, 'state'), migrated), ...results, set(version, to)]

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { decodeValue } from '#src/codec/decode.js'
 import { DEFAULT_LIMITS, type Limits } from '#src/codec/limits.js'
-import { type BlobSink, encodeValue, Whole } from '#src/codec/value.js'
+import { type BlobSink, copyValue, encodeValue, Whole } from '#src/codec/value.js'
 import { isHoldfastError } from '#src/core/errors.js'
 import fc from 'fast-check'
 import { describe, it } from 'vitest'
@@ -32,7 +32,34 @@ function measure(value: unknown): { keys: number; depth: number } {
   }
 }
 
+/** What comes of it: a value, or the code and the text of what was thrown. */
+function outcome(make: () => unknown): unknown {
+  try {
+    return { value: make() }
+  } catch (error) {
+    assert(isHoldfastError(error))
+    return { code: error.code, message: error.message }
+  }
+}
+
 describe('limits', () => {
+  it('refuse a copy exactly when they refuse what would be written', () => {
+    const bounds = fc.record({
+      maxBytes: fc.integer({ min: 2, max: 3000 }),
+      maxDepth: fc.integer({ min: 1, max: 8 }),
+      maxKeys: fc.integer({ min: 1, max: 60 }),
+    })
+    fc.assert(
+      fc.property(anyValue, bounds, (value, limits) => {
+        assert.deepStrictEqual(
+          outcome(() => copyValue(value, limits)),
+          outcome(() => encodeValue(value, limits).value),
+        )
+      }),
+      randomly(rounds(1500)),
+    )
+  })
+
   it.each(['array', 'object'] as const)(
     '%s nesting: at the limit fine, one above refused, written or stored',
     (form) => {
