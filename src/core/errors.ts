@@ -233,8 +233,14 @@ export class ClaimRequiredError extends HoldfastError {
 
 /** A program that can't be run as it is declared. `data.field` names the part that is wrong. */
 export class InvalidProgramError extends HoldfastError {
-  constructor(message: string, field: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
-    super('invalid-program', message, { data: { field, ...data }, remedy })
+  constructor(
+    message: string,
+    field: string,
+    remedy: string,
+    data: Readonly<Record<string, unknown>> = {},
+    cause?: unknown,
+  ) {
+    super('invalid-program', message, { data: { field, ...data }, remedy, cause })
   }
 }
 

@@ -183,7 +183,7 @@ function share(value: Value, owned: Set<object> | undefined): Value {
 
 function ownList(items: readonly Value[], owned: Set<object> | undefined): Value[] {
   if (owned?.has(items)) return items as Value[]
-  const copy = items.slice()
+  const copy = [...items]
   owned?.add(copy)
   return copy
 }

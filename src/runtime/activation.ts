@@ -1,4 +1,5 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
+import { cloneValue } from '../codec/clone.js'
 import { copyValue, type Value } from '../codec/value.js'
 import { InvalidProgramError } from '../core/errors.js'
 import { formatCheckpointId } from '../log/checkpoint-id.js'
@@ -233,7 +234,7 @@ export class Activation {
     const inputHash = hashValue(options.input)
     await this.#session.replay?.turn(path)
     const found = this.#records.find(path, inputHash, options.idempotencyKey)
-    if (found) return found.result
+    if (found) return cloneValue(found.result)
     if (this.#session.replay) return this.#gap(path)
     const work = this.#work(path, options as StepOptions, (step) => this.#session.inside.run(path, () => run(step)))
     if ((work.policy.effect ?? 'read') !== 'read') await this.#hold(path)
@@ -241,7 +242,8 @@ export class Activation {
       const performed = await perform(this.#session, work)
       if (this.#over) return never()
       await this.#records.done(work, performed)
-      return performed.result
+      // What is written later must not be what the program made of it meanwhile.
+      return cloneValue(performed.result)
     } catch (error) {
       if (!this.#over) await this.#records.threw(work, error)
       throw error
@@ -256,7 +258,7 @@ export class Activation {
     const path = this.#claimPath(name, options.key)
     await this.#session.replay?.turn(path)
     const found = this.#records.find(path, hashValue(options.input))
-    if (found) return found.result as Result
+    if (found) return cloneValue(found.result) as Result
     if (this.#session.replay) return this.#gap(path)
     await this.#hold(path)
     const work = this.#work(path, { input: options.input }, () => undefined)

@@ -1,4 +1,5 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
+import { cloneValue } from '../codec/clone.js'
 import { copyValue, type Value } from '../codec/value.js'
 import { InvalidOptionError } from '../core/errors.js'
 import { type Op, push, remove, set, splice } from '../log/ops.js'
@@ -56,7 +57,8 @@ export class Asking {
         at: clock.now(),
       })
     }
-    return { value: options.schema ? await validate(options.schema, answer.value) : answer.value }
+    const value = cloneValue(answer.value)
+    return { value: options.schema ? await validate(options.schema, value) : value }
   }
 
   /** Takes back what a place asked: it found out by itself, and an answer that nobody reads would keep the run awake. */

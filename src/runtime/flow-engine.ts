@@ -1,4 +1,5 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
+import { cloneValue } from '../codec/clone.js'
 import { copyValue } from '../codec/value.js'
 import { Activation } from './activation.js'
 import type { Drive } from './drive.js'
@@ -9,7 +10,7 @@ import type { Session } from './session.js'
 export async function driveFlow(session: Session, plan: FlowPlan): Promise<Drive> {
   const activation = new Activation(session, '', [], '', plan.policy)
   const done = await activation.run(async () => {
-    const input = session.state.run?.input
+    const input = cloneValue(session.state.run?.input)
     const value = await plan.run(activation.context(input), input)
     activation.checkRevisited()
     const output = await plan.checkOutput(value)

@@ -1,4 +1,6 @@
-import type { Value } from '../codec/value.js'
+import { cloneValue } from '../codec/clone.js'
+import { DEFAULT_LIMITS } from '../codec/limits.js'
+import { copyValue, type Value } from '../codec/value.js'
 import { HoldfastError, IncompatibleError } from '../core/errors.js'
 import type { Draft } from '../log/draft.js'
 import { type Op, remove, type State, set } from '../log/ops.js'
@@ -10,6 +12,7 @@ import { StepFailedError } from './errors.js'
 import { perform } from './perform.js'
 import { inScope, type Prefix, type RunState, scopeAt, type TaskRecord, type Waiting } from './run-state.js'
 import type { Session } from './session.js'
+import { explainFrozen, ShownState } from './shown-state.js'
 import type { Recorded, Update } from './state-shape.js'
 
 /** What a task brought: an update that is recorded already, one that closes the super-step, or none yet. */
@@ -35,6 +38,7 @@ export class GraphEngine {
   readonly #plan: GraphPlan
   readonly #prefix: Prefix
   readonly #path: string
+  readonly #shown = new ShownState()
 
   constructor(session: Session, plan: GraphPlan, prefix: Prefix = [], path = '') {
     this.#session = session
@@ -46,13 +50,13 @@ export class GraphEngine {
   /** Ends with the last entry noted but not yet written, so that it can say how the run ends. */
   async drive(): Promise<Drive> {
     if (this.#scope().tasks === undefined) {
-      const tasks = nameTasks(await this.#plan.start(this.#scope().state ?? {}), 0)
+      const tasks = nameTasks(await this.#plan.start(this.#state()), 0)
       this.#session.recorder.add({ kind: 'step', ops: [set(inScope(this.#prefix, 'tasks'), tasks)] })
     }
     for (;;) {
       const scope = this.#scope()
       const tasks = scope.tasks ?? []
-      if (tasks.length === 0) return { status: 'completed', output: scope.state ?? {} }
+      if (tasks.length === 0) return { status: 'completed', output: this.#state() }
       const count = this.#count(scope)
       if (count >= this.#plan.maxSteps) return { status: 'failed', error: tooManySteps(this.#plan) }
       if (this.#session.draining) return { status: 'suspended', waiting: [] }
@@ -64,7 +68,7 @@ export class GraphEngine {
       const waiting = landed.flatMap((task) => (task.status === 'suspended' ? [task] : []))
       if (waiting.length > 0) return { status: 'suspended', waiting: waiting.flatMap((task) => task.waiting) }
       const more = await this.#close(tasks, landed, count)
-      if (!more) return { status: 'completed', output: this.#scope().state ?? {} }
+      if (!more) return { status: 'completed', output: this.#state() }
     }
   }
 
@@ -95,13 +99,13 @@ export class GraphEngine {
     const done = await activation.run(async () => {
       const passed = this.#scope().steps?.[task.id]?.passed === true
       if (recorded && (!node.pauseAfter || passed)) return undefined
-      const state = this.#scope().state ?? {}
+      const state = this.#state()
       let update: Update = {}
       if (!recorded) {
         const entry = node.pauseBefore ? await this.#gate(activation, 'before', task, path) : OPEN_GATE
         const agreed = entry.approved ? await this.#agree(node, task, path, state, activation) : {}
         if ('denied' in agreed) {
-          update = await this.#plan.shape.check(agreed.denied, `the update of node "${task.node}"`)
+          update = await this.#check(agreed.denied, task)
         } else if ('input' in agreed) {
           const made =
             node.kind === 'graph'
@@ -110,7 +114,7 @@ export class GraphEngine {
           if ('drive' in made) throw new Interrupted(made.drive)
           writes = made.writes
           event = { type: 'step', step: path, status: 'completed', attempt: made.attempts, ms: made.ms }
-          update = await this.#plan.shape.check(made.value, `the update of node "${task.node}"`)
+          update = await this.#check(made.value, task)
           activation.checkRevisited()
         }
         // What the person said comes first, and the node may overrule it.
@@ -167,13 +171,19 @@ export class GraphEngine {
     return { status: 'recorded' }
   }
 
+  async #check(update: unknown, task: TaskRecord): Promise<Update> {
+    return own(await this.#plan.shape.check(update, `the update of node "${task.node}"`))
+  }
+
   async #runFunction(node: FunctionNodePlan, input: unknown, state: State, activation: Activation) {
     const idempotencyKey = await node.key?.(input)
     const options = { ...node.policy, input, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) }
     const work = activation.wholeWork(options, async (step) => {
       activation.restart()
       try {
-        return (await node.run(state, activation.context(input, step))) ?? {}
+        return (await node.run(state, activation.context(cloneValue(input as Value | undefined), step))) ?? {}
+      } catch (error) {
+        throw explainFrozen(error, `Node "${node.name}"`, node.name)
       } finally {
         await activation.settled()
       }
@@ -204,7 +214,7 @@ export class GraphEngine {
     const plan = node.graph
     const prefix = [...this.#prefix, 'scopes', task.id]
     if (scopeAt(this.#session.state, prefix).state === undefined) {
-      const update = await plan.checkInput(await node.enter(state, input))
+      const update = own(await plan.checkInput(await node.enter(state, input)))
       const begun = plan.shape.reduce(plan.shape.initial(), [{ update }], [])
       this.#session.recorder.add({
         kind: 'step',
@@ -224,7 +234,7 @@ export class GraphEngine {
 
   /** Asks a person first, where the node says so: before anything is recorded as begun. */
   async #agree(node: NodePlan, task: TaskRecord, path: string, state: State, activation: Activation) {
-    const { input } = task
+    const input = cloneValue(task.input as Value | undefined)
     const approval = node.kind === 'function' ? node.approval : undefined
     if (approval === undefined) return { input }
     const place = `${path} approval`
@@ -267,7 +277,7 @@ export class GraphEngine {
       records.push(set(inScope(this.#prefix, 'steps', task.id), record))
       return { update: own.update, from }
     })
-    const reduced = this.#plan.shape.reduce(scope.state ?? {}, updates, [...this.#prefix, 'state'])
+    const reduced = this.#plan.shape.reduce(this.#state(), updates, [...this.#prefix, 'state'])
     const finished = tasks.map(({ node }) => node)
     const joins = scope.joins ?? {}
     const next = await this.#plan.next(finished, reduced.state, joins)
@@ -314,9 +324,19 @@ export class GraphEngine {
     return this.#prefix.length === 0 ? ((scope as RunState).run?.count ?? 0) : (scope.count ?? 0)
   }
 
+  /** The state as the program sees it. */
+  #state(): State {
+    return this.#shown.show(this.#scope().state ?? {})
+  }
+
   #scope(): ReturnType<typeof scopeAt> {
     return scopeAt(this.#session.state, this.#prefix)
   }
+}
+
+/** Nobody else's: what is noted is shown to the program as its state, which is frozen. */
+function own(update: Update): Update {
+  return copyValue(update, DEFAULT_LIMITS) as Update
 }
 
 /** Carries the end of a subgraph out of the activation of its node. */

@@ -1,3 +1,4 @@
+import { cloneValue } from '../codec/clone.js'
 import type { Value } from '../codec/value.js'
 import { threadIdInput, type ThreadIdInput } from '../core/ids.js'
 import { formatCheckpointId } from '../log/checkpoint-id.js'
@@ -94,7 +95,11 @@ export function readOutcome(log: LogKey, fold: Fold, restart: Restart = { restar
   }
   switch (run?.status) {
     case 'completed':
-      return { ...base, status: 'completed', output: (run.output ?? (isFlow(run) ? undefined : base.state)) as never }
+      return {
+        ...base,
+        status: 'completed',
+        output: (cloneValue(run.output) ?? (isFlow(run) ? undefined : base.state)) as never,
+      }
     case 'failed':
     case 'cancelled': {
       const error = run.error ?? { name: 'Error', message: 'The run failed.' }
@@ -134,7 +139,8 @@ export function outcomeBase(log: LogKey, fold: Fold, restart: Restart): OutcomeB
     branch: log.branch,
     run: run?.id ?? '',
     checkpoint: fold.seq < 0 ? undefined : formatCheckpointId(log.branch, fold.seq, fold.hash),
-    state,
+    // The caller's own: the log goes on from what it has.
+    state: cloneValue(state),
     ...restart,
   }
 }
@@ -144,7 +150,7 @@ export function describePauses(state: RunState): readonly OpenPause[] {
     id,
     kind,
     step: path,
-    question,
+    question: cloneValue(question),
     askedAt: new Date(askedAt),
     ...(schema === undefined ? {} : { schema }),
     ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt) }),

@@ -1,6 +1,7 @@
 import { setOwn, type Value } from '../codec/value.js'
 import { InvalidProgramError, InvalidValueError } from '../core/errors.js'
 import { concat, copy, type Op, type Path, set } from '../log/ops.js'
+import { explainFrozen } from './shown-state.js'
 import type { StateKey } from './state-key.js'
 
 /** An update of one key, and where it already lies in the fold if it does. */
@@ -51,7 +52,8 @@ function replace({ path, stored }: KeyPlace, updates: readonly KeyUpdate[]): Red
 function appendItems(key: StateKey, { name, path, stored }: KeyPlace, updates: readonly KeyUpdate[]): Reduction {
   const old: unknown = stored === undefined ? (key.initial?.() ?? []) : stored
   if (!Array.isArray(old)) throw misfit(name, 'is not a list, so nothing can be appended to it')
-  const value: Value[] = old.slice()
+  // Not by `slice`, which is slow on the frozen lists that programs see.
+  const value: Value[] = [...old]
   const ops: Op[] = []
   for (const update of updates) {
     const items = update.value as readonly Value[]
@@ -91,7 +93,7 @@ function callReducer(key: StateKey, { name, path, stored }: KeyPlace, updates: r
   for (const update of updates) {
     const old = value
     const length = Array.isArray(old) ? old.length : undefined
-    value = key.reducer?.(old, update.value)
+    value = reduceOnce(key, name, old, update.value)
     if (length !== undefined && (old as readonly unknown[]).length !== length) throw changedInPlace(name)
   }
   if (value === undefined) throw misfit(name, 'is undefined after its reducer ran')
@@ -102,6 +104,14 @@ function callReducer(key: StateKey, { name, path, stored }: KeyPlace, updates: r
     if (Object.is(stored, value)) return []
     if (!Array.isArray(stored) || !Array.isArray(value) || !startsWith(value, stored)) return [refer(path, value, from)]
     return value.length === stored.length ? [] : [pushAll(path, value.slice(stored.length))]
+  }
+}
+
+function reduceOnce(key: StateKey, name: string, old: unknown, update: unknown): unknown {
+  try {
+    return key.reducer?.(old, update)
+  } catch (error) {
+    throw explainFrozen(error, `The reducer of state.${name}`, `state.${name}`)
   }
 }
 

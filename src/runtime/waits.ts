@@ -1,3 +1,4 @@
+import { cloneValue } from '../codec/clone.js'
 import type { Value } from '../codec/value.js'
 import { InvalidOptionError, InvalidValueError } from '../core/errors.js'
 import { set, splice } from '../log/ops.js'
@@ -50,7 +51,10 @@ export async function receive(at: WaitingFunction, name: string, options: Receiv
   }
   const path = at.claimPath(`receive ${name}`, at.ordinal(`receive ${name}`))
   const place = at.records.at(path)
-  const parse = (value: unknown) => (options.schema ? validate(options.schema, value) : value)
+  const parse = (recorded: Value | undefined) => {
+    const value = cloneValue(recorded)
+    return options.schema ? validate(options.schema, value) : value
+  }
   await replay?.turn(path)
   const found = at.records.find(path, 'none')
   if (found?.status === 'done') return parse(found.result)

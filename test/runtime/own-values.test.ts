@@ -1,0 +1,167 @@
+import { append, END, flow, graph, type Holdfast, last, openHoldfast, reduced, START, send } from 'holdfast'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+
+// What others do with the objects they are given must never change what is recorded: a kept log would go on from it,
+// and the next keyframe would store it.
+
+interface Cart {
+  items: string[]
+}
+
+let hf: Holdfast
+beforeEach(async () => {
+  hf = await openHoldfast('memory:')
+})
+afterEach(() => hf.close())
+
+/** The state as somebody reads it who has seen nothing of the runs here. */
+async function stored(thread: string): Promise<unknown> {
+  return (await hf.log(thread)).fold.state['state']
+}
+
+describe('what a run hands out', () => {
+  it('may be changed by the caller: an outcome is its own', async () => {
+    const count = graph({ name: 'count', version: '1.0.0', state: { n: last<number>(), list: append<Cart>() } })
+      .node('add', (state) => ({ n: (state.n ?? 0) + 1, list: [{ items: [`item ${state.n ?? 0}`] }] }))
+      .edge(START, 'add')
+      .edge('add', END)
+    for (let run = 0; run < 3; run++) {
+      const outcome = await hf.thread(count, 'a').run({ input: {}, key: `run ${run}` })
+      const state = outcome.state as { n: number; list: Cart[] }
+      expect(state).toEqual({ n: run + 1, list: Array.from({ length: run + 1 }, (_, i) => ({ items: [`item ${i}`] })) })
+      state.n = 99
+      state.list[0]?.items.push('poison')
+      state.list.push({ items: [] })
+    }
+    expect(await stored('a')).toMatchObject({ n: 3, list: { length: 3 } })
+  })
+
+  it.each(['step', { every: 10 }, 'boundary'] as const)(
+    'may be changed by a flow, which finds it as it was when it comes back (frequency %j)',
+    async (frequency) => {
+      const shop = flow({ name: 'shop', version: '1.0.0' }, async (ctx, input: Cart) => {
+        input.items.push('changed')
+        const cart = await ctx.step('cart', (): Cart => ({ items: ['book'] }))
+        cart.items.push('changed')
+        const signal = (await ctx.receive('more')) as Cart
+        signal.items.push('changed')
+        const seen = [input, cart, signal]
+        for (const question of ['one', 'two', 'three']) {
+          const answer = (await ctx.pause(question)) as Cart
+          answer.items.push('changed')
+          seen.push(answer)
+        }
+        return seen.map(({ items }) => items)
+      })
+      const thread = hf.thread(shop, 'a')
+      let outcome = await thread.run({ input: { items: ['input'] }, frequency })
+      await thread.signal('more', { items: ['signal'] })
+      outcome = await thread.run({ frequency })
+      for (const answer of ['one', 'two', 'three']) {
+        const [question] = await thread.pauses()
+        await thread.answer(question?.id ?? '', { items: [answer] })
+        outcome = await thread.run({ frequency })
+      }
+      const kept = ['input', 'book', 'signal', 'one', 'two', 'three'].map((item) => [item, 'changed'])
+      expect(outcome).toMatchObject({ status: 'completed', output: kept })
+    },
+  )
+
+  it('may be changed by a node that is sent it, which finds it as it was when it is tried again', async () => {
+    const seen: number[] = []
+    const fan = graph({ name: 'fan', version: '1.0.0', state: { done: append<number>() } })
+      .node('work', {
+        retry: { attempts: 3, initialMs: 1 },
+        run: (_, ctx) => {
+          const { items } = ctx.input as Cart
+          items.push('changed')
+          seen.push(items.length)
+          if (seen.length < 3) throw new Error('again')
+          return { done: [items.length] }
+        },
+      })
+      .branch(START, () => [send('work', { items: ['one'] })], ['work'])
+      .edge('work', END)
+    expect(await hf.thread(fan, 'a').run({ input: {} })).toMatchObject({ status: 'completed', state: { done: [2] } })
+    expect(seen).toEqual([2, 2, 2])
+  })
+})
+
+describe('the state', () => {
+  const state = { carts: append<Cart>(), topic: last<{ words: string[] }>() }
+  const input = { carts: [{ items: ['book'] }], topic: { words: ['a'] } }
+  const changes: [string, (state: never) => unknown][] = [
+    ['adds to a list', (state: { carts: Cart[] }) => state.carts.push({ items: [] })],
+    ['changes an item', (state: { carts: Cart[] }) => state.carts[0]?.items.push('pen')],
+    ['sets a key', (state: { topic: unknown }) => Object.assign(state, { topic: null })],
+    ['removes a property', (state: { topic: { words?: unknown } }) => delete state.topic.words],
+  ]
+
+  it.each(changes)('is not for a node to change: one that %s fails, and nothing of it is kept', async (_, change) => {
+    let wrong = true
+    const sloppy = graph({ name: 'sloppy', version: '1.0.0', state })
+      .node('first', () => ({}))
+      .node('second', (state) => {
+        if (wrong) change(state as never)
+        return {}
+      })
+      .edge(START, 'first')
+      .edge('first', 'second')
+      .edge('second', END)
+    const thread = hf.thread(sloppy, 'a')
+    expect(await thread.run({ input })).toMatchObject({
+      status: 'failed',
+      error: { code: 'step-failed', message: expect.stringContaining('Node "second" changed the state in place') },
+    })
+    wrong = false
+    expect(await thread.run()).toMatchObject({ status: 'completed', state: input })
+    expect(await stored('a')).toEqual(input)
+  })
+
+  it('is not for a branch to change', async () => {
+    const sloppy = graph({ name: 'sloppy', version: '1.0.0', state })
+      .node('only', () => ({}))
+      .branch(
+        START,
+        (state) => {
+          ;(state.carts as Cart[]).push({ items: [] })
+          return 'only'
+        },
+        ['only'],
+      )
+      .edge('only', END)
+    await hf.thread(sloppy, 'a').run({ input })
+    expect(await stored('a')).not.toMatchObject({ carts: { length: 2 } })
+  })
+
+  it('is not for a reducer to change: the old value is as it was when the reducer fails', async () => {
+    let wrong = false
+    const sloppy = graph({
+      name: 'sloppy',
+      version: '1.0.0',
+      state: {
+        words: reduced<string[], string>(
+          undefined,
+          (old, word) => {
+            if (!wrong) return [...old, word]
+            old.push(word)
+            return old
+          },
+          { initial: () => [] },
+        ),
+      },
+    })
+      .node('say', () => ({ words: 'said' }))
+      .edge(START, 'say')
+      .edge('say', END)
+    const thread = hf.thread(sloppy, 'a')
+    await thread.run({ input: {}, key: '1' })
+    wrong = true
+    expect(await thread.run({ input: {}, key: '2' })).toMatchObject({
+      status: 'failed',
+      error: { code: 'invalid-program', message: expect.stringContaining('state.words') },
+    })
+    wrong = false
+    expect(await thread.run()).toMatchObject({ status: 'completed', state: { words: ['said', 'said'] } })
+  })
+})
