@@ -215,11 +215,29 @@ export class GraphEngine {
         ],
       })
     }
-    const engine = new GraphEngine(this.#session, plan, prefix, path)
-    const drive = await this.#session.watch.step(path, 1, () => engine.drive())
+    const drive = await this.#watched(path, new GraphEngine(this.#session, plan, prefix, path))
     if (drive.status !== 'completed') return { drive }
     const value = await node.leave(drive.output as State, state)
     return { value, writes: [] as readonly StoreWrite[], attempts: 1, ms: 0 }
+  }
+
+  /** Drives a subgraph within a span of its own, which fails with it. */
+  async #watched(path: string, engine: GraphEngine): Promise<Drive> {
+    const { watch, abort } = this.#session
+    let drive: Drive | undefined
+    // A drive reports its end, a span takes it from what is thrown.
+    const once = async () => {
+      drive = await engine.drive()
+      if (drive.status === 'failed') throw drive.error
+      if (drive.status === 'suspended') throw new Interrupted(drive)
+      return drive
+    }
+    try {
+      return await watch.step(path, 1, once, undefined, () => drive?.status === 'suspended' || abort.signal.aborted)
+    } catch (error) {
+      if (drive === undefined) throw error
+      return drive
+    }
   }
 
   /** Asks a person first, where the node says so: before anything is recorded as begun. */
