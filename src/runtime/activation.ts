@@ -48,7 +48,7 @@ export class Activation {
   readonly #revisits: Revisits
   readonly #waits: WaitingFunction
   #ordinals = new Map<string, number>()
-  #writes: StoreWrite[] = []
+  readonly #writes: StoreWrite[] = []
   #notes: RecordedEvent[] = []
   #waiting: Waiting[] = []
   #active = 0
@@ -128,16 +128,10 @@ export class Activation {
     return new Promise((resolve) => this.#onIdle.push(resolve))
   }
 
-  /** Store writes that are to travel with a record made now. */
-  takeWrites(): readonly StoreWrite[] {
-    return this.#writes.splice(0)
-  }
-
-  /** Starts over, as a retry does: names may be used again, and writes of the failed attempt are forgotten. */
+  /** Starts over, as a retry does: names may be used again. */
   restart(): void {
     this.#revisits.restart()
     this.#ordinals = new Map()
-    this.#writes = []
     this.#notes = []
     this.#waiting = []
     this.#active = 0
@@ -169,7 +163,8 @@ export class Activation {
       attempt,
       abort: step?.abort ?? this.#session.abort.signal,
       idempotencyKey: step?.idempotencyKey ?? this.#session.idempotencyKey(this.path, 0),
-      store: new StepStore(this.#session.store, this.#writes),
+      // A node's writes belong to the attempt that makes them, a flow's to the run.
+      store: step?.store ?? new StepStore(this.#session.store, this.#writes),
       step: <Result>(name: string, ...rest: StepArguments<Result>) =>
         track('step', () => this.#step(name, ...rest)) as Promise<Result>,
       transaction: (name, work, options) => track('transaction', () => this.#transaction(name, work, options)),

@@ -119,7 +119,6 @@ export class GraphEngine {
       if (node.pauseAfter) {
         if (!recorded) {
           // Before the question is asked, so that the node does not run again when it is answered.
-          const made = [...writes, ...activation.takeWrites()]
           await this.#session.record({
             kind: 'step',
             ops: [
@@ -128,7 +127,7 @@ export class GraphEngine {
               ...this.#leaveScope(task.id),
             ],
             data: { events: [event] },
-            ...(made.length > 0 ? { store: made } : {}),
+            ...(writes.length > 0 ? { store: writes } : {}),
           })
           recorded = true
         }
@@ -154,15 +153,14 @@ export class GraphEngine {
       return { status: 'recorded' }
     }
     const update = done.value as Update
-    const allWrites = [...writes, ...done.writes]
     const events = [event, ...done.notes]
     const closing = [...activation.asking.closing(), ...this.#leaveScope(task.id)]
-    if (isLast()) return { status: 'last', update, writes: allWrites, closing, events }
+    if (isLast()) return { status: 'last', update, writes, closing, events }
     await this.#session.record({
       kind: 'step',
       ops: [set(at, { status: 'done', result: update as Value }), ...this.#dropInner(task.id), ...closing],
       data: { events },
-      ...(allWrites.length > 0 ? { store: allWrites } : {}),
+      ...(writes.length > 0 ? { store: writes } : {}),
     })
     return { status: 'recorded' }
   }
