@@ -61,9 +61,23 @@ export class Activation {
   #suspend: (() => void) | undefined
   #onIdle: (() => void)[] = []
   readonly #left = new AbortController()
+  readonly #isNew: boolean
+  /** When a record was last found: from then on it takes only code between steps to come to what was under way. */
+  #foundAt: number
+  /** A step was done here, and recorded. */
+  #lived = false
 
-  constructor(session: Session, id: string, prefix: Prefix, scopePath = '', defaults: StepPolicy = {}) {
+  /** @param isNew nobody before us can have begun any of it. */
+  constructor(
+    session: Session,
+    id: string,
+    prefix: Prefix,
+    scopePath = '',
+    { defaults = {}, isNew = false }: { readonly defaults?: StepPolicy; readonly isNew?: boolean } = {},
+  ) {
     this.#session = session
+    this.#isNew = isNew
+    this.#foundAt = session.clock.monotonic()
     this.#id = id
     this.#defaults = defaults
     this.asking = new Asking(session)
@@ -214,11 +228,25 @@ export class Activation {
       policy: { ...this.#defaults, ...options },
       input: options.input,
       inputHash: hashValue(options.input),
+      openSince: this.#openSince,
       idempotencyKey: options.idempotencyKey,
       run,
       ask: (kind, question, jsonSchema) => this.#askInside(kind, `${path} ${kind}`, question, { jsonSchema }),
       unask: () => this.asking.drop(`${path} unknown-effect`),
     }
+  }
+
+  /**
+   * Since when an effect that is asked for now may have been begun by someone before us. Whatever was begun needs no
+   * result that is made here, because all records before an effect are acknowledged when it begins: it is asked for
+   * soon after the last record was found. What comes long after that, behind steps done here, nobody has begun.
+   */
+  get #openSince(): number | undefined {
+    const { openSince, state, clock, inlineSleepMs } = this.#session
+    if (openSince === undefined || state.ahead) return openSince
+    if (this.#isNew) return undefined
+    const isBeyond = this.#lived && clock.monotonic() - this.#foundAt > BEYOND_MS + inlineSleepMs
+    return isBeyond ? undefined : openSince
   }
 
   async #step<Result>(name: string, ...rest: StepArguments<Result>): Promise<unknown> {
@@ -228,6 +256,7 @@ export class Activation {
     const inputHash = hashValue(options.input)
     await this.#session.replay?.turn(path)
     const found = this.#records.find(path, inputHash, options.idempotencyKey)
+    if (found) this.#foundAt = this.#session.clock.monotonic()
     if (found) return found.result
     if (this.#session.replay) return this.#gap(path)
     const work = this.#work(path, options as StepOptions, (step) => this.#session.inside.run(path, () => run(step)))
@@ -236,6 +265,7 @@ export class Activation {
       const performed = await perform(this.#session, work)
       if (this.#over) return never()
       await this.#records.done(work, performed)
+      this.#lived = true
       return performed.result
     } catch (error) {
       if (!this.#over) await this.#records.threw(work, error)
@@ -376,6 +406,8 @@ export class Activation {
   }
 }
 
+/** How long after the last record an effect may be asked for that was under way when the run was interrupted. */
+const BEYOND_MS = 60_000
 /** How long code between steps may take before an effect that waits for it counts as one of another program. */
 const PATIENCE_MS = 1000
 /** In so many parts: while other work blocks the process, code that waits for a file or a reply can't go on either. */

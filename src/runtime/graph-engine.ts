@@ -35,6 +35,8 @@ export class GraphEngine {
   readonly #plan: GraphPlan
   readonly #prefix: Prefix
   readonly #path: string
+  /** The tasks were made here: nobody before us can have begun them. */
+  #isNew = false
 
   constructor(session: Session, plan: GraphPlan, prefix: Prefix = [], path = '') {
     this.#session = session
@@ -48,6 +50,7 @@ export class GraphEngine {
     if (this.#scope().tasks === undefined) {
       const tasks = nameTasks(await this.#plan.start(this.#scope().state ?? {}), 0)
       this.#session.recorder.add({ kind: 'step', ops: [set(inScope(this.#prefix, 'tasks'), tasks)] })
+      this.#isNew = true
     }
     for (;;) {
       const scope = this.#scope()
@@ -64,6 +67,7 @@ export class GraphEngine {
       const waiting = landed.flatMap((task) => (task.status === 'suspended' ? [task] : []))
       if (waiting.length > 0) return { status: 'suspended', waiting: waiting.flatMap((task) => task.waiting) }
       const more = await this.#close(tasks, landed, count)
+      this.#isNew = true
       if (!more) return { status: 'completed', output: this.#scope().state ?? {} }
     }
   }
@@ -87,7 +91,7 @@ export class GraphEngine {
     if (node === undefined) return { status: 'failed', error: missingNode(this.#plan, task.node) }
     const path = this.#path === '' ? task.id : `${this.#path}/${task.id}`
     const at = inScope(this.#prefix, 'steps', task.id)
-    const activation = new Activation(this.#session, task.id, this.#prefix, this.#path)
+    const activation = new Activation(this.#session, task.id, this.#prefix, this.#path, { isNew: this.#isNew })
     let writes: readonly StoreWrite[] = []
     let event: unknown = { type: 'step', step: path, status: 'completed' }
     let recorded = this.#scope().steps?.[task.id]?.status === 'done'

@@ -23,6 +23,8 @@ export interface Work {
   readonly run: (step: StepContext) => unknown
   /** For a node: what it is handed, which decides whether a recorded read still holds. */
   readonly sees?: Seen
+  /** Since when someone before us may have begun it without a record; undefined if nobody can have. */
+  readonly openSince: number | undefined
   /** Aborted when the activation was left hanging: the work is neither retried nor timed any more. */
   readonly left?: AbortSignal
   /** Asks a person; never resolves while there is no answer. */
@@ -86,7 +88,7 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
   const ledger = new Ledger(session, work, effect, before)
   const begun = session.clock.monotonic()
   // A refusal speaks of one attempt: while another with the same key may have happened, the key must stay.
-  let unsure = effect === 'idempotent' && (session.openSince !== undefined || before?.status === 'started')
+  let unsure = effect === 'idempotent' && (work.openSince !== undefined || before?.status === 'started')
   const finish = (result: unknown, writes: readonly StoreWrite[], attempts: number): Performed => ({
     result: storable(result),
     writes,
@@ -216,7 +218,7 @@ class Ledger {
     this.#effect = effect
     this.#generation = before?.generation ?? 0
     this.#writes = (before?.inherited ? undefined : before?.writes) ?? []
-    this.#startedAt = before?.startedAt ?? (effect === 'idempotent' ? session.openSince : undefined)
+    this.#startedAt = before?.startedAt ?? (effect === 'idempotent' ? work.openSince : undefined)
   }
 
   get key(): string {
@@ -367,7 +369,7 @@ async function runOnce(session: Session, work: Work, key: string, tried: number,
 function mayHaveHappened(session: Session, work: Work, effect: Effect, before: StepRecord | undefined): boolean {
   const isOpen = before?.status === 'started' && !before.inherited
   if (effect !== 'idempotent') return isOpen && effect !== 'read'
-  const since = isOpen ? (before.startedAt ?? Number.NEGATIVE_INFINITY) : session.openSince
+  const since = isOpen ? (before.startedAt ?? Number.NEGATIVE_INFINITY) : work.openSince
   return since !== undefined && session.clock.now() - since > (work.policy.keyTtlMs ?? DEFAULT_KEY_TTL_MS)
 }
 

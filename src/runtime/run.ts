@@ -178,7 +178,9 @@ export class Run {
       const run = recorder.state.run?.id
       const watch = this.#watched(recorder, begun)
       const door = new RunDoor(recorder)
-      const session = this.#session(door, keeper, inherited, watch)
+      // What an effect begins with is recorded before it: of a run that was not recorded yet nothing was begun.
+      const since = begun || recorder.state.ahead ? inherited : undefined
+      const session = this.#session(door, keeper, since, watch)
       const driven = await watch.within(() => this.#drive(session))
       if (driven.status === 'failed') this.#throwIfStopped(driven.error)
       if (driven.status === 'suspended' && this.#settings.drain?.aborted) throw new StoppedError()
