@@ -8,8 +8,8 @@ import { describePauses, type OpenPause, type Outcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { type RuntimeEnvironment, runThread } from './run-thread.js'
 import type { RunState } from './run-state.js'
-import { ASKS, PROGRAM } from './situation.js'
-import { type Upgraded, upgradeRun } from './upgrade.js'
+import { ASKS, PROGRAM } from './labels.js'
+import { type Upgraded, upgradeInput, upgradeRun } from './upgrade.js'
 
 /** An open question with the thread that asks it. */
 export interface ThreadPause extends OpenPause {
@@ -211,6 +211,8 @@ async function migrateOne(environment: RuntimeEnvironment, plan: ProgramPlan, ke
   const log = await environment.logs.open(key)
   // Throws for a gap and for a state of the future, before anything is claimed.
   const { upgraded } = upgradeRun(plan, log.fold.state as RunState)
+  // Input that waits stays as it is until it is taken; here is said what will be refused then.
+  for (const input of (log.fold.state as RunState).inputs ?? []) if (plan.kind === 'graph') upgradeInput(plan, input)
   if (upgraded.length === 0) return undefined
   const version = (log.fold.state as RunState).run?.stateVersion ?? 1
   const { from, to } = upgraded.find(({ path }) => path === '') ?? { from: version, to: version }

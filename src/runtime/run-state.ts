@@ -156,6 +156,8 @@ export interface InputRecord {
   readonly key?: string
   readonly hash: string
   readonly value?: Value
+  /** Of a graph's input: the version of the state that it is an update of. Absent in records from before it was kept. */
+  readonly stateVersion?: number
   readonly at: number
 }
 
