@@ -49,7 +49,7 @@ export class Activation {
   readonly #revisits: Revisits
   readonly #waits: WaitingFunction
   #ordinals = new Map<string, number>()
-  #writes: StoreWrite[] = []
+  readonly #writes: StoreWrite[] = []
   #notes: RecordedEvent[] = []
   #waiting: Waiting[] = []
   #active = 0
@@ -62,9 +62,23 @@ export class Activation {
   #suspend: (() => void) | undefined
   #onIdle: (() => void)[] = []
   readonly #left = new AbortController()
+  readonly #isNew: boolean
+  /** When a record was last found: from then on it takes only code between steps to come to what was under way. */
+  #foundAt: number
+  /** A step was done here, and recorded. */
+  #lived = false
 
-  constructor(session: Session, id: string, prefix: Prefix, scopePath = '', defaults: StepPolicy = {}) {
+  /** @param isNew nobody before us can have begun any of it. */
+  constructor(
+    session: Session,
+    id: string,
+    prefix: Prefix,
+    scopePath = '',
+    { defaults = {}, isNew = false }: { readonly defaults?: StepPolicy; readonly isNew?: boolean } = {},
+  ) {
     this.#session = session
+    this.#isNew = isNew
+    this.#foundAt = session.clock.monotonic()
     this.#id = id
     this.#defaults = defaults
     this.asking = new Asking(session)
@@ -129,16 +143,10 @@ export class Activation {
     return new Promise((resolve) => this.#onIdle.push(resolve))
   }
 
-  /** Store writes that are to travel with a record made now. */
-  takeWrites(): readonly StoreWrite[] {
-    return this.#writes.splice(0)
-  }
-
-  /** Starts over, as a retry does: names may be used again, and writes of the failed attempt are forgotten. */
+  /** Starts over, as a retry does: names may be used again. */
   restart(): void {
     this.#revisits.restart()
     this.#ordinals = new Map()
-    this.#writes = []
     this.#notes = []
     this.#waiting = []
     this.#active = 0
@@ -170,7 +178,8 @@ export class Activation {
       attempt,
       abort: step?.abort ?? this.#session.abort.signal,
       idempotencyKey: step?.idempotencyKey ?? this.#session.idempotencyKey(this.path, 0),
-      store: new StepStore(this.#session.store, this.#writes),
+      // A node's writes belong to the attempt that makes them, a flow's to the run.
+      store: step?.store ?? new StepStore(this.#session.store, this.#writes),
       step: <Result>(name: string, ...rest: StepArguments<Result>) =>
         track('step', () => this.#step(name, ...rest)) as Promise<Result>,
       transaction: (name, work, options) => track('transaction', () => this.#transaction(name, work, options)),
@@ -220,11 +229,25 @@ export class Activation {
       policy: { ...this.#defaults, ...options },
       input: options.input,
       inputHash: hashValue(options.input),
+      openSince: this.#openSince,
       idempotencyKey: options.idempotencyKey,
       run,
       ask: (kind, question, jsonSchema) => this.#askInside(kind, `${path} ${kind}`, question, { jsonSchema }),
       unask: () => this.asking.drop(`${path} unknown-effect`),
     }
+  }
+
+  /**
+   * Since when an effect that is asked for now may have been begun by someone before us. Whatever was begun needs no
+   * result that is made here, because all records before an effect are acknowledged when it begins: it is asked for
+   * soon after the last record was found. What comes long after that, behind steps done here, nobody has begun.
+   */
+  get #openSince(): number | undefined {
+    const { openSince, state, clock, inlineSleepMs } = this.#session
+    if (openSince === undefined || state.ahead) return openSince
+    if (this.#isNew) return undefined
+    const isBeyond = this.#lived && clock.monotonic() - this.#foundAt > BEYOND_MS + inlineSleepMs
+    return isBeyond ? undefined : openSince
   }
 
   async #step<Result>(name: string, ...rest: StepArguments<Result>): Promise<unknown> {
@@ -234,6 +257,7 @@ export class Activation {
     const inputHash = hashValue(options.input)
     await this.#session.replay?.turn(path)
     const found = this.#records.find(path, inputHash, options.idempotencyKey)
+    if (found) this.#foundAt = this.#session.clock.monotonic()
     if (found) return cloneValue(found.result)
     if (this.#session.replay) return this.#gap(path)
     const work = this.#work(path, options as StepOptions, (step) => this.#session.inside.run(path, () => run(step)))
@@ -242,6 +266,7 @@ export class Activation {
       const performed = await perform(this.#session, work)
       if (this.#over) return never()
       await this.#records.done(work, performed)
+      this.#lived = true
       // What is written later must not be what the program made of it meanwhile.
       return cloneValue(performed.result)
     } catch (error) {
@@ -383,6 +408,8 @@ export class Activation {
   }
 }
 
+/** How long after the last record an effect may be asked for that was under way when the run was interrupted. */
+const BEYOND_MS = 60_000
 /** How long code between steps may take before an effect that waits for it counts as one of another program. */
 const PATIENCE_MS = 1000
 /** In so many parts: while other work blocks the process, code that waits for a file or a reply can't go on either. */

@@ -2,7 +2,7 @@ import type { Draft } from '../log/draft.js'
 import { type Op, push, set, splice } from '../log/ops.js'
 import type { ProgramPlan } from './program.js'
 import type { InputRecord, RunRecord, RunState } from './run-state.js'
-import { upgradeRun } from './upgrade.js'
+import { upgradeInput, upgradeRun } from './upgrade.js'
 
 const MAX_TAKEN = 100
 
@@ -42,7 +42,10 @@ export function beginRun(plan: ProgramPlan, state: RunState, now: number): Draft
     const { shape } = plan
     const fresh = Object.entries(shape.initial()).filter(([key]) => !Object.hasOwn(state.state ?? {}, key))
     const before = { ...state.state, ...Object.fromEntries(fresh) }
-    const { ops: changes } = shape.reduce(before, [{ update: (input.value ?? {}) as never }], ['state'])
+    // Dropped by a person: what can't be read any more need not be.
+    const isDropped = state.cancel?.run === input.id
+    const update = isDropped ? {} : upgradeInput(plan, input)
+    const { ops: changes } = shape.reduce(before, [{ update }], ['state'])
     ops.push(...fresh.map(([key, value]) => set(['state', key], value)), ...changes)
   }
   const events = [{ type: 'run', run: run.id, status: 'started' }]

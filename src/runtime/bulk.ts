@@ -8,8 +8,8 @@ import { describePauses, type OpenPause, type Outcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { type RuntimeEnvironment, runThread } from './run-thread.js'
 import type { RunState } from './run-state.js'
-import { ASKS, PROGRAM } from './situation.js'
-import { type Upgraded, upgradeRun } from './upgrade.js'
+import { ASKS, PROGRAM } from './labels.js'
+import { type Upgraded, upgradeInput, upgradeRun } from './upgrade.js'
 
 /** An open question with the thread that asks it. */
 export interface ThreadPause extends OpenPause {
@@ -111,9 +111,12 @@ export interface BulkRun {
   readonly branch: string
   readonly outcome?: Outcome
   readonly error?: unknown
+  /** What `onRun` threw when it was told of this run. */
+  readonly listenerError?: unknown
 }
 
 const CONCURRENCY = 16
+const MAX_CONCURRENCY = 10_000
 
 /** How threads are resumed together. */
 export interface BulkRunOptions {
@@ -121,8 +124,11 @@ export interface BulkRunOptions {
   readonly concurrency?: number
   readonly context?: unknown
   readonly signal?: AbortSignal
-  /** Called with each run as it ends, and with how many there are in all. */
-  readonly onRun?: (run: BulkRun, total: number) => void
+  /**
+   * Called with each run as it ends, and with how many there are in all; the next thread of its place starts when it is
+   * done. What it throws stops nothing and is told beside the run, as `listenerError`.
+   */
+  readonly onRun?: (run: BulkRun, total: number) => void | Promise<void>
 }
 
 /** Resumes all threads of a program that a query finds, some at a time. */
@@ -132,11 +138,20 @@ export async function resumeAll(
   query: HeadQuery,
   options: BulkRunOptions,
 ): Promise<readonly BulkRun[]> {
+  const { concurrency = CONCURRENCY, onRun } = options
+  if (!(Number.isSafeInteger(concurrency) && concurrency >= 1 && concurrency <= MAX_CONCURRENCY)) {
+    throw new InvalidOptionError('concurrency', `must be 1 to ${MAX_CONCURRENCY}`, 'Pass a whole number.')
+  }
   const keys = await listOf(environment, plan, query)
-  return mapSome(keys, options.concurrency ?? CONCURRENCY, async (key): Promise<BulkRun> => {
+  return mapSome(keys, concurrency, async (key): Promise<BulkRun> => {
     const run = await resumeOne(environment, plan, key, options)
-    options.onRun?.(run, keys.length)
-    return run
+    try {
+      await onRun?.(run, keys.length)
+      return run
+    } catch (listenerError) {
+      // Thrown on, it would hide how all the other runs ended, those under way included.
+      return { ...run, listenerError }
+    }
   })
 }
 
@@ -196,6 +211,8 @@ async function migrateOne(environment: RuntimeEnvironment, plan: ProgramPlan, ke
   const log = await environment.logs.open(key)
   // Throws for a gap and for a state of the future, before anything is claimed.
   const { upgraded } = upgradeRun(plan, log.fold.state as RunState)
+  // Input that waits stays as it is until it is taken; here is said what will be refused then.
+  for (const input of (log.fold.state as RunState).inputs ?? []) if (plan.kind === 'graph') upgradeInput(plan, input)
   if (upgraded.length === 0) return undefined
   const version = (log.fold.state as RunState).run?.stateVersion ?? 1
   const { from, to } = upgraded.find(({ path }) => path === '') ?? { from: version, to: version }

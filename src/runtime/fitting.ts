@@ -1,24 +1,32 @@
-import { type HoldfastError, isHoldfastError } from '../core/errors.js'
+import { isHoldfastError } from '../core/errors.js'
 import type { LogKey } from '../log/contract.js'
 import type { Fold } from '../log/fold.js'
 import { stateVersionOf } from './begin.js'
+import { PROGRAM } from './labels.js'
 import { isCompatible } from './migration.js'
 import { incompatible, type Outcome, outcomeBase, type Restart } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { isUnfinished, type RunState } from './run-state.js'
-import { findMissingNode, upgradeRun } from './upgrade.js'
+import { findMissingNode, reasonOf, upgradeInput, upgradeRun } from './upgrade.js'
 
 /** Why this program can't continue this log, as an outcome; undefined when it can. Looks, writes nothing. */
 export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: Restart): Outcome | undefined {
   const { run, tasks = [], steps = {} } = fold.state as RunState
-  if (run === undefined) return undefined
   const refuse = (reason: string, remedy?: string) => incompatible(outcomeBase(log, fold, restart), reason, remedy)
-  if (run.program !== plan.name) {
+  const program = run?.program ?? queuedFor(fold)
+  if (program !== undefined && program !== plan.name) {
     return refuse(
-      `The thread was run by the program "${run.program}", not by "${plan.name}".`,
+      `The thread was run by the program "${program}", not by "${plan.name}".`,
       'Open it with that program, or use another thread id.',
     )
   }
+  try {
+    if (!isUnfinished(run)) checkQueued(plan, fold.state as RunState)
+  } catch (error) {
+    if (!isHoldfastError(error)) throw error
+    return refuse(reasonOf(error), error.remedy)
+  }
+  if (run === undefined) return undefined
   const known = stateVersionOf(plan)
   if (run.stateVersion > known) {
     return refuse(
@@ -31,7 +39,7 @@ export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: R
     upgradeRun(plan, fold.state as RunState)
   } catch (error) {
     if (!isHoldfastError(error)) throw error
-    return refuse(firstOf(error), error.remedy)
+    return refuse(reasonOf(error), error.remedy)
   }
   if (!isUnfinished(run)) return undefined
   if (!isCompatible(run.version, plan)) {
@@ -56,7 +64,14 @@ export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: R
   return undefined
 }
 
-/** What an error says, without its remedy. */
-function firstOf({ message, remedy }: HoldfastError): string {
-  return remedy && message.endsWith(remedy) ? message.slice(0, -remedy.length).trim() : message
+/** Refuses input that is next and that this program can't take. One that was dropped is taken by any. */
+function checkQueued(plan: ProgramPlan, { inputs, cancel }: RunState): void {
+  const next = inputs?.[0]
+  if (plan.kind === 'graph' && next && next.id !== cancel?.run) upgradeInput(plan, next)
+}
+
+/** The program of a thread that has never been run, if it was given input. */
+function queuedFor({ state, index }: Fold): string | undefined {
+  const program = ((state as RunState).inputs ?? []).length > 0 ? index.metadata[PROGRAM] : undefined
+  return typeof program === 'string' ? program : undefined
 }

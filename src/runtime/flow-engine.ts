@@ -8,7 +8,7 @@ import type { Session } from './session.js'
 
 /** Calls a flow's function from its beginning; everything that is recorded returns at once. */
 export async function driveFlow(session: Session, plan: FlowPlan): Promise<Drive> {
-  const activation = new Activation(session, '', [], '', plan.policy)
+  const activation = new Activation(session, '', [], '', { defaults: plan.policy })
   const done = await activation.run(async () => {
     const input = cloneValue(session.state.run?.input)
     const value = await plan.run(activation.context(input), input)

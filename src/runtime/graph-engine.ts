@@ -39,6 +39,8 @@ export class GraphEngine {
   readonly #prefix: Prefix
   readonly #path: string
   readonly #shown = new ShownState()
+  /** The tasks were made here: nobody before us can have begun them. */
+  #isNew = false
 
   constructor(session: Session, plan: GraphPlan, prefix: Prefix = [], path = '') {
     this.#session = session
@@ -52,6 +54,7 @@ export class GraphEngine {
     if (this.#scope().tasks === undefined) {
       const tasks = nameTasks(await this.#plan.start(this.#state()), 0)
       this.#session.recorder.add({ kind: 'step', ops: [set(inScope(this.#prefix, 'tasks'), tasks)] })
+      this.#isNew = true
     }
     for (;;) {
       const scope = this.#scope()
@@ -68,6 +71,7 @@ export class GraphEngine {
       const waiting = landed.flatMap((task) => (task.status === 'suspended' ? [task] : []))
       if (waiting.length > 0) return { status: 'suspended', waiting: waiting.flatMap((task) => task.waiting) }
       const more = await this.#close(tasks, landed, count)
+      this.#isNew = true
       if (!more) return { status: 'completed', output: this.#state() }
     }
   }
@@ -91,7 +95,7 @@ export class GraphEngine {
     if (node === undefined) return { status: 'failed', error: missingNode(this.#plan, task.node) }
     const path = this.#path === '' ? task.id : `${this.#path}/${task.id}`
     const at = inScope(this.#prefix, 'steps', task.id)
-    const activation = new Activation(this.#session, task.id, this.#prefix, this.#path)
+    const activation = new Activation(this.#session, task.id, this.#prefix, this.#path, { isNew: this.#isNew })
     let writes: readonly StoreWrite[] = []
     let event: unknown = { type: 'step', step: path, status: 'completed' }
     let recorded = this.#scope().steps?.[task.id]?.status === 'done'
@@ -123,7 +127,6 @@ export class GraphEngine {
       if (node.pauseAfter) {
         if (!recorded) {
           // Before the question is asked, so that the node does not run again when it is answered.
-          const made = [...writes, ...activation.takeWrites()]
           await this.#session.record({
             kind: 'step',
             ops: [
@@ -132,7 +135,7 @@ export class GraphEngine {
               ...this.#leaveScope(task.id),
             ],
             data: { events: [event] },
-            ...(made.length > 0 ? { store: made } : {}),
+            ...(writes.length > 0 ? { store: writes } : {}),
           })
           recorded = true
         }
@@ -158,15 +161,14 @@ export class GraphEngine {
       return { status: 'recorded' }
     }
     const update = done.value as Update
-    const allWrites = [...writes, ...done.writes]
     const events = [event, ...done.notes]
     const closing = [...activation.asking.closing(), ...this.#leaveScope(task.id)]
-    if (isLast()) return { status: 'last', update, writes: allWrites, closing, events }
+    if (isLast()) return { status: 'last', update, writes, closing, events }
     await this.#session.record({
       kind: 'step',
       ops: [set(at, { status: 'done', result: update as Value }), ...this.#dropInner(task.id), ...closing],
       data: { events },
-      ...(allWrites.length > 0 ? { store: allWrites } : {}),
+      ...(writes.length > 0 ? { store: writes } : {}),
     })
     return { status: 'recorded' }
   }
@@ -225,11 +227,29 @@ export class GraphEngine {
         ],
       })
     }
-    const engine = new GraphEngine(this.#session, plan, prefix, path)
-    const drive = await this.#session.watch.step(path, 1, () => engine.drive())
+    const drive = await this.#watched(path, new GraphEngine(this.#session, plan, prefix, path))
     if (drive.status !== 'completed') return { drive }
     const value = await node.leave(drive.output as State, state)
     return { value, writes: [] as readonly StoreWrite[], attempts: 1, ms: 0 }
+  }
+
+  /** Drives a subgraph within a span of its own, which fails with it. */
+  async #watched(path: string, engine: GraphEngine): Promise<Drive> {
+    const { watch, abort } = this.#session
+    let drive: Drive | undefined
+    // A drive reports its end, a span takes it from what is thrown.
+    const once = async () => {
+      drive = await engine.drive()
+      if (drive.status === 'failed') throw drive.error
+      if (drive.status === 'suspended') throw new Interrupted(drive)
+      return drive
+    }
+    try {
+      return await watch.step(path, 1, once, undefined, () => drive?.status === 'suspended' || abort.signal.aborted)
+    } catch (error) {
+      if (drive === undefined) throw error
+      return drive
+    }
   }
 
   /** Asks a person first, where the node says so: before anything is recorded as begun. */

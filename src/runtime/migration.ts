@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import major from 'semver/functions/major.js'
 import minor from 'semver/functions/minor.js'
 import satisfies from 'semver/functions/satisfies.js'
@@ -10,24 +11,10 @@ import type { Update } from './state-shape.js'
 
 /** The state in version `to`, led there from version `from` by one migration after the other. */
 export function migrateState(state: State, from: number, to: number, migrations: Migrations): State {
-  if (from > to) {
-    throw new IncompatibleError(
-      `The state has version ${from}, but this program knows versions up to ${to}.`,
-      'state-too-new',
-      'Run the newer version of the program on this thread, or fork from a checkpoint made before the upgrade.',
-      { from, to },
-    )
-  }
+  checkNotNewer(from, to)
   // All of them before any is called, so that a gap is found before code of the user has seen the state.
   const missing = versionsAfter(from, to).find((version) => !Object.hasOwn(migrations, version))
-  if (missing !== undefined) {
-    throw new IncompatibleError(
-      `The state has version ${from} and this program needs ${to}, but no migration leads from ${missing - 1} to ${missing}.`,
-      'migration-missing',
-      `Add migrations: { ${missing}: (state) => … }, or run a version of the program with state version ${from}.`,
-      { from, to, missing },
-    )
-  }
+  if (missing !== undefined) throw migrationMissing(from, to, missing)
   let migrated = state
   for (const version of versionsAfter(from, to)) {
     const migration = migrations[version] as Migration
@@ -37,22 +24,76 @@ export function migrateState(state: State, from: number, to: number, migrations:
   return migrated
 }
 
-/** A recorded update of version `from` as one of version `to`. Migrations that say nothing of updates leave it alone. */
+/**
+ * A recorded update of version `from` as one of version `to`. Where a migration says nothing of updates, one that
+ * changes only what the migration leaves alone stays as it is; any other would be misread, and is refused.
+ */
 export function migrateUpdate(update: Update, from: number, to: number, migrations: Migrations): Update {
+  checkNotNewer(from, to)
+  const missing = versionsAfter(from, to).find((version) => !Object.hasOwn(migrations, version))
+  if (missing !== undefined) throw migrationMissing(from, to, missing)
   let migrated = update
   for (const version of versionsAfter(from, to)) {
-    const migration = migrations[version]
-    const step = typeof migration === 'object' ? migration.update : undefined
+    const migration = migrations[version] as Migration
+    const step = typeof migration === 'function' ? undefined : migration.update
     if (step) migrated = call(() => step(migrated), 'update', { from, to, version })
+    else checkUntouched(migrated, typeof migration === 'function' ? migration : migration.state, { from, to, version })
   }
   return migrated
 }
 
-function call<Result>(
-  step: () => Result,
-  what: string,
-  data: { readonly from: number; readonly to: number; readonly version: number },
-): Result {
+function checkUntouched(update: Update, step: (state: State) => State, data: Data): void {
+  const touched = findTouched(update, step)
+  if (touched === undefined) return
+  throw new IncompatibleError(
+    `There is a change of "${touched}", whose meaning the migration to state version ${data.version} changes without saying what becomes of such a change.`,
+    'update-not-migrated',
+    `Say what becomes of it: migrations: { ${data.version}: { state, update: (update) => … } }.`,
+    { ...data, key: touched },
+  )
+}
+
+/** The first key of an update whose values a migration of states does not leave as they are, as far as can be told. */
+function findTouched(update: Update, step: (state: State) => State): string | undefined {
+  const keys = Object.keys(update)
+  if (keys.length === 0) return undefined
+  try {
+    const after: unknown = step(structuredClone(update) as State)
+    if (!isPlainObject(after)) return keys[0]
+    return keys.find((key) => !Object.hasOwn(after, key) || !isDeepStrictEqual(after[key], update[key]))
+  } catch {
+    // It needs more of a state than an update has.
+    return keys[0]
+  }
+}
+
+/** Refuses what only a newer program can read. */
+function checkNotNewer(from: number, to: number): void {
+  if (from <= to) return
+  throw new IncompatibleError(
+    `The state has version ${from}, but this program knows versions up to ${to}.`,
+    'state-too-new',
+    'Run the newer version of the program on this thread, or fork from a checkpoint made before the upgrade.',
+    { from, to },
+  )
+}
+
+function migrationMissing(from: number, to: number, missing: number): IncompatibleError {
+  return new IncompatibleError(
+    `The state has version ${from} and this program needs ${to}, but no migration leads from ${missing - 1} to ${missing}.`,
+    'migration-missing',
+    `Add migrations: { ${missing}: (state) => … }, or run a version of the program with state version ${from}.`,
+    { from, to, missing },
+  )
+}
+
+type Data = {
+  readonly from: number
+  readonly to: number
+  readonly version: number
+}
+
+function call<Result>(step: () => Result, what: string, data: Data): Result {
   let result: Result
   try {
     result = step()

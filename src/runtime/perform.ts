@@ -23,6 +23,8 @@ export interface Work {
   readonly run: (step: StepContext) => unknown
   /** For a node: what it is handed, which decides whether a recorded read still holds. */
   readonly sees?: Seen
+  /** Since when someone before us may have begun it without a record; undefined if nobody can have. */
+  readonly openSince: number | undefined
   /** Aborted when the activation was left hanging: the work is neither retried nor timed any more. */
   readonly left?: AbortSignal
   /** Asks a person; never resolves while there is no answer. */
@@ -38,6 +40,12 @@ export interface Performed {
   readonly writes: readonly StoreWrite[]
   readonly attempts: number
   readonly ms: number
+}
+
+/** What became of an effect, once somebody knows. */
+interface Resolved {
+  readonly result: unknown
+  readonly writes: readonly StoreWrite[]
 }
 
 /** What a person may say of an effect that nobody knows about. */
@@ -80,7 +88,7 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
   const ledger = new Ledger(session, work, effect, before)
   const begun = session.clock.monotonic()
   // A refusal speaks of one attempt: while another with the same key may have happened, the key must stay.
-  let unsure = effect === 'idempotent' && (session.openSince !== undefined || before?.status === 'started')
+  let unsure = effect === 'idempotent' && (work.openSince !== undefined || before?.status === 'started')
   const finish = (result: unknown, writes: readonly StoreWrite[], attempts: number): Performed => ({
     result: storable(result),
     writes,
@@ -93,7 +101,7 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
   if (instead) return finish(instead.result, [], 0)
   if (mayHaveHappened(session, work, effect, before)) {
     const known = await ledger.resolve(before?.error?.message ?? null)
-    if (known) return finish(known.result, [], 0)
+    if (known) return finish(known.result, known.writes, 0)
     unsure = false
   }
   for (let tried = 1, trouble: string | null = null; ; tried++) {
@@ -101,7 +109,7 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
     // A pause between attempts, or a machine that stood still, may outlast what the other side remembers.
     if (unsure && ledger.isForgotten) {
       const known = await ledger.resolve(trouble)
-      if (known) return finish(known.result, [], tried)
+      if (known) return finish(known.result, known.writes, tried)
       unsure = false
       await ledger.announce()
     }
@@ -110,7 +118,7 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
       const result = await runOnce(session, work, ledger.key, tried, writes)
       return finish(result, writes, tried)
     } catch (error) {
-      if (session.abort.signal.aborted) ledger.leaveOpen()
+      if (session.abort.signal.aborted) ledger.leave(writes)
       session.throwIfAborted()
       // A step inside of this one is not what was recorded: that is said of the whole run.
       if (isNondeterministic(error)) throw error
@@ -118,23 +126,23 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
       const definite = isHoldfastError(error, 'not-executed')
       const last = tried >= backoff.attempts || !(definite || backoff.retryIf(error))
       if (!definite && (effect === 'once' || effect === 'reconcilable')) {
-        ledger.note(error)
+        ledger.note(writes, error)
         const known = await ledger.resolve(recordError(error).message)
-        if (known) return finish(known.result, [], tried)
+        if (known) return finish(known.result, known.writes, tried)
         if (last && effect === 'reconcilable') throw failed(work, error)
       } else {
         if (!definite) {
           unsure = true
           trouble = recordError(error).message
-          ledger.leaveOpen(error)
+          ledger.note(writes, error)
         } else if (effect !== 'read' && !unsure) ledger.raise()
         if (last) {
           if ((definite && !unsure) || effect === 'read') throw failed(work, error)
           if (definite) {
             // This attempt was refused, but an earlier one with the same key may have gone through.
-            ledger.leaveOpen(error)
+            ledger.note(ledger.writes, error)
             const known = await ledger.resolve(recordError(error).message)
-            if (known) return finish(known.result, [], tried)
+            if (known) return finish(known.result, known.writes, tried)
             unsure = false
             tried = 0
             continue
@@ -202,13 +210,15 @@ class Ledger {
   #generation: number
   /** When the first attempt of this generation began, or may have begun at the earliest. */
   #startedAt: number | undefined
+  #writes: readonly StoreWrite[]
 
   constructor(session: Session, work: Work, effect: Effect, before: StepRecord | undefined) {
     this.#session = session
     this.#work = work
     this.#effect = effect
     this.#generation = before?.generation ?? 0
-    this.#startedAt = before?.startedAt ?? (effect === 'idempotent' ? session.openSince : undefined)
+    this.#writes = (before?.inherited ? undefined : before?.writes) ?? []
+    this.#startedAt = before?.startedAt ?? (effect === 'idempotent' ? work.openSince : undefined)
   }
 
   get key(): string {
@@ -234,40 +244,57 @@ class Ledger {
     await recorder.barrier()
   }
 
-  /** Keeps the error beside the intent, so that the same question is asked again after a crash. */
-  note(error: unknown): void {
-    this.#session.recorder.add({ kind: 'effect', ops: [this.#set({ error: recordError(error) })] })
+  /** What the last attempt whose outcome is open wrote to the store. */
+  get writes(): readonly StoreWrite[] {
+    return this.#writes
   }
 
-  /** Of an idempotent effect, which has no intent: how old its key will be when the run is taken up again. */
-  leaveOpen(error?: unknown): void {
-    if (this.#effect !== 'idempotent' || !this.#session.recorder.durable) return
-    const reason = error === undefined ? {} : { error: recordError(error) }
-    this.#session.recorder.add({ kind: 'effect', ops: [this.#set(reason)] })
+  /**
+   * Keeps the error beside the intent, so that the same question is asked again after a crash, and what the attempt
+   * wrote to the store: if it turns out to have happened, so do its writes. An idempotent effect has no intent: this
+   * also says how old its key will be when the run is taken up again.
+   */
+  note(writes: readonly StoreWrite[], error?: unknown): void {
+    this.#writes = writes
+    if (this.#effect === 'read' || !this.#session.recorder.durable) return
+    const change = {
+      ...(error === undefined ? {} : { error: recordError(error) }),
+      ...(writes.length === 0 ? {} : { writes: [...writes] }),
+    }
+    this.#session.recorder.add({ kind: 'effect', ops: [this.#set(change)] })
+  }
+
+  /** The run is stopped while an attempt is under way, whose intent says the rest. */
+  leave(writes: readonly StoreWrite[]): void {
+    if (this.#effect === 'idempotent' || writes.length > 0) this.note(writes)
   }
 
   /** After a definite failure: the other side may have remembered the key together with the failure. */
   raise(): void {
     this.#generation++
     this.#startedAt = undefined
+    this.#writes = []
     if (this.#session.recorder.durable) {
       this.#session.recorder.add({ kind: 'effect', ops: [this.#set({ status: 'retry' })] })
     }
   }
 
-  /** Finds out what became of the effect: its result, or undefined if it did not happen and may be tried again. */
-  async resolve(error: string | null): Promise<{ readonly result: unknown } | undefined> {
+  /**
+   * Finds out what became of the effect: its result and what it wrote to the store, or undefined if it did not happen
+   * and may be tried again. Of a process that died only the intent is known, not what it would have written.
+   */
+  async resolve(error: string | null): Promise<Resolved | undefined> {
     const { path, at, policy, input } = this.#work
     if (this.#effect === 'reconcilable' && policy.reconcile) {
       const answer = await this.#reconcile(policy.reconcile)
       if (answer.outcome !== 'unknown') this.#work.unask()
-      if (answer.outcome === 'executed') return { result: answer.result }
+      if (answer.outcome === 'executed') return { result: answer.result, writes: this.#writes }
       if (answer.outcome === 'not-executed') return undefined
     }
     const about = { effect: this.#effect, idempotencyKey: this.key, error }
     // Without a record this would be forgotten: the next claim would see nothing that may have happened.
     if (this.#session.recorder.durable && recordAt(this.#session, this.#work)?.status !== 'started') {
-      this.#session.recorder.add({ kind: 'effect', ops: [this.#set({})] })
+      this.note(this.#writes)
     }
     if (policy.onUnknown === 'fail') {
       this.#session.watch.count('holdfast.effects.unknown')
@@ -276,7 +303,7 @@ class Ledger {
     if (!this.#session.recorder.durable) throw needsRecord(path, this.#effect)
     const question = { ...about, step: path, input: input ?? null, generation: this.#generation }
     const answer = (await this.#work.ask('unknown-effect', question, UNKNOWN_ANSWER)) as UnknownAnswer
-    if (answer.outcome === 'succeeded') return { result: answer.result }
+    if (answer.outcome === 'succeeded') return { result: answer.result, writes: this.#writes }
     this.raise()
     if (answer.outcome === 'not-executed') return undefined
     throw failed(this.#work, new Error(answer.message ?? 'a person said that it failed'))
@@ -342,7 +369,7 @@ async function runOnce(session: Session, work: Work, key: string, tried: number,
 function mayHaveHappened(session: Session, work: Work, effect: Effect, before: StepRecord | undefined): boolean {
   const isOpen = before?.status === 'started' && !before.inherited
   if (effect !== 'idempotent') return isOpen && effect !== 'read'
-  const since = isOpen ? (before.startedAt ?? Number.NEGATIVE_INFINITY) : session.openSince
+  const since = isOpen ? (before.startedAt ?? Number.NEGATIVE_INFINITY) : work.openSince
   return since !== undefined && session.clock.now() - since > (work.policy.keyTtlMs ?? DEFAULT_KEY_TTL_MS)
 }
 

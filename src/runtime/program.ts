@@ -25,10 +25,13 @@ export type Migrations = Readonly<Record<number, Migration>>
 /** Leads a state to the version it is declared under. Computes only, and returns the whole state. */
 export type Migration = ((state: State) => State) | FullMigration
 
-/** For a thread in the middle of a super-step: results that are recorded already are updates of the older state. */
+/** For input that waits and results that are recorded but not yet applied: they are updates of the older state. */
 export interface FullMigration {
   readonly state: (state: State) => State
-  /** Turns what a node returned into an update of the new version. Default: it is one already. */
+  /**
+   * Turns input, or what a node returned, into an update of the new version. Left out, an update stays as it is if it
+   * changes only keys that `state` leaves alone, and is refused otherwise.
+   */
   readonly update?: (update: Update) => Update
 }
 

@@ -1,5 +1,6 @@
 import type { Value } from '../codec/value.js'
 import type { Path, State } from '../log/ops.js'
+import type { StoreWrite } from '../log/store-write.js'
 import type { Effect } from './context.js'
 import type { RecordedError } from './errors.js'
 import type { Joins, Task } from './program.js'
@@ -98,6 +99,8 @@ export interface StepRecord {
   readonly effect?: Effect
   readonly result?: Value
   readonly error?: RecordedError
+  /** Of an effect whose outcome is not known: what it wrote to the store, which is to happen if it turns out to have. */
+  readonly writes?: readonly StoreWrite[]
   /** The program was told that nobody knows what became of it, and may have gone on from there. */
   readonly unknown?: true
   /** Raised after each definite failure, so that the other side sees a new key. */
@@ -153,6 +156,8 @@ export interface InputRecord {
   readonly key?: string
   readonly hash: string
   readonly value?: Value
+  /** Of a graph's input: the version of the state that it is an update of. Absent in records from before it was kept. */
+  readonly stateVersion?: number
   readonly at: number
 }
 

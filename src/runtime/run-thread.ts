@@ -312,6 +312,8 @@ class ThreadRunner {
       at: this.#environment.clock.now(),
       ...(key === undefined ? {} : { key }),
       ...(value === undefined ? {} : { value }),
+      // A program of another version may be the one to take it.
+      ...(this.#plan.kind === 'graph' ? { stateVersion: this.#plan.stateVersion } : {}),
     }
   }
 

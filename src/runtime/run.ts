@@ -15,7 +15,9 @@ import { CancelledError, failedRecords, recordError } from './errors.js'
 import { EventFeed } from './event-feed.js'
 import type { LiveEvent, RunEvent } from './events.js'
 import { driveFlow } from './flow-engine.js'
+import { checkFits } from './fitting.js'
 import { GraphEngine } from './graph-engine.js'
+import { ASKS } from './labels.js'
 import { LeaseKeeper } from './lease-keeper.js'
 import { describeRun, endOfRun } from './observe.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
@@ -25,16 +27,7 @@ import type { RecordedRead } from './records.js'
 import { RunDoor } from './run-door.js'
 import { isUnfinished, openPauses, type RunState } from './run-state.js'
 import { Session } from './session.js'
-import {
-  ASKS,
-  endCancelled,
-  isOnlyWaiting,
-  leaveRun,
-  markTaken,
-  nextWake,
-  park as parkThread,
-  restRun,
-} from './situation.js'
+import { endCancelled, isOnlyWaiting, leaveRun, markTaken, nextWake, park as parkThread, restRun } from './situation.js'
 
 /** What a run needs from its surroundings. */
 export interface RunEnvironment {
@@ -116,7 +109,10 @@ export class Run {
     try {
       this.#noticeCancel(recorder)
       const fold = await this.#loop(recorder, keeper, openSince, target)
-      return readOutcome(this.#key, fold, restart)
+      // Not come to: something before it is for another version of the program.
+      const isOver = target === undefined || (fold.state as RunState).run?.id === target
+      const misfit = isOver ? undefined : checkFits(this.#key, fold, this.#plan, restart)
+      return misfit ?? readOutcome(this.#key, fold, restart)
     } catch (error) {
       this.#watch?.ended(error instanceof StoppedError ? 'stopped' : 'lost', error)
       if (error instanceof StoppedError) await keeper.letGo(() => park(claim, recorder))
@@ -169,6 +165,11 @@ export class Run {
         continue
       }
       const failure = this.#begin(recorder, begun)
+      if (failure && checkFits(this.#key, recorder.fold, this.#plan, { restarted: false })) {
+        const left = await this.#leave(recorder, keeper)
+        if (left) return left
+        continue
+      }
       if (failure) {
         const park = () => recorder.conclude(() => parkThread(failure.error), true)
         const parked = await (keeper === undefined ? park() : keeper.letGo(park))
@@ -178,7 +179,9 @@ export class Run {
       const run = recorder.state.run?.id
       const watch = this.#watched(recorder, begun)
       const door = new RunDoor(recorder)
-      const session = this.#session(door, keeper, inherited, watch)
+      // What an effect begins with is recorded before it: of a run that was not recorded yet nothing was begun.
+      const since = begun || recorder.state.ahead ? inherited : undefined
+      const session = this.#session(door, keeper, since, watch)
       const driven = await watch.within(() => this.#drive(session))
       if (driven.status === 'failed') this.#throwIfStopped(driven.error)
       if (driven.status === 'suspended' && this.#settings.drain?.aborted) throw new StoppedError()
@@ -247,6 +250,18 @@ export class Run {
         if ((state.inputs ?? []).length > 0) return undefined
         return { kind: 'release', ops: restRun(state), index: { wakeAt: null } }
       }, true)
+    const released = await (keeper === undefined ? release() : keeper.letGo(release))
+    return released?.fold
+  }
+
+  /** Another version of the program has to go on: lets go of a thread that stays due. */
+  async #leave(recorder: Recorder, keeper: LeaseKeeper | undefined): Promise<Fold | undefined> {
+    const { clock } = this.#environment
+    const release = () =>
+      recorder.conclude(
+        ({ state }) => ({ kind: 'release', ops: restRun(state as RunState), index: { wakeAt: clock.now() } }),
+        true,
+      )
     const released = await (keeper === undefined ? release() : keeper.letGo(release))
     return released?.fold
   }

@@ -8,6 +8,7 @@ import { closePauses } from './asking.js'
 import { CancelledError, recordError } from './errors.js'
 import { checkFits } from './fitting.js'
 import { statusOf } from './graph-engine.js'
+import { ASKS, PROGRAM, VERSION } from './labels.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import {
@@ -119,12 +120,6 @@ export function labels({ index }: Fold, { name, version }: ProgramPlan): Pick<In
   if (!asks && index.metadata[PROGRAM] === name && index.metadata[VERSION] === version) return {}
   return { metadata: { [PROGRAM]: name, [VERSION]: version, ...(asks ? { [ASKS]: null } : {}) } }
 }
-
-/** Labels by which workers and tools find the threads of a program. */
-export const PROGRAM = 'holdfast.program'
-export const VERSION = 'holdfast.version'
-/** Set on a thread whose run failed while it also has open questions. */
-export const ASKS = 'holdfast.asks'
 
 /**
  * Ops that end a run at a person's wish, in the entry with this seq. Its effects stay in the log, also those whose

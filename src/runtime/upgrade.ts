@@ -1,11 +1,11 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { cloneValue } from '../codec/clone.js'
 import { copyValue } from '../codec/value.js'
-import { IncompatibleError } from '../core/errors.js'
+import { type HoldfastError, IncompatibleError, isHoldfastError } from '../core/errors.js'
 import { type Op, set } from '../log/ops.js'
 import { migrateState, migrateUpdate } from './migration.js'
 import type { GraphPlan, ProgramPlan } from './program.js'
-import { inScope, isUnfinished, type Prefix, type RunState, type ScopeState } from './run-state.js'
+import { inScope, type InputRecord, isUnfinished, type Prefix, type RunState, type ScopeState } from './run-state.js'
 import type { Update } from './state-shape.js'
 
 /** A state that was led from one version to another: the thread's own, or that of a subgraph under way. */
@@ -45,6 +45,31 @@ export function upgradeRun(plan: ProgramPlan, state: RunState): Upgrade {
   return { ops, upgraded }
 }
 
+/** What an input changes when it is taken now. Throws, naming it, when it is of another version that leads nowhere. */
+export function upgradeInput(plan: GraphPlan, input: InputRecord): Update {
+  const { value = {}, stateVersion: from = plan.stateVersion, id, key, at } = input
+  if (from === plan.stateVersion) return value as Update
+  try {
+    const update = migrateUpdate(value as Update, from, plan.stateVersion, plan.migrations)
+    checkDeclared(plan, update, 'It')
+    return copyValue(update, DEFAULT_LIMITS) as Update
+  } catch (error) {
+    if (!isHoldfastError(error, 'incompatible')) throw error
+    const name = key === undefined ? '' : ` "${key}"`
+    throw new IncompatibleError(
+      `The input${name} of ${new Date(at).toISOString()} was queued for state version ${from}. ${reasonOf(error)}`,
+      String(error.data['reason']),
+      `${error.remedy} Or cancel the run to drop the input.`,
+      { ...error.data, input: id, ...(key === undefined ? {} : { inputKey: key }) },
+    )
+  }
+}
+
+/** What an error says, without its remedy. */
+export function reasonOf({ message, remedy }: HoldfastError): string {
+  return remedy && message.endsWith(remedy) ? message.slice(0, -remedy.length).trim() : message
+}
+
 /** The first node that a run waits at and that its program, or the graph of its subgraph, does not have. */
 export function findMissingNode(
   plan: GraphPlan,
@@ -67,21 +92,21 @@ function upgradeScope(plan: GraphPlan, scope: ScopeState, prefix: Prefix, from: 
     const result = scope.steps?.[id]?.status === 'done' ? scope.steps[id]?.result : undefined
     if (result === undefined) return []
     const update = migrateUpdate(result as Update, from, to, migrations)
-    checkDeclared(plan, update, id)
+    checkDeclared(plan, update, `Step "${id}"`, id)
     return [set(inScope(prefix, 'steps', id, 'result'), copyValue(update, DEFAULT_LIMITS))]
   })
   const version = prefix.length === 0 ? (['run', 'stateVersion'] as const) : inScope(prefix, 'stateVersion')
   return [set(inScope(prefix, 'state'), migrated), ...results, set(version, to)]
 }
 
-function checkDeclared({ name, shape, stateVersion }: GraphPlan, update: Update, step: string): void {
+function checkDeclared({ name, shape, stateVersion }: GraphPlan, update: Update, who: string, step?: string): void {
   const key = Object.keys(update).find((one) => !shape.keys.has(one))
   if (key === undefined) return
   throw new IncompatibleError(
-    `Step "${step}" is recorded with a change of "${key}", which ${name} does not declare in state version ${stateVersion}.`,
+    `${who} is recorded with a change of "${key}", which ${name} does not declare in state version ${stateVersion}.`,
     'undeclared-key',
     `Turn it into one of this version: migrations: { ${stateVersion}: { state, update: (update) => … } }, or declare the key.`,
-    { key, step },
+    { key, ...(step === undefined ? {} : { step }) },
   )
 }
 

@@ -9,7 +9,7 @@ import type { Outcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { StoppedError } from './run.js'
 import { type RuntimeEnvironment, runThread } from './run-thread.js'
-import { PROGRAM, VERSION } from './situation.js'
+import { PROGRAM, VERSION } from './labels.js'
 import type { Durable, Frequency } from './recorder.js'
 
 /** Which programs a worker runs, how many threads at once, and how it behaves when it stops. */

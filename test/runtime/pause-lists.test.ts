@@ -94,6 +94,47 @@ describe('many at once', () => {
   })
 })
 
+describe('the listener of a bulk resume', () => {
+  beforeEach(async () => {
+    for (let i = 0; i < 5; i++) await hf.thread(ask, `t${i}`).run({ input: {} })
+    const { pauses } = await hf.pauses()
+    await hf.answer(pauses.map(({ thread, branch, id }) => ({ thread, branch, pause: id, value: 'yes' })))
+  })
+
+  it.each([
+    ['throws', (thread: unknown) => thread === 't2' && fail()],
+    ['rejects', async (thread: unknown) => thread === 't2' && fail()],
+  ])('that %s loses no run, and what it threw is told beside the run that it was told of', async (_, listen) => {
+    const told: unknown[] = []
+    const onRun = ({ thread }: { thread: unknown }, total: number) => {
+      told.push(thread)
+      expect(total).toBe(5)
+      return listen(thread) as unknown as void
+    }
+    const ended = await hf.resume(ask, { status: 'active' }, { concurrency: 2, onRun })
+    expect(told.toSorted()).toEqual(['t0', 't1', 't2', 't3', 't4'])
+    expect(ended.map(({ outcome }) => outcome?.status)).toEqual(Array(5).fill('completed'))
+    expect(ended.filter((run) => 'listenerError' in run)).toMatchObject([
+      { thread: 't2', listenerError: { message: 'the listener broke' } },
+    ])
+  })
+
+  it.each([0, -1, 1.5, Number.NaN])(
+    'is never called with %s threads at once, which is refused',
+    async (concurrency) => {
+      await expect(hf.resume(ask, {}, { concurrency })).rejects.toMatchObject({
+        code: 'invalid-option',
+        data: { field: 'concurrency' },
+      })
+      expect((await hf.threads({ status: 'active' })).threads).toHaveLength(5)
+    },
+  )
+})
+
+function fail(): never {
+  throw new Error('the listener broke')
+}
+
 describe('a question that is put off', () => {
   it('stays open beyond its expiry, says who did it, and can be left out of lists', async () => {
     const thread = hf.thread(ask, 't')

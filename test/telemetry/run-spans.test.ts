@@ -1,6 +1,6 @@
 import { context, metrics, SpanStatusCode, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
-import { END, flow, graph, last, START } from 'holdfast'
+import { type Context, END, flow, graph, last, START } from 'holdfast'
 import { afterEach, describe, expect, it } from 'vitest'
 import { named, setUpOtel, tree } from './otel-setup.js'
 
@@ -59,6 +59,30 @@ describe('spans of a program', () => {
       '    step double',
       '      step multiply',
     ])
+  })
+
+  it('of a graph within a graph tell how it ended', async () => {
+    const { hf, otel } = await traced()
+    const state = { n: last<number>(undefined, { initial: 0 }) }
+    const outerOf = (name: string, run: (state: object, ctx: Context) => Promise<object>) => {
+      const inner = graph({ name: `inner ${name}`, version: '1.0.0', state })
+        .node('work', run as never)
+        .edge(START, 'work')
+        .edge('work', END)
+      return graph({ name, version: '1.0.0', state }).node(`within ${name}`, inner).edge(START, `within ${name}`)
+    }
+    const fails = outerOf('fails', () => Promise.reject(new RangeError('out of bounds')))
+    const asks = outerOf('asks', async (_, ctx) => ({ n: await ctx.pause<number>('How many?') }))
+    expect(await hf.thread(fails.edge('within fails', END), 'a').run({ input: {} })).toMatchObject({ status: 'failed' })
+    expect(await hf.thread(asks.edge('within asks', END), 'b').run({ input: {} })).toMatchObject({ status: 'paused' })
+    const failed = named(otel.finished(), 'step within fails')
+    expect(failed.status).toMatchObject({
+      code: SpanStatusCode.ERROR,
+      message: expect.stringContaining('out of bounds'),
+    })
+    const asked = named(otel.finished(), 'step within asks')
+    expect(asked.status.code).toBe(SpanStatusCode.UNSET)
+    expect(asked.attributes).toMatchObject({ 'holdfast.suspended': true })
   })
 
   it('end when the run is left waiting, cancelled or stopped, without being errors', async () => {
