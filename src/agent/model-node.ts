@@ -176,7 +176,7 @@ async function readReply(setup: AgentSetup, reply: Message, shown: readonly stri
   for (const [i, call] of callsOf(message).entries()) {
     const id = messageId(ctx, path, i + 1)
     const { callId, name, input, version } = call
-    const read = await setup.tools.readInput(call)
+    const read = await setup.tools.readInput(call, reply.finish?.reason)
     const hidden = !shown.includes(name) && !('error' in read)
     if (hidden || 'error' in read) {
       const value = 'error' in read ? read.error : `The tool ${JSON.stringify(name)} is not available now.`

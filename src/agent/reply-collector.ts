@@ -38,6 +38,8 @@ export class ReplyCollector {
   readonly #open = new Map<string, { readonly at: number; text: string }>()
   #warnings: readonly ModelWarning[] = []
   readonly #leftOut = new Set<string>()
+  /** Calls that came without a single character of arguments. */
+  readonly #bare = new Set<Part>()
   #response: Pick<ModelRef, 'actual' | 'responseId'> = {}
   #finish: Bag | undefined
 
@@ -115,6 +117,7 @@ export class ReplyCollector {
     if (reason.reason === 'error') {
       throw new AttemptFailure('broken-reply', 'The model ended its reply with an error.')
     }
+    this.#markCutCall(reason.reason)
     return {
       // An empty block says nothing, and providers refuse it when it is sent back, unless it carries a signature.
       parts: this.#parts.filter((part) => !isEmpty(part)),
@@ -124,6 +127,14 @@ export class ReplyCollector {
       response: this.#response,
       ...providerDataOf(finish),
     }
+  }
+
+  // A reply that was cut right before the arguments would otherwise be a call that wants none of the optional ones.
+  #markCutCall(reason: FinishReason): void {
+    if (reason !== 'length' && reason !== 'content-filter') return
+    const at = this.#parts.findLastIndex(({ type }) => type === 'tool-call')
+    const last = this.#parts[at] as ToolCallPart | undefined
+    if (last !== undefined && this.#bare.has(last)) this.#parts[at] = { ...last, invalid: true, raw: '' }
   }
 
   #start(type: 'text' | 'reasoning', id: string, part: Bag): void {
@@ -172,6 +183,7 @@ export class ReplyCollector {
       case 'tool-call': {
         const call = readCall(part)
         this.#parts.push(call)
+        if (typeof part['input'] === 'string' && part['input'].trim() === '') this.#bare.add(call)
         this.#emit({ type: 'tool-call', part: call })
         return
       }

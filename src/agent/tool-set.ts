@@ -2,6 +2,7 @@ import type { Value } from '../codec/value.js'
 import { InvalidOptionError } from '../core/errors.js'
 import type { AiPrompt } from './ai-sdk-types.js'
 import { outputFrom } from './from-ai-sdk.js'
+import type { FinishReason } from './message.js'
 import type { ToolCallPart, ToolOutput } from './message-part.js'
 import type { JsonObject, ModelTool } from './model-types.js'
 import { toJsonSchema, type ToolSchema, validateWith } from './schema.js'
@@ -69,7 +70,10 @@ export class ToolSet {
   }
 
   /** The arguments of a call for `execute`, or the error that the model is answered with. */
-  async readInput(call: ToolCallPart): Promise<{ readonly input: unknown } | { readonly error: string }> {
+  async readInput(
+    call: ToolCallPart,
+    finish?: FinishReason,
+  ): Promise<{ readonly input: unknown } | { readonly error: string }> {
     const found = this.#tools.get(call.name)
     if (found === undefined) {
       const known = this.names.length === 0 ? 'There are no tools.' : `The tools are: ${this.names.join(', ')}.`
@@ -77,6 +81,12 @@ export class ToolSet {
     }
     if (call.invalid) {
       const quoted = (call.raw ?? '').slice(0, 200)
+      if (finish === 'length' || finish === 'content-filter') {
+        const why = finish === 'length' ? 'reached the limit of its length' : 'was held back by the provider'
+        return {
+          error: `Your reply ${why}: the arguments of ${call.name} were cut off, so nothing was done. They began: ${quoted}\nCall it again with shorter arguments.`,
+        }
+      }
       return {
         error: `The arguments of ${call.name} are no valid JSON, so nothing was done. They began: ${quoted}\nCall it again with a JSON object.`,
       }
