@@ -5,6 +5,7 @@ import type { ContentItem, ToolOutput } from './message-part.js'
 import type { JsonObject } from './model-types.js'
 import { fromBase64, toPlain } from './plain.js'
 import { type Tool, tool, type ToolOptions } from './tool.js'
+import { toToolName } from './tool-set.js'
 
 /** The slice of a client of the Model Context Protocol that is used; `Client` of `@modelcontextprotocol/sdk` fits. */
 export interface McpClient {
@@ -49,7 +50,7 @@ export async function mcpTools(client: McpClient, options: McpOptions = {}): Pro
   do {
     const page = await client.listTools(cursor === undefined ? {} : { cursor })
     for (const listed of page.tools) {
-      const name = `${options.prefix ?? ''}${listed.name}`.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 64)
+      const name = toToolName(`${options.prefix ?? ''}${listed.name}`)
       if (Object.hasOwn(found, name)) {
         throw new InvalidOptionError('prefix', `leaves two tools with the name "${name}"`, 'Rename one at its server.')
       }

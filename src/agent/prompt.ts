@@ -44,9 +44,9 @@ export function resultsOf(message: Message): readonly ToolResultPart[] {
 function answerOpenCalls(messages: readonly Message[]): readonly Message[] {
   const unanswered = findOpenCalls(messages)
   if (unanswered.size === 0) return messages
-  return messages.flatMap((message) => {
-    const open = callsOf(message).filter(({ callId }) => unanswered.has(callId))
-    if (open.length === 0) return [message]
+  return messages.flatMap((message, i) => {
+    const open = unanswered.get(i)
+    if (open === undefined) return [message]
     const results = open.map(
       ({ callId, name }): ToolResultPart => ({ type: 'tool-result', callId, name, output: UNFINISHED }),
     )
@@ -54,15 +54,26 @@ function answerOpenCalls(messages: readonly Message[]): readonly Message[] {
   })
 }
 
-function findOpenCalls(messages: readonly Message[]): ReadonlySet<string> {
-  const open = new Set<string>()
-  for (const { parts } of messages) {
-    for (const part of parts) {
-      if (part.type === 'tool-call' && part.providerExecuted !== true) open.add(part.callId)
-      else if (part.type === 'tool-result') open.delete(part.callId)
+/** Calls without a result, by the place of their message. Some servers number the calls of every reply from 0 again. */
+function findOpenCalls(messages: readonly Message[]): ReadonlyMap<number, readonly ToolCallPart[]> {
+  const open = new Map<string, { readonly at: number; readonly call: ToolCallPart }>()
+  const unanswered = new Map<number, ToolCallPart[]>()
+  const give = ({ at, call }: { readonly at: number; readonly call: ToolCallPart }) => {
+    const others = unanswered.get(at)
+    if (others === undefined) unanswered.set(at, [call])
+    else others.push(call)
+  }
+  for (let at = 0; at < messages.length; at++) {
+    for (const part of (messages[at] as Message).parts) {
+      if (part.type === 'tool-call' && part.providerExecuted !== true) {
+        const earlier = open.get(part.callId)
+        if (earlier !== undefined) give(earlier)
+        open.set(part.callId, { at, call: part })
+      } else if (part.type === 'tool-result') open.delete(part.callId)
     }
   }
-  return open
+  for (const one of open.values()) give(one)
+  return unanswered
 }
 
 const UNFINISHED = {

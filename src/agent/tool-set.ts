@@ -28,6 +28,11 @@ export type AnyTool = Tool | AiSdkTool
 
 const NAME = /^[A-Za-z0-9_-]{1,64}$/
 
+/** The name itself where providers accept it, else one that they do. */
+export function toToolName(name: string): string {
+  return NAME.test(name) ? name : name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 64) || 'unnamed'
+}
+
 /** Tools by name, checked. A tool of the AI SDK is taken as it is; its effect is 'once' unless it declares one. */
 export class ToolSet {
   readonly #tools = new Map<string, Tool>()

@@ -1,7 +1,7 @@
 import { tool } from 'holdfast'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { lines, setUp } from './agent-setup.js'
+import { calls, lines, setUp } from './agent-setup.js'
 
 const { talk } = setUp()
 
@@ -39,5 +39,58 @@ describe('a reply that calls tools', () => {
     const { state } = await thread.run({ input: 'Send 1, then 2' })
     expect(moved).toEqual([{ amount: 1 }])
     expect(lines(state.messages).filter((line) => line.startsWith('error'))[0]).toMatch(/cut off/)
+  })
+
+  it('makes a call once that is there twice, word for word and with the same id (of a stream the provider gives new ids)', async () => {
+    const { transfer, moved } = makeTransfer()
+    const call = { id: 'call-1', name: 'transfer', arguments: { amount: 5 } }
+    const { thread, server } = await talk([{ toolCalls: [call, call] }, 'Done.'], {
+      tools: { transfer },
+      stream: false,
+    })
+    await thread.run({ input: 'Send 5 to Ada' })
+    expect(moved).toEqual([{ amount: 5 }])
+    expect(server.requests[1]?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool'])
+  })
+
+  it('makes both calls that share an id but not their arguments, under ids of their own', async () => {
+    const { transfer, moved } = makeTransfer()
+    const toolCalls = [5, 6].map((amount) => ({ id: 'transfer', name: 'transfer', arguments: { amount } }))
+    const { thread, server } = await talk([{ toolCalls }, 'Done.'], { tools: { transfer } })
+    await thread.run({ input: 'Send 5 and 6' })
+    expect(moved).toHaveLength(2)
+    expect(moved).toEqual(expect.arrayContaining([{ amount: 5 }, { amount: 6 }]))
+    const [, , first, second] = server.requests[1]?.messages ?? []
+    expect(first?.['tool_call_id']).toBe('transfer')
+    expect(second?.['tool_call_id']).not.toBe('transfer')
+  })
+
+  it('may use the ids of earlier turns again, also after a run that was cancelled', async () => {
+    const { transfer } = makeTransfer()
+    const guarded = tool({ ...transfer, needsApproval: ({ amount }) => (amount ?? 0) > 10 })
+    const same = (amount: number) => ({ toolCalls: [{ id: 'call_0', name: 'transfer', arguments: { amount } }] })
+    const { thread, server } = await talk([same(1), 'One.', same(50), same(2), 'Two.'], {
+      tools: { transfer: guarded },
+    })
+    await thread.run({ input: 'Send 1' })
+    await thread.run({ input: 'Send 50' })
+    await thread.cancel()
+    await thread.run({ input: 'Only 2, then' })
+    const seen = server.requests.at(-1)?.messages ?? []
+    expect(seen.map(({ role }) => role).join(' ')).toBe(
+      'user assistant tool assistant user assistant tool user assistant tool',
+    )
+    expect(String(seen[6]?.['content'])).toMatch(/There is no result/)
+  })
+
+  it('is sent back with a name that providers accept, also if the model made one up', async () => {
+    const { transfer } = makeTransfer()
+    const { thread, server } = await talk([calls(['multi_tool_use.parallel', {}], ['', {}]), 'Sorry.'], {
+      tools: { transfer },
+    })
+    const { state } = await thread.run({ input: 'Go' })
+    const names = (server.requests[1]?.messages[1]?.['tool_calls'] as any[]).map((call) => call.function.name)
+    for (const name of names) expect(name).toMatch(/^[A-Za-z0-9_-]{1,64}$/)
+    expect(lines(state.messages).join('\n')).toContain('There is no tool named "multi_tool_use.parallel"')
   })
 })
