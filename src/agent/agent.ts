@@ -14,7 +14,7 @@ import { planToolNode, refuseCall, toolNode } from './tool-node.js'
 import { ToolSet } from './tool-set.js'
 import type { AgentSetup } from './turn.js'
 
-/** An agent as the program of a thread. Its output is the last thing it said. */
+/** An agent as the program of a thread. Its output is the last thing it said in the run, empty if that was nothing. */
 export type AgentProgram<S extends Shape = Shape> = TypedProgram<AgentInput, AgentState<S>, string>
 
 /**
@@ -103,7 +103,13 @@ function readInput(input: unknown): readonly Message[] {
   return input as readonly Message[]
 }
 
+// Not beyond the last thing that a person said: what comes before answered another question.
 function lastText({ messages }: OwnState): string {
-  const said = messages.findLast((message) => message.role === 'assistant' && textOf(message) !== '')
-  return said === undefined ? '' : textOf(said)
+  for (let i = messages.length - 1; i >= 0; i--) {
+    const message = messages[i] as Message
+    if (message.role === 'user') return ''
+    const text = message.role === 'assistant' ? textOf(message) : ''
+    if (text !== '') return text
+  }
+  return ''
 }

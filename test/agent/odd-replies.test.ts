@@ -94,3 +94,12 @@ describe('a reply that calls tools', () => {
     expect(lines(state.messages).join('\n')).toContain('There is no tool named "multi_tool_use.parallel"')
   })
 })
+
+describe('a reply without a word', () => {
+  it('is no repetition of what was said in the run before', async () => {
+    const { thread } = await talk(['Your card was charged.', ''])
+    await thread.run({ input: 'Charge it' })
+    const outcome = await thread.run({ input: 'Anything else?' })
+    expect(outcome).toMatchObject({ status: 'completed', output: '' })
+  })
+})
