@@ -3,7 +3,7 @@ import type { Context, Reconciled } from '../runtime/context.js'
 import { internalsOf } from '../runtime/internals.js'
 import type { Approval, FunctionNodePlan, Refusal, State } from '../runtime/program.js'
 import { checkPolicy } from '../runtime/step-policy.js'
-import { checkOwnUpdate, type OwnState, type PendingCall } from './agent-state.js'
+import { joinUpdates, type OwnState, type PendingCall } from './agent-state.js'
 import { makeMessage } from './message.js'
 import type { ToolOutput } from './message-part.js'
 import { toPlain } from './plain.js'
@@ -100,8 +100,7 @@ async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Cont
     abortSignal: ctx.abort,
     state: state as unknown as Readonly<Record<string, unknown>>,
     update: (update) => {
-      checkOwnUpdate(update, setup.options.state ?? {})
-      changes = { ...changes, ...update }
+      changes = joinUpdates(changes, update, setup.options.state ?? {})
     },
     emit: (value) => ctx.emit(value),
   })
