@@ -1,9 +1,9 @@
-import { tool } from 'holdfast'
+import { agent, append, fromAiSdkMessages, merge, tool } from 'holdfast'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { calls, lines, setUp } from './agent-setup.js'
+import { calls, lines, modelAt, setUp } from './agent-setup.js'
 
-const { talk } = setUp()
+const { talk, serve, store } = setUp()
 
 /** A tool that moves money, and what it moved. */
 function makeTransfer() {
@@ -101,5 +101,80 @@ describe('a reply without a word', () => {
     await thread.run({ input: 'Charge it' })
     const outcome = await thread.run({ input: 'Anything else?' })
     expect(outcome).toMatchObject({ status: 'completed', output: '' })
+  })
+})
+
+describe('a tool', () => {
+  it('may change the state in several steps, of which none is lost', async () => {
+    const note = tool({
+      inputSchema: z.object({}),
+      effect: 'read',
+      execute: (_input, { update }) => {
+        update({ memory: { a: 1 }, log: 'first', seen: { x: 1 } })
+        update({ memory: { b: 2 }, log: ['second', 'third'], seen: { y: 2 } })
+        return 'noted'
+      },
+    })
+    const { model } = await serve({ reply: [calls(['note']), 'Done.'] })
+    const state = { log: append<string>(), seen: merge<Record<string, number>>(undefined, { initial: () => ({}) }) }
+    const program = agent({ name: 'support', version: '1.0.0', model, state, tools: { note } })
+    const outcome = await (await store()).thread(program, 't').run({ input: 'Go' })
+    expect(outcome.state).toMatchObject({
+      memory: { a: 1, b: 2 },
+      log: ['first', 'second', 'third'],
+      seen: { x: 1, y: 2 },
+    })
+  })
+
+  it('whose result holds itself, as replies of HTTP clients do, is shown without the circle', async () => {
+    const look = tool({
+      inputSchema: z.object({}),
+      effect: 'read',
+      execute: () => {
+        const response: Record<string, unknown> = { status: 200 }
+        const request: Record<string, unknown> = { response, also: response, agent: {} }
+        Object.assign(request['agent'] as object, { request, response })
+        return Object.assign(response, { request, config: request })
+      },
+    })
+    const { thread } = await talk([calls(['look']), 'Seen.'], { tools: { look } })
+    const outcome = await thread.run({ input: 'Look' })
+    expect(outcome.status).toBe('completed')
+    expect(lines(outcome.state.messages)[2]).toBe(
+      'json look {"status":200,"request":{"agent":{}},"config":{"agent":{}}}',
+    )
+  })
+})
+
+describe('usage', () => {
+  it('that a server reports as nothing is estimated: no prompt is empty', async () => {
+    const { thread } = await talk([{ text: 'Good morning!', usage: { input: 0, output: 0 } }])
+    const { state } = await thread.run({ input: 'Hello' })
+    expect(state.usage.input).toBeGreaterThan(0)
+    expect(state.usage.basis).not.toBe('provider')
+  })
+})
+
+describe('an image of the ai package', () => {
+  it('keeps the media type that its address names', () => {
+    const image = 'data:image/png;base64,iVBORw0KGgo='
+    const [message] = fromAiSdkMessages([{ role: 'user', content: [{ type: 'image', image }] }])
+    expect(message?.parts[0]).toMatchObject({ type: 'file', mediaType: 'image/png' })
+  })
+})
+
+describe('a budget in money', () => {
+  it('wants to know what the model costs that writes the summaries', async () => {
+    const { model, server } = await serve({ reply: [] })
+    const make = () =>
+      agent({
+        name: 'support',
+        version: '1.0.0',
+        model,
+        budget: { cost: 1 },
+        prices: { scripted: { input: 1, output: 1 } },
+        compaction: { window: 4000, model: modelAt(server.url, 'writer') },
+      })
+    expect(make).toThrow(/local\.chat\/writer/)
   })
 })
