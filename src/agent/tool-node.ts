@@ -50,7 +50,8 @@ export function planToolNode(setup: AgentSetup, name: string, tool: Tool): Funct
   async function askOtherSide(idempotencyKey: string, given: unknown): Promise<Reconciled> {
     const call = given as PendingCall
     const read = await readCall(tool, call)
-    if (!('input' in read)) return { outcome: 'not-executed' }
+    // It may have been carried out while the arguments still fitted: the model must not hear that nothing was done.
+    if (!('input' in read)) return { outcome: 'unknown' }
     const found = await reconcile?.(idempotencyKey, read.input)
     if (found?.outcome !== 'executed') return { outcome: found?.outcome ?? 'unknown' }
     return { outcome: 'executed', result: await resultOf(tool, call, found.result) }
