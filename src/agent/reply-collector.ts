@@ -42,6 +42,7 @@ export class ReplyCollector {
   readonly #bare = new Set<Part>()
   #response: Pick<ModelRef, 'actual' | 'responseId'> = {}
   #finish: Bag | undefined
+  #streamed = false
 
   constructor(emit: (delta: ReplyDelta) => void) {
     this.#emit = emit
@@ -49,6 +50,7 @@ export class ReplyCollector {
 
   /** Takes one part of a stream. Throws on an error part: a stream that had an error is not to be trusted. */
   add(input: unknown): void {
+    this.#streamed = true
     const part = input as Bag
     const id = String(part['id'] ?? '')
     switch (part['type']) {
@@ -116,6 +118,10 @@ export class ReplyCollector {
     const reason = readFinish(finish['finishReason'])
     if (reason.reason === 'error') {
       throw new AttemptFailure('broken-reply', 'The model ended its reply with an error.')
+    }
+    // Where a connection ends in order but too early, some providers fill in the end that never came.
+    if (this.#streamed && reason.reason === 'other' && (reason.raw ?? 'unknown') === 'unknown') {
+      throw new AttemptFailure('broken-reply', 'The reply ended without a reason.')
     }
     this.#markCutCall(reason.reason)
     return {
@@ -261,7 +267,8 @@ function readFinish(input: unknown): { readonly reason: FinishReason; readonly r
   const { unified, raw } =
     typeof input === 'object' && input !== null ? (input as Bag) : { unified: input, raw: undefined }
   const known = typeof unified === 'string' && FINISH_REASONS.includes(unified)
-  const said = typeof raw === 'string' ? raw : known ? undefined : unified
+  // V2 says `unknown` for no reason at all, and `other` for one that it has no word for.
+  const said = typeof raw === 'string' ? raw : known && input !== 'other' ? undefined : unified
   return {
     reason: known ? (unified as FinishReason) : 'other',
     ...(typeof said === 'string' ? { raw: said } : {}),
