@@ -28,6 +28,8 @@ export type Summary = {
   readonly text: string
   /** How many messages, from the first on, it stands for. */
   readonly upTo: number
+  /** The id of the last of them: where another message is there, as on a branch that was edited, it stands for none. */
+  readonly last?: string
   readonly at: number
 }
 

@@ -8,7 +8,7 @@ import { agentShape, type AgentState, type OwnState, type PendingCall } from './
 import { checkMessages, toMessage } from './check-message.js'
 import { planCompactNode } from './compaction.js'
 import { type Message, textOf } from './message.js'
-import { DEFAULT_MAX_TURNS, planModelNode } from './model-node.js'
+import { planModelNode } from './model-node.js'
 import { EMPTY_TALLY } from './tally.js'
 import { planToolNode, refuseCall, toolNode } from './tool-node.js'
 import { ToolSet } from './tool-set.js'
@@ -33,7 +33,7 @@ export function agent<const S extends Shape = {}>(options: AgentOptions<S>): Age
 
 function planAgent(setup: AgentSetup): GraphPlan {
   const { options, tools } = setup
-  const { name, version, compatibleWith, maxTurns = DEFAULT_MAX_TURNS, frequency, durability } = options
+  const { name, version, compatibleWith, frequency, durability } = options
   const nodes = new Map<string, FunctionNodePlan>()
   const add = (node: FunctionNodePlan) => nodes.set(node.name, node)
   add(planModelNode(setup))
@@ -54,8 +54,8 @@ function planAgent(setup: AgentSetup): GraphPlan {
     name,
     version,
     compatibleWith,
-    // Each turn is a model call, its tools, and at most a few summaries, each shorter than the one before.
-    maxSteps: maxTurns * 8 + 16,
+    // Bounded by maxTurns and by what there is to summarise: a long history that is brought along takes many summaries.
+    maxSteps: Number.MAX_SAFE_INTEGER,
     shape,
     nodes,
     aliases,

@@ -16,7 +16,7 @@ import { buildPrompt, callsOf, promptStart } from './prompt.js'
 import { toToolName } from './tool-set.js'
 import { type AgentSetup, messageId, relayEvents, spend, turnContext } from './turn.js'
 
-export const DEFAULT_MAX_TURNS = 50
+const DEFAULT_MAX_TURNS = 50
 
 /** One turn: asks the model and decides what its reply leads to. A turn that was not recorded is asked again. */
 export function planModelNode(setup: AgentSetup): FunctionNodePlan {

@@ -11,18 +11,26 @@ export function buildPrompt(
   summary: Summary | null,
   messages: readonly Message[],
 ): readonly Message[] {
+  const earlier = validSummary(summary, messages)
   const system = [instructions, describeMemory(memory)].filter((text) => text !== '').join('\n\n')
   const recent = answerOpenCalls(messages.slice(promptStart(summary, messages)))
   return [
     ...(system === '' ? [] : [makeMessage('system', system, { id: 'system', at: 0 })]),
-    ...(summary === null ? [] : [makeMessage('user', describeSummary(summary.text), { id: 'summary', at: 0 })]),
+    ...(earlier === null ? [] : [makeMessage('user', describeSummary(earlier.text), { id: 'summary', at: 0 })]),
     ...recent,
   ]
 }
 
 /** How many messages the summary stands for. */
 export function promptStart(summary: Summary | null, messages: readonly Message[]): number {
-  return Math.min(summary?.upTo ?? 0, messages.length)
+  return validSummary(summary, messages)?.upTo ?? 0
+}
+
+/** The summary, unless the messages that it stands for are not there. */
+export function validSummary(summary: Summary | null, messages: readonly Message[]): Summary | null {
+  if (summary === null || summary.upTo > messages.length) return null
+  const { upTo, last } = summary
+  return last === undefined || messages[upTo - 1]?.id === last ? summary : null
 }
 
 function describeSummary(text: string): string {
