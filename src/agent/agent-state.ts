@@ -47,6 +47,8 @@ export type PendingCall = {
   readonly input: Value
   /** The version of the tool that the model was shown. */
   readonly version?: string
+  /** A person changed the arguments. */
+  readonly edited?: true
   /** The id of the message that will hold the result. */
   readonly message: string
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Value } from '../codec/value.js'
 import type { Context, Reconciled } from '../runtime/context.js'
 import { internalsOf } from '../runtime/internals.js'
@@ -182,7 +183,9 @@ function planApproval(name: string, tool: Tool): Approval {
     },
     approved: (given, answered) => {
       const { input } = answered as ApprovalAnswer
-      return input === undefined ? given : { ...(given as PendingCall), input }
+      const call = given as PendingCall
+      if (input === undefined || isDeepStrictEqual(input, call.input)) return call
+      return { ...call, input, edited: true } satisfies PendingCall
     },
     instead: (given, answered) => {
       const { result } = answered as ApprovalAnswer
@@ -203,7 +206,7 @@ async function resultOf(tool: Tool, call: PendingCall, result: unknown, at?: num
 
 /** The update that answers a call. */
 function answer(call: PendingCall, output: ToolOutput, at?: number) {
-  const { callId, name, message: id } = call
-  const part = { type: 'tool-result', callId, name, output } as const
+  const { callId, name, input, message: id } = call
+  const part = { type: 'tool-result', callId, name, output, ...(call.edited ? { edited: input } : {}) } as const
   return { messages: [makeMessage('tool', [part], { id, ...(at === undefined ? {} : { at }) })] }
 }
