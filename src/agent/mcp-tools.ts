@@ -16,7 +16,7 @@ export interface McpClient {
   callTool(
     params: { readonly name: string; readonly arguments?: never; readonly _meta?: never },
     schema?: undefined,
-    options?: { readonly signal?: AbortSignal },
+    options?: { readonly signal?: AbortSignal; readonly timeout?: number },
   ): Promise<unknown>
 }
 
@@ -64,6 +64,8 @@ export async function mcpTools(client: McpClient, options: McpOptions = {}): Pro
 function fromMcp(client: McpClient, listed: McpTool, own: NonNullable<McpOptions['tools']>[string]): Tool {
   const { name, description, annotations } = listed
   const schema = listed.inputSchema as JsonObject
+  // Clients give up after a minute unless they are told otherwise.
+  const wait = own.timeout === undefined ? {} : { timeout: own.timeout }
   return tool({
     ...(description === undefined ? {} : { description }),
     effect: annotations?.readOnlyHint === true ? 'read' : 'once',
@@ -73,7 +75,7 @@ function fromMcp(client: McpClient, listed: McpTool, own: NonNullable<McpOptions
     execute: async (input, { signal, idempotencyKey }) => {
       const params = { name, arguments: input as never, _meta: { [KEY]: idempotencyKey } as never }
       try {
-        return toPlain(await client.callTool(params, undefined, { signal })) ?? null
+        return toPlain(await client.callTool(params, undefined, { signal, ...wait })) ?? null
       } catch (error) {
         const { code, message } = (error ?? {}) as { readonly code?: unknown; readonly message?: unknown }
         if (!REFUSED.includes(code)) throw error
