@@ -1,6 +1,7 @@
 import type { Value } from '../codec/value.js'
 import { InvalidOptionError } from '../core/errors.js'
 import type { AiPrompt } from './ai-sdk-types.js'
+import { checkOutput } from './check-message.js'
 import { outputFrom } from './from-ai-sdk.js'
 import type { FinishReason } from './message.js'
 import type { ToolCallPart, ToolOutput } from './message-part.js'
@@ -129,9 +130,17 @@ export async function toToolOutput(
   result: unknown,
   call: { readonly callId: string; readonly input: unknown },
 ): Promise<ToolOutput> {
-  if (found.toModelOutput !== undefined) return found.toModelOutput(result, call)
+  if (found.toModelOutput !== undefined) return readOutput(await found.toModelOutput(result, call))
   if (typeof result === 'string') return { type: 'text', value: result }
   return { type: 'json', value: (result === undefined ? null : result) as Value }
+}
+
+// What no provider understands would be sent, and refused, with every later turn. The AI SDK's words are understood.
+function readOutput(output: unknown): ToolOutput {
+  const type = (output as { readonly type?: unknown } | null | undefined)?.type
+  const read = type === 'error-text' || type === 'execution-denied' ? outputFrom(output, 'toModelOutput') : output
+  checkOutput(read, 'toModelOutput')
+  return read
 }
 
 function asTool(candidate: AnyTool, field: string): Tool {

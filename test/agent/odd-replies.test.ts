@@ -126,6 +126,24 @@ describe('a tool', () => {
     })
   })
 
+  it('that shows the model no output there is fails with a reason, and the conversation goes on', async () => {
+    const shown = (output: unknown) =>
+      tool({ inputSchema: z.object({}), effect: 'read', execute: () => 1, toModelOutput: () => output as never })
+    const tools = {
+      odd: shown({ type: 'html', value: '<p>' }),
+      none: shown(undefined),
+      // The AI SDK's words for the same things.
+      theirs: shown({ type: 'error-text', value: 'sold out' }),
+    }
+    const { thread } = await talk([calls(['odd'], ['none'], ['theirs']), 'Done.'], { tools })
+    const outcome = await thread.run({ input: 'Go' })
+    expect(outcome).toMatchObject({ status: 'completed', output: 'Done.' })
+    const said = lines(outcome.state.messages)
+    expect(said[4]).toMatch(/^error odd .*toModelOutput.*"html"/s)
+    expect(said[5]).toMatch(/^error none .*toModelOutput/s)
+    expect(said[6]).toBe('error theirs sold out')
+  })
+
   it('whose result holds itself, as replies of HTTP clients do, is shown without the circle', async () => {
     const look = tool({
       inputSchema: z.object({}),
