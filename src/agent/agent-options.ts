@@ -4,7 +4,7 @@ import type { Durable, Frequency } from '../runtime/recorder.js'
 import type { Migrations } from '../runtime/program.js'
 import type { Shape } from '../runtime/state-key.js'
 import type { AgentState } from './agent-state.js'
-import { checkPrices, type PriceTable } from './cost.js'
+import { checkPrices, findPrice, type PriceTable } from './cost.js'
 import type { TokenCounter } from './estimate.js'
 import type { Message } from './message.js'
 import { checkModel } from './model.js'
@@ -141,7 +141,13 @@ export function checkAgentOptions(options: AgentOptions): void {
     refuse('budget.cost', 'can not be kept without prices', 'Pass prices: what a million tokens cost, by model.')
   }
   if (compaction) {
-    if (compaction.model !== undefined) checkModel(compaction.model)
+    if (compaction.model !== undefined) {
+      checkModel(compaction.model)
+      const { provider, modelId: id } = compaction.model
+      if (budget?.cost !== undefined && findPrice(prices ?? {}, { provider, id }) === undefined) {
+        refuse('prices', `has no price of ${provider}/${id}`, 'Add one: budget.cost counts the summaries too.')
+      }
+    }
     const { window, at = 0.75, keep = 0.3 } = compaction
     if (window !== undefined && !(window >= 256)) {
       refuse('compaction.window', `is ${String(window)}`, 'Use the number of tokens that the model takes.')

@@ -1,6 +1,7 @@
 import type { Value } from '../codec/value.js'
 import { InvalidProgramError } from '../core/errors.js'
-import { append, last, merge, type Shape, type StateOf } from '../runtime/state-key.js'
+import { append, last, merge, type Shape, type StateKeyKind, type StateOf } from '../runtime/state-key.js'
+import type { Update } from '../runtime/state-shape.js'
 import type { Message } from './message.js'
 import { EMPTY_TALLY, type Tally } from './tally.js'
 
@@ -27,6 +28,8 @@ export type Summary = {
   readonly text: string
   /** How many messages, from the first on, it stands for. */
   readonly upTo: number
+  /** The id of the last of them: where another message is there, as on a branch that was edited, it stands for none. */
+  readonly last?: string
   readonly at: number
 }
 
@@ -44,6 +47,8 @@ export type PendingCall = {
   readonly input: Value
   /** The version of the tool that the model was shown. */
   readonly version?: string
+  /** A person changed the arguments. */
+  readonly edited?: true
   /** The id of the message that will hold the result. */
   readonly message: string
 }
@@ -124,8 +129,46 @@ export function agentShape(state: Shape): Shape {
   return { ...OWN, ...state }
 }
 
+/** One update that does what two do in a row. */
+export function joinUpdates(before: Update, next: Update, state: Shape): Update {
+  checkOwnUpdate(next, state)
+  const joined: Record<string, unknown> = { ...before }
+  for (const [name, value] of Object.entries(next)) {
+    if (value === undefined) continue
+    const kind = name === 'memory' ? 'merge' : state[name]?.kind
+    joined[name] = before[name] === undefined ? value : joinValues(kind, before[name], value, name)
+  }
+  return joined
+}
+
+function joinValues(kind: StateKeyKind | undefined, before: unknown, next: unknown, name: string): unknown {
+  switch (kind) {
+    case 'append':
+      return [...toList(before), ...toList(next)]
+    case 'merge': {
+      // What is no object is refused with its path when the update is checked.
+      if (typeof next !== 'object' || next === null) return next
+      const given = Object.entries(next).filter(([, value]) => value !== undefined)
+      return { ...(before as object), ...Object.fromEntries(given) }
+    }
+    case 'reduced':
+      throw new InvalidProgramError(
+        `A tool updates "${name}" twice in one call, which only its reducer could put together.`,
+        `state.${name}`,
+        'Collect what changes, and call update once.',
+        { key: name },
+      )
+    default:
+      return next
+  }
+}
+
+function toList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [value]
+}
+
 /** What of a state may be changed by the author's code: the declared keys and the memory. */
-export function checkOwnUpdate(update: object, state: Shape): void {
+function checkOwnUpdate(update: object, state: Shape): void {
   const foreign = Object.keys(update).find((name) => name !== 'memory' && !Object.hasOwn(state, name))
   if (foreign === undefined) return
   throw new InvalidProgramError(

@@ -8,13 +8,13 @@ import { agentShape, type AgentState, type OwnState, type PendingCall } from './
 import { checkMessages, toMessage } from './check-message.js'
 import { planCompactNode } from './compaction.js'
 import { type Message, textOf } from './message.js'
-import { DEFAULT_MAX_TURNS, planModelNode } from './model-node.js'
+import { planModelNode } from './model-node.js'
 import { EMPTY_TALLY } from './tally.js'
 import { planToolNode, refuseCall, toolNode } from './tool-node.js'
 import { ToolSet } from './tool-set.js'
 import type { AgentSetup } from './turn.js'
 
-/** An agent as the program of a thread. Its output is the last thing it said. */
+/** An agent as the program of a thread. Its output is the last thing it said in the run, empty if that was nothing. */
 export type AgentProgram<S extends Shape = Shape> = TypedProgram<AgentInput, AgentState<S>, string>
 
 /**
@@ -33,7 +33,7 @@ export function agent<const S extends Shape = {}>(options: AgentOptions<S>): Age
 
 function planAgent(setup: AgentSetup): GraphPlan {
   const { options, tools } = setup
-  const { name, version, compatibleWith, maxTurns = DEFAULT_MAX_TURNS, frequency, durability } = options
+  const { name, version, compatibleWith, frequency, durability } = options
   const nodes = new Map<string, FunctionNodePlan>()
   const add = (node: FunctionNodePlan) => nodes.set(node.name, node)
   add(planModelNode(setup))
@@ -54,8 +54,8 @@ function planAgent(setup: AgentSetup): GraphPlan {
     name,
     version,
     compatibleWith,
-    // Each turn is a model call, its tools, and at most a few summaries, each shorter than the one before.
-    maxSteps: maxTurns * 8 + 16,
+    // Bounded by maxTurns and by what there is to summarise: a long history that is brought along takes many summaries.
+    maxSteps: Number.MAX_SAFE_INTEGER,
     shape,
     nodes,
     aliases,
@@ -103,7 +103,13 @@ function readInput(input: unknown): readonly Message[] {
   return input as readonly Message[]
 }
 
+// Not beyond the last thing that a person said: what comes before answered another question.
 function lastText({ messages }: OwnState): string {
-  const said = messages.findLast((message) => message.role === 'assistant' && textOf(message) !== '')
-  return said === undefined ? '' : textOf(said)
+  for (let i = messages.length - 1; i >= 0; i--) {
+    const message = messages[i] as Message
+    if (message.role === 'user') return ''
+    const text = message.role === 'assistant' ? textOf(message) : ''
+    if (text !== '') return text
+  }
+  return ''
 }

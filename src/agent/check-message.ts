@@ -1,6 +1,6 @@
 import { InvalidValueError } from '../core/errors.js'
 import { MESSAGE_VERSION, type Message, makeMessage, type MessageOptions, type Role } from './message.js'
-import type { PartType } from './message-part.js'
+import type { PartType, ToolOutput } from './message-part.js'
 
 /** Which parts a message of each role may hold. */
 const PARTS_OF_ROLE: Readonly<Record<Role, readonly PartType[]>> = {
@@ -141,7 +141,8 @@ function checkToolCall(part: Bag, path: string): void {
   text(part['raw'], `${path}.raw`)
 }
 
-function checkOutput(input: unknown, path: string): void {
+/** Refuses what is no output of a tool. */
+export function checkOutput(input: unknown, path: string): asserts input is ToolOutput {
   const output = bag(input, path, 'an output: { type, value }')
   checkProviderData(output, path)
   const types = ['text', 'json', 'error', 'error-json', 'content', 'denied']

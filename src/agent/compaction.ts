@@ -8,14 +8,16 @@ import { estimateTextTokens, estimateTokens } from './estimate.js'
 import { makeMessage, type Message, textOf } from './message.js'
 import { callModel } from './model.js'
 import type { ModelRequest } from './model-types.js'
-import { callsOf, promptStart, resultsOf } from './prompt.js'
+import { callsOf, promptStart, resultsOf, validSummary } from './prompt.js'
 import { renderTranscript } from './transcript.js'
-import { type AgentSetup, messageId, spend } from './turn.js'
+import { type AgentSetup, messageId, relayEvents, spend } from './turn.js'
 
 const DEFAULT_AT = 0.75
 const DEFAULT_KEEP = 0.3
 /** The part of the window that the request for a summary may fill. */
 const REQUEST_PART = 0.8
+/** English has three words to four tokens; others have fewer. */
+const WORDS_PER_TOKEN = 0.5
 
 const INSTRUCTIONS = `You keep the memory of a long conversation. Summarise the part of it that you are given, so that the conversation can go on without it. Keep every name, number, id, date and amount, what was decided and done, what the person wants, what was promised, and what is still open. Leave out greetings and repetition. Write plain text and nothing but the summary.`
 
@@ -48,7 +50,8 @@ export function planCompactNode(setup: AgentSetup): FunctionNodePlan {
 
 async function compact(setup: AgentSetup, state: OwnState, ctx: Context) {
   const options = setup.options.compaction || {}
-  const { messages, summary } = state
+  const { messages } = state
+  const summary = validSummary(state.summary, messages)
   const failed = { loop: { next: 'model', failedAt: messages.length } }
   const sizes = measureSizes(options, state)
   const from = promptStart(summary, messages)
@@ -56,17 +59,21 @@ async function compact(setup: AgentSetup, state: OwnState, ctx: Context) {
   if (upTo === undefined) return failed
   const part = messages.slice(from, upTo)
   const text = renderTranscript(part, summary?.text, sizes.characters)
+  const maxOutputTokens = options.maxSummaryTokens ?? sizes.summary
+  // Said in words too: a summary that is cut off at the limit lacks what happened last.
+  const limit = ` Use at most ${Math.floor(maxOutputTokens * WORDS_PER_TOKEN)} words.`
   const internals = internalsOf(ctx)
-  const { retry, timeoutMs, stream } = setup.options
+  const relay = relayEvents(internals)
+  const { retry, timeoutMs, idleTimeoutMs, stream } = setup.options
   try {
     const reply = await callModel(
       options.model ?? setup.options.model,
       {
         messages: [
-          makeMessage('system', options.instructions ?? INSTRUCTIONS, { id: 'system', at: 0 }),
+          makeMessage('system', `${options.instructions ?? INSTRUCTIONS}${limit}`, { id: 'system', at: 0 }),
           makeMessage('user', text, { id: 'transcript', at: 0 }),
         ],
-        settings: { maxOutputTokens: options.maxSummaryTokens ?? sizes.summary },
+        settings: { maxOutputTokens },
       },
       {
         clock: internals.clock,
@@ -75,16 +82,21 @@ async function compact(setup: AgentSetup, state: OwnState, ctx: Context) {
         step: internals.path,
         signal: ctx.abort,
         messageId: messageId(ctx, internals.path),
+        // Its words are no reply to anybody: only that it is tried again is told.
+        onEvent: (event) => (event.type === 'failure' ? relay(event) : undefined),
         ...(retry === undefined ? {} : { retry }),
         ...(timeoutMs === undefined ? {} : { timeoutMs }),
+        ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
         ...(stream === undefined ? {} : { stream }),
       },
     )
     const written = textOf(reply.message).trim()
     const { spent, ...sums } = await spend(setup, state, ctx, reply)
     const shorter = estimateTextTokens(written) < estimateTokens(part) + estimateTextTokens(summary?.text ?? '')
-    if (written === '' || !shorter) return { ...sums, loop: { ...failed.loop, spent } }
-    const made: Summary = { text: written, upTo, at: internals.clock.now() }
+    const whole = reply.finish !== 'content-filter'
+    if (written === '' || !shorter || !whole) return { ...sums, loop: { ...failed.loop, spent } }
+    const last = messages[upTo - 1]?.id
+    const made: Summary = { text: written, upTo, at: internals.clock.now(), ...(last === undefined ? {} : { last }) }
     return { ...sums, summary: made, loop: { next: 'model', spent } }
   } catch (error) {
     ctx.abort.throwIfAborted()
@@ -112,12 +124,14 @@ function measureSizes(options: CompactionOptions, state: OwnState): Sizes {
   const of = (message: Message) => ratio * estimateTokens([message], { count })
   const { messages, summary } = state
   const shown = messages.slice(promptStart(summary, messages))
-  // Without a known window the provider has just refused this prompt: half of it should fit.
-  const window = options.window ?? shown.reduce((all, message) => all + of(message), 0) / 2
+  // A provider that has just refused this prompt takes less than was declared, or nothing was: half of it should fit.
+  const refused = options.window === undefined || state.loop.overflowAt === messages.length
+  const half = refused ? shown.reduce((all, message) => all + of(message), 0) / 2 : Number.POSITIVE_INFINITY
+  const window = Math.min(options.window ?? Number.POSITIVE_INFINITY, half)
   return {
     keep: window * (options.keep ?? DEFAULT_KEEP),
     // One refusal leads to one summary, so it must reach far enough: long messages are shortened for it.
-    atOnce: options.window === undefined ? Number.POSITIVE_INFINITY : window * REQUEST_PART,
+    atOnce: refused ? Number.POSITIVE_INFINITY : window * REQUEST_PART,
     characters: Math.max(500, Math.floor(((window * REQUEST_PART) / ratio) * 3)),
     summary: Math.max(64, Math.min(1024, Math.floor(window / 8))),
     of,

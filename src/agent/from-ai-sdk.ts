@@ -52,7 +52,7 @@ export function fromAiPart(input: unknown, path: string): Part {
     case 'file':
       return { ...fileFrom(part, part['data'], textAt(part, 'mediaType', path), path), ...metadata }
     case 'image': {
-      const mediaType = typeof part['mediaType'] === 'string' ? part['mediaType'] : 'image/*'
+      const mediaType = typeof part['mediaType'] === 'string' ? part['mediaType'] : imageType(part['image'])
       return { ...fileFrom(part, part['image'], mediaType, path), ...metadata }
     }
     case 'reasoning-file': {
@@ -96,6 +96,11 @@ export function fromAiPart(input: unknown, path: string): Part {
     default:
       throw new InvalidValueError(`${path}.type`, `is not known: ${JSON.stringify(part['type'])}`, 'Convert it first.')
   }
+}
+
+function imageType(data: unknown): string {
+  const inline = typeof data === 'string' || data instanceof URL ? readDataUrl(String(data)) : undefined
+  return inline?.mediaType.startsWith('image/') ? inline.mediaType : 'image/*'
 }
 
 function fileFrom(part: Bag, data: unknown, mediaType: string, path: string): FilePart {

@@ -65,6 +65,10 @@ function partsOf(message: OpenAiMessage, role: Role, path: string, index: number
   }
   parts.push(...contentOf(message.content, `${path}.content`))
   if (role !== 'assistant') return parts
+  // Empty text stands for nothing at all where there is nothing else.
+  if (message.content === '' && !filled(message.refusal) && !message.tool_calls?.length && !message['function_call']) {
+    parts.pop()
+  }
   if (filled(message.refusal)) parts.push({ type: 'refusal', text: message.refusal })
   message.tool_calls?.forEach((call, i) => parts.push(toolCall(call, `${path}.tool_calls[${i}]`)))
   const older = message['function_call'] as { readonly name?: unknown; readonly arguments?: unknown } | null | undefined

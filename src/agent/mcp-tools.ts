@@ -5,6 +5,7 @@ import type { ContentItem, ToolOutput } from './message-part.js'
 import type { JsonObject } from './model-types.js'
 import { fromBase64, toPlain } from './plain.js'
 import { type Tool, tool, type ToolOptions } from './tool.js'
+import { toToolName } from './tool-set.js'
 
 /** The slice of a client of the Model Context Protocol that is used; `Client` of `@modelcontextprotocol/sdk` fits. */
 export interface McpClient {
@@ -15,7 +16,7 @@ export interface McpClient {
   callTool(
     params: { readonly name: string; readonly arguments?: never; readonly _meta?: never },
     schema?: undefined,
-    options?: { readonly signal?: AbortSignal },
+    options?: { readonly signal?: AbortSignal; readonly timeout?: number },
   ): Promise<unknown>
 }
 
@@ -49,7 +50,7 @@ export async function mcpTools(client: McpClient, options: McpOptions = {}): Pro
   do {
     const page = await client.listTools(cursor === undefined ? {} : { cursor })
     for (const listed of page.tools) {
-      const name = `${options.prefix ?? ''}${listed.name}`.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 64)
+      const name = toToolName(`${options.prefix ?? ''}${listed.name}`)
       if (Object.hasOwn(found, name)) {
         throw new InvalidOptionError('prefix', `leaves two tools with the name "${name}"`, 'Rename one at its server.')
       }
@@ -63,6 +64,8 @@ export async function mcpTools(client: McpClient, options: McpOptions = {}): Pro
 function fromMcp(client: McpClient, listed: McpTool, own: NonNullable<McpOptions['tools']>[string]): Tool {
   const { name, description, annotations } = listed
   const schema = listed.inputSchema as JsonObject
+  // Clients give up after a minute unless they are told otherwise.
+  const wait = own.timeout === undefined ? {} : { timeout: own.timeout }
   return tool({
     ...(description === undefined ? {} : { description }),
     effect: annotations?.readOnlyHint === true ? 'read' : 'once',
@@ -72,7 +75,7 @@ function fromMcp(client: McpClient, listed: McpTool, own: NonNullable<McpOptions
     execute: async (input, { signal, idempotencyKey }) => {
       const params = { name, arguments: input as never, _meta: { [KEY]: idempotencyKey } as never }
       try {
-        return toPlain(await client.callTool(params, undefined, { signal })) ?? null
+        return toPlain(await client.callTool(params, undefined, { signal, ...wait })) ?? null
       } catch (error) {
         const { code, message } = (error ?? {}) as { readonly code?: unknown; readonly message?: unknown }
         if (!REFUSED.includes(code)) throw error

@@ -68,6 +68,8 @@ export type ToolResultPart = WithProviderData & {
   readonly name: string
   readonly output: ToolOutput
   readonly dynamic?: boolean
+  /** The arguments that the call was made with, where a person changed them: the call holds what the model wrote. */
+  readonly edited?: Value
 }
 
 /** What a tool gave back. Models see an `error` as something they can correct. */

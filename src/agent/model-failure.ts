@@ -89,7 +89,8 @@ function judge(known: {
   const network = chain.some(isNetworkError)
   if (status === undefined || status < 400) return judgeWithoutStatus(chain, own, code, network, status)
   const refused = headers['x-should-retry'] === 'false'
-  if (/insufficient_quota|billing|credit_balance/i.test(code)) return { kind: 'quota', retryable: false }
+  if (status === 402 || /insufficient_quota|billing|credit_balance/i.test(code))
+    return { kind: 'quota', retryable: false }
   if (status === 429) return { kind: 'rate-limit', retryable: !refused }
   if (status >= 500 || status === 408 || status === 409) return { kind: 'server', retryable: !refused }
   if (status === 401 || status === 403) return { kind: 'auth', retryable: false }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { InvalidOptionError, isHoldfastError, type ModelError } from '../core/errors.js'
 import type { Context } from '../runtime/context.js'
 import { internalsOf } from '../runtime/internals.js'
@@ -12,9 +13,10 @@ import type { Part, ToolCallPart } from './message-part.js'
 import { callModel } from './model.js'
 import type { LanguageModel, ModelReply, ModelRequest } from './model-types.js'
 import { buildPrompt, callsOf, promptStart } from './prompt.js'
+import { toToolName } from './tool-set.js'
 import { type AgentSetup, messageId, relayEvents, spend, turnContext } from './turn.js'
 
-export const DEFAULT_MAX_TURNS = 50
+const DEFAULT_MAX_TURNS = 50
 
 /** One turn: asks the model and decides what its reply leads to. A turn that was not recorded is asked again. */
 export function planModelNode(setup: AgentSetup): FunctionNodePlan {
@@ -169,14 +171,15 @@ function checkPriced({ options }: AgentSetup, model: LanguageModel): void {
 /** The message to keep, the calls to carry out, and results for those that can't be. */
 async function readReply(setup: AgentSetup, reply: Message, shown: readonly string[], ctx: Context) {
   const { path } = internalsOf(ctx)
-  const message = nameCalls(setup, reply)
+  const { message, asked } = nameCalls(setup, reply)
   const calls: PendingCall[] = []
   const refused: Message[] = []
   const { clock } = internalsOf(ctx)
   for (const [i, call] of callsOf(message).entries()) {
     const id = messageId(ctx, path, i + 1)
     const { callId, name, input, version } = call
-    const read = await setup.tools.readInput(call)
+    // Looked up as the model wrote it: the name in the message may be one that was made fit to be sent back.
+    const read = await setup.tools.readInput(asked.get(callId) ?? call, reply.finish?.reason)
     const hidden = !shown.includes(name) && !('error' in read)
     if (hidden || 'error' in read) {
       const value = 'error' in read ? read.error : `The tool ${JSON.stringify(name)} is not available now.`
@@ -189,17 +192,28 @@ async function readReply(setup: AgentSetup, reply: Message, shown: readonly stri
   return { message, calls, refused }
 }
 
-/** Adds the tools' versions to the calls, and ids of our own where a server gave none or one twice. */
-function nameCalls({ tools }: AgentSetup, message: Message): Message {
-  const seen = new Set<string>()
-  const parts = message.parts.map((part, i): Part => {
-    if (part.type !== 'tool-call') return part
-    const callId = part.callId === '' || seen.has(part.callId) ? `${message.id}-${i}` : part.callId
-    seen.add(callId)
+/**
+ * Adds the tools' versions to the calls, ids of our own where a server gave none or one to several calls, and names that
+ * can be sent back: providers refuse a whole conversation for one call of `multi_tool_use.parallel`. A call that is there
+ * twice, id and all, was sent twice by the server: a payment must not be made twice for that.
+ */
+function nameCalls({ tools }: AgentSetup, reply: Message) {
+  const asked = new Map<string, ToolCallPart>()
+  const parts = reply.parts.flatMap((part, i): Part[] => {
+    if (part.type !== 'tool-call') return [part]
+    const first = part.callId === '' ? undefined : asked.get(part.callId)
+    if (first !== undefined && isSameCall(first, part)) return []
+    const callId = part.callId === '' || first !== undefined ? `${reply.id}-${i}` : part.callId
+    asked.set(callId, part)
     const version = tools.get(part.name)?.version
-    return { ...part, callId, ...(version === undefined ? {} : { version }) } satisfies ToolCallPart
+    const name = toToolName(part.name)
+    return [{ ...part, callId, name, ...(version === undefined ? {} : { version }) } satisfies ToolCallPart]
   })
-  return { ...message, parts }
+  return { message: { ...reply, parts }, asked }
+}
+
+function isSameCall(one: ToolCallPart, other: ToolCallPart): boolean {
+  return one.name === other.name && one.raw === other.raw && isDeepStrictEqual(one.input, other.input)
 }
 
 function measure(setup: AgentSetup, state: OwnState, request: ModelRequest, reply: ModelReply, count: number) {

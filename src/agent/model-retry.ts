@@ -10,7 +10,7 @@ export interface ModelRetryOptions {
   readonly initialMs?: number
   /** The longest pause of our own choosing; a provider's Retry-After may be longer. Default 30,000 ms. */
   readonly maxMs?: number
-  /** No attempt starts later than this after the first one. Default 120,000 ms. */
+  /** No attempt starts later than this after the first failure. Default 120,000 ms. */
   readonly totalMs?: number
 }
 
@@ -55,7 +55,8 @@ export async function retryModel<Result>(
 ): Promise<Result> {
   const settings = checkRetryOptions(options)
   const { clock, signal, random = Math.random } = context
-  const started = clock.monotonic()
+  // From the first failure on: a reply that broke off after minutes of thinking is worth another attempt too.
+  let failedAt: number | undefined
   for (let n = 1; ; n++) {
     signal?.throwIfAborted()
     try {
@@ -66,7 +67,8 @@ export async function retryModel<Result>(
       if (isHoldfastError(error) || context.isFinal?.(error)) throw error
       const failure = readFailure(error, clock.now())
       const delayMs = failure.retryable ? nextDelay(n, failure, settings, random) : undefined
-      const elapsed = clock.monotonic() - started
+      failedAt ??= clock.monotonic()
+      const elapsed = clock.monotonic() - failedAt
       const again = delayMs !== undefined && n < settings.attempts && elapsed + delayMs <= settings.totalMs
       context.onFailure?.(n, failure, again ? delayMs : undefined)
       if (!again) throw toModelError(failure, n, context.model, error)

@@ -5,35 +5,53 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 const MAX_DEPTH = 64
 
 /**
- * Plain, storable data from what a provider handed over: undefined is left out, addresses become text, and what is
- * neither data nor JSON (functions, symbols, cycles) disappears. For metadata only: a user's own values are refused by
- * the codec with their path, never bent into shape.
+ * Plain, storable data from what a provider or a tool handed over: undefined is left out, addresses become text, and
+ * what is neither data nor JSON (functions, symbols, what holds itself) disappears.
  */
-export function toPlain(input: unknown, depth = 0): Value | undefined {
+export function toPlain(input: unknown): Value | undefined {
+  return typeof input === 'object' && input !== null ? new Copier().copy(input, 0) : plainLeaf(input)
+}
+
+function plainLeaf(input: unknown): Value | undefined {
   switch (typeof input) {
     case 'string':
     case 'number':
     case 'boolean':
     case 'bigint':
       return input
-    case 'object':
-      break
     default:
-      return undefined
+      return input === null ? null : undefined
   }
-  if (input === null || input instanceof Date) return input
-  if (input instanceof Uint8Array) return input
-  if (input instanceof URL) return input.href
-  if (depth >= MAX_DEPTH) return undefined
-  if (Array.isArray(input)) return input.map((item) => toPlain(item, depth + 1) ?? null)
-  const toJSON = (input as { toJSON?: unknown }).toJSON
-  if (typeof toJSON === 'function') return toPlain(toJSON.call(input), depth + 1)
-  const copy: Record<string, Value> = {}
-  for (const [key, value] of Object.entries(input)) {
-    const plain = toPlain(value, depth + 1)
-    if (plain !== undefined) setOwn(copy, key, plain)
+}
+
+/** Copies each object once: the reply of an HTTP client refers to itself in so many ways that following all never ends. */
+class Copier {
+  /** Undefined while the object is being copied: met again then, it holds itself. */
+  readonly #made = new Map<object, Value | undefined>()
+
+  copy(input: unknown, depth: number): Value | undefined {
+    if (typeof input !== 'object' || input === null) return plainLeaf(input)
+    if (input instanceof Date || input instanceof Uint8Array) return input
+    if (input instanceof URL) return input.href
+    if (depth >= MAX_DEPTH) return undefined
+    if (this.#made.has(input)) return this.#made.get(input)
+    this.#made.set(input, undefined)
+    const made = this.#copyObject(input, depth + 1)
+    this.#made.set(input, made)
+    return made
   }
-  return copy
+
+  #copyObject(input: object, depth: number): Value | undefined {
+    if (Array.isArray(input)) return input.map((item) => this.copy(item, depth) ?? null)
+    const toJSON = (input as { toJSON?: unknown }).toJSON
+    if (typeof toJSON === 'function') return this.copy(toJSON.call(input), depth)
+    const copy: Record<string, Value> = {}
+    for (const key of Object.keys(input)) {
+      const plain = this.copy((input as Record<string, unknown>)[key], depth)
+      if (plain !== undefined) setOwn(copy, key, plain)
+    }
+    return copy
+  }
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Value } from '../codec/value.js'
 import type { OwnState, Summary } from './agent-state.js'
 import { makeMessage, type Message } from './message.js'
-import type { ToolCallPart, ToolResultPart } from './message-part.js'
+import type { Part, ToolCallPart, ToolOutput, ToolResultPart } from './message-part.js'
 import { toJson } from './plain.js'
 
 /** The conversation as the model is shown it: instructions with memory, the summary, and what it does not cover. */
@@ -11,18 +11,26 @@ export function buildPrompt(
   summary: Summary | null,
   messages: readonly Message[],
 ): readonly Message[] {
+  const earlier = validSummary(summary, messages)
   const system = [instructions, describeMemory(memory)].filter((text) => text !== '').join('\n\n')
-  const recent = answerOpenCalls(messages.slice(promptStart(summary, messages)))
+  const recent = mendMessages(messages.slice(promptStart(summary, messages)))
   return [
     ...(system === '' ? [] : [makeMessage('system', system, { id: 'system', at: 0 })]),
-    ...(summary === null ? [] : [makeMessage('user', describeSummary(summary.text), { id: 'summary', at: 0 })]),
+    ...(earlier === null ? [] : [makeMessage('user', describeSummary(earlier.text), { id: 'summary', at: 0 })]),
     ...recent,
   ]
 }
 
 /** How many messages the summary stands for. */
 export function promptStart(summary: Summary | null, messages: readonly Message[]): number {
-  return Math.min(summary?.upTo ?? 0, messages.length)
+  return validSummary(summary, messages)?.upTo ?? 0
+}
+
+/** The summary, unless the messages that it stands for are not there. */
+export function validSummary(summary: Summary | null, messages: readonly Message[]): Summary | null {
+  if (summary === null || summary.upTo > messages.length) return null
+  const { upTo, last } = summary
+  return last === undefined || messages[upTo - 1]?.id === last ? summary : null
 }
 
 function describeSummary(text: string): string {
@@ -38,15 +46,17 @@ export function resultsOf(message: Message): readonly ToolResultPart[] {
 }
 
 /**
- * Providers refuse a call without its result. A run that was cancelled leaves such calls behind: they are answered
- * with what is known, for the model only.
+ * The messages as the model must see them. Providers refuse a call without its result, and a run that was cancelled
+ * leaves such calls behind: they are answered with what is known. Where a person changed the arguments of a call, the
+ * result says so: the model would otherwise speak of what it asked for.
  */
-function answerOpenCalls(messages: readonly Message[]): readonly Message[] {
-  const unanswered = findOpenCalls(messages)
-  if (unanswered.size === 0) return messages
-  return messages.flatMap((message) => {
-    const open = callsOf(message).filter(({ callId }) => unanswered.has(callId))
-    if (open.length === 0) return [message]
+function mendMessages(messages: readonly Message[]): readonly Message[] {
+  const { unanswered, edited } = findFlaws(messages)
+  if (unanswered.size === 0 && edited.size === 0) return messages
+  return messages.flatMap((message, i) => {
+    if (edited.has(i)) return [{ ...message, parts: message.parts.map(showEdit) }]
+    const open = unanswered.get(i)
+    if (open === undefined) return [message]
     const results = open.map(
       ({ callId, name }): ToolResultPart => ({ type: 'tool-result', callId, name, output: UNFINISHED }),
     )
@@ -54,15 +64,59 @@ function answerOpenCalls(messages: readonly Message[]): readonly Message[] {
   })
 }
 
-function findOpenCalls(messages: readonly Message[]): ReadonlySet<string> {
-  const open = new Set<string>()
-  for (const { parts } of messages) {
-    for (const part of parts) {
-      if (part.type === 'tool-call' && part.providerExecuted !== true) open.add(part.callId)
-      else if (part.type === 'tool-result') open.delete(part.callId)
+interface OpenCall {
+  /** The place of its message. */
+  readonly at: number
+  readonly call: ToolCallPart
+}
+
+/** By the places of their messages: calls without a result, and results of calls that a person changed. */
+function findFlaws(messages: readonly Message[]) {
+  const open = new Map<string, OpenCall>()
+  const unanswered = new Map<number, ToolCallPart[]>()
+  const edited = new Set<number>()
+  const leave = ({ at, call }: OpenCall) => {
+    const others = unanswered.get(at)
+    if (others === undefined) unanswered.set(at, [call])
+    else others.push(call)
+  }
+  for (let at = 0; at < messages.length; at++) {
+    for (const part of (messages[at] as Message).parts) {
+      if (part.type === 'tool-call' && part.providerExecuted !== true) {
+        // Some servers number the calls of every reply from 0 again.
+        const earlier = open.get(part.callId)
+        if (earlier !== undefined) leave(earlier)
+        open.set(part.callId, { at, call: part })
+      } else if (part.type === 'tool-result') {
+        open.delete(part.callId)
+        if (part.edited !== undefined) edited.add(at)
+      }
     }
   }
-  return open
+  for (const one of open.values()) leave(one)
+  return { unanswered, edited }
+}
+
+function showEdit(part: Part): Part {
+  if (part.type !== 'tool-result' || part.edited === undefined) return part
+  const note = `A person changed the arguments before the call was made, to ${JSON.stringify(toJson(part.edited))}.`
+  return { ...part, output: withNote(part.output, note) }
+}
+
+function withNote(output: ToolOutput, note: string): ToolOutput {
+  switch (output.type) {
+    case 'text':
+    case 'error':
+      return { ...output, value: `${note}\n${output.value}` }
+    case 'json':
+      return { ...output, type: 'text', value: `${note}\n${JSON.stringify(toJson(output.value))}` }
+    case 'error-json':
+      return { ...output, type: 'error', value: `${note}\n${JSON.stringify(toJson(output.value))}` }
+    case 'content':
+      return { ...output, value: [{ type: 'text', text: note }, ...output.value] }
+    case 'denied':
+      return output
+  }
 }
 
 const UNFINISHED = {

@@ -38,8 +38,11 @@ export class ReplyCollector {
   readonly #open = new Map<string, { readonly at: number; text: string }>()
   #warnings: readonly ModelWarning[] = []
   readonly #leftOut = new Set<string>()
+  /** Calls that came without a single character of arguments. */
+  readonly #bare = new Set<Part>()
   #response: Pick<ModelRef, 'actual' | 'responseId'> = {}
   #finish: Bag | undefined
+  #streamed = false
 
   constructor(emit: (delta: ReplyDelta) => void) {
     this.#emit = emit
@@ -47,6 +50,7 @@ export class ReplyCollector {
 
   /** Takes one part of a stream. Throws on an error part: a stream that had an error is not to be trusted. */
   add(input: unknown): void {
+    this.#streamed = true
     const part = input as Bag
     const id = String(part['id'] ?? '')
     switch (part['type']) {
@@ -115,6 +119,11 @@ export class ReplyCollector {
     if (reason.reason === 'error') {
       throw new AttemptFailure('broken-reply', 'The model ended its reply with an error.')
     }
+    // Where a connection ends in order but too early, some providers fill in the end that never came.
+    if (this.#streamed && reason.reason === 'other' && (reason.raw ?? 'unknown') === 'unknown') {
+      throw new AttemptFailure('broken-reply', 'The reply ended without a reason.')
+    }
+    this.#markCutCall(reason.reason)
     return {
       // An empty block says nothing, and providers refuse it when it is sent back, unless it carries a signature.
       parts: this.#parts.filter((part) => !isEmpty(part)),
@@ -124,6 +133,14 @@ export class ReplyCollector {
       response: this.#response,
       ...providerDataOf(finish),
     }
+  }
+
+  // A reply that was cut right before the arguments would otherwise be a call that wants none of the optional ones.
+  #markCutCall(reason: FinishReason): void {
+    if (reason !== 'length' && reason !== 'content-filter') return
+    const at = this.#parts.findLastIndex(({ type }) => type === 'tool-call')
+    const last = this.#parts[at] as ToolCallPart | undefined
+    if (last !== undefined && this.#bare.has(last)) this.#parts[at] = { ...last, invalid: true, raw: '' }
   }
 
   #start(type: 'text' | 'reasoning', id: string, part: Bag): void {
@@ -172,6 +189,7 @@ export class ReplyCollector {
       case 'tool-call': {
         const call = readCall(part)
         this.#parts.push(call)
+        if (typeof part['input'] === 'string' && part['input'].trim() === '') this.#bare.add(call)
         this.#emit({ type: 'tool-call', part: call })
         return
       }
@@ -249,7 +267,8 @@ function readFinish(input: unknown): { readonly reason: FinishReason; readonly r
   const { unified, raw } =
     typeof input === 'object' && input !== null ? (input as Bag) : { unified: input, raw: undefined }
   const known = typeof unified === 'string' && FINISH_REASONS.includes(unified)
-  const said = typeof raw === 'string' ? raw : known ? undefined : unified
+  // V2 says `unknown` for no reason at all, and `other` for one that it has no word for.
+  const said = typeof raw === 'string' ? raw : known && input !== 'other' ? undefined : unified
   return {
     reason: known ? (unified as FinishReason) : 'other',
     ...(typeof said === 'string' ? { raw: said } : {}),

@@ -68,7 +68,8 @@ function toAssistant(message: Message): OpenAiMessage {
   const calls = message.parts.filter((part) => part.type === 'tool-call' && part.providerExecuted !== true)
   return {
     role: 'assistant',
-    content: texts.length === 0 ? null : toContent(texts),
+    // Null is refused where there is nothing else.
+    content: texts.length > 0 ? toContent(texts) : calls.length + refusals.length === 0 ? '' : null,
     ...(reasoning.length === 0 ? {} : { reasoning_content: reasoning.join('') }),
     ...(refusals.length === 0 ? {} : { refusal: refusals.join('') }),
     ...(calls.length === 0 ? {} : { tool_calls: calls.map((call) => toToolCall(call as ToolCallPart)) }),

@@ -1,9 +1,10 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Value } from '../codec/value.js'
 import type { Context, Reconciled } from '../runtime/context.js'
 import { internalsOf } from '../runtime/internals.js'
 import type { Approval, FunctionNodePlan, Refusal, State } from '../runtime/program.js'
 import { checkPolicy } from '../runtime/step-policy.js'
-import { checkOwnUpdate, type OwnState, type PendingCall } from './agent-state.js'
+import { joinUpdates, type OwnState, type PendingCall } from './agent-state.js'
 import { makeMessage } from './message.js'
 import type { ToolOutput } from './message-part.js'
 import { toPlain } from './plain.js'
@@ -50,7 +51,8 @@ export function planToolNode(setup: AgentSetup, name: string, tool: Tool): Funct
   async function askOtherSide(idempotencyKey: string, given: unknown): Promise<Reconciled> {
     const call = given as PendingCall
     const read = await readCall(tool, call)
-    if (!('input' in read)) return { outcome: 'not-executed' }
+    // It may have been carried out while the arguments still fitted: the model must not hear that nothing was done.
+    if (!('input' in read)) return { outcome: 'unknown' }
     const found = await reconcile?.(idempotencyKey, read.input)
     if (found?.outcome !== 'executed') return { outcome: found?.outcome ?? 'unknown' }
     return { outcome: 'executed', result: await resultOf(tool, call, found.result) }
@@ -100,8 +102,7 @@ async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Cont
     abortSignal: ctx.abort,
     state: state as unknown as Readonly<Record<string, unknown>>,
     update: (update) => {
-      checkOwnUpdate(update, setup.options.state ?? {})
-      changes = { ...changes, ...update }
+      changes = joinUpdates(changes, update, setup.options.state ?? {})
     },
     emit: (value) => ctx.emit(value),
   })
@@ -182,7 +183,9 @@ function planApproval(name: string, tool: Tool): Approval {
     },
     approved: (given, answered) => {
       const { input } = answered as ApprovalAnswer
-      return input === undefined ? given : { ...(given as PendingCall), input }
+      const call = given as PendingCall
+      if (input === undefined || isDeepStrictEqual(input, call.input)) return call
+      return { ...call, input, edited: true } satisfies PendingCall
     },
     instead: (given, answered) => {
       const { result } = answered as ApprovalAnswer
@@ -203,7 +206,7 @@ async function resultOf(tool: Tool, call: PendingCall, result: unknown, at?: num
 
 /** The update that answers a call. */
 function answer(call: PendingCall, output: ToolOutput, at?: number) {
-  const { callId, name, message: id } = call
-  const part = { type: 'tool-result', callId, name, output } as const
+  const { callId, name, input, message: id } = call
+  const part = { type: 'tool-result', callId, name, output, ...(call.edited ? { edited: input } : {}) } as const
   return { messages: [makeMessage('tool', [part], { id, ...(at === undefined ? {} : { at }) })] }
 }

@@ -1,7 +1,9 @@
 import type { Value } from '../codec/value.js'
 import { InvalidOptionError } from '../core/errors.js'
 import type { AiPrompt } from './ai-sdk-types.js'
+import { checkOutput } from './check-message.js'
 import { outputFrom } from './from-ai-sdk.js'
+import type { FinishReason } from './message.js'
 import type { ToolCallPart, ToolOutput } from './message-part.js'
 import type { JsonObject, ModelTool } from './model-types.js'
 import { toJsonSchema, type ToolSchema, validateWith } from './schema.js'
@@ -26,6 +28,11 @@ interface ProviderTool {
 export type AnyTool = Tool | AiSdkTool
 
 const NAME = /^[A-Za-z0-9_-]{1,64}$/
+
+/** The name itself where providers accept it, else one that they do. */
+export function toToolName(name: string): string {
+  return NAME.test(name) ? name : name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 64) || 'unnamed'
+}
 
 /** Tools by name, checked. A tool of the AI SDK is taken as it is; its effect is 'once' unless it declares one. */
 export class ToolSet {
@@ -69,7 +76,10 @@ export class ToolSet {
   }
 
   /** The arguments of a call for `execute`, or the error that the model is answered with. */
-  async readInput(call: ToolCallPart): Promise<{ readonly input: unknown } | { readonly error: string }> {
+  async readInput(
+    call: ToolCallPart,
+    finish?: FinishReason,
+  ): Promise<{ readonly input: unknown } | { readonly error: string }> {
     const found = this.#tools.get(call.name)
     if (found === undefined) {
       const known = this.names.length === 0 ? 'There are no tools.' : `The tools are: ${this.names.join(', ')}.`
@@ -77,6 +87,12 @@ export class ToolSet {
     }
     if (call.invalid) {
       const quoted = (call.raw ?? '').slice(0, 200)
+      if (finish === 'length' || finish === 'content-filter') {
+        const why = finish === 'length' ? 'reached the limit of its length' : 'was held back by the provider'
+        return {
+          error: `Your reply ${why}: the arguments of ${call.name} were cut off, so nothing was done. They began: ${quoted}\nCall it again with shorter arguments.`,
+        }
+      }
       return {
         error: `The arguments of ${call.name} are no valid JSON, so nothing was done. They began: ${quoted}\nCall it again with a JSON object.`,
       }
@@ -114,9 +130,17 @@ export async function toToolOutput(
   result: unknown,
   call: { readonly callId: string; readonly input: unknown },
 ): Promise<ToolOutput> {
-  if (found.toModelOutput !== undefined) return found.toModelOutput(result, call)
+  if (found.toModelOutput !== undefined) return readOutput(await found.toModelOutput(result, call))
   if (typeof result === 'string') return { type: 'text', value: result }
   return { type: 'json', value: (result === undefined ? null : result) as Value }
+}
+
+// What no provider understands would be sent, and refused, with every later turn. The AI SDK's words are understood.
+function readOutput(output: unknown): ToolOutput {
+  const type = (output as { readonly type?: unknown } | null | undefined)?.type
+  const read = type === 'error-text' || type === 'execution-denied' ? outputFrom(output, 'toModelOutput') : output
+  checkOutput(read, 'toModelOutput')
+  return read
 }
 
 function asTool(candidate: AnyTool, field: string): Tool {

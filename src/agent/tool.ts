@@ -21,7 +21,10 @@ export interface ToolContext {
   readonly context: unknown
   /** The agent's state when the tool was called. */
   readonly state: Readonly<Record<string, unknown>>
-  /** Changes the working memory and keys of the agent's own state, together with the record of this call. */
+  /**
+   * Changes the working memory and keys of the agent's own state, together with the record of this call. Several in one
+   * call count one after the other.
+   */
   update(update: Readonly<Record<string, unknown>>): void
   /** Sends something to whoever reads the stream; not recorded. */
   emit(value: unknown): void

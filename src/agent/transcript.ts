@@ -1,3 +1,4 @@
+import type { Value } from '../codec/value.js'
 import type { Message } from './message.js'
 import type { Part, ToolOutput } from './message-part.js'
 import { toJson } from './plain.js'
@@ -31,12 +32,16 @@ function renderPart(part: Part): string {
     case 'tool-call':
       return `[calls ${part.name} with ${part.raw ?? JSON.stringify(toJson(part.input))}]`
     case 'tool-result':
-      return `[${part.name} gave ${renderOutput(part.output)}]`
+      return `[${part.name}${renderEdit(part.edited)} gave ${renderOutput(part.output)}]`
     case 'file':
       return `[file ${part.filename ?? part.mediaType}]`
     default:
       return ''
   }
+}
+
+function renderEdit(edited: Value | undefined): string {
+  return edited === undefined ? '' : `, with arguments that a person changed to ${JSON.stringify(toJson(edited))},`
 }
 
 function renderOutput(output: ToolOutput): string {

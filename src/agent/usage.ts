@@ -73,9 +73,15 @@ export function completeUsage(
   reported: ReportedUsage,
   estimate: { readonly input: () => number; readonly output: () => number },
 ): Usage {
-  const missing = (reported.input === undefined ? 1 : 0) + (reported.output === undefined ? 1 : 0)
-  const input = reported.input ?? estimate.input()
-  const output = reported.output ?? estimate.output()
+  // No prompt is empty: a server that says so does not count, and its nothing would let a conversation outgrow its window.
+  const counts = reported.input !== 0
+  const given = {
+    input: counts ? reported.input : undefined,
+    output: counts || reported.output ? reported.output : undefined,
+  }
+  const missing = (given.input === undefined ? 1 : 0) + (given.output === undefined ? 1 : 0)
+  const input = given.input ?? estimate.input()
+  const output = given.output ?? estimate.output()
   return {
     input,
     cachedInput: Math.min(reported.cachedInput ?? 0, input),

@@ -208,6 +208,36 @@ describe('an agent', () => {
     expect(lines(state.messages)).toContain('json book {"booked":true}')
   })
 
+  it('asks a person where the arguments of a call that may have happened do not fit any more', async () => {
+    let charged = 0
+    let begun = () => {}
+    const charging = new Promise<void>((resolve) => {
+      begun = resolve
+    })
+    const charge = (amount: z.ZodNumber) =>
+      tool({
+        inputSchema: z.object({ amount }),
+        effect: 'reconcilable',
+        execute: () => {
+          charged++
+          begun()
+          return new Promise<string>(() => {})
+        },
+        reconcile: () => ({ outcome: 'executed', result: 'paid' }),
+      })
+    const { thread, hf, model, server } = await talk([calls(['charge', { amount: 80 }]), 'Done.'], {
+      tools: { charge: charge(z.number()) },
+    })
+    const stopped = thread.stream({ input: 'Pay' })
+    await charging
+    stopped.abort()
+    await stopped.outcome.catch(() => {})
+    const stricter = agent({ name: 'support', version: '1.0.1', model, tools: { charge: charge(z.number().max(50)) } })
+    const outcome = await hf.thread(stricter, 'thread-1').run()
+    expect(outcome).toMatchObject({ status: 'paused', pauses: [{ kind: 'unknown-effect' }] })
+    expect([charged, server.counters.requests]).toEqual([1, 1])
+  })
+
   it('hands a tool without execute to the caller of the run', async () => {
     const locate = tool({ inputSchema: z.object({}) })
     const { thread } = await talk([calls(['locate']), 'You are in Oslo.'], { tools: { locate } })

@@ -60,7 +60,7 @@ describe('a tool that needs approval', () => {
 
   it('runs with the arguments that the person edited, and with none that do not fit', async () => {
     const { refund, refunds } = makeRefund()
-    const { thread } = await talk([ask, 'Half of it.'], { tools: { refund } })
+    const { thread, server } = await talk([ask, 'Half of it.'], { tools: { refund } })
     const pause = pauseOf(await thread.run({ input: 'I want my money back' }))
     const misfit = await thread.answer(pause, { approved: true, input: { amount: 'all' } }).catch((error) => error)
     expect(isHoldfastError(misfit, 'invalid-value')).toBe(true)
@@ -68,6 +68,11 @@ describe('a tool that needs approval', () => {
     const outcome = await thread.run()
     expect(lines(outcome.state.messages)).toContain('json refund {"refunded":40}')
     expect(refunds).toEqual([40])
+    // The model asked for 80, and would tell the customer of 80.
+    expect(outcome.state.messages[2]?.parts[0]).toMatchObject({ edited: { amount: 40 } })
+    expect(server.requests[1]?.messages.at(-1)?.['content']).toBe(
+      'A person changed the arguments before the call was made, to {"amount":40}.\n{"refunded":40}',
+    )
   })
 
   it('takes a result that the person brought about themselves', async () => {

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { randomly, rounds } from '../support/scale.js'
-import { calls, callsIn, lines, resultsIn, setUp } from './agent-setup.js'
+import { calls, callsIn, collect, lines, resultsIn, setUp } from './agent-setup.js'
 
 const { talk } = setUp()
 
@@ -128,6 +128,74 @@ describe('compaction', () => {
       expect(state.summary).toBeNull()
       expect(state.messages).toHaveLength(6)
       expect(server.requests.at(-1)?.messages).toHaveLength(5)
+    }
+  })
+
+  it('reaches far enough when a provider takes less than the window that was declared', async () => {
+    const { thread } = await talk(
+      (request) => (isSummary(request) ? 'They talked.' : 'word '.repeat(100)),
+      { compaction: { window: 100_000 } },
+      { windowTokens: 1000 },
+    )
+    for (let i = 0; i < 6; i++) await thread.run({ input: `This is question ${i}.` })
+    const outcome = await thread.run({ input: 'word '.repeat(400) })
+    expect(outcome.status).toBe('completed')
+    expect(outcome.state.summary?.text).toBe('They talked.')
+  })
+
+  it('gets a long history that was brought along into the window, in as many steps as that takes', async () => {
+    const { thread, server } = await talk((request) => (isSummary(request) ? 'They talked.' : 'Go on.'), {
+      maxTurns: 1,
+      compaction: { window: 1000 },
+    })
+    const history = Array.from({ length: 600 }, (_, i) =>
+      makeMessage(i % 2 === 0 ? 'user' : 'assistant', `This is message ${i}, of which there are many. `.repeat(4)),
+    )
+    const outcome = await thread.run({ input: [...history, makeMessage('user', 'Where were we?')] })
+    expect(outcome).toMatchObject({ status: 'completed', output: 'Go on.' })
+    expect(Math.max(...server.requests.map(({ promptTokens }) => promptTokens))).toBeLessThan(1000)
+  })
+
+  it('does not take a summary that the provider held back half-way', async () => {
+    const held = { text: 'The customer wants', finishReason: 'content_filter' }
+    const { thread } = await talk((request) => (isSummary(request) ? held : 'word '.repeat(300)), {
+      compaction: { window: 1000 },
+    })
+    for (const input of ['one', 'two']) await thread.run({ input })
+    expect((await thread.run({ input: 'three' })).state.summary).toBeNull()
+  })
+
+  it('says how long a summary may be, and shows its retries in events', async () => {
+    let failures = 0
+    const { thread, server } = await talk(
+      (request) => {
+        if (!isSummary(request)) return 'word '.repeat(300)
+        return failures++ === 0 ? { error: { status: 503 } } : 'They talked.'
+      },
+      { compaction: { window: 1000 } },
+    )
+    for (const input of ['one', 'two']) await thread.run({ input })
+    const events = await collect(thread.stream({ input: 'three' }))
+    expect(events.filter(({ type }) => type === 'retry')).toMatchObject([{ step: '1:compact', attempt: 1 }])
+    expect(events.filter((event) => event.type === 'token' && event.step === '1:compact')).toEqual([])
+    const asked = server.requests.filter(isSummary).at(-1)
+    expect(asked?.body['max_tokens']).toBe(125)
+    expect(asked?.messages[0]?.['content']).toMatch(/at most 62 words/)
+  })
+
+  it('is forgotten on a branch whose messages are others', async () => {
+    const { thread, server } = await talk(
+      (request) => (isSummary(request) ? 'They talked of the past.' : 'word '.repeat(300)),
+      { compaction: { window: 1000 } },
+    )
+    for (const input of ['one', 'two', 'three']) await thread.run({ input })
+    const [{ id }] = (await thread.history({ limit: 1 })) as unknown as [{ id: string }]
+    const messages = [makeMessage('user', 'Something else.'), makeMessage('assistant', 'Yes?')]
+    for (const kept of [messages, [...messages, ...messages, ...messages, ...messages]]) {
+      const fork = await thread.at(id).fork({ set: { messages: kept } })
+      await fork.run({ input: 'Go on' })
+      expect(JSON.stringify(server.requests.at(-1)?.messages)).not.toContain('They talked of the past')
+      expect(server.requests.at(-1)?.messages).toHaveLength(kept.length + 1)
     }
   })
 

@@ -83,6 +83,22 @@ describe('tools of an MCP server', () => {
     expect(tools['shop_stock']?.version).toBe('3')
   })
 
+  it('may take as long as they are given, not only as long as the client waits by itself', async () => {
+    const { client } = await connect()
+    const waits: unknown[] = []
+    const watched = {
+      listTools: (params?: { cursor?: string }) => client.listTools(params),
+      callTool: (params: never, schema: undefined, options: { timeout?: number }) => {
+        waits.push(options.timeout)
+        return client.callTool(params, schema, options)
+      },
+    }
+    const tools = await mcpTools(watched, { tools: { stock: { timeout: 300_000 } } })
+    const { thread } = await talk([calls(['stock'], ['orders_find', { orderId: 'A' }]), 'Done.'], { tools })
+    expect(await thread.run({ input: 'Go' })).toMatchObject({ status: 'completed' })
+    expect(waits.sort()).toEqual([300_000, undefined])
+  })
+
   it('ask a person when the connection breaks in the middle of a call', async () => {
     const { client, server } = await connect()
     server.registerTool('slow', { inputSchema: {} }, async () => {

@@ -35,6 +35,7 @@ describe('a failure of a model call', () => {
     [529, 'server', true],
     [400, 'invalid-request', false],
     [401, 'auth', false],
+    [402, 'quota', false],
     [403, 'auth', false],
     [404, 'not-found', false],
     [422, 'invalid-request', false],

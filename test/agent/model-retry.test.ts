@@ -32,6 +32,7 @@ async function play(
   const attempt = async (n: number) => {
     times.push(clock.monotonic() - start)
     const outcome = outcomes[n - 1]
+    if (typeof outcome === 'function') return outcome(clock)
     if (outcome instanceof Error) throw outcome
     return outcome
   }
@@ -128,6 +129,15 @@ describe('retries of a model call', () => {
     expect(error).toMatchObject({ code: 'model', kind: 'server' })
     expect(Math.max(...times)).toBeLessThanOrEqual(10_000)
     expect(times.length).toBeGreaterThan(3)
+  })
+
+  it('are made of a reply that broke off late: what it took to write is not held against it', async () => {
+    const late = async (clock: ReturnType<typeof virtualClock>) => {
+      await clock.sleep(9 * 60_000)
+      throw failing(502)
+    }
+    expect(await play([late, 'ok'])).toMatchObject({ result: 'ok' })
+    expect(await play([late, late, 'ok'])).toMatchObject({ error: { code: 'model' }, times: { length: 2 } })
   })
 
   it('keep keys, addresses and prompts out of the error and all it holds', async () => {

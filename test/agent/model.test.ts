@@ -185,6 +185,7 @@ describe('a model call', () => {
     ],
     ['an error of no kind', [...begun, { type: 'error', error: 'boom' }]],
     ['no finish', begun],
+    ['a finish for no reason', [...begun, { ...finish, finishReason: { unified: 'other', raw: undefined } }]],
     ['a finish that is an error', [...begun, { ...finish, finishReason: { unified: 'error', raw: undefined } }]],
   ])('that ends in %s is made again whole, and what was streamed is superseded', async (_what, broken) => {
     const { message, events, attempts } = await run(streaming(broken, good))

@@ -110,6 +110,12 @@ describe('OpenAI messages', () => {
     )
   })
 
+  it('of an assistant that said and did nothing are empty text: OpenAI refuses null without calls', () => {
+    const [sent] = toOpenAiMessages([makeMessage('assistant', [])])
+    expect(sent).toEqual({ role: 'assistant', content: '' })
+    expect(fromOpenAiMessages([sent as never])[0]?.parts).toEqual([])
+  })
+
   it('split the results of a message, and show every kind of output as text', () => {
     const result = (callId: string, output: (Part & { type: 'tool-result' })['output']): Part => ({
       type: 'tool-result',
