@@ -1,4 +1,4 @@
-import { type Driver, flow, Holdfast, LogStore, openDriver } from 'holdfast'
+import { flow, Holdfast, type ItemDriver, LogStore, openDriver } from 'holdfast'
 import { virtualClock } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 import { until } from '../support/until.js'
@@ -10,10 +10,10 @@ async function openSwept(gate: () => Promise<void>) {
   const clock = virtualClock()
   const driver = await openDriver('memory:', { clock })
   const sweeps: number[] = []
-  const sweepItems: Driver['sweepItems'] = async (now, limit) => {
+  const sweepItems: ItemDriver['sweepItems'] = async (now, limit) => {
     sweeps.push(limit)
     await gate()
-    return driver.sweepItems(now, limit)
+    return (driver as ItemDriver).sweepItems(now, limit)
   }
   const seen = new Proxy(driver, {
     get: (target, name) => {

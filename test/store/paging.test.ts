@@ -1,4 +1,4 @@
-import { Holdfast, LogStore, openDriver } from 'holdfast'
+import { Holdfast, type ItemDriver, LogStore, openDriver } from 'holdfast'
 import { expect, it } from 'vitest'
 
 it('reads as many items as a page has, and one more', async () => {
@@ -7,9 +7,9 @@ it('reads as many items as a page has, and one more', async () => {
   const watched = new Proxy(driver, {
     get: (target, name) => {
       if (name === 'scanItems') {
-        const scanItems: typeof target.scanItems = (tenant, space, scan, now) => {
+        const scanItems: ItemDriver['scanItems'] = (tenant, space, scan, now) => {
           limits.push(scan.limit)
-          return target.scanItems(tenant, space, scan, now)
+          return (target as ItemDriver).scanItems(tenant, space, scan, now)
         }
         return scanItems
       }

@@ -1,4 +1,4 @@
-import { Holdfast, type ItemScan, LogStore, openDriver } from 'holdfast'
+import { Holdfast, type ItemDriver, type ItemScan, LogStore, openDriver } from 'holdfast'
 import { HoldfastStore } from 'holdfast/langgraph'
 import { afterAll, describe, expect, it } from 'vitest'
 import { backends, cleanUp } from './support.js'
@@ -10,8 +10,8 @@ async function openWatched(url: string) {
   const watched = new Proxy(driver, {
     get: (target, name) => {
       if (name === 'scanItems') {
-        const scanItems: typeof target.scanItems = async (tenant, space, scan, now) => {
-          const items = await target.scanItems(tenant, space, scan, now)
+        const scanItems: ItemDriver['scanItems'] = async (tenant, space, scan, now) => {
+          const items = await (target as ItemDriver).scanItems(tenant, space, scan, now)
           scans.push({ scan, returned: items.length })
           return items
         }

@@ -224,7 +224,11 @@ describe('filters of HoldfastStore', () => {
       fc.asyncProperty(values, filters, async (items, wanted) => {
         const scope = { s: String(scopes++) }
         const narrowed = { scope: { ...scope, narrowed: 'yes' }, filterFields: ['x', '$'] }
-        const written = [new HoldfastStore(hf, { scope }), new HoldfastStore(hf, narrowed), new InMemoryStore()]
+        const written: BaseStore[] = [
+          new HoldfastStore(hf, { scope }),
+          new HoldfastStore(hf, narrowed),
+          new InMemoryStore(),
+        ]
         for (const store of written) {
           await store.batch(items.map((value, i) => ({ namespace: ['n'], key: String(i), value })))
         }
