@@ -40,6 +40,9 @@ import { Worker, type WorkerOptions } from './runtime/worker.js'
 import { Store } from './store/store.js'
 import { isProcessMetrics, type ProcessMetrics } from './telemetry/process-metrics.js'
 
+/** How many expired items a worker frees at a time. */
+const SWEEP = 1000
+
 /** What `threads` filters by. */
 export interface ThreadQuery {
   readonly thread?: ThreadIdInput
@@ -98,7 +101,7 @@ export class Holdfast {
       owner: `${hostname()}:${process.pid}`,
       observer: store.observer,
       store: (of) => new Store(store.items, of),
-      sweep: () => new Store(store.items, tenant).sweep(),
+      sweep: async () => (await store.items.sweep(SWEEP)) >= SWEEP,
     }
   }
 

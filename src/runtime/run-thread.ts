@@ -34,8 +34,8 @@ export interface RuntimeEnvironment {
   readonly owner: string
   readonly observer: Observer
   store(tenant: TenantId): Store
-  /** Frees the room of expired items. */
-  sweep(): Promise<void>
+  /** Frees the room of a bounded number of expired items. True when more may be left. */
+  sweep(): Promise<boolean>
 }
 
 /** How one run behaves. All of it can be left out. */

@@ -48,6 +48,8 @@ export type WorkerEvent =
 
 const PAGE = 100
 const SWEEP_EVERY_MS = 60_000
+/** A sweep that takes long, because a backend has to look at every item, is followed by a rest this many times as long. */
+const SWEEP_REST = 20
 /** The part of the places in use at which the worker looks for more before its time. */
 const REFILL_BELOW = 0.75
 
@@ -69,7 +71,8 @@ export class Worker {
   readonly #polling: Promise<void>
   readonly #onSignal = () => void this.stop()
   #wake = new AbortController()
-  #sweptAt: number
+  #sweepAt: number
+  #sweeping: Promise<void> | undefined
 
   constructor(environment: RuntimeEnvironment, tenant: TenantId | undefined, options: WorkerOptions) {
     this.#environment = environment
@@ -79,7 +82,7 @@ export class Worker {
     this.#concurrency = checkCount('concurrency', options.concurrency ?? 10, 10_000)
     checkCount('pollMs', options.pollMs ?? 500, 3_600_000)
     checkCount('maxCrashes', options.maxCrashes ?? 5, 1_000_000)
-    this.#sweptAt = environment.clock.monotonic()
+    this.#sweepAt = environment.clock.monotonic() + SWEEP_EVERY_MS
     if (options.handleSignals ?? true) {
       process.once('SIGTERM', this.#onSignal)
       process.once('SIGINT', this.#onSignal)
@@ -120,6 +123,7 @@ export class Worker {
     }
     await this.#polling
     await Promise.all(this.#running.values())
+    await this.#sweeping
   }
 
   /** Resolves when the worker has stopped, by a signal or by `stop`. */
@@ -138,7 +142,7 @@ export class Worker {
       let more = false
       try {
         more = await this.#takeDue()
-        await this.#sweep()
+        this.#sweep()
       } catch (error) {
         this.#tell({ type: 'error', error })
       }
@@ -233,11 +237,25 @@ export class Worker {
     }
   }
 
-  async #sweep(): Promise<void> {
-    const now = this.#environment.clock.monotonic()
-    if (now - this.#sweptAt < SWEEP_EVERY_MS) return
-    this.#sweptAt = now
-    await this.#environment.sweep()
+  // Beside the polling: where many items expired, or each must be looked at, threads would wait for it.
+  #sweep(): void {
+    if (this.#sweeping !== undefined || this.#environment.clock.monotonic() < this.#sweepAt) return
+    this.#sweeping = this.#sweepSome().finally(() => {
+      this.#sweeping = undefined
+    })
+  }
+
+  async #sweepSome(): Promise<void> {
+    const { clock } = this.#environment
+    const began = clock.monotonic()
+    let isMoreLeft = false
+    try {
+      isMoreLeft = await this.#environment.sweep()
+    } catch (error) {
+      this.#tell({ type: 'error', error })
+    }
+    const took = clock.monotonic() - began
+    this.#sweepAt = clock.monotonic() + (isMoreLeft ? 0 : Math.max(SWEEP_EVERY_MS, took * SWEEP_REST))
   }
 
   // A listener that throws must not end the worker.

@@ -49,7 +49,7 @@ export async function searchOrdered(
   const start = cursor === undefined ? undefined : decodeCursor(order, cursor)
   const isByKey = order.field === undefined && !order.descending
   const best = isByKey
-    ? await takeFirst(matching(items, plan, start?.key), plan.limit + 1)
+    ? await takeFirst(matching(items, plan, firstPart(plan, start)), plan.limit + 1)
     : await takeBest(matching(items, plan), plan.limit + 1, order, start)
   const found = best.slice(0, plan.limit)
   const last = found.at(-1)
@@ -82,9 +82,20 @@ export async function searchNearest(
   return { found }
 }
 
+/** Where a scan begins, and how many items it reads at a time. */
+interface ScanPart {
+  readonly start?: string | undefined
+  readonly size?: number
+}
+
+// Without a filter every item that is read is returned: no more than are asked for, and one to know whether others follow.
+function firstPart({ limit, conditions }: SearchPlan, start: Position | undefined): ScanPart {
+  return { start: start?.key, size: conditions.length === 0 ? Math.min(limit, PAGE) + 1 : PAGE + 1 }
+}
+
 /** All that match, in the order of keys. */
-async function* matching(items: ItemStore, plan: SearchPlan, start?: string): AsyncGenerator<Found> {
-  for await (const page of scanPages(items, plan, start)) {
+async function* matching(items: ItemStore, plan: SearchPlan, part?: ScanPart): AsyncGenerator<Found> {
+  for await (const page of scanPages(items, plan, part)) {
     for (const item of page) {
       const value = await item.read()
       if (matches(value, plan.conditions)) yield { item, value }
@@ -96,14 +107,14 @@ async function* matching(items: ItemStore, plan: SearchPlan, start?: string): As
 async function* scanPages(
   items: ItemStore,
   { tenant, space, prefix, conditions, index }: SearchPlan,
-  start?: string,
+  { start, size = PAGE }: ScanPart = {},
 ): AsyncGenerator<readonly OpenItem[]> {
   const now = items.clock.now()
   const where = await narrow(items, tenant, space, conditions, index)
   let after = start
   for (;;) {
     const scan: ItemScan = {
-      limit: PAGE,
+      limit: size,
       ...(prefix === undefined ? {} : { prefix }),
       ...(after === undefined ? {} : { after }),
       ...(where.length === 0 ? {} : { where }),
@@ -111,7 +122,7 @@ async function* scanPages(
     const page = await items.scan(tenant, space, scan, now)
     yield page
     after = page.at(-1)?.key
-    if (page.length < PAGE) return
+    if (page.length < size) return
   }
 }
 

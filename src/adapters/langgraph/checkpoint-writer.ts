@@ -57,15 +57,17 @@ export class CheckpointWriter {
 
   async #put(threadId: string, request: PutRequest): Promise<Log> {
     const { ns, parent, checkpoint } = request
+    if (parent === checkpoint.id) return this.#putAgain(threadId, request)
     if (parent === undefined) {
       const base = await this.#branches.logs.get(threadId, baseBranch(ns))
-      return (await this.#append(base, request, {})) ? base : this.#begin(threadId, request, {})
+      if ((await this.#append(base, request, {})) || (await this.#isStored(base, request))) return base
+      return this.#begin(threadId, request, {})
     }
     const log =
       (await this.#branches.endingWith(threadId, ns, parent)) ?? (await this.#branches.find(threadId, ns, parent))?.log
     // LangGraph may name a parent that it never saved. Then nothing can be taken from it.
     if (log === undefined) return this.#begin(threadId, request, { orphan: true })
-    if (await this.#append(log, request, {})) return log
+    if ((await this.#append(log, request, {})) || (await this.#isStored(log, request))) return log
     if (this.#onFork === 'refuse') throw this.#refusal(threadId, request, log)
     const found = await findInBranch(log, parent)
     if (found === undefined) return this.#begin(threadId, request, { orphan: true })
@@ -80,6 +82,32 @@ export class CheckpointWriter {
       if (!isHoldfastError(error, 'conflict')) throw error
       return this.#repeat(threadId, branch, request, error)
     }
+  }
+
+  /**
+   * LangGraph puts a checkpoint after itself when it saves on exit and nothing happened since: somebody asked again, or
+   * a node paused once more. It keeps its parent, and where others follow it, it stays as it is.
+   */
+  async #putAgain(threadId: string, request: PutRequest): Promise<Log> {
+    const { ns, checkpoint } = request
+    const ending = await this.#branches.endingWith(threadId, ns, checkpoint.id)
+    const found = ending ? { log: ending, fold: ending.fold } : await this.#branches.find(threadId, ns, checkpoint.id)
+    if (found === undefined) return this.#begin(threadId, { ...request, parent: undefined }, { orphan: true })
+    await this.#append(found.log, { ...request, parent: stateOf(found.fold).checkpoint?.parent }, {})
+    return found.log
+  }
+
+  /** Whether a checkpoint was put on this branch before others that follow it now: then it is a put that is repeated. */
+  async #isStored(log: Log, request: PutRequest): Promise<boolean> {
+    const found = await findInBranch(log, request.checkpoint.id)
+    if (found === undefined) return false
+    const { ops = [] } = planPut(stateOf(found.fold), request, this.#differ, { seq: 0 })
+    if (!ops.some(([, [field]]) => field === 'channels' || field === 'versions')) return true
+    throw new ConflictError(
+      `Checkpoint ${request.checkpoint.id} was put before with other values, and has successors.`,
+      { ns: request.ns, checkpoint: request.checkpoint.id },
+      'Give each checkpoint an id of its own.',
+    )
   }
 
   /** Adds a checkpoint to a branch that ends with its parent. False if it ends with another. */
@@ -113,7 +141,7 @@ export class CheckpointWriter {
     if (this.#onFork === 'refuse') throw this.#refusal(threadId, request, base)
     const branch = lineageBranch(ns, checkpoint.id)
     const log = await this.#branches.logs.fresh(threadId, branch)
-    if (await this.#append(log, request, place)) return log
+    if ((await this.#append(log, request, place)) || (await this.#isStored(log, request))) return log
     throw new ConflictError(`Checkpoint ${checkpoint.id} was put before, and has successors.`, { threadId, ns })
   }
 
@@ -121,6 +149,7 @@ export class CheckpointWriter {
   async #repeat(threadId: string, branch: string, request: PutRequest, error: unknown): Promise<Log> {
     const log = await this.#branches.logs.fresh(threadId, branch)
     if (headId(log.fold) === request.checkpoint.id && (await this.#append(log, request, {}))) return log
+    if (await this.#isStored(log, request)) return log
     throw error
   }
 

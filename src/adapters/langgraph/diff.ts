@@ -5,14 +5,21 @@ import { type Effort, isRecordNode, matches } from './match.js'
 /** About as many values of a list, some 16 messages, are compared before equal references are taken at their word. */
 const RECENT_EFFORT = 160
 
-/** The live items that a stored list was made of, so that the next list is compared by reference. */
+/** The live values that stored ones were made of, so that the next ones are compared by reference. */
 export class LiveLists {
   readonly #items = new WeakMap<object, readonly unknown[]>()
+  /** Held weakly: only the graph that works with a value keeps it. */
+  readonly #values = new WeakMap<object, WeakRef<object>>()
 
-  learn(node: Value | undefined, items: unknown): void {
-    if (Array.isArray(node) && Array.isArray(items) && node.length === items.length) {
-      this.#items.set(node, items.slice())
-    }
+  learn(node: Value | undefined, value: unknown): void {
+    if (typeof node !== 'object' || node === null || typeof value !== 'object' || value === null) return
+    if (!Array.isArray(node)) this.#values.set(node, new WeakRef(value))
+    else if (Array.isArray(value) && node.length === value.length) this.#items.set(node, value.slice())
+  }
+
+  /** Whether a stored value was made of this very object. */
+  isMadeOf(node: Value, value: unknown): boolean {
+    return typeof node === 'object' && node !== null && this.#values.get(node)?.deref() === value
   }
 
   of(node: readonly Value[]): readonly unknown[] | undefined {
@@ -28,6 +35,11 @@ export class Differ {
   constructor(live: LiveLists, options: { readonly compare: 'recent' | 'all' }) {
     this.#live = live
     this.#effort = options.compare === 'all' ? Number.POSITIVE_INFINITY : RECENT_EFFORT
+  }
+
+  /** Operations as `diff` finds them, for a value that is said not to have changed: the same object is taken as such. */
+  diffUnchanged(path: Path, node: Value, value: unknown): Op[] {
+    return value !== undefined && this.#live.isMadeOf(node, value) ? [] : this.diff(path, node, value)
   }
 
   /** Operations at `path` that make `node` stand for `value`. */

@@ -58,12 +58,13 @@ function checkIdentity({ v, id, ts }: Checkpoint): void {
 }
 
 /**
- * A channel is stored if its version is new; otherwise the parent holds it. One that the checkpoint does not name is
- * gone. Never found by (channel, version): a fork gives the same version to another value.
+ * A channel is stored if its version is new, or if its value is another than the parent holds: LangGraph empties what was
+ * sent without a new version, and what a human called off by an update would run all the same. One that the checkpoint
+ * does not name is gone. Never found by (channel, version): a fork gives the same version to another value.
  */
 function channelOps(before: SaverState, request: PutRequest, differ: Differ, { orphan }: PutPlace): Op[] {
   const { newVersions } = request
-  const { channel_values: values = {}, channel_versions: versions = {} } = request.checkpoint
+  const { channel_values: values = {} } = request.checkpoint
   const stored: Nodes = before.channels ?? {}
   const ops: Op[] = []
   for (const channel of Object.keys(stored)) {
@@ -72,8 +73,9 @@ function channelOps(before: SaverState, request: PutRequest, differ: Differ, { o
   for (const channel of Object.keys(values)) {
     const node = Object.hasOwn(stored, channel) ? stored[channel] : undefined
     const isNew = newVersions === undefined || orphan === true || Object.hasOwn(newVersions, channel)
-    if (!isNew && (node === undefined || before.versions?.[channel] === versions[channel])) continue
-    ops.push(...differ.diff(['channels', channel], node, (values as Record<string, unknown>)[channel]))
+    const value = (values as Record<string, unknown>)[channel]
+    if (isNew) ops.push(...differ.diff(['channels', channel], node, value))
+    else if (node !== undefined) ops.push(...differ.diffUnchanged(['channels', channel], node, value))
   }
   return ops
 }

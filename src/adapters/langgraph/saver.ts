@@ -101,7 +101,7 @@ export class HoldfastSaver extends BaseCheckpointSaver {
     const beforeId = before === undefined ? undefined : getCheckpointId(before) || undefined
     let count = 0
     for await (const located of this.#branches.newestFirst({ threadId, ns, before: beforeId })) {
-      if (id !== undefined && located.id !== id) continue
+      if (id && located.id !== id) continue
       if (!wanted.every(([key, node]) => hasMetadata(located, key, node))) continue
       yield await this.#toTuple(located)
       count++
@@ -181,7 +181,8 @@ export class HoldfastSaver extends BaseCheckpointSaver {
 
 function hasMetadata(located: Located, key: string, node: unknown): boolean {
   const metadata = metadataOf(located) as Record<string, unknown>
-  return Object.hasOwn(metadata, key) && sameNode(encode(metadata[key], []), node as never)
+  // A key that is asked for as undefined is one that is not there.
+  return sameNode(encode(Object.hasOwn(metadata, key) ? metadata[key] : undefined, []), node as never)
 }
 
 function place(config: RunnableConfig, method: string): { readonly threadId: string; readonly ns: string } {

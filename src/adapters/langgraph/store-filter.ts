@@ -1,10 +1,36 @@
-import { InvalidOptionError } from 'holdfast'
+import { type Clause, InvalidOptionError } from 'holdfast'
 
 const OPERATORS = ['$eq', '$ne', '$gt', '$gte', '$lt', '$lte', '$in', '$nin']
 
-/** Whether the fields of a value fit a filter, as LangGraph's own stores decide it. Own properties only. */
-export function fits(value: Record<string, unknown>, filter: Record<string, unknown>): boolean {
-  return Object.keys(filter).every((key) => fitsField(Object.hasOwn(value, key) ? value[key] : undefined, filter[key]))
+/** More values than these are not passed on, but compared here. */
+const MAX_LIST = 1000
+
+/** Whether fields fit a filter, as LangGraph's own stores decide it. */
+export function fits(read: (field: string) => unknown, filter: Record<string, unknown>): boolean {
+  return Object.keys(filter).every((key) => fitsField(read(key), filter[key]))
+}
+
+/**
+ * What a backend can leave out by itself: of the fields that it knows, whatever equals none of the values asked for.
+ * It never leaves out what `fits`; what it returns is still to be compared.
+ */
+export function narrowing(filter: Record<string, unknown> | undefined, filterFields: readonly string[]): Clause[] {
+  const clauses: Clause[] = []
+  for (const field of filterFields) {
+    if (filter === undefined || !Object.hasOwn(filter, field)) continue
+    const wanted = filter[field]
+    const { $eq, $in } = isOperators(wanted) ? wanted : { $eq: wanted, $in: undefined }
+    if (isFilterable($eq)) clauses.push({ field: ['value', field], eq: $eq })
+    if (Array.isArray($in) && $in.length <= MAX_LIST && $in.every(isFilterable)) {
+      clauses.push({ field: ['value', field], in: $in })
+    }
+  }
+  return clauses
+}
+
+/** What is equal to itself after it was stored, and stored as it is. */
+export function isFilterable(value: unknown): value is null | string | number | bigint | boolean {
+  return value === null || ['string', 'number', 'bigint', 'boolean'].includes(typeof value)
 }
 
 /** Refuses an operator that nothing knows, before anything is read: it would silently find nothing. */

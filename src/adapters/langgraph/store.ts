@@ -18,20 +18,13 @@ import {
   type Holdfast,
   InvalidOptionError,
   type Scope,
-  type Value,
 } from 'holdfast'
-import { decode } from './decode.js'
-import { encode, isPlainObject } from './encode.js'
-import { checkFilter, fits } from './store-filter.js'
-import { bestScore, SemanticIndex } from './store-index.js'
-import {
-  checkNamespace,
-  collectionOf,
-  escape,
-  namespaceOfCollection,
-  namespacePrefix,
-  unescape,
-} from './store-names.js'
+import { isPlainObject } from './encode.js'
+import { checkFilter } from './store-filter.js'
+import { SemanticIndex } from './store-index.js'
+import { type Kept, readValue, toKept } from './store-kept.js'
+import { checkNamespace, collectionOf, escape, namespaceOfCollection, namespacePrefix } from './store-names.js'
+import { checkCount, searchItems } from './store-search.js'
 
 /** Where the memory lives, how it is searched, and when it expires. */
 export interface HoldfastStoreOptions {
@@ -43,15 +36,17 @@ export interface HoldfastStoreOptions {
   readonly index?: IndexConfig
   /** In minutes, as for LangGraph's own stores. */
   readonly ttl?: { readonly defaultTtl?: number; readonly refreshOnRead?: boolean }
+  /**
+   * Fields, at most 16, by whose values searches filter with `$eq` and `$in`: the backend then leaves out what can't
+   * fit. Never changes what is found.
+   */
+  readonly filterFields?: readonly string[]
   /** The most bytes of JSON in one item, its vectors included. Default 1 MiB. */
   readonly maxBytes?: number
 }
 
-/** How an item is kept: its value, and the vectors by which it is found. */
-type Kept = { readonly value: Value; readonly vectors?: readonly Value[] }
 type Put = PutOperation & { readonly ttl?: number }
 
-const PAGE = 1000
 const MINUTE_MS = 60_000
 const CHECKS_AT_ONCE = 16
 
@@ -59,11 +54,12 @@ const CHECKS_AT_ONCE = 16
 export class HoldfastStore extends BaseStore {
   readonly #scope: Scope
   readonly #index: SemanticIndex | undefined
-  readonly #collectionOptions: Pick<CollectionOptions, 'ttlMs' | 'refreshOnRead' | 'maxBytes'>
+  readonly #filterFields: readonly string[]
+  readonly #collectionOptions: Pick<CollectionOptions, 'ttlMs' | 'refreshOnRead' | 'maxBytes' | 'index'>
 
   constructor(hf: Holdfast, options: HoldfastStoreOptions = {}) {
     super()
-    const { tenant, scope = { langgraph: 'store' }, index, ttl = {}, maxBytes } = options
+    const { tenant, scope = { langgraph: 'store' }, index, ttl = {}, filterFields = [], maxBytes } = options
     const owner = tenant === undefined ? hf : hf.tenant(tenant)
     this.#scope = owner.store.scope(scope)
     this.#index = index && new SemanticIndex(index)
@@ -71,7 +67,11 @@ export class HoldfastStore extends BaseStore {
     this.#collectionOptions = {
       ...(defaultTtl === undefined ? {} : { ttlMs: toMs(defaultTtl), refreshOnRead }),
       ...(maxBytes === undefined ? {} : { maxBytes }),
+      ...(filterFields.length === 0 ? {} : { index: filterFields.map((field) => ['value', field]) }),
     }
+    this.#filterFields = [...filterFields]
+    // Refuses what can't be an option now, and not with the first item.
+    this.#collection('options')
   }
 
   /** Reads see what was there before the writes of the same batch. Of several writes of one item the last counts. */
@@ -120,11 +120,7 @@ export class HoldfastStore extends BaseStore {
       if (typeof value !== 'object' || !isPlainObject(value)) {
         throw new InvalidOptionError('value', 'is no object', 'Pass an object with fields, or null to delete.')
       }
-      const made = vectors[i] ?? []
-      const kept: Kept = {
-        value: encode(value, ['value']),
-        ...(made.length === 0 ? {} : { vectors: made.map((vector) => new Uint8Array(vector.buffer)) }),
-      }
+      const kept = toKept(value, vectors[i] ?? [])
       batch.set(id, { put: id, value: kept, ...(ttl === undefined ? {} : { ttlMs: toMs(ttl) }) })
     }
     return batches
@@ -141,71 +137,49 @@ export class HoldfastStore extends BaseStore {
     const item = await this.#collection(collectionOf(namespace)).get(escape('key', key))
     if (item === undefined) return null
     const { createdAt, updatedAt } = item
-    return { namespace, key, value: decode(item.value.value) as Record<string, unknown>, createdAt, updatedAt }
+    return { namespace, key, value: readValue(item.value), createdAt, updatedAt }
   }
 
   async #search(operation: SearchOperation): Promise<SearchItem[]> {
-    const { namespacePrefix: prefix, filter, query, limit = 10, offset = 0 } = operation
+    const { namespacePrefix: prefix, filter, query } = operation
     checkFilter(filter)
     const vector = query && this.#index ? await this.#index.queryVector(query) : undefined
-    const found: { item: SearchItem; score: number | undefined }[] = []
-    for (const name of await this.#scope.collections({ prefix: namespacePrefix(prefix) })) {
-      for await (const { key, value: kept, createdAt, updatedAt } of this.#items(name)) {
-        const value = decode(kept.value) as Record<string, unknown>
-        if (filter && !fits(value, filter)) continue
-        const score = vector && bestScore(vector, readVectors(kept))
-        const item: SearchItem = {
-          namespace: namespaceOfCollection(name),
-          key: unescape(key),
-          value,
-          createdAt,
-          updatedAt,
-        }
-        found.push({ item: score === undefined ? item : { ...item, score }, score })
-      }
-    }
-    // By score where there is one, then what was written last first; names decide the rest, so that pages are stable.
-    found.sort(
-      (a, b) =>
-        (b.score ?? -2) - (a.score ?? -2) ||
-        b.item.updatedAt.getTime() - a.item.updatedAt.getTime() ||
-        compareNames(a.item, b.item),
-    )
-    return found.slice(offset, offset + limit).map(({ item }) => item)
+    return searchItems(operation, {
+      names: await this.#scope.collections({ prefix: namespacePrefix(prefix) }),
+      open: (name) => this.#collection(name),
+      filterFields: this.#filterFields,
+      vector,
+    })
   }
 
   async #listNamespaces(operation: ListNamespacesOperation): Promise<string[][]> {
-    const { matchConditions = [], maxDepth, limit, offset = 0 } = operation
+    const { matchConditions = [], maxDepth, limit = Number.POSITIVE_INFINITY, offset = 0 } = operation
+    checkCount('limit', limit)
+    checkCount('offset', offset)
     const names = await this.#scope.collections({ prefix: namespacePrefix(fixedPrefix(matchConditions)) })
-    const matching = names.filter((name) => {
+    const waiting: string[] = []
+    const found = new Map<string, string[]>()
+    for (const name of names) {
       const namespace = namespaceOfCollection(name)
-      return matchConditions.every((condition) => isMatch(namespace, condition))
-    })
-    const holding = await this.#holdingItems(matching)
-    const cut = holding.map((name) => namespaceOfCollection(name).slice(0, maxDepth))
-    const distinct = new Map(cut.map((namespace) => [JSON.stringify(namespace), namespace]))
-    return [...distinct.values()].slice(offset, limit === undefined ? undefined : offset + limit)
+      if (!matchConditions.every((condition) => isMatch(namespace, condition))) continue
+      const cut = namespace.slice(0, maxDepth)
+      if (found.has(JSON.stringify(cut))) continue
+      waiting.push(name)
+      if (waiting.length >= CHECKS_AT_ONCE) await this.#addHolding(waiting.splice(0), maxDepth, found)
+      if (found.size >= offset + limit) break
+    }
+    await this.#addHolding(waiting, maxDepth, found)
+    return [...found.values()].slice(offset, offset + limit)
   }
 
   /** Backends may name a collection whose last item just went. */
-  async #holdingItems(names: readonly string[]): Promise<string[]> {
-    const holding: string[] = []
-    for (let from = 0; from < names.length; from += CHECKS_AT_ONCE) {
-      const some = names.slice(from, from + CHECKS_AT_ONCE)
-      const pages = await Promise.all(some.map((name) => this.#collection(name).list({ limit: 1 })))
-      holding.push(...some.filter((_, i) => (pages[i]?.items.length ?? 0) > 0))
+  async #addHolding(names: readonly string[], maxDepth: number | undefined, found: Map<string, string[]>) {
+    const pages = await Promise.all(names.map((name) => this.#collection(name).list({ limit: 1 })))
+    for (const [i, name] of names.entries()) {
+      if (pages[i]?.items.length === 0) continue
+      const cut = namespaceOfCollection(name).slice(0, maxDepth)
+      found.set(JSON.stringify(cut), cut)
     }
-    return holding
-  }
-
-  async *#items(name: string) {
-    const collection = this.#collection(name)
-    let cursor: string | undefined
-    do {
-      const page = await collection.list({ limit: PAGE, ...(cursor === undefined ? {} : { cursor }) })
-      yield* page.items
-      cursor = page.cursor
-    } while (cursor !== undefined)
   }
 
   #collection(name: string): Collection<Kept> {
@@ -215,10 +189,6 @@ export class HoldfastStore extends BaseStore {
 
 function isPut(operation: Operation): operation is Put {
   return 'value' in operation
-}
-
-function readVectors({ vectors = [] }: Kept): Float32Array[] {
-  return vectors.map((bytes) => new Float32Array(new Uint8Array(bytes as Uint8Array).buffer))
 }
 
 /** The labels at the beginning that a namespace must have as they are. */
@@ -235,11 +205,6 @@ function isMatch(namespace: readonly string[], { matchType, path }: MatchConditi
   if (path.length > namespace.length) return false
   const start = matchType === 'prefix' ? 0 : namespace.length - path.length
   return path.every((label, i) => label === '*' || label === namespace[start + i])
-}
-
-function compareNames(a: Item, b: Item): number {
-  const [left, right] = [JSON.stringify([a.namespace, a.key]), JSON.stringify([b.namespace, b.key])]
-  return left < right ? -1 : left > right ? 1 : 0
 }
 
 function toMs(minutes: number): number {

@@ -8,8 +8,11 @@ import type { Store } from './store.js'
 /** How many items one call sweeps at most, so that it does not keep others waiting. */
 const MAX_SWEEP = 256
 
-/** How many removed items a sweep forgets at least, if there are as many, however small its limit is. */
-const MIN_FORGET = 1000
+/**
+ * How many removed items a sweep forgets at least, if there are as many, however small its limit is. A worker sweeps
+ * once a minute where nothing expires: with fewer, notes would pile up under a hundred removals a second.
+ */
+const MIN_FORGET = 10_000
 
 /** Removes what has expired, found by its rows in the index, and forgets what was removed more than a day ago. */
 export async function sweepItems(store: Store, now: number, limit: number): Promise<number> {

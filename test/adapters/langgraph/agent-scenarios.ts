@@ -228,6 +228,28 @@ export async function fanOut(checkpointer: Saver, durability: Durability): Promi
   return { failure, failed, done: end.done, runs, history: describe(await gather(graph.getStateHistory(config))) }
 }
 
+/** What was sent out and waits for a human is called off by an update, and must not run after all. */
+export async function calledOff(checkpointer: Saver, durability: Durability): Promise<unknown> {
+  const State = Annotation.Root({
+    log: Annotation<string[]>({ reducer: (a, b) => a.concat(b), default: () => [] }),
+    // Never written again: each checkpoint takes it from its parent.
+    notes: Annotation<{ deep: string[] }>(),
+  })
+  const graph = new StateGraph(State)
+    .addNode('plan', () => ({ log: ['plan'] }))
+    .addNode('stop', () => ({ log: ['stop'] }))
+    .addNode('part', (input: unknown) => ({ log: [`part ${(input as { n: number }).n} ${interrupt('go?')}`] }))
+    .addConditionalEdges(START, () => 'plan', ['plan', 'stop'])
+    .addConditionalEdges('plan', () => [1, 2].map((n) => new Send('part', { n })), ['part'])
+    .compile({ checkpointer })
+  const config = { configurable: { thread_id: 'called-off' }, durability }
+  const paused = await graph.invoke({ log: ['in'], notes: { deep: ['note'] } }, config)
+  await graph.updateState(config, { log: ['called off'] }, 'stop')
+  const state = describe([await graph.getState(config)])
+  const next = await graph.invoke(null, config)
+  return { paused: plain(paused), state, next, history: describe(await gather(graph.getStateHistory(config))) }
+}
+
 async function gather<T>(items: AsyncIterable<T>): Promise<T[]> {
   const list: T[] = []
   for await (const item of items) list.push(item)

@@ -1,9 +1,17 @@
 import { AIMessage, type BaseMessage, HumanMessage } from '@langchain/core/messages'
-import { type CheckpointTuple, ERROR, INTERRUPT, RESUME, TASKS, uuid6 } from '@langchain/langgraph-checkpoint'
+import {
+  type Checkpoint,
+  type CheckpointTuple,
+  ERROR,
+  INTERRUPT,
+  RESUME,
+  TASKS,
+  uuid6,
+} from '@langchain/langgraph-checkpoint'
 import { type Holdfast, openHoldfast } from 'holdfast'
 import { HoldfastSaver } from 'holdfast/langgraph'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { all, backends, cleanUp, loop, makeCheckpoint, put, start } from './support.js'
+import { all, type At, backends, cleanUp, loop, makeCheckpoint, put, start } from './support.js'
 
 function messagesOf(tuple: CheckpointTuple | undefined): BaseMessage[] {
   return tuple?.checkpoint.channel_values['messages'] as BaseMessage[]
@@ -186,6 +194,35 @@ for (const backend of backends) {
       expect(tuple?.checkpoint).toEqual(checkpoint)
       expect(tuple?.pendingWrites).toEqual([['task', 'n', 'w']])
       expect(await values(saver, forkPoint)).toEqual({ n: [0, 9] })
+    })
+
+    it('takes a put for the same one also when others follow it by now', async () => {
+      for (const onFork of ['branch', 'refuse'] as const) {
+        const saver = new HoldfastSaver(hf, { onFork })
+        const id = thread()
+        const checkpoints = [1, 2, 3].map((n) => makeCheckpoint({ n }, n))
+        const at = [start(id)]
+        for (const [i, one] of checkpoints.entries()) {
+          at.push((await saver.put(at[i] as At, one, loop(i), one.channel_versions)) as At)
+        }
+        const before = await all(saver.list(start(id)))
+        for (const again of [saver, new HoldfastSaver(hf, { onFork })]) {
+          for (const [i, one] of checkpoints.entries()) {
+            await again.put(at[i] as At, one, loop(i), one.channel_versions)
+            // LangGraph does so when it saves on exit and nothing has happened.
+            await again.put(at[i + 1] as At, one, loop(i), {})
+          }
+          expect(await all(again.list(start(id)))).toEqual(before)
+        }
+        const other = { ...(checkpoints[1] as Checkpoint), channel_values: { n: 'other' } }
+        await expect(saver.put(at[1] as At, other, loop(1), { n: 2 })).rejects.toMatchObject({ code: 'conflict' })
+        expect(await all(new HoldfastSaver(hf).list(start(id)))).toEqual(before)
+        // One that is gone is stored whole, and is nobody's parent of itself.
+        await saver.deleteThread(id)
+        await saver.put(at[2] as At, checkpoints[1] as Checkpoint, loop(1), {})
+        const [left, ...rest] = await all(saver.list(start(id)))
+        expect([left?.checkpoint.channel_values, left?.parentConfig, rest]).toEqual([{ n: 2 }, undefined, []])
+      }
     })
 
     it('stores a checkpoint whole whose parent was never saved', async () => {
@@ -373,6 +410,10 @@ for (const backend of backends) {
       expect(await count({ constructor: Object.prototype.constructor.name })).toBe(0)
       expect(await count({ toString: 'x' })).toBe(0)
       expect(await count({ ['__proto__']: null, missing: undefined })).toBe(0)
+      // As MemorySaver has it.
+      expect(await count({ missing: undefined, step: 3 })).toBe(1)
+      expect(await count({ step: undefined })).toBe(0)
+      expect(await all(saver.list({ configurable: { thread_id: 't', checkpoint_id: '' } }))).toHaveLength(1)
       await expect(count({ step: () => true })).rejects.toMatchObject({ code: 'invalid-value' })
     })
 

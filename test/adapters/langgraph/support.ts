@@ -1,4 +1,10 @@
-import { type Checkpoint, type CheckpointMetadata, type CheckpointTuple, uuid6 } from '@langchain/langgraph-checkpoint'
+import {
+  type Checkpoint,
+  type CheckpointMetadata,
+  type CheckpointTuple,
+  MemorySaver,
+  uuid6,
+} from '@langchain/langgraph-checkpoint'
 import type { HoldfastSaver } from 'holdfast/langgraph'
 import { type Backend, durableBackends } from '../../support/backends.js'
 
@@ -51,4 +57,20 @@ export async function all(tuples: AsyncIterable<CheckpointTuple>): Promise<Check
   const list: CheckpointTuple[] = []
   for await (const tuple of tuples) list.push(tuple)
   return list
+}
+
+/**
+ * MemorySaver, but for one thing: when LangGraph saves on exit and nothing has happened, it puts the last checkpoint
+ * after itself, which then has itself for a parent. This one keeps the parent, as PostgresSaver does.
+ */
+export class KeepingMemorySaver extends MemorySaver {
+  override async put(config: At, checkpoint: Checkpoint, metadata: CheckpointMetadata) {
+    if (config.configurable.checkpoint_id !== checkpoint.id) return super.put(config, checkpoint, metadata)
+    const before = await this.getTuple(config)
+    return super.put(
+      before?.parentConfig ?? start(config.configurable.thread_id, config.configurable.checkpoint_ns),
+      checkpoint,
+      metadata,
+    )
+  }
 }
