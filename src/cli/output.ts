@@ -38,7 +38,8 @@ export type Cell = string | number | readonly [text: string, paint: Paint]
 
 /**
  * Everything a command says. Results go to standard output, remarks to standard error, so that a pipe carries results
- * only. What comes from threads passes `clean`: stored text must not move the cursor of who looks at it.
+ * only. What comes from threads passes `clean`: stored text must not move the cursor of who looks at it. Whatever goes to
+ * a terminal is looked through once more, so that no command can forget it.
  */
 export class Output {
   readonly json: boolean
@@ -52,16 +53,16 @@ export class Output {
   }
 
   line(text = ''): void {
-    this.#options.stdout.write(`${text}\n`)
+    this.#options.stdout.write(`${forStream(this.#options.stdout, text)}\n`)
   }
 
   /** For people: on standard error, and not with --json. */
   note(text: string): void {
-    if (!this.json) this.#options.stderr.write(`${text}\n`)
+    if (!this.json) this.error(text)
   }
 
   error(text: string): void {
-    this.#options.stderr.write(`${text}\n`)
+    this.#options.stderr.write(`${forStream(this.#options.stderr, text)}\n`)
   }
 
   /** To standard output as it is: for screens that are drawn anew. */
@@ -174,14 +175,22 @@ export function cleanLines(text: string): string {
   return text.replace(/[^\P{Cc}\n\t]|[\u2028\u2029]/gu, '\uFFFD')
 }
 
+// What turns the direction of writing round: a question could read as another one than is answered.
+const TURNS = '\\u202a-\\u202e\\u2066-\\u2069'
+const PAINTED = Object.values(CODES).flatMap(([open, close]) => [open, close])
+const OBEYED = new RegExp(`(\\u001b\\[(?:${PAINTED.join('|')})m)|[^\\P{Cc}\\n\\t]|[\\u2028\\u2029${TURNS}]`, 'gu')
+const UNESCAPED = new RegExp(`[\\u007f-\\u009f\\u2028\\u2029${TURNS}]`, 'g')
+
+/** A pipe gets text as it is; a terminal gets nothing to obey but our colours. */
+export function forStream(stream: Stream, text: string): string {
+  return stream.isTTY === true ? text.replace(OBEYED, (_, paint?: string) => paint ?? '\uFFFD') : text
+}
+
 /** Stored values as JSON: dates as ISO text, bigints as digits, bytes as base64. */
 export function toJson(value: unknown, pretty: boolean): string {
   const text = JSON.stringify(value, plainValue, pretty ? 2 : undefined) ?? 'null'
-  // JSON leaves these as they are, and terminals obey some of them.
-  return text.replace(
-    /[\u007f-\u009f\u2028\u2029]/g,
-    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
+  // JSON leaves these as they are, and terminals obey them.
+  return text.replace(UNESCAPED, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 function plainValue(_key: string, value: unknown): unknown {

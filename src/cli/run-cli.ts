@@ -4,7 +4,7 @@ import type { CommandDeclaration } from './command.js'
 import { COMMANDS } from './commands.js'
 import { CommandContext, type GlobalOptions } from './context.js'
 import { EXIT } from './exit-codes.js'
-import { Output, paintText, type Stream, toJson } from './output.js'
+import { cleanLines, forStream, Output, paintText, type Stream, toJson } from './output.js'
 import type { Surroundings } from './surroundings.js'
 import { readVersion } from './version.js'
 
@@ -132,9 +132,11 @@ class RunningCli {
     if (json) stderr.write(`${toJson({ error: { ...rest, ...(stack ? { stack } : {}) } }, false)}\n`)
     else {
       const name = mayPaint(stderr, env) ? paintText('red', 'holdfast:') : 'holdfast:'
-      stderr.write(`${name} ${report.message}\n`)
-      if (report.remedy) stderr.write(`  ${report.remedy}\n`)
-      if (stack) stderr.write(`${stack}\n`)
+      // Set in, so that no line of a message looks like one of ours.
+      const said = [report.message, report.remedy].filter((text) => text !== '')
+      const lines = said.map((text) => forStream(stderr, cleanLines(text).replaceAll('\n', '\n  ')))
+      stderr.write(`${name} ${lines.join('\n  ')}\n`)
+      if (stack) stderr.write(`${cleanLines(stack)}\n`)
     }
     return exitCode
   }

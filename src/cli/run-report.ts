@@ -72,9 +72,9 @@ export function describeEvent(output: Output, event: RunEvent): string | undefin
     case 'retry':
       return `retry   ${clean(event.step)} attempt ${event.attempt} in ${briefDuration(event.inMs)}: ${clean(event.error.message)}`
     case 'pause':
-      return `pause   ${event.id} ${event.kind}: ${clean(brief(event.question, 200))}`
+      return `pause   ${event.pause} ${event.kind}: ${clean(brief(event.question, 200))}`
     case 'answer':
-      return `answer  ${event.id}${event.by ? ` by ${clean(event.by)}` : ''}${event.expired ? ' (expired)' : ''}`
+      return `answer  ${event.pause}${event.by ? ` by ${clean(event.by)}` : ''}${event.expired ? ' (expired)' : ''}`
     case 'usage':
       return `usage   ${clean(event.step)} ${clean(brief(event.usage, 200))}`
     case 'custom':
