@@ -91,12 +91,12 @@ export class Output {
 
   /**
    * A table on a terminal; otherwise a line of names, then lines of values, parted by tabs. A narrow terminal is not
-   * shown the columns that can be spared.
+   * shown the columns that can be spared, and is shown those that others give way to, such as ids, as whole as may be.
    */
   async table(
     names: readonly string[],
     rows: readonly (readonly Cell[])[],
-    spare: readonly string[] = [],
+    { spare = [], whole = [] }: { readonly spare?: readonly string[]; readonly whole?: readonly string[] } = {},
   ): Promise<void> {
     const texts = rows.map((row) => row.map((cell) => clean(String(typeof cell === 'object' ? cell[0] : cell))))
     if (!this.terminal) {
@@ -104,23 +104,26 @@ export class Output {
       return
     }
     const { default: Table } = await import('cli-table3')
-    const widths = fitColumns(names, texts, this.#options.stdout.columns ?? 80, spare)
+    const widths = fitColumns(names, texts, this.#options.stdout.columns ?? 80, { spare, whole })
     const shown = <One>(row: readonly One[]) => row.filter((_, i) => widths[i] !== 0)
     const none = Object.fromEntries(BORDERS.map((name) => [name, '']))
-    const table = new Table({
-      head: shown(names).map((name) => this.paint('dim', name.toUpperCase())),
-      chars: { ...none, middle: '  ' },
-      style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
-      colWidths: shown(widths),
-    })
-    for (const [i, row] of texts.entries()) {
-      const painted = row.map((text, j) => {
+    const painted = texts.map((row, i) =>
+      row.map((text, j) => {
         const cell = rows[i]?.[j]
         return typeof cell === 'object' ? this.paint(cell[1], text) : text
+      }),
+    )
+    const heads = names.map((name) => this.paint('dim', name.toUpperCase()))
+    const lines = [heads, ...painted].map(shown)
+    for (let at = 0; at < lines.length; at += TABLE_ROWS) {
+      const table = new Table({
+        chars: { ...none, middle: '  ' },
+        style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
+        colWidths: shown(widths),
       })
-      table.push(shown(painted))
+      table.push(...lines.slice(at, at + TABLE_ROWS))
+      this.line(table.toString().replace(/ +$/gm, ''))
     }
-    this.line(table.toString().replace(/ +$/gm, ''))
   }
 
   /** Text broken between words to fit a terminal, each further line set in. Elsewhere it stays one line. */
@@ -147,6 +150,9 @@ export class Output {
     }
   }
 }
+
+/** Laying out a table takes time with the square of its rows: 10 seconds for 10,000. */
+const TABLE_ROWS = 100
 
 const BORDERS = [
   'top',

@@ -51,6 +51,7 @@ export const run: Command = async (context, [file = '', id], options) => {
     await output.table(
       ['thread', 'branch', 'status', 'error'],
       results.map(({ thread, branch, status, error }) => [thread, branch, status, clean(error ?? '')]),
+      { whole: ['thread', 'branch', 'status'] },
     )
   }
   if (signal.aborted) return EXIT.interrupted
