@@ -215,3 +215,8 @@ export function brief(value: unknown, most = 100): string {
   const text = typeof value === 'string' ? value : toJson(value, false)
   return text.length > most ? `${text.slice(0, most - 1)}…` : text
 }
+
+/** As a word that a shell reads back unchanged. */
+export function shellQuote(text: string): string {
+  return /^[\w./:=,@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}
