@@ -36,7 +36,7 @@ beforeAll(async () => {
   await noted.update(() => [{ kind: 'input', index: { metadata: { note: OBEYED } } }])
   const log = await hf.log('done')
   await log.tag(TURNED)
-  await hf.fork('done', { branch: TURNED })
+  await hf.fork('done', { at: log.fold.seq, branch: TURNED })
   const items = hf.store.scope({ user: TURNED }).collection(TURNED)
   await items.put(TURNED, { text: OBEYED, [OBEYED]: 1 })
   await items.put('text', OBEYED)

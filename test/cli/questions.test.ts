@@ -18,7 +18,7 @@ describe('open questions on the command line', () => {
       await hf.thread(returns, id).run({ input: { orderId: 'A', price: 500 } })
     }
     const forked = hf.inspect('forked')
-    await hf.fork('forked', { branch: 'what-if' })
+    await hf.fork('forked', { at: (await hf.log('forked')).fold.seq, branch: 'what-if' })
     await forked.answer((await forked.pauses())[0]?.id as string, { approved: true })
     await hf.thread(returns, 'forked').run()
   })
