@@ -4,7 +4,7 @@ import { type Command, text } from './command.js'
 import { findPause } from './find-pause.js'
 import { findThread } from './find-thread.js'
 import { readJson } from './json-input.js'
-import { brief, clean, toJson } from './output.js'
+import { brief, clean, shellQuote, toJson } from './output.js'
 import { formatThreadId } from './thread-id.js'
 
 /** Answers an open question. On a terminal it asks for what was left out. */
@@ -27,7 +27,10 @@ export const run: Command = async (context, [id = '', second, third], options) =
     answer = readLoosely(await askText('The answer, as JSON or as text'))
   } else {
     const schema = question.schema === undefined ? '' : ` It must fit ${toJson(question.schema, false)}.`
-    throw usageError(`No answer is given.${schema}`, `Write: holdfast answer ${id} ${question.id} '<json>'`)
+    throw usageError(
+      `No answer is given.${schema}`,
+      `Write: holdfast answer ${shellQuote(id)} ${question.id} '<json>'${context.where}`,
+    )
   }
   const by = text(options, 'by')
   await hf

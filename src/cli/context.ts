@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Holdfast } from '../index.js'
 import { CliError, usageError } from './cli-error.js'
-import type { Output } from './output.js'
+import { type Output, shellQuote } from './output.js'
 import { readSettings, type Settings } from './settings.js'
 import type { Surroundings } from './surroundings.js'
 
@@ -51,6 +51,21 @@ export class CommandContext {
 
   get stdin(): NodeJS.ReadStream {
     return this.#around.stdin
+  }
+
+  /**
+   * What a suggested command needs to reach the same store: the options that this one was given. A password is not
+   * printed, so a store with one is left to be filled in.
+   */
+  get where(): string {
+    const { store, tenant, config } = this.global
+    const url = store !== undefined && /^\w+:\/\/[^/@]*:[^/]*@/.test(store) ? '<url>' : store && shellQuote(store)
+    const words = [
+      ['--store', url],
+      ['--tenant', tenant && shellQuote(tenant)],
+      ['--config', config && shellQuote(config)],
+    ]
+    return words.map(([name, value]) => (value === undefined ? '' : ` ${name} ${value}`)).join('')
   }
 
   /** A path of the command line, from the folder that it was typed in. */

@@ -7,7 +7,7 @@ import { type Command, type Options, text } from './command.js'
 import { printReport } from './demo-report.js'
 import { DemoScreen } from './demo-screen.js'
 import { EXIT } from './exit-codes.js'
-import { toJson } from './output.js'
+import { shellQuote, toJson } from './output.js'
 import { parseCount, parseDuration } from './times.js'
 
 /** By this file a folder is known as one that a demo made, and may be replaced. */
@@ -78,7 +78,7 @@ function prepareFolder(folder: string): void {
 
 /** Three things to try on what the demo left behind. */
 function commandsFor({ store, tenant, example }: DemoReport, plain: boolean): readonly string[] {
-  const where = `--store ${quote(store)}${plain ? '' : ` --tenant ${quote(tenant)}`}`
+  const where = `--store ${shellQuote(store)}${plain ? '' : ` --tenant ${shellQuote(tenant)}`}`
   return [`history ${example}`, `fork ${example} --at ~3 --name what-if`, 'stats'].map(
     (command) => `${ownName()} ${command} ${where}`,
   )
@@ -88,9 +88,5 @@ function commandsFor({ store, tenant, example }: DemoReport, plain: boolean): re
 function ownName(): string {
   const called = process.argv[1] ?? ''
   if (basename(called) === 'holdfast') return basename(dirname(called)) === '.bin' ? 'npx holdfast' : 'holdfast'
-  return `node ${quote(relative(process.cwd(), fileURLToPath(new URL('./main.js', import.meta.url))))}`
-}
-
-function quote(word: string): string {
-  return /^[\w:./@%+,=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
+  return `node ${shellQuote(relative(process.cwd(), fileURLToPath(new URL('./main.js', import.meta.url))))}`
 }

@@ -13,7 +13,8 @@ export async function findCheckpoint(hf: Holdfast, { thread, branch }: ThreadSum
   if (/^\d{1,15}$/.test(name)) {
     const [entry] = await view.history({ limit: 1, before: Number(name) + 1, all: true })
     if (entry?.seq === Number(name)) return entry.id
-    throw missing(thread, name, entry ? 'It was pruned, or is of another branch.' : 'See `holdfast history`.')
+    const newest = entry === undefined ? '' : `${entry.seq} is the last before it. `
+    throw missing(thread, name, `${newest}See \`holdfast history\`; older ones may have been pruned.`)
   }
   const back = name === 'head' ? 0 : /^~\d{1,4}$/.test(name) ? Number(name.slice(1)) : undefined
   if (back !== undefined) {
@@ -26,11 +27,12 @@ export async function findCheckpoint(hf: Holdfast, { thread, branch }: ThreadSum
     if (found) return found
   }
   const log = await hf.log(thread, { branch })
-  const seq = log.fold.index.tags[name]
+  const { tags: tagged } = log.fold.index
+  const seq = Object.hasOwn(tagged, name) ? tagged[name] : undefined
   if (seq !== undefined) return findCheckpoint(hf, { thread, branch } as ThreadSummary, String(seq))
   const [head] = await hf.inspect(thread, { branch: name }).history({ limit: 1, all: true })
   if (head) return head.id
-  const tags = Object.keys(log.fold.index.tags)
+  const tags = Object.keys(tagged)
   const branches = (await hf.threads({ thread, limit: 100 })).threads.map((one) => one.branch)
   const known = tags.length > 0 ? ` Tags: ${tags.join(', ')}.` : ''
   throw missing(

@@ -23,7 +23,7 @@ export async function findPause(
     })
   }
   const [first] = open
-  if (first === undefined) throw new CliError('not-found', `Thread ${name} (${branch}) has no open questions.`)
+  if (first === undefined) throw await noQuestions(hf, thread, branch)
   if (open.length === 1) return first
   if (!context.interactive) {
     throw usageError(
@@ -36,4 +36,14 @@ export async function findPause(
     'Which question?',
     open.map((pause) => ({ value: pause, label: clean(brief(pause.question, 80)), hint: pause.kind })),
   )
+}
+
+/** A fork may ask where its parent does not: whoever was told of a question has perhaps not been told of the branch. */
+async function noQuestions(hf: Holdfast, thread: ThreadSummary['thread'], branch: string): Promise<CliError> {
+  const { pauses } = await hf.pauses({ thread, limit: 200 })
+  const branches = [...new Set(pauses.map((pause) => pause.branch))]
+  return new CliError('not-found', `Thread ${formatThreadId(thread)} (${branch}) has no open questions.`, {
+    ...(branches.length > 0 ? { remedy: `There are on other branches: pass --branch ${branches.join(' or ')}.` } : {}),
+    data: { thread, branch, branches },
+  })
 }

@@ -4,7 +4,7 @@ import { type Command, list, text } from './command.js'
 import { findCheckpoint } from './find-checkpoint.js'
 import { findThread } from './find-thread.js'
 import { readPairs } from './json-input.js'
-import { shellQuote } from './run-report.js'
+import { shellQuote } from './output.js'
 import { formatThreadId } from './thread-id.js'
 
 /** Makes a branch of a checkpoint, with values of the state replaced. */
@@ -29,7 +29,8 @@ export const run: Command = async (context, [id = ''], options) => {
   if (output.json) output.document(made)
   else {
     output.line(fork.branch)
-    output.note(`Go on with: holdfast resume <file> ${shellQuote(made.thread)} --branch ${shellQuote(fork.branch)}`)
+    const words = `${shellQuote(made.thread)} --branch ${shellQuote(fork.branch)}${context.where}`
+    output.note(`Go on with: holdfast resume <file> ${words}`)
   }
 }
 

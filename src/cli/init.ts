@@ -6,7 +6,7 @@ import { CliError, usageError } from './cli-error.js'
 import { type Command, text } from './command.js'
 import type { CommandContext } from './context.js'
 import { projectFiles } from './init-project.js'
-import { shellQuote } from './run-report.js'
+import { shellQuote } from './output.js'
 
 const PACKAGE_NAME = /^[a-z0-9][a-z0-9._-]{0,100}$/
 

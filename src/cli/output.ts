@@ -38,7 +38,8 @@ export type Cell = string | number | readonly [text: string, paint: Paint]
 
 /**
  * Everything a command says. Results go to standard output, remarks to standard error, so that a pipe carries results
- * only. What comes from threads passes `clean`: stored text must not move the cursor of who looks at it.
+ * only. What comes from threads passes `clean`: stored text must not move the cursor of who looks at it. Whatever goes to
+ * a terminal is looked through once more, so that no command can forget it.
  */
 export class Output {
   readonly json: boolean
@@ -52,16 +53,16 @@ export class Output {
   }
 
   line(text = ''): void {
-    this.#options.stdout.write(`${text}\n`)
+    this.#options.stdout.write(`${forStream(this.#options.stdout, text)}\n`)
   }
 
   /** For people: on standard error, and not with --json. */
   note(text: string): void {
-    if (!this.json) this.#options.stderr.write(`${text}\n`)
+    if (!this.json) this.error(text)
   }
 
   error(text: string): void {
-    this.#options.stderr.write(`${text}\n`)
+    this.#options.stderr.write(`${forStream(this.#options.stderr, text)}\n`)
   }
 
   /** To standard output as it is: for screens that are drawn anew. */
@@ -90,12 +91,12 @@ export class Output {
 
   /**
    * A table on a terminal; otherwise a line of names, then lines of values, parted by tabs. A narrow terminal is not
-   * shown the columns that can be spared.
+   * shown the columns that can be spared, and is shown those that others give way to, such as ids, as whole as may be.
    */
   async table(
     names: readonly string[],
     rows: readonly (readonly Cell[])[],
-    spare: readonly string[] = [],
+    { spare = [], whole = [] }: { readonly spare?: readonly string[]; readonly whole?: readonly string[] } = {},
   ): Promise<void> {
     const texts = rows.map((row) => row.map((cell) => clean(String(typeof cell === 'object' ? cell[0] : cell))))
     if (!this.terminal) {
@@ -103,23 +104,26 @@ export class Output {
       return
     }
     const { default: Table } = await import('cli-table3')
-    const widths = fitColumns(names, texts, this.#options.stdout.columns ?? 80, spare)
+    const widths = fitColumns(names, texts, this.#options.stdout.columns ?? 80, { spare, whole })
     const shown = <One>(row: readonly One[]) => row.filter((_, i) => widths[i] !== 0)
     const none = Object.fromEntries(BORDERS.map((name) => [name, '']))
-    const table = new Table({
-      head: shown(names).map((name) => this.paint('dim', name.toUpperCase())),
-      chars: { ...none, middle: '  ' },
-      style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
-      colWidths: shown(widths),
-    })
-    for (const [i, row] of texts.entries()) {
-      const painted = row.map((text, j) => {
+    const painted = texts.map((row, i) =>
+      row.map((text, j) => {
         const cell = rows[i]?.[j]
         return typeof cell === 'object' ? this.paint(cell[1], text) : text
+      }),
+    )
+    const heads = names.map((name) => this.paint('dim', name.toUpperCase()))
+    const lines = [heads, ...painted].map(shown)
+    for (let at = 0; at < lines.length; at += TABLE_ROWS) {
+      const table = new Table({
+        chars: { ...none, middle: '  ' },
+        style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
+        colWidths: shown(widths),
       })
-      table.push(shown(painted))
+      table.push(...lines.slice(at, at + TABLE_ROWS))
+      this.line(table.toString().replace(/ +$/gm, ''))
     }
-    this.line(table.toString().replace(/ +$/gm, ''))
   }
 
   /** Text broken between words to fit a terminal, each further line set in. Elsewhere it stays one line. */
@@ -146,6 +150,9 @@ export class Output {
     }
   }
 }
+
+/** Laying out a table takes time with the square of its rows: 10 seconds for 10,000. */
+const TABLE_ROWS = 100
 
 const BORDERS = [
   'top',
@@ -174,14 +181,22 @@ export function cleanLines(text: string): string {
   return text.replace(/[^\P{Cc}\n\t]|[\u2028\u2029]/gu, '\uFFFD')
 }
 
+// What turns the direction of writing round: a question could read as another one than is answered.
+const TURNS = '\\u202a-\\u202e\\u2066-\\u2069'
+const PAINTED = Object.values(CODES).flatMap(([open, close]) => [open, close])
+const OBEYED = new RegExp(`(\\u001b\\[(?:${PAINTED.join('|')})m)|[^\\P{Cc}\\n\\t]|[\\u2028\\u2029${TURNS}]`, 'gu')
+const UNESCAPED = new RegExp(`[\\u007f-\\u009f\\u2028\\u2029${TURNS}]`, 'g')
+
+/** A pipe gets text as it is; a terminal gets nothing to obey but our colours. */
+export function forStream(stream: Stream, text: string): string {
+  return stream.isTTY === true ? text.replace(OBEYED, (_, paint?: string) => paint ?? '\uFFFD') : text
+}
+
 /** Stored values as JSON: dates as ISO text, bigints as digits, bytes as base64. */
 export function toJson(value: unknown, pretty: boolean): string {
   const text = JSON.stringify(value, plainValue, pretty ? 2 : undefined) ?? 'null'
-  // JSON leaves these as they are, and terminals obey some of them.
-  return text.replace(
-    /[\u007f-\u009f\u2028\u2029]/g,
-    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
+  // JSON leaves these as they are, and terminals obey them.
+  return text.replace(UNESCAPED, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 function plainValue(_key: string, value: unknown): unknown {
@@ -199,4 +214,9 @@ function plainValue(_key: string, value: unknown): unknown {
 export function brief(value: unknown, most = 100): string {
   const text = typeof value === 'string' ? value : toJson(value, false)
   return text.length > most ? `${text.slice(0, most - 1)}…` : text
+}
+
+/** As a word that a shell reads back unchanged. */
+export function shellQuote(text: string): string {
+  return /^[\w./:=,@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }

@@ -24,9 +24,10 @@ export const run: Command = async (context, [id], options) => {
     cursor = page.cursor
   } while (cursor !== undefined && found.length < limit)
   const shown = found.slice(0, limit)
+  const more = cursor !== undefined || found.length > limit
   if (output.json) {
     const pauses = shown.map((pause) => ({ ...pause, threadId: formatThreadId(pause.thread) }))
-    output.document({ pauses, ...(unreadable.length > 0 ? { unreadable } : {}) })
+    output.document({ pauses, ...(more ? { more } : {}), ...(unreadable.length > 0 ? { unreadable } : {}) })
     return
   }
   for (const { threadId, branch, error } of unreadable) {
@@ -47,6 +48,7 @@ export const run: Command = async (context, [id], options) => {
       output.terminal ? ago(pause.askedAt) : pause.askedAt.toISOString(),
       brief(pause.question, 120),
     ]),
-    ['kind', 'asked'],
+    { spare: ['kind', 'asked'], whole: ['thread', 'branch', 'pause'] },
   )
+  if (more) output.note('There are more: pass --limit.')
 }

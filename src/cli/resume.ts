@@ -1,3 +1,4 @@
+import type { BulkRun } from '../index.js'
 import { usageError } from './cli-error.js'
 import { type Command, text } from './command.js'
 import { EXIT, exitCodeOf } from './exit-codes.js'
@@ -23,7 +24,7 @@ export const run: Command = async (context, [file = '', id], options) => {
     const summary = await findThread(hf, id, text(options, 'branch'))
     const program = chooseProgram(programs, undefined, summary)
     const outcome = await hf.thread(program, summary.thread, { branch: summary.branch }).run(given)
-    reportOutcome(output, outcome)
+    reportOutcome(context, outcome)
     return exitCodeOf(outcome)
   }
   const program = chooseProgram(programs, text(options, 'program'))
@@ -33,26 +34,37 @@ export const run: Command = async (context, [file = '', id], options) => {
   const runs = await hf.resume(program, threadQuery(filters), {
     ...given,
     concurrency,
-    onRun: (_run, total) => {
+    onRun: (run, total) => {
       progress ??= new Progress(output, 'resuming', total)
-      progress.step()
+      if (!wasLeft(run, signal)) progress.step()
     },
   })
   progress?.end()
-  const results = runs.map(({ thread, branch, outcome, error }) => ({
+  // Those that Ctrl-C stopped, or kept from beginning, have not failed.
+  const ended = runs.filter((run) => !wasLeft(run, signal))
+  const left = runs.length - ended.length
+  const results = ended.map(({ thread, branch, outcome, error }) => ({
     thread: formatThreadId(thread),
     branch,
     status: outcome?.status ?? 'error',
     error: error instanceof Error ? error.message : outcome?.status === 'failed' ? outcome.error.message : undefined,
   }))
-  if (output.json) output.document({ resumed: results })
-  else if (results.length === 0) output.note('No thread fits.')
-  else {
+  if (output.json) output.document({ resumed: results, ...(left > 0 ? { left } : {}) })
+  else if (runs.length === 0) output.note('No thread fits.')
+  else if (results.length > 0) {
     await output.table(
       ['thread', 'branch', 'status', 'error'],
       results.map(({ thread, branch, status, error }) => [thread, branch, status, clean(error ?? '')]),
+      { whole: ['thread', 'branch', 'status'] },
     )
+  }
+  if (left > 0) {
+    output.note(`Interrupted: ${left} of ${runs.length} threads are left. The same command goes on with them.`)
   }
   if (signal.aborted) return EXIT.interrupted
   return results.some(({ status }) => status === 'error' || status === 'failed') ? EXIT.failed : EXIT.ok
+}
+
+function wasLeft({ error }: BulkRun, signal: AbortSignal): boolean {
+  return signal.aborted && error instanceof Error && error.name === 'AbortError'
 }

@@ -4,7 +4,8 @@ import type { CommandDeclaration } from './command.js'
 import { COMMANDS } from './commands.js'
 import { CommandContext, type GlobalOptions } from './context.js'
 import { EXIT } from './exit-codes.js'
-import { Output, paintText, type Stream, toJson } from './output.js'
+import { cleanLines, forStream, Output, paintText, type Stream, toJson } from './output.js'
+import { didYouMean, findSimilarNames } from './similar.js'
 import type { Surroundings } from './surroundings.js'
 import { readVersion } from './version.js'
 
@@ -53,7 +54,7 @@ class RunningCli {
     const command = parent.command(grouped ? usage.slice(first.length + 1) : usage).description(summary)
     if (group !== undefined) command.helpGroup(`${group}:`)
     for (const [flags, description] of options) {
-      if (flags.endsWith('…')) command.option(flags.slice(0, -1), `${description} (may be repeated)`, collect, [])
+      if (flags.endsWith('…')) command.option(flags.slice(0, -1), `${description} (may be repeated)`, collect)
       else command.option(flags, description)
     }
     if (examples.length > 0)
@@ -105,13 +106,27 @@ class RunningCli {
     const { args } = this.#around
     if (error.code === 'commander.help') {
       const group = [...this.#groups.keys()].find((name) => args.includes(name))
-      const commands = (group === undefined ? undefined : this.#groups.get(group))?.commands ?? []
+      if (group === undefined) return this.#refuseHelp(args)
+      const commands = this.#groups.get(group)?.commands ?? []
       const names = commands.map((command) => command.name()).join(', ')
       return this.#print(usageReport(`"holdfast ${group}" is no command of its own.`, `Add one of ${names}.`), {})
     }
     const [message = '', suggestion] = error.message.replace(/^error: /, '').split('\n')
     const meant = suggestion?.replace(/^\((.*)\)$/, '$1')
-    return this.#print(usageReport(`${message}.`, meant ?? `See \`holdfast ${this.#helpOf(args)}--help\`.`), {})
+    return this.#print(
+      usageReport(`${message.replace(/\.$/, '')}.`, meant ?? `See \`holdfast ${this.#helpOf(args)}--help\`.`),
+      {},
+    )
+  }
+
+  /** `holdfast help shwo`: commander shows all of the help then, and not what was mistyped. */
+  #refuseHelp(args: readonly string[]): number {
+    const wanted = args.filter((arg) => arg !== 'help' && !arg.startsWith('-')).join(' ')
+    const similar = findSimilarNames(
+      wanted,
+      this.#program.commands.map((command) => command.name()),
+    )
+    return this.#print(usageReport(`unknown command '${wanted}'${didYouMean(similar)}`, 'See `holdfast --help`.'), {})
   }
 
   /** The words before `--help` for the command that was meant. */
@@ -132,9 +147,11 @@ class RunningCli {
     if (json) stderr.write(`${toJson({ error: { ...rest, ...(stack ? { stack } : {}) } }, false)}\n`)
     else {
       const name = mayPaint(stderr, env) ? paintText('red', 'holdfast:') : 'holdfast:'
-      stderr.write(`${name} ${report.message}\n`)
-      if (report.remedy) stderr.write(`  ${report.remedy}\n`)
-      if (stack) stderr.write(`${stack}\n`)
+      // Set in, so that no line of a message looks like one of ours.
+      const said = [report.message, report.remedy].filter((text) => text !== '')
+      const lines = said.map((text) => forStream(stderr, cleanLines(text).replaceAll('\n', '\n  ')))
+      stderr.write(`${name} ${lines.join('\n  ')}\n`)
+      if (stack) stderr.write(`${cleanLines(stack)}\n`)
     }
     return exitCode
   }
@@ -167,13 +184,13 @@ function makeProgram(): Commander {
     })
     .addHelpText(
       'after',
-      '\nExit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict or busy, 5 backend,\n6 corrupt, 7 paused, 8 incompatible, 130 interrupted.',
+      '\nExit codes: 0 ok, 1 failed, 2 usage, 3 not found,\n4 conflict or busy, 5 backend, 6 corrupt, 7 paused,\n8 incompatible, 130 interrupted.',
     )
     .showSuggestionAfterError(true)
 }
 
-function collect(value: string, before: readonly string[]): readonly string[] {
-  return [...before, value]
+function collect(value: string, before: readonly string[] | undefined): readonly string[] {
+  return [...(before ?? []), value]
 }
 
 function usageReport(message: string, remedy: string): ErrorReport {

@@ -1,5 +1,6 @@
 import type { CheckpointFacts, Outcome, RunEvent, Waiting } from '../index.js'
-import { brief, clean, cleanLines, type Output, toJson } from './output.js'
+import type { CommandContext } from './context.js'
+import { brief, clean, cleanLines, type Output, shellQuote, toJson } from './output.js'
 import { formatThreadId } from './thread-id.js'
 import { paintStatus } from './threads.js'
 import { ago, briefDuration } from './times.js'
@@ -16,7 +17,7 @@ export function describeWait(wait: Waiting): string {
 }
 
 /** How a run ended, for a person; with --json the outcome itself. */
-export function reportOutcome(output: Output, outcome: Outcome<unknown, unknown>): void {
+export function reportOutcome({ output, where: flags }: CommandContext, outcome: Outcome<unknown, unknown>): void {
   if (output.json) {
     output.document({ id: formatThreadId(outcome.thread), ...outcome })
     return
@@ -36,11 +37,11 @@ export function reportOutcome(output: Output, outcome: Outcome<unknown, unknown>
       for (const pause of outcome.pauses)
         output.line(`${pause.id}\t${pause.kind}\t${clean(brief(pause.question, 400))}`)
       for (const wait of outcome.waiting) output.line(`waits\t${describeWait(wait)}`)
-      if (outcome.pauses.length > 0) output.note(`Answer with: holdfast answer ${words}`)
+      if (outcome.pauses.length > 0) output.note(`Answer with: holdfast answer ${words}${flags}`)
       break
     case 'failed':
       output.note(`${clean(`${outcome.error.name}: ${outcome.error.message}`)}`)
-      if (outcome.canResume) output.note(`Go on with: holdfast resume <file> ${words}`)
+      if (outcome.canResume) output.note(`Go on with: holdfast resume <file> ${words}${flags}`)
       break
     case 'incompatible':
       output.note(clean(`${outcome.reason} ${outcome.remedy}`))
@@ -72,9 +73,9 @@ export function describeEvent(output: Output, event: RunEvent): string | undefin
     case 'retry':
       return `retry   ${clean(event.step)} attempt ${event.attempt} in ${briefDuration(event.inMs)}: ${clean(event.error.message)}`
     case 'pause':
-      return `pause   ${event.id} ${event.kind}: ${clean(brief(event.question, 200))}`
+      return `pause   ${event.pause} ${event.kind}: ${clean(brief(event.question, 200))}`
     case 'answer':
-      return `answer  ${event.id}${event.by ? ` by ${clean(event.by)}` : ''}${event.expired ? ' (expired)' : ''}`
+      return `answer  ${event.pause}${event.by ? ` by ${clean(event.by)}` : ''}${event.expired ? ' (expired)' : ''}`
     case 'usage':
       return `usage   ${clean(event.step)} ${clean(brief(event.usage, 200))}`
     case 'custom':
@@ -82,9 +83,4 @@ export function describeEvent(output: Output, event: RunEvent): string | undefin
     default:
       return undefined
   }
-}
-
-/** As a word that a shell reads back unchanged. */
-export function shellQuote(text: string): string {
-  return /^[\w./:=,@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }

@@ -6,7 +6,8 @@ import type { CommandContext } from './context.js'
 import { exitCodeOf } from './exit-codes.js'
 import { readJson } from './json-input.js'
 import { chooseProgram, loadPrograms } from './load-programs.js'
-import { describeEvent, reportOutcome, shellQuote } from './run-report.js'
+import { shellQuote } from './output.js'
+import { describeEvent, reportOutcome } from './run-report.js'
 import { formatThreadId, parseThreadId } from './thread-id.js'
 
 /** Runs a thread of a program in this process until it completes, pauses or fails. */
@@ -46,11 +47,13 @@ export const run: Command = async (context, [file = ''], options) => {
     outcome = await stream.outcome
   } catch (error) {
     const id = shellQuote(formatThreadId(thread))
-    if (signal.aborted) output.note(`Interrupted. Go on with: holdfast run ${shellQuote(file)} --thread ${id}`)
+    if (signal.aborted) {
+      output.note(`Interrupted. Go on with: holdfast run ${shellQuote(file)} --thread ${id}${context.where}`)
+    }
     throw error
   }
   if (output.json && showEvents) output.jsonLine({ type: 'outcome', id: formatThreadId(outcome.thread), ...outcome })
-  else reportOutcome(output, outcome)
+  else reportOutcome(context, outcome)
   return exitCodeOf(outcome)
 }
 

@@ -74,7 +74,7 @@ class Counts {
     this.takeovers += other.takeovers
     this.spent += other.spent
     this.saved += other.saved
-    this.bytes.push(...other.bytes)
+    for (const size of other.bytes) this.bytes.push(size)
   }
 }
 

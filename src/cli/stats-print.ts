@@ -110,7 +110,8 @@ function resumed(attempts: number, succeeded: number): string {
 }
 
 function share(part: number, of: number): string {
-  return of === 0 ? '' : ` (${Math.round((part / of) * 100)} %)`
+  // A run may pause several times: more than there were is no share of them.
+  return of === 0 || part > of ? '' : ` (${Math.round((part / of) * 100)} %)`
 }
 
 function grouped(count: number): string {

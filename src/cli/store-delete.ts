@@ -1,5 +1,6 @@
 import { CliError } from './cli-error.js'
 import { type Command, text } from './command.js'
+import { clean } from './output.js'
 import { parseScope } from './thread-id.js'
 
 /** Removes one item of the shared memory. */
@@ -13,5 +14,5 @@ export const run: Command = async (context, [scope = '', collection = '', key = 
   const expect = text(options, 'expect')
   await items.delete(key, expect === undefined ? {} : { expect })
   if (output.json) output.document({ key, deleted: true })
-  else output.line(`deleted ${key}`)
+  else output.line(`deleted ${clean(key)}`)
 }

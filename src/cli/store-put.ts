@@ -1,5 +1,6 @@
 import { type Command, text } from './command.js'
 import { readJson } from './json-input.js'
+import { clean } from './output.js'
 import { parseScope } from './thread-id.js'
 import { parseDuration } from './times.js'
 
@@ -19,5 +20,5 @@ export const run: Command = async (context, [scope = '', collection = '', key = 
       ...(expect === undefined ? {} : { expect: expect === 'none' ? null : expect }),
     })
   if (output.json) output.document(written)
-  else output.line(`${written.key} version ${written.version}`)
+  else output.line(`${clean(written.key)} version ${written.version}`)
 }

@@ -13,27 +13,31 @@ function displayWidth(text: string): number {
 
 /**
  * How wide each column is so that the rows fit a terminal: as wide as its widest cell. Where that is too much, columns
- * that can be spared go first, in their order, then the widest give way: an id that was cut can't be copied. Columns
- * that hold nothing, or are left out, have no width.
+ * that can be spared go first, in their order, then the widest give way, those that are best left whole last: an id that
+ * was cut can't be copied. Columns that hold nothing, or are left out, have no width.
  */
 export function fitColumns(
   names: readonly string[],
   rows: readonly (readonly string[])[],
   most: number,
-  spare: readonly string[] = [],
+  { spare = [], whole = [] }: { readonly spare?: readonly string[]; readonly whole?: readonly string[] } = {},
 ): number[] {
   const widths = names.map((name, i) => {
-    const widest = Math.max(0, ...rows.map((row) => displayWidth(row[i] ?? '')))
+    // By a loop: there may be more rows than a call takes arguments.
+    const widest = rows.reduce((most, row) => Math.max(most, displayWidth(row[i] ?? '')), 0)
     return widest === 0 ? 0 : Math.max(displayWidth(name), widest)
   })
   const least = names.map((name) => Math.max(LEAST, displayWidth(name)))
   const total = () => widths.reduce((sum, width) => sum + (width === 0 ? 0 : width + GAP), -GAP)
   for (const name of spare) if (total() > most) widths[names.indexOf(name)] = 0
-  while (total() > most) {
-    const widest = widths.reduce((found, width, i) => {
-      const may = width > (least[i] as number)
-      return may && (found === -1 || width > (widths[found] as number)) ? i : found
+  const widestOf = (may: (i: number) => boolean) =>
+    widths.reduce((found, width, i) => {
+      if (width <= (least[i] as number) || !may(i)) return found
+      return found === -1 || width > (widths[found] as number) ? i : found
     }, -1)
+  while (total() > most) {
+    let widest = widestOf((i) => !whole.includes(names[i] as string))
+    if (widest === -1) widest = widestOf(() => true)
     if (widest === -1) break
     widths[widest] = (widths[widest] as number) - 1
   }

@@ -1,6 +1,7 @@
 import { type Command, text } from './command.js'
 import { findCheckpoint } from './find-checkpoint.js'
 import { findThread } from './find-thread.js'
+import { clean } from './output.js'
 import { formatThreadId } from './thread-id.js'
 
 /** Names a checkpoint: it can be found by the name, and pruning keeps it. */
@@ -15,5 +16,5 @@ export const run: Command = async (context, [id = '', name = ''], options) => {
   const log = await hf.log(summary.thread, { branch })
   await log.tag(name, at.seq)
   if (output.json) output.document({ thread: formatThreadId(summary.thread), tag: name, checkpoint })
-  else output.line(`${name} -> ${checkpoint}`)
+  else output.line(`${clean(name)} -> ${checkpoint}`)
 }

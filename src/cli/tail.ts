@@ -1,4 +1,5 @@
 import { type Command, text } from './command.js'
+import { EXIT } from './exit-codes.js'
 import { findCheckpoint } from './find-checkpoint.js'
 import { findThread } from './find-thread.js'
 import { describeEvent } from './run-report.js'
@@ -30,8 +31,8 @@ export const run: Command = async (context, [id = ''], options) => {
       }
     }
   } catch (error) {
-    // Ctrl-C is how one leaves.
-    if (!signal.aborted) throw error
+    // Ctrl-C is how one leaves what has no other end. Without --follow it would look like a thread that rests.
+    if (!signal.aborted || options['follow'] !== true) throw error
   }
-  return 0
+  return EXIT.ok
 }

@@ -44,7 +44,7 @@ export const run: Command = async (context, _args, options) => {
   if (rows.length === 0) output.note('No threads.')
   else {
     const names = ['thread', 'branch', 'status', 'entries', 'updated', 'program', 'tags']
-    await output.table(names, rows, ['entries', 'program'])
+    await output.table(names, rows, { spare: ['entries', 'program'], whole: ['thread', 'branch', 'status', 'updated'] })
   }
   if (cursor !== undefined) output.note('There are more: pass --all, or --limit.')
 }

@@ -1,6 +1,7 @@
 import { CliError } from './cli-error.js'
 import { type Command, text } from './command.js'
 import { findThread } from './find-thread.js'
+import { clean } from './output.js'
 import { didYouMean, findSimilarNames } from './similar.js'
 import { formatThreadId } from './thread-id.js'
 
@@ -17,5 +18,5 @@ export const run: Command = async (context, [id = '', name = ''], options) => {
     })
   }
   if (output.json) output.document({ thread: formatThreadId(thread), branch, untagged: name })
-  else output.line(`removed ${name}`)
+  else output.line(`removed ${clean(name)}`)
 }

@@ -19,13 +19,16 @@ export interface CommandOptions {
   readonly cwd?: string
   /** As Ctrl-C would. */
   readonly signal?: AbortSignal
+  /** How wide the terminal is that output goes to; without it, output goes to a pipe. */
+  readonly columns?: number
   /** Called with everything that was printed so far, whenever there is more. */
   readonly onOutput?: (printed: string) => void
 }
 
-/** Runs a command line in this process, as if in a shell without a terminal. */
+/** Runs a command line in this process, as if in a shell; nobody sits there who could be asked. */
 export async function holdfast(args: readonly string[], options: CommandOptions = {}): Promise<Ended> {
   const { input = '', env = {}, cwd = process.cwd(), signal = new AbortController().signal, onOutput } = options
+  const screen = options.columns === undefined ? {} : { isTTY: true, columns: options.columns }
   let out = ''
   let err = ''
   const code = await runCli({
@@ -34,12 +37,13 @@ export async function holdfast(args: readonly string[], options: CommandOptions 
     cwd,
     stdin: Readable.from([input]) as unknown as NodeJS.ReadStream,
     stdout: {
+      ...screen,
       write: (text) => {
         out += text
         onOutput?.(out)
       },
     },
-    stderr: { write: (text) => void (err += text) },
+    stderr: { ...screen, write: (text) => void (err += text) },
     onInterrupt: () => signal,
   })
   return { code, out, err }

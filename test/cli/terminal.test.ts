@@ -115,10 +115,45 @@ describe('on a terminal', () => {
     expect(code).toBe(130)
   })
 
-  it('follows a thread until Ctrl-C', async () => {
+  it('shows how far resuming all has come, and at Ctrl-C what was done and what is left', async () => {
+    const file = join(folder, 'held.mjs')
+    writeFileSync(
+      file,
+      `import { flow } from ${JSON.stringify(import.meta.resolve('holdfast'))}
+      export const held = flow({ name: 'held', version: '1.0.0' }, async (ctx, input) => {
+        if (input === 'held') await ctx.step('hold', () => new Promise(() => setInterval(() => {}, 60_000)))
+        return 'done'
+      })`,
+    )
+    const { held } = await import(file)
+    const where = `sqlite:${join(folder, 'held.db')}`
+    {
+      await using hf = await openHoldfast(where)
+      for (const id of ['never', 'later', 'soon']) await hf.thread(held, id).enqueue(id === 'soon' ? 'quick' : 'held')
+    }
+    // The newest change comes first; the one that never begins waits for a place.
+    const args = ['resume', file, '--all', '--concurrency', '1', '--store', where]
+    const { code, text, raw } = await onTerminal(args, { keys: [[/resuming █+░+ 1\/3/, CTRL_C]] })
+    expect(raw.split('resuming')[1]).toContain('\r\u001b[2K')
+    expect(text).toMatch(/^soon +main +completed$/m)
+    expect(text).toContain('Interrupted: 2 of 3 threads are left. The same command goes on with them.')
+    expect(text).not.toContain('error')
+    expect(code).toBe(130)
+    const left = await holdfast([...args, '--json'], { signal: AbortSignal.abort() })
+    expect(left).toMatchObject({ code: 130, out: '{"resumed":[],"left":3}\n' })
+  })
+
+  it('follows a thread until Ctrl-C, and says of one that does not rest that it was left', async () => {
     const { code, text } = await run(['tail', 'c-1', '--follow'], { keys: [[/run +completed/, CTRL_C]] })
     expect(code).toBe(0)
     expect(text).toMatch(/step +1:two completed/)
+    {
+      await using hf = await openHoldfast(store)
+      await hf.thread(returns, 'begun').run({ input: { orderId: 'A', price: 500 } })
+      await hf.inspect('begun').answer((await hf.inspect('begun').pauses())[0]?.id as string, { approved: true })
+    }
+    const left = await run(['tail', 'begun'], { keys: [[/answer +p-/, CTRL_C]] })
+    expect(left.code).toBe(130)
   })
 
   it('lets a person choose among several questions', async () => {
