@@ -1,3 +1,4 @@
+import { cloneValue } from '../codec/clone.js'
 import { isDeepStrictEqual } from 'node:util'
 import major from 'semver/functions/major.js'
 import minor from 'semver/functions/minor.js'
@@ -15,7 +16,8 @@ export function migrateState(state: State, from: number, to: number, migrations:
   // All of them before any is called, so that a gap is found before code of the user has seen the state.
   const missing = versionsAfter(from, to).find((version) => !Object.hasOwn(migrations, version))
   if (missing !== undefined) throw migrationMissing(from, to, missing)
-  let migrated = state
+  // Migrations that change what they are given are common, and what is recorded must stay.
+  let migrated = cloneValue(state)
   for (const version of versionsAfter(from, to)) {
     const migration = migrations[version] as Migration
     const step = typeof migration === 'function' ? migration : migration.state
@@ -32,7 +34,7 @@ export function migrateUpdate(update: Update, from: number, to: number, migratio
   checkNotNewer(from, to)
   const missing = versionsAfter(from, to).find((version) => !Object.hasOwn(migrations, version))
   if (missing !== undefined) throw migrationMissing(from, to, missing)
-  let migrated = update
+  let migrated = cloneValue(update as State) as Update
   for (const version of versionsAfter(from, to)) {
     const migration = migrations[version] as Migration
     const step = typeof migration === 'function' ? undefined : migration.update

@@ -1,5 +1,4 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
-import { cloneValue } from '../codec/clone.js'
 import { copyValue } from '../codec/value.js'
 import { type HoldfastError, IncompatibleError, isHoldfastError } from '../core/errors.js'
 import { type Op, set } from '../log/ops.js'
@@ -87,7 +86,7 @@ export function findMissingNode(
 
 function upgradeScope(plan: GraphPlan, scope: ScopeState, prefix: Prefix, from: number): readonly Op[] {
   const { stateVersion: to, migrations } = plan
-  const migrated = copyValue(migrateState(cloneValue(scope.state ?? {}), from, to, migrations), DEFAULT_LIMITS)
+  const migrated = copyValue(migrateState(scope.state ?? {}, from, to, migrations), DEFAULT_LIMITS)
   const results = (scope.tasks ?? []).flatMap(({ id }) => {
     const result = scope.steps?.[id]?.status === 'done' ? scope.steps[id]?.result : undefined
     if (result === undefined) return []

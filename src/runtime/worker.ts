@@ -47,6 +47,7 @@ export type WorkerEvent =
   | { readonly type: 'event'; readonly log: string; readonly event: RunEvent }
 
 const PAGE = 100
+const LONGEST_REST_MS = 60_000
 const SWEEP_EVERY_MS = 60_000
 /** A sweep that takes long, because a backend has to look at every item, is followed by a rest this many times as long. */
 const SWEEP_REST = 20
@@ -68,6 +69,8 @@ export class Worker {
   readonly #running = new Map<string, Promise<void>>()
   /** Threads that these programs don't continue, by their newest entry: left alone until there is another. */
   readonly #skipped = new Map<string, number>()
+  /** Threads that could not be run at all, such as damaged ones: each is left alone for longer than the last time. */
+  readonly #troubled = new Map<string, { readonly times: number; readonly until: number }>()
   readonly #polling: Promise<void>
   readonly #onSignal = () => void this.stop()
   #wake = new AbortController()
@@ -180,7 +183,7 @@ export class Worker {
   #fits(head: Head): boolean {
     const plan = this.#plans.get(String(head.index.metadata[PROGRAM] ?? ''))
     const log = nameLog(head.log)
-    if (plan === undefined || this.#skipped.get(log) === head.seq) return false
+    if (plan === undefined || this.#skipped.get(log) === head.seq || this.#isTroubled(log)) return false
     const version = String(head.index.metadata[VERSION] ?? '')
     if (isCompatible(version, plan)) return true
     this.#skip(log, head.seq)
@@ -192,6 +195,18 @@ export class Worker {
   #skip(log: string, seq: number): void {
     if (this.#skipped.size > 10_000) this.#skipped.clear()
     this.#skipped.set(log, seq)
+  }
+
+  #isTroubled(log: string): boolean {
+    const trouble = this.#troubled.get(log)
+    return trouble !== undefined && trouble.until > this.#environment.clock.monotonic()
+  }
+
+  #leaveAlone(log: string): void {
+    const times = (this.#troubled.get(log)?.times ?? 0) + 1
+    const ms = Math.min(LONGEST_REST_MS, (this.#options.pollMs ?? 500) * 2 ** times)
+    if (this.#troubled.size > 10_000) this.#troubled.clear()
+    this.#troubled.set(log, { times, until: this.#environment.clock.monotonic() + ms })
   }
 
   #take(head: Head): void {
@@ -230,9 +245,12 @@ export class Worker {
       )
       // It is still due, and would be taken up again at once and for ever.
       if (outcome.status === 'incompatible') this.#skip(log, head.seq)
+      this.#troubled.delete(log)
       this.#tell({ type: 'ended', log, outcome })
     } catch (error) {
       const stopped = error instanceof StoppedError || isHoldfastError(error, 'fenced')
+      // It is due as before: others have their turn first, and nobody's log is flooded.
+      if (!stopped) this.#leaveAlone(log)
       this.#tell(stopped ? { type: 'stopped', log } : { type: 'error', log, error })
     }
   }
