@@ -17,7 +17,7 @@ export function migrateState(state: State, from: number, to: number, migrations:
   const missing = versionsAfter(from, to).find((version) => !Object.hasOwn(migrations, version))
   if (missing !== undefined) throw migrationMissing(from, to, missing)
   // Migrations that change what they are given are common, and what is recorded must stay.
-  let migrated = cloneValue(state)
+  let migrated = from === to ? state : cloneValue(state)
   for (const version of versionsAfter(from, to)) {
     const migration = migrations[version] as Migration
     const step = typeof migration === 'function' ? migration : migration.state
@@ -34,7 +34,7 @@ export function migrateUpdate(update: Update, from: number, to: number, migratio
   checkNotNewer(from, to)
   const missing = versionsAfter(from, to).find((version) => !Object.hasOwn(migrations, version))
   if (missing !== undefined) throw migrationMissing(from, to, missing)
-  let migrated = cloneValue(update as State) as Update
+  let migrated = from === to ? update : (cloneValue(update as State) as Update)
   for (const version of versionsAfter(from, to)) {
     const migration = migrations[version] as Migration
     const step = typeof migration === 'function' ? undefined : migration.update

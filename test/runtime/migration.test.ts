@@ -15,6 +15,16 @@ describe('migrating a state', () => {
     expect(migrateState(state, 3, 3, {})).toBe(state)
   })
 
+  it('leaves the old state alone also where a migration changes what it is given', () => {
+    const state = { list: ['a'] }
+    const careless = (given: object) => {
+      ;(given as typeof state).list.push('b')
+      return given as {}
+    }
+    expect(migrateState(state, 1, 2, { 2: careless })).toStrictEqual({ list: ['a', 'b'] })
+    expect(state).toStrictEqual({ list: ['a'] })
+  })
+
   it('refuses a state that is newer than the program', () => {
     expect(() => migrateState({}, 4, 3, migrations)).toThrow(
       expect.objectContaining({
