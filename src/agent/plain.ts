@@ -66,7 +66,9 @@ export function toJson(value: Value): Json {
   if (value instanceof Uint8Array) return toBase64(value)
   if (Array.isArray(value)) return value.map((item: Value) => toJson(item))
   const copy: Record<string, Json> = {}
-  for (const [key, item] of Object.entries(value)) {
+  // Without a pair for each property: a conversation is copied for every turn.
+  for (const key of Object.keys(value)) {
+    const item = (value as { readonly [key: string]: Value | undefined })[key]
     if (item !== undefined) setOwn(copy, key, toJson(item))
   }
   return copy
