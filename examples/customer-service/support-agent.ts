@@ -1,4 +1,4 @@
-import { agent, type LanguageModel, last, NotExecutedError, type Reconciled, tool } from 'holdfast'
+import { agent, append, type LanguageModel, NotExecutedError, type Reconciled, tool } from 'holdfast'
 import { z } from 'zod'
 import type { OpenedReturn, ReturnRequest, Shop } from '#src/demo/shop.js'
 
@@ -25,9 +25,10 @@ export function makeSupport(model: LanguageModel, shop: Shop) {
     }
   }
 
-  // The shop opens a return each time it is asked. After a crash it is asked first what became of the request.
-  const lookUp = (orderId: string, sku: string): Reconciled<OpenedReturn> => {
-    const result = shop.findReturn(orderId, sku)
+  // The shop opens a return each time it is asked. After a crash it is asked first what became of the request, by the key
+  // that went with it: another return of the same article is not this one.
+  const lookUp = (key: string): Reconciled<OpenedReturn> => {
+    const result = shop.findReference(key)
     return result === undefined ? { outcome: 'not-executed' } : { outcome: 'executed', result }
   }
 
@@ -37,7 +38,8 @@ export function makeSupport(model: LanguageModel, shop: Shop) {
     model,
     instructions: ({ context }) =>
       `You are the support agent of Nordvei, a shop for outdoor clothes. You help with order status, returns, exchanges and finding articles. The customer is ${(context as { email?: string } | undefined)?.email ?? 'maya@example.com'}. Use the tools for every fact; be brief and friendly. Articles can be returned within 30 days; refunds take 3 to 5 days; standard delivery is free from €80.`,
-    state: { rmas: last<readonly string[]>(undefined, { initial: () => [] }) },
+    // Added to, not replaced: two returns may be opened side by side.
+    state: { rmas: append<string>() },
     tools: {
       listOrders: tool({
         description: 'All orders of the customer, newest first',
@@ -62,11 +64,11 @@ export function makeSupport(model: LanguageModel, shop: Shop) {
         version: '1',
         inputSchema: returnSchema,
         effect: 'reconcilable',
-        reconcile: (_key, { orderId, sku }) => lookUp(orderId, sku),
+        reconcile: lookUp,
         needsApproval: (input) => amountOf(input) > APPROVAL_ABOVE,
-        execute: (input, { state, update }) => {
-          const opened = open(input)
-          update({ rmas: [...(state['rmas'] as readonly string[]), opened.rma] })
+        execute: (input, { idempotencyKey, update }) => {
+          const opened = open({ ...input, reference: idempotencyKey })
+          update({ rmas: opened.rma })
           return opened
         },
       }),
@@ -75,10 +77,10 @@ export function makeSupport(model: LanguageModel, shop: Shop) {
         version: '1',
         inputSchema: returnSchema.extend({ newSku: z.string() }),
         effect: 'reconcilable',
-        reconcile: (_key, { orderId, sku }) => lookUp(orderId, sku),
-        execute: ({ newSku, ...input }, { state, update }) => {
-          const opened = open({ ...input, exchangeFor: newSku })
-          update({ rmas: [...(state['rmas'] as readonly string[]), opened.rma] })
+        reconcile: lookUp,
+        execute: ({ newSku, ...input }, { idempotencyKey, update }) => {
+          const opened = open({ ...input, exchangeFor: newSku, reference: idempotencyKey })
+          update({ rmas: opened.rma })
           return opened
         },
       }),

@@ -9,6 +9,7 @@ import { checkMessages, toMessage } from './check-message.js'
 import { planCompactNode } from './compaction.js'
 import { type Message, textOf } from './message.js'
 import { planModelNode } from './model-node.js'
+import { RememberedSizes } from './sizes.js'
 import { EMPTY_TALLY } from './tally.js'
 import { planToolNode, refuseCall, toolNode } from './tool-node.js'
 import { ToolSet } from './tool-set.js'
@@ -27,7 +28,11 @@ export function agent<const S extends Shape = {}>(options: AgentOptions<S>): Age
   checkVersion(name, version)
   checkRange(name, compatibleWith)
   checkAgentOptions(options as unknown as AgentOptions)
-  const setup: AgentSetup = { options: options as unknown as AgentOptions, tools: new ToolSet(options.tools ?? {}) }
+  const setup: AgentSetup = {
+    options: options as unknown as AgentOptions,
+    tools: new ToolSet(options.tools ?? {}),
+    sizes: new RememberedSizes(options.compaction ? options.compaction.count : undefined),
+  }
   return { kind: 'agent', plan: planAgent(setup) }
 }
 

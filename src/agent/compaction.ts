@@ -32,7 +32,7 @@ export function canCompact(state: OwnState): boolean {
 export function isTooLong(setup: AgentSetup, state: OwnState, request: ModelRequest): boolean {
   const { compaction } = setup.options
   if (!compaction || compaction.window === undefined) return false
-  return promptTokens(compaction, state, request) > compaction.window * (compaction.at ?? DEFAULT_AT)
+  return promptTokens(setup, state, request) > compaction.window * (compaction.at ?? DEFAULT_AT)
 }
 
 /** Summarises older turns, as a step of its own. History stays whole; only what the model is shown changes. */
@@ -53,7 +53,7 @@ async function compact(setup: AgentSetup, state: OwnState, ctx: Context) {
   const { messages } = state
   const summary = validSummary(state.summary, messages)
   const failed = { loop: { next: 'model', failedAt: messages.length } }
-  const sizes = measureSizes(options, state)
+  const sizes = measureSizes(setup, options, state)
   const from = promptStart(summary, messages)
   const upTo = chooseCut(messages, from, sizes)
   if (upTo === undefined) return failed
@@ -118,10 +118,9 @@ interface Sizes {
   readonly of: (message: Message) => number
 }
 
-function measureSizes(options: CompactionOptions, state: OwnState): Sizes {
+function measureSizes(setup: AgentSetup, options: CompactionOptions, state: OwnState): Sizes {
   const ratio = Math.max(1, state.loop.measured?.ratio ?? 1)
-  const count = options.count ?? estimateTextTokens
-  const of = (message: Message) => ratio * estimateTokens([message], { count })
+  const of = (message: Message) => ratio * setup.sizes.of([message])
   const { messages, summary } = state
   const shown = messages.slice(promptStart(summary, messages))
   // A provider that has just refused this prompt takes less than was declared, or nothing was: half of it should fit.
@@ -138,15 +137,14 @@ function measureSizes(options: CompactionOptions, state: OwnState): Sizes {
   }
 }
 
-function promptTokens(options: CompactionOptions, state: OwnState, request: ModelRequest): number {
+function promptTokens({ sizes }: AgentSetup, state: OwnState, request: ModelRequest): number {
   const { messages, loop, summary } = state
   const { measured } = loop
-  const count = options.count ?? estimateTextTokens
   const ratio = Math.max(1, measured?.ratio ?? 1)
   if (measured && measured.from === promptStart(summary, messages) && measured.count <= messages.length) {
-    return measured.tokens + ratio * estimateTokens(messages.slice(measured.count), { count })
+    return measured.tokens + ratio * sizes.of(messages.slice(measured.count))
   }
-  return ratio * estimateTokens(request.messages, { count, tools: request.tools ?? [] })
+  return ratio * sizes.of(request.messages, request.tools)
 }
 
 /**

@@ -56,7 +56,7 @@ export type ToolCallPart = WithProviderData & {
   readonly providerExecuted?: boolean
   /** The tool was not known when the program was written (MCP). */
   readonly dynamic?: boolean
-  /** The arguments are no JSON; `raw` is what the model wrote. The call is answered with an error, never run. */
+  /** The arguments are no JSON object; `raw` is what the model wrote. The call is answered with an error, never run. */
   readonly invalid?: true
   readonly raw?: string
 }

@@ -7,7 +7,6 @@ import type { StepSettings } from './agent-options.js'
 import type { Ending, Loop, Measured, OwnState, PendingCall } from './agent-state.js'
 import { canCompact, isTooLong } from './compaction.js'
 import { findPrice } from './cost.js'
-import { estimateTokens } from './estimate.js'
 import { makeMessage, type Message } from './message.js'
 import type { Part, ToolCallPart } from './message-part.js'
 import { callModel } from './model.js'
@@ -152,6 +151,7 @@ async function prepareCall(setup: AgentSetup, state: OwnState, ctx: Context) {
       signal: ctx.abort,
       messageId: messageId(ctx, internals.path),
       onEvent: relayEvents(internals),
+      sizes: setup.sizes,
       ...(retry === undefined ? {} : { retry }),
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
       ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
@@ -218,11 +218,9 @@ function isSameCall(one: ToolCallPart, other: ToolCallPart): boolean {
 
 function measure(setup: AgentSetup, state: OwnState, request: ModelRequest, reply: ModelReply, count: number) {
   const { compaction } = setup.options
-  // Estimating costs a look at every character of the prompt: only where a window is to be kept.
+  // Estimating costs a look at every character of what is new: only where a window is to be kept.
   if (!compaction || compaction.window === undefined || reply.usage.basis !== 'provider') return null
-  const counter = compaction.count
-  const tools = request.tools ?? []
-  const estimate = estimateTokens(request.messages, { tools, ...(counter === undefined ? {} : { count: counter }) })
+  const estimate = setup.sizes.of(request.messages, request.tools)
   const measured: Measured = {
     tokens: reply.usage.input + reply.usage.output,
     count,

@@ -2,12 +2,13 @@ import type { Clock } from '../core/clock.js'
 import { InvalidOptionError } from '../core/errors.js'
 import { type RunObserver, UNWATCHED } from '../telemetry/observer.js'
 import type { SpecVersion } from './ai-sdk-types.js'
-import { estimateParts, estimateTokens } from './estimate.js'
+import { estimateParts } from './estimate.js'
 import { MESSAGE_VERSION, newMessageId } from './message.js'
 import { runAttempt } from './model-attempt.js'
 import { type ModelRetryOptions, retryModel } from './model-retry.js'
 import type { LanguageModel, ModelEvent, ModelReply, ModelRequest } from './model-types.js'
 import type { CollectedReply } from './reply-collector.js'
+import { type PromptSizes, RememberedSizes } from './sizes.js'
 import { noteReply, planChat } from './spans.js'
 import { toAiSdkPrompt } from './to-ai-sdk.js'
 import { completeUsage } from './usage.js'
@@ -29,6 +30,8 @@ export interface CallOptions {
   readonly messageId?: string
   /** Told of the call. */
   readonly watch?: RunObserver
+  /** Counts a prompt that the provider did not count. Default: an estimate from the characters. */
+  readonly sizes?: PromptSizes
   /** The step that makes the call, for those who are told. */
   readonly step?: string
 }
@@ -109,6 +112,7 @@ async function askModel(
     attempts,
     id: options.messageId ?? newMessageId(),
     at: clock.now(),
+    sizes: options.sizes ?? new RememberedSizes(),
   })
 }
 
@@ -159,11 +163,11 @@ function toReply(
   model: LanguageModel,
   request: ModelRequest,
   collected: CollectedReply,
-  made: { readonly attempts: number; readonly id: string; readonly at: number },
+  made: { readonly attempts: number; readonly id: string; readonly at: number; readonly sizes: PromptSizes },
 ): ModelReply {
   const { parts, finish, response } = collected
   const usage = completeUsage(collected.usage, {
-    input: () => estimateTokens(request.messages, request.tools === undefined ? {} : { tools: request.tools }),
+    input: () => made.sizes.of(request.messages, request.tools),
     output: () => estimateParts(parts),
   })
   const actual = response.actual === model.modelId ? undefined : response.actual

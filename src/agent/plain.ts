@@ -5,8 +5,8 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 const MAX_DEPTH = 64
 
 /**
- * Plain, storable data from what a provider or a tool handed over: undefined is left out, addresses become text, and
- * what is neither data nor JSON (functions, symbols, what holds itself) disappears.
+ * Plain, storable data from what a provider or a tool handed over: undefined is left out, addresses become text, sets
+ * lists, maps and errors objects, and what is neither data nor JSON (functions, symbols, what holds itself) disappears.
  */
 export function toPlain(input: unknown): Value | undefined {
   return typeof input === 'object' && input !== null ? new Copier().copy(input, 0) : plainLeaf(input)
@@ -45,7 +45,9 @@ class Copier {
     if (Array.isArray(input)) return input.map((item) => this.copy(item, depth) ?? null)
     const toJSON = (input as { toJSON?: unknown }).toJSON
     if (typeof toJSON === 'function') return this.copy(toJSON.call(input), depth)
-    const copy: Record<string, Value> = {}
+    if (input instanceof Set) return this.#copyObject([...input], depth)
+    if (input instanceof Map) return this.#copyObject(Object.fromEntries(input), depth)
+    const copy: Record<string, Value> = input instanceof Error ? { name: input.name, message: input.message } : {}
     for (const key of Object.keys(input)) {
       const plain = this.copy((input as Record<string, unknown>)[key], depth)
       if (plain !== undefined) setOwn(copy, key, plain)
@@ -66,7 +68,9 @@ export function toJson(value: Value): Json {
   if (value instanceof Uint8Array) return toBase64(value)
   if (Array.isArray(value)) return value.map((item: Value) => toJson(item))
   const copy: Record<string, Json> = {}
-  for (const [key, item] of Object.entries(value)) {
+  // Without a pair for each property: a conversation is copied for every turn.
+  for (const key of Object.keys(value)) {
+    const item = (value as { readonly [key: string]: Value | undefined })[key]
     if (item !== undefined) setOwn(copy, key, toJson(item))
   }
   return copy

@@ -13,7 +13,8 @@ export function buildPrompt(
 ): readonly Message[] {
   const earlier = validSummary(summary, messages)
   const system = [instructions, describeMemory(memory)].filter((text) => text !== '').join('\n\n')
-  const recent = mendMessages(messages.slice(promptStart(summary, messages)))
+  const start = earlier?.upTo ?? 0
+  const recent = mendMessages(start === 0 ? messages : messages.slice(start))
   return [
     ...(system === '' ? [] : [makeMessage('system', system, { id: 'system', at: 0 })]),
     ...(earlier === null ? [] : [makeMessage('user', describeSummary(earlier.text), { id: 'summary', at: 0 })]),

@@ -6,7 +6,7 @@ import { AttemptFailure } from './model-failure.js'
 import type { ModelWarning } from './model-types.js'
 import { toPlain } from './plain.js'
 import { mergeProviderData } from './to-ai-sdk.js'
-import { readToolInput } from './tool-input.js'
+import { readArguments } from './tool-input.js'
 import { readUsage, type ReportedUsage } from './usage.js'
 
 type Bag = Readonly<Record<string, unknown>>
@@ -242,9 +242,9 @@ function readCall(part: Bag): ToolCallPart {
   const { input } = part
   return {
     type: 'tool-call',
-    callId: String(part['toolCallId']),
-    name: String(part['toolName']),
-    ...(typeof input === 'string' ? readToolInput(input) : { input: input === null ? null : (toPlain(input) ?? {}) }),
+    callId: String(part['toolCallId'] ?? ''),
+    name: String(part['toolName'] ?? ''),
+    ...(typeof input === 'string' ? readArguments(input) : { input: input === null ? null : (toPlain(input) ?? {}) }),
     ...(part['providerExecuted'] === true ? { providerExecuted: true } : {}),
     ...(part['dynamic'] === true ? { dynamic: true } : {}),
     ...providerDataOf(part),

@@ -21,14 +21,14 @@ export function toAiSdkPrompt(messages: readonly Message[], version?: 'v3'): AiP
 export function toAiSdkPrompt(messages: readonly Message[], version: SpecVersion): AnyAiMessage[]
 export function toAiSdkPrompt(messages: readonly Message[], version: SpecVersion = 'v3'): AnyAiMessage[] {
   const prompt: AnyAiMessage[] = []
-  messages.forEach((message, i) => {
-    const converted = toAiMessage(message, version, `$[${i}]`)
+  for (let i = 0; i < messages.length; i++) {
+    const converted = toAiMessage(messages[i] as Message, version, i)
     if (converted !== undefined) prompt.push(converted)
-  })
+  }
   return prompt
 }
 
-function toAiMessage(message: Message, version: SpecVersion, path: string): AnyAiMessage | undefined {
+function toAiMessage(message: Message, version: SpecVersion, index: number): AnyAiMessage | undefined {
   if (message.role === 'system') {
     const texts = message.parts.filter((part) => part.type === 'text')
     const merged = texts.reduce(
@@ -38,13 +38,24 @@ function toAiMessage(message: Message, version: SpecVersion, path: string): AnyA
     return { role: 'system', content: texts.map(({ text }) => text).join('\n'), ...optionsOf(merged) }
   }
   const content: Loose[] = []
-  message.parts.forEach((part, i) => {
-    const converted = toAiPart(part, version, `${path}.parts[${i}]`)
-    if (converted !== undefined) content.push({ ...converted, ...optionsOf(part.providerMetadata) })
-  })
+  for (let i = 0; i < message.parts.length; i++) {
+    const part = message.parts[i] as Part
+    // The path is for the few parts that can be refused: it is not written for every part of every turn.
+    const path = mayBeRefused(part) ? `$[${index}].parts[${i}]` : ''
+    const converted = toAiPart(part, version, path)
+    if (converted === undefined) continue
+    if (part.providerMetadata !== undefined) converted['providerOptions'] = toJson(part.providerMetadata)
+    content.push(converted)
+  }
   // Providers refuse a message without content.
   if (content.length === 0) return undefined
+  if (message.providerMetadata === undefined) return { role: message.role, content }
   return { role: message.role, content, ...optionsOf(message.providerMetadata) }
+}
+
+function mayBeRefused(part: Part): boolean {
+  if (part.type === 'tool-result') return part.output.type === 'content'
+  return part.type === 'file' || part.type === 'reasoning-file'
 }
 
 function toAiPart(part: Part, version: SpecVersion, path: string): Loose | undefined {
@@ -75,7 +86,7 @@ function toAiPart(part: Part, version: SpecVersion, path: string): Loose | undef
         type: 'tool-result',
         toolCallId: part.callId,
         toolName: part.name,
-        output: toAiOutput(part.output, version, `${path}.output`),
+        output: toAiOutput(part.output, version, path),
       }
     case 'tool-approval-response':
       if (version === 'v2') return undefined
@@ -141,7 +152,7 @@ function toTaggedData(data: FileData, path: string, originalUrl?: string): Loose
 }
 
 function toAiOutput(output: ToolOutput, version: SpecVersion, path: string): Loose {
-  const options = version === 'v2' || output.type === 'content' ? {} : optionsOf(output.providerMetadata)
+  const options = version === 'v2' || output.type === 'content' ? undefined : optionsOf(output.providerMetadata)
   switch (output.type) {
     case 'text':
       return { type: 'text', value: output.value, ...options }
@@ -156,7 +167,7 @@ function toAiOutput(output: ToolOutput, version: SpecVersion, path: string): Loo
     }
     case 'content': {
       const value = output.value
-        .map((item, i) => toAiItem(item, version, `${path}.value[${i}]`))
+        .map((item, i) => toAiItem(item, version, `${path}.output.value[${i}]`))
         .filter((item) => item !== undefined)
       return { type: 'content', value }
     }
@@ -164,7 +175,7 @@ function toAiOutput(output: ToolOutput, version: SpecVersion, path: string): Loo
 }
 
 function toAiItem(item: ContentItem, version: SpecVersion, path: string): Loose | undefined {
-  const options = version === 'v2' ? {} : optionsOf(item.providerMetadata)
+  const options = version === 'v2' ? undefined : optionsOf(item.providerMetadata)
   if (item.type === 'text') return { type: 'text', text: item.text, ...options }
   if (item.type === 'custom') return version === 'v2' ? undefined : { type: 'custom', ...options }
   const mediaType = item.mediaType ?? (item.image ? 'image/*' : 'application/octet-stream')
@@ -201,8 +212,8 @@ export function mergeProviderData(older: ProviderData | undefined, newer: Provid
   return merged as ProviderData
 }
 
-function optionsOf(data: ProviderData | undefined): Loose {
-  return data === undefined ? {} : { providerOptions: toJson(data) }
+function optionsOf(data: ProviderData | undefined): Loose | undefined {
+  return data === undefined ? undefined : { providerOptions: toJson(data) }
 }
 
 function parseUrl(url: string, path: string): URL {

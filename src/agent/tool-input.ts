@@ -13,3 +13,14 @@ export function readToolInput(text: string): Pick<ToolCallPart, 'input' | 'inval
     return { input: {}, invalid: true, raw: text }
   }
 }
+
+/**
+ * The same of a reply, where only an object will do: providers refuse anything else when it is sent back to them. Null is
+ * how some servers write that there are no arguments.
+ */
+export function readArguments(text: string): Pick<ToolCallPart, 'input' | 'invalid' | 'raw'> {
+  const read = readToolInput(text)
+  if (read.input === null) return { input: {}, raw: text }
+  const isObject = typeof read.input === 'object' && !Array.isArray(read.input)
+  return isObject ? read : { input: {}, invalid: true, raw: text }
+}

@@ -94,7 +94,7 @@ export class ToolSet {
         }
       }
       return {
-        error: `The arguments of ${call.name} are no valid JSON, so nothing was done. They began: ${quoted}\nCall it again with a JSON object.`,
+        error: `The arguments of ${call.name} are no JSON object, so nothing was done. They began: ${quoted}\nCall it again with a JSON object.`,
       }
     }
     const validated = await validateWith(found.inputSchema, call.input)

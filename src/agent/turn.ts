@@ -5,6 +5,7 @@ import { type Internals, internalsOf } from '../runtime/internals.js'
 import type { AgentOptions, TurnContext } from './agent-options.js'
 import type { AgentState, Loop, OwnState } from './agent-state.js'
 import type { ModelEvent, ModelReply } from './model-types.js'
+import type { PromptSizes } from './sizes.js'
 import { providerName } from './spans.js'
 import { addTally, EMPTY_TALLY, tallyOf, type Tally, writeTally } from './tally.js'
 import type { ToolSet } from './tool-set.js'
@@ -13,6 +14,7 @@ import type { ToolSet } from './tool-set.js'
 export interface AgentSetup {
   readonly options: AgentOptions
   readonly tools: ToolSet
+  readonly sizes: PromptSizes
 }
 
 /** What the author's functions are handed. */

@@ -65,6 +65,8 @@ export interface ReturnRequest {
   readonly reason: string
   /** Sent in exchange, at once. */
   readonly exchangeFor?: string
+  /** A reference of the caller's own, by which the return can be found again. */
+  readonly reference?: string
 }
 
 export interface OpenedReturn {
@@ -81,10 +83,11 @@ const SCHEMA = `
     expected TEXT, delivered TEXT);
   CREATE TABLE order_lines (order_id TEXT, sku TEXT, quantity INTEGER, price REAL);
   CREATE TABLE returns (id INTEGER PRIMARY KEY, order_id TEXT, sku TEXT, quantity INTEGER, amount REAL, reason TEXT,
-    exchange_sku TEXT);
+    exchange_sku TEXT, reference TEXT);
   CREATE INDEX orders_of ON orders (customer);
   CREATE INDEX lines_of ON order_lines (order_id);
   CREATE INDEX returns_of ON returns (order_id, sku);
+  CREATE INDEX returns_by ON returns (reference);
 `
 // Several processes use the file; what one has committed survives its death.
 const SETTINGS = 'PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL'
@@ -150,7 +153,7 @@ export class Shop {
 
   /** Opens a return, each time it is asked. Throws before anything happens when it can't. */
   openReturn(request: ReturnRequest): OpenedReturn {
-    const { orderId, sku, quantity, reason, exchangeFor = null } = request
+    const { orderId, sku, quantity, reason, exchangeFor = null, reference = null } = request
     const line = this.order(orderId)?.lines.find((one) => one.sku === sku)
     if (line === undefined) throw new Error(`Order ${orderId} has no ${sku}.`)
     const amount = line.price * quantity
@@ -158,9 +161,10 @@ export class Shop {
     try {
       this.#db
         .prepare(
-          'INSERT INTO returns (order_id, sku, quantity, amount, reason, exchange_sku) VALUES (?, ?, ?, ?, ?, ?)',
+          `INSERT INTO returns (order_id, sku, quantity, amount, reason, exchange_sku, reference)
+           VALUES (?, ?, ?, ?, ?, ?, ?)`,
         )
-        .run(orderId, sku, quantity, amount, reason, exchangeFor)
+        .run(orderId, sku, quantity, amount, reason, exchangeFor, reference)
       const { id } = this.#db.prepare('SELECT last_insert_rowid() AS id').get() as { id: number }
       if (exchangeFor !== null) this.#take(exchangeFor, quantity)
       this.#db.exec('COMMIT')
@@ -171,12 +175,14 @@ export class Shop {
     }
   }
 
-  /** The first return of an article, if there is one: how one finds out what became of a request. */
+  /** The first return of an article, if there is one. */
   findReturn(orderId: string, sku: string): OpenedReturn | undefined {
-    const row = this.#db
-      .prepare('SELECT id, amount, exchange_sku FROM returns WHERE order_id = ? AND sku = ? ORDER BY id LIMIT 1')
-      .get(orderId, sku) as { id: number; amount: number; exchange_sku: string | null } | undefined
-    return row && describeReturn(row.id, row.amount, row.exchange_sku)
+    return this.#find('order_id = ? AND sku = ?', orderId, sku)
+  }
+
+  /** The return with this reference, if there is one: how its caller finds out what became of a request. */
+  findReference(reference: string): OpenedReturn | undefined {
+    return this.#find('reference = ?', reference)
   }
 
   /** How many returns were opened for articles that had already been returned: what a customer would call a double. */
@@ -193,6 +199,14 @@ export class Shop {
 
   close(): void {
     this.#db.close()
+  }
+
+  #find(where: string, ...values: string[]): OpenedReturn | undefined {
+    const sql = `SELECT id, amount, exchange_sku FROM returns WHERE ${where} ORDER BY id LIMIT 1`
+    const row = this.#db.prepare(sql).get(...values) as
+      | { id: number; amount: number; exchange_sku: string | null }
+      | undefined
+    return row && describeReturn(row.id, row.amount, row.exchange_sku)
   }
 
   #take(sku: string, quantity: number): void {

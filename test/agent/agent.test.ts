@@ -101,7 +101,7 @@ describe('an agent', () => {
     )
     const { state } = await thread.run({ input: 'Look' })
     const said = lines(state.messages)
-    expect(said[2]).toMatch(/^error look The arguments of look are no valid JSON, so nothing was done/)
+    expect(said[2]).toMatch(/^error look The arguments of look are no JSON object, so nothing was done/)
     expect(said[5]).toMatch(/^error look The arguments of look do not fit, so nothing was done:\n- orderId: /)
     expect(said[6]).toMatch(/^error fly There is no tool named "fly". The tools are: look\./)
     expect(said.slice(7)).toEqual(['call look {"orderId":"A"}', 'json look 1', 'assistant: Found.'])

@@ -199,6 +199,25 @@ describe('compaction', () => {
     }
   })
 
+  it('counts every message once, however many turns follow it', async () => {
+    const question = 'Which of these forty shoes do you have?'
+    const counted: string[] = []
+    const count = (text: string) => {
+      counted.push(text)
+      return Math.ceil(text.length / 4)
+    }
+    const { thread } = await talk(
+      ({ messages }) => (messages.length < 40 ? calls(['search', { query: `shoe ${messages.length}` }]) : 'None.'),
+      { tools: { search }, compaction: { window: 100_000, count } },
+    )
+    expect(await thread.run({ input: question })).toMatchObject({ output: 'None.', state: { turn: 21 } })
+    // Twice: as it came in, and as it was stored.
+    expect(counted.filter((text) => text === question).length).toBeLessThanOrEqual(2)
+    const shoes = counted.filter((text) => text.includes('"shoe '))
+    expect(shoes).toHaveLength(new Set(shoes).size)
+    expect(shoes).toHaveLength(40)
+  })
+
   it('does nothing when it is switched off', async () => {
     const { thread, server } = await talk(() => 'word '.repeat(100), { compaction: false }, { windowTokens: 100 })
     await thread.run({ input: 'one' })

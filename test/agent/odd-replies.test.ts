@@ -83,6 +83,19 @@ describe('a reply that calls tools', () => {
     expect(String(seen[6]?.['content'])).toMatch(/There is no result/)
   })
 
+  it('is sent back with an object of arguments, whatever JSON the model wrote: some providers take nothing else', async () => {
+    const { transfer, moved } = makeTransfer()
+    const toolCalls = ['5', '"all"', '[1]', 'null'].map((text) => ({ name: 'transfer', arguments: text }))
+    const { thread, server } = await talk([{ toolCalls }, 'Done.'], { tools: { transfer } })
+    const { state } = await thread.run({ input: 'Go' })
+    const sent = (server.requests[1]?.messages[1]?.['tool_calls'] as any[]).map((call) => call.function.arguments)
+    expect(sent).toEqual(['{}', '{}', '{}', '{}'])
+    expect(lines(state.messages).slice(1, 5)).toEqual([5, '"all"', '[1]', null].map((raw) => `call transfer ${raw}`))
+    expect(lines(state.messages)[5]).toMatch(/^error transfer .*no JSON object, so nothing was done. They began: 5/)
+    // Null is how some servers write that there are none.
+    expect(moved).toEqual([{}])
+  })
+
   it('is sent back with a name that providers accept, also if the model made one up', async () => {
     const { transfer } = makeTransfer()
     const { thread, server } = await talk([calls(['multi_tool_use.parallel', {}], ['', {}]), 'Sorry.'], {
@@ -142,6 +155,15 @@ describe('a tool', () => {
     expect(said[4]).toMatch(/^error odd .*toModelOutput.*"html"/s)
     expect(said[5]).toMatch(/^error none .*toModelOutput/s)
     expect(said[6]).toBe('error theirs sold out')
+  })
+
+  it('shows the model what is in errors, maps and sets', async () => {
+    const result = { failed: new TypeError('no stock'), left: new Map([['blue', 3]]), sizes: new Set([40, 41]) }
+    const look = tool({ inputSchema: z.object({}), effect: 'read', execute: () => result })
+    const { thread } = await talk([calls(['look']), 'Seen.'], { tools: { look } })
+    expect(lines((await thread.run({ input: 'Look' })).state.messages)[2]).toBe(
+      'json look {"failed":{"name":"TypeError","message":"no stock"},"left":{"blue":3},"sizes":[40,41]}',
+    )
   })
 
   it('whose result holds itself, as replies of HTTP clients do, is shown without the circle', async () => {

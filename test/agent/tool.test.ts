@@ -246,7 +246,7 @@ describe('the arguments of a call', () => {
 
   it('that are no JSON are quoted', async () => {
     const answer = await set.readInput({ ...call('getOrder', {}), invalid: true, raw: '{"orderId": "A' })
-    expect(answer).toMatchObject({ error: expect.stringMatching(/no valid JSON.*\{"orderId": "A/) })
+    expect(answer).toMatchObject({ error: expect.stringMatching(/no JSON object.*\{"orderId": "A/) })
   })
 
   it('of a tool that is not there name those that are', async () => {
