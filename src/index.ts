@@ -1,6 +1,5 @@
 export { agent, type AgentProgram } from './agent/agent.js'
 export type {
-  AgentInput,
   AgentOptions,
   Budget,
   CompactionOptions,
@@ -10,6 +9,7 @@ export type {
 export type { AgentState, Ending, Resumes, Summary } from './agent/agent-state.js'
 export type { AiPrompt, AnyAiMessage, SpecVersion } from './agent/ai-sdk-types.js'
 export { checkMessage, checkMessages, toMessage } from './agent/check-message.js'
+export type { AgentInput } from './agent/read-input.js'
 export { costOf, type Price, type PriceTable } from './agent/cost.js'
 export { estimateTokens, loadTokenCounter, type TokenCounter } from './agent/estimate.js'
 export { fromAiSdkMessages, type FromOptions } from './agent/from-ai-sdk.js'

@@ -6,14 +6,10 @@ import type { Shape } from '../runtime/state-key.js'
 import type { AgentState } from './agent-state.js'
 import { checkPrices, findPrice, type PriceTable } from './cost.js'
 import type { TokenCounter } from './estimate.js'
-import type { Message } from './message.js'
 import { checkModel } from './model.js'
 import type { ModelRetryOptions } from './model-retry.js'
 import type { LanguageModel, ModelSettings, ToolChoice } from './model-types.js'
 import type { AnyTool } from './tool-set.js'
-
-/** What a run is given: text, a message, or several. */
-export type AgentInput = string | Message | readonly Message[]
 
 /** What the agent's own functions are handed. */
 export interface TurnContext<S extends Shape = Shape> {

@@ -1,11 +1,10 @@
-import { InvalidValueError } from '../core/errors.js'
 import type { FunctionNodePlan, GraphPlan, State, Task, TypedProgram } from '../runtime/program.js'
 import { checkProgramName, checkRange, checkVersion } from '../runtime/program-name.js'
 import type { Shape } from '../runtime/state-key.js'
 import { StateShape } from '../runtime/state-shape.js'
-import { type AgentInput, type AgentOptions, checkAgentOptions } from './agent-options.js'
+import { type AgentOptions, checkAgentOptions } from './agent-options.js'
 import { agentShape, type AgentState, type OwnState, type PendingCall } from './agent-state.js'
-import { checkMessages, toMessage } from './check-message.js'
+import { type AgentInput, readInput } from './read-input.js'
 import { planCompactNode } from './compaction.js'
 import { type Message, textOf } from './message.js'
 import { planModelNode } from './model-node.js'
@@ -98,14 +97,6 @@ function nextTasks(finished: readonly string[], state: State): readonly Task[] {
     default:
       return [{ node: loop.next }]
   }
-}
-
-function readInput(input: unknown): readonly Message[] {
-  if (!Array.isArray(input)) return input === undefined ? [] : [toMessage(input)]
-  if (input.length === 0)
-    throw new InvalidValueError('input', 'holds no message', 'Pass text, or at least one message.')
-  checkMessages(input)
-  return input as readonly Message[]
 }
 
 // Not beyond the last thing that a person said: what comes before answered another question.
