@@ -107,6 +107,7 @@ describe('a reply that calls tools', () => {
     const { transfer } = makeTransfer()
     const { thread, server } = await talk([calls(['multi_tool_use.parallel', {}], ['', {}]), 'Sorry.'], {
       tools: { transfer },
+      stream: false,
     })
     const { state } = await thread.run({ input: 'Go' })
     const names = callsSent(server).map((call) => call.name)
