@@ -1,4 +1,5 @@
 import { agent, append, fromAiSdkMessages, merge, tool } from 'holdfast'
+import type { ModelServer } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { calls, lines, modelAt, setUp } from './agent-setup.js'
@@ -17,6 +18,12 @@ function makeTransfer() {
     },
   })
   return { transfer, moved }
+}
+
+/** The calls of the first reply, as the second request sends them back. */
+function callsSent({ requests }: ModelServer) {
+  const sent = (requests[1]?.messages[1]?.['tool_calls'] ?? []) as { function: { name: string; arguments: string } }[]
+  return sent.map((call) => call.function)
 }
 
 describe('a reply that calls tools', () => {
@@ -88,7 +95,7 @@ describe('a reply that calls tools', () => {
     const toolCalls = ['5', '"all"', '[1]', 'null'].map((text) => ({ name: 'transfer', arguments: text }))
     const { thread, server } = await talk([{ toolCalls }, 'Done.'], { tools: { transfer } })
     const { state } = await thread.run({ input: 'Go' })
-    const sent = (server.requests[1]?.messages[1]?.['tool_calls'] as any[]).map((call) => call.function.arguments)
+    const sent = callsSent(server).map((call) => call.arguments)
     expect(sent).toEqual(['{}', '{}', '{}', '{}'])
     expect(lines(state.messages).slice(1, 5)).toEqual([5, '"all"', '[1]', null].map((raw) => `call transfer ${raw}`))
     expect(lines(state.messages)[5]).toMatch(/^error transfer .*no JSON object, so nothing was done. They began: 5/)
@@ -100,9 +107,11 @@ describe('a reply that calls tools', () => {
     const { transfer } = makeTransfer()
     const { thread, server } = await talk([calls(['multi_tool_use.parallel', {}], ['', {}]), 'Sorry.'], {
       tools: { transfer },
+      stream: false,
     })
     const { state } = await thread.run({ input: 'Go' })
-    const names = (server.requests[1]?.messages[1]?.['tool_calls'] as any[]).map((call) => call.function.name)
+    const names = callsSent(server).map((call) => call.name)
+    expect(names).toHaveLength(2)
     for (const name of names) expect(name).toMatch(/^[A-Za-z0-9_-]{1,64}$/)
     expect(lines(state.messages).join('\n')).toContain('There is no tool named "multi_tool_use.parallel"')
   })
