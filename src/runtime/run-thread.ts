@@ -14,6 +14,7 @@ import type { Observer } from '../telemetry/observer.js'
 import type { RunEvent } from './events.js'
 import { checkFits } from './fitting.js'
 import { hashValue } from './hash-value.js'
+import { ownBranch } from './inherit.js'
 import { type BusyOutcome, type Outcome, outcomeBase, type Restart, readOutcome } from './outcome.js'
 import { observeClaim } from './observe.js'
 import type { ProgramPlan } from './program.js'
@@ -160,7 +161,7 @@ class ThreadRunner {
     let openSince: number | undefined
     let since = log.fold
     const decide = (fold: Fold) => {
-      openSince = (fold.state as RunState).openSince
+      openSince = (ownBranch(fold, 0).fold.state as RunState).openSince
       since = fold
       situation = situate(this.#key, fold, this.#intent())
       if (situation.do === 'claim' || situation.do === 'park') return situation.drafts

@@ -8,6 +8,7 @@ import { closePauses } from './asking.js'
 import { CancelledError, recordError } from './errors.js'
 import { checkFits } from './fitting.js'
 import { statusOf } from './graph-engine.js'
+import { ownBranch } from './inherit.js'
 import { ASKS, PROGRAM, VERSION } from './labels.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
@@ -49,8 +50,9 @@ export type Situation =
  * The rule of input identity: on an unfinished run, no input or the same input resumes it; another one is taken after
  * it. An input whose key was taken before is not taken twice.
  */
-export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
+export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   const { plan, input, restart, now } = intent
+  const { fold, ops: owning } = ownBranch(found, now)
   const state = fold.state as RunState
   const misfit = checkFits(log, fold, plan, restart)
   if (misfit) return { do: 'answer', outcome: misfit }
@@ -71,6 +73,7 @@ export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
   if (claims >= (intent.maxClaims ?? Number.POSITIVE_INFINITY)) return { do: 'park', drafts: [park(poisoned(claims))] }
   const cancelled = waitsForPeople && intent.onPaused === 'cancel'
   const ops: Op[] = [
+    ...owning,
     set('claims', claims + 1),
     ...(state.openSince === undefined ? [set('openSince', now)] : []),
     ...(intent.ahead && !state.ahead ? [set('ahead', true)] : []),
