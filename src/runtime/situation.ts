@@ -21,6 +21,7 @@ import {
   type RunState,
   type StepRecord,
 } from './run-state.js'
+import { upgradeFold } from './upgrade.js'
 
 /** What to do with new input while questions are open: hand them back, keep the input for later, or drop the run. */
 export type OnPaused = 'return' | 'queue' | 'cancel'
@@ -64,11 +65,10 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   const isSame = input === undefined || (unfinished && isSameInput(run, input))
   if (!unfinished && input === undefined && (state.inputs ?? []).length === 0) {
     if (run === undefined) throw nothingToRun(log)
-    return { do: 'answer', outcome: readOutcome(log, fold, restart) }
+    return asItIs()
   }
   const waitsForPeople = unfinished && run.status === 'running' && isOnlyWaiting(fold, now)
-  if (waitsForPeople && isSame) return { do: 'answer', outcome: readOutcome(log, fold, restart) }
-  if (waitsForPeople && intent.onPaused === 'return') return { do: 'answer', outcome: readOutcome(log, fold, restart) }
+  if (waitsForPeople && (isSame || intent.onPaused === 'return')) return asItIs()
   const { claims = 0 } = state
   if (claims >= (intent.maxClaims ?? Number.POSITIVE_INFINITY)) return { do: 'park', drafts: [park(poisoned(claims))] }
   const cancelled = waitsForPeople && intent.onPaused === 'cancel'
@@ -93,6 +93,11 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
     ...(resumed.length > 0 ? { data: { events: resumed } } : {}),
   }
   return { do: 'claim', drafts: [draft], target }
+
+  // Nothing is written, so the state is of the version that ran last; the program at hand is shown its own.
+  function asItIs(): Situation {
+    return { do: 'answer', outcome: readOutcome(log, upgradeFold(plan, fold), restart) }
+  }
 
   function statusNow(): string {
     const goesOn = unfinished && !cancelled && plan.kind === 'graph'
