@@ -172,7 +172,7 @@ export {
 export type { Difference } from './runtime/diff.js'
 export type { EventsOptions } from './runtime/follow-events.js'
 export type { OnCorrupt } from './runtime/recover.js'
-export type { ReplayDifference, ReplayReport } from './runtime/replay.js'
+export type { OtherVersionRecords, ReplayDifference, ReplayReport } from './runtime/replay.js'
 export type { Observer } from './telemetry/observer.js'
 export type { TelemetryOptions } from './telemetry/options.js'
 export type { MeterProviderLike, TracerProviderLike } from './telemetry/otel-api.js'

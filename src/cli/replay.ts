@@ -13,10 +13,14 @@ export const run: Command = async (context, [file = '', id = ''], options) => {
   const summary = await findThread(hf, id, text(options, 'branch'))
   const program = chooseProgram(programs, text(options, 'program'), summary)
   const report = await hf.thread(program, summary.thread, { branch: summary.branch }).replay()
-  const { status, steps, difference } = report
+  const { status, steps, difference, message, otherVersions = [] } = report
   if (output.json) output.document({ thread: formatThreadId(summary.thread), ...report })
   else {
     output.line(`${output.paint(status === 'differs' ? 'red' : 'green', status)}: ${steps} recorded steps gone through`)
+    if (message !== undefined) output.line(clean(message))
+    for (const { graph, stateVersion, steps: some, compared } of otherVersions) {
+      output.line(`${some} of state version ${stateVersion} of ${clean(graph)}: compared ${compared}`)
+    }
     if (difference) {
       output.line(
         `at ${clean(difference.step)}${difference.checkpoint ? ` (${difference.checkpoint})` : ''}: ${clean(difference.message)}`,

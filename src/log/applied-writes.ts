@@ -1,4 +1,4 @@
-import { CorruptError } from '../core/errors.js'
+import { CorruptError, isHoldfastError } from '../core/errors.js'
 import { nameLog } from '../core/log-name.js'
 import { carryWrites, itemDriver, newestPerItem } from './carried-writes.js'
 import type { LogKey } from './contract.js'
@@ -50,16 +50,20 @@ export class AppliedWrites {
   async #redo(fold: Fold, from: number): Promise<void> {
     let pending: CarriedWrite[] = []
     let seen = -1
-    for await (const { header, body } of this.#reader.entries(from, fold.stored)) {
-      seen = header.seq
-      if (body.store === undefined) continue
-      const { seq, at } = header
-      const entry = { incarnation: fold.incarnation, seq, at }
-      pending.push(...(await carryWrites(this.#environment, this.#log, entry, body.store)))
-      if (pending.length < PAGE && seq < fold.stored) continue
-      if (!(await this.#send(fold.incarnation, pending, seq, true))) return
-      this.#upTo = seq
-      pending = []
+    try {
+      for await (const { header, body } of this.#reader.entries(from, fold.stored)) {
+        seen = header.seq
+        if (body.store === undefined) continue
+        const { seq, at } = header
+        const entry = { incarnation: fold.incarnation, seq, at }
+        pending.push(...(await carryWrites(this.#environment, this.#log, entry, body.store)))
+        if (pending.length < PAGE && seq < fold.stored) continue
+        if (!(await this.#send(fold.incarnation, pending, seq, true))) return
+        this.#upTo = seq
+        pending = []
+      }
+    } catch (error) {
+      if (!isHoldfastError(error, 'not-found')) throw error
     }
     if (seen === fold.stored) return
     // Pruned since by a process that redid them first; otherwise they are lost.

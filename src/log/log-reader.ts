@@ -68,13 +68,7 @@ export class LogReader {
         { seq, newest: head.seq },
       )
     }
-    if (seq < head.base.seq) {
-      throw new NotFoundError(
-        `Entry ${seq} of ${nameLog(this.#log)} was pruned; the oldest kept is ${head.base.seq}.`,
-        'Use a checkpoint that history lists, or restore an archive.',
-        { seq, oldest: head.base.seq },
-      )
-    }
+    if (seq < head.base.seq) throw this.#pruned(seq, head.base.seq)
     return this.#foldTail(tail, seq)
   }
 
@@ -93,12 +87,16 @@ export class LogReader {
     return fold
   }
 
-  /** Verified entries from `from` on, with the fold after each; `from` may be any kept entry. */
+  /**
+   * Verified entries from `from` on, with the fold after each; `from` may be any kept entry. Ends with an error where
+   * entries are pruned before they were read: what they said is gone, and must not be passed over in silence.
+   */
   async *entries(from: number, to: number, before?: Fold): AsyncGenerator<OpenedEntry> {
     let run = before && (await this.#openAfter(before, from))
     if (run === undefined) {
       const tail = await this.#driver.tail(this.#log, from)
       if (tail === undefined) return
+      if (from < tail.head.base.seq && tail.entries.length === 0) throw this.#pruned(from, tail.head.base.seq)
       run = await this.#open(tail, false)
     }
     let last: Fold | undefined
@@ -112,6 +110,8 @@ export class LogReader {
       if (last === undefined || last.seq >= to) return
       const page = await this.#driver.read(this.#log, last.seq + 1, PAGE)
       if (page.length === 0) return
+      const oldest = page[0]?.seq === last.seq + 1 ? undefined : await this.#oldestKept()
+      if (oldest !== undefined && oldest > last.seq + 1) throw this.#pruned(last.seq + 1, oldest)
       run = await this.#codec.open({ before: last, fromKeyframe: false }, page)
     }
   }
@@ -134,8 +134,19 @@ export class LogReader {
   }
 
   async #isPruned(seq: number): Promise<boolean> {
-    const head = await this.#driver.head(this.#log)
-    return head !== undefined && head.base.seq > seq
+    return ((await this.#oldestKept()) ?? 0) > seq
+  }
+
+  async #oldestKept(): Promise<number | undefined> {
+    return (await this.#driver.head(this.#log))?.base.seq
+  }
+
+  #pruned(seq: number, oldest: number): NotFoundError {
+    return new NotFoundError(
+      `Entry ${seq} of ${nameLog(this.#log)} was pruned; the oldest kept is ${oldest}.`,
+      'Use a checkpoint that history lists, or restore an archive.',
+      { seq, oldest },
+    )
   }
 
   #open({ head, entries }: Tail, onlyLast: boolean): Promise<OpenedRun> {

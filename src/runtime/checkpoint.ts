@@ -6,14 +6,14 @@ import type { LogKey } from '../log/contract.js'
 import type { Fold } from '../log/fold.js'
 import type { HistoryEntry, Log } from '../log/log.js'
 import { applyOp, type Op, remove, set } from '../log/ops.js'
-import { closePauses } from './asking.js'
 import { migrateRun } from './begin.js'
 import { type Difference, diffValues } from './diff.js'
 import { describePauses, type OpenPause } from './outcome.js'
 import type { ProgramPlan } from './program.js'
-import type { ForkRecord, RunRecord, RunState, ScopeState, StepRecord } from './run-state.js'
+import type { ForkRecord, RunRecord, RunState } from './run-state.js'
 import type { RuntimeEnvironment } from './run-thread.js'
 import { checkFits } from './fitting.js'
+import { inherit } from './inherit.js'
 
 /** An entry after which the program can continue, as history lists it: without reading what it holds. */
 export interface CheckpointInfo {
@@ -178,7 +178,10 @@ export async function forkCheckpoint(
       ? (`fork-${environment.randomId().slice(0, 8)}` as BranchId)
       : parseBranchId(options.name)
   const fold = await environment.logs.unread(from).at(id)
-  const ops = [...(await changes(fold, plan, from, options)), ...inherit(fold, from, environment.clock.now(), options)]
+  const ops = [
+    ...(await changes(fold, plan, from, options)),
+    ...inherit(fold, from.branch, environment.clock.now(), options),
+  ]
   const { status } = fold.index
   await environment.logs.fork(from, {
     branch: name,
@@ -223,47 +226,6 @@ async function changes(
     ops.push(...shape.reduce((edited as RunState).state ?? {}, [{ update: checked }], ['state']).ops)
   }
   return ops
-}
-
-/** What a fork keeps of the run under way: finished steps as they are, begun ones as begun elsewhere. */
-function inherit(fold: Fold, from: LogKey, now: number, options: ForkOptions): readonly Op[] {
-  const state = fold.state as RunState
-  const { effects = 'ask', reads = 'live' } = options
-  if (!['ask', 'allow', 'deny'].includes(effects)) {
-    throw new InvalidOptionError('effects', 'is none that is known', "Use 'ask', 'allow' or 'deny'.")
-  }
-  if (!['live', 'recorded'].includes(reads)) {
-    throw new InvalidOptionError('reads', 'is none that is known', "Use 'live' or 'recorded'.")
-  }
-  const record: ForkRecord = { branch: from.branch, seq: fold.seq, effects, reads }
-  return [
-    set('fork', record),
-    ...(state.cancel ? [remove('cancel')] : []),
-    ...(state.claims ? [set('claims', 0)] : []),
-    ...begunSteps(state, []),
-    // What became of an effect there, and whether it might run there, are no questions here: this branch asks its own.
-    ...closePauses(state, ({ kind }) => kind === 'unknown-effect' || kind === 'permission', now),
-    // What it waits for may be another thing after an edit: the program has to say so itself.
-    ...(state.run?.waiting ? [remove(['run', 'waiting'])] : []),
-    ...takenThere(state, from.branch),
-  ]
-}
-
-// Where a run ended is a number of the branch it ended on.
-function takenThere({ taken = [] }: RunState, branch: string): readonly Op[] {
-  if (taken.length === 0) return []
-  return [set('taken', taken.map((one) => (one.seq === undefined || one.branch ? one : { ...one, branch })) as never)]
-}
-
-function begunSteps(scope: ScopeState, prefix: readonly string[]): readonly Op[] {
-  const own = Object.entries(scope.steps ?? {})
-    .filter(([, { status }]) => status === 'started' || status === 'retry')
-    .map(([id, record]) => {
-      const inherited: StepRecord = { ...record, inherited: true }
-      return set([...prefix, 'steps', id] as never, inherited)
-    })
-  const inner = Object.entries(scope.scopes ?? {}).flatMap(([id, sub]) => begunSteps(sub, [...prefix, 'scopes', id]))
-  return [...own, ...inner]
 }
 
 function stateOf(fold: Fold): Readonly<Record<string, Value>> {

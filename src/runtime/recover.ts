@@ -1,5 +1,6 @@
+import { createHash } from 'node:crypto'
 import { isHoldfastError } from '../core/errors.js'
-import type { BranchId } from '../core/ids.js'
+import { type BranchId, MAIN_BRANCH } from '../core/ids.js'
 import { parseCheckpointId } from '../log/checkpoint-id.js'
 import type { LogKey } from '../log/contract.js'
 import type { Log } from '../log/log.js'
@@ -40,17 +41,30 @@ async function goBack(logs: LogStore, key: LogKey, lastGood: string): Promise<Op
     const message = 'The newest part of your conversation could not be read, so we go on from a little earlier.'
     return { log, key: recovered, restart: { restarted: false, message } }
   } catch (error) {
-    if (!isHoldfastError(error, 'conflict')) throw error
-    // Recovered before, and said so then: that branch goes on.
-    return { log: await logs.open(recovered), key: recovered, restart: { restarted: false } }
+    if (!isHoldfastError(error, 'conflict') && !isDamageOf(error, recovered)) throw error
+    // Recovered before, and said so then: that branch goes on, unless it is damaged itself by now.
+    return openOrRecover(logs, recovered, 'lastGood')
   }
 }
 
+function isDamageOf(error: unknown, { branch }: LogKey): boolean {
+  if (!isHoldfastError(error, 'corrupt')) return false
+  return (error.data['log'] as LogKey | undefined)?.branch === branch
+}
+
 async function startAnew(logs: LogStore, key: LogKey, lastGood: string | undefined): Promise<Opened> {
-  const at =
-    lastGood === undefined ? 'none' : `${parseCheckpointId(lastGood).seq}-${parseCheckpointId(lastGood).hashStart}`
-  const anew = { ...key, branch: `restarted-${at}` as BranchId }
-  const log = await logs.open(anew)
+  const anew = { ...key, branch: `restarted-${nameDamage(key, lastGood)}` as BranchId }
+  const opened = await openOrRecover(logs, anew, 'restart')
+  if (opened.log.exists || opened.key.branch !== anew.branch) return opened
   const message = 'Your earlier conversation could not be read, so we start from the beginning.'
-  return { log, key: anew, restart: log.exists ? { restarted: false } : { restarted: true, message } }
+  return { ...opened, restart: { restarted: true, message } }
+}
+
+/** Where the damage is. Where nothing verifies, two branches must not go on as one. */
+function nameDamage({ branch }: LogKey, lastGood: string | undefined): string {
+  if (lastGood !== undefined) {
+    const { seq, hashStart } = parseCheckpointId(lastGood)
+    return `${seq}-${hashStart}`
+  }
+  return branch === MAIN_BRANCH ? 'none' : `none-${createHash('sha256').update(branch).digest('hex').slice(0, 12)}`
 }

@@ -23,6 +23,21 @@ export interface ReplayDifference {
   readonly now?: Value
 }
 
+/** Records of another version of the state than today's program has, and how far it was compared with them. */
+export interface OtherVersionRecords {
+  /** The graph whose state it is: the program's own, or a subgraph. */
+  readonly graph: string
+  readonly stateVersion: number
+  /** How many recorded steps. */
+  readonly steps: number
+  /**
+   * 'routes': where the graph goes from the state as its migrations make it, but not its reducers, and not what it makes
+   * of input. 'nothing': no migration leads to today's version, see `reason`.
+   */
+  readonly compared: 'routes' | 'nothing'
+  readonly reason?: string
+}
+
 /** What going through the records with today's program found. */
 export interface ReplayReport {
   /** 'incomplete': the record ends before the run does; up to there all is the same. */
@@ -33,6 +48,8 @@ export interface ReplayReport {
   readonly state: Readonly<Record<string, Value>>
   readonly output?: Value
   readonly difference?: ReplayDifference
+  /** What could be compared in part or not at all; absent when there is no such record. */
+  readonly otherVersions?: readonly OtherVersionRecords[]
   /** Why a replay went less far than the run did. */
   readonly message?: string
 }

@@ -14,6 +14,7 @@ import type { Observer } from '../telemetry/observer.js'
 import type { RunEvent } from './events.js'
 import { checkFits } from './fitting.js'
 import { hashValue } from './hash-value.js'
+import { ownBranch } from './inherit.js'
 import { type BusyOutcome, type Outcome, outcomeBase, type Restart, readOutcome } from './outcome.js'
 import { observeClaim } from './observe.js'
 import type { ProgramPlan } from './program.js'
@@ -23,6 +24,7 @@ import { type RecordedRead, recordsBeyond } from './records.js'
 import { type OnCorrupt, openOrRecover } from './recover.js'
 import { currentRun, type InputRecord, isUnfinished, type RunState } from './run-state.js'
 import { type Intent, labels, type OnPaused, type Situation, situate } from './situation.js'
+import { upgradeFold } from './upgrade.js'
 
 /** What threads need of the open store. */
 export interface RuntimeEnvironment {
@@ -160,7 +162,7 @@ class ThreadRunner {
     let openSince: number | undefined
     let since = log.fold
     const decide = (fold: Fold) => {
-      openSince = (fold.state as RunState).openSince
+      openSince = (ownBranch(fold, 0).fold.state as RunState).openSince
       since = fold
       situation = situate(this.#key, fold, this.#intent())
       if (situation.do === 'claim' || situation.do === 'park') return situation.drafts
@@ -171,7 +173,7 @@ class ThreadRunner {
       observeClaim(this.#environment, since, log.fold)
       if (situation?.do === 'park') {
         await claim.release()
-        const outcome = readOutcome(this.#key, log.fold, this.#restart)
+        const outcome = readOutcome(this.#key, this.#asToday(log.fold), this.#restart)
         return { settled: { do: 'answer' as const, outcome }, since }
       }
       const target = situation?.do === 'claim' ? situation.target : undefined
@@ -199,7 +201,8 @@ class ThreadRunner {
   async #answer(situation: Settlement): Promise<Outcome> {
     if (situation.do === 'answer') return situation.outcome
     const key: LogKey = { ...this.#key, branch: situation.branch as LogKey['branch'] }
-    return readOutcome(key, await this.#environment.logs.unread(key).at(situation.seq), this.#restart)
+    const fold = await this.#environment.logs.unread(key).at(situation.seq)
+    return readOutcome(key, upgradeFold(this.#plan, fold), this.#restart)
   }
 
   /** Another runs this thread. Undefined: try again. */
@@ -220,9 +223,19 @@ class ThreadRunner {
       parked ||
       (isOurs && (run.status === 'failed' || run.status === 'incompatible' || run.status === 'cancelled'))
     ) {
-      return readOutcome(this.#key, log.fold, this.#restart)
+      return readOutcome(this.#key, this.#asToday(log.fold), this.#restart)
     }
     return undefined
+  }
+
+  /** Who holds the thread may run a program that is newer than this one: then the state is shown as it is. */
+  #asToday(fold: Fold): Fold {
+    try {
+      return upgradeFold(this.#plan, fold)
+    } catch (error) {
+      if (isHoldfastError(error, 'incompatible')) return fold
+      throw error
+    }
   }
 
   async enqueue(): Promise<void> {
@@ -268,7 +281,7 @@ class ThreadRunner {
     const fold = await log.refresh()
     const lease = await this.#environment.logs.lease(this.#key)
     return {
-      ...outcomeBase(this.#key, fold, this.#restart),
+      ...outcomeBase(this.#key, this.#asToday(fold), this.#restart),
       status: 'busy',
       owner: lease?.owner ?? '',
       remainingMs: lease?.remainingMs ?? 0,

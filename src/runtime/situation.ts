@@ -8,6 +8,7 @@ import { closePauses } from './asking.js'
 import { CancelledError, recordError } from './errors.js'
 import { checkFits } from './fitting.js'
 import { statusOf } from './graph-engine.js'
+import { ownBranch } from './inherit.js'
 import { ASKS, PROGRAM, VERSION } from './labels.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
@@ -20,6 +21,7 @@ import {
   type RunState,
   type StepRecord,
 } from './run-state.js'
+import { upgradeFold } from './upgrade.js'
 
 /** What to do with new input while questions are open: hand them back, keep the input for later, or drop the run. */
 export type OnPaused = 'return' | 'queue' | 'cancel'
@@ -49,8 +51,9 @@ export type Situation =
  * The rule of input identity: on an unfinished run, no input or the same input resumes it; another one is taken after
  * it. An input whose key was taken before is not taken twice.
  */
-export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
+export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   const { plan, input, restart, now } = intent
+  const { fold, ops: owning } = ownBranch(found, now)
   const state = fold.state as RunState
   const misfit = checkFits(log, fold, plan, restart)
   if (misfit) return { do: 'answer', outcome: misfit }
@@ -62,15 +65,15 @@ export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
   const isSame = input === undefined || (unfinished && isSameInput(run, input))
   if (!unfinished && input === undefined && (state.inputs ?? []).length === 0) {
     if (run === undefined) throw nothingToRun(log)
-    return { do: 'answer', outcome: readOutcome(log, fold, restart) }
+    return asItIs()
   }
   const waitsForPeople = unfinished && run.status === 'running' && isOnlyWaiting(fold, now)
-  if (waitsForPeople && isSame) return { do: 'answer', outcome: readOutcome(log, fold, restart) }
-  if (waitsForPeople && intent.onPaused === 'return') return { do: 'answer', outcome: readOutcome(log, fold, restart) }
+  if (waitsForPeople && (isSame || intent.onPaused === 'return')) return asItIs()
   const { claims = 0 } = state
   if (claims >= (intent.maxClaims ?? Number.POSITIVE_INFINITY)) return { do: 'park', drafts: [park(poisoned(claims))] }
   const cancelled = waitsForPeople && intent.onPaused === 'cancel'
   const ops: Op[] = [
+    ...owning,
     set('claims', claims + 1),
     ...(state.openSince === undefined ? [set('openSince', now)] : []),
     ...(intent.ahead && !state.ahead ? [set('ahead', true)] : []),
@@ -90,6 +93,11 @@ export function situate(log: LogKey, fold: Fold, intent: Intent): Situation {
     ...(resumed.length > 0 ? { data: { events: resumed } } : {}),
   }
   return { do: 'claim', drafts: [draft], target }
+
+  // Nothing is written, so the state is of the version that ran last; the program at hand is shown its own.
+  function asItIs(): Situation {
+    return { do: 'answer', outcome: readOutcome(log, upgradeFold(plan, fold), restart) }
+  }
 
   function statusNow(): string {
     const goesOn = unfinished && !cancelled && plan.kind === 'graph'

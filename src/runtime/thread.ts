@@ -28,6 +28,7 @@ import { currentRun, isUnfinished, type RunState } from './run-state.js'
 import { RunStream } from './run-stream.js'
 import { enqueueInput, type RunOptions, type RuntimeEnvironment, runThread } from './run-thread.js'
 import { endCancelled, isAtRest, restRun } from './situation.js'
+import { upgradeFold } from './upgrade.js'
 
 const MAX_SIGNALS = 1000
 
@@ -250,10 +251,14 @@ export class Thread<
     )
   }
 
-  /** The program's state as of the newest checkpoint; undefined when there is no thread. */
+  /**
+   * The program's state as of the newest checkpoint, in the version that this program has; undefined when there is no
+   * thread. Throws `incompatible` when no migration leads there.
+   */
   async state(): Promise<State | undefined> {
     const log = await this.open()
-    return log.exists ? (((log.fold.state as RunState).state ?? {}) as State) : undefined
+    if (!log.exists) return undefined
+    return ((upgradeFold(this.#plan, log.fold).state as RunState).state ?? {}) as State
   }
 
   /** The thread as it was at a checkpoint: to look at, to run from, to fork. */

@@ -1,7 +1,8 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { copyValue } from '../codec/value.js'
 import { type HoldfastError, IncompatibleError, isHoldfastError } from '../core/errors.js'
-import { type Op, set } from '../log/ops.js'
+import type { Fold } from '../log/fold.js'
+import { applyOp, type Op, set } from '../log/ops.js'
 import { migrateState, migrateUpdate } from './migration.js'
 import type { GraphPlan, ProgramPlan } from './program.js'
 import { inScope, type InputRecord, isUnfinished, type Prefix, type RunState, type ScopeState } from './run-state.js'
@@ -42,6 +43,12 @@ export function upgradeRun(plan: ProgramPlan, state: RunState): Upgrade {
   // What a run that is over left of its subgraphs is never entered again.
   walk(plan, isUnfinished(run) ? state : { ...(state.state ? { state: state.state } : {}) }, [], run.stateVersion)
   return { ops, upgraded }
+}
+
+/** The log as it would be if a run had brought it up to date; throws where that can't be. */
+export function upgradeFold(plan: ProgramPlan, fold: Fold): Fold {
+  const { ops } = upgradeRun(plan, fold.state as RunState)
+  return ops.length === 0 ? fold : { ...fold, state: ops.reduce((state, op) => applyOp(state, op), fold.state) }
 }
 
 /** What an input changes when it is taken now. Throws, naming it, when it is of another version that leads nowhere. */

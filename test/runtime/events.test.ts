@@ -199,3 +199,48 @@ describe('who stops to read', () => {
 async function until(done: () => Promise<boolean>): Promise<void> {
   while (!(await done())) await new Promise((resolve) => setTimeout(resolve, 5))
 }
+
+describe('a reader whose next events are pruned before it reads them', () => {
+  const chat = graph({ name: 'chat', version: '1.0.0', state: { said: append<string>() } })
+    .node('reply', ({ said }) => ({ said: `reply ${said.length}` }))
+    .edge(START, 'reply')
+    .edge('reply', END)
+
+  /** Runs the thread on, and takes away everything before a new keyframe. */
+  async function goOnAndPrune(): Promise<number> {
+    for (const said of ['two', 'three']) await hf.thread(chat, 't').run({ input: { said } })
+    const log = await hf.log('t')
+    const claim = await log.claim({ owner: 'test', ms: 1000 })
+    await claim.release(() => [{ kind: 'step', keyframe: true }])
+    await hf.prune('t', log.fold.seq)
+    await hf.thread(chat, 't').run({ input: { said: 'four' } })
+    return log.firstKept()
+  }
+
+  it.each([
+    ['has read half of what there was', 1],
+    ['has read all there was', 7],
+  ])('hears that they are gone when it %s', async (_, count) => {
+    await hf.thread(chat, 't').run({ input: { said: 'one' } })
+    const reader = hf.thread(chat, 't').events({ untilRest: false })
+    for (let i = 0; i < count; i++) await reader.next()
+    const oldest = await goOnAndPrune()
+    const rest = all(reader)
+    await expect(rest).rejects.toMatchObject({
+      code: 'not-found',
+      data: { oldest },
+      message: expect.stringContaining('pruned'),
+    })
+  })
+
+  it('goes on where what it has not read is kept', async () => {
+    await hf.thread(chat, 't').run({ input: { said: 'one' } })
+    await goOnAndPrune()
+    const events = await all(hf.thread(chat, 't').events())
+    const middle = events[Math.floor(events.length / 2)]
+    await goOnAndPrune().catch(() => {})
+    await expect(all(hf.thread(chat, 't').events({ after: middle.id }))).rejects.toMatchObject({ code: 'not-found' })
+    const [first, ...rest] = await all(hf.thread(chat, 't').events())
+    expect(await all(hf.thread(chat, 't').events({ after: first.id }))).toEqual(rest)
+  })
+})

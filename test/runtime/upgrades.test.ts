@@ -158,3 +158,47 @@ describe('the bulk migration', () => {
     expect((await hf.threads()).threads.filter(({ claimedBy }) => claimedBy !== null)).toEqual([])
   })
 })
+
+describe('a thread of an older version that is only looked at', () => {
+  const program = (stateVersion: number, migrations: object = { 2: ({ n }: any) => ({ m: `${n}` }) }) =>
+    graph({
+      name: 'looked at',
+      version: '1.0.0',
+      stateVersion,
+      migrations: stateVersion === 1 ? {} : (migrations as never),
+      state: { n: last<number>(), m: last<string>() },
+    })
+      .node('ask', async (_, ctx) => {
+        await ctx.pause('well?')
+        return {}
+      })
+      .edge(START, 'ask')
+      .edge('ask', END)
+
+  it('is shown as the program at hand knows it, and nothing is written', async () => {
+    const old = hf.thread(program(1), 't')
+    await old.run({ input: { n: 1 }, key: 'one' })
+    const newer = hf.thread(program(2), 't')
+    const before = await newer.history({ all: true })
+    expect(await newer.state()).toEqual({ m: '1' })
+    expect(await newer.run()).toMatchObject({ status: 'paused', state: { m: '1' } })
+    expect((await newer.run({ input: { m: 'x' } })).state).toEqual({ m: '1' })
+    const held = await (await hf.log('t')).claim({ owner: 'another', ms: 60_000, force: true })
+    await answerAll('t', 'fine')
+    expect(await newer.run()).toMatchObject({ status: 'busy', state: { m: '1' } })
+    await held.release()
+    await old.run()
+    expect(await newer.run({ input: { m: 'y' }, key: 'one' })).toMatchObject({ status: 'completed', state: { m: '1' } })
+    // As it was, for who asks for that.
+    expect(await newer.at(before[0].id).state()).toEqual({ n: 1 })
+    expect(await old.state()).toEqual({ n: 1 })
+  })
+
+  it('is not shown where nothing leads there', async () => {
+    await hf.thread(program(1), 't').run({ input: { n: 1 } })
+    const data = { from: 1, to: 2 }
+    await expect(hf.thread(program(2, {}), 't').state()).rejects.toMatchObject({ code: 'incompatible', data })
+    await hf.thread(program(2), 'u').run({ input: { m: '1' } })
+    await expect(hf.thread(program(1), 'u').state()).rejects.toMatchObject({ data: { reason: 'state-too-new' } })
+  })
+})

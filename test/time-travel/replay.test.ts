@@ -247,7 +247,154 @@ describe('a replay of a graph', () => {
     const id = fresh()
     await hf.thread(old, id).run({ input: {} })
     await hf.thread(grown, id).run({ input: { total: 5 } })
-    expect(await hf.thread(grown, id).replay()).toMatchObject({ status: 'identical', state: { total: 106 } })
+    expect(await hf.thread(grown, id).replay()).toMatchObject({
+      status: 'identical',
+      steps: 2,
+      state: { total: 106 },
+      otherVersions: [{ graph: 'grown', stateVersion: 1, steps: 1, compared: 'routes' }],
+    })
+    const forgot = graph({
+      name: 'grown',
+      ...VERSION,
+      stateVersion: 2,
+      state: { total: reduced(undefined, add, { initial: 0 }) },
+    })
+      .node('work', () => ({ total: 1 }))
+      .edge(START, 'work')
+      .edge('work', END)
+    expect(await hf.thread(forgot, id).replay()).toMatchObject({
+      status: 'incomplete',
+      steps: 1,
+      message: expect.stringContaining('no migration leads from 1 to 2'),
+      otherVersions: [{ graph: 'grown', stateVersion: 1, steps: 1, compared: 'nothing' }],
+    })
+    expect(await hf.thread(old, id).replay()).toMatchObject({
+      status: 'incomplete',
+      otherVersions: [{ stateVersion: 2, compared: 'nothing', reason: expect.stringContaining('version 2') }],
+    })
+  })
+
+  it('goes through records of an older version by its migrations, and names a route that is another one', async () => {
+    const program = (stateVersion: number, limit: number) =>
+      graph({
+        name: 'routed',
+        ...VERSION,
+        stateVersion,
+        migrations: stateVersion === 1 ? {} : { 2: ({ cents }) => ({ euros: Number(cents) / 100 }) },
+        state: (stateVersion === 1 ? { cents: last<number>() } : { euros: last<number>() }) as { euros: never },
+      })
+        .node('look', () => {})
+        .node('cheap', () => {})
+        .node('dear', () => {})
+        .edge(START, 'look')
+        .branch('look', ({ euros, cents }: any) => ((euros ?? cents) < limit ? 'cheap' : 'dear'), ['cheap', 'dear'])
+        .edge('cheap', END)
+        .edge('dear', END)
+    const id = fresh()
+    await hf.thread(program(1, 1000), id).run({ input: { cents: 500 } as never })
+    const other = { graph: 'routed', stateVersion: 1, compared: 'routes' }
+    expect(await hf.thread(program(2, 10), id).replay()).toEqual({
+      status: 'identical',
+      steps: 2,
+      state: { cents: 500 },
+      otherVersions: [{ ...other, steps: 2 }],
+    })
+    expect(await hf.thread(program(2, 1), id).replay()).toMatchObject({
+      status: 'differs',
+      difference: { step: '0:look', what: 'route', message: expect.stringContaining('to cheap, today') },
+    })
+  })
+
+  it('knows nodes by the names that they have now', async () => {
+    const line = (first: string, second: string, aliases: Record<string, string> = {}) =>
+      graph({ name: 'renamed', ...VERSION, aliases, state: { items: append<string>() } })
+        .node(first, () => ({ items: 'first' }))
+        .node(second, { run: (_, ctx) => ({ items: `second ${ctx.input as string}` }) })
+        .edge(START, first)
+        .branch(first, () => ['x', 'y'].map((item) => send(second, item)), [second])
+        .edge(second, END)
+    const id = fresh()
+    await hf.thread(line('a', 'b'), id).run({ input: {} })
+    expect(await hf.thread(line('c', 'd', { a: 'c', b: 'd' }), id).replay()).toMatchObject({
+      status: 'identical',
+      steps: 3,
+    })
+    expect(await hf.thread(line('c', 'd', { a: 'c' }), id).replay()).toMatchObject({
+      status: 'differs',
+      difference: { step: '0:a', what: 'route' },
+    })
+  })
+
+  describe('of a graph within a graph', () => {
+    const nested = ({
+      enter = (n: number) => n,
+      leave = (n: number) => n,
+      version = 1,
+      gate = false,
+    }: {
+      readonly enter?: (n: number) => number
+      readonly leave?: (n: number) => number
+      readonly version?: number
+      readonly gate?: boolean
+    }) => {
+      const inner = graph({
+        name: 'inner',
+        ...VERSION,
+        stateVersion: version,
+        migrations: version === 1 ? {} : { 2: ({ n }) => ({ n: Number(n) * 10 }) },
+        state: { n: reduced(undefined, add, { initial: 0 }) },
+      })
+        .node('one', () => ({ n: 1 }))
+        .node('ask', async (_, ctx) => ({ n: gate ? await ctx.pause<number>('How many?') : 1 }))
+        .edge(START, 'one')
+        .edge('one', 'ask')
+        .edge('ask', END)
+      return graph({ name: 'outer', ...VERSION, state: { n: last<number>(), seen: append<number>() } })
+        .node('sub', inner, {
+          input: ({ n }) => ({ n: enter(n ?? 0) }),
+          output: ({ n }) => ({ seen: leave(n) }),
+        })
+        .edge(START, 'sub')
+        .edge('sub', END)
+    }
+
+    it('finds another way in and another way out', async () => {
+      const id = fresh()
+      await hf.thread(nested({}), id).run({ input: { n: 4 } })
+      const replay = (program: ReturnType<typeof nested>) => hf.thread(program, id).replay()
+      expect(await replay(nested({}))).toMatchObject({ status: 'identical', state: { seen: [6] } })
+      expect(await replay(nested({ enter: (n) => n + 1 }))).toMatchObject({
+        status: 'differs',
+        difference: { step: '0:sub', what: 'state', recorded: { n: 4 }, now: { n: 5 }, checkpoint: expect.any(String) },
+      })
+      expect(await replay(nested({ leave: (n) => -n }))).toMatchObject({
+        status: 'differs',
+        difference: { step: '0:sub', what: 'state', recorded: { seen: [6] }, now: { seen: [-6] } },
+      })
+    })
+
+    it('lets what a person changed at its gate be', async () => {
+      const thread = hf.thread(nested({}).pauseBefore('sub').pauseAfter('sub'), fresh())
+      for (let outcome = await thread.run({ input: { n: 4 } }), n = 7; outcome.status === 'paused'; n++) {
+        await thread.answer(outcome.pauses[0].id, { approved: true, update: { n } })
+        outcome = await thread.run()
+      }
+      expect(await thread.replay()).toMatchObject({ status: 'identical', state: { n: 8, seen: [6] } })
+    })
+
+    it('reads its state by the version that it has by itself, also when that was raised under way', async () => {
+      const id = fresh()
+      const paused = await hf.thread(nested({ gate: true }), id).run({ input: { n: 4 } })
+      if (paused.status !== 'paused') throw new Error(paused.status)
+      await hf.inspect(id).answer(paused.pauses[0].id, 3)
+      const newer = hf.thread(nested({ gate: true, version: 2 }), id)
+      expect(await newer.run()).toMatchObject({ status: 'completed', state: { seen: [53] } })
+      expect(await newer.replay()).toMatchObject({
+        status: 'identical',
+        steps: 3,
+        otherVersions: [{ graph: 'inner', stateVersion: 1, steps: 1, compared: 'routes' }],
+      })
+    })
   })
 
   it('starts where the past was pruned', async () => {
