@@ -313,6 +313,30 @@ for (const backend of backends) {
       }
     })
 
+    it('keeps writes that arrive while their checkpoint becomes a fork, however they fall', async () => {
+      const saver = new HoldfastSaver(hf)
+      for (let round = 0; round < 12; round++) {
+        const root = await put(saver, start(thread()), { n: 1 })
+        await put(saver, root, { n: 2 }, 2)
+        const fork = makeCheckpoint({ n: 3 }, 3)
+        const at = { configurable: { ...root.configurable, checkpoint_id: fork.id } }
+        const tasks = [0, 1, 2, 3, 4, 5]
+        const working: Promise<unknown>[] = []
+        for (const task of tasks) {
+          if (task === round % tasks.length) working.push(saver.put(root, fork, loop(2), { n: 3 }))
+          working.push(saver.putWrites(at, [['n', task]], `t${task}`))
+          if (round >= tasks.length) for (let turn = 0; turn < 3 * task; turn++) await Promise.resolve()
+        }
+        await Promise.all(working)
+        const next = await put(saver, at, { n: 4 }, 4)
+        for (const reader of [saver, new HoldfastSaver(hf)]) {
+          const { pendingWrites = [] } = (await reader.getTuple(at)) ?? {}
+          expect(pendingWrites.map(([task]) => task).sort()).toEqual(tasks.map((task) => `t${task}`))
+          expect((await reader.getTuple(next))?.pendingWrites).toEqual([])
+        }
+      }
+    })
+
     it('keeps namespaces and threads apart, whatever they are called', async () => {
       const saver = new HoldfastSaver(hf, { tenant: `names-${backend.name}` })
       const names = ['', 'child', 'a:b|c:d', 'main', 'ns:child', '@', 'x'.repeat(2000), '日本|🎉', "'; DROP TABLE --"]
