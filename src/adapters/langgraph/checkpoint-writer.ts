@@ -198,7 +198,8 @@ export class CheckpointWriter {
     const values = (checkpoint.channel_values ?? {}) as Record<string, unknown>
     for (const channel of Object.keys(values)) {
       const isNew = newVersions === undefined || Object.hasOwn(newVersions, channel)
-      if (isNew && Object.hasOwn(channels, channel)) this.#live.learn(channels[channel], values[channel])
+      const node = Object.hasOwn(channels, channel) ? channels[channel] : undefined
+      if (isNew || !this.#live.isMadeOf(node, values[channel])) this.#live.learn(node, values[channel])
     }
   }
 

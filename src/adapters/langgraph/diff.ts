@@ -21,7 +21,7 @@ export class LiveLists {
   }
 
   /** Whether a stored value was made of this very object, and of a list no more or less. */
-  isMadeOf(node: Value, value: unknown): boolean {
+  isMadeOf(node: Value | undefined, value: unknown): boolean {
     if (typeof node !== 'object' || node === null || this.#values.get(node)?.deref() !== value) return false
     return !Array.isArray(node) || (value as unknown[]).length === node.length
   }
@@ -42,7 +42,7 @@ export class Differ {
   }
 
   /** Operations as `diff` finds them, for a value that is said not to have changed: the same object is taken as such. */
-  diffUnchanged(path: Path, node: Value, value: unknown): Op[] {
+  diffUnchanged(path: Path, node: Value | undefined, value: unknown): Op[] {
     return value !== undefined && this.#live.isMadeOf(node, value) ? [] : this.diff(path, node, value)
   }
 

@@ -183,10 +183,13 @@ function plainForm(value: object): unknown {
   const { lg_name: name, toJSON } = value as { lg_name?: unknown; toJSON?: () => unknown }
   if (typeof name !== 'string' || !PLAIN_FORMS.has(name) || typeof toJSON !== 'function') return undefined
   const form = toJSON.call(value) as Record<string, unknown>
-  if (name !== 'Send') return form
-  // LangGraph knows a stored Send by its node and arguments alone.
-  const { lg_name: _, ...send } = form
-  return send
+  // LangGraph knows a stored Send by its node and arguments alone. What none of them was given need not be stored.
+  const isPart = (key: string): boolean => form[key] !== undefined && !(name === 'Send' && key === 'lg_name')
+  return Object.fromEntries(
+    Object.keys(form)
+      .filter(isPart)
+      .map((key) => [key, form[key]]),
+  )
 }
 
 function renderPath(path: readonly PathPart[]): string {

@@ -128,6 +128,30 @@ for (const backend of backends) {
       expect(await values(saver, at)).toEqual({ a: 1, b: { deep: [1] }, c: 'c' })
     })
 
+    it('stores what differs from the parent without a new version, as updates of LangGraph do', async () => {
+      for (const compare of ['recent', 'all'] as const) {
+        const saver = new HoldfastSaver(hf, { compare })
+        const notes = { deep: [1] }
+        const first = { sent: ['a', 'b'], notes, list: [1, 2] }
+        const at = await put(saver, start(thread()), first)
+        const next = {
+          ...makeCheckpoint({ ...first, sent: [], found: new Map([['x', 1]]) }),
+          channel_versions: { sent: 1 },
+        }
+        const after = await saver.put(at, next, loop(), {})
+        const changed = {
+          ...makeCheckpoint({ ...next.channel_values, notes: { deep: [2] }, list: [1] }),
+          channel_versions: {},
+        }
+        const last = await saver.put(after, changed, loop(), {})
+        for (const reader of [saver, new HoldfastSaver(hf)]) {
+          expect(await values(reader, at)).toEqual(first)
+          expect(await values(reader, after)).toEqual(next.channel_values)
+          expect(await values(reader, last)).toEqual(changed.channel_values)
+        }
+      }
+    })
+
     it('gives a fork its own values, though channel and version are the same', async () => {
       const saver = new HoldfastSaver(hf)
       const id = thread()
