@@ -1,7 +1,8 @@
 import type { PendingWrite } from '@langchain/langgraph-checkpoint'
-import { ConflictError, type Fold, isHoldfastError, type Log, remove, set } from 'holdfast'
+import { ConflictError, type Fold, isHoldfastError, type Log, remove, set, type Value } from 'holdfast'
 import type { Branches } from './branches.js'
 import type { Differ, LiveLists } from './diff.js'
+import { sameNode } from './match.js'
 import { baseBranch, branchLabels, lineageBranch } from './names.js'
 import { planPut, type PutPlace, type PutRequest } from './plan-put.js'
 import { storedWrites, writesOps } from './plan-writes.js'
@@ -9,8 +10,8 @@ import { headId, stateOf, type StoredWrite } from './state.js'
 import { ownWrites } from './tuple.js'
 import { findInBranch } from './walk.js'
 
-/** How many writes for checkpoints that are yet to come are remembered. */
-const MAX_EARLY = 1000
+/** Of how many checkpoints it is remembered that writes came before them, and where they were put. */
+const MAX_REMEMBERED = 1000
 
 /** Below this many bytes of JSON a log is read from its start. */
 const SMALLEST_DISTANCE = 32 * 1024
@@ -21,8 +22,10 @@ export class CheckpointWriter {
   readonly #live: LiveLists
   readonly #differ: Differ
   readonly #onFork: 'branch' | 'refuse'
-  /** Where writes went whose checkpoint this process is still about to put. */
-  readonly #early = new Map<string, string>()
+  /** The branches to which writes went whose checkpoint this process is still about to put. */
+  readonly #early = new Map<string, Set<string>>()
+  /** The branches to which it put checkpoints: writes that were on their way elsewhere meanwhile follow them. */
+  readonly #arrived = new Map<string, string>()
 
   constructor(branches: Branches, live: LiveLists, differ: Differ, onFork: 'branch' | 'refuse') {
     this.#branches = branches
@@ -36,6 +39,7 @@ export class CheckpointWriter {
     const log = await this.#put(threadId, request)
     this.#branches.use(threadId, ns, log.key.branch)
     this.#learn(log.fold, request)
+    remember(this.#arrived, `${threadId}\n${checkpoint.id}`, log.key.branch)
     await this.#moveEarly(threadId, checkpoint.id, log)
   }
 
@@ -48,11 +52,11 @@ export class CheckpointWriter {
     const branch = this.#branches.active(threadId, ns)
     const waiting = await this.#branches.logs.get(threadId, branch)
     await this.#addWrites(waiting, ns, id, stored)
-    this.#remember(`${threadId}\n${id}`, branch)
-    // Meanwhile it may have been put elsewhere, where nobody knew of these yet.
-    if (this.#branches.active(threadId, ns) === branch) return
-    const arrived = await this.#branches.find(threadId, ns, id)
-    if (arrived) await this.#moveEarly(threadId, id, arrived.log)
+    const key = `${threadId}\n${id}`
+    remember(this.#early, key, (this.#early.get(key) ?? new Set()).add(branch))
+    // Meanwhile it may have been put elsewhere, by a put that knew nothing of these.
+    const arrived = this.#arrived.get(key)
+    if (arrived !== undefined) await this.#moveEarly(threadId, id, await this.#branches.logs.get(threadId, arrived))
   }
 
   async #put(threadId: string, request: PutRequest): Promise<Log> {
@@ -166,24 +170,24 @@ export class CheckpointWriter {
   /** Writes that came before their checkpoint follow it to where it was put. */
   async #moveEarly(threadId: string, id: string, log: Log): Promise<void> {
     const key = `${threadId}\n${id}`
-    const branch = this.#early.get(key)
-    if (branch === undefined) return
+    const branches = this.#early.get(key) ?? []
     this.#early.delete(key)
-    if (branch === log.key.branch) return
-    const from = await this.#branches.logs.get(threadId, branch)
-    const writes = ownWrites(stateOf(from.fold), id)
-    if (writes.length === 0) return
-    await this.#addWrites(log, stateOf(log.fold).ns ?? '', id, writes)
-    await from.update((fold) =>
-      ownWrites(stateOf(fold), id).length > 0 ? [{ kind: 'writes', ops: [remove(['writes', id])] }] : undefined,
-    )
+    for (const branch of branches) {
+      if (branch !== log.key.branch) await this.#move(await this.#branches.logs.get(threadId, branch), id, log)
+    }
   }
 
-  #remember(key: string, branch: string): void {
-    this.#early.set(key, branch)
-    for (const oldest of this.#early.keys()) {
-      if (this.#early.size <= MAX_EARLY) break
-      this.#early.delete(oldest)
+  async #move(from: Log, id: string, to: Log): Promise<void> {
+    for (let isMoved = false; !isMoved; ) {
+      const writes = ownWrites(stateOf(from.fold), id)
+      if (writes.length === 0) return
+      await this.#addWrites(to, stateOf(to.fold).ns ?? '', id, writes)
+      await from.update((fold) => {
+        const left = ownWrites(stateOf(fold), id)
+        // Others may have come since these were read: they are moved before any are removed.
+        isMoved = sameNode(left as unknown as Value, writes as unknown as Value)
+        return isMoved ? [{ kind: 'writes', ops: [remove(['writes', id])] }] : undefined
+      })
     }
   }
 
@@ -194,7 +198,8 @@ export class CheckpointWriter {
     const values = (checkpoint.channel_values ?? {}) as Record<string, unknown>
     for (const channel of Object.keys(values)) {
       const isNew = newVersions === undefined || Object.hasOwn(newVersions, channel)
-      if (isNew && Object.hasOwn(channels, channel)) this.#live.learn(channels[channel], values[channel])
+      const node = Object.hasOwn(channels, channel) ? channels[channel] : undefined
+      if (isNew || !this.#live.isMadeOf(node, values[channel])) this.#live.learn(node, values[channel])
     }
   }
 
@@ -205,6 +210,15 @@ export class CheckpointWriter {
       { threadId, ns, parent, checkpoint: checkpoint.id, head },
       "Load the newest checkpoint and go on from there, or let the saver branch with onFork: 'branch'.",
     )
+  }
+}
+
+/** Notes something, and forgets what was noted first when there is too much. */
+function remember<Noted>(notes: Map<string, Noted>, key: string, noted: Noted): void {
+  notes.set(key, noted)
+  for (const oldest of notes.keys()) {
+    if (notes.size <= MAX_REMEMBERED) break
+    notes.delete(oldest)
   }
 }
 

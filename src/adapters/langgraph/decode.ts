@@ -63,6 +63,7 @@ function decodeError(node: Tagged): Error {
   const message = String(node['message'])
   const options = Object.hasOwn(node, 'cause') ? { cause: decode(node['cause'] as Value) } : undefined
   const error = makeError(String(node['class']), message, options)
+  if (Object.hasOwn(node, 'errors')) setHidden(error, 'errors', decode(node['errors'] as Value))
   if (error.name !== node['name']) setHidden(error, 'name', node['name'])
   if (typeof node['stack'] === 'string') setHidden(error, 'stack', node['stack'])
   for (const [key, value] of (node['own'] ?? []) as readonly (readonly [string, Value])[]) {
@@ -73,6 +74,8 @@ function decodeError(node: Tagged): Error {
 
 function makeError(name: string, message: string, options: ErrorOptions | undefined): Error {
   switch (name) {
+    case 'AggregateError':
+      return new AggregateError([], message, options)
     case 'EvalError':
       return new EvalError(message, options)
     case 'RangeError':

@@ -13,13 +13,17 @@ export class LiveLists {
 
   learn(node: Value | undefined, value: unknown): void {
     if (typeof node !== 'object' || node === null || typeof value !== 'object' || value === null) return
-    if (!Array.isArray(node)) this.#values.set(node, new WeakRef(value))
-    else if (Array.isArray(value) && node.length === value.length) this.#items.set(node, value.slice())
+    if (Array.isArray(node) && Array.isArray(value)) {
+      if (node.length !== value.length) return
+      this.#items.set(node, value.slice())
+    }
+    this.#values.set(node, new WeakRef(value))
   }
 
-  /** Whether a stored value was made of this very object. */
-  isMadeOf(node: Value, value: unknown): boolean {
-    return typeof node === 'object' && node !== null && this.#values.get(node)?.deref() === value
+  /** Whether a stored value was made of this very object, and of a list no more or less. */
+  isMadeOf(node: Value | undefined, value: unknown): boolean {
+    if (typeof node !== 'object' || node === null || this.#values.get(node)?.deref() !== value) return false
+    return !Array.isArray(node) || (value as unknown[]).length === node.length
   }
 
   of(node: readonly Value[]): readonly unknown[] | undefined {
@@ -38,7 +42,7 @@ export class Differ {
   }
 
   /** Operations as `diff` finds them, for a value that is said not to have changed: the same object is taken as such. */
-  diffUnchanged(path: Path, node: Value, value: unknown): Op[] {
+  diffUnchanged(path: Path, node: Value | undefined, value: unknown): Op[] {
     return value !== undefined && this.#live.isMadeOf(node, value) ? [] : this.diff(path, node, value)
   }
 

@@ -13,7 +13,16 @@ export const TAG = '$'
 export type PathPart = string | number
 
 /** Built-in errors that come back as themselves; any other comes back as Error with its name. */
-const ERRORS = ['Error', 'EvalError', 'RangeError', 'ReferenceError', 'SyntaxError', 'TypeError', 'URIError']
+const ERRORS = [
+  'Error',
+  'AggregateError',
+  'EvalError',
+  'RangeError',
+  'ReferenceError',
+  'SyntaxError',
+  'TypeError',
+  'URIError',
+]
 
 const TYPED_ARRAYS = [
   'Int8Array',
@@ -70,7 +79,8 @@ class Encoder {
       throw this.#refuse('refers back to an object that contains it', 'Store an id instead.')
     }
     this.#ancestors.push(value)
-    const node = Array.isArray(value) ? value.map((item, i) => this.#child(i, item)) : this.#record(value)
+    // Not `map`, which leaves out what was never set.
+    const node = Array.isArray(value) ? Array.from(value, (item, i) => this.#child(i, item)) : this.#record(value)
     this.#ancestors.pop()
     return node
   }
@@ -131,7 +141,9 @@ class Encoder {
     }
     if (typeof stack === 'string') node['stack'] = stack
     if (Object.hasOwn(error, 'cause')) node['cause'] = this.#child('cause', cause)
-    const rest = own.filter((key) => key !== 'cause')
+    const rest = own.filter((key) => key !== 'cause' && key !== 'errors')
+    // Not among the keys: what an AggregateError gathers is as hidden as its message.
+    if (Object.hasOwn(error, 'errors')) node['errors'] = this.#child('errors', (error as AggregateError).errors)
     if (rest.length > 0) {
       const record = error as unknown as Record<string, unknown>
       node['own'] = rest.map((key) => [key, this.#child(key, record[key])])
@@ -171,10 +183,13 @@ function plainForm(value: object): unknown {
   const { lg_name: name, toJSON } = value as { lg_name?: unknown; toJSON?: () => unknown }
   if (typeof name !== 'string' || !PLAIN_FORMS.has(name) || typeof toJSON !== 'function') return undefined
   const form = toJSON.call(value) as Record<string, unknown>
-  if (name !== 'Send') return form
-  // LangGraph knows a stored Send by its node and arguments alone.
-  const { lg_name: _, ...send } = form
-  return send
+  // LangGraph knows a stored Send by its node and arguments alone. What none of them was given need not be stored.
+  const isPart = (key: string): boolean => form[key] !== undefined && !(name === 'Send' && key === 'lg_name')
+  return Object.fromEntries(
+    Object.keys(form)
+      .filter(isPart)
+      .map((key) => [key, form[key]]),
+  )
 }
 
 function renderPath(path: readonly PathPart[]): string {

@@ -76,7 +76,8 @@ export function messageFields(message: object): Fields {
   const fields: Fields = {}
   const hasExtras = !isEmpty(source['additional_kwargs'])
   for (const key of FIELDS) {
-    const value = source[key]
+    // Of some classes only what they were given has it.
+    const value = key in source ? source[key] : source.lc_kwargs?.[key]
     if (value !== undefined && !isDefault(message, key, value, hasExtras)) fields[key] = value
   }
   for (const key of Object.keys(source.lc_kwargs ?? {})) {

@@ -58,11 +58,12 @@ function checkIdentity({ v, id, ts }: Checkpoint): void {
 }
 
 /**
- * A channel is stored if its version is new, or if its value is another than the parent holds: LangGraph empties what was
- * sent without a new version, and what a human called off by an update would run all the same. One that the checkpoint
- * does not name is gone. Never found by (channel, version): a fork gives the same version to another value.
+ * A channel is stored if its version is new, or if its value is another than the parent holds: an update of LangGraph
+ * empties what was sent, and takes in what tasks have written, without new versions. Of the first checkpoint, what has no
+ * new version is what the graph begins with anyway. A channel that the checkpoint does not name is gone. Never found by
+ * (channel, version): a fork gives the same version to another value.
  */
-function channelOps(before: SaverState, request: PutRequest, differ: Differ, { orphan }: PutPlace): Op[] {
+function channelOps(before: SaverState, request: PutRequest, differ: Differ, { orphan, begins }: PutPlace): Op[] {
   const { newVersions } = request
   const { channel_values: values = {} } = request.checkpoint
   const stored: Nodes = before.channels ?? {}
@@ -75,7 +76,7 @@ function channelOps(before: SaverState, request: PutRequest, differ: Differ, { o
     const isNew = newVersions === undefined || orphan === true || Object.hasOwn(newVersions, channel)
     const value = (values as Record<string, unknown>)[channel]
     if (isNew) ops.push(...differ.diff(['channels', channel], node, value))
-    else if (node !== undefined) ops.push(...differ.diffUnchanged(['channels', channel], node, value))
+    else if (begins !== 'root') ops.push(...differ.diffUnchanged(['channels', channel], node, value))
   }
   return ops
 }

@@ -14,11 +14,19 @@ export function collectionOf(namespace: readonly string[]): string {
 }
 
 /** The rules of LangGraph's own stores for what is put: a namespace that passes here can move to any of them. */
-export function checkNamespace(namespace: readonly string[]): void {
-  collectionOf(namespace)
-  const dotted = namespace.find((label) => label.includes('.'))
-  if (dotted !== undefined) {
-    throw new InvalidNamespaceError(`The namespace label ${JSON.stringify(dotted)} has a period. Use labels without.`)
+export function checkNamespace(namespace: readonly unknown[]): void {
+  if (!Array.isArray(namespace) || namespace.length === 0) {
+    throw new InvalidNamespaceError("The namespace is empty. Pass at least one label, such as ['memories'].")
+  }
+  for (const label of namespace) {
+    if (typeof label !== 'string' || label === '') {
+      throw new InvalidNamespaceError(
+        `The namespace label ${JSON.stringify(label)} is no text. Use text that is not empty.`,
+      )
+    }
+    if (label.includes('.')) {
+      throw new InvalidNamespaceError(`The namespace label ${JSON.stringify(label)} has a period. Use labels without.`)
+    }
   }
   if (namespace[0] === 'langgraph') {
     throw new InvalidNamespaceError('The first label of a namespace can not be "langgraph". Use another.')

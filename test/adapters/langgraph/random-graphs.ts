@@ -136,7 +136,8 @@ export async function play(
   durability: 'sync' | 'async' | 'exit',
 ): Promise<string[]> {
   const failed = new Set<string>()
-  let graph = makeGraph(spec, openSaver(), failed)
+  let saver = openSaver()
+  let graph = makeGraph(spec, saver, failed)
   const config = { configurable: { thread_id: 't' }, durability, recursionLimit: 12 }
   const history = async (options: object = {}): Promise<StateSnapshot[]> => {
     const snapshots: StateSnapshot[] = []
@@ -197,7 +198,8 @@ export async function play(
         return history({ limit: one.limit, ...(before ? { before: before.config } : {}) })
       }
       case 'restart':
-        graph = makeGraph(spec, openSaver(), failed)
+        saver = openSaver()
+        graph = makeGraph(spec, saver, failed)
         return 'restarted'
     }
   }
@@ -206,10 +208,23 @@ export async function play(
   for (const one of operations) {
     // Ids of one millisecond are in no order.
     for (const from = Date.now(); Date.now() <= from + 1; ) await new Promise((resolve) => setTimeout(resolve, 1))
-    told.push([one, await perform(one).catch((error: Error) => `${error.name}: ${error.message}`)])
+    told.push([one, await perform(one).catch(failure)])
   }
-  told.push(await graph.getState(config, { subgraphs: true }), ...(await history()))
+  // Where writes don't fit together, LangGraph can't even show the state.
+  told.push(await graph.getState(config, { subgraphs: true }).catch(failure), await history().catch(failure))
+  for await (const tuple of saver.list({ configurable: { thread_id: 't', checkpoint_ns: '' } })) {
+    const { channel_values: values, channel_versions: versions } = tuple.checkpoint
+    // What no step has written yet is made anew by the graph, stored or not.
+    const written = Object.entries(values).filter(([channel]) => channel in versions)
+    written.sort(([a], [b]) => (a < b ? -1 : 1))
+    const { metadata, pendingWrites, parentConfig } = tuple
+    told.push({ written: Object.fromEntries(written), versions, metadata, pendingWrites, parentConfig })
+  }
   return normalize(told)
+}
+
+function failure(error: Error): string {
+  return `${error.name}: ${error.message}`
 }
 
 function normalize(told: readonly unknown[]): string[] {

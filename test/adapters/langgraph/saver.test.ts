@@ -128,6 +128,30 @@ for (const backend of backends) {
       expect(await values(saver, at)).toEqual({ a: 1, b: { deep: [1] }, c: 'c' })
     })
 
+    it('stores what differs from the parent without a new version, as updates of LangGraph do', async () => {
+      for (const compare of ['recent', 'all'] as const) {
+        const saver = new HoldfastSaver(hf, { compare })
+        const notes = { deep: [1] }
+        const first = { sent: ['a', 'b'], notes, list: [1, 2] }
+        const at = await put(saver, start(thread()), first)
+        const next = {
+          ...makeCheckpoint({ ...first, sent: [], found: new Map([['x', 1]]) }),
+          channel_versions: { sent: 1 },
+        }
+        const after = await saver.put(at, next, loop(), {})
+        const changed = {
+          ...makeCheckpoint({ ...next.channel_values, notes: { deep: [2] }, list: [1] }),
+          channel_versions: {},
+        }
+        const last = await saver.put(after, changed, loop(), {})
+        for (const reader of [saver, new HoldfastSaver(hf)]) {
+          expect(await values(reader, at)).toEqual(first)
+          expect(await values(reader, after)).toEqual(next.channel_values)
+          expect(await values(reader, last)).toEqual(changed.channel_values)
+        }
+      }
+    })
+
     it('gives a fork its own values, though channel and version are the same', async () => {
       const saver = new HoldfastSaver(hf)
       const id = thread()
@@ -310,6 +334,30 @@ for (const backend of backends) {
           ['t', 'n', 'early'],
           ['u', 'n', 'late'],
         ])
+      }
+    })
+
+    it('keeps writes that arrive while their checkpoint becomes a fork, however they fall', async () => {
+      const saver = new HoldfastSaver(hf)
+      for (let round = 0; round < 12; round++) {
+        const root = await put(saver, start(thread()), { n: 1 })
+        await put(saver, root, { n: 2 }, 2)
+        const fork = makeCheckpoint({ n: 3 }, 3)
+        const at = { configurable: { ...root.configurable, checkpoint_id: fork.id } }
+        const tasks = [0, 1, 2, 3, 4, 5]
+        const working: Promise<unknown>[] = []
+        for (const task of tasks) {
+          if (task === round % tasks.length) working.push(saver.put(root, fork, loop(2), { n: 3 }))
+          working.push(saver.putWrites(at, [['n', task]], `t${task}`))
+          if (round >= tasks.length) for (let turn = 0; turn < 3 * task; turn++) await Promise.resolve()
+        }
+        await Promise.all(working)
+        const next = await put(saver, at, { n: 4 }, 4)
+        for (const reader of [saver, new HoldfastSaver(hf)]) {
+          const { pendingWrites = [] } = (await reader.getTuple(at)) ?? {}
+          expect(pendingWrites.map(([task]) => task).sort()).toEqual(tasks.map((task) => `t${task}`))
+          expect((await reader.getTuple(next))?.pendingWrites).toEqual([])
+        }
       }
     })
 

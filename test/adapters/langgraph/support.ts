@@ -60,17 +60,17 @@ export async function all(tuples: AsyncIterable<CheckpointTuple>): Promise<Check
 }
 
 /**
- * MemorySaver, but for one thing: when LangGraph saves on exit and nothing has happened, it puts the last checkpoint
- * after itself, which then has itself for a parent. This one keeps the parent, as PostgresSaver does.
+ * MemorySaver, but for one thing: when LangGraph saves on exit and no step came to its end, it puts the last checkpoint
+ * once more, after itself. MemorySaver then has it for its own parent, and puts what a failed step left over a past that
+ * others follow. Here it keeps its parent, as with PostgresSaver, and the past stays.
  */
 export class KeepingMemorySaver extends MemorySaver {
   override async put(config: At, checkpoint: Checkpoint, metadata: CheckpointMetadata) {
-    if (config.configurable.checkpoint_id !== checkpoint.id) return super.put(config, checkpoint, metadata)
-    const before = await this.getTuple(config)
-    return super.put(
-      before?.parentConfig ?? start(config.configurable.thread_id, config.configurable.checkpoint_ns),
-      checkpoint,
-      metadata,
-    )
+    const { thread_id, checkpoint_ns, checkpoint_id } = config.configurable
+    if (checkpoint_id !== checkpoint.id) return super.put(config, checkpoint, metadata)
+    const known = await all(this.list(start(thread_id, checkpoint_ns)))
+    if (known.some(({ parentConfig }) => parentConfig?.configurable?.['checkpoint_id'] === checkpoint_id)) return config
+    const before = known.find(({ checkpoint: { id } }) => id === checkpoint_id)
+    return super.put(before?.parentConfig ?? start(thread_id, checkpoint_ns), checkpoint, metadata)
   }
 }

@@ -166,10 +166,22 @@ describe('values of LangChain and LangGraph', () => {
     expect(back).toBeInstanceOf(Error)
     expect(back).toMatchObject({ name: 'RateLimit', message: 'slow down', retryAfter: 3, stack: error.stack })
     expect(back.cause).toBeInstanceOf(TypeError)
+    const many = new AggregateError([new RangeError('one'), 'two'], 'many', { cause: 3 })
+    const gathered = (await roundTrip(many)) as AggregateError
+    expect(gathered).toBeInstanceOf(AggregateError)
+    expect(gathered).toMatchObject({ message: 'many', cause: 3, errors: [{ message: 'one' }, 'two'] })
+    expect(gathered.errors[0]).toBeInstanceOf(RangeError)
+    expect(Object.keys(gathered)).toEqual(Object.keys(many))
+  })
+
+  it('keep the places of a list that were never set', async () => {
+    const list: unknown[] = [1]
+    list[2] = 3
+    expect(await roundTrip(list)).toEqual([1, undefined, 3])
   })
 
   it('keep Send, Command and Overwrite in the form that LangGraph reads', async () => {
-    expect(await roundTrip([new Send('node', { a: new Date(0) })])).toEqual([
+    expect(await roundTrip([new Send('node', { a: new Date(0) })])).toStrictEqual([
       { node: 'node', args: { a: new Date(0) } },
     ])
     expect(await roundTrip(new Command({ update: { a: 1 }, goto: 'x' }))).toMatchObject({ lg_name: 'Command' })
