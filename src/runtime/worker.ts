@@ -47,6 +47,8 @@ export type WorkerEvent =
   | { readonly type: 'event'; readonly log: string; readonly event: RunEvent }
 
 const PAGE = 100
+/** Among how many of those that wait longest a worker chooses, at least; otherwise among twice as many as it has places. */
+const CHOICE = 25
 const SWEEP_EVERY_MS = 60_000
 /** The part of the places in use at which the worker looks for more before its time. */
 const REFILL_BELOW = 0.75
@@ -166,7 +168,10 @@ export class Worker {
         ...(cursor === undefined ? {} : { cursor }),
       })
       const mine = page.heads.filter((head) => !this.#running.has(nameLog(head.log)) && this.#fits(head))
-      for (const head of shuffle(mine, this.#environment.random).slice(0, free)) this.#take(head)
+      // By chance, or workers that look at the same moment would all go for the same threads; of the oldest, or where
+      // work never runs out a thread whose worker died could be passed over again and again.
+      const oldest = mine.slice(0, Math.max(CHOICE, 2 * free))
+      for (const head of shuffle(oldest, this.#environment.random).slice(0, free)) this.#take(head)
       if (mine.length > free) return false
       cursor = page.cursor
     } while (cursor !== undefined && !this.#drain.signal.aborted)
