@@ -47,8 +47,8 @@ export type WorkerEvent =
   | { readonly type: 'event'; readonly log: string; readonly event: RunEvent }
 
 const PAGE = 100
-/** Among how many of those that wait longest a worker chooses, at least; otherwise among twice as many as it has places. */
-const CHOICE = 25
+/** A thread is never passed over for one that stands this many places behind it. */
+const SPREAD = 25
 const SWEEP_EVERY_MS = 60_000
 /** The part of the places in use at which the worker looks for more before its time. */
 const REFILL_BELOW = 0.75
@@ -168,10 +168,7 @@ export class Worker {
         ...(cursor === undefined ? {} : { cursor }),
       })
       const mine = page.heads.filter((head) => !this.#running.has(nameLog(head.log)) && this.#fits(head))
-      // By chance, or workers that look at the same moment would all go for the same threads; of the oldest, or where
-      // work never runs out a thread whose worker died could be passed over again and again.
-      const oldest = mine.slice(0, Math.max(CHOICE, 2 * free))
-      for (const head of shuffle(oldest, this.#environment.random).slice(0, free)) this.#take(head)
+      for (const head of spread(mine, this.#environment.random).slice(0, free)) this.#take(head)
       if (mine.length > free) return false
       cursor = page.cursor
     } while (cursor !== undefined && !this.#drain.signal.aborted)
@@ -272,9 +269,11 @@ function checkCount(field: string, value: number, most: number): number {
   throw new InvalidOptionError(field, `must be 1 to ${most}`, 'Pass a whole number.')
 }
 
-function shuffle<Item>(items: readonly Item[], random: () => number): readonly Item[] {
+// Not in strict order: workers that look at the same moment would all go for the same threads. Not by chance alone: where
+// work never runs out, a thread whose worker died could be passed over again and again.
+function spread<Item>(items: readonly Item[], random: () => number): readonly Item[] {
   return items
-    .map((item) => ({ item, at: random() }))
+    .map((item, i) => ({ item, at: i + SPREAD * random() }))
     .sort((a, b) => a.at - b.at)
     .map(({ item }) => item)
 }
