@@ -3,6 +3,9 @@ import type { Output } from './output.js'
 
 const LINE_EVERY_MS = 5000
 const BAR = 36
+/** What stands beside the bar, and above the workers. */
+const BESIDE = 42
+const ABOVE = 8
 const HOLD_BAR = 16
 
 interface Day {
@@ -54,13 +57,15 @@ export class DemoScreen {
   }
 
   #lines(progress: DemoProgress): readonly string[] {
-    const { output } = { output: this.#output }
+    const output = this.#output
     const dim = (text: string) => output.paint('dim', text)
     const { sessions, done, active, turns, turnsInAll, kills, takeovers, orphans, lastKill } = progress
     const reading = progress.phase === 'reading back'
     const part = reading ? progress.checked / sessions : turns / turnsInAll
-    const filled = Math.round(part * BAR)
-    const bar = output.paint(reading ? 'cyan' : 'green', '█'.repeat(filled)) + dim('░'.repeat(BAR - filled))
+    const { columns, rows } = output.size
+    const width = Math.max(8, Math.min(BAR, columns - BESIDE))
+    const filled = Math.round(part * width)
+    const bar = output.paint(reading ? 'cyan' : 'green', '█'.repeat(filled)) + dim('░'.repeat(width - filled))
     const title = `${output.paint('bold', 'Black Friday')}  ${sessions} conversations on ${nameOf(this.#day.store)}`
     const how = reading
       ? `reading back ${progress.checked} of ${sessions}`
@@ -83,6 +88,11 @@ export class DemoScreen {
     // Always as many lines as there are places, so that the picture does not jump when a worker is replaced.
     const places = reading ? 0 : this.#day.workers - workers.length
     const empty = Array.from({ length: Math.max(0, places) }, () => '')
+    // What is taller than the terminal can't be drawn over: it would be drawn further down each time.
+    const most = Math.max(1, rows - ABOVE - 1)
+    const lines = [...workers, ...empty]
+    const shown =
+      lines.length <= most ? lines : [...lines.slice(0, most - 1), dim(`and ${lines.length - most + 1} more`)]
     return [
       `${title}  ${dim(clock(progress.elapsedMs))}`,
       '',
@@ -90,14 +100,11 @@ export class DemoScreen {
       '',
       `${label('conversations')}${output.paint('green', `${done} done`)}  ${active} talking  ${sessions - done - active} to come`,
       `${label('kills')}${kills === 0 ? '0' : output.paint('red', String(kills))}${
-        lastKill === null
-          ? ''
-          : dim(`   last: ${lastKill.name}, pid ${lastKill.pid}, with ${lastKill.held} conversations`)
+        lastKill === null ? '' : dim(`   last: ${lastKill.name} with ${lastKill.held} conversations`)
       }`,
       told.filter((text) => text !== '').join('  '),
       '',
-      ...workers,
-      ...empty,
+      ...shown,
     ]
   }
 

@@ -4,6 +4,7 @@ import { fitColumns } from './table.js'
 export interface Stream {
   readonly isTTY?: boolean
   readonly columns?: number
+  readonly rows?: number
   write(text: string): unknown
 }
 
@@ -63,6 +64,12 @@ export class Output {
 
   error(text: string): void {
     this.#options.stderr.write(`${forStream(this.#options.stderr, text)}\n`)
+  }
+
+  /** How much the terminal shows at a time, now. */
+  get size(): { readonly columns: number; readonly rows: number } {
+    const { columns = 80, rows = 24 } = this.#options.stdout
+    return { columns, rows }
   }
 
   /** To standard output as it is: for screens that are drawn anew. */

@@ -47,7 +47,10 @@ export type WorkerEvent =
   | { readonly type: 'event'; readonly log: string; readonly event: RunEvent }
 
 const PAGE = 100
+/** How long a thread that can't be run is left alone at most. */
 const LONGEST_REST_MS = 60_000
+/** A thread is never passed over for one that stands this many places behind it. */
+const SPREAD = 25
 const SWEEP_EVERY_MS = 60_000
 /** A sweep that takes long, because a backend has to look at every item, is followed by a rest this many times as long. */
 const SWEEP_REST = 20
@@ -173,7 +176,7 @@ export class Worker {
         ...(cursor === undefined ? {} : { cursor }),
       })
       const mine = page.heads.filter((head) => !this.#running.has(nameLog(head.log)) && this.#fits(head))
-      for (const head of shuffle(mine, this.#environment.random).slice(0, free)) this.#take(head)
+      for (const head of spread(mine, this.#environment.random).slice(0, free)) this.#take(head)
       if (mine.length > free) return false
       cursor = page.cursor
     } while (cursor !== undefined && !this.#drain.signal.aborted)
@@ -303,9 +306,11 @@ function checkCount(field: string, value: number, most: number): number {
   throw new InvalidOptionError(field, `must be 1 to ${most}`, 'Pass a whole number.')
 }
 
-function shuffle<Item>(items: readonly Item[], random: () => number): readonly Item[] {
+// Not in strict order: workers that look at the same moment would all go for the same threads. Not by chance alone: where
+// work never runs out, a thread whose worker died could be passed over again and again.
+function spread<Item>(items: readonly Item[], random: () => number): readonly Item[] {
   return items
-    .map((item) => ({ item, at: random() }))
+    .map((item, i) => ({ item, at: i + SPREAD * random() }))
     .sort((a, b) => a.at - b.at)
     .map(({ item }) => item)
 }
