@@ -48,6 +48,9 @@ export const operation = fc.oneof(
 export type GraphSpec = typeof graphSpec extends fc.Arbitrary<infer Spec> ? Spec : never
 export type GraphOperation = typeof operation extends fc.Arbitrary<infer One> ? One : never
 
+/** Ids of checkpoints and tasks, and those of interrupts. */
+const IDS = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|\b[0-9a-f]{32}\b/g
+
 const list = Annotation<unknown[]>({ reducer: (a, b) => a.concat(b), default: () => [] })
 const State = Annotation.Root({
   ...MessagesAnnotation.spec,
@@ -170,8 +173,7 @@ export async function play(
         for await (const chunk of await graph.stream(input(one.input), { ...config, streamMode: [...modes] })) {
           chunks.push(chunk)
         }
-        // Tasks that run side by side end in any order.
-        return chunks.map((chunk) => JSON.stringify(chunk, replaceOdd)).sort()
+        return inAnyOrder(chunks)
       }
       case 'replay': {
         const past = await pick(one.at)
@@ -217,10 +219,18 @@ export async function play(
     // What no step has written yet is made anew by the graph, stored or not.
     const written = Object.entries(values).filter(([channel]) => channel in versions)
     written.sort(([a], [b]) => (a < b ? -1 : 1))
-    const { metadata, pendingWrites, parentConfig } = tuple
-    told.push({ written: Object.fromEntries(written), versions, metadata, pendingWrites, parentConfig })
+    const { metadata, pendingWrites = [], parentConfig } = tuple
+    const writes = inAnyOrder(pendingWrites)
+    told.push({ written: Object.fromEntries(written), versions, metadata, writes, parentConfig })
   }
   return normalize(told)
+}
+
+/** Tasks that run side by side end in any order. Ids are random, and must not decide. */
+function inAnyOrder(parts: readonly unknown[]): string[] {
+  const nameless = (text: string): string => text.replace(IDS, '#')
+  const texts = parts.map((part) => JSON.stringify(part, replaceOdd))
+  return texts.sort((a, b) => (nameless(a) < nameless(b) ? -1 : nameless(a) > nameless(b) ? 1 : 0))
 }
 
 function failure(error: Error): string {
@@ -230,7 +240,7 @@ function failure(error: Error): string {
 function normalize(told: readonly unknown[]): string[] {
   const ids = new Map<string, number>()
   return told.map((one) =>
-    JSON.stringify(one, replaceOdd).replace(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|\b[0-9a-f]{32}\b/g, (id) => {
+    JSON.stringify(one, replaceOdd).replace(IDS, (id) => {
       if (!ids.has(id)) ids.set(id, ids.size)
       return `#${ids.get(id)}`
     }),
