@@ -384,6 +384,9 @@ class Simulation {
 
   /** A process that slept through it all wakes up when it is over, and must change nothing. */
   async #wakeTheFrozen(): Promise<void> {
+    // Nobody else may come meanwhile, or what he changes is blamed on the woken.
+    this.#blows.length = 0
+    await this.#settleGuests()
     const before = await this.#whole()
     for (const process of this.#processes) process.wake()
     for (let i = 0; i < 10; i++) await this.#advance(LEASE_MS)
