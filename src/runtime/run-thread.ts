@@ -23,7 +23,7 @@ import { checkSettings, Run } from './run.js'
 import { type RecordedRead, recordsBeyond } from './records.js'
 import { type OnCorrupt, openOrRecover } from './recover.js'
 import { currentRun, type InputRecord, isUnfinished, type RunState } from './run-state.js'
-import { type Intent, labels, type OnPaused, type Situation, situate } from './situation.js'
+import { type Intent, isOnlyWaiting, labels, type OnPaused, type Situation, situate } from './situation.js'
 import { upgradeFold } from './upgrade.js'
 
 /** What threads need of the open store. */
@@ -262,12 +262,14 @@ class ThreadRunner {
       const stop = interrupt && run !== undefined && run !== input.id
       if (isKnown && !stop) return undefined
       const cancel = { reason: 'interrupted by new input', at: clock.now(), run: run ?? '' }
+      // Its turn comes when the run is over that waits: until then nobody needs to look.
+      const isBehind = !stop && isUnfinished(state.run) && isOnlyWaiting(fold, clock.now())
       return [
         {
           kind: stop ? 'cancel' : 'input',
           ops: [...(isKnown ? [] : [push('inputs', input)]), ...(stop ? [set('cancel', cancel)] : [])],
           index: {
-            wakeAt: clock.now(),
+            ...(isBehind ? {} : { wakeAt: clock.now() }),
             ...labels(fold, this.#plan),
             // A thread at rest has work again; one that waits for a person still does.
             ...(isUnfinished(state.run) ? {} : { status: 'active' }),

@@ -89,7 +89,8 @@ export class ThreadView {
       if (waiting >= MAX_SIGNALS) {
         throw new TooLargeError(`signals.${name}`, 'unreceived signals', MAX_SIGNALS, waiting, 'Receive them first.')
       }
-      const wake = isUnfinished(state.run) ? { index: { wakeAt: clock.now() } } : {}
+      // One that nobody waits for would have workers look at the thread again and again.
+      const wake = isAwaited(state, name) ? { index: { wakeAt: clock.now() } } : {}
       return [{ kind: 'signal', ops: [push(['signals', name], signal)], ...wake }]
     })
   }
@@ -280,4 +281,9 @@ export class Thread<
     const outcome = await runThread(this.environment, this.#plan, this.key, signal ? { ...drive, signal } : drive)
     return outcome as Outcome<State, Output>
   }
+}
+
+function isAwaited({ run }: RunState, signal: string): boolean {
+  if (!isUnfinished(run)) return false
+  return run.waiting === undefined || run.waiting.some((wait) => wait.kind === 'signal' && wait.name === signal)
 }
