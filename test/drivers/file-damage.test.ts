@@ -16,7 +16,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Driver, Expect, LogKey } from 'holdfast'
+import { type Driver, type Expect, isHoldfastError, type LogKey, LogStore, push } from 'holdfast'
 import { encodeName } from '#src/drivers/file/names.js'
 import { openFile } from '#src/drivers/file/open-file.js'
 import { makeAppend, makeBytes, makeEntry, makeHash, mustAppend } from '#src/testing/entries.js'
@@ -329,5 +329,38 @@ describe('a record', () => {
     assert.equal(JSON.parse(String(meta)).row.seq, 0)
     assert.equal(header, '{"kind":"input"}')
     assert.equal(text, '{"say":"hello"}')
+  })
+})
+
+describe('a disk that fails to flush', () => {
+  it('lets no append count as written whose name it did not flush, though it can be read', async () => {
+    let failsAfter = ''
+    let fails = false
+    const driver = await openFile(folder, {
+      faults: (point) => {
+        fails ||= point === failsAfter
+        if (fails && point === 'flush-folder') throw Object.assign(new Error('EIO'), { code: 'EIO', syscall: 'fsync' })
+      },
+    })
+    drivers.push(driver)
+    const note = (text: string) => () => [{ kind: 'input', ops: [push('notes', text)] }]
+    const handle = await new LogStore(driver, { retryMs: 0 }).open(log)
+    await handle.update(note('zero'))
+    const others = [{ thread: 'new' }, { branch: 'new' }].map((part) => ({ ...log, ...part }) as LogKey)
+    const created = await Promise.all(others.map((key) => new LogStore(driver, { retryMs: 0 }).open(key)))
+    // The call that makes each visible: an append and a branch are linked, a thread is renamed into its place.
+    for (const [each, call] of [
+      [handle, 'link'],
+      [created[0], 'rename'],
+      [created[1], 'link'],
+    ] as const) {
+      failsAfter = call
+      await assert.rejects(each?.update(note('one')) as Promise<unknown>, (error) => isHoldfastError(error, 'storage'))
+      failsAfter = ''
+      fails = false
+      // The disk works again: what is there counts, once.
+      await each?.update(note('two'))
+      assert.deepEqual(each?.fold.state['notes'], each === handle ? ['zero', 'one', 'two'] : ['one', 'two'])
+    }
   })
 })
