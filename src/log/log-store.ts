@@ -41,8 +41,9 @@ export interface LogStoreOptions {
   /** Authenticates and encrypts what is stored. Without it, damage is found but forgery is not. */
   readonly keys?: KeyOptions
   /**
-   * How much of the threads that ran here is kept in memory, as JSON, so that their next run reads only what is new.
-   * Default 32 MB; 0 keeps nothing.
+   * How much of the threads that ran here is kept in memory, as JSON, large values included, so that their next run reads
+   * only what is new. Text takes about as much memory as its JSON, small objects several times as much. Default 32 MB; 0
+   * keeps nothing.
    */
   readonly cacheBytes?: number
   /** How long a write is repeated while the backend does not answer. Default 30 s. */
