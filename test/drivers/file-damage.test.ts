@@ -332,6 +332,55 @@ describe('a record', () => {
   })
 })
 
+describe('a damaged log, as the layers above see it', () => {
+  const note = (text: string) => () => [{ kind: 'input', ops: [push('notes', text)] }]
+  const keep = { tenant: 'tenant', thread: 'thread', branch: 'main' } as unknown as LogKey
+
+  async function written() {
+    const store = new LogStore(await open())
+    const kept = await store.borrow(keep)
+    for (const text of ['a', 'b', 'c', 'd']) await kept.update(note(text))
+    store.giveBack(kept)
+    const other = await new LogStore(await open()).open(keep)
+    const { entries } = await other.update(note('e'))
+    await other.update(note('f'))
+    const record = async (seq: number) => join(await logFolder(), `${String(seq).padStart(16, '0')}.rec`)
+    return { store, entries, record }
+  }
+
+  it('is verified up to the damage, and says where it still verifies', async () => {
+    const { store, entries, record } = await written()
+    await truncate(await record(5), (await readFile(await record(5))).length - 1)
+    const found = await new LogStore(await open()).verify(keep)
+    assert.equal(found?.ok, false)
+    assert.equal(found?.entries, 5)
+    assert.equal(found?.lastGood, entries[0]?.id)
+    assert.match(found?.problems.join() ?? '', /0005\.rec .* The newest checkpoint that verifies is main~4~/)
+    // The same for whoever reads on from what it knows.
+    const named = (error: unknown) => isHoldfastError(error, 'corrupt') && error.data['lastGood'] === entries[0]?.id
+    await assert.rejects(store.borrow(keep), named)
+    await assert.rejects(new LogStore(await open()).open(keep), named)
+  })
+
+  it('is reported as damaged by verify, and does not end it, when not even its end can be read', async () => {
+    const { record } = await written()
+    await truncate(await record(5), 0)
+    const found = await new LogStore(await open()).verify(keep)
+    assert.deepEqual(
+      { ...found, problems: [] },
+      {
+        log: keep,
+        ok: false,
+        entries: 0,
+        lastGood: undefined,
+        problems: [],
+        repairedIndex: false,
+      },
+    )
+    assert.match(found?.problems.join() ?? '', /0005\.rec/)
+  })
+})
+
 describe('a disk that fails to flush', () => {
   it('lets no append count as written whose name it did not flush, though it can be read', async () => {
     let failsAfter = ''
