@@ -63,7 +63,7 @@ export class LogReader {
     if (tail === undefined)
       throw new NotFoundError(`There is no ${nameLog(this.#log)}.`, 'Check the id.', { log: this.#log })
     const { head } = tail
-    if (seq > head.seq || seq < 0) {
+    if (!Number.isSafeInteger(seq) || seq > head.seq || seq < 0) {
       throw new NotFoundError(
         `${nameLog(this.#log)} has no entry ${seq}; its newest is ${head.seq}.`,
         'Use a checkpoint that history lists.',

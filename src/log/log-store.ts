@@ -1,4 +1,4 @@
-import { DEFAULT_LIMITS, type Limits } from '../codec/limits.js'
+import { type Limits, parseLimits } from '../codec/limits.js'
 import type { Clock } from '../core/clock.js'
 import { ClosedError, InvalidOptionError, NotFoundError } from '../core/errors.js'
 import type { TenantId, ThreadId } from '../core/ids.js'
@@ -74,7 +74,7 @@ export class LogStore {
       throw new InvalidOptionError('cacheBytes', 'is no size', 'Pass a number of bytes from 0 on.')
     if (!(retryMs >= 0)) throw new InvalidOptionError('retryMs', 'is not a duration', 'Pass milliseconds from 0 on.')
     const masters = options.keys === undefined ? undefined : parseKeyOptions(options.keys)
-    const limits = { ...DEFAULT_LIMITS, ...options.limits }
+    const limits = parseLimits(options.limits)
     const environment: LogEnvironment = {
       driver,
       commit: new GroupCommit(driver),
