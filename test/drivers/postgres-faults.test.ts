@@ -211,6 +211,16 @@ describe.skipIf(given === undefined)('Postgres under faults', () => {
     }
   })
 
+  it('names a head that holds no JSON where it should as damage', async () => {
+    const schema = schemaName()
+    const driver = await openPostgres(url, { schema })
+    const log = logKey(newTenant(), 't')
+    await createLog(driver, log)
+    await runSql(url, `UPDATE ${schema}.logs SET metadata = '{'`)
+    expect(await failure(driver.head(log))).toMatchObject({ code: 'corrupt', data: { reason: 'head', log } })
+    await driver.close()
+  })
+
   it('says that nothing was written after a serialization failure, and that is true', { timeout: 60_000 }, async () => {
     const schema = schemaName()
     const plain = new pg.Pool({ connectionString: url, max: 2 })

@@ -136,9 +136,13 @@ async function main(): Promise<void> {
   })
 }
 
-function mustWait({ readsGoOn }: Opened, [, call, , , , ...args]: Request): boolean {
-  // Reading items writes when it extends their expiry, which is its last argument.
-  return WRITES.has(call) || (call === 'readItems' && args.at(-1) !== null) || (!readsGoOn && call in handlers)
+function mustWait({ readsGoOn }: Opened, request: Request): boolean {
+  return takesLock(request) || (!readsGoOn && request[1] in handlers)
+}
+
+// Reading items writes when it extends their expiry, which is its last argument.
+function takesLock([, call, , , , ...args]: Request): boolean {
+  return WRITES.has(call) || (call === 'readItems' && args.at(-1) !== null)
 }
 
 function answer(opened: Opened, settings: WorkerSettings, request: Request): Reply {
@@ -156,7 +160,8 @@ function answer(opened: Opened, settings: WorkerSettings, request: Request): Rep
       throw new SqliteFailure({ kind: 'file-gone', written: 'nothing' })
     }
     const reply: Reply = [id, perform(opened, settings, request)]
-    if (!opened.isSameFile()) throw new SqliteFailure({ kind: 'file-gone', written: 'unknown' })
+    if ((takesLock(request) || isSessionCall(call)) && !opened.isSameFile())
+      throw new SqliteFailure({ kind: 'file-gone', written: 'unknown' })
     return reply
   } catch (thrown) {
     return [id, null, captureFailure(thrown, 'nothing').failure]

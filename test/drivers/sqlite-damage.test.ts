@@ -2,6 +2,7 @@ import { copyFile, mkdtemp, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Driver, LogStore, push } from 'holdfast'
+import { loadSqlite } from '#src/drivers/sqlite/engine.js'
 import { openSqlite } from '#src/drivers/sqlite/open-sqlite.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
@@ -63,5 +64,22 @@ describe.skipIf(process.platform === 'win32')('a SQLite file that goes away whil
     await rename(`${path}.aside`, path)
     await log.update(note('three'))
     expect(log.fold.state).toEqual({ notes: ['one', 'three'] })
+  })
+})
+
+describe('a head in SQLite that holds no JSON where it should', () => {
+  it('is damage, named as such, and does not end verify', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'holdfast-head-'))
+    const path = join(folder, 'test.db')
+    const driver = await openSqlite(path, { synchronous: 'normal' })
+    const store = new LogStore(driver)
+    await (await store.open(key)).update(note('one'))
+    const sqlite = (await loadSqlite())(path)
+    sqlite.exec("UPDATE logs SET tags = '{'")
+    sqlite.close()
+    await expect(driver.head(key)).rejects.toMatchObject({ code: 'corrupt', data: { reason: 'head' } })
+    expect(await store.verify(key)).toMatchObject({ ok: false, problems: [expect.stringContaining('thread "t"')] })
+    await store.close()
+    await rm(folder, { recursive: true, force: true })
   })
 })
