@@ -294,7 +294,7 @@ describe.skipIf(url === undefined)('waiting for replicas', () => {
     // Whoever reads it may; who asks whether it is safe is told, also over a connection that wrote nothing.
     const other = await openRedis(primary.url, { waitReplicas: { count: 1, timeoutMs: 100 } })
     expect((await other.head(log))?.seq).toBe(1)
-    expect(await failure(other.confirm?.(log))).toMatchObject({ data: { reason: 'replicas' } })
+    expect(await failure(other.confirm?.(log) as Promise<unknown>)).toMatchObject({ data: { reason: 'replicas' } })
 
     await replica.kill('SIGCONT')
     await patient.confirm?.(log)
