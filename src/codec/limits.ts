@@ -1,3 +1,5 @@
+import { InvalidOptionError } from '../core/errors.js'
+
 /** Bounds on one stored value. Checked while writing, and again on the raw bytes before anything is parsed. */
 export interface Limits {
   /** Bytes of JSON, before compression. */
@@ -9,3 +11,20 @@ export interface Limits {
 }
 
 export const DEFAULT_LIMITS: Limits = { maxBytes: 64 * 1024 * 1024, maxDepth: 128, maxKeys: 2_000_000 }
+
+/** A limit that is no number would be none at all, and be noticed only when there is harm. */
+export function parseLimits(given: Partial<Limits> = {}): Limits {
+  const limits: Record<keyof Limits, number> = { ...DEFAULT_LIMITS }
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined) continue
+    if (!Object.hasOwn(DEFAULT_LIMITS, name)) {
+      const known = Object.keys(DEFAULT_LIMITS).join(', ')
+      throw new InvalidOptionError(`limits.${name}`, 'is not a limit', `Use ${known}.`)
+    }
+    if (!Number.isSafeInteger(value) || value < 1) {
+      throw new InvalidOptionError(`limits.${name}`, `is ${String(value)}`, 'Pass a whole number from 1 on.')
+    }
+    limits[name as keyof Limits] = value
+  }
+  return limits
+}

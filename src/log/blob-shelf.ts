@@ -12,6 +12,12 @@ export const DEFAULT_BLOB_THRESHOLD = 64 * 1024
 
 type BlobDriver = BlobWriter & Pick<Driver, 'getBlobs'>
 
+/** What shelves of one log share. */
+interface Known {
+  readonly names: WeakMap<object, string>
+  bytes: number
+}
+
 /** The blobs of one tenant, and which values of the folds in memory lie in them. */
 export class BlobShelf {
   readonly threshold: number
@@ -19,27 +25,37 @@ export class BlobShelf {
   readonly #tenant: TenantId
   readonly #keys: KeySource | undefined
   readonly #maxBytes: number
+  readonly #known: Known
   readonly #names: WeakMap<object, string>
 
   constructor(
     driver: BlobDriver,
     tenant: TenantId,
     options: { threshold: number; maxBytes: number; keys?: KeySource | undefined },
-    names = new WeakMap<object, string>(),
+    known: Known = { names: new WeakMap(), bytes: 0 },
   ) {
     this.#driver = driver
     this.#tenant = tenant
     this.threshold = options.threshold
     this.#maxBytes = options.maxBytes
     this.#keys = options.keys
-    this.#names = names
+    this.#known = known
+    this.#names = known.names
+  }
+
+  /**
+   * Bytes of all blobs that came by here, those that the state no longer has included: at least what is in memory. A
+   * fold counts only the pointers to them.
+   */
+  get bytes(): number {
+    return this.#known.bytes
   }
 
   /** The same shelf, with what it stores stored inside a transaction. */
   within(writer: BlobWriter): BlobShelf {
     const driver: BlobDriver = { ...writer, getBlobs: (tenant, hashes) => this.#driver.getBlobs(tenant, hashes) }
     const { threshold } = this
-    return new BlobShelf(driver, this.#tenant, { threshold, maxBytes: this.#maxBytes, keys: this.#keys }, this.#names)
+    return new BlobShelf(driver, this.#tenant, { threshold, maxBytes: this.#maxBytes, keys: this.#keys }, this.#known)
   }
 
   readonly isBlob = (value: string | object): boolean =>
@@ -64,6 +80,7 @@ export class BlobShelf {
         continue
       }
       const blob = await encodeBlob(item.content, key, encrypted)
+      this.#known.bytes += item.content.length
       blobs.set(blob.hash, blob)
       names.push(blob.hash)
       if (item.subtree) this.#names.set(item.subtree, blob.hash)
@@ -89,7 +106,9 @@ export class BlobShelf {
     }
     for (const [name, bytes] of stored) {
       try {
-        contents.set(name, await decodeBlob(name, bytes, this.#maxBytes, findKey))
+        const content = await decodeBlob(name, bytes, this.#maxBytes, findKey)
+        this.#known.bytes += content.length
+        contents.set(name, content)
       } catch (error) {
         if (!(error instanceof CorruptError)) throw error
         contents.set(name, error)

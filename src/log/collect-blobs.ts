@@ -17,7 +17,9 @@ export async function collectBlobs(
   tenant: TenantId,
   options: { readonly graceMs?: number } = {},
 ): Promise<{ readonly removed: number; readonly kept: number; readonly bytes: number }> {
-  const before = clock.now() - (options.graceMs ?? DEFAULT_BLOB_GRACE_MS)
+  // By the clock that `touchedAt` goes by: one of ours that runs ahead would make everything look old.
+  const now = (await driver.now?.()) ?? clock.now()
+  const before = now - (options.graceMs ?? DEFAULT_BLOB_GRACE_MS)
   // Candidates first, references second: an entry that lands in between touched its blobs before, and is safe.
   const candidates = new Map<string, { size: number; touchedAt: number }>()
   let kept = 0

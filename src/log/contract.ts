@@ -297,6 +297,12 @@ export interface Driver extends Partial<ItemDriver> {
   /** Up to `limit` entries from `from` on, ascending; fewer than `limit` only at the end. */
   read(log: LogKey, from: number, limit: number): Promise<readonly StoredEntry[]>
 
+  /**
+   * Resolves when what `read` shows of a log is as durable as an acknowledged append, and rejects when that can't be
+   * had: for a writer whose append was rejected and yet is there. Absent where whatever can be read is that durable.
+   */
+  confirm?(log: LogKey): Promise<void>
+
   /** Up to `limit` headers before `before` (default: from the head), newest first. Bodies are not read. */
   headers(log: LogKey, options: { readonly before?: number; readonly limit: number }): Promise<readonly StoredHeader[]>
 

@@ -11,6 +11,7 @@ import { checkDraft, type Draft, draftBody } from './draft.js'
 import { type OpenedRun, openRun, type RunStart } from './entry-opening.js'
 import { advanceFold, applyBody, type EntryBody, type Fold } from './fold.js'
 import { checkIndexSize } from './index-state.js'
+import { encodeKeyframe } from './keyframe-body.js'
 import { isKeyframeDue } from './keyframes.js'
 import type { KeySource } from './keys.js'
 
@@ -34,6 +35,8 @@ export interface EntryContext {
 /** Turns drafts into stored entries of one log and back, each bound to its place in the chain. */
 export class EntryCodec {
   readonly #context: EntryContext
+  /** After a keyframe that was over the limits: with how many bytes of deltas the next one is tried. */
+  #keyframeFrom = 0
 
   constructor(context: EntryContext) {
     this.#context = context
@@ -53,21 +56,19 @@ export class EntryCodec {
     let json = encoded.json
     let blobs = await storeBlobs(shelf, delta, key)
 
-    const isKeyframe = seq === 0 || draft.keyframe === true || isKeyframeDue(before.weight)
-    const holdsWholeFold = sealing.base !== undefined || (isKeyframe && seq > 0)
+    const isDue = isKeyframeDue(before.weight) && before.weight.deltaBytes >= this.#keyframeFrom
+    const isAsked = draft.keyframe === true || sealing.base !== undefined
+    const mayHoldFold = sealing.base !== undefined || (seq > 0 && (isAsked || isDue))
+    const whole = mayHoldFold ? shelf.sink(true) : delta
+    const keyframe = { body: encoded.value as object, before, after: applied, base: sealing.base, isAsked }
+    const wholeJson = mayHoldFold ? encodeKeyframe(keyframe, limits, whole) : undefined
+    const holdsWholeFold = wholeJson !== undefined
+    const isKeyframe = seq === 0 || holdsWholeFold
     if (holdsWholeFold) {
-      const whole = shelf.sink(true)
-      // The first entry may be pruned, so every keyframe of a fork says where it came from.
-      const origin = sealing.base ?? before.origin ?? undefined
-      const fold = {
-        state: applied.state,
-        index: applied.index,
-        origin,
-        stored: applied.stored < 0 ? undefined : applied.stored,
-      }
-      json = encodeValue({ ...(encoded.value as object), fold }, limits, whole).json
+      json = wholeJson
       blobs = await storeBlobs(shelf, whole, key)
     }
+    if (mayHoldFold) this.#keyframeFrom = holdsWholeFold ? 0 : 2 * before.weight.deltaBytes
 
     const raw = Buffer.from(json)
     const packing = pack(raw)

@@ -155,7 +155,11 @@ type Unpacking = Uint8Array | Error | Promise<Uint8Array | Error>
 // fails is kept for the turn of its entry, so that all before it still count.
 function unpackBody({ limits }: EntryContext, identity: string, { header, entry, key }: Verified): Unpacking {
   const { encrypted, packing, size, seq } = header
-  if (size > limits.maxBytes) return corrupt(seq, `is over the limit of ${limits.maxBytes} bytes`)
+  if (size > limits.maxBytes)
+    return corrupt(
+      seq,
+      `is over the limit of ${limits.maxBytes} bytes; if it was written under a higher one, raise limits.maxBytes`,
+    )
   try {
     const context = key && encrypted ? bodyContext(identity, entry.header) : undefined
     const packed = key && context !== undefined ? decrypt(key.encryptionKey, entry.body, context) : entry.body

@@ -34,13 +34,14 @@ export class KeptLogs {
   }
 
   keep(log: Log): void {
-    const { seq, weight } = log.fold
+    const { bytes } = log
+    const { seq } = log.fold
     const name = nameOf(log.key)
     const other = this.#kept.get(name)
-    if (seq < 0 || weight.liveBytes > this.#most || (other && other.log.fold.seq > seq)) return
+    if (seq < 0 || bytes > this.#most || (other && other.log.fold.seq > seq)) return
     if (other) this.#remove(name, other)
-    this.#kept.set(name, { log, bytes: weight.liveBytes, at: this.#clock.monotonic() })
-    this.#bytes += weight.liveBytes
+    this.#kept.set(name, { log, bytes, at: this.#clock.monotonic() })
+    this.#bytes += bytes
     this.#tidy()
   }
 

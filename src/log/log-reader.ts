@@ -2,7 +2,7 @@ import { CorruptError, type HoldfastError, isHoldfastError, NotFoundError } from
 import { nameLog } from '../core/log-name.js'
 import { checkLoss } from './catch-up.js'
 import { formatCheckpointId } from './checkpoint-id.js'
-import type { Driver, LogKey, Tail } from './contract.js'
+import type { Driver, LogKey, StoredEntry, Tail } from './contract.js'
 import type { EntryCodec } from './entry-codec.js'
 import type { OpenedEntry, OpenedRun } from './entry-opening.js'
 import { emptyFold, type Fold } from './fold.js'
@@ -38,11 +38,13 @@ export class LogReader {
 
   /** The newest fold, reading on from a known one; undefined where that one no longer leads to it in one page. */
   async newestAfter(known: Fold): Promise<Fold | undefined> {
-    const [head, page] = await Promise.all([
+    const found = await Promise.all([
       this.#driver.head(this.#log),
       this.#driver.read(this.#log, known.seq, PAGE),
-    ])
-    const [same, ...rest] = page
+    ]).catch(unlessCorrupt)
+    // Damage is told by whoever opens the log, with the newest entry that still verifies.
+    if (found === undefined) return undefined
+    const [head, [same, ...rest]] = found
     if (head?.incarnation !== known.incarnation) return undefined
     checkLoss(this.#log, known, head, same)
     if (same?.seq !== known.seq) return undefined
@@ -61,7 +63,7 @@ export class LogReader {
     if (tail === undefined)
       throw new NotFoundError(`There is no ${nameLog(this.#log)}.`, 'Check the id.', { log: this.#log })
     const { head } = tail
-    if (seq > head.seq || seq < 0) {
+    if (!Number.isSafeInteger(seq) || seq > head.seq || seq < 0) {
       throw new NotFoundError(
         `${nameLog(this.#log)} has no entry ${seq}; its newest is ${head.seq}.`,
         'Use a checkpoint that history lists.',
@@ -76,7 +78,7 @@ export class LogReader {
   async since(known: Fold, seq: number): Promise<Fold> {
     let fold = known
     while (fold.seq < seq) {
-      const page = await this.#driver.read(this.#log, fold.seq + 1, PAGE)
+      const page = await this.#page(fold)
       if (page.length === 0) throw this.#corrupt(`Entry ${fold.seq + 1} of ${nameLog(this.#log)} is missing.`, fold)
       // Another pruned after our head was read: what lies between is gone for good, and its keyframe holds the sum.
       if (page[0]?.seq !== fold.seq + 1 && (await this.#isPruned(fold.seq + 1))) return (await this.newest()) ?? fold
@@ -108,12 +110,33 @@ export class LogReader {
       }
       if (run.failure) throw this.#fail(run.failure, last)
       if (last === undefined || last.seq >= to) return
-      const page = await this.#driver.read(this.#log, last.seq + 1, PAGE)
+      const page = await this.#page(last)
       if (page.length === 0) return
       const oldest = page[0]?.seq === last.seq + 1 ? undefined : await this.#oldestKept()
       if (oldest !== undefined && oldest > last.seq + 1) throw this.#pruned(last.seq + 1, oldest)
       run = await this.#codec.open({ before: last, fromKeyframe: false }, page)
     }
+  }
+
+  /**
+   * The entries after a fold. Where the driver itself notices damage among them, those before it; none before it, and
+   * the damage is reported.
+   */
+  async #page(after: Fold): Promise<readonly StoredEntry[]> {
+    const first = after.seq + 1
+    const whole = await this.#driver.read(this.#log, first, PAGE).catch(unlessCorrupt)
+    if (whole !== undefined) return whole
+    const good: StoredEntry[] = []
+    for (let seq = first; good.length < PAGE; seq++) {
+      const [entry] = await this.#driver.read(this.#log, seq, 1).catch((error: unknown) => {
+        unlessCorrupt(error)
+        if (good.length === 0) throw this.#fail(error as CorruptError, after)
+        return []
+      })
+      if (entry?.seq !== seq) break
+      good.push(entry)
+    }
+    return good
   }
 
   /** Verified entries from the newest keyframe at or before `upTo` up to it, in one round trip; none if it was pruned. */
@@ -214,6 +237,11 @@ export class LogReader {
       lastGood && lastGood.seq >= 0 ? formatCheckpointId(this.#log.branch, lastGood.seq, lastGood.hash) : undefined
     return new CorruptError(message, { ...data, log: this.#log, lastGood: id }, cause)
   }
+}
+
+/** Nothing instead of damage; any other failure stays one. */
+function unlessCorrupt(error: unknown): undefined {
+  if (!isHoldfastError(error, 'corrupt')) throw error
 }
 
 function firstSentence(error: HoldfastError): string {

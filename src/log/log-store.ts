@@ -1,4 +1,4 @@
-import { DEFAULT_LIMITS, type Limits } from '../codec/limits.js'
+import { type Limits, parseLimits } from '../codec/limits.js'
 import type { Clock } from '../core/clock.js'
 import { ClosedError, InvalidOptionError, NotFoundError } from '../core/errors.js'
 import type { TenantId, ThreadId } from '../core/ids.js'
@@ -41,8 +41,9 @@ export interface LogStoreOptions {
   /** Authenticates and encrypts what is stored. Without it, damage is found but forgery is not. */
   readonly keys?: KeyOptions
   /**
-   * How much of the threads that ran here is kept in memory, as JSON, so that their next run reads only what is new.
-   * Default 32 MB; 0 keeps nothing.
+   * How much of the threads that ran here is kept in memory, as JSON, large values included, so that their next run reads
+   * only what is new. Text takes about as much memory as its JSON, small objects several times as much. Default 32 MB; 0
+   * keeps nothing.
    */
   readonly cacheBytes?: number
   /** How long a write is repeated while the backend does not answer. Default 30 s. */
@@ -73,7 +74,7 @@ export class LogStore {
       throw new InvalidOptionError('cacheBytes', 'is no size', 'Pass a number of bytes from 0 on.')
     if (!(retryMs >= 0)) throw new InvalidOptionError('retryMs', 'is not a duration', 'Pass milliseconds from 0 on.')
     const masters = options.keys === undefined ? undefined : parseKeyOptions(options.keys)
-    const limits = { ...DEFAULT_LIMITS, ...options.limits }
+    const limits = parseLimits(options.limits)
     const environment: LogEnvironment = {
       driver,
       commit: new GroupCommit(driver),

@@ -37,6 +37,9 @@ export interface ForkOptions {
   readonly draft?: Omit<Draft, 'kind'>
 }
 
+/** What a handle takes by itself, measured: without it, very many small threads would count for nothing. */
+const HANDLE_BYTES = 2048
+
 /**
  * One branch of a thread. Holds the newest fold it knows; all writes go through `update`, which decides again
  * whenever another writer was faster.
@@ -84,6 +87,11 @@ export class Log {
 
   get exists(): boolean {
     return this.fold.seq >= 0
+  }
+
+  /** About how much memory this handle takes, with its state counted as JSON. */
+  get bytes(): number {
+    return HANDLE_BYTES + this.fold.weight.liveBytes + this.#shelf.bytes
   }
 
   /** The checkpoint id of the newest entry this handle knows. */

@@ -32,9 +32,15 @@ export async function verifyLog(
   options: { readonly repair?: boolean } = {},
 ): Promise<Verification | undefined> {
   const { driver } = environment
-  const head = await driver.head(key)
-  if (head === undefined) return undefined
   const problems: string[] = []
+  const head = await driver.head(key).catch((error: unknown) => {
+    if (!isHoldfastError(error, 'corrupt')) throw error
+    problems.push(error.message)
+    return 'damaged' as const
+  })
+  if (head === undefined) return undefined
+  if (head === 'damaged')
+    return { log: key, ok: false, entries: 0, lastGood: undefined, problems, repairedIndex: false }
   let count = 0
   let fold: Fold | undefined
   try {

@@ -31,6 +31,7 @@ const METHODS: readonly DriverMethod[] = [
   'append',
   'tail',
   'read',
+  'confirm',
   'headers',
   'head',
   'renew',

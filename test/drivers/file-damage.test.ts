@@ -16,7 +16,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Driver, Expect, LogKey } from 'holdfast'
+import { type Driver, type Expect, isHoldfastError, type LogKey, LogStore, push } from 'holdfast'
 import { encodeName } from '#src/drivers/file/names.js'
 import { openFile } from '#src/drivers/file/open-file.js'
 import { makeAppend, makeBytes, makeEntry, makeHash, mustAppend } from '#src/testing/entries.js'
@@ -329,5 +329,87 @@ describe('a record', () => {
     assert.equal(JSON.parse(String(meta)).row.seq, 0)
     assert.equal(header, '{"kind":"input"}')
     assert.equal(text, '{"say":"hello"}')
+  })
+})
+
+describe('a damaged log, as the layers above see it', () => {
+  const note = (text: string) => () => [{ kind: 'input', ops: [push('notes', text)] }]
+  const keep = { tenant: 'tenant', thread: 'thread', branch: 'main' } as unknown as LogKey
+
+  async function written() {
+    const store = new LogStore(await open())
+    const kept = await store.borrow(keep)
+    for (const text of ['a', 'b', 'c', 'd']) await kept.update(note(text))
+    store.giveBack(kept)
+    const other = await new LogStore(await open()).open(keep)
+    const { entries } = await other.update(note('e'))
+    await other.update(note('f'))
+    const record = async (seq: number) => join(await logFolder(), `${String(seq).padStart(16, '0')}.rec`)
+    return { store, entries, record }
+  }
+
+  it('is verified up to the damage, and says where it still verifies', async () => {
+    const { store, entries, record } = await written()
+    await truncate(await record(5), (await readFile(await record(5))).length - 1)
+    const found = await new LogStore(await open()).verify(keep)
+    assert.equal(found?.ok, false)
+    assert.equal(found?.entries, 5)
+    assert.equal(found?.lastGood, entries[0]?.id)
+    assert.match(found?.problems.join() ?? '', /0005\.rec .* The newest checkpoint that verifies is main~4~/)
+    // The same for whoever reads on from what it knows.
+    const named = (error: unknown) => isHoldfastError(error, 'corrupt') && error.data['lastGood'] === entries[0]?.id
+    await assert.rejects(store.borrow(keep), named)
+    await assert.rejects(new LogStore(await open()).open(keep), named)
+  })
+
+  it('is reported as damaged by verify, and does not end it, when not even its end can be read', async () => {
+    const { record } = await written()
+    await truncate(await record(5), 0)
+    const found = await new LogStore(await open()).verify(keep)
+    assert.deepEqual(
+      { ...found, problems: [] },
+      {
+        log: keep,
+        ok: false,
+        entries: 0,
+        lastGood: undefined,
+        problems: [],
+        repairedIndex: false,
+      },
+    )
+    assert.match(found?.problems.join() ?? '', /0005\.rec/)
+  })
+})
+
+describe('a disk that fails to flush', () => {
+  it('lets no append count as written whose name it did not flush, though it can be read', async () => {
+    let failsAfter = ''
+    let fails = false
+    const driver = await openFile(folder, {
+      faults: (point) => {
+        fails ||= point === failsAfter
+        if (fails && point === 'flush-folder') throw Object.assign(new Error('EIO'), { code: 'EIO', syscall: 'fsync' })
+      },
+    })
+    drivers.push(driver)
+    const note = (text: string) => () => [{ kind: 'input', ops: [push('notes', text)] }]
+    const handle = await new LogStore(driver, { retryMs: 0 }).open(log)
+    await handle.update(note('zero'))
+    const others = [{ thread: 'new' }, { branch: 'new' }].map((part) => ({ ...log, ...part }) as LogKey)
+    const created = await Promise.all(others.map((key) => new LogStore(driver, { retryMs: 0 }).open(key)))
+    // The call that makes each visible: an append and a branch are linked, a thread is renamed into its place.
+    for (const [each, call] of [
+      [handle, 'link'],
+      [created[0], 'rename'],
+      [created[1], 'link'],
+    ] as const) {
+      failsAfter = call
+      await assert.rejects(each?.update(note('one')) as Promise<unknown>, (error) => isHoldfastError(error, 'storage'))
+      failsAfter = ''
+      fails = false
+      // The disk works again: what is there counts, once.
+      await each?.update(note('two'))
+      assert.deepEqual(each?.fold.state['notes'], each === handle ? ['zero', 'one', 'two'] : ['one', 'two'])
+    }
   })
 })

@@ -171,6 +171,56 @@ describe.skipIf(given === undefined)('Postgres under faults', () => {
     }
   })
 
+  it('leaves connections that lead to a read-only server, as after a failover', { timeout: 60_000 }, async () => {
+    const schema = schemaName()
+    await (await openPostgres(url, { schema })).close()
+    // Sessions of this role keep what it was set to when they began, as those to a demoted primary stay there.
+    const role = `role_${schema}`
+    const readOnly = `ALTER ROLE ${role} SET default_transaction_read_only = on`
+    const writable = `ALTER ROLE ${role} RESET default_transaction_read_only`
+    await runSql(
+      url,
+      `CREATE ROLE ${role} LOGIN PASSWORD 'secret'`,
+      `GRANT USAGE ON SCHEMA ${schema} TO ${role}`,
+      `GRANT ALL ON ALL TABLES IN SCHEMA ${schema} TO ${role}`,
+      readOnly,
+    )
+    try {
+      const own = new URL(url)
+      own.username = role
+      own.password = 'secret'
+      const driver = await openPostgres(own.href, { schema, poolSize: 3 })
+      const tenant = newTenant()
+      const logs = ['a', 'b', 'c'].map((name) => logKey(tenant, name))
+      const refusals = await Promise.all(logs.map((log) => failure(driver.append([makeAppend(log, null)]))))
+      for (const refused of refusals) {
+        expect(refused).toMatchObject({ code: 'unavailable', retryable: true })
+        expect(refused.data).toMatchObject({ reason: 'read-only', written: 'nothing' })
+      }
+      const transacted = driver.transact?.(async () => makeAppend(logs[0] as LogKey, null), { timeoutMs: 5000 })
+      expect((await failure(transacted as Promise<unknown>)).data['reason']).toBe('read-only')
+
+      // Idle connections that never wrote anything are of that time too.
+      await Promise.all(logs.map((log) => driver.head(log)))
+      await runSql(url, writable)
+      expect((await failure(driver.append([makeAppend(logs[0] as LogKey, null)]))).retryable).toBe(true)
+      for (const log of logs) await createLog(driver, log)
+      await driver.close()
+    } finally {
+      await runSql(url, `DROP OWNED BY ${role}`, `DROP ROLE ${role}`)
+    }
+  })
+
+  it('names a head that holds no JSON where it should as damage', async () => {
+    const schema = schemaName()
+    const driver = await openPostgres(url, { schema })
+    const log = logKey(newTenant(), 't')
+    await createLog(driver, log)
+    await runSql(url, `UPDATE ${schema}.logs SET metadata = '{'`)
+    expect(await failure(driver.head(log))).toMatchObject({ code: 'corrupt', data: { reason: 'head', log } })
+    await driver.close()
+  })
+
   it('says that nothing was written after a serialization failure, and that is true', { timeout: 60_000 }, async () => {
     const schema = schemaName()
     const plain = new pg.Pool({ connectionString: url, max: 2 })

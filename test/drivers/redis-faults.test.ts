@@ -300,6 +300,20 @@ describe.skipIf(url === undefined)('a network that fails', () => {
     for (const [i, log] of logs.entries()) await checkGapFree(beside, log, ends[i] as Expect)
   })
 
+  it('passes over what others publish on the channel of its watchers', async () => {
+    const server = await ownServer()
+    const driver = await openRedis(server.url)
+    const seen: unknown[] = []
+    const stop = await driver.watch?.((log, seq) => seen.push([log.thread, seq]))
+    for (const message of ['hello', '{}', 'null', '[1]', '[["t",2,"main",1]]', '[["t","x","main",1.5]]', '']) {
+      await server.command('PUBLISH', 'holdfast:appends', message)
+    }
+    await server.command('PUBLISH', 'holdfast:appends', '[7,["t","ours","main",3]]')
+    await expect.poll(() => seen).toEqual([['ours', 3]])
+    await stop?.()
+    await driver.close()
+  })
+
   it('goes on reporting appends to watchers after their connection broke', async () => {
     const { proxy, driver, beside } = await throughProxy()
     const log = newLog()

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import { LogStore, push } from 'holdfast'
 import { HoldfastError } from '#src/core/errors.js'
 import { parseBranchId, parseTenantId, parseThreadId } from '#src/core/ids.js'
 import { openRedis } from '#src/drivers/redis/open-redis.js'
@@ -274,6 +275,33 @@ describe.skipIf(url === undefined)('waiting for replicas', () => {
     expect((await driver.head(log))?.hash).toBe(append.entries[0]?.hash)
     await replica.kill('SIGCONT')
     await driver.close()
+  })
+
+  it('counts no entry as written that only the primary has, also when the writer finds it there', async () => {
+    const { primary, replica } = await ownPair()
+    const patient = await openRedis(primary.url, { waitReplicas: { count: 1, timeoutMs: 20_000 } })
+    const log = newLog()
+    const note = (text: string) => () => [{ kind: 'input', ops: [push('notes', text)] }]
+    await (await new LogStore(patient).open(log)).update(note('one'))
+
+    await replica.kill('SIGSTOP')
+    const store = new LogStore(await openRedis(primary.url, { waitReplicas: { count: 1, timeoutMs: 100 } }), {
+      retryMs: 0,
+    })
+    const handle = await store.open(log)
+    const error = await failure(handle.update(note('two')))
+    expect(error).toMatchObject({ code: 'unavailable', data: { reason: 'replicas' } })
+    // Whoever reads it may; who asks whether it is safe is told, also over a connection that wrote nothing.
+    const other = await openRedis(primary.url, { waitReplicas: { count: 1, timeoutMs: 100 } })
+    expect((await other.head(log))?.seq).toBe(1)
+    expect(await failure(other.confirm?.(log) as Promise<unknown>)).toMatchObject({ data: { reason: 'replicas' } })
+
+    await replica.kill('SIGCONT')
+    await patient.confirm?.(log)
+    const again = await new LogStore(patient).open(log)
+    await again.update(note('three'))
+    expect(again.fold.state).toEqual({ notes: ['one', 'two', 'three'] })
+    await Promise.all([other.close(), patient.close(), store.close()])
   })
 })
 

@@ -18,6 +18,17 @@ async function headers(driver: Awaited<ReturnType<typeof openMemory>>, of = log)
 }
 
 describe('large values', () => {
+  it('are spared by the clock of the store that dates them, not by one here that runs ahead', async () => {
+    const clock = virtualClock()
+    const driver = await openMemory({ clock })
+    const dated = { ...driver, now: async () => clock.now() }
+    const ahead = virtualClock({ now: clock.now() + 86_400_000 })
+    await driver.putBlobs(log.tenant, [{ hash: 'ab'.repeat(32), bytes: BYTES }])
+    assert.equal((await openStore(dated, { clock: ahead }).collectBlobs(log.tenant)).removed, 0)
+    await clock.advance(2 * 3_600_000)
+    assert.equal((await openStore(dated, { clock: ahead }).collectBlobs(log.tenant)).removed, 1)
+  })
+
   it('are stored once, pointed to from their entry, its keyframes and its forks, and come back exactly', async () => {
     const driver = await openMemory({ clock: virtualClock() })
     const store = openStore(driver)

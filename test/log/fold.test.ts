@@ -145,6 +145,55 @@ describe('folding stored entries', () => {
   })
 })
 
+describe('a state that outgrew the limits', () => {
+  it.each([
+    ['bytes', { maxBytes: 200_000 }],
+    ['keys', { maxKeys: 500 }],
+  ])('of %s stops nobody from writing; only a keyframe that is asked for is refused', async (_, limits) => {
+    const driver = await openMemory({ clock: virtualClock() })
+    const handle = await openStore(driver, { limits }).open(log)
+    // Three times the limit, and past several moments at which a keyframe is due.
+    for (let i = 0; i < 600; i++) {
+      await handle.update(() => [{ kind: 'step', ops: [push('list', { i, text: 'x'.repeat(1000) })] }])
+    }
+    const claim = await handle.claim({ owner: 'w', ms: 1000 })
+    await claim.update(() => [{ kind: 'step', ops: [set('last', 1)] }])
+    for (const refused of [
+      claim.update(() => [{ kind: 'step', keyframe: true }]),
+      handle.fork({ branch: 'fork' as BranchId }),
+    ]) {
+      await assert.rejects(refused, (error) => isHoldfastError(error, 'too-large'))
+    }
+    const again = await openStore(driver, { limits }).open(log)
+    assert.deepStrictEqual(again.fold.state, handle.fold.state)
+    assert.equal((await openStore(driver, { limits }).verify(log))?.ok, true)
+
+    // Cut down, it gets its keyframe again.
+    await claim.update(() => [{ kind: 'step', ops: [remove('list')], keyframe: true }])
+    assert.equal(handle.fold.weight.keyframe, handle.fold.seq)
+  })
+
+  it.each([{ maxBytes: Number.NaN }, { maxDepth: 0 }, { maxKeys: '5' }, { maxByte: 5 }])(
+    'a limit that is none is refused: %o',
+    async (limits) => {
+      const driver = await openMemory({ clock: virtualClock() })
+      assert.throws(
+        () => openStore(driver, { limits: limits as never }),
+        (error) => isHoldfastError(error, 'invalid-option'),
+      )
+    },
+  )
+
+  it('a place that is no number is not found, and not taken for damage', async () => {
+    const driver = await openMemory({ clock: virtualClock() })
+    const handle = await openStore(driver).open(log)
+    await handle.update(() => [{ kind: 'step', ops: [set('a', 1)] }])
+    for (const seq of [Number.NaN, 0.5, -1]) {
+      await assert.rejects(handle.at(seq), (error) => isHoldfastError(error, 'not-found'))
+    }
+  })
+})
+
 describe('a draft that could not be read back is refused with nothing written', () => {
   const cyclic: Record<string, unknown> = {}
   cyclic['self'] = cyclic

@@ -112,6 +112,35 @@ describe('logs that a process keeps for their next use', () => {
     },
   )
 
+  it('count with their large values, which lie in blobs, and with what a handle takes itself', async () => {
+    const store = new LogStore(counted(driver), { clock, cacheBytes: 250_000 })
+    const named = (thread: string) => ({ ...(key as object), thread }) as never
+    const use = async (thread: string, value: string) => {
+      const log = await store.borrow(named(thread))
+      await log.update(() => [{ kind: 'input', ops: [set('value', value)] }])
+      store.giveBack(log)
+      return log
+    }
+    const first = await use('a', 'x'.repeat(100_000))
+    const second = await use('b', 'y'.repeat(100_000))
+    expect(await store.borrow(named('a'))).toBe(first)
+    store.giveBack(first)
+    await use('c', 'z'.repeat(100_000))
+    expect(await store.borrow(named('a'))).toBe(first)
+    expect(await store.borrow(named('b'))).not.toBe(second)
+    // Also when they were read and not written here.
+    const reader = new LogStore(driver, { clock, cacheBytes: 150_000 })
+    const [one, two] = [await reader.borrow(named('a')), await reader.borrow(named('b'))]
+    reader.giveBack(one)
+    reader.giveBack(two)
+    expect(await reader.borrow(named('a'))).not.toBe(one)
+
+    const handles = []
+    for (let i = 0; i < 200; i++) handles.push(await use(`small${i}`, ''))
+    expect(await store.borrow(named('small199'))).toBe(handles[199])
+    expect(await store.borrow(named('small0'))).not.toBe(handles[0])
+  })
+
   it('are let go when they are too large, not wanted for long, or the thread is erased here', async () => {
     const small = new LogStore(counted(driver), { clock, cacheBytes: 100 })
     for (const [store, spoil] of [

@@ -191,6 +191,15 @@ async function anchor(store: FileStore, state: LogState): Promise<void> {
   }
 }
 
+/** Flushes every name that a log hangs from, for a writer whose own flush failed. */
+export async function flushLog(store: FileStore, key: LogKey): Promise<void> {
+  const state = await findLog(store, key)
+  if (state === undefined) return
+  await store.disk.flushFolder(state.folder)
+  state.anchored = false
+  await anchor(store, state)
+}
+
 async function isIn(store: FileStore, key: LogKey, folder: string, own: ChainLink<LogRecord>): Promise<boolean> {
   store.logs.delete(logName(key))
   const now = await findLog(store, key)

@@ -21,7 +21,7 @@ import { listSpaces, scanItems } from './item-scan.js'
 import { sweepItems } from './item-sweep.js'
 import { readItem, writeItem } from './item-writes.js'
 import { headOf, renewLease } from './lease.js'
-import { findLog } from './logs.js'
+import { findLog, flushLog } from './logs.js'
 import { pruneLog, reindexLog } from './prune.js'
 import { openRoot } from './root.js'
 import { type FileStore, logName, RecentMap, Turns } from './store.js'
@@ -109,6 +109,7 @@ function createDriver(store: FileStore, durability: Driver['durability']): Drive
       }),
     tail: (log, upTo) => run(() => readTail(store, log, upTo)),
     read: (log, from, limit) => run(() => readEntries(store, log, from, limit)),
+    confirm: (log) => run(() => flushLog(store, log)),
     headers: (log, options) => run(() => readHeaders(store, log, options)),
     head: (log) =>
       run(async () => {

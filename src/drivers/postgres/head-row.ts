@@ -1,5 +1,7 @@
+import { CorruptError } from '../../core/errors.js'
 import type { BranchId, TenantId, ThreadId } from '../../core/ids.js'
-import type { Head, IndexFields, Origin } from '../../log/contract.js'
+import { nameLog } from '../../core/log-name.js'
+import type { Head, IndexFields, LogKey, Origin } from '../../log/contract.js'
 import { fromText } from './text-form.js'
 import { metadataFromText } from '../shared/metadata-text.js'
 
@@ -31,9 +33,19 @@ interface HeadJson {
 
 export function parseHead(json: string): Head {
   const row = JSON.parse(json) as HeadJson
-  const { tenant, thread, branch, owner, remaining } = row
+  const { tenant, thread, branch } = row
+  const log = { tenant, thread, branch }
+  try {
+    return readRow(log, row)
+  } catch (cause) {
+    throw new CorruptError(`The head of ${nameLog(log)} can't be read.`, { log, reason: 'head' }, cause)
+  }
+}
+
+function readRow(log: LogKey, row: HeadJson): Head {
+  const { owner, remaining } = row
   return {
-    log: { tenant, thread, branch },
+    log,
     incarnation: fromText(row.incarnation),
     seq: row.seq,
     hash: row.hash,

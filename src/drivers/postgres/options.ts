@@ -84,7 +84,7 @@ function parseUrl(field: string, url: string): string {
     throw new InvalidOptionError(
       field,
       'is not a URL of a Postgres database',
-      "Write it as 'postgres://user:password@host:5432/database'.",
+      "Write it as 'postgres://user:password@host:5432/database', with special characters percent-encoded (# as %23).",
     )
   }
   return url

@@ -42,7 +42,12 @@ export function isConnectionFailure(error: unknown): boolean {
 /** Whether the connection may be used again after this error. */
 export function leavesConnectionUsable(error: unknown): boolean {
   const reply = serverReply(error)
-  return reply !== undefined && isRolledBack(reply)
+  return reply !== undefined && isRolledBack(reply) && !isReadOnly(error)
+}
+
+/** The server takes no writes: after a failover a connection may lead to what is a standby by now. */
+export function isReadOnly(error: unknown): boolean {
+  return serverReply(error)?.code === '25006'
 }
 
 /** Serialization failures and deadlocks: rolled back, and nothing was wrong with the statement. */
@@ -58,7 +63,7 @@ export function isTransient(error: unknown): boolean {
 export function ofTheStatement(error: unknown): ServerReply | 'timeout' | undefined {
   const reply = serverReply(error)
   if (reply?.code === '57014' || reply?.code === '25P03') return 'timeout'
-  return reply === undefined || /^(08|40|53|55|57|58|XX)/.test(reply.code) ? undefined : reply
+  return reply === undefined || /^(08|25006|40|53|55|57|58|XX)/.test(reply.code) ? undefined : reply
 }
 
 // An ERROR reply to a statement that is its own transaction means that the server rolled it back. FATAL and PANIC
@@ -103,11 +108,13 @@ function translateReply(reply: ServerReply, target: string, written: Written, ca
     )
   }
   if (code === '25006') {
-    return refused(
-      'read-only',
-      'accepts no writes',
-      'Connect to the primary; a standby or a read-only session can only be read.',
-    )
+    // Passes when the address leads to the primary again: every attempt is made on a new connection.
+    return new UnavailableError(`${target} accepts no writes: ${message}.`, {
+      written,
+      data: { ...data, reason: 'read-only' },
+      cause,
+      remedy: 'Connect to the primary; a standby, or a role or database set to read-only, can only be read.',
+    })
   }
   if (code === '53100' || code === '53200') {
     return refused('full', 'has no space left', 'Free disk space or memory on the server.')

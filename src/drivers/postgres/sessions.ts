@@ -3,6 +3,7 @@ import { ClosedError, UnavailableError } from '../../core/errors.js'
 import { type PgClientLike, type PgPoolLike, TEXT_ONLY } from './pg-client.js'
 import {
   isConnectionFailure,
+  isReadOnly,
   isTransient,
   leavesConnectionUsable,
   translateConnectError,
@@ -117,6 +118,9 @@ export class Sessions {
       client.on('error', ignore)
       try {
         return await work(lent)
+      } catch (error) {
+        if (this.#leadsAstray((error as Error).cause)) lent.usable = false
+        throw error
       } finally {
         if (lent.usable) {
           this.#lastUse.set(client, performance.now())
@@ -236,8 +240,19 @@ export class Sessions {
         data: { reason: 'statement-timeout' },
       })
     }
+    this.#leadsAstray(failure)
     await this.#giveBack(client, failure, progress.inTransaction)
     throw translateError(failure, this.#settings.target, mayHaveLanded)
+  }
+
+  /**
+   * Whether the connection leads to a server that takes no writes, as after a failover. Those that have been idle since
+   * do so as well, and kept in the pool they would refuse every write for as long as the process runs.
+   */
+  #leadsAstray(failure: unknown): boolean {
+    if (!isReadOnly(failure)) return false
+    this.#suspectBefore = performance.now()
+    return true
   }
 
   async #giveBack(client: PgClientLike, failure: unknown, inTransaction: boolean): Promise<void> {

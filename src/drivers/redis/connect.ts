@@ -67,8 +67,9 @@ function createClient(ioredis: IoredisModule, servers: readonly Server[], option
     socketTimeout: options.silenceMs,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
-    // A primary that became a replica: connect anew, so that an address that follows the primary leads to it.
-    reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
+    // A primary that became a replica: connect anew, so that an address that follows the primary leads to it. Redis 6.2
+    // says so in the middle of its message when a script meets it.
+    reconnectOnError: (error: Error) => /\bREADONLY\b/.test(error.message),
   }
   const backoff = (attempt: number): number =>
     Math.min(50 * 2 ** Math.min(attempt, 10), 2000) * (0.5 + Math.random() / 2)

@@ -80,6 +80,16 @@ export class Connection {
     return work
   }
 
+  /**
+   * Resolves when the replicas that were asked for have what can be read under a key. WAIT speaks of everything up to
+   * the last command of its connection, so a read before it covers what other connections wrote.
+   */
+  async confirm(key: string): Promise<void> {
+    const calls = [{ command: 'exists', args: [key] }]
+    const [outcome] = await this.flush(calls, false, true)
+    if (outcome !== undefined && 'error' in outcome) throw toDriverError(outcome.error, false)
+  }
+
   /** Sends without waiting for the reply: for what may be lost. */
   send(command: string, ...args: Argument[]): void {
     if (this.client.status === 'ready') this.client.call(command, ...args).catch(() => {})

@@ -59,6 +59,7 @@ export function createRedisDriver(store: Store, durability: Durability, release:
     },
     tail: (log, upTo) => readTail(store, log, upTo),
     read: (log, from, limit) => readEntries(store, log, from, limit),
+    confirm: (log) => connection.confirm(store.keys.log(log)),
     headers: (log, options) => readHeaders(store, log, options),
     head: (log) => readHead(store, log),
     renew: (log, epoch, ms) => renewLease(store, log, epoch, ms),

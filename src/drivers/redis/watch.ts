@@ -3,6 +3,7 @@ import type { Append, AppendResult, LogKey } from '../../log/contract.js'
 import type { RedisLike } from './client.js'
 import type { Store } from './store.js'
 
+type Announced = readonly [TenantId, ThreadId, BranchId, seq: number]
 export type Listener = (log: LogKey, seq: number) => void
 
 /** Appends are announced this long after they landed, many in one message: a message each would cost as much as them. */
@@ -13,7 +14,7 @@ const ANNOUNCE_AFTER_MS = 5
  */
 export class Announcements {
   readonly #store: Store
-  #waiting: (readonly [TenantId, ThreadId, BranchId, number])[] = []
+  #waiting: Announced[] = []
   #timer: NodeJS.Timeout | undefined
 
   constructor(store: Store) {
@@ -93,13 +94,28 @@ export class Watching {
   }
 
   #deliver(message: string): void {
-    const appends = JSON.parse(message) as [TenantId, ThreadId, BranchId, number][]
-    for (const [tenant, thread, branch, seq] of appends) {
+    for (const [tenant, thread, branch, seq] of parseMessage(message)) {
       for (const listener of [...this.#listeners]) {
         if (this.#listeners.has(listener)) listener({ tenant, thread, branch }, seq)
       }
     }
   }
+}
+
+// Anybody who may publish can publish on our channel, and what is thrown here would end the process.
+function parseMessage(message: string): Announced[] {
+  let appends: unknown
+  try {
+    appends = JSON.parse(message)
+  } catch {
+    return []
+  }
+  return Array.isArray(appends) ? appends.filter(isAnnounced) : []
+}
+
+function isAnnounced(append: unknown): append is Announced {
+  if (!Array.isArray(append) || append.length !== 4 || !Number.isSafeInteger(append[3])) return false
+  return append.slice(0, 3).every((part) => typeof part === 'string')
 }
 
 function channelOf(prefix: string): string {

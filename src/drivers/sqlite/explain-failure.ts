@@ -34,6 +34,8 @@ export async function explainFailure(failure: Failure, path: string): Promise<Ho
         'Give Holdfast a file of its own.',
         { reason: 'foreign-database', written: 'nothing', data: { path } },
       )
+    case 'file-gone':
+      return fileGone(path, failure.written)
     case 'too-new':
       return new SchemaTooNewError(path, { found: failure.found, supported: failure.supported })
     case 'timeout':
@@ -56,6 +58,14 @@ export async function explainFailure(failure: Failure, path: string): Promise<Ho
     case 'sqlite':
       return explainCode(failure, path)
   }
+}
+
+function fileGone(path: string, written: 'nothing' | 'unknown'): StorageError {
+  return new StorageError(
+    `${path} was deleted, moved or replaced while it was open.`,
+    'Close the store in every process that has it open, put the right file back, and open it again.',
+    { reason: 'file-gone', written, data: { path } },
+  )
 }
 
 type SqliteCode = Extract<Failure, { kind: 'sqlite' }>
@@ -92,6 +102,7 @@ async function explainCode(failure: SqliteCode, path: string): Promise<HoldfastE
       }
       return storage('io-error', `Reading or writing ${path} failed: ${failure.message}.`, ioRemedy)
     case SQLITE.READONLY:
+      if (errcode === SQLITE.READONLY_DBMOVED) return fileGone(path, written)
       return storage('read-only', `${path} can't be written: ${await readOnlyReason(path)}.`, readOnlyRemedy)
     case SQLITE.CANTOPEN:
     case SQLITE.PERM:

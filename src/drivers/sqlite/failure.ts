@@ -9,6 +9,8 @@ export type Failure =
     }
   | { readonly kind: 'no-engine'; readonly package: string; readonly message: string }
   | { readonly kind: 'foreign'; readonly found: string }
+  /** The name of the file leads to another file, or to none. */
+  | { readonly kind: 'file-gone'; readonly written: 'nothing' | 'unknown' }
   | { readonly kind: 'too-new'; readonly found: number; readonly supported: number }
   /** Of a transaction with the user's own SQL, which was rolled back. */
   | { readonly kind: 'timeout'; readonly timeoutMs: number }
@@ -31,6 +33,8 @@ export const SQLITE = {
   CONSTRAINT: 19,
   PERM: 3,
   NOTADB: 26,
+  /** An extended code of READONLY. */
+  READONLY_DBMOVED: 1032,
 } as const
 
 export class SqliteFailure extends Error {

@@ -1,5 +1,7 @@
+import { CorruptError } from '../../core/errors.js'
 import type { BranchId, TenantId, ThreadId } from '../../core/ids.js'
-import type { Head } from '../../log/contract.js'
+import { nameLog } from '../../core/log-name.js'
+import type { Head, LogKey } from '../../log/contract.js'
 import type { Row } from './engine.js'
 import { type Instant, leaseLeft } from './lease.js'
 import { metadataFromText } from '../shared/metadata-text.js'
@@ -58,12 +60,18 @@ export function packHead(row: Row, now: Instant): PackedHead {
 }
 
 export function unpackHead(packed: PackedHead): Head {
+  const { tenant, thread, branch } = packed
+  const log = { tenant: tenant as TenantId, thread: thread as ThreadId, branch: branch as BranchId }
+  try {
+    return unpackRow(log, packed)
+  } catch (cause) {
+    throw new CorruptError(`The head of ${nameLog(log)} can't be read.`, { log, reason: 'head' }, cause)
+  }
+}
+
+function unpackRow(log: LogKey, packed: PackedHead): Head {
   return {
-    log: {
-      tenant: packed.tenant as TenantId,
-      thread: packed.thread as ThreadId,
-      branch: packed.branch as BranchId,
-    },
+    log,
     incarnation: packed.incarnation,
     seq: packed.seq,
     hash: packed.hash,

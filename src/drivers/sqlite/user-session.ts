@@ -96,8 +96,13 @@ export class UserSession {
     }
   }
 
-  close(): void {
+  /** Ends the transaction that is open, if one is, with nothing of it kept. */
+  abandon(): void {
     if (this.#open !== undefined) this.#rollBack()
+  }
+
+  close(): void {
+    this.abandon()
     this.#db?.close()
   }
 

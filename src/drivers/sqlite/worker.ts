@@ -6,7 +6,7 @@ import { getBlobs, listBlobs, putBlobs, removeBlob, touchBlobs } from './blobs.j
 import { type Connection, openConnection, openSecondConnection } from './connection.js'
 import { loadSqlite } from './engine.js'
 import { type PackedTail, readEntries, readHead, readHeaders, readTail } from './entries.js'
-import { captureFailure } from './failure.js'
+import { captureFailure, SqliteFailure } from './failure.js'
 import { findHeads } from './heads.js'
 import { listSpaces, readItems, scanItems } from './item-reads.js'
 import { sweepItems, writeItems } from './item-writes.js'
@@ -16,6 +16,7 @@ import { migrate } from './migrate.js'
 import { MIGRATIONS } from './migrations/list.js'
 import { type Parcel, transferOf } from './parcel.js'
 import type { CallName, Calls, OpenedDatabase, Reply, Request, SessionCall, WorkerSettings } from './protocol.js'
+import { sameFileCheck } from './same-file.js'
 import { isSessionCall, UserSession } from './user-session.js'
 
 /** A call with the worker's side of it: the connection, and the time when it is asked for. */
@@ -79,6 +80,7 @@ interface Opened {
   readonly session: UserSession
   /** Whether others may read while one writes. */
   readonly readsGoOn: boolean
+  isSameFile(): boolean
 }
 
 async function open(settings: WorkerSettings): Promise<Opened> {
@@ -89,7 +91,8 @@ async function open(settings: WorkerSettings): Promise<Opened> {
   try {
     migrate(db, MIGRATIONS, settings.now)
     const session = new UserSession(() => openSecondConnection(openFile, settings))
-    return { db, session, readsGoOn: db.pragma('journal_mode') === 'wal' }
+    const readsGoOn = db.pragma('journal_mode') === 'wal'
+    return { db, session, readsGoOn, isSameFile: sameFileCheck(settings.path) }
   } catch (thrown) {
     db.close()
     throw thrown
@@ -117,43 +120,61 @@ async function main(): Promise<void> {
     return
   }
   const waiting: Request[] = []
-  const perform = (request: Request): void => {
-    const reply = answer(opened, settings, request)
-    port.postMessage(reply, buffersOf(request[1], reply))
+  const reply = (request: Request): void => {
+    const answered = answer(opened, settings, request)
+    port.postMessage(answered, buffersOf(request[1], answered))
     if (request[1] === 'close') port.close()
   }
-  const performWaiting = (): void => {
-    while (waiting.length > 0 && !opened.session.isOpen) perform(waiting.shift() as Request)
+  const replyWaiting = (): void => {
+    while (waiting.length > 0 && !opened.session.isOpen) reply(waiting.shift() as Request)
   }
-  opened.session.onTimeout = performWaiting
+  opened.session.onTimeout = replyWaiting
   port.on('message', (request: Request) => {
     if (opened.session.isOpen && mustWait(opened, request)) waiting.push(request)
-    else perform(request)
-    performWaiting()
+    else reply(request)
+    replyWaiting()
   })
 }
 
-function mustWait({ readsGoOn }: Opened, [, call, , , , ...args]: Request): boolean {
-  // Reading items writes when it extends their expiry, which is its last argument.
-  return WRITES.has(call) || (call === 'readItems' && args.at(-1) !== null) || (!readsGoOn && call in handlers)
+function mustWait({ readsGoOn }: Opened, request: Request): boolean {
+  return takesLock(request) || (!readsGoOn && request[1] in handlers)
 }
 
-function answer({ db, session }: Opened, settings: WorkerSettings, request: Request): Reply {
-  const [id, call, wall, monotonic, sentAt, ...args] = request
+// Reading items writes when it extends their expiry, which is its last argument.
+function takesLock([, call, , , , ...args]: Request): boolean {
+  return WRITES.has(call) || (call === 'readItems' && args.at(-1) !== null)
+}
+
+function answer(opened: Opened, settings: WorkerSettings, request: Request): Reply {
+  const { db, session } = opened
+  const [id, call] = request
   try {
     if (call === 'close') {
       session.close()
       db.close()
       return [id, null]
     }
-    const now = (): Instant => instantOf({ wall, monotonic, sentAt }, settings.bootId, settings.ownClock)
-    if (call === 'begin') return [id, session.begin(id, ...(args as Parameters<Calls['begin']>))]
-    if (isSessionCall(call)) return [id, session.answer(call, now, args)]
-    const handle = handlers[call as keyof Handlers] as (...args: unknown[]) => unknown
-    return [id, handle(db, now, ...args)]
+    // Also before a read: what is found in a file that is gone must not count as written.
+    if (!opened.isSameFile()) {
+      if (isSessionCall(call)) session.abandon()
+      throw new SqliteFailure({ kind: 'file-gone', written: 'nothing' })
+    }
+    const reply: Reply = [id, perform(opened, settings, request)]
+    if ((takesLock(request) || isSessionCall(call)) && !opened.isSameFile())
+      throw new SqliteFailure({ kind: 'file-gone', written: 'unknown' })
+    return reply
   } catch (thrown) {
     return [id, null, captureFailure(thrown, 'nothing').failure]
   }
+}
+
+function perform({ db, session }: Opened, settings: WorkerSettings, request: Request): unknown {
+  const [id, call, wall, monotonic, sentAt, ...args] = request
+  const now = (): Instant => instantOf({ wall, monotonic, sentAt }, settings.bootId, settings.ownClock)
+  if (call === 'begin') return session.begin(id, ...(args as Parameters<Calls['begin']>))
+  if (isSessionCall(call)) return session.answer(call, now, args)
+  const handle = handlers[call as keyof Handlers] as (...args: unknown[]) => unknown
+  return handle(db, now, ...args)
 }
 
 /** What is handed over instead of copied; the worker is done with it. */

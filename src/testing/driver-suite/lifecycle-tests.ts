@@ -191,7 +191,7 @@ export const lifecycleTests: readonly SuiteTest[] = [
 function everyMethod(driver: Driver, log: LogKey): Record<string, () => Promise<unknown>> {
   const { tenant, thread } = log
   const expect = { incarnation: 'i', seq: 0, hash: makeHash('h'), epoch: 0 }
-  const { watch } = driver
+  const { watch, confirm } = driver
   return {
     append: () => driver.append([makeAppend(log, null)]),
     tail: () => driver.tail(log),
@@ -209,6 +209,7 @@ function everyMethod(driver: Driver, log: LogKey): Record<string, () => Promise<
     getBlobs: () => driver.getBlobs(tenant, [makeHash('b')]),
     listBlobs: () => driver.listBlobs(tenant, { limit: 1 }),
     removeBlob: () => driver.removeBlob(tenant, makeHash('b'), 0),
+    ...(confirm === undefined ? {} : { confirm: () => confirm.call(driver, log) }),
     ...(watch === undefined ? {} : { watch: () => watch.call(driver, () => {}) }),
   }
 }
