@@ -70,7 +70,7 @@ export class GraphEngine {
       if (failure !== undefined) return { status: 'failed', error: failure, others }
       const waiting = landed.flatMap((task) => (task.status === 'suspended' ? [task] : []))
       if (waiting.length > 0) return { status: 'suspended', waiting: waiting.flatMap((task) => task.waiting) }
-      const more = await this.#close(tasks, landed, count)
+      const more = await this.#closeOrKeep(tasks, landed, count)
       this.#isNew = true
       if (!more) return { status: 'completed', output: this.#state() }
     }
@@ -82,7 +82,9 @@ export class GraphEngine {
     let unfinished = false
     return Promise.all(
       tasks.map(async (task): Promise<Landed> => {
-        const landed = await this.#runTask(task, () => left === 1 && !unfinished)
+        // One whose result can't be written must not leave the others behind.
+        const failed = (error: unknown): Landed => ({ status: 'failed', error })
+        const landed = await this.#runTask(task, () => left === 1 && !unfinished).catch(failed)
         left--
         if (landed.status === 'failed' || landed.status === 'suspended') unfinished = true
         return landed
@@ -282,6 +284,28 @@ export class GraphEngine {
     const { approved, update } = answer as { readonly approved: boolean; readonly update?: unknown }
     const checked = update === undefined ? undefined : await this.#plan.shape.check(update, 'the answer’s update')
     return { approved, update: checked }
+  }
+
+  /** As `#close`. A reducer or a branch that throws must not cost what the last node did: that is recorded on its own. */
+  async #closeOrKeep(tasks: readonly TaskRecord[], landed: readonly Landed[], count: number): Promise<boolean> {
+    try {
+      return await this.#close(tasks, landed, count)
+    } catch (error) {
+      const at = landed.findIndex(({ status }) => status === 'last')
+      const [task, last] = [tasks[at], landed[at]]
+      if (task === undefined || last?.status !== 'last' || this.#session.abort.signal.aborted) throw error
+      await this.#session.record({
+        kind: 'step',
+        ops: [
+          set(inScope(this.#prefix, 'steps', task.id), { status: 'done', result: last.update as Value }),
+          ...this.#dropInner(task.id),
+          ...last.closing,
+        ],
+        data: { events: last.events },
+        ...(last.writes.length > 0 ? { store: last.writes } : {}),
+      })
+      throw error
+    }
   }
 
   /** Writes down what the super-step made of the state and what comes next; false when nothing does. */
