@@ -166,7 +166,12 @@ export class Activation {
     const { log, context, attempt, recorder, heartbeat } = this.#session
     const { seq, hash } = recorder.fold
     const call = this.#calls
-    const track = <Result>(what: string, operation: () => Promise<Result>) => this.#track(call, what, operation)
+    const track = <Result>(what: string, operation: () => Promise<Result>) => {
+      const tracked = this.#track(call, what, operation)
+      // The program may look at it later, or never when the run is stopped: that must not end the process.
+      tracked.catch(() => {})
+      return tracked
+    }
     return {
       input,
       context,
