@@ -69,6 +69,7 @@ export class Activation {
   #lived = false
   /** An attempt of the function may run out of time while steps of it are under way. */
   #isTimed = false
+  #hasSteps = false
 
   /** @param isNew nobody before us can have begun any of it. */
   constructor(
@@ -97,6 +98,11 @@ export class Activation {
       },
       gap: (path) => this.#gap(path),
     }
+  }
+
+  /** Whether the function has asked for a step, here or in an attempt before. */
+  get hasSteps(): boolean {
+    return this.#hasSteps
   }
 
   /** The same as the id, and unique among all scopes of the thread. */
@@ -341,6 +347,7 @@ export class Activation {
       throw new InvalidProgramError(`A step can't be named ${JSON.stringify(name)}.`, 'name', NAME_RULE)
     }
     const path = joinPath(this.#id, key === undefined ? name : `${name}[${encodeKey(key)}]`)
+    this.#hasSteps = true
     if (!this.#revisits.note(path)) {
       const remedy = 'Give repeated steps of one name a key: ctx.step(name, { key }, …).'
       throw new InvalidProgramError(`The step name "${path}" is used twice.`, 'name', remedy, { step: path })

@@ -139,14 +139,19 @@ export class Run {
       },
     }
     const recorder = new ViewRecorder(fold, (draft, _, before) => this.#feed.recorded(draft, undefined, before))
-    this.#settings.signal?.addEventListener('abort', () => this.#abort.abort(this.#settings.signal?.reason), {
-      once: true,
-    })
-    const ended = await this.#loop(recorder, undefined, undefined, undefined).catch((error: unknown) => {
+    const { signal } = this.#settings
+    const stop = () => this.#abort.abort(signal?.reason)
+    if (signal?.aborted) stop()
+    else signal?.addEventListener('abort', stop, { once: true })
+    try {
+      const ended = await this.#loop(recorder, undefined, undefined, undefined)
+      return { ...readOutcome(this.#key, ended), checkpoint: undefined }
+    } catch (error) {
       this.#watch?.ended('lost', error)
       throw error
-    })
-    return { ...readOutcome(this.#key, ended), checkpoint: undefined }
+    } finally {
+      signal?.removeEventListener('abort', stop)
+    }
   }
 
   async #loop(
