@@ -368,8 +368,9 @@ export class ViewRecorder implements Recorder {
 }
 
 function applyOps(state: State, draft: Draft): State {
+  const owned = new Set<object>()
   let after = state
-  for (const op of draft.ops ?? []) after = applyOp(after, op)
+  for (const op of draft.ops ?? []) after = applyOp(after, op, owned)
   return after
 }
 
