@@ -310,9 +310,11 @@ export class Activation {
     if (this.#session.replay) return this.#gap(path)
     await this.#hold(path)
     const work = this.#work(path, { input: options.input }, () => undefined)
-    const current = (sql: SqlSession) => {
+    const current = async (sql: SqlSession): Promise<Result> => {
       call.outer?.throwIfAborted()
-      return run(sql)
+      const result = await run(sql)
+      // In the form in which it is found again, and refused as the step's own where it has none.
+      return (result === undefined ? undefined : copyValue(result, DEFAULT_LIMITS)) as Result
     }
     const record = (result: Result) => {
       // Rolls back: the node's next attempt does it all again.
@@ -330,7 +332,8 @@ export class Activation {
       return result as Result
     }
     try {
-      return await transactOwn(this.#session, work, current, record, options)
+      const result = await transactOwn(this.#session, work, current, record, options)
+      return cloneValue(result as Value | undefined) as Result
     } catch (error) {
       if (!this.#isLeft(call)) await this.#records.threw(work, error)
       throw error

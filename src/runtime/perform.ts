@@ -79,6 +79,7 @@ const PERMISSION_ANSWER: Value = {
 
 const DEFAULT_KEY_TTL_MS = 24 * 60 * 60 * 1000
 const RECONCILE: Backoff = parseRetry({ attempts: 4 })
+const RECONCILED: readonly unknown[] = ['executed', 'not-executed', 'unknown'] satisfies Reconciled['outcome'][]
 
 /**
  * Does a piece of work by the rules of its effect and returns its result, which the caller records. An effect that
@@ -320,12 +321,14 @@ class Ledger {
     const { clock, abort, random } = this.#session
     for (let tried = 1; ; tried++) {
       try {
-        return await attempt(() => ask(this.key, this.#work.input), {
+        const answer = await attempt(() => ask(this.key, this.#work.input), {
           step: this.#work.path,
           timeoutMs: this.#work.policy.timeoutMs,
           run: abort.signal,
           clock,
         })
+        // What says nothing that is known must not be taken for a yes or a no.
+        return RECONCILED.includes(answer?.outcome) ? answer : { outcome: 'unknown' }
       } catch {
         this.#session.throwIfAborted()
         if (tried >= RECONCILE.attempts) return { outcome: 'unknown' }
