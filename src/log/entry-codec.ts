@@ -50,7 +50,8 @@ export class EntryCodec {
     const delta = shelf.sink(false)
     const encoded = encodeValue(draftBody(draft), limits, delta)
     checkDepth(encoded, limits)
-    const applied = applyBody(before, encoded.value as EntryBody, sealing.at, shelf.isBlob)
+    // An entry of many operations, as of a run that writes at its end, copies each container once.
+    const applied = applyBody(before, encoded.value as EntryBody, sealing.at, shelf.isBlob, new Set())
     checkIndexSize(applied.index)
     const key = keys ? await keys.current(log.tenant) : null
     let json = encoded.json

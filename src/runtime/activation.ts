@@ -67,6 +67,9 @@ export class Activation {
   #foundAt: number
   /** A step was done here, and recorded. */
   #lived = false
+  /** An attempt of the function may run out of time while steps of it are under way. */
+  #isTimed = false
+  #hasSteps = false
 
   /** @param isNew nobody before us can have begun any of it. */
   constructor(
@@ -95,6 +98,11 @@ export class Activation {
       },
       gap: (path) => this.#gap(path),
     }
+  }
+
+  /** Whether the function has asked for a step, here or in an attempt before. */
+  get hasSteps(): boolean {
+    return this.#hasSteps
   }
 
   /** The same as the id, and unique among all scopes of the thread. */
@@ -165,8 +173,13 @@ export class Activation {
   context<Input>(input: Input, step?: StepContext): Context<Input> & { readonly [INTERNALS]: Internals } {
     const { log, context, attempt, recorder, heartbeat } = this.#session
     const { seq, hash } = recorder.fold
-    const call = this.#calls
-    const track = <Result>(what: string, operation: () => Promise<Result>) => this.#track(call, what, operation)
+    const call: Call = { number: this.#calls, outer: this.#isTimed ? step?.abort : undefined }
+    const track = <Result>(what: string, operation: () => Promise<Result>) => {
+      const tracked = this.#track(call, what, operation)
+      // The program may look at it later, or never when the run is stopped: that must not end the process.
+      tracked.catch(() => {})
+      return tracked
+    }
     return {
       input,
       context,
@@ -181,8 +194,8 @@ export class Activation {
       // A node's writes belong to the attempt that makes them, a flow's to the run.
       store: step?.store ?? new StepStore(this.#session.store, this.#writes),
       step: <Result>(name: string, ...rest: StepArguments<Result>) =>
-        track('step', () => this.#step(name, ...rest)) as Promise<Result>,
-      transaction: (name, work, options) => track('transaction', () => this.#transaction(name, work, options)),
+        track('step', () => this.#step(call, name, ...rest)) as Promise<Result>,
+      transaction: (name, work, options) => track('transaction', () => this.#transaction(call, name, work, options)),
       sleep: (duration, options) => track('sleep', () => sleep(this.#waits, duration, options)),
       receive: (name, options) => track('receive', () => receive(this.#waits, name, options)) as Promise<never>,
       pause: (question, options) => track('pause', () => this.#pause(question, options)) as Promise<never>,
@@ -213,6 +226,7 @@ export class Activation {
 
   /** The activation as a whole as a piece of work. */
   wholeWork(options: StepOptions, run: (step: StepContext) => unknown): Work {
+    this.#isTimed = options.timeoutMs !== undefined
     return {
       ...this.#work(this.#id, options, run),
       left: this.#left.signal,
@@ -250,7 +264,7 @@ export class Activation {
     return isBeyond ? undefined : openSince
   }
 
-  async #step<Result>(name: string, ...rest: StepArguments<Result>): Promise<unknown> {
+  async #step<Result>(call: Call, name: string, ...rest: StepArguments<Result>): Promise<unknown> {
     const [options, run] = rest.length === 1 ? [{} as StepOptions<Result>, rest[0]] : rest
     const path = this.#claimPath(name, options.key)
     checkPolicy(options, `step "${path}"`)
@@ -260,38 +274,57 @@ export class Activation {
     if (found) this.#foundAt = this.#session.clock.monotonic()
     if (found) return cloneValue(found.result)
     if (this.#session.replay) return this.#gap(path)
-    const work = this.#work(path, options as StepOptions, (step) => this.#session.inside.run(path, () => run(step)))
+    const inside = (step: StepContext) => this.#session.inside.run(path, () => run(step))
+    const work: Work = { ...this.#work(path, options as StepOptions, inside), outer: call.outer }
     if ((work.policy.effect ?? 'read') !== 'read') await this.#hold(path)
     try {
       const performed = await perform(this.#session, work)
-      if (this.#over) return never()
+      if (this.#isLeft(call)) return never()
       await this.#records.done(work, performed)
       this.#lived = true
       // What is written later must not be what the program made of it meanwhile.
       return cloneValue(performed.result)
     } catch (error) {
-      if (!this.#over) await this.#records.threw(work, error)
+      if (!this.#isLeft(call)) await this.#records.threw(work, error)
       throw error
     }
   }
 
+  /** Nobody waits for it any more: the function has ended, or another attempt of it is under way. */
+  #isLeft({ number }: Call): boolean {
+    return this.#over || number !== this.#calls
+  }
+
   async #transaction<Result>(
+    call: Call,
     name: string,
     run: (sql: SqlSession) => Promise<Result>,
     options: TransactionOptions = {},
   ): Promise<Result> {
     const path = this.#claimPath(name, options.key)
     await this.#session.replay?.turn(path)
+    // That of an attempt that ran out of time may be about to commit.
+    if (call.number > 1) await this.#session.recorder.barrier()
     const found = this.#records.find(path, hashValue(options.input))
     if (found) return cloneValue(found.result) as Result
     if (this.#session.replay) return this.#gap(path)
     await this.#hold(path)
     const work = this.#work(path, { input: options.input }, () => undefined)
-    const record = (result: Result) => ({
-      kind: 'step',
-      ops: [set(work.at, doneRecord(work, result as Value | undefined))],
-      data: { events: [{ type: 'step', step: work.path, status: 'completed' }] },
-    })
+    const current = async (sql: SqlSession): Promise<Result> => {
+      call.outer?.throwIfAborted()
+      const result = await run(sql)
+      // In the form in which it is found again, and refused as the step's own where it has none.
+      return (result === undefined ? undefined : copyValue(result, DEFAULT_LIMITS)) as Result
+    }
+    const record = (result: Result) => {
+      // Rolls back: the node's next attempt does it all again.
+      call.outer?.throwIfAborted()
+      return {
+        kind: 'step',
+        ops: [set(work.at, doneRecord(work, result as Value | undefined))],
+        data: { events: [{ type: 'step', step: work.path, status: 'completed' }] },
+      }
+    }
     const instead = await permit(this.#session, work, 'once')
     if (instead) {
       const result = instead.result === undefined ? undefined : copyValue(instead.result, DEFAULT_LIMITS)
@@ -299,9 +332,10 @@ export class Activation {
       return result as Result
     }
     try {
-      return await transactOwn(this.#session, work, run, record, options)
+      const result = await transactOwn(this.#session, work, current, record, options)
+      return cloneValue(result as Value | undefined) as Result
     } catch (error) {
-      if (!this.#over) await this.#records.threw(work, error)
+      if (!this.#isLeft(call)) await this.#records.threw(work, error)
       throw error
     }
   }
@@ -316,6 +350,7 @@ export class Activation {
       throw new InvalidProgramError(`A step can't be named ${JSON.stringify(name)}.`, 'name', NAME_RULE)
     }
     const path = joinPath(this.#id, key === undefined ? name : `${name}[${encodeKey(key)}]`)
+    this.#hasSteps = true
     if (!this.#revisits.note(path)) {
       const remedy = 'Give repeated steps of one name a key: ctx.step(name, { key }, …).'
       throw new InvalidProgramError(`The step name "${path}" is used twice.`, 'name', remedy, { step: path })
@@ -330,7 +365,7 @@ export class Activation {
   }
 
   /** Counts what is under way. A function that was left hanging may wake up later: nothing it asks for happens. */
-  async #track<Result>(call: number, what: string, operation: () => Promise<Result>): Promise<Result> {
+  async #track<Result>({ number: call }: Call, what: string, operation: () => Promise<Result>): Promise<Result> {
     if (this.#closed || call !== this.#calls) return never()
     this.#session.throwIfAborted()
     const outer = this.#session.inside.getStore()
@@ -414,6 +449,13 @@ const BEYOND_MS = 60_000
 const PATIENCE_MS = 1000
 /** In so many parts: while other work blocks the process, code that waits for a file or a reply can't go on either. */
 const PATIENCE_LOOKS = 10
+
+/** One call of the function. */
+interface Call {
+  readonly number: number
+  /** Aborted when it is over, where it has a time limit. */
+  readonly outer: AbortSignal | undefined
+}
 
 type StepArguments<Result> =
   | [work: (step: StepContext) => Result | Promise<Result>]

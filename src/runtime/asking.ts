@@ -70,6 +70,7 @@ export class Asking {
 
   /** What to write when the activation has ended: its questions take no more answers. */
   closing(): readonly Op[] {
+    if (this.#used.size === 0) return []
     return closePauses(this.#session.state, (pause) => this.#used.has(pause.id), this.#session.clock.now())
   }
 

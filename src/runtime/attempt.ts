@@ -12,16 +12,20 @@ export async function attempt<Result>(
     readonly run: AbortSignal
     /** Aborted when the work is left hanging: nobody waits for it, so its time limit ends nothing any more. */
     readonly left?: AbortSignal | undefined
+    /** Of the attempt that this work is a part of, which has a time limit. Aborted with the run, too. */
+    readonly outer?: AbortSignal | undefined
     readonly clock: Clock
   },
 ): Promise<Result> {
-  const { step, timeoutMs, run, left, clock } = options
+  const { step, timeoutMs, run, left, outer, clock } = options
   run.throwIfAborted()
+  outer?.throwIfAborted()
   // Only a time limit needs a signal of its own; the run's serves the rest, at a fraction of the cost.
   const own = timeoutMs === undefined ? undefined : new AbortController()
   const done = timeoutMs === undefined ? undefined : new AbortController()
   let stop: (() => void) | undefined
   let leave: (() => void) | undefined
+  let stopWithOuter: (() => void) | undefined
   const stopped = new Promise<never>((_, reject) => {
     stop = () => {
       own?.abort(run.reason)
@@ -30,8 +34,13 @@ export async function attempt<Result>(
     run.addEventListener('abort', stop, { once: true })
     leave = () => reject(left?.reason)
     left?.addEventListener('abort', leave, { once: true })
+    stopWithOuter = () => {
+      own?.abort(outer?.reason)
+      reject(outer?.reason)
+    }
+    outer?.addEventListener('abort', stopWithOuter, { once: true })
   })
-  const races: Promise<Result>[] = [stopped, Promise.resolve().then(() => work(own?.signal ?? run))]
+  const races: Promise<Result>[] = [stopped, Promise.resolve().then(() => work(own?.signal ?? outer ?? run))]
   if (timeoutMs !== undefined) {
     races.push(
       clock.sleep(timeoutMs, done?.signal).then(() => {
@@ -48,6 +57,7 @@ export async function attempt<Result>(
   } finally {
     if (stop) run.removeEventListener('abort', stop)
     if (leave) left?.removeEventListener('abort', leave)
+    if (stopWithOuter) outer?.removeEventListener('abort', stopWithOuter)
     done?.abort(DONE)
   }
 }

@@ -52,7 +52,7 @@ export class GraphEngine {
   /** Ends with the last entry noted but not yet written, so that it can say how the run ends. */
   async drive(): Promise<Drive> {
     if (this.#scope().tasks === undefined) {
-      const tasks = nameTasks(await this.#plan.start(this.#state()), 0)
+      const tasks = nameTasks(await this.#orLeft(this.#plan.start(this.#state())), 0)
       this.#session.recorder.add({ kind: 'step', ops: [set(inScope(this.#prefix, 'tasks'), tasks)] })
       this.#isNew = true
     }
@@ -70,7 +70,7 @@ export class GraphEngine {
       if (failure !== undefined) return { status: 'failed', error: failure, others }
       const waiting = landed.flatMap((task) => (task.status === 'suspended' ? [task] : []))
       if (waiting.length > 0) return { status: 'suspended', waiting: waiting.flatMap((task) => task.waiting) }
-      const more = await this.#close(tasks, landed, count)
+      const more = await this.#closeOrKeep(tasks, landed, count)
       this.#isNew = true
       if (!more) return { status: 'completed', output: this.#state() }
     }
@@ -82,7 +82,9 @@ export class GraphEngine {
     let unfinished = false
     return Promise.all(
       tasks.map(async (task): Promise<Landed> => {
-        const landed = await this.#runTask(task, () => left === 1 && !unfinished)
+        // One whose result can't be written must not leave the others behind.
+        const failed = (error: unknown): Landed => ({ status: 'failed', error })
+        const landed = await this.#runTask(task, () => left === 1 && !unfinished).catch(failed)
         left--
         if (landed.status === 'failed' || landed.status === 'suspended') unfinished = true
         return landed
@@ -131,7 +133,7 @@ export class GraphEngine {
             kind: 'step',
             ops: [
               set(at, { status: 'done', result: update as Value }),
-              ...this.#dropInner(task.id),
+              ...this.#dropInner(task.id, activation),
               ...this.#leaveScope(task.id),
             ],
             data: { events: [event] },
@@ -162,11 +164,12 @@ export class GraphEngine {
     }
     const update = done.value as Update
     const events = [event, ...done.notes]
-    const closing = [...activation.asking.closing(), ...this.#leaveScope(task.id)]
+    const hasScope = node.kind === 'graph' || !this.#isNew
+    const closing = [...activation.asking.closing(), ...(hasScope ? this.#leaveScope(task.id) : [])]
     if (isLast()) return { status: 'last', update, writes, closing, events }
     await this.#session.record({
       kind: 'step',
-      ops: [set(at, { status: 'done', result: update as Value }), ...this.#dropInner(task.id), ...closing],
+      ops: [set(at, { status: 'done', result: update as Value }), ...this.#dropInner(task.id, activation), ...closing],
       data: { events },
       ...(writes.length > 0 ? { store: writes } : {}),
     })
@@ -284,6 +287,28 @@ export class GraphEngine {
     return { approved, update: checked }
   }
 
+  /** As `#close`. A reducer or a branch that throws must not cost what the last node did: that is recorded on its own. */
+  async #closeOrKeep(tasks: readonly TaskRecord[], landed: readonly Landed[], count: number): Promise<boolean> {
+    try {
+      return await this.#close(tasks, landed, count)
+    } catch (error) {
+      const at = landed.findIndex(({ status }) => status === 'last')
+      const [task, last] = [tasks[at], landed[at]]
+      if (task === undefined || last?.status !== 'last') throw error
+      await this.#session.record({
+        kind: 'step',
+        ops: [
+          set(inScope(this.#prefix, 'steps', task.id), { status: 'done', result: last.update as Value }),
+          ...this.#dropInner(task.id),
+          ...last.closing,
+        ],
+        data: { events: last.events },
+        ...(last.writes.length > 0 ? { store: last.writes } : {}),
+      })
+      throw error
+    }
+  }
+
   /** Writes down what the super-step made of the state and what comes next; false when nothing does. */
   async #close(tasks: readonly TaskRecord[], landed: readonly Landed[], count: number): Promise<boolean> {
     const scope = this.#scope()
@@ -300,7 +325,7 @@ export class GraphEngine {
     const reduced = this.#plan.shape.reduce(this.#state(), updates, [...this.#prefix, 'state'])
     const finished = tasks.map(({ node }) => node)
     const joins = scope.joins ?? {}
-    const next = await this.#plan.next(finished, reduced.state, joins)
+    const next = await this.#orLeft(this.#plan.next(finished, reduced.state, joins))
     const last = landed.find((task) => task.status === 'last')
     const draft: Draft = {
       kind: 'step',
@@ -322,6 +347,22 @@ export class GraphEngine {
     return next.tasks.length > 0
   }
 
+  /** A branch may wait for something that knows nothing of the run: it is left behind when the run is stopped. */
+  async #orLeft<Result>(choice: Promise<Result>): Promise<Result> {
+    const { signal } = this.#session.abort
+    let leave = () => {}
+    const left = new Promise<never>((_, reject) => {
+      leave = () => reject(signal.reason)
+      signal.addEventListener('abort', leave, { once: true })
+    })
+    try {
+      return await Promise.race([choice, left])
+    } finally {
+      signal.removeEventListener('abort', leave)
+      choice.catch(() => {})
+    }
+  }
+
   /** What the index says changes when tasks begin or end that have a status of their own. */
   #showStatus(before: readonly Task[], next: readonly Task[]): Pick<Draft, 'index'> {
     if (this.#prefix.length > 0 || next.length === 0) return {}
@@ -334,7 +375,9 @@ export class GraphEngine {
   }
 
   /** Records of steps inside of a node are of no use once the node itself is recorded. */
-  #dropInner(task: string): readonly Op[] {
+  #dropInner(task: string, activation?: Activation): readonly Op[] {
+    // With thousands of tasks side by side, looking for them costs more than the tasks.
+    if (this.#isNew && activation?.hasSteps === false) return []
     return Object.keys(this.#scope().steps ?? {})
       .filter((path) => path.startsWith(`${task}/`))
       .map((path) => remove(inScope(this.#prefix, 'steps', path)))

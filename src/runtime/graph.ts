@@ -211,6 +211,14 @@ type AnyMapping = SubgraphOptions<Shape, Shape, unknown>
 
 function declareNode(name: string, work: AnyWork, options: AnyMapping | undefined): NodeDeclaration {
   const plain = { name, policy: {}, inputSchema: undefined, approval: undefined }
+  if (options !== undefined && !isGraph(work)) {
+    throw new InvalidProgramError(
+      `Node "${name}" has options after its function, which would not be looked at.`,
+      `node "${name}"`,
+      'Pass them together: { run: function, effect, retry, … }.',
+      { node: name },
+    )
+  }
   if (typeof work === 'function') return { ...plain, work: { kind: 'function', run: asRun(work) } }
   if (isGraph(work)) {
     if (options?.input !== undefined && typeof options.output !== 'function') {
@@ -239,7 +247,7 @@ function declareNode(name: string, work: AnyWork, options: AnyMapping | undefine
   return { name, policy, inputSchema: input, approval, work: { kind: 'function', run: asRun(run) } }
 }
 
-function isGraph(work: NodeOptions<Shape> | GraphProgram): work is GraphProgram {
+function isGraph(work: unknown): work is GraphProgram {
   return (work as Partial<GraphProgram> | null)?.kind === 'graph'
 }
 

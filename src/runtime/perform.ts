@@ -27,6 +27,11 @@ export interface Work {
   readonly openSince: number | undefined
   /** Aborted when the activation was left hanging: the work is neither retried nor timed any more. */
   readonly left?: AbortSignal
+  /**
+   * Of a step inside of a node with a time limit: the node's attempt. When that ends the step does, as in a crash; the
+   * node's next attempt finds out what became of it.
+   */
+  readonly outer?: AbortSignal | undefined
   /** Asks a person; never resolves while there is no answer. */
   readonly ask: (kind: 'unknown-effect' | 'permission', question: unknown, schema: Value) => Promise<unknown>
   /** The span of an attempt, where it is another than that of a step. */
@@ -74,6 +79,7 @@ const PERMISSION_ANSWER: Value = {
 
 const DEFAULT_KEY_TTL_MS = 24 * 60 * 60 * 1000
 const RECONCILE: Backoff = parseRetry({ attempts: 4 })
+const RECONCILED: readonly unknown[] = ['executed', 'not-executed', 'unknown'] satisfies Reconciled['outcome'][]
 
 /**
  * Does a piece of work by the rules of its effect and returns its result, which the caller records. An effect that
@@ -118,8 +124,9 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
       const result = await runOnce(session, work, ledger.key, tried, writes)
       return finish(result, writes, tried)
     } catch (error) {
-      if (session.abort.signal.aborted) ledger.leave(writes)
+      if (session.abort.signal.aborted || work.outer?.aborted) ledger.leave(writes)
       session.throwIfAborted()
+      work.outer?.throwIfAborted()
       // A step inside of this one is not what was recorded: that is said of the whole run.
       if (isNondeterministic(error)) throw error
       work.left?.throwIfAborted()
@@ -159,7 +166,8 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
       const inMs = pauseAfter(backoff, tried, session.random)
       session.emit({ type: 'retry', step: work.path, attempt: tried, inMs, error: recordError(error) })
       const { signal } = session.abort
-      await session.clock.sleep(inMs, work.left ? AbortSignal.any([signal, work.left]) : signal)
+      // A node's attempt ends with the run.
+      await session.clock.sleep(inMs, work.left ? AbortSignal.any([signal, work.left]) : (work.outer ?? signal))
     }
   }
 }
@@ -313,12 +321,14 @@ class Ledger {
     const { clock, abort, random } = this.#session
     for (let tried = 1; ; tried++) {
       try {
-        return await attempt(() => ask(this.key, this.#work.input), {
+        const answer = await attempt(() => ask(this.key, this.#work.input), {
           step: this.#work.path,
           timeoutMs: this.#work.policy.timeoutMs,
           run: abort.signal,
           clock,
         })
+        // What says nothing that is known must not be taken for a yes or a no.
+        return RECONCILED.includes(answer?.outcome) ? answer : { outcome: 'unknown' }
       } catch {
         this.#session.throwIfAborted()
         if (tried >= RECONCILE.attempts) return { outcome: 'unknown' }
@@ -357,6 +367,7 @@ async function runOnce(session: Session, work: Work, key: string, tried: number,
         timeoutMs: work.policy.timeoutMs,
         run: session.abort.signal,
         left: work.left,
+        outer: work.outer,
         clock: session.clock,
       },
     )

@@ -51,6 +51,15 @@ export interface Recorder {
   ): Promise<Result>
   /** Makes every later write fail with this error. */
   fail(error: unknown): void
+  /** Forgets what waits to be written, after the log refused it: the state is what the log says. */
+  discard(): Promise<void>
+}
+
+/** A write that is under way. */
+interface Flight {
+  /** Where the log ended when it was last decided on. */
+  on: number
+  landed: Promise<void>
 }
 
 /**
@@ -63,10 +72,15 @@ export class LogRecorder implements Recorder {
   readonly #every: number
   readonly #lag: number
   readonly #onRecorded: OnRecorded
-  readonly #flights: Promise<void>[] = []
-  #pending: Draft | undefined
+  readonly #flights: Flight[] = []
+  /** What waits to be written, as one entry. */
+  #pending: Draft[] = []
   #steps = 0
   #view: View | undefined
+  /** The view holds something that will not be written. */
+  #stale = false
+  /** Written ahead of the program, and refused by the log: what came after it must not be written either. */
+  #refused: { readonly error: unknown } | undefined
   #exclusive: Promise<unknown> = Promise.resolve()
   #deciding = 0
   #failure: { readonly error: unknown } | undefined
@@ -94,7 +108,7 @@ export class LogRecorder implements Recorder {
     this.#check()
     this.#view ??= new View(this.#claim.log.fold.state)
     this.#view.add(draft)
-    this.#pending = this.#pending === undefined ? draft : mergeDrafts(this.#pending, draft)
+    this.#pending.push(draft)
   }
 
   async record(draft: Draft): Promise<void> {
@@ -103,19 +117,19 @@ export class LogRecorder implements Recorder {
     if (this.#steps < this.#every) return
     // What is being decided on holds entries noted earlier: if nothing comes of it they are put back, and go first.
     while (this.#deciding > 0) await this.#exclusive
-    if (this.#pending === undefined) return this.#lag === 0 ? this.#drain() : undefined
-    const written = this.#write()
+    if (this.#pending.length === 0) return this.#lag === 0 ? this.#drain() : undefined
+    const written = this.#write(draft)
     if (this.#lag === 0) return written
     // A failure is reported by the next call; an unhandled rejection would end the process.
     written.catch(() => {})
-    while (this.#flights.length > this.#lag) await this.#flights[0]
+    while (this.#flights.length > this.#lag) await this.#flights[0]?.landed
     this.#check()
   }
 
   async barrier(): Promise<void> {
     // Whatever is concluded at this moment holds entries that were noted before.
     await this.#exclusive
-    if (this.#pending !== undefined) await this.#write()
+    if (this.#pending.length > 0) await this.#write()
     await this.#drain()
   }
 
@@ -126,7 +140,7 @@ export class LogRecorder implements Recorder {
       const drafts = (fold: Fold): readonly Draft[] | undefined => {
         before = fold.state
         const last = decide(pending === undefined ? fold : { ...fold, state: applyOps(fold.state, pending) })
-        draft = last && (pending === undefined ? last : mergeDrafts(pending, last))
+        draft = last && (pending === undefined ? last : mergeAll([pending, last]))
         return draft && [draft]
       }
       const updated = await (release ? this.#claim.conclude(drafts) : this.#claim.update(drafts))
@@ -148,8 +162,9 @@ export class LogRecorder implements Recorder {
         work,
         (fold, value) => {
           before = fold.state
-          draft = pending === undefined ? decide(value) : mergeDrafts(pending, decide(value))
-          return [draft]
+          const made = mergeAll(pending === undefined ? [decide(value)] : [pending, decide(value)]) as Draft
+          draft = made
+          return [made]
         },
         timeoutMs === undefined ? {} : { timeoutMs },
       )
@@ -163,18 +178,28 @@ export class LogRecorder implements Recorder {
     this.#failure ??= { error }
   }
 
+  async discard(): Promise<void> {
+    while (this.#flights.length > 0) await this.#flights[0]?.landed
+    this.#pending = []
+    this.#steps = 0
+    this.#refused = undefined
+    this.#view = undefined
+    this.#stale = false
+    this.#check()
+  }
+
   /** One at a time, after all that is under way, with what waits in its hands. Put back when nothing was written. */
   #alone<Result>(write: (pending: Draft | undefined) => Promise<Result | undefined>): Promise<Result | undefined> {
     this.#deciding++
     const turn = this.#exclusive.then(async () => {
       await this.#drain()
       const pending = this.#pending
-      this.#pending = undefined
-      const flight = this.#guard(write(pending))
-      const settled = flight.then(noop, noop)
-      this.#flights.push(settled)
+      this.#pending = []
+      const written = this.#guard(write(mergeAll(pending)))
+      const flight: Flight = { on: -1, landed: written.then(noop, noop) }
+      this.#flights.push(flight)
       try {
-        const result = await flight
+        const result = await written
         if (result === undefined) this.#restore(pending)
         else this.#steps = 0
         return result
@@ -182,7 +207,7 @@ export class LogRecorder implements Recorder {
         this.#restore(pending)
         throw error
       } finally {
-        this.#landed(settled)
+        this.#landed(flight)
       }
     })
     const decided = () => {
@@ -192,30 +217,57 @@ export class LogRecorder implements Recorder {
     return turn
   }
 
-  #restore(pending: Draft | undefined): void {
-    if (pending === undefined) return
-    this.#pending = this.#pending === undefined ? pending : mergeDrafts(pending, this.#pending)
+  #restore(pending: readonly Draft[]): void {
+    this.#pending = [...pending, ...this.#pending]
   }
 
-  #write(): Promise<void> {
-    const draft = this.#pending as Draft
-    this.#pending = undefined
+  /** Writes all that waits. `own` is what the caller brought: if the log refuses, that is dropped and the rest waits on. */
+  #write(own?: Draft): Promise<void> {
+    const pending = this.#pending
+    const draft = mergeAll(pending) as Draft
+    this.#pending = []
     this.#steps = 0
     let before: State = {}
+    const previous = this.#lag > 0 ? this.#flights.at(-1) : undefined
+    const flight: Flight = { on: -1, landed: Promise.resolve() }
     const drafts = (fold: Fold) => {
+      // What the program did next may build on what was refused.
+      if (previous !== undefined && fold.seq <= previous.on) throw new AfterRefused()
+      flight.on = fold.seq
       before = fold.state
       return [draft]
     }
-    const written = this.#guard(this.#claim.update(drafts)).then((updated) => this.#onRecorded(draft, updated, before))
-    const settled = written.then(noop, noop)
-    this.#flights.push(settled)
-    return written.finally(() => this.#landed(settled))
+    const written = this.#guard(this.#claim.update(drafts)).then(
+      (updated) => this.#onRecorded(draft, updated, before),
+      (error: unknown) => {
+        this.#refuse(error, pending, own)
+        throw error
+      },
+    )
+    flight.landed = written.then(noop, noop)
+    this.#flights.push(flight)
+    return written.finally(() => this.#landed(flight))
+  }
+
+  // A value that can't be stored is the business of the step that brought it. But a program that is ahead of its records
+  // has gone on from there, and ends.
+  #refuse(error: unknown, pending: readonly Draft[], own: Draft | undefined): void {
+    if (isFinal(error)) return
+    if (this.#lag > 0) {
+      if (!(error instanceof AfterRefused)) this.#refused ??= { error }
+      return
+    }
+    this.#restore(pending.filter((draft) => draft !== own))
+    this.#stale = true
   }
 
   // Once all is acknowledged the log's own fold is the state, guests' entries included.
-  #landed(flight: Promise<void>): void {
+  #landed(flight: Flight): void {
     this.#flights.splice(this.#flights.indexOf(flight), 1)
-    if (this.#flights.length === 0 && this.#pending === undefined) this.#view = undefined
+    if (this.#flights.length > 0) return
+    if (this.#pending.length === 0) this.#view = undefined
+    else if (this.#stale) this.#view = new View(this.#claim.log.fold.state, this.#pending)
+    this.#stale = false
   }
 
   async #guard<Result>(write: Promise<Result>): Promise<Result> {
@@ -228,22 +280,27 @@ export class LogRecorder implements Recorder {
   }
 
   async #drain(): Promise<void> {
-    while (this.#flights.length > 0) await this.#flights[0]
+    while (this.#flights.length > 0) await this.#flights[0]?.landed
     this.#check()
   }
 
   #check(): void {
     if (this.#failure) throw this.#failure.error
+    if (this.#refused) throw this.#refused.error
   }
 }
+
+/** Not written because of what came before it, which was refused. */
+class AfterRefused extends Error {}
 
 /** A state and what is noted on top of it, which is applied when somebody looks: most steps land before anybody does. */
 class View {
   #state: State
-  #noted: Draft[] = []
+  #noted: Draft[]
 
-  constructor(state: State) {
+  constructor(state: State, noted: readonly Draft[] = []) {
     this.#state = state
+    this.#noted = [...noted]
   }
 
   add(draft: Draft): void {
@@ -306,11 +363,14 @@ export class ViewRecorder implements Recorder {
   }
 
   fail(): void {}
+
+  async discard(): Promise<void> {}
 }
 
 function applyOps(state: State, draft: Draft): State {
+  const owned = new Set<object>()
   let after = state
-  for (const op of draft.ops ?? []) after = applyOp(after, op)
+  for (const op of draft.ops ?? []) after = applyOp(after, op, owned)
   return after
 }
 
@@ -331,22 +391,28 @@ const FINAL: ReadonlySet<string> = new Set([
 
 function noop(): void {}
 
-/** Two drafts as one entry: what the second says of the index holds. */
-function mergeDrafts(first: Draft, second: Draft): Draft {
-  const events = [...eventsOf(first), ...eventsOf(second)]
+/** Drafts as one entry: what the last one says of the index holds. */
+function mergeAll(drafts: readonly Draft[]): Draft | undefined {
+  const last = drafts.at(-1)
+  if (last === undefined || drafts.length === 1) return last
+  const events = drafts.flatMap(eventsOf)
+  const indexes = drafts.flatMap(({ index }) => (index ? [index] : []))
+  const writes = drafts.flatMap(({ store }) => store ?? [])
   return {
-    kind: second.kind,
-    ops: [...(first.ops ?? []), ...(second.ops ?? [])],
-    ...(first.index || second.index ? { index: mergeIndex(first.index, second.index) } : {}),
-    ...(first.store || second.store ? { store: [...(first.store ?? []), ...(second.store ?? [])] } : {}),
+    kind: last.kind,
+    ops: drafts.flatMap(({ ops }) => ops ?? []),
+    ...(indexes.length > 0 ? { index: indexes.reduce(mergeIndex) } : {}),
+    ...(writes.length > 0 ? { store: writes } : {}),
     ...(events.length > 0 ? { data: { events } } : {}),
-    ...(first.keyframe || second.keyframe ? { keyframe: true } : {}),
+    ...(drafts.some(({ keyframe }) => keyframe) ? { keyframe: true } : {}),
   }
 }
 
-function mergeIndex(first: Draft['index'], second: Draft['index']): NonNullable<Draft['index']> {
-  const metadata = { ...first?.metadata, ...second?.metadata }
-  const tags = { ...first?.tags, ...second?.tags }
+type Index = NonNullable<Draft['index']>
+
+function mergeIndex(first: Index, second: Index): Index {
+  const metadata = { ...first.metadata, ...second.metadata }
+  const tags = { ...first.tags, ...second.tags }
   return {
     ...first,
     ...second,

@@ -97,6 +97,7 @@ function callReducer(key: StateKey, { name, path, stored }: KeyPlace, updates: r
     if (length !== undefined && (old as readonly unknown[]).length !== length) throw changedInPlace(name)
   }
   if (value === undefined) throw misfit(name, 'is undefined after its reducer ran')
+  if (value instanceof Promise) throw misfit(name, 'is a promise after its reducer ran, which must not be async')
   const from = updates.length === 1 && updates[0]?.value === value ? updates[0].from : undefined
   return { value: value as Value, ops: stored === undefined ? [refer(path, value, from)] : difference() }
 

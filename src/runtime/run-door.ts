@@ -65,6 +65,10 @@ export class RunDoor implements Recorder {
   fail(error: unknown): void {
     if (!this.#closed) this.#recorder.fail(error)
   }
+
+  discard(): Promise<void> {
+    return this.#closed ? never() : this.#recorder.discard()
+  }
 }
 
 function never(): Promise<never> {

@@ -17,9 +17,12 @@ export class RunStream<Result extends Outcome = Outcome> implements AsyncIterabl
 
   constructor(start: (emit: (event: RunEvent) => void, signal: AbortSignal) => Promise<Result>, signal?: AbortSignal) {
     this.#abort = new AbortController()
-    if (signal?.aborted) this.#abort.abort(signal.reason)
-    else signal?.addEventListener('abort', () => this.#abort.abort(signal.reason), { once: true })
+    const stop = () => this.#abort.abort(signal?.reason)
+    if (signal?.aborted) stop()
+    else signal?.addEventListener('abort', stop, { once: true })
     this.outcome = start((event) => this.#push(event), this.#abort.signal).finally(() => {
+      // The signal may be the whole process's, and outlive any number of runs.
+      signal?.removeEventListener('abort', stop)
       this.#ended = true
       this.#wake?.()
     })

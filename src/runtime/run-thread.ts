@@ -218,7 +218,8 @@ class ThreadRunner {
     if (first) await this.#enqueue(log, this.#input, busy === 'interrupt')
     await this.#environment.clock.sleep(BUSY_POLL_MS, signal)
     const { run, parked } = (await log.refresh()).state as RunState
-    const isOurs = run?.id === this.#input.id
+    const { id, key } = this.#input
+    const isOurs = run?.id === id || (key !== undefined && run?.key === key)
     if (
       parked ||
       (isOurs && (run.status === 'failed' || run.status === 'incompatible' || run.status === 'cancelled'))
@@ -259,7 +260,9 @@ class ThreadRunner {
         ...(state.taken ?? []).map((taken) => ({ id: taken.run, key: taken.key })),
       ]
       const isKnown = known.some(({ id, key }) => id === input.id || (input.key !== undefined && key === input.key))
-      const stop = interrupt && run !== undefined && run !== input.id
+      const isOurs = run === input.id || (input.key !== undefined && keyOf(state, run) === input.key)
+      // A request that is sent again must not stop its own run.
+      const stop = interrupt && run !== undefined && !isOurs
       if (isKnown && !stop) return undefined
       const cancel = { reason: 'interrupted by new input', at: clock.now(), run: run ?? '' }
       // Its turn comes when the run is over that waits: until then nobody needs to look.
@@ -351,6 +354,11 @@ async function readsOf({ logs }: RuntimeEnvironment, { key, fold }: Log) {
   // Forked before its run began: the input that waits is the run to be.
   const id = isUnfinished(run) ? run.id : inputs?.[0]?.id
   return id === undefined ? undefined : recordsBeyond(logs, key, fork, id)
+}
+
+/** The key of the input that a run was given. */
+function keyOf({ run, inputs }: RunState, id: string | undefined): string | undefined {
+  return run?.id === id ? run?.key : inputs?.find((input) => input.id === id)?.key
 }
 
 // What is misspelt here must not pick the choice that happens to be last: 'restart' leaves a conversation behind.

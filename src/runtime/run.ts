@@ -7,6 +7,7 @@ import type { Draft } from '../log/draft.js'
 import type { Fold } from '../log/fold.js'
 import type { Log } from '../log/log.js'
 import { set } from '../log/ops.js'
+import type { Updated } from '../log/update.js'
 import type { Store } from '../store/store.js'
 import type { Observer, RunObserver } from '../telemetry/observer.js'
 import { beginRun, migrateRun } from './begin.js'
@@ -138,14 +139,19 @@ export class Run {
       },
     }
     const recorder = new ViewRecorder(fold, (draft, _, before) => this.#feed.recorded(draft, undefined, before))
-    this.#settings.signal?.addEventListener('abort', () => this.#abort.abort(this.#settings.signal?.reason), {
-      once: true,
-    })
-    const ended = await this.#loop(recorder, undefined, undefined, undefined).catch((error: unknown) => {
+    const { signal } = this.#settings
+    const stop = () => this.#abort.abort(signal?.reason)
+    if (signal?.aborted) stop()
+    else signal?.addEventListener('abort', stop, { once: true })
+    try {
+      const ended = await this.#loop(recorder, undefined, undefined, undefined)
+      return { ...readOutcome(this.#key, ended), checkpoint: undefined }
+    } catch (error) {
       this.#watch?.ended('lost', error)
       throw error
-    })
-    return { ...readOutcome(this.#key, ended), checkpoint: undefined }
+    } finally {
+      signal?.removeEventListener('abort', stop)
+    }
   }
 
   async #loop(
@@ -194,7 +200,17 @@ export class Run {
       const stuck = unmoved === recorder.fold.seq
       const conclude = () =>
         recorder.conclude((fold) => endOf(fold, driven, { now: clock.now(), stuck, goOn, inherited }), !goOn)
-      const ended = await (goOn || keeper === undefined ? conclude() : keeper.letGo(conclude))
+      let ended: Updated | undefined
+      try {
+        ended = await (goOn || keeper === undefined ? conclude() : keeper.letGo(conclude))
+      } catch (error) {
+        if (isHoldfastError(error) && STORE_FAILURES.has(error.code)) throw error
+        door.close()
+        const fold = await this.#endRefused(recorder, keeper, error, inherited)
+        watch.ended('failed', error)
+        this.#watch = undefined
+        return fold
+      }
       if (ended) {
         watch.ended(endOfRun(ended.fold), driven.status === 'failed' ? driven.error : undefined)
         this.#watch = undefined
@@ -240,6 +256,37 @@ export class Run {
     } catch (error) {
       return { status: 'failed', error }
     }
+  }
+
+  /**
+   * The log can't hold what this run wants to write: that is dropped, as by a crash, and the run fails of it. Where even
+   * its beginning can't be written, the thread is left alone.
+   */
+  async #endRefused(
+    recorder: Recorder,
+    keeper: LeaseKeeper | undefined,
+    error: unknown,
+    inherited: number | undefined,
+  ): Promise<Fold> {
+    const { clock } = this.#environment
+    const end = async () => {
+      await recorder.discard()
+      const failure = this.#begin(recorder, isUnfinished(recorder.state.run))
+      if (failure) return park(failure.error)
+      const ending = { now: clock.now(), stuck: true, goOn: false, inherited }
+      try {
+        return await recorder.conclude((fold) => endOf(fold, { status: 'failed', error }, ending), true)
+      } catch (again) {
+        if (isHoldfastError(again) && STORE_FAILURES.has(again.code)) throw again
+        return park(again)
+      }
+    }
+    const park = async (cause: unknown) => {
+      await recorder.discard()
+      return recorder.conclude(() => parkThread(cause), true)
+    }
+    const ended = await (keeper === undefined ? end() : keeper.letGo(end))
+    return ended?.fold ?? recorder.fold
   }
 
   /** Nothing to run after all: lets go. Undefined when input came meanwhile, which nobody would ever be woken for. */

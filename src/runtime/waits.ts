@@ -1,7 +1,7 @@
 import { cloneValue } from '../codec/clone.js'
 import type { Value } from '../codec/value.js'
 import { InvalidOptionError, InvalidValueError } from '../core/errors.js'
-import { set, splice } from '../log/ops.js'
+import { set, splice, valueAt } from '../log/ops.js'
 import { validate } from '../store/standard-schema.js'
 import type { ReceiveOptions, SleepOptions } from './context.js'
 import type { StepRecord, Waiting } from './run-state.js'
@@ -61,12 +61,15 @@ export async function receive(at: WaitingFunction, name: string, options: Receiv
   if (replay) return at.gap(path)
   const taken = await recorder.conclude((fold) => {
     const [first] = (fold.state as { signals?: Record<string, readonly { value?: Value }[]> }).signals?.[name] ?? []
-    if (first === undefined) return undefined
+    // One that an attempt took which ran out of time is still for this place.
+    const isTaken = (valueAt(fold.state, place) as StepRecord | undefined)?.status === 'done'
+    if (first === undefined || isTaken) return undefined
     const record: StepRecord = { status: 'done', ...(first.value === undefined ? {} : { result: first.value }) }
     const events = [{ type: 'step', step: at.records.name(path), status: 'completed' }]
     return { kind: 'step', ops: [splice(['signals', name], 0, 1), set(place, record)], data: { events } }
   }, false)
-  if (taken) return parse(at.records.find(path, 'none')?.result)
+  const now = at.records.find(path, 'none')
+  if (taken || now?.status === 'done') return parse(now?.result)
   const until = found?.until ?? (options.timeoutMs === undefined ? undefined : clock.now() + options.timeoutMs)
   if (until !== undefined && until <= clock.now()) {
     recorder.add({ kind: 'step', ops: [set(place, { status: 'done' })] })

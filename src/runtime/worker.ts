@@ -25,7 +25,7 @@ export interface WorkerOptions {
   readonly graceMs?: number
   /** A run that was taken up this often without progress is parked as failed. Default 5. */
   readonly maxCrashes?: number
-  /** The context of a run that is resumed here. */
+  /** The context of a run that is resumed here, or a promise of it. */
   readonly context?: (thread: { readonly tenant: string; readonly thread: string; readonly branch: string }) => unknown
   readonly durability?: Durable
   readonly frequency?: Frequency
@@ -240,7 +240,7 @@ export class Worker {
           drain: this.#drain.signal,
           maxClaims: maxCrashes,
           owner: name ?? owner,
-          context: context?.({ tenant, thread, branch }),
+          context: await context?.({ tenant, thread, branch }),
           ...(lease === undefined ? {} : { lease }),
           ...(durability === undefined ? {} : { durability }),
           ...(frequency === undefined ? {} : { frequency }),

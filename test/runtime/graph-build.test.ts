@@ -297,3 +297,10 @@ describe('a subgraph', () => {
     refused(() => planned().enter({}, 'item'), 'node "s"', '"s"')
   })
 })
+
+it('refuses options beside a function, where an effect would silently be a read', () => {
+  const start = graph({ name: 'g', version: '1.0.0', state: { a: last<number>() } })
+  expect(() => start.node('pay', (() => ({ a: 1 })) as never, { effect: 'once' } as never)).toThrow(
+    /options after its function/,
+  )
+})

@@ -78,13 +78,18 @@ export const fenceTests: readonly RuntimeTest[] = [
     async run({ hf, other }) {
       const program = flow<number, string>(named('long'), (ctx) =>
         ctx.step('long', async () => {
-          await new Promise((resolve) => setTimeout(resolve, 700))
+          await looked
           return 'done'
         }),
       )
+      let end = () => {}
+      const looked = new Promise<void>((resolve) => {
+        end = resolve
+      })
       const running = hf.thread(program, 't').run({ input: 1, lease: 300 })
       await new Promise((resolve) => setTimeout(resolve, 550))
       expectStatus(await (await other()).thread(program, 't').run(), 'busy')
+      end()
       assert.equal(expectStatus(await running, 'completed').output, 'done')
     },
   },

@@ -1,0 +1,154 @@
+import { flow, graph, last, openHoldfast, reduced, START } from 'holdfast'
+import { describe, expect, it } from 'vitest'
+
+const large = 'x'.repeat(20_000)
+const open = () => openHoldfast('memory:', { limits: { maxBytes: 10_000 } })
+
+describe('a result that the log refuses', () => {
+  for (const durability of ['sync', 'async'] as const) {
+    for (const frequency of ['step', { every: 2 }, 'boundary'] as const) {
+      it(`fails the run once and lets go (${durability}, ${JSON.stringify(frequency)})`, async () => {
+        let calls = 0
+        const program = flow({ name: 'large', version: '1.0.0' }, async (ctx) => {
+          await ctx.step('large', () => {
+            // So that a run that begins again and again ends.
+            if (++calls > 3) throw new Error('called again')
+            return large
+          })
+          return ctx.step('after', () => 'after')
+        })
+        await using hf = await open()
+        const outcome = await hf.thread(program, 'x').run({ input: 1, durability, frequency })
+        expect(outcome).toMatchObject({ status: 'failed', error: { code: 'too-large' } })
+        expect(calls).toBe(1)
+        expect((await hf.threads()).threads).toMatchObject([{ status: 'failed', claimedBy: null, wakeAt: null }])
+      })
+    }
+  }
+
+  it('is caught by the program, which keeps what came before it', async () => {
+    const program = flow({ name: 'caught', version: '1.0.0' }, async (ctx) => {
+      const caught = await ctx.step('large', () => large).catch((error: { code: string }) => error.code)
+      return [caught, await ctx.step('after', () => 'after')]
+    })
+    await using hf = await open()
+    const thread = hf.thread(program, 'x')
+    expect(await thread.run({ input: 1, key: 'k' })).toMatchObject({
+      status: 'completed',
+      output: ['too-large', 'after'],
+    })
+    expect(await thread.run({ input: 1, key: 'k' })).toMatchObject({
+      status: 'completed',
+      output: ['too-large', 'after'],
+    })
+  })
+
+  it('stops a run that is ahead of its records, and nothing that follows is written', async () => {
+    const program = flow({ name: 'ahead', version: '1.0.0' }, async (ctx) => {
+      await ctx.step('first', () => 'first')
+      await ctx.step('large', () => large)
+      for (const key of [1, 2, 3]) await ctx.step('after', { key }, () => key).catch(() => {})
+      return 'never'
+    })
+    await using hf = await open()
+    const thread = hf.thread(program, 'x')
+    expect(await thread.run({ input: 1, durability: 'async' })).toMatchObject({
+      status: 'failed',
+      error: { code: 'too-large' },
+    })
+    const steps: string[] = []
+    for await (const event of thread.events()) if (event.type === 'step') steps.push(event.step)
+    expect(steps).toEqual(['first'])
+  })
+
+  it('does not cut off the nodes beside it', async () => {
+    let done = 0
+    const program = graph({ name: 'beside', version: '1.0.0', state: { a: last<string>(), b: last<string>() } })
+      .node('a', () => ({ a: large }))
+      .node('b', async () => {
+        for (let i = 0; i < 20; i++) await new Promise(setImmediate)
+        done++
+        return { b: 'b' }
+      })
+      .edge(START, 'a')
+      .edge(START, 'b')
+    await using hf = await open()
+    const thread = hf.thread(program, 'x')
+    expect(await thread.run({ input: {} })).toMatchObject({ status: 'failed', error: { code: 'too-large' } })
+    expect(done).toBe(1)
+    await thread.run()
+    expect(done).toBe(1)
+  })
+})
+
+describe('a reducer whose value can’t be stored', () => {
+  const nodeRuns = { count: 0 }
+  const made = (reducer: (old: number, update: number) => unknown) =>
+    graph({
+      name: 'reducing',
+      version: '1.0.0',
+      state: { a: reduced<number, number>(undefined, reducer as never, { initial: () => 0 }), b: last<string>() },
+    })
+      .node('n', () => {
+        nodeRuns.count++
+        return { a: 1 }
+      })
+      .node('m', () => ({ b: 'm' }))
+      .edge(START, 'n')
+      .edge('n', 'm')
+
+  it('fails the run once, names the key where it can, and keeps what the node did', async () => {
+    const reducers = [async () => 1, () => () => 1, () => large]
+    for (const reducer of reducers) {
+      nodeRuns.count = 0
+      await using hf = await open()
+      expect(await hf.thread(made(reducer), 'x').run({ input: {} })).toMatchObject({ status: 'failed' })
+      expect(
+        await hf
+          .thread(
+            made((old, update) => old + update),
+            'x',
+          )
+          .run(),
+      ).toMatchObject({
+        status: 'completed',
+        state: { a: 1, b: 'm' },
+      })
+      expect(nodeRuns.count).toBe(1)
+    }
+    await using hf = await open()
+    expect(
+      await hf
+        .thread(
+          made(async () => 1),
+          'x',
+        )
+        .run({ input: {} }),
+    ).toMatchObject({
+      error: { message: expect.stringContaining('state.a is a promise') },
+    })
+  })
+
+  it('parks a thread whose run can’t even begin, and a mended program goes on', async () => {
+    await using hf = await open()
+    const outcome = await hf
+      .thread(
+        made(() => () => 1),
+        'x',
+      )
+      .run({ input: { a: 1 } })
+    expect(outcome).toMatchObject({ status: 'failed', error: { code: 'invalid-value' } })
+    expect((await hf.threads()).threads).toMatchObject([{ status: 'failed', claimedBy: null, wakeAt: null }])
+    expect(
+      await hf
+        .thread(
+          made((old, update) => old + update),
+          'x',
+        )
+        .run(),
+    ).toMatchObject({
+      status: 'completed',
+      state: { a: 2, b: 'm' },
+    })
+  })
+})
