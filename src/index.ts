@@ -41,6 +41,7 @@ export { addUsage, type Usage } from './agent/usage.js'
 export type { Limits } from './codec/limits.js'
 export type { Value } from './codec/value.js'
 export type { Clock } from './core/clock.js'
+export type { ErrorData, ErrorWithCode } from './core/error-data.js'
 export {
   ClaimRequiredError,
   ClosedError,
@@ -130,7 +131,7 @@ export {
   StepFailedError,
   StepTimeoutError,
 } from './runtime/errors.js'
-export type { RunEvent } from './runtime/events.js'
+export type { RunEvent, UsageOfCall } from './runtime/events.js'
 export { type FlowOptions, type FlowProgram, flow } from './runtime/flow.js'
 export {
   Graph,
