@@ -41,6 +41,7 @@ export { addUsage, type Usage } from './agent/usage.js'
 export type { Limits } from './codec/limits.js'
 export type { Value } from './codec/value.js'
 export type { Clock } from './core/clock.js'
+export type { ErrorData, ErrorWithCode } from './core/error-data.js'
 export {
   ClaimRequiredError,
   ClosedError,
@@ -130,7 +131,7 @@ export {
   StepFailedError,
   StepTimeoutError,
 } from './runtime/errors.js'
-export type { RunEvent } from './runtime/events.js'
+export type { RunEvent, UsageOfCall } from './runtime/events.js'
 export { type FlowOptions, type FlowProgram, flow } from './runtime/flow.js'
 export {
   Graph,
@@ -158,7 +159,7 @@ export {
   type UpdateOf,
 } from './runtime/state-key.js'
 export { StepCollection, StepScope, StepStore } from './runtime/step-store.js'
-export { CheckpointView, Thread, ThreadCheckpoint, ThreadView } from './runtime/thread.js'
+export { CheckpointView, Thread, ThreadCheckpoint, ThreadView, type WaitOptions } from './runtime/thread.js'
 export { Worker, type WorkerEvent, type WorkerOptions } from './runtime/worker.js'
 export type { Branch, Comparison } from './runtime/branches.js'
 export type { BulkAnswer, BulkRun, BulkRunOptions, MigrationReport, PausePage, ThreadPause } from './runtime/bulk.js'

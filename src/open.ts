@@ -62,7 +62,14 @@ const OPENERS: Readonly<Record<Scheme, Opener>> = {
   },
 }
 
-/** Opens a store by its url: `sqlite:agents.db`, `file:folder`, `postgres://…`, `redis://…` or `memory:`. */
+/**
+ * Opens a store by its url: `sqlite:agents.db`, `file:folder`, `postgres://…`, `redis://…` or `memory:`. Makes it if it is
+ * not there, and brings its schema up to date. Open it once per process and share it; close it at the end.
+ *
+ * Throws `invalid-option` for a url or an option that can't work, `missing-dependency` when the client of Postgres (`pg`) or
+ * Redis (`ioredis`) is not installed, `unavailable` or `storage` when the store can't be reached or written, and
+ * `schema-too-new` when a newer Holdfast wrote it.
+ */
 export async function openHoldfast(url: string, options: OpenOptions = {}): Promise<Holdfast> {
   // Checked before anything is opened: a bad key must not leave a new file or a connection behind.
   if (options.keys !== undefined) parseKeyOptions(options.keys)

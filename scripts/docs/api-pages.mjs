@@ -13,7 +13,7 @@ export const PAGES = [
     entry: 'holdfast',
     title: 'Errors',
     intro: ['Recognise them by `isHoldfastError(error, code)`, never by their text.'],
-    holds: ['core/errors', 'runtime/errors'],
+    holds: ['core/error', 'runtime/errors'],
   },
   {
     file: 'agents.md',

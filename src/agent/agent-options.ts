@@ -81,8 +81,9 @@ export interface AgentOptions<S extends Shape = Shape> {
   readonly isComplete?: (turn: TurnContext<S>) => boolean | Promise<boolean>
   /** Model calls in one run. Default 50. */
   readonly maxTurns?: number
+  /** What may be spent before no further model call is made. Default: no limit. */
   readonly budget?: Budget
-  /** Prices per million tokens, by model. */
+  /** Prices per million tokens, by model; needed for `budget.cost`. */
   readonly prices?: PriceTable
   /** Called before the next turn of a run that was interrupted or paused; what it returns is merged into `memory`. */
   readonly onResume?: (
@@ -90,13 +91,13 @@ export interface AgentOptions<S extends Shape = Shape> {
   ) => Readonly<Record<string, Value>> | undefined | void | Promise<Readonly<Record<string, Value>> | undefined | void>
   /** Default: only when the provider says that a prompt is too long. `false` never. */
   readonly compaction?: CompactionOptions | false
-  /** How model calls are tried again. */
+  /** How model calls are tried again. Default: up to 6 attempts within 2 minutes. */
   readonly retry?: ModelRetryOptions
-  /** How long one attempt of a model call may take. Default 10 minutes. */
+  /** How long one attempt of a model call may take, in milliseconds. Default 10 minutes. */
   readonly timeoutMs?: number
-  /** How long a stream may be silent. */
+  /** How long a stream may be silent, in milliseconds. Default: as long as `timeoutMs` allows. */
   readonly idleTimeoutMs?: number
-  /** Default true. */
+  /** Whether replies are streamed, so that `thread.stream()` has tokens. Default true. */
   readonly stream?: boolean
   /** How often runs write, unless they say otherwise. Default 'step'. */
   readonly frequency?: Frequency

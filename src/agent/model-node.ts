@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { InvalidOptionError, isHoldfastError, type ModelError } from '../core/errors.js'
+import { InvalidOptionError, isHoldfastError } from '../core/errors.js'
 import type { Context } from '../runtime/context.js'
 import { internalsOf } from '../runtime/internals.js'
 import type { FunctionNodePlan, State } from '../runtime/program.js'
@@ -251,5 +251,5 @@ function endingOf(reply: ModelReply): Ending {
 }
 
 function isContextTooLong(error: unknown): boolean {
-  return isHoldfastError(error, 'model') && (error as ModelError).data['kind'] === 'context-too-long'
+  return isHoldfastError(error, 'model') && error.data.kind === 'context-too-long'
 }

@@ -81,7 +81,10 @@ export function noteReply(
     'holdfast.model.attempts': attempts,
   })
   span.content(() => ({
-    'gen_ai.output.messages': JSON.stringify([{ ...toMessage(message), finish_reason: reason }]),
+    'gen_ai.output.messages': JSON.stringify([
+      // Messages have a vocabulary of their own in the conventions; the attribute above holds what the provider says.
+      { ...toMessage(message), finish_reason: finish === 'tool-calls' ? 'tool_call' : reason },
+    ]),
   }))
 }
 

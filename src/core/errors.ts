@@ -1,3 +1,5 @@
+import type { ErrorWithCode } from './error-data.js'
+
 /**
  * Every failure Holdfast reports is a HoldfastError: a stable `code`, structured `data`, a `remedy` in plain
  * words, and whether trying again can help. Recognise one by `isHoldfastError`, which works by brand, so that two
@@ -62,7 +64,9 @@ export class HoldfastError extends Error {
   }
 }
 
-/** True for an error made by any copy of Holdfast, optionally with this code. */
+/** True for an error made by any copy of Holdfast, optionally with this code; TypeScript then knows its `data`. */
+export function isHoldfastError(error: unknown): error is HoldfastError
+export function isHoldfastError<Code extends ErrorCode>(error: unknown, code: Code): error is ErrorWithCode<Code>
 export function isHoldfastError(error: unknown, code?: ErrorCode): error is HoldfastError {
   if (typeof error !== 'object' || error === null || !(brand in error)) return false
   return code === undefined || (error as unknown as HoldfastError).code === code

@@ -2,6 +2,20 @@ import type { Value } from '../codec/value.js'
 import { applyOp, type Op, type Path, type State, valueAt } from '../log/ops.js'
 import type { RecordedError } from './errors.js'
 
+/** What one model call used, and what it cost (`null` where no price is known). */
+export type UsageOfCall = {
+  readonly input: number
+  readonly cachedInput: number
+  readonly cacheWrite: number
+  readonly output: number
+  readonly reasoning: number
+  readonly total: number
+  readonly basis: 'provider' | 'estimate' | 'mixed'
+  readonly cost: number | null
+  readonly model: { readonly provider: string; readonly id: string; readonly actual?: string | undefined }
+  readonly attempts: number
+}
+
 /** What a record says of itself. Kept in the entry, so that readers who come later see it too. */
 export type RecordedEvent =
   | {
@@ -23,7 +37,7 @@ export type RecordedEvent =
   | { readonly type: 'pause'; readonly pause: string; readonly kind: string; readonly question: Value }
   | { readonly type: 'answer'; readonly pause: string; readonly by?: string; readonly expired?: true }
   | { readonly type: 'defer'; readonly pause: string; readonly until: number; readonly by?: string }
-  | { readonly type: 'usage'; readonly step: string; readonly usage: Value }
+  | { readonly type: 'usage'; readonly step: string; readonly usage: UsageOfCall }
 
 /** What only those see who listen while it happens. */
 export type LiveEvent =

@@ -7,7 +7,7 @@ const MAX_BUFFERED = 10_000
  * What happens in a run, as it happens. Reading is optional: a run goes on whether or not anyone reads, and ending the
  * loop does not end the run. `abort` does.
  */
-export class RunStream<Result extends Outcome = Outcome> implements AsyncIterable<RunEvent> {
+export class RunStream<Result = Outcome> implements AsyncIterable<RunEvent> {
   readonly outcome: Promise<Result>
   readonly #abort: AbortController
   readonly #buffer: RunEvent[] = []

@@ -44,15 +44,21 @@ export interface RuntimeEnvironment {
 export interface RunOptions<Input = unknown> {
   /** What the run works on. Left out: an unfinished run is resumed. */
   readonly input?: Input
-  /** Names this input: given again with the same key, it is not taken twice. */
+  /**
+   * Names this input, such as a message id: given again with the same key it is not taken twice, and the recorded outcome
+   * is returned. Default: none, and an input of the same content only resumes a run that was interrupted.
+   */
   readonly key?: string
   /** What this run brings along; handed to the program as `ctx.context` and not kept. */
   readonly context?: unknown
-  /** Stops the run where it is; it can be resumed. */
+  /**
+   * Stops the run where it is: `run` rejects with an error named `AbortError`, the thread is let go of, and any process
+   * can resume it. To end a run for good, use `thread.cancel()`.
+   */
   readonly signal?: AbortSignal
-  /** Default 'sync'. */
+  /** Whether the next step waits until the last one's record is acknowledged. Default 'sync': it does. */
   readonly durability?: Durable
-  /** Default 'step'. */
+  /** How often the run writes. Default 'step': one record per step. */
   readonly frequency?: Frequency
   /** What to do while another runs this thread. Default 'reject': the outcome is `busy`. */
   readonly busy?: 'reject' | 'queue' | 'interrupt'
@@ -94,7 +100,11 @@ export async function runThread(
   options: DriveOptions,
 ): Promise<Outcome> {
   const { defaults } = plan.kind === 'graph' ? plan : { defaults: undefined }
-  const outcome = await new ThreadRunner(environment, plan, key, { ...defaults, ...options }).run()
+  return withOutput(plan, await new ThreadRunner(environment, plan, key, { ...defaults, ...options }).run())
+}
+
+/** The outcome with the output that this program makes of its state, where it does: an agent's is what it said. */
+export function withOutput(plan: ProgramPlan, outcome: Outcome): Outcome {
   if (outcome.status !== 'completed' || plan.kind !== 'graph' || plan.output === undefined) return outcome
   return { ...outcome, output: plan.output(outcome.state) as never }
 }

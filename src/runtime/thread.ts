@@ -1,8 +1,16 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { copyValue, type Value } from '../codec/value.js'
-import { InvalidOptionError, InvalidValueError, isHoldfastError, NotFoundError, TooLargeError } from '../core/errors.js'
+import {
+  HoldfastError,
+  InvalidOptionError,
+  InvalidValueError,
+  isHoldfastError,
+  NotFoundError,
+  TooLargeError,
+} from '../core/errors.js'
 import type { ThreadIdInput } from '../core/ids.js'
 import { threadIdInput } from '../core/ids.js'
+import { nameLog } from '../core/log-name.js'
 import type { LogKey } from '../log/contract.js'
 import type { Log } from '../log/log.js'
 import { push, set } from '../log/ops.js'
@@ -26,14 +34,21 @@ import type { ProgramPlan } from './program.js'
 import { type ReplayReport, replayRun } from './replay.js'
 import { currentRun, isUnfinished, type RunState } from './run-state.js'
 import { RunStream } from './run-stream.js'
-import { enqueueInput, type RunOptions, type RuntimeEnvironment, runThread } from './run-thread.js'
+import { enqueueInput, type RunOptions, type RuntimeEnvironment, runThread, withOutput } from './run-thread.js'
 import { endCancelled, isAtRest, restRun } from './situation.js'
 import { upgradeFold } from './upgrade.js'
 
 const MAX_SIGNALS = 1000
 
+/** How long to wait for a thread. */
+export interface WaitOptions {
+  readonly signal?: AbortSignal
+  /** In milliseconds. Default: for ever. */
+  readonly timeoutMs?: number
+}
+
 /** A thread seen without its program: what tools and people need. */
-export class ThreadView {
+export class ThreadView<Result = Outcome> {
   protected readonly environment: RuntimeEnvironment
   readonly key: LogKey
 
@@ -55,7 +70,11 @@ export class ThreadView {
     return new CheckpointView(this.environment, this.key, checkpoint)
   }
 
-  /** Answers an open question, from any process and at any time. The first answer holds. */
+  /**
+   * Answers an open question, from any process and at any time. The first answer holds: later ones, and answers to
+   * questions that are over, throw `pause-closed` (`data.reason`). A value that does not fit the question's schema throws
+   * `invalid-value`; then nothing is written. Nothing runs here: run the thread, or let a worker do it.
+   */
   async answer(pause: string, value: unknown, options: AnswerOptions = {}): Promise<void> {
     await answerPause(await this.existing(), this.environment.clock, pause, value, options)
   }
@@ -131,8 +150,12 @@ export class ThreadView {
     }
   }
 
-  /** Waits until the thread rests: completed, failed, or waiting for someone. From any process. */
-  async waitFor(options: { readonly signal?: AbortSignal; readonly timeoutMs?: number } = {}): Promise<Outcome> {
+  /**
+   * Waits until the thread rests: completed, failed, or waiting for someone. From any process; also for a thread that does
+   * not exist yet. Throws `timeout` when it has not come to rest in time, `not-found` when there still is no thread then;
+   * without `timeoutMs` it waits until the signal.
+   */
+  async waitFor(options: WaitOptions = {}): Promise<Result> {
     const { clock } = this.environment
     const { signal, timeoutMs } = options
     if (timeoutMs !== undefined && !(timeoutMs >= 0)) {
@@ -141,12 +164,19 @@ export class ThreadView {
     const deadline = timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + timeoutMs
     const log = await this.open()
     for await (const _ of follow(log, clock, signal)) {
-      if (isAtRest(log.fold, clock.now())) return readOutcome(this.key, log.fold)
+      if (isAtRest(log.fold, clock.now())) return this.read(log)
       if (clock.monotonic() >= deadline) break
     }
-    throw new NotFoundError(`Thread ${this.key.thread} did not come to rest in ${timeoutMs} ms.`, 'Wait longer.', {
-      thread: this.key.thread,
-      timeoutMs,
+    const data = { thread: this.key.thread, timeoutMs }
+    if (!log.exists) {
+      const message = `There was no ${nameLog(this.key)} within ${timeoutMs} ms.`
+      throw new NotFoundError(message, 'Check its id and tenant, or wait longer.', data)
+    }
+    // Not `not-found`: who waits for a thread that is there must not be told that it is gone.
+    throw new HoldfastError('timeout', `${nameLog(this.key)} did not come to rest within ${timeoutMs} ms.`, {
+      data,
+      retryable: true,
+      remedy: 'Wait longer, or look at what it does with thread.events().',
     })
   }
 
@@ -165,9 +195,17 @@ export class ThreadView {
     return compareBranches(this.environment.logs, this.key, [one, other])
   }
 
-  /** What is recorded, as events: from the last one seen on, until the thread rests. From any process. */
+  /**
+   * What is recorded, as events: from the last one seen on, until the thread rests. From any process; also of a thread that
+   * does not exist yet. Throws the signal's reason when it is aborted, and `not-found` where what follows `after` was pruned.
+   */
   async *events(options: EventsOptions = {}): AsyncGenerator<RunEvent> {
     yield* followEvents(await this.open(), this.environment.clock, options)
+  }
+
+  /** What the newest entry says of the last run. */
+  protected read(log: Log): Result {
+    return readOutcome(this.key, log.fold) as Result
   }
 
   protected open(): Promise<Log> {
@@ -226,7 +264,7 @@ export class Thread<
   State = Readonly<Record<string, Value>>,
   Output = State,
   Update = Readonly<Record<string, unknown>>,
-> extends ThreadView {
+> extends ThreadView<Outcome<State, Output>> {
   readonly #plan: ProgramPlan
 
   constructor(environment: RuntimeEnvironment, key: LogKey, plan: ProgramPlan) {
@@ -234,22 +272,27 @@ export class Thread<
     this.#plan = plan
   }
 
-  /** Starts the thread, resumes a run that was interrupted, or continues with new input. */
+  /**
+   * Starts the thread, resumes a run that was interrupted, or continues with new input. How the run ended is the outcome's
+   * `status`, a failure of the program included. What throws: input that does not fit (`invalid-value`), a program that
+   * can't run (`invalid-program`), damage (`corrupt`), a store that is away (`unavailable`, `storage`), and losing the thread
+   * to another worker (`fenced`).
+   */
   run(options: RunOptions<Input> = {}): Promise<Outcome<State, Output>> {
     return this.#run(options, unheard, options.signal)
   }
 
-  /** Leaves input for a worker; nothing runs here. With a `key`, the same input is not taken twice. */
+  /**
+   * Leaves input for a worker, durably; nothing runs here. With a `key`, the same input is not taken twice. Without one,
+   * every call is another input.
+   */
   enqueue(input: Input, options: { readonly key?: string } = {}): Promise<void> {
     return enqueueInput(this.environment, this.#plan, this.key, { ...options, input })
   }
 
   /** As `run`, as a stream of what happens, with `.outcome` and `.abort()`. */
-  stream(options: RunOptions<Input> = {}): RunStream<Outcome<State, Output> & Outcome> {
-    return new RunStream(
-      (emit, signal) => this.#run(options, emit, signal) as Promise<Outcome<State, Output> & Outcome>,
-      options.signal,
-    )
+  stream(options: RunOptions<Input> = {}): RunStream<Outcome<State, Output>> {
+    return new RunStream((emit, signal) => this.#run(options, emit, signal), options.signal)
   }
 
   /**
@@ -270,6 +313,11 @@ export class Thread<
   /** Goes through the last run from its records alone and says where today's program would differ. */
   async replay(): Promise<ReplayReport> {
     return replayRun(this.environment, await this.existing(), this.#plan)
+  }
+
+  // As `run` returns it: an agent's output is what it said, and not its state.
+  protected override read(log: Log): Outcome<State, Output> {
+    return withOutput(this.#plan, readOutcome(this.key, log.fold)) as Outcome<State, Output>
   }
 
   async #run(

@@ -1,6 +1,6 @@
 import { agent, type RunEvent, type StepSettings, tenantUsage, tool } from 'holdfast'
 import type { ScriptedReply } from 'holdfast/testing'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, expectTypeOf, it } from 'vitest'
 import { z } from 'zod'
 import { calls, collect, FAST, lines, modelAt, setUp } from './agent-setup.js'
 
@@ -232,7 +232,10 @@ describe('a run that is stopped in the middle of a model call', () => {
     await expect(stream.outcome).rejects.toThrow('stopped')
     const worker = hf.worker({ programs: [program], pollMs: 20, handleSignals: false })
     try {
-      expect(await thread.waitFor({ timeoutMs: 20_000 })).toMatchObject({ status: 'completed' })
+      // What a worker's run comes to is the same as `run` returns: what the agent said, not its state.
+      const outcome = await thread.waitFor({ timeoutMs: 20_000 })
+      expect(outcome).toMatchObject({ status: 'completed', output: 'Done.' })
+      if (outcome.status === 'completed') expectTypeOf(outcome.output).toEqualTypeOf<string>()
     } finally {
       await worker.stop()
     }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import * as errors from '#src/core/errors.js'
-import { describe, it } from 'vitest'
+import { describe, expectTypeOf, it } from 'vitest'
 
 const { HoldfastError, isHoldfastError } = errors
 const cause = new Error('below')
@@ -98,6 +98,26 @@ describe('errors', () => {
     assert(!(error instanceof HoldfastError))
     assert(isHoldfastError(error, 'closed'))
     assert(copy.isHoldfastError(new errors.ClosedError('This copy'), 'closed'))
+  })
+
+  it('have data whose type follows from the code that was asked for', () => {
+    const held: unknown = new errors.HeldError({ log: 'x', owner: 'w', remainingMs: 5 })
+    assert(isHoldfastError(held, 'held'))
+    expectTypeOf(held.code).toEqualTypeOf<'held'>()
+    expectTypeOf(held.data.owner).toEqualTypeOf<string>()
+    assert.deepEqual([held.data.owner, held.data.remainingMs], ['w', 5])
+    const failed: unknown = new errors.ModelError('x', { kind: 'quota', remedy: 'Pay.', retryable: false })
+    assert(isHoldfastError(failed, 'model'))
+    expectTypeOf(failed.data.kind).toEqualTypeOf<errors.ModelFailureKind>()
+    const closed = (error: unknown) => (isHoldfastError(error, 'pause-closed') ? error.data : undefined)
+    expectTypeOf<NonNullable<ReturnType<typeof closed>>['reason']>().toEqualTypeOf<
+      'answered' | 'expired' | 'superseded' | 'cancelled' | 'unknown'
+    >()
+    // @ts-expect-error: there is no such code.
+    assert(!isHoldfastError(held, 'hold'))
+    // What is not of one code may still be of another.
+    const other = new errors.ClosedError('x') as errors.HoldfastError
+    if (!isHoldfastError(other, 'held')) expectTypeOf(other.code).toEqualTypeOf<errors.ErrorCode>()
   })
 
   it('are not confused with other values', () => {

@@ -38,7 +38,8 @@ export interface Block {
 }
 
 const MARKS = /<!--\s*(runnable|wrong|prelude|given)\b([\s\S]*?)-->/g
-const BLOCK = /((?:^<!--[\s\S]*?-->\s*)*)^```ts\n([\s\S]*?)^```$/gm
+// A comment ends at its first `-->`: one that reached on to a later one would hide the blocks in between.
+const BLOCK = /((?:^<!--(?:(?!-->)[\s\S])*-->\s*)*)^```ts\n([\s\S]*?)^```$/gm
 
 export function blocksOf(page: string, text = readPage(page)): Block[] {
   const prelude = [...text.matchAll(MARKS)].filter(([, mark]) => mark === 'prelude').map(([, , code]) => code)

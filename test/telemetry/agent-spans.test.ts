@@ -128,6 +128,11 @@ describe('spans of an agent', () => {
     for (const word of ['ID', 'REPLY', 'RESULT', 'INSTRUCTIONS', 'INPUT']) expect(told).toContain(`SECRET-${word}`)
     const { thread, otel } = await talk(reply(), options, true)
     await thread.run({ input: 'Where is it?' })
+    const [first] = otel.finished().filter(({ name }) => name === 'chat scripted')
+    // The conventions' own word, where the AI SDK says tool-calls.
+    expect(JSON.parse(String(first?.attributes['gen_ai.output.messages']))).toMatchObject([
+      { finish_reason: 'tool_call' },
+    ])
     const last = otel.finished().findLast(({ name }) => name === 'chat scripted')
     expect(JSON.parse(String(last?.attributes['gen_ai.input.messages']))).toEqual([
       { role: 'user', parts: [{ type: 'text', content: 'Where is it?' }] },

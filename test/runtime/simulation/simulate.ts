@@ -358,7 +358,7 @@ class Simulation {
     // What it waits for may have come meanwhile.
     const resting = this.#observer.inspect(this.#place.thread).waitFor({ timeoutMs: 0 })
     return resting.catch((error: { code?: string }) => {
-      if (error.code !== 'not-found') throw error
+      if (error.code !== 'timeout') throw error
       return undefined
     })
   }

@@ -1,0 +1,44 @@
+import type { ErrorCode, HoldfastError, ModelFailureKind } from './errors.js'
+
+/**
+ * What `data` of an error holds that code can decide by, for each code that promises something. There may be more in it,
+ * for people to read; codes that are not listed promise nothing.
+ */
+export interface ErrorData {
+  /** Of a write to the store with `expect`: the version that is there, `null` if there is none. */
+  readonly conflict: { readonly key?: string; readonly version?: string | null }
+  readonly fenced: { readonly log: string; readonly epoch: number; readonly current: number }
+  readonly held: { readonly log: string; readonly owner: string; readonly remainingMs: number }
+  /** The newest checkpoint that verifies. */
+  readonly corrupt: { readonly lastGood?: string | undefined }
+  readonly 'missing-dependency': { readonly package: string; readonly install: string }
+  readonly 'invalid-id': { readonly field: string }
+  /** Where in the value it is: `$.items[3].price`. */
+  readonly 'invalid-value': { readonly path?: string }
+  readonly 'invalid-option': { readonly field: string }
+  readonly 'invalid-program': { readonly field: string }
+  readonly 'too-large': { readonly field: string; readonly limit: number; readonly actual?: number | undefined }
+  readonly 'schema-too-new': { readonly found: number; readonly supported: number }
+  readonly incompatible: { readonly reason: string }
+  readonly storage: { readonly reason: string; readonly written: 'nothing' | 'unknown' }
+  readonly unavailable: { readonly written: 'nothing' | 'unknown' }
+  readonly transaction: { readonly reason: 'timeout' | 'statement' | 'forbidden' | 'ended' }
+  readonly timeout: { readonly step?: string }
+  readonly 'step-failed': { readonly step?: string }
+  readonly 'effect-unknown': { readonly step: string }
+  /** `by` and `at` (milliseconds since 1970): who closed the question, and when. */
+  readonly 'pause-closed': {
+    readonly pause: string
+    readonly reason: 'answered' | 'expired' | 'superseded' | 'cancelled' | 'unknown'
+    readonly by?: string | null
+    readonly at?: number
+  }
+  /** `retryAfterMs`: how long the provider asks to wait, where that was too long to wait for. */
+  readonly model: { readonly kind: ModelFailureKind; readonly status?: number; readonly retryAfterMs?: number }
+}
+
+/** An error with this code, and with what `data` holds then. */
+export type ErrorWithCode<Code extends ErrorCode> = HoldfastError & {
+  readonly code: Code
+  readonly data: Code extends keyof ErrorData ? ErrorData[Code] : unknown
+}
