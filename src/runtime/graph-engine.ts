@@ -353,13 +353,14 @@ export class GraphEngine {
     let leave = () => {}
     const left = new Promise<never>((_, reject) => {
       leave = () => reject(signal.reason)
-      signal.addEventListener('abort', leave, { once: true })
+      // One that is aborted already says so no more.
+      if (signal.aborted) leave()
+      else signal.addEventListener('abort', leave, { once: true })
     })
     try {
       return await Promise.race([choice, left])
     } finally {
       signal.removeEventListener('abort', leave)
-      choice.catch(() => {})
     }
   }
 
