@@ -21,6 +21,7 @@ export const run: Command = async (context, [id], options) => {
   const damaged: Record<string, unknown>[] = []
   const repaired: string[] = []
   let entries = 0
+  let plain = 0
   let next = 0
   const walk = async () => {
     for (let at = next++; at < branches.length; at = next++) {
@@ -30,6 +31,7 @@ export const run: Command = async (context, [id], options) => {
       const name = `${formatThreadId(thread)} (${branch})`
       if (found === undefined) continue
       entries += found.entries
+      plain += found.plain
       if (found.repairedIndex) repaired.push(name)
       if (!found.ok) damaged.push(describe(found, formatThreadId(thread), branch))
     }
@@ -37,7 +39,8 @@ export const run: Command = async (context, [id], options) => {
   await Promise.all(Array.from({ length: AT_ONCE }, walk))
   progress.end()
 
-  if (output.json) output.document({ ok: damaged.length === 0, branches: branches.length, entries, damaged, repaired })
+  if (output.json)
+    output.document({ ok: damaged.length === 0, branches: branches.length, entries, plain, damaged, repaired })
   else {
     for (const { thread, branch, problems, lastGood } of damaged) {
       output.line(`${output.paint('red', 'damaged')} ${String(thread)} (${String(branch)})`)
@@ -46,6 +49,12 @@ export const run: Command = async (context, [id], options) => {
         output.line(`  The newest that verifies: ${String(lastGood)} (holdfast fork … --at ${String(lastGood)})`)
     }
     for (const name of repaired) output.line(`${output.paint('yellow', 'repaired')} the index row of ${name}`)
+    if (plain > 0) {
+      const many = plain === 1 ? '1 entry has' : `${plain} entries have`
+      output.line(
+        `${output.paint('yellow', 'plain')} ${many} no key and count only by keys.adoptPlain; hf.keys.adopt() seals them`,
+      )
+    }
     const sum = `${branches.length} ${branches.length === 1 ? 'branch' : 'branches'}, ${entries} entries`
     output.line(damaged.length === 0 ? `${output.paint('green', 'ok')} ${sum}` : `${damaged.length} damaged of ${sum}`)
   }

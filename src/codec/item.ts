@@ -77,13 +77,11 @@ export async function verifyItem(
   limits: Limits,
   findKey: (id: string | null, at: number) => DataKey | null | Promise<DataKey | null>,
 ): Promise<VerifiedItem> {
-  const end = stored.indexOf(0x0a, HASH_BYTES)
-  if (end < 0 || end > MAX_HEADER_BYTES) throw corruptItem(place, 'has no description')
-  const header = stored.subarray(HASH_BYTES, end)
+  const header = headerOf(place, stored)
   const about = readHeader(place, header)
   const finding = findKey(about.key, about.at)
   const key = finding instanceof Promise ? await finding : finding
-  const payload = stored.subarray(end + 1)
+  const payload = stored.subarray(HASH_BYTES + header.length + 1)
   const identity = itemIdentity(place)
   if (!timingSafeEqual(hashItem(identity, header, payload, key), stored.subarray(0, HASH_BYTES))) {
     throw corruptItem(place, 'does not match its hash')
@@ -103,9 +101,30 @@ export async function verifyItem(
   }
 }
 
-export function corruptItem({ space, key }: ItemPlace, problem: string, cause?: unknown): CorruptError {
+/** The key that an item says it is sealed under, before anything is verified; null for none. */
+export function itemKeyId(place: ItemPlace, stored: Uint8Array): string | null {
+  return readHeader(place, headerOf(place, stored)).key
+}
+
+function headerOf(place: ItemPlace, stored: Uint8Array): Uint8Array {
+  const end = stored.indexOf(0x0a, HASH_BYTES)
+  if (end < 0 || end > MAX_HEADER_BYTES) throw corruptItem(place, 'has no description')
+  return stored.subarray(HASH_BYTES, end)
+}
+
+export function corruptItem(
+  { space, key }: ItemPlace,
+  problem: string,
+  cause?: unknown,
+  remedy?: string,
+): CorruptError {
   const message = `The stored item ${JSON.stringify(key)} of ${JSON.stringify(space)} ${problem}.`
-  return new CorruptError(message, { space, key }, cause, 'Delete or overwrite the item, or restore a backup.')
+  return new CorruptError(
+    message,
+    { space, key },
+    cause,
+    remedy ?? 'Delete or overwrite the item, or restore a backup.',
+  )
 }
 
 /** Little-endian on every machine. */

@@ -9,6 +9,7 @@ import type { Origin, StoredEntry } from './contract.js'
 import { readBody } from './entry-body.js'
 import type { EntryContext } from './entry-codec.js'
 import { type EntryBody, type Fold, foldEntry } from './fold.js'
+import { HOW_TO_ADOPT } from './key-options.js'
 
 /** Where a run of entries begins. */
 export interface RunStart {
@@ -16,6 +17,8 @@ export interface RunStart {
   readonly before: Fold
   /** The run begins with a keyframe, which names its parent itself and needs no state before it. */
   readonly fromKeyframe: boolean
+  /** Hashes of plain entries, by seq, that are known to lie below an entry with a key. */
+  readonly pinned?: ReadonlyMap<number, string>
   /** Only the last fold is wanted: the ones between share containers that are changed in place, and are not returned. */
   readonly onlyLast?: boolean
 }
@@ -60,13 +63,18 @@ export async function openRun(
   let parent = start.fromKeyframe ? undefined : start.before.hash
   let seq = start.fromKeyframe ? entries[0]?.seq : start.before.seq + 1
   let keyed = start.before.key !== null
+  let unkeyed: number | undefined
   for (const entry of entries) {
     try {
       const header = readHeader(entry, seq)
+      if (keyed && header.key === null) throw unauthenticated(header.seq)
       // Awaiting only where a key must be fetched: a long tail without keys verifies in one go.
-      const key =
-        keys || header.key !== null ? await findKey(header, keys, log.tenant, keyed ? null : plainUntil) : null
+      const key = header.key === null ? null : await findKey(header.key, header.seq, keys, log.tenant)
       verifyHash(identity, entry, header, parent, key)
+      // The HMAC of an entry covers its parent's hash, and so all that lies below it in this chain.
+      if (key !== null) unkeyed = undefined
+      else if (keys && !isAdopted(header, plainUntil) && start.pinned?.get(header.seq) !== entry.hash)
+        unkeyed ??= verified.length
       verified.push({ header, hash: entry.hash, entry, key })
       parent = entry.hash
       seq = entry.seq + 1
@@ -75,6 +83,11 @@ export async function openRun(
       failure = asCorrupt(error)
       break
     }
+  }
+
+  if (unkeyed !== undefined) {
+    failure = unauthenticated(verified[unkeyed]?.header.seq ?? 0)
+    verified.length = unkeyed
   }
 
   const names = verified.flatMap(({ header }) => header.blobs)
@@ -134,20 +147,27 @@ function verifyHash(
 }
 
 async function findKey(
-  header: EntryHeader,
+  id: string,
+  seq: number,
   keys: EntryContext['keys'],
   tenant: EntryContext['log']['tenant'],
-  plainUntil: number | null,
-): Promise<DataKey | null> {
-  if (header.key === null) {
-    if (!keys || (plainUntil !== null && header.at <= plainUntil)) return null
-    throw corrupt(header.seq, 'is not authenticated, though keys were in use when it was written')
-  }
-  if (keys) return keys.find(tenant, header.key)
-  throw new MissingKeyError(`Entry ${header.seq} was written under key "${header.key}", but no keys are configured.`, {
-    key: header.key,
-  })
+): Promise<DataKey> {
+  if (keys) return keys.find(tenant, id)
+  throw new MissingKeyError(`Entry ${seq} was written under key "${id}", but no keys are configured.`, { key: id })
 }
+
+function isAdopted({ at }: EntryHeader, plainUntil: number | null): boolean {
+  return plainUntil !== null && at <= plainUntil
+}
+
+/** `data.plain` tells it from damage: it may be data from before there were keys. */
+function unauthenticated(seq: number): CorruptError {
+  const message = `Entry ${seq} is not authenticated: keys are configured, and it was written without one.`
+  return new CorruptError(message, { seq, plain: true }, undefined, PLAIN_REMEDY)
+}
+
+/** What to do about data without a key where keys are configured. */
+export const PLAIN_REMEDY = `If it is yours, from before there were keys, ${HOW_TO_ADOPT} If it is not, somebody else wrote it.`
 
 type Unpacking = Uint8Array | Error | Promise<Uint8Array | Error>
 

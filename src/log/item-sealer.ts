@@ -5,6 +5,7 @@ import type { Limits } from '../codec/limits.js'
 import type { Encoded } from '../codec/value.js'
 import { CorruptError, MissingKeyError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
+import { PLAIN_REMEDY } from './entry-opening.js'
 import type { KeySource } from './keys.js'
 import type { ItemScan, NewItem, StoredItem } from './store-contract.js'
 
@@ -90,7 +91,12 @@ export class ItemSealer {
     if (!keys) return null
     return keys.plainUntil(tenant).then((until) => {
       if (until !== null && at <= until) return null
-      throw corruptItem(place, 'is not authenticated, though keys were in use when it was written')
+      throw corruptItem(
+        place,
+        'is not authenticated: keys are configured, and it was written without one',
+        undefined,
+        PLAIN_REMEDY,
+      )
     })
   }
 }

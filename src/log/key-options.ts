@@ -11,10 +11,20 @@ export interface KeyOptions {
   /** Default true: AES-256-GCM. False: HMAC-SHA-256 only, so that what is stored is protected but can be read. */
   readonly encrypt?: boolean
   /**
-   * Default true: what a tenant wrote before it had keys stays readable. False refuses every entry without a key,
-   * whatever the store says of the past.
+   * Accepts what named tenants wrote before they had keys, for a while. Without it, data without a key is refused,
+   * because anybody who can write to the store can make some. Call `hf.keys.adopt()` for each tenant, then remove it.
    */
-  readonly acceptPlain?: boolean
+  readonly adoptPlain?: PlainAdoption
+}
+
+/** The decision to trust plain data: whose, how old it must be, and how long the decision holds. */
+export interface PlainAdoption {
+  /** The tenants that have plain data; 'all' trusts whoever can write to the store with every tenant. */
+  readonly tenants: readonly string[] | 'all'
+  /** When keys came into use, as a Date or ISO text: plain data that is dated later is refused. */
+  readonly writtenBefore: Date | string
+  /** From this moment on the decision is void and all plain data is refused again, as a Date or ISO text. */
+  readonly acceptUntil: Date | string
 }
 
 /** The options, checked and made into keys. */
@@ -22,18 +32,27 @@ export interface Masters {
   readonly current: MasterKey
   readonly all: ReadonlyMap<string, MasterKey>
   readonly encrypt: boolean
-  readonly acceptPlain: boolean
+  readonly adoption: Adoption | undefined
+}
+
+/** `adoptPlain`, checked. */
+export interface Adoption {
+  readonly covers: (tenant: string) => boolean
+  readonly writtenBefore: number
+  readonly acceptUntil: number
 }
 
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
-const FIELDS: ReadonlySet<string> = new Set(['current', 'masters', 'encrypt', 'acceptPlain'])
+const FIELDS: ReadonlySet<string> = new Set(['current', 'masters', 'encrypt', 'adoptPlain'])
+const ADOPTION_FIELDS: ReadonlySet<string> = new Set(['tenants', 'writtenBefore', 'acceptUntil'])
 
 /** Refuses keys that would fail later, before anything is opened. No message ever holds a part of a secret. */
 export function parseKeyOptions(input: unknown): Masters {
   const options = record('keys', input, "Pass { current: 'k1', masters: { k1: <32 bytes> } }.")
-  for (const field of Object.keys(options)) {
-    if (!FIELDS.has(field)) throw invalid(`keys.${show(field)}`, 'is unknown', `Use ${[...FIELDS].join(', ')}.`)
+  if ('acceptPlain' in options) {
+    throw invalid('keys.acceptPlain', 'is gone: plain data is refused by default', `To keep some, ${HOW_TO_ADOPT}`)
   }
+  refuseUnknown('keys', options, FIELDS)
   const masters = record('keys.masters', options.masters, 'Pass master keys by their ids, such as { k1: <32 bytes> }.')
   const ids = Object.keys(masters)
   if (ids.length === 0) throw invalid('keys.masters', 'is empty', 'Give at least one master key.')
@@ -46,7 +65,40 @@ export function parseKeyOptions(input: unknown): Masters {
     current,
     all,
     encrypt: readSwitch('keys.encrypt', options.encrypt),
-    acceptPlain: readSwitch('keys.acceptPlain', options.acceptPlain),
+    adoption: options.adoptPlain === undefined ? undefined : readAdoption(options.adoptPlain),
+  }
+}
+
+/** What to do with data from before there were keys, for messages. */
+export const HOW_TO_ADOPT =
+  "set keys.adoptPlain to { tenants: ['acme'], writtenBefore: '2026-01-31', acceptUntil: '2026-03-01' } and call hf.keys.adopt()."
+
+function readAdoption(input: unknown): Adoption {
+  const field = 'keys.adoptPlain'
+  const given = record(field, input, `To keep data from before there were keys, ${HOW_TO_ADOPT}`)
+  refuseUnknown(field, given, ADOPTION_FIELDS)
+  const { tenants } = given
+  const isList = Array.isArray(tenants) && tenants.length > 0 && tenants.every((tenant) => typeof tenant === 'string')
+  if (tenants !== 'all' && !isList) {
+    throw invalid(`${field}.tenants`, 'is not a list of tenant ids', "Name the tenants with plain data, or pass 'all'.")
+  }
+  const named = new Set<string>(isList ? tenants : [])
+  return {
+    covers: (tenant) => tenants === 'all' || named.has(tenant),
+    writtenBefore: readTime(`${field}.writtenBefore`, given.writtenBefore),
+    acceptUntil: readTime(`${field}.acceptUntil`, given.acceptUntil),
+  }
+}
+
+function readTime(field: string, value: unknown): number {
+  const time = value instanceof Date ? value.getTime() : typeof value === 'string' ? Date.parse(value) : Number.NaN
+  if (Number.isNaN(time)) throw invalid(field, 'is not a date', "Pass a Date or ISO text such as '2026-01-31'.")
+  return time
+}
+
+function refuseUnknown(parent: string, given: Readonly<Record<string, unknown>>, known: ReadonlySet<string>): void {
+  for (const name of Object.keys(given)) {
+    if (!known.has(name)) throw invalid(`${parent}.${show(name)}`, 'is unknown', `Use ${[...known].join(', ')}.`)
   }
 }
 

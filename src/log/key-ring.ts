@@ -3,7 +3,7 @@ import { CorruptError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
 import type { DataKeys } from './data-keys.js'
 import { KeyLog } from './key-log.js'
-import type { Masters } from './key-options.js'
+import type { Adoption, Masters } from './key-options.js'
 import type { KeySource } from './keys.js'
 import type { LogEnvironment } from './log-environment.js'
 
@@ -22,14 +22,17 @@ export interface KeyStatus {
   /** The data key that new entries are written with; undefined before the first. */
   readonly current: string | undefined
   readonly dataKeys: readonly { readonly id: string; readonly createdAt: Date; readonly master: string }[]
-  /** Entries without a key are refused if they are younger than this; null: all are. Undefined before the first key. */
+  /**
+   * When this tenant's first key was made, if it had plain data by then; null: it had none. Undefined before the first
+   * key. Plain data counts only where `adoptPlain` accepts it, or below an entry with a key.
+   */
   readonly plainUntil: Date | null | undefined
 }
 
 /** The data keys of all tenants, held in memory and read from their key logs when needed. */
 export class KeyRing implements KeySource {
   readonly encrypt: boolean
-  readonly #acceptPlain: boolean
+  readonly #adoption: Adoption | undefined
   readonly #clock: LogEnvironment['clock']
   readonly #log: KeyLog
   readonly #held = new Map<TenantId, Held>()
@@ -38,7 +41,7 @@ export class KeyRing implements KeySource {
 
   constructor(environment: LogEnvironment, masters: Masters) {
     this.encrypt = masters.encrypt
-    this.#acceptPlain = masters.acceptPlain
+    this.#adoption = masters.adoption
     this.#clock = environment.clock
     this.#log = new KeyLog(environment, masters)
   }
@@ -67,10 +70,13 @@ export class KeyRing implements KeySource {
   }
 
   async plainUntil(tenant: TenantId): Promise<number | null> {
-    if (!this.#acceptPlain) return null
+    // By the configuration alone: what the store says of its past is the word of whoever can write to it.
+    const adoption = this.#adoption
+    if (!adoption?.covers(tenant) || this.#clock.now() >= adoption.acceptUntil) return null
     const keys = this.#held.get(tenant)?.keys ?? (await this.#read(tenant))
-    // Reading creates no keys: the cut-over is the first write.
-    return keys ? keys.state.plainUntil : Number.POSITIVE_INFINITY
+    // A key log can only narrow it: a tenant that began with keys has no plain past.
+    const cutOver = keys ? keys.state.plainUntil : Number.POSITIVE_INFINITY
+    return cutOver === null ? null : Math.min(cutOver, adoption.writtenBefore - 1)
   }
 
   /** A new data key for new entries; all older entries stay readable. */

@@ -4,8 +4,10 @@ import { checkLoss } from './catch-up.js'
 import { formatCheckpointId } from './checkpoint-id.js'
 import type { Driver, LogKey, StoredEntry, Tail } from './contract.js'
 import type { EntryCodec } from './entry-codec.js'
-import type { OpenedEntry, OpenedRun } from './entry-opening.js'
+import type { OpenedEntry, OpenedRun, RunStart } from './entry-opening.js'
 import { emptyFold, type Fold } from './fold.js'
+import type { KeySource } from './keys.js'
+import { pinPlainPast } from './plain-past.js'
 
 const PAGE = 256
 
@@ -16,11 +18,14 @@ export class LogReader {
   readonly #driver: Driver
   readonly #log: LogKey
   readonly #codec: EntryCodec
+  readonly #keys: KeySource | undefined
+  #pinned: ReadonlyMap<number, string> | undefined
 
-  constructor(driver: Driver, log: LogKey, codec: EntryCodec) {
+  constructor(driver: Driver, log: LogKey, codec: EntryCodec, keys?: KeySource) {
     this.#driver = driver
     this.#log = log
     this.#codec = codec
+    this.#keys = keys
   }
 
   /** The newest fold, or undefined if the log does not exist. */
@@ -48,7 +53,7 @@ export class LogReader {
     if (head?.incarnation !== known.incarnation) return undefined
     checkLoss(this.#log, known, head, same)
     if (same?.seq !== known.seq) return undefined
-    const run = await this.#codec.open({ before: known, fromKeyframe: false, onlyLast: true }, rest)
+    const run = await this.#verify({ before: known, fromKeyframe: false, onlyLast: true }, rest)
     const fold = rest.length === 0 ? known : run.last
     // More may have been appended between the two reads, less may not.
     if (run.failure || fold === undefined || fold.seq < head.seq) return undefined
@@ -82,7 +87,7 @@ export class LogReader {
       if (page.length === 0) throw this.#corrupt(`Entry ${fold.seq + 1} of ${nameLog(this.#log)} is missing.`, fold)
       // Another pruned after our head was read: what lies between is gone for good, and its keyframe holds the sum.
       if (page[0]?.seq !== fold.seq + 1 && (await this.#isPruned(fold.seq + 1))) return (await this.newest()) ?? fold
-      const run = await this.#codec.open({ before: fold, fromKeyframe: false, onlyLast: true }, page)
+      const run = await this.#verify({ before: fold, fromKeyframe: false, onlyLast: true }, page)
       fold = run.last ?? fold
       if (run.failure) throw this.#fail(run.failure, fold)
     }
@@ -114,7 +119,7 @@ export class LogReader {
       if (page.length === 0) return
       const oldest = page[0]?.seq === last.seq + 1 ? undefined : await this.#oldestKept()
       if (oldest !== undefined && oldest > last.seq + 1) throw this.#pruned(last.seq + 1, oldest)
-      run = await this.#codec.open({ before: last, fromKeyframe: false }, page)
+      run = await this.#verify({ before: last, fromKeyframe: false }, page)
     }
   }
 
@@ -153,7 +158,7 @@ export class LogReader {
     if (before.seq < 0 || before.seq !== from - 1) return undefined
     const page = await this.#driver.read(this.#log, from, PAGE)
     if (page[0]?.seq !== from) return undefined
-    return this.#codec.open({ before, fromKeyframe: false }, page)
+    return this.#verify({ before, fromKeyframe: false }, page)
   }
 
   async #isPruned(seq: number): Promise<boolean> {
@@ -172,8 +177,22 @@ export class LogReader {
     )
   }
 
+  /** Plain entries are authentic where one with a key follows them, which may lie beyond what was read. */
+  async #verify(start: RunStart, entries: readonly StoredEntry[]): Promise<OpenedRun> {
+    const pinned = this.#pinned
+    const run = await this.#codec.open(pinned ? { ...start, pinned } : start, entries)
+    const { plain, seq } = run.failure?.data ?? {}
+    if (plain !== true || typeof seq !== 'number' || !this.#keys) return run
+    const { incarnation, key } = start.before
+    if (key !== null) return run
+    const found = await pinPlainPast(this.#driver, this.#log, this.#keys, incarnation, seq)
+    if (found === undefined) return run
+    this.#pinned = found
+    return this.#codec.open({ ...start, pinned: found }, entries)
+  }
+
   #open({ head, entries }: Tail, onlyLast: boolean): Promise<OpenedRun> {
-    return this.#codec.open({ before: emptyFold(head.incarnation), fromKeyframe: true, onlyLast }, entries)
+    return this.#verify({ before: emptyFold(head.incarnation), fromKeyframe: true, onlyLast }, entries)
   }
 
   async #foldTail(tail: Tail, seq: number): Promise<Fold> {
@@ -229,13 +248,22 @@ export class LogReader {
 
   #fail(failure: HoldfastError, lastGood: Fold | undefined): CorruptError {
     const cause = failure.cause ?? failure
-    return this.#corrupt(`${nameLog(this.#log)} is damaged: ${firstSentence(failure)}`, lastGood, failure.data, cause)
+    const what = failure.data['plain'] === true ? "can't be trusted" : 'is damaged'
+    const message = `${nameLog(this.#log)} ${what}: ${firstSentence(failure)}`
+    const remedy = failure.data['plain'] === true ? failure.remedy : undefined
+    return this.#corrupt(message, lastGood, failure.data, cause, remedy)
   }
 
-  #corrupt(message: string, lastGood: Fold | undefined, data: object = {}, cause?: unknown): CorruptError {
+  #corrupt(
+    message: string,
+    lastGood: Fold | undefined,
+    data: object = {},
+    cause?: unknown,
+    remedy?: string,
+  ): CorruptError {
     const id =
       lastGood && lastGood.seq >= 0 ? formatCheckpointId(this.#log.branch, lastGood.seq, lastGood.hash) : undefined
-    return new CorruptError(message, { ...data, log: this.#log, lastGood: id }, cause)
+    return new CorruptError(message, { ...data, log: this.#log, lastGood: id }, cause, remedy)
   }
 }
 

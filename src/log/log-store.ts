@@ -175,7 +175,7 @@ export class LogStore {
   /** The keys of a tenant: rotation and what there is. */
   keys(tenant: TenantId): TenantKeys {
     this.#check()
-    return new TenantKeys(tenant, this.#keyRing)
+    return new TenantKeys(tenant, this.#keyRing, this.#environment)
   }
 
   /** One page of the thread index. */

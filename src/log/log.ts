@@ -58,7 +58,7 @@ export class Log {
     this.#shelf =
       shelf ?? new BlobShelf(driver, key.tenant, { threshold: blobThreshold, maxBytes: limits.maxBytes, keys })
     const codec = this.#codec(this.#shelf)
-    this.#reader = new LogReader(driver, key, codec)
+    this.#reader = new LogReader(driver, key, codec, keys)
     this.#writer = new LogWriter(environment, key, codec, this.#reader)
   }
 

@@ -1,15 +1,19 @@
 import { InvalidOptionError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
+import { type Adopted, adoptPlain } from './adopt-plain.js'
 import type { KeyRing, KeyStatus } from './key-ring.js'
+import type { LogEnvironment } from './log-environment.js'
 
 /** The keys of one tenant, for operators. */
 export class TenantKeys {
   readonly #tenant: TenantId
   readonly #ring: KeyRing | undefined
+  readonly #environment: LogEnvironment
 
-  constructor(tenant: TenantId, ring: KeyRing | undefined) {
+  constructor(tenant: TenantId, ring: KeyRing | undefined, environment: LogEnvironment) {
     this.#tenant = tenant
     this.#ring = ring
+    this.#environment = environment
   }
 
   /**
@@ -26,6 +30,15 @@ export class TenantKeys {
    */
   async rewrap(): Promise<KeyStatus> {
     return this.#configured().rewrap(this.#tenant)
+  }
+
+  /**
+   * Puts a key on what this tenant wrote before it had keys, as far as `keys.adoptPlain` accepts it. When it is done,
+   * remove `adoptPlain`: from then on nothing without a key counts.
+   */
+  async adopt(): Promise<Adopted> {
+    this.#configured()
+    return adoptPlain(this.#environment, this.#tenant)
   }
 
   /** Which data keys there are, and under which master key each is wrapped. No secrets. */

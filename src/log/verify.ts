@@ -14,6 +14,8 @@ export interface Verification {
   readonly ok: boolean
   /** How many entries verified. */
   readonly entries: number
+  /** Of these, how many only `keys.adoptPlain` accepts: they have no key, and none lies above them. */
+  readonly plain: number
   /** The newest checkpoint that verifies. */
   readonly lastGood: string | undefined
   /** What is wrong, in plain words; empty when all is well. */
@@ -40,8 +42,9 @@ export async function verifyLog(
   })
   if (head === undefined) return undefined
   if (head === 'damaged')
-    return { log: key, ok: false, entries: 0, lastGood: undefined, problems, repairedIndex: false }
+    return { log: key, ok: false, entries: 0, plain: 0, lastGood: undefined, problems, repairedIndex: false }
   let count = 0
+  let plain = 0
   let fold: Fold | undefined
   try {
     const log = Log.unread(environment, key)
@@ -53,6 +56,7 @@ export async function verifyLog(
         problems.push('The first entry is not the one its base names.')
       fold = entry.fold
       count++
+      plain = environment.keys && entry.header.key === null ? plain + 1 : 0
     }
     if (fold === undefined || fold.seq !== head.seq)
       problems.push(`Entry ${(fold?.seq ?? head.base.seq - 1) + 1} is missing.`)
@@ -68,7 +72,7 @@ export async function verifyLog(
     wrongIndex && options.repair === true && (await driver.reindex(key, head, indexOf(fold as Fold)))
   if (wrongIndex && !repairedIndex) problems.push('The row in the thread index does not match the log.')
   const lastGood = fold && formatCheckpointId(key.branch, fold.seq, fold.hash)
-  return { log: key, ok: problems.length === 0, entries: count, lastGood, problems, repairedIndex }
+  return { log: key, ok: problems.length === 0, entries: count, plain, lastGood, problems, repairedIndex }
 }
 
 function keyframeMatches(

@@ -67,7 +67,7 @@ export interface HistoryOptions {
 }
 
 /** Written by whoever holds or looks at the thread; nothing of the program happened. */
-const NO_CHECKPOINTS: ReadonlySet<string> = new Set(['claim', 'resume', 'release', 'park', 'tag'])
+const NO_CHECKPOINTS: ReadonlySet<string> = new Set(['claim', 'resume', 'release', 'park', 'tag', 'adopt'])
 const PAGE = 100
 
 /** One page of checkpoints, newest first. Only headers are read. */

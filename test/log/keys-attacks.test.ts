@@ -6,7 +6,18 @@ import { parseBranchId } from '#src/core/ids.js'
 import { findLog, type MemoryLog, type MemoryStore } from '#src/drivers/memory/memory-store.js'
 import type { LogKey, StoredEntry } from '#src/log/contract.js'
 import { KEY_THREAD } from '#src/log/keys.js'
-import { hmacOnly, K1, K2, keys, logKey, memoryPlace, type Place, read, write } from '../support/keyed-store.js'
+import {
+  adopting,
+  hmacOnly,
+  K1,
+  K2,
+  keys,
+  logKey,
+  memoryPlace,
+  type Place,
+  read,
+  write,
+} from '../support/keyed-store.js'
 
 // An attacker here can read and write everything that the backend holds, but has no key.
 
@@ -267,29 +278,30 @@ describe('after a cut-over, without a key', () => {
     expect(await (await place.open(keys)).verify(LOG)).toMatchObject({ ok: false, entries: 1 })
   })
 
-  it('a keyframe can, if it is dated back: the documented limit, which verify and acceptPlain: false do not have', async () => {
+  it('a keyframe can, if it is dated back: the documented limit of adoptPlain, which verify does not have', async () => {
     const [entry] = rows(LOG) as [StoredEntry]
     const reader = await (await place.open(keys)).open(LOG)
     rows(LOG)[1] = forge(LOG, 1, entry.hash, {}, FORGED_FOLD)
-    expect(await read(await place.open(keys), LOG)).toEqual({ forged: true })
-    await expectRefused(LOG, { ...keys, acceptPlain: false }, /not authenticated/)
+    expect(await read(await place.open(adopting), LOG)).toEqual({ forged: true })
+    await expectRefused(LOG, keys, /not authenticated/)
     expect(await (await place.open(keys)).verify(LOG)).toMatchObject({ ok: false, entries: 1 })
     await expect(reader.refresh()).rejects.toMatchObject({ name: 'CorruptError' })
   })
 
-  it('a whole log can be dated back: the documented limit, which acceptPlain: false does not have', async () => {
+  it('a whole log can be dated back: the documented limit of adoptPlain', async () => {
     rows(OLD)[0] = forge(OLD, 0, '0'.repeat(64), {}, FORGED_OPS)
-    expect(await read(await place.open(keys), OLD)).toEqual({ forged: true })
-    await expectRefused(OLD, { ...keys, acceptPlain: false }, /not authenticated/)
-    rows(OLD)[0] = forge(OLD, 0, '0'.repeat(64), { at: Date.now() + 60_000 }, FORGED_OPS)
+    expect(await read(await place.open(adopting), OLD)).toEqual({ forged: true })
     await expectRefused(OLD, keys, /not authenticated/)
+    rows(OLD)[0] = forge(OLD, 0, '0'.repeat(64), { at: Date.now() + 60_000 }, FORGED_OPS)
+    await expectRefused(OLD, adopting, /not authenticated/)
   })
 
   it('the plain past under an entry with a key can not be changed', async () => {
-    await write(await place.open(keys), OLD, 'b', 2)
+    await write(await place.open(adopting), OLD, 'b', 2)
     expect(await read(await place.open(keys), OLD)).toEqual({ a: 1, b: 2 })
     rows(OLD)[0] = forge(OLD, 0, '0'.repeat(64), {}, FORGED_OPS)
-    await expectRefused(OLD, keys, /hash/)
+    await expectRefused(OLD, keys, /not authenticated/)
+    await expectRefused(OLD, adopting, /hash/)
   })
 })
 

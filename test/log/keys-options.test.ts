@@ -5,6 +5,7 @@ import { K1, keys, logKey, memoryPlace, read, write } from '../support/keyed-sto
 const LOG = logKey('talk')
 
 describe('the option keys', () => {
+  const adopted = { tenants: ['acme'], writtenBefore: '2026-01-01', acceptUntil: '2026-02-01' }
   const good = { current: 'k1', masters: { k1: K1 } }
   it.each<[string, string, unknown]>([
     ['keys', 'null', null],
@@ -24,7 +25,14 @@ describe('the option keys', () => {
     ['keys.masters.<id>', 'empty id', { current: '', masters: { '': K1 } }],
     ['keys.masters.<id>', 'long id', { current: 'k'.repeat(65), masters: { ['k'.repeat(65)]: K1 } }],
     ['keys.encrypt', 'text for a switch', { ...good, encrypt: 'yes' }],
-    ['keys.acceptPlain', 'number for a switch', { ...good, acceptPlain: 0 }],
+    ['keys.acceptPlain', 'an option that is gone', { ...good, acceptPlain: true }],
+    ['keys.adoptPlain', 'a switch where a decision is needed', { ...good, adoptPlain: true }],
+    ['keys.adoptPlain.tenants', 'no tenants', { ...good, adoptPlain: { ...adopted, tenants: [] } }],
+    ['keys.adoptPlain.tenants', 'one tenant, not in a list', { ...good, adoptPlain: { ...adopted, tenants: 'acme' } }],
+    ['keys.adoptPlain.writtenBefore', 'no date', { ...good, adoptPlain: { ...adopted, writtenBefore: undefined } }],
+    ['keys.adoptPlain.writtenBefore', 'no real date', { ...good, adoptPlain: { ...adopted, writtenBefore: 'soon' } }],
+    ['keys.adoptPlain.acceptUntil', 'no end', { ...good, adoptPlain: { tenants: 'all', writtenBefore: new Date() } }],
+    ['keys.adoptPlain.until', 'a misspelt end', { ...good, adoptPlain: { ...adopted, until: new Date() } }],
     ['keys.encrypted', 'a misspelt field', { ...good, encrypted: false }],
   ])('%s: %s is refused before anything is opened', async (field, _what, options) => {
     const error = await openHoldfast('sqlite:/nowhere/at/all.db', { keys: options as KeyOptions }).catch(

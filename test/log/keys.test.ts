@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseBranchId, parseThreadId } from '#src/core/ids.js'
 import { KEY_THREAD } from '#src/log/keys.js'
 import {
+  adopting,
   diskPlace,
   hmacOnly,
   K1,
@@ -249,7 +250,7 @@ describe.each([
       const plain = await place.open()
       await write(plain, LOG, 'a', LARGE)
       await write(plain, LOG, 'b', 2)
-      const store = await place.open(keys)
+      const store = await place.open(adopting)
       expect(await read(store, LOG)).toEqual({ a: LARGE, b: 2 })
       expect(await store.keys(TENANT).status()).toEqual({ current: undefined, dataKeys: [], plainUntil: undefined })
       await write(store, LOG, 'c', 3)
@@ -262,11 +263,11 @@ describe.each([
 
     it('points to plain blobs from later keyframes', async () => {
       await write(await place.open(), LOG, 'doc', { LARGE })
-      const store = await place.open(keys)
+      const store = await place.open(adopting)
       const log = await store.open(LOG)
       for (let i = 0; i < 40; i++) await log.update(() => [{ kind: 'step', ops: [set('fill', 'x'.repeat(2000))] }])
       expect(log.fold.weight.keyframe).toBeGreaterThan(0)
-      expect(await read(await place.open({ ...keys, acceptPlain: false }), LOG)).toMatchObject({ doc: { LARGE } })
+      expect(await read(await place.open(keys), LOG)).toMatchObject({ doc: { LARGE } })
     })
 
     it('refuses plain entries that are dated later', async () => {
@@ -280,7 +281,7 @@ describe.each([
       // Handles that were open before the cut-over.
       await old.update(() => [{ kind: 'step' }])
       await late.update(() => [{ kind: 'step' }])
-      const store = await place.open(keys, clock)
+      const store = await place.open(adopting, clock)
       await expect(store.open(LOG)).rejects.toMatchObject({
         code: 'corrupt',
         data: { lastGood: expect.stringMatching(/^main~0~/) },
@@ -295,18 +296,18 @@ describe.each([
       clock.setNow(clock.now() + 60_000)
       await write(await place.open(undefined, clock), LOG, 'a', 1)
       clock.setNow(clock.now() - 60_000)
-      const store = await place.open(keys, clock)
+      const store = await place.open(adopting, clock)
       await write(store, logKey('new'), 'a', 1)
-      expect(await read(await place.open(keys, clock), LOG)).toEqual({ a: 1 })
+      expect(await read(await place.open(adopting, clock), LOG)).toEqual({ a: 1 })
     })
 
-    it('reads nothing plain with acceptPlain: false', async () => {
+    it('reads nothing plain unless the configuration says so, and writes all the same', async () => {
       await write(await place.open(), LOG, 'a', 1)
-      const strict = await place.open({ ...keys, acceptPlain: false })
-      await expect(strict.open(LOG)).rejects.toMatchObject({ code: 'corrupt' })
+      const strict = await place.open(keys)
+      await expect(strict.open(LOG)).rejects.toMatchObject({ code: 'corrupt', data: { plain: true } })
       await write(strict, logKey('new'), 'a', 1)
       expect(await read(strict, logKey('new'))).toEqual({ a: 1 })
-      expect(await read(await place.open(keys), LOG)).toEqual({ a: 1 })
+      expect(await read(await place.open(adopting), LOG)).toEqual({ a: 1 })
     })
   })
 

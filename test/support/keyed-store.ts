@@ -11,6 +11,11 @@ import type { Driver, LogKey } from '#src/log/contract.js'
 export const K1 = randomBytes(32)
 export const K2 = randomBytes(32)
 export const keys: KeyOptions = { current: 'k1', masters: { k1: K1 } }
+/** The same, on a store that was used without keys until now. */
+export const adopting: KeyOptions = {
+  ...keys,
+  adoptPlain: { tenants: ['default'], writtenBefore: new Date(Date.now() + 86_400_000), acceptUntil: '2999-01-01' },
+}
 export const hmacOnly: KeyOptions = { ...keys, encrypt: false }
 
 export function logKey(thread: string, tenant = 'default', branch = 'main'): LogKey {
