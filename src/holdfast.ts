@@ -36,7 +36,8 @@ import type { ProgramPlan, TypedProgram } from './runtime/program.js'
 import type { RuntimeEnvironment } from './runtime/run-thread.js'
 import type { Shape, StateOf, UpdateOf } from './runtime/state-key.js'
 import { Thread, ThreadView } from './runtime/thread.js'
-import { Worker, type WorkerOptions } from './runtime/worker.js'
+import { Worker } from './runtime/worker.js'
+import type { WorkerOptions } from './runtime/worker-options.js'
 import { Store } from './store/store.js'
 import { isProcessMetrics, type ProcessMetrics } from './telemetry/process-metrics.js'
 
@@ -100,6 +101,7 @@ export class Holdfast {
       random: Math.random,
       owner: `${hostname()}:${process.pid}`,
       observer: store.observer,
+      workers: { running: new Set(), closing: false },
       store: (of) => new Store(store.items, of),
       sweep: async () => (await store.items.sweep(SWEEP)) >= SWEEP,
     }
@@ -279,9 +281,15 @@ export class Holdfast {
     return all
   }
 
-  /** Waits for what is under way and closes the backend, for all tenants. */
-  close(): Promise<void> {
-    return this.#store.close()
+  /**
+   * Stops the workers, waits for what is under way and closes the backend, for all tenants. Steps of workers may end
+   * within their `graceMs`. Closing twice is fine.
+   */
+  async close(): Promise<void> {
+    const { workers } = this.#runtime
+    workers.closing = true
+    await Promise.all([...workers.running].map((worker) => worker.stop()))
+    await this.#store.close()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

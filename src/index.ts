@@ -161,7 +161,8 @@ export {
 } from './runtime/state-key.js'
 export { StepCollection, StepScope, StepStore } from './runtime/step-store.js'
 export { CheckpointView, Thread, ThreadCheckpoint, ThreadView, type WaitOptions } from './runtime/thread.js'
-export { Worker, type WorkerEvent, type WorkerOptions } from './runtime/worker.js'
+export { Worker } from './runtime/worker.js'
+export type { WorkerEvent, WorkerOptions } from './runtime/worker-options.js'
 export type { Branch, Comparison } from './runtime/branches.js'
 export type { BulkAnswer, BulkRun, BulkRunOptions, MigrationReport, PausePage, ThreadPause } from './runtime/bulk.js'
 export {

@@ -64,7 +64,7 @@ export class LogStore {
   readonly #keyRing: KeyRing | undefined
   readonly #plainTenants: PlainTenants
   readonly #kept: KeptLogs
-  #closed = false
+  #closed: Promise<void> | undefined
 
   constructor(driver: Driver, options: LogStoreOptions = {}) {
     const { retryMs = 30_000, blobThreshold = DEFAULT_BLOB_THRESHOLD, cacheBytes = DEFAULT_CACHE_BYTES } = options
@@ -239,10 +239,13 @@ export class LogStore {
     return collectBlobs(this.#environment, tenant, options)
   }
 
-  /** Waits for what is under way and closes the backend. */
-  async close(): Promise<void> {
-    if (this.#closed) return
-    this.#closed = true
+  /** Waits for what is under way and closes the backend. Closing twice is fine: both wait for the same end. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
     this.#kept.clear()
     await this.#environment.observer.close()
     await this.#environment.commit.close()

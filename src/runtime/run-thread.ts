@@ -35,9 +35,18 @@ export interface RuntimeEnvironment {
   /** Names this process to people who look. */
   readonly owner: string
   readonly observer: Observer
+  /** Those that must stop before the store is closed. */
+  readonly workers: LiveWorkers
   store(tenant: TenantId): Store
   /** Frees the room of a bounded number of expired items. True when more may be left. */
   sweep(): Promise<boolean>
+}
+
+/** The workers of one open store, of all tenants. */
+export interface LiveWorkers {
+  readonly running: Set<{ stop(): Promise<void> }>
+  /** From now on none is started. */
+  closing: boolean
 }
 
 /** How one run behaves. All of it can be left out. */

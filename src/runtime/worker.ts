@@ -1,50 +1,15 @@
-import { InvalidOptionError, isHoldfastError } from '../core/errors.js'
+import { setMaxListeners } from 'node:events'
+import { ClosedError, isHoldfastError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
-import type { Head } from '../log/contract.js'
 import { nameLog } from '../core/log-name.js'
+import type { Head } from '../log/contract.js'
 import { unheard } from './event-feed.js'
-import type { RunEvent } from './events.js'
+import { PROGRAM, VERSION } from './labels.js'
 import { isCompatible } from './migration.js'
-import type { Outcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { StoppedError } from './run.js'
 import { type RuntimeEnvironment, runThread } from './run-thread.js'
-import { PROGRAM, VERSION } from './labels.js'
-import type { Durable, Frequency } from './recorder.js'
-
-/** Which programs a worker runs, how many threads at once, and how it behaves when it stops. */
-export interface WorkerOptions {
-  readonly programs: readonly { readonly plan: ProgramPlan }[]
-  /** How many threads run at once. Default 10. */
-  readonly concurrency?: number
-  /** How long a thread stays claimed without a sign of life, in milliseconds. Default 10,000. */
-  readonly lease?: number
-  /** How often to look for work, in milliseconds. Default 500. */
-  readonly pollMs?: number
-  /** How long steps may take to end after `stop`, in milliseconds. Default 30,000. */
-  readonly graceMs?: number
-  /** A run that was taken up this often without progress is parked as failed. Default 5. */
-  readonly maxCrashes?: number
-  /** The context of a run that is resumed here, or a promise of it. */
-  readonly context?: (thread: { readonly tenant: string; readonly thread: string; readonly branch: string }) => unknown
-  readonly durability?: Durable
-  readonly frequency?: Frequency
-  /** Names this worker to people who look. Default: host and process id. */
-  readonly name?: string
-  /** Stops on SIGTERM and SIGINT. Default true. */
-  readonly handleSignals?: boolean
-  readonly onEvent?: (event: WorkerEvent) => void
-}
-
-/** What a worker tells `onEvent`. */
-export type WorkerEvent =
-  | { readonly type: 'taken'; readonly log: string; readonly idleMs: number }
-  | { readonly type: 'ended'; readonly log: string; readonly outcome: Outcome }
-  | { readonly type: 'stopped'; readonly log: string }
-  | { readonly type: 'error'; readonly log?: string; readonly error: unknown }
-  /** Due, but recorded by a version that this worker's program does not continue. */
-  | { readonly type: 'skipped'; readonly log: string; readonly reason: string }
-  | { readonly type: 'event'; readonly log: string; readonly event: RunEvent }
+import { checkCount, readPrograms, type WorkerEvent, type WorkerOptions } from './worker-options.js'
 
 const PAGE = 100
 /** How long a thread that can't be run is left alone at most. */
@@ -89,6 +54,10 @@ export class Worker {
     checkCount('pollMs', options.pollMs ?? 500, 3_600_000)
     checkCount('maxCrashes', options.maxCrashes ?? 5, 1_000_000)
     this.#sweepAt = environment.clock.monotonic() + SWEEP_EVERY_MS
+    if (environment.workers.closing) throw new ClosedError('This Holdfast')
+    environment.workers.running.add(this)
+    // Each thread that runs here listens; Node warns of a leak from the eleventh on.
+    setMaxListeners(0, this.#abort.signal, this.#drain.signal)
     if (options.handleSignals ?? true) {
       process.once('SIGTERM', this.#onSignal)
       process.once('SIGINT', this.#onSignal)
@@ -130,6 +99,7 @@ export class Worker {
     await this.#polling
     await Promise.all(this.#running.values())
     await this.#sweeping
+    this.#environment.workers.running.delete(this)
   }
 
   /** Resolves when the worker has stopped, by a signal or by `stop`. */
@@ -150,6 +120,8 @@ export class Worker {
         more = await this.#takeDue()
         this.#sweep()
       } catch (error) {
+        // Nothing can be done any more with a store that was closed under the worker.
+        if (isHoldfastError(error, 'closed')) return void this.stop()
         this.#tell({ type: 'error', error })
       }
       if (more && this.#running.size < this.#concurrency) continue
@@ -251,7 +223,8 @@ export class Worker {
       this.#troubled.delete(log)
       this.#tell({ type: 'ended', log, outcome })
     } catch (error) {
-      const stopped = error instanceof StoppedError || isHoldfastError(error, 'fenced')
+      const stopped =
+        error instanceof StoppedError || isHoldfastError(error, 'fenced') || isHoldfastError(error, 'closed')
       // It is due as before: others have their turn first, and nobody's log is flooded.
       if (!stopped) this.#leaveAlone(log)
       this.#tell(stopped ? { type: 'stopped', log } : { type: 'error', log, error })
@@ -285,25 +258,6 @@ export class Worker {
       this.#options.onEvent?.(event)
     } catch {}
   }
-}
-
-function readPrograms({ programs }: WorkerOptions): ReadonlyMap<string, ProgramPlan> {
-  if (!Array.isArray(programs) || programs.length === 0) {
-    throw new InvalidOptionError('programs', 'names no program', 'Pass the programs whose threads this worker runs.')
-  }
-  const plans = new Map<string, ProgramPlan>()
-  for (const { plan } of programs) {
-    if (plans.has(plan.name)) {
-      throw new InvalidOptionError('programs', `holds "${plan.name}" twice`, 'Pass one version of each program.')
-    }
-    plans.set(plan.name, plan)
-  }
-  return plans
-}
-
-function checkCount(field: string, value: number, most: number): number {
-  if (Number.isSafeInteger(value) && value >= 1 && value <= most) return value
-  throw new InvalidOptionError(field, `must be 1 to ${most}`, 'Pass a whole number.')
 }
 
 // Not in strict order: workers that look at the same moment would all go for the same threads. Not by chance alone: where
