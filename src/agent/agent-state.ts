@@ -49,6 +49,8 @@ export type PendingCall = {
   readonly version?: string
   /** A person changed the arguments. */
   readonly edited?: true
+  /** What a person was shown and agreed to: exactly this runs. Absent where nobody was asked. */
+  readonly ready?: Value
   /** The id of the message that will hold the result. */
   readonly message: string
 }

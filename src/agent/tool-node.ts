@@ -1,16 +1,16 @@
-import { isDeepStrictEqual } from 'node:util'
 import type { Value } from '../codec/value.js'
 import type { Context, Reconciled } from '../runtime/context.js'
 import { internalsOf } from '../runtime/internals.js'
-import type { Approval, FunctionNodePlan, Refusal, State } from '../runtime/program.js'
+import type { FunctionNodePlan, Refusal } from '../runtime/program.js'
 import { checkPolicy } from '../runtime/step-policy.js'
 import { joinUpdates, type OwnState, type PendingCall } from './agent-state.js'
 import { makeMessage } from './message.js'
 import type { ToolOutput } from './message-part.js'
 import { toPlain } from './plain.js'
-import { toJsonSchema, validateWith } from './schema.js'
 import { planTool } from './spans.js'
 import type { Tool } from './tool.js'
+import { callContext, planApproval } from './tool-approval.js'
+import { argumentsOf, readCall } from './tool-arguments.js'
 import { toToolOutput } from './tool-set.js'
 import type { AgentSetup } from './turn.js'
 
@@ -35,7 +35,7 @@ export function planToolNode(setup: AgentSetup, name: string, tool: Tool): Funct
     pauseBefore: false,
     pauseAfter: false,
     status: 'waiting_tool',
-    ...(tool.needsApproval ? { approval: planApproval(name, tool) } : {}),
+    ...(tool.needsApproval ? { approval: planApproval(name, tool, { denied: denyCall, instead: resultOf }) } : {}),
     ...(key === undefined ? {} : { key: chooseKey }),
     span: (call) => (tool.execute === undefined ? undefined : planTool(tool, call as PendingCall)),
     resolved: (result, call) => resultOf(tool, call as PendingCall, result),
@@ -44,13 +44,13 @@ export function planToolNode(setup: AgentSetup, name: string, tool: Tool): Funct
   }
 
   async function chooseKey(call: unknown): Promise<string | undefined> {
-    const read = await readCall(tool, call as PendingCall)
+    const read = await argumentsOf(tool, call as PendingCall)
     return 'input' in read ? key?.(read.input) : undefined
   }
 
   async function askOtherSide(idempotencyKey: string, given: unknown): Promise<Reconciled> {
     const call = given as PendingCall
-    const read = await readCall(tool, call)
+    const read = await argumentsOf(tool, call)
     // It may have been carried out while the arguments still fitted: the model must not hear that nothing was done.
     if (!('input' in read)) return { outcome: 'unknown' }
     const found = await reconcile?.(idempotencyKey, read.input)
@@ -109,15 +109,11 @@ async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Cont
   return { ...changes, ...(await resultOf(tool, call, result, internalsOf(ctx).clock.now())) }
 }
 
-function callContext(state: OwnState, { context }: { readonly context: unknown }, { callId }: PendingCall) {
-  return { callId, toolCallId: callId, messages: state.messages, context, experimental_context: context }
-}
-
 /** A tool that the caller of the run carries out: the run pauses until they say what came of it. */
 async function askCaller(tool: Tool, ctx: Context<PendingCall>) {
-  const { callId, name, input } = ctx.input
+  const { callId, name, input, ready = input } = ctx.input
   const said = await ctx.pause<{ readonly result?: unknown; readonly error?: string }>(
-    { tool: name, callId, input },
+    { tool: name, callId, input: ready },
     { jsonSchema: RESULT_SCHEMA, key: callId },
   )
   const now = internalsOf(ctx).clock.now()
@@ -131,77 +127,14 @@ const RESULT_SCHEMA: Value = {
   additionalProperties: false,
 }
 
-/** The arguments for `execute`: brought up to this version of the tool, and checked. */
-async function readCall(
-  tool: Tool,
-  call: PendingCall,
-): Promise<{ readonly input: unknown } | { readonly error: string } | { readonly refusal: true }> {
-  let { input } = call
-  if (call.version !== tool.version) {
-    if (tool.migrate === undefined) return { refusal: true }
-    input = await tool.migrate(input, call.version)
-  }
-  const validated = await validateWith(tool.inputSchema, input)
-  if (validated.ok) return { input: validated.value }
-  const problems = validated.problems.map((problem) => `- ${problem}`).join('\n')
-  return { error: `The arguments of ${call.name} do not fit, so nothing was done:\n${problems}` }
-}
-
-interface ApprovalAnswer {
-  readonly approved: boolean
-  readonly input?: Value
-  readonly reason?: string
-  readonly result?: Value
-}
-
-function planApproval(name: string, tool: Tool): Approval {
-  return {
-    async needed(state: State, given: unknown, context: unknown) {
-      const { needsApproval } = tool
-      if (typeof needsApproval !== 'function') return needsApproval ?? false
-      const call = given as PendingCall
-      const read = await readCall(tool, call)
-      // Arguments that do not fit are answered with an error: there is nothing to agree to.
-      if (!('input' in read)) return false
-      return needsApproval(read.input, callContext(state as unknown as OwnState, { context }, call))
-    },
-    question: (_state, given) => {
-      // As it was asked: another name or shape would be another question, and the answer to this one lost.
-      const { callId, input, name: tool } = given as PendingCall
-      return { tool, callId, input }
-    },
-    async answer() {
-      const schema = await toJsonSchema(tool.inputSchema, tool.jsonSchema, `tools.${name}`)
-      // References count from the root, which is another one here.
-      const input = JSON.stringify(schema).includes('"$ref"') ? { type: 'object' } : schema
-      return {
-        type: 'object',
-        properties: { approved: { type: 'boolean' }, input, reason: { type: 'string' }, result: {} },
-        required: ['approved'],
-        additionalProperties: false,
-      } as Value
-    },
-    approved: (given, answered) => {
-      const { input } = answered as ApprovalAnswer
-      const call = given as PendingCall
-      if (input === undefined || isDeepStrictEqual(input, call.input)) return call
-      return { ...call, input, edited: true } satisfies PendingCall
-    },
-    instead: (given, answered) => {
-      const { result } = answered as ApprovalAnswer
-      return result === undefined ? undefined : resultOf(tool, given as PendingCall, result)
-    },
-    denied: (given, answered) => {
-      const { reason } = answered as ApprovalAnswer
-      return answer(given as PendingCall, { type: 'denied', ...(reason === undefined ? {} : { reason }) })
-    },
-  }
-}
-
 async function resultOf(tool: Tool, call: PendingCall, result: unknown, at?: number) {
   const { callId, input } = call
   const output = await toToolOutput(tool, result, { callId, input })
   return answer(call, output.type === 'json' ? { ...output, value: toPlain(output.value) ?? null } : output, at)
+}
+
+function denyCall(call: PendingCall, reason: string | undefined) {
+  return answer(call, { type: 'denied', ...(reason === undefined ? {} : { reason }) })
 }
 
 /** The update that answers a call. */

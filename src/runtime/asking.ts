@@ -1,17 +1,25 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { cloneValue } from '../codec/clone.js'
 import { copyValue, type Value } from '../codec/value.js'
-import { InvalidOptionError } from '../core/errors.js'
+import { InvalidOptionError, isHoldfastError } from '../core/errors.js'
 import { type Op, push, remove, set, splice } from '../log/ops.js'
 import { validate } from '../store/standard-schema.js'
 import type { PauseOptions } from './context.js'
+import type { Asked } from './program.js'
 import { PauseClosedError } from './errors.js'
 import { hashValue } from './hash-value.js'
 import { jsonSchemaOf } from './json-schema.js'
-import type { AnswerRecord, ClosedPause, PauseRecord, RunState } from './run-state.js'
+import type { AnswerRecord, ClosedPause, PauseRecord, RefusalRecord, RunState } from './run-state.js'
 import type { Session } from './session.js'
 
 const MAX_CLOSED = 100
+const MAX_REASON = 4000
+
+/** Of the questions that the engine asks itself. */
+export interface AskOptions extends PauseOptions {
+  /** Why an answer can't be taken although it fits the JSON Schema. */
+  readonly refuse?: (answer: unknown) => string | undefined | Promise<string | undefined>
+}
 
 /** The questions of one activation: asks each once, and finds its answer when the activation is called again. */
 export class Asking {
@@ -31,7 +39,7 @@ export class Asking {
     kind: PauseRecord['kind'],
     place: string,
     shown: unknown,
-    options: PauseOptions,
+    options: AskOptions,
   ): Promise<{ readonly value: unknown } | undefined> {
     const { recorder, clock } = this.#session
     if (!recorder.durable) {
@@ -49,7 +57,6 @@ export class Asking {
     }
     const answer = found.answer ?? (await this.#expired(found))
     if (answer === undefined) return undefined
-    if (!found.used) recorder.add({ kind: 'step', ops: [set(['pauses', id, 'used'], true)] })
     if (answer.expired && found.onExpire === 'fail') {
       throw new PauseClosedError(`Question "${id}" expired without an answer.`, 'Run the thread again to ask anew.', {
         pause: id,
@@ -57,8 +64,37 @@ export class Asking {
         at: clock.now(),
       })
     }
-    const value = cloneValue(answer.value)
-    return { value: options.schema ? await validate(options.schema, value) : value }
+    const taken = await take(answer, options)
+    if ('refused' in taken) {
+      // Nobody could answer any more, and every resume would fail the same way.
+      this.#reopen(found, answer, taken.refused)
+      return undefined
+    }
+    if (!found.used) recorder.add({ kind: 'step', ops: [set(['pauses', id, 'used'], true)] })
+    return taken
+  }
+
+  #reopen({ id, kind, question }: PauseRecord, { by }: AnswerRecord, reason: string): void {
+    const { recorder, clock } = this.#session
+    const refused: RefusalRecord = { reason, at: clock.now(), ...(by === undefined ? {} : { by }) }
+    recorder.add({
+      kind: 'pause',
+      ops: [remove(['pauses', id, 'answer']), set(['pauses', id, 'refused'], refused)],
+      data: { events: [{ type: 'pause', pause: id, kind, question, refused: reason }] },
+    })
+  }
+
+  /** What a place asks, or asked and was told, on behalf of this activation. */
+  askedAt(place: string): Asked | undefined {
+    const { recorder, state } = this.#session
+    const own = Object.values(state.pauses ?? {}).find(({ path }) => path === place)
+    if (own === undefined) return undefined
+    const { question, answer, exact } = recorder.seen.pauses?.[own.id] ?? own
+    return {
+      question,
+      ...(answer === undefined || answer.expired ? {} : { answer: answer.value }),
+      ...(exact === undefined ? {} : { exact }),
+    }
   }
 
   /** Takes back what a place asked: it found out by itself, and an answer that nobody reads would keep the run awake. */
@@ -118,6 +154,7 @@ export class Asking {
       kind,
       question,
       askedAt: now,
+      ...(kind === 'approval' ? { exact: true as const } : {}),
       ...(schema === undefined ? {} : { schema }),
       ...(expiresIn === undefined
         ? {}
@@ -130,6 +167,28 @@ export class Asking {
       event: { type: 'pause', pause: id, kind, question },
     }
   }
+}
+
+/** What the program makes of an answer, or why it can't be taken. */
+async function take(
+  answer: AnswerRecord,
+  { schema, refuse }: AskOptions,
+): Promise<{ readonly value: unknown } | { readonly refused: string }> {
+  const value = cloneValue(answer.value)
+  const refused = await refuse?.(value)
+  if (refused !== undefined) return { refused: shorten(refused) }
+  if (schema === undefined) return { value }
+  try {
+    return { value: await validate(schema, value) }
+  } catch (error) {
+    // The program's own answer for a question that expired would only expire again.
+    if (answer.expired || !isHoldfastError(error, 'invalid-value')) throw error
+    return { refused: shorten(error.message) }
+  }
+}
+
+function shorten(reason: string): string {
+  return (reason.length > MAX_REASON ? `${reason.slice(0, MAX_REASON)}…` : reason).toWellFormed()
 }
 
 /** Ops that take questions away and remember what became of them, so that a late answer hears why. */

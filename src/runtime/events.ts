@@ -34,7 +34,14 @@ export type RecordedEvent =
     }
   /** Nobody takes the thread up by itself any more. */
   | { readonly type: 'parked'; readonly error: RecordedError }
-  | { readonly type: 'pause'; readonly pause: string; readonly kind: string; readonly question: Value }
+  | {
+      readonly type: 'pause'
+      readonly pause: string
+      readonly kind: string
+      readonly question: Value
+      /** Why the answer that it had was not taken: it is open again. */
+      readonly refused?: string
+    }
   | { readonly type: 'answer'; readonly pause: string; readonly by?: string; readonly expired?: true }
   | { readonly type: 'defer'; readonly pause: string; readonly until: number; readonly by?: string }
   | { readonly type: 'usage'; readonly step: string; readonly usage: UsageOfCall }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { cloneValue } from '../codec/clone.js'
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { copyValue, type Value } from '../codec/value.js'
@@ -7,7 +8,7 @@ import { type Op, remove, type State, set } from '../log/ops.js'
 import type { StoreWrite } from '../log/store-write.js'
 import { Activation } from './activation.js'
 import type { Drive } from './drive.js'
-import type { FunctionNodePlan, GraphNodePlan, GraphPlan, NodePlan, Task } from './program.js'
+import type { Asked, FunctionNodePlan, GraphNodePlan, GraphPlan, NodePlan, Task } from './program.js'
 import { StepFailedError } from './errors.js'
 import { perform } from './perform.js'
 import { inScope, type Prefix, type RunState, scopeAt, type TaskRecord, type Waiting } from './run-state.js'
@@ -262,15 +263,37 @@ export class GraphEngine {
     if (approval === undefined) return { input }
     const place = `${path} approval`
     // Who said no must not be passed over because the rule has another opinion today.
-    const asked = Object.values(this.#session.state.pauses ?? {}).some((pause) => pause.path === place)
-    if (!asked && !(await approval.needed(state, input, this.#session.context))) return { input }
-    const shown = await approval.question(state, input)
+    const before = activation.asking.askedAt(place)
+    if (this.#isBegun(task)) {
+      // A question now would be about something that may have happened. It was begun with what was agreed to then.
+      const agreed = (before?.answer as { readonly approved?: boolean } | undefined)?.approved === true
+      return { input: before && agreed ? await approval.approved(input, before.answer, before) : input }
+    }
+    if (!before && !(await approval.needed(state, input, this.#session.context))) return { input }
+    const shown = (await approval.question(state, input, before)) as Value
     const jsonSchema = typeof approval.answer === 'function' ? await approval.answer(input) : approval.answer
-    const answer = await activation.ask('approval', place, shown, { jsonSchema })
+    const isSame = before !== undefined && isDeepStrictEqual(before.question, shown)
+    const asked = (answer: unknown): Asked => ({
+      question: shown,
+      answer: answer as Value,
+      ...(isSame && !before.exact ? {} : { exact: true }),
+    })
+    const answer = await activation.ask('approval', place, shown, {
+      jsonSchema,
+      refuse: (given) => approval.refuse?.(input, given, asked(given)),
+    })
     const { approved } = answer as { readonly approved?: boolean }
     if (!approved) return { denied: await approval.denied(input, answer) }
     const instead = await approval.instead?.(input, answer)
-    return instead === undefined ? { input: await approval.approved(input, answer) } : { denied: instead }
+    return instead === undefined
+      ? { input: await approval.approved(input, answer, asked(answer)) }
+      : { denied: instead }
+  }
+
+  /** Whether someone began it here and nobody knows yet what came of it. */
+  #isBegun({ id }: TaskRecord): boolean {
+    const record = this.#scope().steps?.[id]
+    return record?.status === 'started' && !record.inherited
   }
 
   /** Asks whether to go on. An answer may bring an update of its own. */

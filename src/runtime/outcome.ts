@@ -20,6 +20,8 @@ export interface OpenPause {
   readonly expiresAt?: Date
   /** Set when someone put the question off. It can be answered all the same. */
   readonly deferred?: { readonly until: Date; readonly at: Date; readonly by?: string }
+  /** Why the last answer was not taken, and who gave it: it fitted the schema, but not the program's own check. */
+  readonly refused?: { readonly reason: string; readonly at: Date; readonly by?: string }
 }
 
 interface OutcomeBase<State> {
@@ -146,7 +148,7 @@ export function outcomeBase(log: LogKey, fold: Fold, restart: Restart): OutcomeB
 }
 
 export function describePauses(state: RunState): readonly OpenPause[] {
-  return openPauses(state).map(({ id, kind, path, question, schema, askedAt, expiresAt, deferred }) => ({
+  return openPauses(state).map(({ id, kind, path, question, schema, askedAt, expiresAt, deferred, refused }) => ({
     id,
     kind,
     step: path,
@@ -154,6 +156,7 @@ export function describePauses(state: RunState): readonly OpenPause[] {
     askedAt: new Date(askedAt),
     ...(schema === undefined ? {} : { schema }),
     ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt) }),
+    ...(refused === undefined ? {} : { refused: { ...refused, at: new Date(refused.at) } }),
     ...(deferred === undefined
       ? {}
       : { deferred: { ...deferred, until: new Date(deferred.until), at: new Date(deferred.at) } }),

@@ -46,16 +46,26 @@ interface NodePlanBase {
   readonly status?: string
 }
 
+/** What a person was shown, and what they said so far. */
+export interface Asked {
+  readonly question: Value
+  readonly answer?: Value
+  /** What is shown is what runs. Questions of version 0.1 showed what that was made from. */
+  readonly exact?: true
+}
+
 /** Whether a person must agree before a node runs, and what follows from the answer. All of it must only compute. */
 export interface Approval {
   /** Once the question was asked, its answer holds whatever this says. `context` is what the caller brought along. */
   readonly needed: (state: State, input: unknown, context: unknown) => boolean | Promise<boolean>
-  /** What the person is shown. */
-  readonly question: (state: State, input: unknown) => unknown
+  /** What the person is shown. `asked` is what was shown here before, if anything: returning it keeps its answer. */
+  readonly question: (state: State, input: unknown, asked?: Asked) => unknown
   /** The JSON Schema of an answer, which holds at least `approved`. */
   readonly answer: Value | ((input: unknown) => Value | Promise<Value>)
+  /** Why this answer can't be taken, in words for whoever gave it: the question is open again then. */
+  readonly refuse?: (input: unknown, answer: unknown, asked: Asked) => string | undefined | Promise<string | undefined>
   /** The input that the node runs with after a yes: the person may have edited it. */
-  readonly approved: (input: unknown, answer: unknown) => unknown
+  readonly approved: (input: unknown, answer: unknown, asked: Asked) => unknown
   /** An update in place of the node's own after a yes: the person has done it themselves. Undefined runs the node. */
   readonly instead?: (input: unknown, answer: unknown) => unknown
   /** The update in place of the node's own after a no. */

@@ -125,6 +125,10 @@ export interface PauseRecord {
   readonly expiresAt?: number
   readonly onExpire?: { readonly answer: Value } | 'fail'
   readonly answer?: AnswerRecord
+  /** Why the last answer was not taken: it fitted the schema, but not the program's own check. */
+  readonly refused?: RefusalRecord
+  /** Of an approval: what is shown is what runs. Absent in records of version 0.1, which showed what that is made from. */
+  readonly exact?: true
   /** Someone put the question off. */
   readonly deferred?: DeferralRecord
   /** The program has seen the answer; it is kept for when the program is called again. */
@@ -136,6 +140,13 @@ export interface AnswerRecord {
   readonly by?: string
   readonly at: number
   readonly expired?: true
+}
+
+export interface RefusalRecord {
+  readonly reason: string
+  /** Who gave the answer. */
+  readonly by?: string
+  readonly at: number
 }
 
 export interface DeferralRecord {

@@ -51,11 +51,20 @@ async function begin(reply = [asked, 'It is on its way.']) {
   return { model, server, hf, old, pause }
 }
 
+async function asksAgain(thread: ReturnType<Awaited<ReturnType<typeof begin>>['hf']['thread']>): Promise<string> {
+  const outcome = await thread.run()
+  if (outcome.status !== 'paused') throw new Error(outcome.status)
+  expect(outcome.pauses).toMatchObject([{ question: { input: { orderId: 'ORD-1', speed: 'express' } } }])
+  return outcome.pauses[0]?.id as string
+}
+
 describe('a thread of version 1.0 under version 1.2', () => {
   it('resumes with the arguments of its open call migrated', async () => {
     const { model, hf, pause } = await begin()
     const thread = hf.thread(version12(model, { migrate }), 'session')
     await thread.answer(pause, { approved: true })
+    // Nobody has agreed to these yet.
+    await thread.answer(await asksAgain(thread), { approved: true })
     const outcome = await thread.run()
     expect(outcome).toMatchObject({ status: 'completed', output: 'It is on its way.' })
     expect(returns).toEqual([{ orderId: 'ORD-1', speed: 'express' }])
@@ -99,6 +108,7 @@ describe('a thread of version 1.0 under version 1.2', () => {
       reason: expect.stringContaining('"openReturn", which support 1.2.0 no longer offers'),
     })
     const renamed = hf.thread(version12(model, { migrate }, 'startReturn'), 'session')
+    await renamed.answer(await asksAgain(renamed), { approved: true })
     expect(await renamed.run()).toMatchObject({ status: 'completed' })
     expect(returns).toEqual([{ orderId: 'ORD-1', speed: 'express' }])
   })
