@@ -10,7 +10,7 @@ for (const backend of await durableBackends()) {
   describe.skipIf(backend.missing)(`transactions of real processes on ${backend.name}`, () => {
     afterAll(() => backend.cleanup())
 
-    const kills = rounds(15)
+    const kills = rounds(6, 300)
     it(`holds as many rows as records through ${kills} SIGKILLs`, { timeout: 600_000 }, async () => {
       const url = await backend.fresh()
       await (await openHoldfast(url)).close()

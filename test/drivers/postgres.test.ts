@@ -4,6 +4,7 @@ import { openPostgres } from '#src/drivers/postgres/open-postgres.js'
 import { driverSuite } from '#src/testing/driver-suite.js'
 import { afterAll, describe, it } from 'vitest'
 import { dropSchema, newSchema } from '../support/postgres.js'
+import { rounds } from '../support/scale.js'
 import { postgresUrl } from '../support/servers.js'
 
 const url = await postgresUrl()
@@ -39,7 +40,7 @@ describe.skipIf(url === undefined)('with a pool of its own', () => {
       open: async () => knowingLabels(await openPostgres(url as string, { schema, poolSize: 4 })),
       async cleanup() {},
     }),
-    { framework: { describe, it } },
+    { framework: { describe, it }, rounds: rounds(200, 1000) },
   )
   afterAll(() => dropSchema(url as string, schema))
 })

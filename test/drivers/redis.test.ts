@@ -4,6 +4,7 @@ import { driverSuite } from '#src/testing/driver-suite.js'
 import { Redis } from 'ioredis'
 import { describe, it } from 'vitest'
 import { removeKeys } from '../support/redis-keys.js'
+import { rounds } from '../support/scale.js'
 import { redisUrl } from '../support/servers.js'
 
 const url = await redisUrl()
@@ -22,6 +23,6 @@ describe.skipIf(url === undefined)('on one server', () => {
         },
       }
     },
-    { framework: { describe, it } },
+    { framework: { describe, it }, rounds: rounds(200, 1000) },
   )
 })
