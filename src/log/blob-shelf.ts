@@ -6,11 +6,23 @@ import { CorruptError, MissingKeyError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
 import type { BlobWriter, Driver } from './contract.js'
 import type { KeySource } from './keys.js'
+import type { LogEnvironment } from './log-environment.js'
+import { retry } from './retry.js'
 
 /** Values whose JSON is at least this long are stored once per tenant and pointed to. */
 export const DEFAULT_BLOB_THRESHOLD = 64 * 1024
 
 type BlobDriver = BlobWriter & Pick<Driver, 'getBlobs'>
+
+/** The blobs of a store, asked for again while it does not answer: storing one twice stores it once. */
+export function patientBlobs(environment: LogEnvironment): BlobDriver {
+  const { driver } = environment
+  return {
+    touchBlobs: (...args) => retry(environment, () => driver.touchBlobs(...args)),
+    putBlobs: (...args) => retry(environment, () => driver.putBlobs(...args)),
+    getBlobs: (...args) => retry(environment, () => driver.getBlobs(...args)),
+  }
+}
 
 /** What shelves of one log share. */
 interface Known {

@@ -29,6 +29,7 @@ import { isReservedThread, refuseReservedThread } from './keys.js'
 import { type ForkOptions, Log } from './log.js'
 import type { LogEnvironment } from './log-environment.js'
 import { PlainTenants } from './plain-tenants.js'
+import { retry } from './retry.js'
 import { TenantKeys } from './tenant-keys.js'
 import { type Verification, verifyLog } from './verify.js'
 
@@ -46,7 +47,7 @@ export interface LogStoreOptions {
    * keeps nothing.
    */
   readonly cacheBytes?: number
-  /** How long a write is repeated while the backend does not answer. Default 30 s. */
+  /** How long a write, with what is read for it, is repeated while the backend does not answer. Default 30 s. */
   readonly retryMs?: number
   /** For tests that must repeat exactly. */
   readonly randomId?: () => string
@@ -135,7 +136,10 @@ export class LogStore {
   async open(key: LogKey): Promise<Log> {
     this.#check()
     refuseReservedThread(key.thread)
-    const [log] = await Promise.all([Log.open(this.#environment, key), this.#admit(key.tenant)])
+    // Repeated like the writes that follow: a connection that breaks in between must not fail what is sent to a thread.
+    const [log] = await retry(this.#environment, () =>
+      Promise.all([Log.open(this.#environment, key), this.#admit(key.tenant)]),
+    )
     return log
   }
 
@@ -146,7 +150,7 @@ export class LogStore {
   async borrow(key: LogKey): Promise<Log> {
     this.#check()
     const kept = this.#kept.take(key)
-    return kept && (await kept.reopen()) ? kept : this.open(key)
+    return kept && (await retry(this.#environment, () => kept.reopen())) ? kept : this.open(key)
   }
 
   /** After `borrow`, when nothing of it is under way any more. */
@@ -168,7 +172,7 @@ export class LogStore {
   async fork(key: LogKey, options: ForkOptions & { readonly at: number | string }): Promise<Log> {
     this.#check()
     refuseReservedThread(key.thread)
-    await this.#admit(key.tenant)
+    await retry(this.#environment, () => this.#admit(key.tenant))
     return Log.unread(this.#environment, key).fork(options)
   }
 
@@ -224,7 +228,7 @@ export class LogStore {
 
   async tombstone(tenant: TenantId, thread: ThreadId): Promise<Tombstone | undefined> {
     this.#check()
-    return this.#environment.driver.tombstone(tenant, thread)
+    return retry(this.#environment, () => this.#environment.driver.tombstone(tenant, thread))
   }
 
   /** Walks a whole log and says what is wrong with it; undefined if there is none. */

@@ -10,7 +10,7 @@ import type { LogEnvironment } from './log-environment.js'
 import type { LogReader } from './log-reader.js'
 import { observeSave } from './observed.js'
 import { heldError, originGone } from './refusals.js'
-import { pauseAfter } from './retry.js'
+import { pauseAfter, retry } from './retry.js'
 import { type Decide, type PendingUpdate, travelsAlone, type Updated, type Writer } from './update.js'
 import { type Planned, planAppend } from './update-plan.js'
 
@@ -85,7 +85,7 @@ export class LogWriter {
     const begun = this.#environment.clock.monotonic()
     let members = group
     for (let conflicts = 0; conflicts <= MAX_CONFLICTS; conflicts++) {
-      if (this.mustRefresh) await this.refresh()
+      if (this.mustRefresh) await retry(this.#environment, () => this.refresh())
       const known = this.fold
       const plan = await planAppend(this.#log, this.#codec, this.#environment, known, members)
       members = plan.members.map(({ update }) => update)
@@ -100,7 +100,7 @@ export class LogWriter {
       if (result.status === 'held') throw heldError(this.#log, result.head)
       this.#environment.observer.count('holdfast.conflicts')
       if (result.head === undefined && plan.append.requires) throw originGone(this.#log, plan.append)
-      await this.refresh(known, result.head)
+      await retry(this.#environment, () => this.refresh(known, result.head))
       // Writers that keep colliding step apart; the first collisions are not worth waiting for.
       if (conflicts > 2) await this.#environment.clock.sleep(Math.random() * Math.min(conflicts, 20))
     }

@@ -2,7 +2,7 @@ import { ConflictError, InvalidOptionError, NotFoundError } from '../core/errors
 import { parseBranchId } from '../core/ids.js'
 import { nameLog } from '../core/log-name.js'
 import { decodeHeader, type EntryHeader } from '../codec/header.js'
-import { BlobShelf } from './blob-shelf.js'
+import { BlobShelf, patientBlobs } from './blob-shelf.js'
 import { Claim, type ClaimOptions, checkClaimOptions } from './claim.js'
 import { formatCheckpointId, parseCheckpointId } from './checkpoint-id.js'
 import type { BlobWriter, LogKey } from './contract.js'
@@ -14,6 +14,7 @@ import type { LogEnvironment } from './log-environment.js'
 import { LogReader } from './log-reader.js'
 import { LogWriter } from './log-writer.js'
 import { observeLoad } from './observed.js'
+import { retry } from './retry.js'
 import { transact } from './transact.js'
 import type { Decide, Updated } from './update.js'
 
@@ -56,7 +57,12 @@ export class Log {
     this.#environment = environment
     const { driver, limits, blobThreshold, keys } = environment
     this.#shelf =
-      shelf ?? new BlobShelf(driver, key.tenant, { threshold: blobThreshold, maxBytes: limits.maxBytes, keys })
+      shelf ??
+      new BlobShelf(patientBlobs(environment), key.tenant, {
+        threshold: blobThreshold,
+        maxBytes: limits.maxBytes,
+        keys,
+      })
     const codec = this.#codec(this.#shelf)
     this.#reader = new LogReader(driver, key, codec, keys)
     this.#writer = new LogWriter(environment, key, codec, this.#reader)
@@ -144,15 +150,16 @@ export class Log {
     return true
   }
 
-  /** Reads what others appended since. */
-  async refresh(): Promise<Fold> {
-    await this.#writer.refresh()
+  /** Reads what others appended since. Repeated while the backend does not answer, unless it is to be asked `once`. */
+  async refresh({ once = false }: { readonly once?: boolean } = {}): Promise<Fold> {
+    await (once ? this.#writer.refresh() : retry(this.#environment, () => this.#writer.refresh()))
     return this.#writer.fold
   }
 
   /** The state at any kept entry, by seq or checkpoint id. */
   async at(checkpoint: number | string): Promise<Fold> {
-    if (typeof checkpoint === 'number') return observeLoad(this.#environment, this.#reader.at(checkpoint))
+    const read = (seq: number) => retry(this.#environment, () => observeLoad(this.#environment, this.#reader.at(seq)))
+    if (typeof checkpoint === 'number') return read(checkpoint)
     const { branch, seq, hashStart } = parseCheckpointId(checkpoint)
     if (branch !== this.key.branch) {
       throw new NotFoundError(`Checkpoint ${checkpoint} is of branch "${branch}".`, 'Open that branch.', {
@@ -160,7 +167,7 @@ export class Log {
         branch,
       })
     }
-    const fold = await observeLoad(this.#environment, this.#reader.at(seq))
+    const fold = await read(seq)
     if (!fold.hash.startsWith(hashStart)) {
       throw new NotFoundError(
         `Checkpoint ${checkpoint} is not of this past of ${nameLog(this.key)}: entry ${seq} is another one now.`,
@@ -173,7 +180,8 @@ export class Log {
 
   /** The seq of the oldest entry that was not pruned. */
   async firstKept(): Promise<number> {
-    return (await this.#environment.driver.head(this.key))?.base.seq ?? 0
+    const head = await retry(this.#environment, () => this.#environment.driver.head(this.key))
+    return head?.base.seq ?? 0
   }
 
   /** One page of entries without their bodies, newest first. */
@@ -185,7 +193,7 @@ export class Log {
         'Pass how many entries a page should hold.',
       )
     }
-    const headers = await this.#environment.driver.headers(this.key, options)
+    const headers = await retry(this.#environment, () => this.#environment.driver.headers(this.key, options))
     return headers.map(({ seq, hash, header, size }) => ({
       id: formatCheckpointId(this.key.branch, seq, hash),
       hash,
@@ -229,7 +237,8 @@ export class Log {
    */
   async fork(options: ForkOptions): Promise<Log> {
     const branch = parseBranchId(options.branch)
-    const from = options.at === undefined ? await this.refresh() : await this.at(options.at)
+    const { at } = options
+    const from = at === undefined ? await this.refresh() : await this.at(at)
     if (from.seq < 0)
       throw new NotFoundError(`There is no ${nameLog(this.key)} to fork.`, 'Write to it first.', { log: this.key })
     // With the same shelf, which knows the blobs of this state: the fork points to them and does not copy them.

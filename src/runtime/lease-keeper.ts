@@ -73,7 +73,8 @@ export class LeaseKeeper {
         const idleFor = this.#clock.monotonic() - this.#aliveAt
         if (idleFor >= interval / 2) await this.beat()
         const before = this.#claim.log.fold.seq
-        await this.#claim.log.refresh()
+        // Asked once: while it is repeated nobody would see the lease run out.
+        await this.#claim.log.refresh({ once: true })
         const { seq, epoch } = this.#claim.log.fold
         if (epoch !== this.#claim.epoch) await this.beat()
         if (seq !== before) this.#onNews()
