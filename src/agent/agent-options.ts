@@ -1,6 +1,6 @@
 import type { Value } from '../codec/value.js'
 import { InvalidProgramError } from '../core/errors.js'
-import type { Durable, Frequency } from '../runtime/recorder.js'
+import type { Durable, Frequency } from '../runtime/record-policy.js'
 import type { Migrations } from '../runtime/program.js'
 import type { Shape } from '../runtime/state-key.js'
 import type { AgentState } from './agent-state.js'

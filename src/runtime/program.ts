@@ -4,7 +4,7 @@ import type { StandardSchema } from '../store/standard-schema.js'
 import type { SpanPlan } from '../telemetry/observer.js'
 import type { Context, StepPolicy } from './context.js'
 import type { RecordedError } from './errors.js'
-import type { Durable, Frequency } from './recorder.js'
+import type { Durable, Frequency } from './record-policy.js'
 import type { StateShape, Update } from './state-shape.js'
 
 export type { State } from '../log/ops.js'

@@ -1,24 +1,13 @@
-import { InvalidOptionError, isHoldfastError } from '../core/errors.js'
+import { ClosedError, isHoldfastError } from '../core/errors.js'
 import type { Claim } from '../log/claim.js'
 import type { SqlSession } from '../log/contract.js'
 import type { Draft } from '../log/draft.js'
 import type { Fold } from '../log/fold.js'
-import { applyOp, type State } from '../log/ops.js'
+import type { State } from '../log/ops.js'
 import type { Updated } from '../log/update.js'
+import { applyOps, mergeAll } from './merge-drafts.js'
+import { lagOf, type RecordPolicy, stepsPerWrite } from './record-policy.js'
 import type { RunState } from './run-state.js'
-
-/** How often what happened is written: after every step, every so many steps, at the ends of a run, or never. */
-export type Frequency = 'step' | 'boundary' | 'none' | { readonly every: number }
-
-/** 'sync': the next step starts when the record of the last is acknowledged. 'async': a bounded number may be under way. */
-export type Durable = 'sync' | 'async' | { readonly lag: number }
-
-export interface RecordPolicy {
-  readonly frequency: Frequency
-  readonly durability: Durable
-}
-
-const DEFAULT_LAG = 16
 
 /** Called with each entry of ours that is acknowledged. */
 export type OnRecorded = (draft: Draft, updated: Updated, before: State) => void
@@ -59,7 +48,29 @@ export interface Recorder {
 interface Flight {
   /** Where the log ended when it was last decided on. */
   on: number
+  /** Not written as it was: the log can't hold it, or something before it. */
+  refused: boolean
+  /** What of it waits again. */
+  left: readonly Note[]
+  /** Resolves when it is over, whatever came of it. */
   landed: Promise<void>
+}
+
+/** Something that waits to be written. */
+interface Note {
+  readonly draft: Draft
+  /** The end of a step: if the log can't hold it, that step is told. The others travel with whatever comes next. */
+  readonly step: Step | undefined
+}
+
+/** Who brought the record of a step. */
+interface Step {
+  /** False when the program has gone on without waiting for the record. */
+  waits: boolean
+  /** Settles when the record is written, or refused. */
+  readonly written: Promise<void>
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
 }
 
 /**
@@ -74,11 +85,9 @@ export class LogRecorder implements Recorder {
   readonly #onRecorded: OnRecorded
   readonly #flights: Flight[] = []
   /** What waits to be written, as one entry. */
-  #pending: Draft[] = []
+  #pending: Note[] = []
   #steps = 0
   #view: View | undefined
-  /** The view holds something that will not be written. */
-  #stale = false
   /** Written ahead of the program, and refused by the log: what came after it must not be written either. */
   #refused: { readonly error: unknown } | undefined
   #exclusive: Promise<unknown> = Promise.resolve()
@@ -105,31 +114,35 @@ export class LogRecorder implements Recorder {
   }
 
   add(draft: Draft): void {
-    this.#check()
-    this.#view ??= new View(this.#claim.log.fold.state)
-    this.#view.add(draft)
-    this.#pending.push(draft)
+    this.#note({ draft, step: undefined })
   }
 
   async record(draft: Draft): Promise<void> {
-    this.add(draft)
+    const step = newStep()
+    const note: Note = { draft, step }
+    this.#note(note)
     this.#steps++
     if (this.#steps < this.#every) return
+    step.waits = this.#lag === 0
     // What is being decided on holds entries noted earlier: if nothing comes of it they are put back, and go first.
-    while (this.#deciding > 0) await this.#exclusive
-    if (this.#pending.length === 0) return this.#lag === 0 ? this.#drain() : undefined
-    const written = this.#write(draft)
-    if (this.#lag === 0) return written
-    // A failure is reported by the next call; an unhandled rejection would end the process.
-    written.catch(() => {})
+    if (this.#deciding > 0) await this.#decided()
+    this.#check()
+    const written = this.#pending.includes(note) ? this.#write() : undefined
+    // A failure is reported to the step it is of, or by the next call; an unhandled rejection would end the process.
+    written?.catch(noop)
+    if (this.#lag === 0) return step.written
     while (this.#flights.length > this.#lag) await this.#flights[0]?.landed
     this.#check()
   }
 
   async barrier(): Promise<void> {
     // Whatever is concluded at this moment holds entries that were noted before.
-    await this.#exclusive
-    if (this.#pending.length > 0) await this.#write()
+    await this.#decided()
+    // Again, when a step was told that its record can't be written: what was noted before it still waits.
+    while (this.#pending.length > 0) {
+      await this.#write()
+      await this.#decided()
+    }
     await this.#drain()
   }
 
@@ -137,13 +150,13 @@ export class LogRecorder implements Recorder {
     return this.#alone(async (pending) => {
       let draft: Draft | undefined
       let before: State = {}
-      const drafts = (fold: Fold): readonly Draft[] | undefined => {
+      const decided = (fold: Fold): readonly Draft[] | undefined => {
         before = fold.state
         const last = decide(pending === undefined ? fold : { ...fold, state: applyOps(fold.state, pending) })
         draft = last && (pending === undefined ? last : mergeAll([pending, last]))
         return draft && [draft]
       }
-      const updated = await (release ? this.#claim.conclude(drafts) : this.#claim.update(drafts))
+      const updated = await (release ? this.#claim.conclude(decided) : this.#claim.update(decided))
       if (draft === undefined || updated.entries.length === 0) return undefined
       this.#onRecorded(draft, updated, before)
       return updated
@@ -180,34 +193,46 @@ export class LogRecorder implements Recorder {
 
   async discard(): Promise<void> {
     while (this.#flights.length > 0) await this.#flights[0]?.landed
-    this.#pending = []
-    this.#steps = 0
+    for (const { step } of this.#take()) step?.reject(new ClosedError('This run'))
     this.#refused = undefined
     this.#view = undefined
-    this.#stale = false
     this.#check()
+  }
+
+  #note(note: Note): void {
+    this.#check()
+    this.#view ??= new View(this.#claim.log.fold.state)
+    this.#view.add(note.draft)
+    this.#pending.push(note)
+  }
+
+  #take(): readonly Note[] {
+    const notes = this.#pending
+    this.#pending = []
+    this.#steps = 0
+    return notes
+  }
+
+  #restore(notes: readonly Note[]): void {
+    this.#pending = [...notes, ...this.#pending]
+  }
+
+  /** Resolves when nothing is being decided on. */
+  async #decided(): Promise<void> {
+    while (this.#deciding > 0) await this.#exclusive
   }
 
   /** One at a time, after all that is under way, with what waits in its hands. Put back when nothing was written. */
   #alone<Result>(write: (pending: Draft | undefined) => Promise<Result | undefined>): Promise<Result | undefined> {
     this.#deciding++
     const turn = this.#exclusive.then(async () => {
-      await this.#drain()
-      const pending = this.#pending
-      this.#pending = []
-      const written = this.#guard(write(mergeAll(pending)))
-      const flight: Flight = { on: -1, landed: written.then(noop, noop) }
-      this.#flights.push(flight)
       try {
-        const result = await written
-        if (result === undefined) this.#restore(pending)
-        else this.#steps = 0
-        return result
+        return await this.#writeWith(write)
       } catch (error) {
-        this.#restore(pending)
-        throw error
-      } finally {
-        this.#landed(flight)
+        if (!isRefusal(error) || !this.#pending.some(({ step }) => step)) throw error
+        // Of a record that waits, perhaps: that is told to its own step, and then it is known.
+        await this.#write()
+        return await this.#writeWith(write)
       }
     })
     const decided = () => {
@@ -217,57 +242,111 @@ export class LogRecorder implements Recorder {
     return turn
   }
 
-  #restore(pending: readonly Draft[]): void {
-    this.#pending = [...pending, ...this.#pending]
+  async #writeWith<Result>(write: (pending: Draft | undefined) => Promise<Result | undefined>) {
+    await this.#drain()
+    const notes = this.#take()
+    const written = this.#guard(write(mergeAll(drafts(notes))))
+    const flight: Flight = { ...newFlight(), landed: written.then(noop, noop) }
+    this.#flights.push(flight)
+    try {
+      const result = await written
+      if (result === undefined) this.#restore(notes)
+      else for (const { step } of notes) step?.resolve()
+      return result
+    } catch (error) {
+      this.#restore(notes)
+      throw error
+    } finally {
+      this.#landed(flight)
+    }
   }
 
-  /** Writes all that waits. `own` is what the caller brought: if the log refuses, that is dropped and the rest waits on. */
-  #write(own?: Draft): Promise<void> {
-    const pending = this.#pending
-    const draft = mergeAll(pending) as Draft
-    this.#pending = []
-    this.#steps = 0
-    let before: State = {}
-    const previous = this.#lag > 0 ? this.#flights.at(-1) : undefined
-    const flight: Flight = { on: -1, landed: Promise.resolve() }
-    const drafts = (fold: Fold) => {
-      // What the program did next may build on what was refused.
-      if (previous !== undefined && fold.seq <= previous.on) throw new AfterRefused()
-      flight.on = fold.seq
-      before = fold.state
-      return [draft]
-    }
-    const written = this.#guard(this.#claim.update(drafts)).then(
-      (updated) => this.#onRecorded(draft, updated, before),
-      (error: unknown) => {
-        this.#refuse(error, pending, own)
-        throw error
-      },
-    )
+  /** Writes all that waits. Rejects when nothing can be written any more, or the fault is none of a step's. */
+  #write(): Promise<void> {
+    const notes = this.#take()
+    const previous = this.#flights.at(-1)
+    const flight = newFlight()
+    const written = this.#send(notes, flight, previous).catch(async (error: unknown) => {
+      if (!(error instanceof AfterRefused) || this.#lag > 0) return this.#refuse(error, notes, flight)
+      await previous?.landed
+      const left = previous?.left.filter((note) => this.#pending.includes(note)) ?? []
+      this.#pending = this.#pending.filter((note) => !left.includes(note))
+      return this.#writeEach([...left, ...notes], flight)
+    })
     flight.landed = written.then(noop, noop)
     this.#flights.push(flight)
     return written.finally(() => this.#landed(flight))
   }
 
-  // A value that can't be stored is the business of the step that brought it. But a program that is ahead of its records
-  // has gone on from there, and ends.
-  #refuse(error: unknown, pending: readonly Draft[], own: Draft | undefined): void {
-    if (isFinal(error)) return
-    if (this.#lag > 0) {
-      if (!(error instanceof AfterRefused)) this.#refused ??= { error }
-      return
+  async #send(notes: readonly Note[], flight: Flight, previous?: Flight): Promise<void> {
+    const draft = mergeAll(drafts(notes)) as Draft
+    let before: State = {}
+    const decided = (fold: Fold) => {
+      // What was noted earlier, such as the beginning of the run, and what the program made of it, must come first.
+      if (previous !== undefined && (previous.refused || fold.seq <= previous.on)) {
+        flight.refused = true
+        throw new AfterRefused()
+      }
+      flight.on = fold.seq
+      before = fold.state
+      return [draft]
     }
-    this.#restore(pending.filter((draft) => draft !== own))
-    this.#stale = true
+    try {
+      const updated = await this.#guard(this.#claim.update(decided))
+      this.#onRecorded(draft, updated, before)
+    } catch (error) {
+      flight.refused = true
+      throw error
+    }
+    for (const { step } of notes) step?.resolve()
   }
 
-  // Once all is acknowledged the log's own fold is the state, guests' entries included.
+  // A value that can't be stored is the business of the step that brought it, and of no other that was to be written
+  // with it. But a program that is ahead of its records has gone on from there, and ends.
+  async #refuse(error: unknown, notes: readonly Note[], flight: Flight): Promise<void> {
+    if (isFinal(error) || this.#lag > 0) {
+      if (!isFinal(error) && !(error instanceof AfterRefused)) this.#refused ??= { error }
+      for (const { step } of notes) step?.reject(error)
+      throw error
+    }
+    if (notes.filter(({ step }) => step).length > 1) return this.#writeEach(notes, flight)
+    flight.left = notes.filter(({ step }) => step === undefined)
+    this.#restore(flight.left)
+    const step = notes.find((note) => note.step)?.step
+    if (step === undefined) throw error
+    this.#tell(step, error)
+  }
+
+  /** Each step by itself, with what was noted before it. */
+  async #writeEach(notes: readonly Note[], flight: Flight): Promise<void> {
+    let group: readonly Note[] = []
+    for (const [i, note] of notes.entries()) {
+      group = [...group, note]
+      if (note.step === undefined) continue
+      try {
+        await this.#send(group, newFlight())
+        group = []
+      } catch (error) {
+        if (isFinal(error)) return this.#refuse(error, notes.slice(i), flight)
+        this.#tell(note.step, error)
+        group = group.filter(({ step }) => step === undefined)
+      }
+    }
+    flight.left = group
+    this.#restore(group)
+  }
+
+  #tell(step: Step, error: unknown): void {
+    if (!step.waits) this.#refused ??= { error }
+    step.reject(error)
+  }
+
+  // Once all is acknowledged the log's own fold is the state, guests' entries included. What is noted meanwhile lies on
+  // top of it: a view of before would lack what was just decided.
   #landed(flight: Flight): void {
     this.#flights.splice(this.#flights.indexOf(flight), 1)
     if (this.#flights.length > 0) return
-    if (this.#pending.length === 0) this.#view = undefined
-    else if (this.#stale) this.#view = new View(this.#claim.log.fold.state, this.#pending)
-    this.#stale = false
+    this.#view = this.#pending.length === 0 ? undefined : new View(this.#claim.log.fold.state, drafts(this.#pending))
   }
 
   async #guard<Result>(write: Promise<Result>): Promise<Result> {
@@ -314,66 +393,6 @@ class View {
   }
 }
 
-/** Keeps nothing: for one-shot calls that need no record. */
-export class ViewRecorder implements Recorder {
-  readonly durable: boolean
-  readonly #onRecorded: OnRecorded
-  #fold: Fold
-
-  /** `durable` lets a replay go through what only a kept record allows. */
-  constructor(fold: Fold, onRecorded: OnRecorded, durable = false) {
-    this.#fold = fold
-    this.#onRecorded = onRecorded
-    this.durable = durable
-  }
-
-  get state(): RunState {
-    return this.#fold.state as RunState
-  }
-
-  get seen(): RunState {
-    return this.state
-  }
-
-  get fold(): Fold {
-    return this.#fold
-  }
-
-  add(draft: Draft): void {
-    this.#fold = { ...this.#fold, state: applyOps(this.#fold.state, draft) }
-  }
-
-  async record(draft: Draft): Promise<void> {
-    const before = this.#fold.state
-    this.add(draft)
-    this.#onRecorded(draft, { entries: [], fold: this.#fold }, before)
-  }
-
-  async barrier(): Promise<void> {}
-
-  async conclude(decide: (fold: Fold) => Draft | undefined): Promise<Updated | undefined> {
-    const draft = decide(this.#fold)
-    if (draft === undefined) return undefined
-    await this.record(draft)
-    return { entries: [], fold: this.#fold }
-  }
-
-  transact(): Promise<never> {
-    throw new InvalidOptionError('frequency', "is 'none', which keeps no record to commit with", "Use 'step'.")
-  }
-
-  fail(): void {}
-
-  async discard(): Promise<void> {}
-}
-
-function applyOps(state: State, draft: Draft): State {
-  const owned = new Set<object>()
-  let after = state
-  for (const op of draft.ops ?? []) after = applyOp(after, op, owned)
-  return after
-}
-
 // Values that can't be stored and SQL of the user's own that fails are the step's fault, not the log's.
 function isFinal(error: unknown): boolean {
   return isHoldfastError(error) && FINAL.has(error.code)
@@ -389,72 +408,27 @@ const FINAL: ReadonlySet<string> = new Set([
   'conflict',
 ])
 
+/** The log can't hold a value. */
+function isRefusal(error: unknown): boolean {
+  return isHoldfastError(error, 'invalid-value') || isHoldfastError(error, 'too-large')
+}
+
+function drafts(notes: readonly Note[]): readonly Draft[] {
+  return notes.map(({ draft }) => draft)
+}
+
+function newFlight(): Flight {
+  return { on: -1, refused: false, left: [], landed: Promise.resolve() }
+}
+
+function newStep(): Step {
+  let settle: Pick<Step, 'resolve' | 'reject'> | undefined
+  const written = new Promise<void>((resolve, reject) => {
+    settle = { resolve, reject }
+  })
+  // The step may hear of it later, or never when the run is stopped: that must not end the process.
+  written.catch(noop)
+  return { waits: false, written, ...(settle as Pick<Step, 'resolve' | 'reject'>) }
+}
+
 function noop(): void {}
-
-/** Drafts as one entry: what the last one says of the index holds. */
-function mergeAll(drafts: readonly Draft[]): Draft | undefined {
-  const last = drafts.at(-1)
-  if (last === undefined || drafts.length === 1) return last
-  const events = drafts.flatMap(eventsOf)
-  const indexes = drafts.flatMap(({ index }) => (index ? [index] : []))
-  const writes = drafts.flatMap(({ store }) => store ?? [])
-  return {
-    kind: last.kind,
-    ops: drafts.flatMap(({ ops }) => ops ?? []),
-    ...(indexes.length > 0 ? { index: indexes.reduce(mergeIndex) } : {}),
-    ...(writes.length > 0 ? { store: writes } : {}),
-    ...(events.length > 0 ? { data: { events } } : {}),
-    ...(drafts.some(({ keyframe }) => keyframe) ? { keyframe: true } : {}),
-  }
-}
-
-type Index = NonNullable<Draft['index']>
-
-function mergeIndex(first: Index, second: Index): Index {
-  const metadata = { ...first.metadata, ...second.metadata }
-  const tags = { ...first.tags, ...second.tags }
-  return {
-    ...first,
-    ...second,
-    ...(Object.keys(metadata).length > 0 ? { metadata } : {}),
-    ...(Object.keys(tags).length > 0 ? { tags } : {}),
-  }
-}
-
-function eventsOf(draft: Draft): readonly unknown[] {
-  return (draft.data as { readonly events?: readonly unknown[] } | undefined)?.events ?? []
-}
-
-/** Refuses policies that nobody knows. */
-export function checkRecordPolicy({ frequency, durability }: RecordPolicy): void {
-  if (frequency !== 'none') stepsPerWrite(frequency)
-  lagOf(durability)
-}
-
-function stepsPerWrite(frequency: Frequency): number {
-  if (frequency === 'step') return 1
-  if (frequency === 'boundary') return Number.POSITIVE_INFINITY
-  if (
-    typeof frequency === 'object' &&
-    frequency !== null &&
-    Number.isSafeInteger(frequency.every) &&
-    frequency.every >= 1
-  ) {
-    return frequency.every
-  }
-  throw new InvalidOptionError('frequency', 'is none that is known', "Use 'step', { every: n }, 'boundary' or 'none'.")
-}
-
-function lagOf(durability: Durable): number {
-  if (durability === 'sync') return 0
-  if (durability === 'async') return DEFAULT_LAG
-  if (
-    typeof durability === 'object' &&
-    durability !== null &&
-    Number.isSafeInteger(durability.lag) &&
-    durability.lag >= 1
-  ) {
-    return durability.lag
-  }
-  throw new InvalidOptionError('durability', 'is none that is known', "Use 'sync', 'async' or { lag: n }.")
-}

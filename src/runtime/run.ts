@@ -23,12 +23,14 @@ import { LeaseKeeper } from './lease-keeper.js'
 import { describeRun, endOfRun } from './observe.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
-import { checkRecordPolicy, LogRecorder, type RecordPolicy, type Recorder, ViewRecorder } from './recorder.js'
+import { checkRecordPolicy, type RecordPolicy } from './record-policy.js'
+import { LogRecorder, type Recorder } from './recorder.js'
 import type { RecordedRead } from './records.js'
 import { RunDoor } from './run-door.js'
 import { isUnfinished, openPauses, type RunState } from './run-state.js'
 import { Session } from './session.js'
 import { endCancelled, isOnlyWaiting, leaveRun, markTaken, nextWake, park as parkThread, restRun } from './situation.js'
+import { ViewRecorder } from './view-recorder.js'
 
 /** What a run needs from its surroundings. */
 export interface RunEnvironment {

@@ -59,17 +59,21 @@ export async function receive(at: WaitingFunction, name: string, options: Receiv
   const found = at.records.find(path, 'none')
   if (found?.status === 'done') return parse(found.result)
   if (replay) return at.gap(path)
-  const taken = await recorder.conclude((fold) => {
-    const [first] = (fold.state as { signals?: Record<string, readonly { value?: Value }[]> }).signals?.[name] ?? []
+  let got: StepRecord | undefined
+  await recorder.conclude((fold) => {
+    const { signals = {} } = fold.state as { signals?: Record<string, readonly { value?: Value }[]> }
+    // A signal may be named `constructor`: only what was sent counts, not what every object has.
+    const [first] = Object.hasOwn(signals, name) ? (signals[name] ?? []) : []
     // One that an attempt took which ran out of time is still for this place.
-    const isTaken = (valueAt(fold.state, place) as StepRecord | undefined)?.status === 'done'
-    if (first === undefined || isTaken) return undefined
-    const record: StepRecord = { status: 'done', ...(first.value === undefined ? {} : { result: first.value }) }
+    const before = valueAt(fold.state, place) as StepRecord | undefined
+    got = before?.status === 'done' ? before : undefined
+    if (first === undefined || got !== undefined) return undefined
+    got = { status: 'done', ...(first.value === undefined ? {} : { result: first.value }) }
     const events = [{ type: 'step', step: at.records.name(path), status: 'completed' }]
-    return { kind: 'step', ops: [splice(['signals', name], 0, 1), set(place, record)], data: { events } }
+    return { kind: 'step', ops: [splice(['signals', name], 0, 1), set(place, got)], data: { events } }
   }, false)
-  const now = at.records.find(path, 'none')
-  if (taken || now?.status === 'done') return parse(now?.result)
+  // As it was decided, and not as some view of the state shows it: a signal is taken once.
+  if (got !== undefined) return parse(got.result)
   const until = found?.until ?? (options.timeoutMs === undefined ? undefined : clock.now() + options.timeoutMs)
   if (until !== undefined && until <= clock.now()) {
     recorder.add({ kind: 'step', ops: [set(place, { status: 'done' })] })

@@ -2,7 +2,7 @@ import { InvalidOptionError } from '../core/errors.js'
 import type { RunEvent } from './events.js'
 import type { Outcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
-import type { Durable, Frequency } from './recorder.js'
+import type { Durable, Frequency } from './record-policy.js'
 
 /** Which programs a worker runs, how many threads at once, and how it behaves when it stops. */
 export interface WorkerOptions {

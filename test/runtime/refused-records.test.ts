@@ -81,6 +81,58 @@ describe('a result that the log refuses', () => {
   })
 })
 
+describe('a result that the log refuses, beside others that are written with it', () => {
+  const beside = (steps: readonly (readonly [string, string])[]) =>
+    flow<number, unknown>({ name: 'beside', version: '1.0.0' }, async (ctx) => {
+      // While it is decided whether there is a signal, all records wait, and are written together after that.
+      const news = ctx.receive('news', { timeoutMs: 0 })
+      const results = await Promise.allSettled(steps.map(([name, value]) => ctx.step(name, () => value)))
+      await news
+      await ctx.step('after', { effect: 'once' }, () => 'after')
+      return results.map((result) => (result.status === 'fulfilled' ? result.value : result.reason.code))
+    })
+  const orders = [
+    ['a', 'large', 'b'],
+    ['large', 'a', 'b'],
+    ['a', 'b', 'large'],
+    ['large', 'large 2', 'a'],
+  ]
+  for (const durability of ['sync', 'async'] as const) {
+    for (const names of orders) {
+      it(`fails its own step and no other: ${names.join(', ')} (${durability})`, async () => {
+        const steps = names.map((name) => [name, name.startsWith('large') ? large : name] as const)
+        const expected = steps.map(([, value]) => (value === large ? 'too-large' : value))
+        await using hf = await open()
+        const thread = hf.thread(beside(steps), 'x')
+        const outcome = await thread.run({ input: 1, key: 'k', durability })
+        // Ahead of its records, a program can't be told which step it was.
+        if (durability === 'async') return expect(outcome).toMatchObject({ error: { code: 'too-large' } })
+        expect(outcome).toMatchObject({ status: 'completed', output: expected })
+        const done: string[] = []
+        for await (const event of thread.events()) {
+          if (event.type === 'step' && event.status === 'completed') done.push(event.step)
+        }
+        expect(done.sort()).toEqual(['after', ...names.filter((name) => !name.startsWith('large'))].sort())
+      })
+    }
+  }
+
+  it('fails no wait that would have been written with it', async () => {
+    const program = flow<number, unknown>({ name: 'waits', version: '1.0.0' }, async (ctx) => {
+      const news = ctx.receive('news', { timeoutMs: 0 })
+      const step = ctx.step('large', () => large).catch((error: { code: string }) => error.code)
+      const more = ctx.receive('more', { timeoutMs: 0 })
+      const most = ctx.receive('most', { timeoutMs: 0 })
+      return [await news, await step, await more, await most].map((one) => one ?? null)
+    })
+    await using hf = await open()
+    expect(await hf.thread(program, 'x').run({ input: 1 })).toMatchObject({
+      status: 'completed',
+      output: [null, 'too-large', null, null],
+    })
+  })
+})
+
 describe('a reducer whose value can’t be stored', () => {
   const nodeRuns = { count: 0 }
   const made = (reducer: (old: number, update: number) => unknown) =>
