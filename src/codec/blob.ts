@@ -32,13 +32,13 @@ export async function encodeBlob(content: Uint8Array, key: DataKey | null, encry
 }
 
 /**
- * The content of a blob, after checking it against its name. One without a key is checked by SHA-256, which is enough
+ * The content of a blob of at most `maxBytes`, and of what is `left` for this read, after checking it against its name. One without a key is checked by SHA-256, which is enough
  * also where keys are in use: its name stands in an entry that was verified, and no other bytes have that name.
  */
 export async function decodeBlob(
   name: string,
   stored: Uint8Array,
-  maxBytes: number,
+  { maxBytes, left }: { readonly maxBytes: number; readonly left: number },
   findKey: (id: string) => Promise<DataKey>,
 ): Promise<Uint8Array> {
   const end = stored.indexOf(0x0a)
@@ -54,6 +54,15 @@ export async function decodeBlob(
     throw corruptBlob(name, 'has a bad description')
   const size = about.size as number
   if (size > maxBytes) throw corruptBlob(name, `is over the limit of ${maxBytes} bytes`)
+  if (size > left) {
+    const remedy = 'If it is yours, raise limits.maxReadBytes. If it is not, somebody else wrote it.'
+    throw new CorruptError(
+      `Blob ${name} takes this read over its limit.`,
+      { blob: name, overBudget: true },
+      undefined,
+      remedy,
+    )
+  }
   if (about.packing !== 'plain' && about.packing !== 'br') throw corruptBlob(name, 'names an unknown packing')
   const payload = stored.subarray(end + 1)
   const { encrypted = false } = about

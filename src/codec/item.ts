@@ -24,6 +24,8 @@ export interface ItemFacts {
 /** An item that verified. The value is unpacked and parsed only when it is asked for. */
 export interface VerifiedItem {
   readonly vector: Float32Array | undefined
+  /** Bytes of the value's JSON, which it never exceeds. */
+  readonly size: number
   read(): Value | Promise<Value>
 }
 
@@ -93,6 +95,7 @@ export async function verifyItem(
   const packed = plain.subarray(about.vector * 4)
   if (about.vector * 4 > plain.length) throw corruptItem(place, 'is shorter than its vector')
   return {
+    size: about.size,
     vector: about.vector === 0 ? undefined : readVector(plain.subarray(0, about.vector * 4)),
     read: () => {
       const raw = unpack(about.packing, packed, about.size)

@@ -8,9 +8,21 @@ export interface Limits {
   readonly maxDepth: number
   /** Array items and object properties, all together. */
   readonly maxKeys: number
+  /**
+   * Bytes of JSON and of large values that one read may unpack, all its entries together: a few stored kilobytes can
+   * claim to be gigabytes.
+   */
+  readonly maxReadBytes: number
 }
 
-export const DEFAULT_LIMITS: Limits = { maxBytes: 64 * 1024 * 1024, maxDepth: 128, maxKeys: 2_000_000 }
+const MB = 1024 * 1024
+
+export const DEFAULT_LIMITS: Limits = {
+  maxBytes: 64 * MB,
+  maxDepth: 128,
+  maxKeys: 2_000_000,
+  maxReadBytes: 512 * MB,
+}
 
 /** A limit that is no number would be none at all, and be noticed only when there is harm. */
 export function parseLimits(given: Partial<Limits> = {}): Limits {
@@ -25,6 +37,14 @@ export function parseLimits(given: Partial<Limits> = {}): Limits {
       throw new InvalidOptionError(`limits.${name}`, `is ${String(value)}`, 'Pass a whole number from 1 on.')
     }
     limits[name as keyof Limits] = value
+  }
+  // A value that may be written must be readable; raising one limit alone raises the other with it.
+  if (limits.maxReadBytes < limits.maxBytes) {
+    if (given.maxReadBytes !== undefined) {
+      const remedy = 'Pass at least as much as limits.maxBytes.'
+      throw new InvalidOptionError('limits.maxReadBytes', `is below limits.maxBytes (${limits.maxBytes})`, remedy)
+    }
+    limits.maxReadBytes = limits.maxBytes
   }
   return limits
 }

@@ -107,8 +107,11 @@ export class BlobShelf {
     return names
   }
 
-  /** Reads all these blobs at once and verifies each. A damaged one stands as its error, for the entry that needs it. */
-  async load(names: readonly string[]): Promise<BlobContents> {
+  /**
+   * Reads all these blobs at once and verifies each. A damaged one stands as its error, for the entry that needs it, and
+   * so does one that would unpack to more than is left of `budget`.
+   */
+  async load(names: readonly string[], budget: number): Promise<BlobContents> {
     const contents = new Map<string, Uint8Array | CorruptError>()
     if (names.length === 0) return contents
     const stored = await this.#driver.getBlobs(this.#tenant, [...new Set(names)])
@@ -116,9 +119,11 @@ export class BlobShelf {
       if (this.#keys) return this.#keys.find(this.#tenant, id)
       throw new MissingKeyError(`A blob was written under key "${id}", but no keys are configured.`, { key: id })
     }
+    let left = budget
     for (const [name, bytes] of stored) {
       try {
-        const content = await decodeBlob(name, bytes, this.#maxBytes, findKey)
+        const content = await decodeBlob(name, bytes, { maxBytes: this.#maxBytes, left }, findKey)
+        left -= content.length
         this.#known.bytes += content.length
         contents.set(name, content)
       } catch (error) {

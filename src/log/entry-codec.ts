@@ -9,7 +9,7 @@ import type { BlobCollector, BlobShelf } from './blob-shelf.js'
 import type { LogKey, Origin, StoredEntry } from './contract.js'
 import { checkDraft, type Draft, draftBody } from './draft.js'
 import { type OpenedRun, openRun, type RunStart } from './entry-opening.js'
-import { advanceFold, applyBody, type EntryBody, type Fold } from './fold.js'
+import { advanceFold, applyBody, type EntryBody, type Fold, type Weight } from './fold.js'
 import { checkIndexSize } from './index-state.js'
 import { encodeKeyframe } from './keyframe-body.js'
 import { isKeyframeDue } from './keyframes.js'
@@ -72,6 +72,7 @@ export class EntryCodec {
     if (mayHoldFold) this.#keyframeFrom = holdsWholeFold ? 0 : 2 * before.weight.deltaBytes
 
     const raw = Buffer.from(json)
+    if (!isKeyframe) checkReadable(before.weight, raw.length, limits)
     const packing = pack(raw)
     const packed = packing instanceof Promise ? await packing : packing
     const header: EntryHeader = {
@@ -123,6 +124,14 @@ function checkDepth({ value, depth }: Encoded, limits: Limits): void {
     inState,
     'Flatten the state, or raise limits.maxDepth.',
   )
+}
+
+/** Refused here, where it is written: otherwise all of it could not be read any more. */
+function checkReadable({ keyframeBytes, deltaBytes }: Weight, bytes: number, { maxReadBytes }: Limits): void {
+  const all = keyframeBytes + deltaBytes + bytes
+  if (all <= maxReadBytes) return
+  const remedy = 'Keep less in the state of one thread, or raise limits.maxReadBytes.'
+  throw new TooLargeError('What a read of this thread takes', 'bytes', maxReadBytes, all, remedy)
 }
 
 function storeBlobs(

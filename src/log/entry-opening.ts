@@ -3,6 +3,7 @@ import { unpack } from '../codec/compress.js'
 import { bodyContext, type DataKey, decrypt } from '../codec/data-key.js'
 import { decodeValue } from '../codec/decode.js'
 import { decodeHeader, type EntryHeader } from '../codec/header.js'
+import type { Limits } from '../codec/limits.js'
 import { CorruptError, isHoldfastError, MissingKeyError } from '../core/errors.js'
 import type { BlobContents } from './blob-shelf.js'
 import type { Origin, StoredEntry } from './contract.js'
@@ -90,8 +91,14 @@ export async function openRun(
     verified.length = unkeyed
   }
 
+  const { fits, bytes } = withinBudget(verified, context.limits)
+  if (fits < verified.length) {
+    failure = overBudget(verified[fits]?.header.seq ?? 0, context.limits)
+    verified.length = fits
+  }
+
   const names = verified.flatMap(({ header }) => header.blobs)
-  const contents = names.length === 0 ? NO_BLOBS : await shelf.load(names)
+  const contents = names.length === 0 ? NO_BLOBS : await shelf.load(names, context.limits.maxReadBytes - bytes)
   const opened: OpenedEntry[] = []
   let fold = start.before
   let last: Fold | undefined
@@ -121,6 +128,23 @@ export async function openRun(
 }
 
 const NO_BLOBS: BlobContents = new Map()
+
+/** How many of these may be unpacked together, by what their headers claim: no body unpacks to more than that. */
+function withinBudget(verified: readonly Verified[], { maxReadBytes }: Limits): { fits: number; bytes: number } {
+  let bytes = 0
+  for (const [i, { header }] of verified.entries()) {
+    if (bytes + header.size > maxReadBytes) return { fits: i, bytes }
+    bytes += header.size
+  }
+  return { fits: verified.length, bytes }
+}
+
+/** `data.overBudget`: what lies before is good, and whoever reads part by part can go on from there. */
+function overBudget(seq: number, { maxReadBytes }: Limits): CorruptError {
+  const remedy = 'If it is yours, raise limits.maxReadBytes. If it is not, somebody else wrote it.'
+  const message = `Entry ${seq} takes this read over the limit of ${maxReadBytes} bytes.`
+  return new CorruptError(message, { seq, overBudget: true }, undefined, remedy)
+}
 
 function readHeader(entry: StoredEntry, seq: number | undefined): EntryHeader {
   if (entry.seq !== seq) throw corrupt(seq ?? 0, `is missing; entry ${entry.seq} follows`)

@@ -58,7 +58,7 @@ export class ItemSealer {
       const item = await verifyItem(place, { version, at }, stored.value, this.#limits, (id, at) =>
         this.#findKey(tenant, place, id, at),
       )
-      return { vector: item.vector, read: () => readNamed(item, place) }
+      return { vector: item.vector, size: item.size, read: () => readNamed(item, place) }
     } catch (error) {
       throw named(error, place)
     }

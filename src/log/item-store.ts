@@ -32,12 +32,15 @@ export class ItemStore {
   readonly clock: Clock
   /** The most bytes of JSON that a value may have here. */
   readonly maxBytes: number
+  /** The most bytes of JSON that the values of one page may have together. */
+  readonly maxReadBytes: number
   readonly #environment: LogEnvironment
   readonly #admit: (tenant: TenantId) => Promise<void>
 
   constructor(environment: LogEnvironment, admit: (tenant: TenantId) => Promise<void>) {
     this.clock = environment.clock
     this.maxBytes = environment.limits.maxBytes
+    this.maxReadBytes = environment.limits.maxReadBytes
     this.#environment = environment
     this.#admit = admit
   }
@@ -108,8 +111,8 @@ export class ItemStore {
     const opened: OpenItem[] = []
     for (const stored of found) {
       const { key, version, createdAt, updatedAt, expiresAt } = stored
-      const { vector, read } = await this.#environment.items.open(tenant, space, stored)
-      opened.push({ key, version, createdAt, updatedAt, expiresAt, vector, read })
+      const { vector, size, read } = await this.#environment.items.open(tenant, space, stored)
+      opened.push({ key, version, createdAt, updatedAt, expiresAt, vector, size, read })
     }
     return opened
   }

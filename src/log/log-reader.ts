@@ -89,6 +89,8 @@ export class LogReader {
       if (page[0]?.seq !== fold.seq + 1 && (await this.#isPruned(fold.seq + 1))) return (await this.newest()) ?? fold
       const run = await this.#verify({ before: fold, fromKeyframe: false, onlyLast: true }, page)
       fold = run.last ?? fold
+      // So much was appended that reading it all again from the newest keyframe is less.
+      if (run.failure?.data['overBudget'] === true) return (await this.newest()) ?? fold
       if (run.failure) throw this.#fail(run.failure, fold)
     }
     return fold
@@ -113,7 +115,8 @@ export class LogReader {
         if (entry.header.seq > to) return
         if (entry.header.seq >= from) yield entry
       }
-      if (run.failure) throw this.#fail(run.failure, last)
+      const isOnlyMuch = run.failure?.data['overBudget'] === true && run.entries.length > 0
+      if (run.failure && !isOnlyMuch) throw this.#fail(run.failure, last)
       if (last === undefined || last.seq >= to) return
       const page = await this.#page(last)
       if (page.length === 0) return
@@ -248,9 +251,11 @@ export class LogReader {
 
   #fail(failure: HoldfastError, lastGood: Fold | undefined): CorruptError {
     const cause = failure.cause ?? failure
-    const what = failure.data['plain'] === true ? "can't be trusted" : 'is damaged'
+    const { plain, overBudget } = failure.data
+    const isOdd = plain === true || overBudget === true
+    const what = plain === true ? "can't be trusted" : overBudget === true ? 'is too large to read' : 'is damaged'
     const message = `${nameLog(this.#log)} ${what}: ${firstSentence(failure)}`
-    const remedy = failure.data['plain'] === true ? failure.remedy : undefined
+    const remedy = isOdd ? failure.remedy : undefined
     return this.#corrupt(message, lastGood, failure.data, cause, remedy)
   }
 

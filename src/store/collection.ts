@@ -22,6 +22,7 @@ import type {
   Written,
 } from './item.js'
 import { type Found, type FoundPage, type SearchPlan, searchNearest, searchOrdered } from './search.js'
+import { PageBudget } from './page-budget.js'
 import { checkKey } from './space.js'
 import { validate } from './standard-schema.js'
 
@@ -94,7 +95,9 @@ export class Collection<Output = Value, Input = Output> {
     const { ttlMs, refreshOnRead } = this.#options
     const refresh = refreshOnRead && ttlMs !== null ? { extendTo: this.#items.clock.now() + ttlMs } : {}
     const found = new Map<string, Item<Output>>()
+    const budget = new PageBudget(this.#items)
     for (const item of await this.#items.read(this.#tenant, this.#space, checked, refresh)) {
+      budget.take(item)
       found.set(item.key, toItem<Output>({ item, value: await item.read() }))
     }
     return found

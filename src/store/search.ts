@@ -8,6 +8,7 @@ import { compareValues } from './compare.js'
 import { decodeCursor, encodeCursor, type Order, type Position } from './cursor.js'
 import { similarity } from './embedding.js'
 import { type Condition, exactValues, matches } from './filter.js'
+import { PageBudget } from './page-budget.js'
 import { TopItems } from './top-items.js'
 
 const PAGE = 100
@@ -48,9 +49,10 @@ export async function searchOrdered(
 ): Promise<FoundPage> {
   const start = cursor === undefined ? undefined : decodeCursor(order, cursor)
   const isByKey = order.field === undefined && !order.descending
+  const budget = new PageBudget(items)
   const best = isByKey
-    ? await takeFirst(matching(items, plan, firstPart(plan, start)), plan.limit + 1)
-    : await takeBest(matching(items, plan), plan.limit + 1, order, start)
+    ? await takeFirst(matching(items, plan, budget, firstPart(plan, start)), plan.limit + 1)
+    : await takeBest(matching(items, plan, budget), plan.limit + 1, order, start, budget)
   const found = best.slice(0, plan.limit)
   const last = found.at(-1)
   if (best.length <= plan.limit || last === undefined) return { found }
@@ -78,7 +80,11 @@ export async function searchNearest(
     }
   }
   const found: Found[] = []
-  for (const { item, score } of best.take()) found.push({ item, score, value: await item.read() })
+  const budget = new PageBudget(items)
+  for (const { item, score } of best.take()) {
+    budget.take(item)
+    found.push({ item, score, value: await item.read() })
+  }
   return { found }
 }
 
@@ -93,12 +99,19 @@ function firstPart({ limit, conditions }: SearchPlan, start: Position | undefine
   return { start: start?.key, size: conditions.length === 0 ? Math.min(limit, PAGE) + 1 : PAGE + 1 }
 }
 
-/** All that match, in the order of keys. */
-async function* matching(items: ItemStore, plan: SearchPlan, part?: ScanPart): AsyncGenerator<Found> {
+/** All that match, in the order of keys. What they take is taken from the budget. */
+async function* matching(
+  items: ItemStore,
+  plan: SearchPlan,
+  budget: PageBudget,
+  part?: ScanPart,
+): AsyncGenerator<Found> {
   for await (const page of scanPages(items, plan, part)) {
     for (const item of page) {
+      budget.take(item)
       const value = await item.read()
       if (matches(value, plan.conditions)) yield { item, value }
+      else budget.giveBack(item)
     }
   }
 }
@@ -152,16 +165,23 @@ async function takeBest(
   count: number,
   order: Order,
   start: Position | undefined,
+  budget: PageBudget,
 ): Promise<readonly Found[]> {
   const compare = (a: Position, b: Position): number => {
     // The direction turns ties around as well: one order is exactly the other read backwards.
     const ascending = compareValues(a.value, b.value) || compareUtf8(a.key, b.key)
     return order.descending ? -ascending : ascending
   }
-  const best = new TopItems<{ found: Found; at: Position }>(count, (a, b) => compare(a.at, b.at))
+  const best = new TopItems<{ found: Found; at: Position }>(
+    count,
+    (a, b) => compare(a.at, b.at),
+    ({ found }) => budget.giveBack(found.item),
+  )
+  budget.makeRoom = () => best.trim()
   for await (const one of found) {
     const at = positionOf(one, order)
     if (start === undefined || compare(at, start) > 0) best.add({ found: one, at })
+    else budget.giveBack(one.item)
   }
   return best.take().map(({ found }) => found)
 }

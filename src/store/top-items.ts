@@ -2,18 +2,21 @@
 export class TopItems<Item> {
   readonly #count: number
   readonly #compare: (a: Item, b: Item) => number
+  readonly #dropped: (item: Item) => void
   #best: Item[] = []
   #last: Item | undefined
 
-  constructor(count: number, compare: (a: Item, b: Item) => number) {
+  /** `dropped` is told of everything that is not among them after all. */
+  constructor(count: number, compare: (a: Item, b: Item) => number, dropped: (item: Item) => void = () => {}) {
     this.#count = count
     this.#compare = compare
+    this.#dropped = dropped
   }
 
   add(item: Item): void {
-    if (this.#last !== undefined && this.#compare(item, this.#last) >= 0) return
+    if (this.#last !== undefined && this.#compare(item, this.#last) >= 0) return this.#dropped(item)
     this.#best.push(item)
-    if (this.#best.length >= 2 * this.#count + 64) this.#trim()
+    if (this.#best.length >= 2 * this.#count + 64) this.trim()
   }
 
   /** In order. */
@@ -21,8 +24,11 @@ export class TopItems<Item> {
     return this.#best.sort(this.#compare).slice(0, this.#count)
   }
 
-  #trim(): void {
-    this.#best = this.#best.sort(this.#compare).slice(0, this.#count)
-    this.#last = this.#best.at(-1)
+  /** Lets go of all but the first `count`. */
+  trim(): void {
+    const sorted = this.#best.sort(this.#compare)
+    this.#best = sorted.slice(0, this.#count)
+    for (const item of sorted.slice(this.#count)) this.#dropped(item)
+    if (this.#best.length === this.#count) this.#last = this.#best.at(-1)
   }
 }

@@ -48,6 +48,7 @@ describe('limits', () => {
       maxBytes: fc.integer({ min: 2, max: 3000 }),
       maxDepth: fc.integer({ min: 1, max: 8 }),
       maxKeys: fc.integer({ min: 1, max: 60 }),
+      maxReadBytes: fc.constant(DEFAULT_LIMITS.maxReadBytes),
     })
     fc.assert(
       fc.property(anyValue, bounds, (value, limits) => {
@@ -101,6 +102,7 @@ describe('limits', () => {
       fc.property(anyValue, (value) => {
         const { keys, depth } = measure(value)
         const exact: Limits = {
+          ...DEFAULT_LIMITS,
           maxKeys: keys,
           maxDepth: depth,
           maxBytes: Buffer.byteLength(encodeValue(value, DEFAULT_LIMITS).json),

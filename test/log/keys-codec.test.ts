@@ -11,7 +11,7 @@ import { deriveMasterKey, type MasterKey, unwrapSecret, type WrapPlace, wrapSecr
 const key = deriveDataKey('d1', randomBytes(32))
 const other = deriveDataKey('d2', randomBytes(32))
 const find = async (id: string): Promise<DataKey> => (id === 'd2' ? other : key)
-const LIMIT = 1024 * 1024
+const ROOM = { maxBytes: 1024 * 1024, left: 1024 * 1024 }
 const NONCE = 12
 
 const header: EntryHeader = {
@@ -101,11 +101,11 @@ describe('encrypted blobs', () => {
 
   it.each([true, false])('are refused when any byte is changed (encrypted: %s)', async (encrypted) => {
     const { hash, bytes } = await encodeBlob(Buffer.from('attack at dawn '.repeat(100)), key, encrypted)
-    expect(await decodeBlob(hash, bytes, LIMIT, find)).toHaveLength(1500)
+    expect(await decodeBlob(hash, bytes, ROOM, find)).toHaveLength(1500)
     for (let i = 0; i < bytes.length; i++) {
       const altered = Buffer.from(bytes)
       altered[i] = (altered[i] as number) ^ 1
-      await expect(decodeBlob(hash, altered, LIMIT, find), `byte ${i}`).rejects.toMatchObject({ code: 'corrupt' })
+      await expect(decodeBlob(hash, altered, ROOM, find), `byte ${i}`).rejects.toMatchObject({ code: 'corrupt' })
     }
   })
 
@@ -114,11 +114,11 @@ describe('encrypted blobs', () => {
       encodeBlob(Buffer.from('one'), key, true),
       encodeBlob(Buffer.from('two'), key, true),
     ])
-    await expect(decodeBlob(a.hash, b.bytes, LIMIT, find)).rejects.toMatchObject({ code: 'corrupt' })
+    await expect(decodeBlob(a.hash, b.bytes, ROOM, find)).rejects.toMatchObject({ code: 'corrupt' })
     const claimed = Buffer.from(Buffer.from(a.bytes).toString('latin1').replace('"d1"', '"d2"'), 'latin1')
-    await expect(decodeBlob(a.hash, claimed, LIMIT, find)).rejects.toMatchObject({ code: 'corrupt' })
+    await expect(decodeBlob(a.hash, claimed, ROOM, find)).rejects.toMatchObject({ code: 'corrupt' })
     const plain = await encodeBlob(Buffer.from('one'), null, false)
-    await expect(decodeBlob(a.hash, plain.bytes, LIMIT, find)).rejects.toMatchObject({ code: 'corrupt' })
+    await expect(decodeBlob(a.hash, plain.bytes, ROOM, find)).rejects.toMatchObject({ code: 'corrupt' })
   })
 })
 
