@@ -188,12 +188,14 @@ export async function permit(
   if (begun && !begun.inherited && (begun.status === 'started' || begun.status === 'retry')) return undefined
   if (fork.effects === 'deny')
     throw failed(work, new NotExecutedError(`Branch "${session.log.branch}" allows no effects.`))
+  const from = { branch: fork.branch, seq: fork.seq }
   const question = {
     effect,
     step: work.path,
     input: work.input ?? null,
-    forkedFrom: { branch: fork.branch, seq: fork.seq },
-    begunThere: begun?.inherited === true && begun.status === 'started',
+    ...(fork.restarted
+      ? { restartedBeside: from, begunThere: 'unknown' }
+      : { forkedFrom: from, begunThere: begun?.inherited === true && begun.status === 'started' }),
   }
   const answer = (await work.ask('permission', question, PERMISSION_ANSWER)) as { allowed: boolean; result?: unknown }
   if (answer.allowed) return undefined
@@ -204,8 +206,8 @@ export async function permit(
 // A branch that was made below the runtime says nothing of effects, or has what its parent said: then a person decides.
 function forkOf({ state, recorder }: Session): ForkRecord | undefined {
   const { origin } = recorder.fold
-  if (origin === null) return undefined
   const { fork } = state
+  if (origin === null) return fork
   if (fork?.branch === origin.branch && fork.seq === origin.seq) return fork
   return { branch: origin.branch, seq: origin.seq, effects: 'ask', reads: 'live' }
 }

@@ -6,6 +6,7 @@ import type { LogKey } from '../log/contract.js'
 import type { Log } from '../log/log.js'
 import type { LogStore } from '../log/log-store.js'
 import type { Restart } from './outcome.js'
+import type { ForkRecord } from './run-state.js'
 
 /** What to do when the newest state of a thread does not verify. */
 export type OnCorrupt = 'fail' | 'lastGood' | 'restart'
@@ -14,12 +15,14 @@ export interface Opened {
   readonly log: Log
   readonly key: LogKey
   readonly restart: Restart
+  /** Of a log that begins beside a damaged one: what its first entry must say of it. */
+  readonly begins?: ForkRecord
 }
 
 /**
  * Opens a log; a damaged one by the caller's choice. Going back and starting anew both leave the damaged branch as it
  * is, for someone to look at, and go on beside it. The branch is named by where the damage is, so that later runs find
- * it again.
+ * it again. On both, effects that reach outside need permission: whether they happened before is not known.
  */
 export async function openOrRecover(logs: LogStore, key: LogKey, onCorrupt: OnCorrupt): Promise<Opened> {
   try {
@@ -57,7 +60,10 @@ async function startAnew(logs: LogStore, key: LogKey, lastGood: string | undefin
   const opened = await openOrRecover(logs, anew, 'restart')
   if (opened.log.exists || opened.key.branch !== anew.branch) return opened
   const message = 'Your earlier conversation could not be read, so we start from the beginning.'
-  return { ...opened, restart: { restarted: true, message } }
+  // What was begun before can't be read, and its keys were those of another branch: effects would happen again.
+  const seq = lastGood === undefined ? -1 : parseCheckpointId(lastGood).seq
+  const begins: ForkRecord = { branch: key.branch, seq, effects: 'ask', reads: 'live', restarted: true }
+  return { ...opened, restart: { restarted: true, message }, begins }
 }
 
 /** Where the damage is. Where nothing verifies, two branches must not go on as one. */

@@ -46,6 +46,8 @@ export interface ForkRecord {
   readonly effects: 'ask' | 'allow' | 'deny'
   /** Steps that only read: they run, or their results are taken from the branch that this one came from. */
   readonly reads: 'live' | 'recorded'
+  /** It began anew beside a branch that can't be read, and has nothing of it. */
+  readonly restarted?: true
 }
 
 export type ScopeState = Pick<RunState, 'state' | 'tasks' | 'joins' | 'steps' | 'scopes'> & {

@@ -22,7 +22,7 @@ import type { Durable, Frequency } from './record-policy.js'
 import { checkSettings, Run } from './run.js'
 import { type RecordedRead, recordsBeyond } from './records.js'
 import { type OnCorrupt, openOrRecover } from './recover.js'
-import { currentRun, type InputRecord, isUnfinished, type RunState } from './run-state.js'
+import { currentRun, type ForkRecord, type InputRecord, isUnfinished, type RunState } from './run-state.js'
 import { type Intent, isOnlyWaiting, labels, type OnPaused, type Situation, situate } from './situation.js'
 import { upgradeFold } from './upgrade.js'
 
@@ -75,7 +75,8 @@ export interface RunOptions<Input = unknown> {
   readonly onPaused?: OnPaused
   /**
    * What to do when the newest state does not verify. Default 'fail': the error is thrown. 'lastGood' goes on from the
-   * newest checkpoint that does, 'restart' from nothing, both on a branch beside the damaged one.
+   * newest checkpoint that does, 'restart' from nothing, both on a branch beside the damaged one. There, effects that
+   * reach outside ask first: they may have happened before the damage.
    */
   readonly onCorrupt?: OnCorrupt
   /** 'existing': history is expected; if it is gone the outcome says `restarted`. */
@@ -135,6 +136,7 @@ class ThreadRunner {
   #key: LogKey
   #records: ReadonlyMap<string, RecordedRead> | undefined
   #restart: Restart = { restarted: false }
+  #begins: ForkRecord | undefined
   #input: InputRecord | undefined
 
   constructor(environment: RuntimeEnvironment, plan: ProgramPlan, key: LogKey, options: DriveOptions) {
@@ -150,13 +152,14 @@ class ThreadRunner {
     checkChoices(this.#options)
     signal?.throwIfAborted()
     this.#input = await this.#readInput()
-    const { log, key, restart } = await openOrRecover(
+    const { log, key, restart, begins } = await openOrRecover(
       this.#environment.logs,
       this.#key,
       this.#options.onCorrupt ?? 'fail',
     )
     this.#key = key
     this.#restart = restart
+    this.#begins = begins
     const outcome = await this.#runOn(log, frequency)
     this.#environment.logs.giveBack(log)
     return outcome
@@ -165,7 +168,7 @@ class ThreadRunner {
   async #runOn(log: Log, frequency: Frequency): Promise<Outcome> {
     await this.#noteRestart(log)
     this.#records = await readsOf(this.#environment, log)
-    if (frequency === 'none') return this.#newRun().driveUnrecorded(log, this.#input && [this.#input])
+    if (frequency === 'none') return this.#newRun().driveUnrecorded(log, this.#input && [this.#input], this.#begins)
     for (let first = true; ; first = false) {
       const { settled, claim, target, openSince, since } = await this.#claim(log)
       if (settled) return this.#answer(settled)
@@ -211,6 +214,7 @@ class ThreadRunner {
       input: this.#input,
       onPaused,
       restart: this.#restart,
+      begins: this.#begins,
       now: this.#environment.clock.now(),
       ahead: (this.#options.frequency ?? 'step') !== 'step' || (this.#options.durability ?? 'sync') !== 'sync',
       ...(maxClaims === undefined ? {} : { maxClaims }),

@@ -130,13 +130,14 @@ export class Run {
   }
 
   /** Runs without a claim and without a record. */
-  async driveUnrecorded(log: Log, input: RunState['inputs']): Promise<Outcome> {
+  async driveUnrecorded(log: Log, input: RunState['inputs'], begins?: RunState['fork']): Promise<Outcome> {
     const before = log.fold.state as RunState
+    const fork = before.fork ?? begins
     const fold: Fold = {
       ...log.fold,
       state: {
         ...(before.state ? { state: before.state } : {}),
-        ...(before.fork ? { fork: before.fork as never } : {}),
+        ...(fork ? { fork: fork as never } : {}),
         inputs: (input ?? []) as never,
       },
     }

@@ -13,6 +13,7 @@ import { ASKS, PROGRAM, VERSION } from './labels.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import {
+  type ForkRecord,
   type InputRecord,
   isUnfinished,
   openPauses,
@@ -31,6 +32,8 @@ export interface Intent {
   readonly input: InputRecord | undefined
   readonly onPaused: OnPaused
   readonly restart: Restart
+  /** What the first entry of a log says that begins beside a damaged one. */
+  readonly begins?: ForkRecord | undefined
   readonly now: number
   /** A run that was claimed this often without progress is parked: it seems to kill its workers. */
   readonly maxClaims?: number
@@ -74,6 +77,7 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   const cancelled = waitsForPeople && intent.onPaused === 'cancel'
   const ops: Op[] = [
     ...owning,
+    ...(intent.begins && fold.seq < 0 ? [set('fork', intent.begins)] : []),
     set('claims', claims + 1),
     ...(state.openSince === undefined ? [set('openSince', now)] : []),
     ...(intent.ahead && !state.ahead ? [set('ahead', true)] : []),

@@ -94,6 +94,45 @@ describe.each(POLICIES)('an effect of kind $effect that was begun where a branch
     expect([paid.size, asked]).toEqual([1, []])
   })
 
+  it('is not repeated without permission by who starts anew beside the damage', async () => {
+    const { program, paid, asked } = shop(policy)
+    await hf.thread(program, 't').run({ input: 40 })
+    await damage('main', 2)
+    const thread = hf.thread(program, 't')
+    const outcome = await thread.run({ input: 40, onCorrupt: 'restart' })
+    expect(outcome).toMatchObject({
+      status: 'paused',
+      restarted: true,
+      pauses: [
+        { kind: 'permission', question: { step: 'pay', restartedBeside: { branch: 'main' }, begunThere: 'unknown' } },
+      ],
+    })
+    // Nor does any later run there, nor one that keeps no record.
+    expect(await thread.run({ onCorrupt: 'restart' })).toMatchObject({ status: 'paused' })
+    expect([paid.size, asked]).toEqual([1, []])
+    if (outcome.status !== 'paused') throw new Error(outcome.status)
+    const anew = hf.thread(program, 't', { branch: outcome.branch })
+    await anew.answer(outcome.pauses[0].id, { allowed: true })
+    expect(await thread.run({ onCorrupt: 'restart' })).toMatchObject({ status: 'completed' })
+    expect(paid.size).toBe(2)
+    expect(await thread.run({ input: 41, onCorrupt: 'restart' })).toMatchObject({ status: 'paused' })
+    expect(paid.size).toBe(2)
+  })
+
+  it('is not repeated by a run beside the damage that keeps no record', async () => {
+    const { program, paid } = shop(policy)
+    await hf.thread(program, 't').run({ input: 40 })
+    await damage('main', 2)
+    const running = hf.thread(program, 't').run({ input: 40, onCorrupt: 'restart', frequency: 'none' })
+    expect(
+      await running.then(
+        ({ status }) => status,
+        ({ code }) => code,
+      ),
+    ).not.toBe('completed')
+    expect(paid.size).toBe(1)
+  })
+
   it('is not repeated without permission on a branch that was made below the runtime', async () => {
     const { program, paid, asked } = shop(policy)
     const thread = hf.thread(program, 't')
