@@ -74,11 +74,11 @@ function planAgent(setup: AgentSetup): GraphPlan {
       return shape.check({ messages: readInput(input), ...fresh }, 'input')
     },
     output: (state) => lastText(state as unknown as OwnState),
-    refuse(task) {
+    refuse(task, begun) {
       const call = task.input as PendingCall | undefined
       if (!task.node.startsWith(toolNode('')) || call === undefined) return undefined
       const current = resolve(task.node)?.name.slice(toolNode('').length)
-      return refuseCall(setup, call, current === undefined ? undefined : tools.get(current))
+      return refuseCall(setup, call, current === undefined ? undefined : tools.get(current), begun)
     },
     resolve,
     start: async () => [{ node: 'model' }],

@@ -44,11 +44,12 @@ export function planApproval(name: string, tool: Tool, endings: Endings): Approv
   return {
     async needed(state: State, given: unknown, context: unknown) {
       const { needsApproval } = tool
+      if (!needsApproval) return false
       const call = given as PendingCall
       const read = await makeArguments(tool, call.name, call)
       // Arguments that do not fit are answered with an error: there is nothing to agree to.
       if (!('input' in read)) return false
-      if (typeof needsApproval !== 'function') return needsApproval ?? false
+      if (typeof needsApproval !== 'function') return true
       return needsApproval(read.input, callContext(state as unknown as OwnState, { context }, call))
     },
     async question(_state, given, asked) {

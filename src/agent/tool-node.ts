@@ -35,7 +35,8 @@ export function planToolNode(setup: AgentSetup, name: string, tool: Tool): Funct
     pauseBefore: false,
     pauseAfter: false,
     status: 'waiting_tool',
-    ...(tool.needsApproval ? { approval: planApproval(name, tool, { denied: denyCall, instead: resultOf }) } : {}),
+    // Also where none is needed any more: what a person said of a call that waits still counts.
+    approval: planApproval(name, tool, { denied: denyCall, instead: resultOf }),
     ...(key === undefined ? {} : { key: chooseKey }),
     span: (call) => (tool.execute === undefined ? undefined : planTool(tool, call as PendingCall)),
     resolved: (result, call) => resultOf(tool, call as PendingCall, result),
@@ -64,17 +65,23 @@ export function toolNode(name: string): string {
 }
 
 /** Why a call that is still open can't be carried out by the tools of today, in words for the person who waits. */
-export function refuseCall(setup: AgentSetup, call: PendingCall, tool: Tool | undefined): Refusal | undefined {
+export function refuseCall(
+  setup: AgentSetup,
+  call: PendingCall,
+  tool: Tool | undefined,
+  begun = false,
+): Refusal | undefined {
   const { name: agent, version } = setup.options
+  const far = begun ? 'It was begun, and its outcome is unknown.' : 'It has not been completed.'
   if (tool === undefined) {
     return {
-      reason: `The conversation is waiting for "${call.name}", which ${agent} ${version} no longer offers. The request has not been completed.`,
+      reason: `The conversation is waiting for "${call.name}", which ${agent} ${version} no longer offers. ${far}`,
       remedy: `Bring the tool back, name its successor in toolAliases: { ${JSON.stringify(call.name)}: … }, or cancel the run and ask anew.`,
     }
   }
   if (call.version === tool.version || tool.migrate !== undefined) return undefined
   return {
-    reason: `The conversation is waiting for "${call.name}", which was requested from ${named(call.version)} of it. ${agent} ${version} has ${named(tool.version)}, which can not take over that request. It has not been completed.`,
+    reason: `The conversation is waiting for "${call.name}", which was requested from ${named(call.version)} of it. ${agent} ${version} has ${named(tool.version)}, which can't take over that request. ${far}`,
     remedy: `Give the tool migrate: (input, fromVersion) => input, run the version that asked for it, or cancel the run and ask anew.`,
   }
 }

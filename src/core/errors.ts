@@ -250,8 +250,14 @@ export class InvalidProgramError extends HoldfastError {
 
 /** What is recorded does not fit the program that should go on with it. Nothing was changed. */
 export class IncompatibleError extends HoldfastError {
-  constructor(message: string, reason: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
-    super('incompatible', message, { data: { ...data, reason, canResume: false }, remedy })
+  constructor(
+    message: string,
+    reason: string,
+    remedy: string,
+    data: Readonly<Record<string, unknown>> = {},
+    cause?: unknown,
+  ) {
+    super('incompatible', message, { data: { ...data, reason, canResume: false }, remedy, cause })
   }
 }
 

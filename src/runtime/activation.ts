@@ -1,13 +1,14 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { cloneValue } from '../codec/clone.js'
 import { copyValue, type Value } from '../codec/value.js'
-import { InvalidProgramError } from '../core/errors.js'
+import { InvalidProgramError, isHoldfastError } from '../core/errors.js'
 import { formatCheckpointId } from '../log/checkpoint-id.js'
 import type { SqlSession } from '../log/contract.js'
 import { set } from '../log/ops.js'
 import type { StoreWrite } from '../log/store-write.js'
 import { Asking } from './asking.js'
 import type { Context, PauseOptions, StepContext, StepOptions, StepPolicy, TransactionOptions } from './context.js'
+import { isStoreFailure } from './errors.js'
 import type { RecordedEvent } from './events.js'
 import { hashValue } from './hash-value.js'
 import { INTERNALS, type Internals } from './internals.js'
@@ -168,6 +169,16 @@ export class Activation {
   /** Refuses to end while records of this activation were not asked for: the program took another way than before. */
   checkRevisited(): void {
     this.#revisits.check()
+  }
+
+  /**
+   * Why a function that threw has failed. When it left an effect behind that was begun, that is said first: whoever reads
+   * the error must not take the effect for one that never began.
+   */
+  explainFailure(error: unknown): unknown {
+    const { signal } = this.#session.abort
+    if (signal.aborted || isHoldfastError(error, 'incompatible') || isStoreFailure(error)) return error
+    return this.#revisits.explain(error)
   }
 
   context<Input>(input: Input, step?: StepContext): Context<Input> & { readonly [INTERNALS]: Internals } {

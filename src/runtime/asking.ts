@@ -90,6 +90,7 @@ export class Asking {
     const own = Object.values(state.pauses ?? {}).find(({ path }) => path === place)
     if (own === undefined) return undefined
     const { question, answer, exact } = recorder.seen.pauses?.[own.id] ?? own
+    if (answer !== undefined) this.#used.add(own.id)
     return {
       question,
       ...(answer === undefined || answer.expired ? {} : { answer: answer.value }),

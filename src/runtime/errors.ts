@@ -40,6 +40,21 @@ function safeText(value: unknown): string {
   }
 }
 
+const STORE_FAILURES: ReadonlySet<string> = new Set([
+  'fenced',
+  'unavailable',
+  'storage',
+  'corrupt',
+  'data-loss',
+  'closed',
+  'conflict',
+])
+
+/** Whether the store said this, or the claim is lost: it says nothing of the program or its values. */
+export function isStoreFailure(error: unknown): boolean {
+  return isHoldfastError(error) && STORE_FAILURES.has(error.code)
+}
+
 /** A step failed for good: its retries are used up, or it is known to have failed. Thrown to the code that awaits it. */
 export class StepFailedError extends HoldfastError {
   readonly recorded: RecordedError
@@ -94,6 +109,21 @@ export function nondeterministic(message: string, step: string): IncompatibleErr
     'nondeterministic',
     'Run the thread with the version of the program that began it, or cancel the run and start anew.',
     { step },
+  )
+}
+
+/**
+ * An effect was begun, nobody knows what became of it, and the program has ended without coming back to it. Its run must
+ * not end as if nothing were open.
+ */
+export function leftBegun(step: string, cause?: unknown): IncompatibleError {
+  const ended = cause === undefined ? 'ended' : `failed (${recordError(cause).message})`
+  return new IncompatibleError(
+    `Step "${step}" was begun, and its outcome is unknown, but the program ${ended} without coming back to it.`,
+    'nondeterministic',
+    'Find out at the other side what became of it. Then run the thread with the version of the program that began it, or cancel the run and start anew.',
+    { step },
+    cause,
   )
 }
 

@@ -6,7 +6,7 @@ import { PROGRAM } from './labels.js'
 import { isCompatible } from './migration.js'
 import { incompatible, type Outcome, outcomeBase, type Restart } from './outcome.js'
 import type { ProgramPlan } from './program.js'
-import { isUnfinished, type RunState } from './run-state.js'
+import { isBegun, isUnfinished, type RunState } from './run-state.js'
 import { findMissingNode, reasonOf, upgradeInput, upgradeRun } from './upgrade.js'
 
 /** Why this program can't continue this log, as an outcome; undefined when it can. Looks, writes nothing. */
@@ -50,14 +50,16 @@ export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: R
   }
   if (run.kind !== plan.kind) return refuse(`The run is of a ${run.kind}, but "${plan.name}" is a ${plan.kind} now.`)
   for (const task of tasks) {
-    const refusal = plan.kind === 'graph' && steps[task.id]?.status !== 'done' ? plan.refuse?.(task) : undefined
+    const record = steps[task.id]
+    const refusal =
+      plan.kind === 'graph' && record?.status !== 'done' ? plan.refuse?.(task, isBegun(record)) : undefined
     if (refusal) return refuse(refusal.reason, refusal.remedy)
   }
   const missing = plan.kind === 'graph' ? findMissingNode(plan, fold.state as RunState) : undefined
   if (missing) {
     const { name, version } = missing.plan
     return refuse(
-      `The run waits at node "${missing.node}", which ${name} ${version} does not have.`,
+      `The run waits at node "${missing.node}", which ${name} ${version} does not have.${missing.begun ? ' It was begun, and its outcome is unknown.' : ''}`,
       `Bring the node back, or name its successor in aliases: { ${JSON.stringify(missing.node)}: … }.`,
     )
   }

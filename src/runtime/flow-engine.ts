@@ -16,6 +16,7 @@ export async function driveFlow(session: Session, plan: FlowPlan): Promise<Drive
     const output = await plan.checkOutput(value)
     return output === undefined ? undefined : copyValue(output, DEFAULT_LIMITS)
   })
+  if (done.status === 'failed') return { ...done, error: activation.explainFailure(done.error) }
   if (done.status !== 'done') return done
   if (done.writes.length > 0) session.recorder.add({ kind: 'step', store: done.writes })
   return { status: 'completed', output: done.value }

@@ -9,9 +9,18 @@ import type { StoreWrite } from '../log/store-write.js'
 import { Activation } from './activation.js'
 import type { Drive } from './drive.js'
 import type { Asked, FunctionNodePlan, GraphNodePlan, GraphPlan, NodePlan, Task } from './program.js'
-import { StepFailedError } from './errors.js'
+import { leftBegun, StepFailedError } from './errors.js'
 import { perform } from './perform.js'
-import { inScope, type Prefix, type RunState, scopeAt, type TaskRecord, type Waiting } from './run-state.js'
+import {
+  findBegun,
+  inScope,
+  isBegun,
+  type Prefix,
+  type RunState,
+  scopeAt,
+  type TaskRecord,
+  type Waiting,
+} from './run-state.js'
 import type { Session } from './session.js'
 import { explainFrozen, ShownState } from './shown-state.js'
 import type { Recorded, Update } from './state-shape.js'
@@ -109,11 +118,13 @@ export class GraphEngine {
       const state = this.#state()
       let update: Update = {}
       if (!recorded) {
-        const entry = node.pauseBefore ? await this.#gate(activation, 'before', task, path) : OPEN_GATE
-        const agreed = entry.approved ? await this.#agree(node, task, path, state, activation) : {}
+        const begun = this.#isBegun(task)
+        const entry = await this.#enter(node, task, path, activation, begun)
+        const agreed = entry.approved ? await this.#agree(node, task, path, state, activation, begun) : {}
         if ('denied' in agreed) {
           update = await this.#check(agreed.denied, task)
         } else if ('input' in agreed) {
+          if (node.kind === 'function') this.#checkLeft(task)
           const made =
             node.kind === 'graph'
               ? await this.#runSubgraph(node, agreed.input, task, path, state)
@@ -154,7 +165,7 @@ export class GraphEngine {
 
     if (done.status === 'suspended') return done
     if (done.status === 'failed') {
-      if (!(done.error instanceof Interrupted)) return done
+      if (!(done.error instanceof Interrupted)) return { ...done, error: activation.explainFailure(done.error) }
       const { drive } = done.error
       return drive.status === 'completed' ? { status: 'failed', error: done.error } : drive
     }
@@ -256,16 +267,51 @@ export class GraphEngine {
     }
   }
 
+  /**
+   * Whether any of a task was begun. Then no gate is asked any more: a no would be recorded for what has happened, and
+   * what is known of it would be dropped.
+   */
+  #isBegun({ id }: TaskRecord): boolean {
+    if (this.#isNew) return false
+    const { steps = {}, scopes = {} } = this.#scope()
+    if (isBegun(steps[id]) || scopes[id] !== undefined) return true
+    return Object.entries(steps).some(
+      ([path, record]) =>
+        path.startsWith(`${id}/`) && (isBegun(record) || record.status === 'done' || record.status === 'failed'),
+    )
+  }
+
+  /** A node that was a subgraph when it began may be a function now: what was begun inside must not go unnoticed. */
+  #checkLeft({ id }: TaskRecord): void {
+    const scope = this.#isNew ? undefined : this.#scope().scopes?.[id]
+    const begun = scope && findBegun(scope)
+    if (begun !== undefined) throw leftBegun(`${id}/${begun}`)
+  }
+
+  /** The gate before a node, where it has one and nothing of it was begun. What a person said there before holds. */
+  async #enter(node: NodePlan, task: TaskRecord, path: string, activation: Activation, begun: boolean) {
+    if (!begun) return node.pauseBefore ? this.#gate(activation, 'before', task, path) : OPEN_GATE
+    const said = activation.asking.askedAt(`${path} before`)?.answer
+    return said === undefined ? OPEN_GATE : this.#readGate(said)
+  }
+
   /** Asks a person first, where the node says so: before anything is recorded as begun. */
-  async #agree(node: NodePlan, task: TaskRecord, path: string, state: State, activation: Activation) {
+  async #agree(
+    node: NodePlan,
+    task: TaskRecord,
+    path: string,
+    state: State,
+    activation: Activation,
+    begun: boolean,
+  ): Promise<{ readonly input: unknown } | { readonly denied: unknown }> {
     const input = cloneValue(task.input as Value | undefined)
     const approval = node.kind === 'function' ? node.approval : undefined
     if (approval === undefined) return { input }
     const place = `${path} approval`
     // Who said no must not be passed over because the rule has another opinion today.
     const before = activation.asking.askedAt(place)
-    if (this.#isBegun(task)) {
-      // A question now would be about something that may have happened. It was begun with what was agreed to then.
+    if (begun) {
+      // It was begun with what was agreed to then.
       const agreed = (before?.answer as { readonly approved?: boolean } | undefined)?.approved === true
       return { input: before && agreed ? await approval.approved(input, before.answer, before) : input }
     }
@@ -290,12 +336,6 @@ export class GraphEngine {
       : { denied: instead }
   }
 
-  /** Whether someone began it here and nobody knows yet what came of it. */
-  #isBegun({ id }: TaskRecord): boolean {
-    const record = this.#scope().steps?.[id]
-    return record?.status === 'started' && !record.inherited
-  }
-
   /** Asks whether to go on. An answer may bring an update of its own. */
   async #gate(activation: Activation, kind: 'before' | 'after', task: TaskRecord, path: string) {
     const result = kind === 'after' ? this.#scope().steps?.[task.id]?.result : undefined
@@ -304,7 +344,10 @@ export class GraphEngine {
       ...(task.input === undefined ? {} : { input: task.input }),
       ...(result === undefined ? {} : { update: result }),
     }
-    const answer = await activation.ask(kind, `${path} ${kind}`, shown, { jsonSchema: GATE_SCHEMA })
+    return this.#readGate(await activation.ask(kind, `${path} ${kind}`, shown, { jsonSchema: GATE_SCHEMA }))
+  }
+
+  async #readGate(answer: unknown): Promise<{ readonly approved: boolean; readonly update?: Update | undefined }> {
     const { approved, update } = answer as { readonly approved: boolean; readonly update?: unknown }
     const checked = update === undefined ? undefined : await this.#plan.shape.check(update, 'the answer’s update')
     return { approved, update: checked }

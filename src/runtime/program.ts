@@ -125,8 +125,11 @@ export interface GraphPlan {
   readonly defaults?: { readonly frequency?: Frequency; readonly durability?: Durable }
   /** What a completed run gives back. Default: the state. */
   output?(state: State): unknown
-  /** Why a recorded task can't be continued; undefined when it can. Must only compute. */
-  refuse?(task: Task): Refusal | undefined
+  /**
+   * Why a recorded task can't be continued; undefined when it can. Must only compute. `begun`: it was begun, and its
+   * outcome is unknown.
+   */
+  refuse?(task: Task, begun: boolean): Refusal | undefined
   /** The update that an input makes of the state when a run begins. No input changes nothing. */
   checkInput(input: unknown): Promise<Update>
   /** The node of this name, or of the name it has now; undefined if there is none. */

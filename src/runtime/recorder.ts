@@ -5,6 +5,7 @@ import type { Draft } from '../log/draft.js'
 import type { Fold } from '../log/fold.js'
 import type { State } from '../log/ops.js'
 import type { Updated } from '../log/update.js'
+import { isStoreFailure } from './errors.js'
 import { applyOps, mergeAll } from './merge-drafts.js'
 import { lagOf, type RecordPolicy, stepsPerWrite } from './record-policy.js'
 import type { RunState } from './run-state.js'
@@ -304,8 +305,8 @@ export class LogRecorder implements Recorder {
   // A value that can't be stored is the business of the step that brought it, and of no other that was to be written
   // with it. But a program that is ahead of its records has gone on from there, and ends.
   async #refuse(error: unknown, notes: readonly Note[], flight: Flight): Promise<void> {
-    if (isFinal(error) || this.#lag > 0) {
-      if (!isFinal(error) && !(error instanceof AfterRefused)) this.#refused ??= { error }
+    if (isStoreFailure(error) || this.#lag > 0) {
+      if (!isStoreFailure(error) && !(error instanceof AfterRefused)) this.#refused ??= { error }
       for (const { step } of notes) step?.reject(error)
       throw error
     }
@@ -327,7 +328,7 @@ export class LogRecorder implements Recorder {
         await this.#send(group, newFlight())
         group = []
       } catch (error) {
-        if (isFinal(error)) return this.#refuse(error, notes.slice(i), flight)
+        if (isStoreFailure(error)) return this.#refuse(error, notes.slice(i), flight)
         this.#tell(note.step, error)
         group = group.filter(({ step }) => step === undefined)
       }
@@ -353,7 +354,8 @@ export class LogRecorder implements Recorder {
     try {
       return await write
     } catch (error) {
-      if (isFinal(error)) this.fail(error)
+      // Values that can't be stored and SQL of the user's own that fails are the step's fault, not the log's.
+      if (isStoreFailure(error)) this.fail(error)
       throw error
     }
   }
@@ -392,21 +394,6 @@ class View {
     return this.#state
   }
 }
-
-// Values that can't be stored and SQL of the user's own that fails are the step's fault, not the log's.
-function isFinal(error: unknown): boolean {
-  return isHoldfastError(error) && FINAL.has(error.code)
-}
-
-const FINAL: ReadonlySet<string> = new Set([
-  'fenced',
-  'unavailable',
-  'storage',
-  'corrupt',
-  'data-loss',
-  'closed',
-  'conflict',
-])
 
 /** The log can't hold a value. */
 function isRefusal(error: unknown): boolean {

@@ -1,5 +1,5 @@
-import { nondeterministic } from './errors.js'
-import type { StepRecord } from './run-state.js'
+import { leftBegun, nondeterministic } from './errors.js'
+import { isBegun, type StepRecord } from './run-state.js'
 
 interface Held {
   readonly path: string
@@ -47,11 +47,19 @@ export class Revisits {
     this.#held = []
   }
 
-  /** Refuses to end while a finished step was not asked for. */
+  /** Refuses to end while a step was not asked for that is finished, or begun. */
   check(): void {
     for (const [path, record] of this.#own()) {
-      if (isFinished(record) && !this.#seen.has(path)) throw notRevisited(path)
+      if (this.#seen.has(path)) continue
+      if (isBegun(record)) throw leftBegun(path)
+      if (isFinished(record)) throw notRevisited(path)
     }
+  }
+
+  /** What a function that failed has to answer for: its error, or that it left an effect behind whose outcome is open. */
+  explain(error: unknown): unknown {
+    const left = this.#own().find(([path, record]) => isBegun(record) && !this.#seen.has(path))
+    return left === undefined ? error : leftBegun(left[0], error)
   }
 
   /** Undefined if an effect may start now; otherwise resolves when it may. */
@@ -87,10 +95,6 @@ function isFinished({ status }: StepRecord): boolean {
 // An effect that was begun may have happened, too, unless it was begun on another branch.
 function mustReturn(record: StepRecord): boolean {
   return isFinished(record) || isBegun(record)
-}
-
-function isBegun({ status, inherited }: StepRecord): boolean {
-  return status === 'started' && !inherited
 }
 
 function notRevisited(path: string, instead?: string) {

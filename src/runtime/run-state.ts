@@ -70,6 +70,8 @@ export interface RunRecord {
   /** Kept only for flows, whose function is called again with it. */
   readonly input?: Value
   readonly startedAt: number
+  /** The life of the thread in which it began, part of its idempotency keys. Absent in runs begun by 0.1. */
+  readonly incarnation?: string
   /** The span in which it began, if it was traced: spans of whoever resumes it refer to it. */
   readonly trace?: string
   /** Super-steps that were closed. */
@@ -107,6 +109,10 @@ export interface StepRecord {
   readonly unknown?: true
   /** Raised after each definite failure, so that the other side sees a new key. */
   readonly generation?: number
+  /** Of an effect that was begun: the key that the other side was given. Absent in records of 0.1. */
+  readonly key?: string
+  /** Of an idempotent effect that was begun: how long the other side remembers the key. */
+  readonly keyTtlMs?: number
   readonly startedAt?: number
   /** For sleeps and waits. */
   readonly until?: number
@@ -210,6 +216,21 @@ export function scopeAt(state: RunState, prefix: Prefix): ScopeState {
     scope = (scope as Record<string, unknown> | undefined)?.[part]
   }
   return (scope ?? {}) as ScopeState
+}
+
+/** Whether an effect was begun on this branch and nobody knows what became of it. */
+export function isBegun(record: StepRecord | undefined): record is StepRecord & { readonly status: 'started' } {
+  return record?.status === 'started' && !record.inherited
+}
+
+/** The first effect of a scope, or of one inside of it, that was begun and whose outcome is open. */
+export function findBegun({ steps = {}, scopes = {} }: ScopeState): string | undefined {
+  for (const [path, record] of Object.entries(steps)) if (isBegun(record)) return path
+  for (const [path, inner] of Object.entries(scopes)) {
+    const begun = findBegun(inner)
+    if (begun !== undefined) return `${path}/${begun}`
+  }
+  return undefined
 }
 
 export function isUnfinished(run: RunRecord | undefined): run is RunRecord {

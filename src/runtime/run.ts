@@ -12,7 +12,7 @@ import type { Store } from '../store/store.js'
 import type { Observer, RunObserver } from '../telemetry/observer.js'
 import { beginRun, migrateRun } from './begin.js'
 import type { Drive } from './drive.js'
-import { CancelledError, failedRecords, recordError } from './errors.js'
+import { CancelledError, failedRecords, isStoreFailure, recordError } from './errors.js'
 import { EventFeed } from './event-feed.js'
 import type { LiveEvent, RunEvent } from './events.js'
 import { driveFlow } from './flow-engine.js'
@@ -207,7 +207,7 @@ export class Run {
       try {
         ended = await (goOn || keeper === undefined ? conclude() : keeper.letGo(conclude))
       } catch (error) {
-        if (isHoldfastError(error) && STORE_FAILURES.has(error.code)) throw error
+        if (isStoreFailure(error)) throw error
         door.close()
         const fold = await this.#endRefused(recorder, keeper, error, inherited)
         watch.ended('failed', error)
@@ -280,7 +280,7 @@ export class Run {
       try {
         return await recorder.conclude((fold) => endOf(fold, { status: 'failed', error }, ending), true)
       } catch (again) {
-        if (isHoldfastError(again) && STORE_FAILURES.has(again.code)) throw again
+        if (isStoreFailure(again)) throw again
         return park(again)
       }
     }
@@ -359,19 +359,9 @@ export class Run {
   #throwIfStopped(error: unknown): void {
     const { signal } = this.#abort
     if (signal.aborted && !(signal.reason instanceof CancelledError)) throw signal.reason
-    if (error instanceof StoppedError || (isHoldfastError(error) && STORE_FAILURES.has(error.code))) throw error
+    if (error instanceof StoppedError || isStoreFailure(error)) throw error
   }
 }
-
-const STORE_FAILURES: ReadonlySet<string> = new Set([
-  'fenced',
-  'unavailable',
-  'storage',
-  'corrupt',
-  'data-loss',
-  'closed',
-  'conflict',
-])
 
 // Each step that runs listens; Node warns of a leak from the eleventh on.
 function newAbort(): AbortController {

@@ -88,11 +88,11 @@ export class StepRecords {
 
   #unknownAgain(
     path: string,
-    { effect, error, generation = 0 }: StepRecord,
+    { effect, error, key, generation = 0 }: StepRecord,
     ownKey: string | undefined,
   ): EffectUnknownError {
     const name = this.name(path)
-    const idempotencyKey = ownKey ?? this.#session.idempotencyKey(name, generation)
+    const idempotencyKey = key ?? ownKey ?? this.#session.idempotencyKey(name, generation)
     return new EffectUnknownError(name, this.at(path), { effect, idempotencyKey, error: error?.message ?? null })
   }
 

@@ -5,7 +5,15 @@ import type { Fold } from '../log/fold.js'
 import { applyOp, type Op, set } from '../log/ops.js'
 import { migrateState, migrateUpdate } from './migration.js'
 import type { GraphPlan, ProgramPlan } from './program.js'
-import { inScope, type InputRecord, isUnfinished, type Prefix, type RunState, type ScopeState } from './run-state.js'
+import {
+  inScope,
+  type InputRecord,
+  isBegun,
+  isUnfinished,
+  type Prefix,
+  type RunState,
+  type ScopeState,
+} from './run-state.js'
 import type { Update } from './state-shape.js'
 
 /** A state that was led from one version to another: the thread's own, or that of a subgraph under way. */
@@ -81,9 +89,9 @@ export function findMissingNode(
   plan: GraphPlan,
   scope: ScopeState,
   prefix: Prefix = [],
-): { readonly node: string; readonly plan: GraphPlan } | undefined {
+): { readonly node: string; readonly plan: GraphPlan; readonly begun: boolean } | undefined {
   const missing = (scope.tasks ?? []).find(({ node }) => plan.resolve(node) === undefined)
-  if (missing) return { node: missing.node, plan }
+  if (missing) return { node: missing.node, plan, begun: isBegun(scope.steps?.[missing.id]) }
   for (const { graph, scope: sub, prefix: at } of subgraphsOf(plan, scope, prefix)) {
     const inner = findMissingNode(graph, sub, at)
     if (inner) return inner

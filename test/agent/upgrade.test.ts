@@ -90,7 +90,7 @@ describe('a thread of version 1.0 under version 1.2', () => {
     expect(outcome).toMatchObject({
       status: 'incompatible',
       reason:
-        'The conversation is waiting for "openReturn", which was requested from version 1 of it. support 1.2.0 has version 2, which can not take over that request. It has not been completed.',
+        'The conversation is waiting for "openReturn", which was requested from version 1 of it. support 1.2.0 has version 2, which can\'t take over that request. It has not been completed.',
       remedy: expect.stringContaining('migrate'),
     })
     expect((await hf.log('session')).fold.seq).toBe(before)
