@@ -30,6 +30,7 @@ import {
   type PausePage,
   resumeAll,
 } from './runtime/bulk.js'
+import { Company } from './runtime/company.js'
 import type { FlowProgram } from './runtime/flow.js'
 import type { GraphProgram } from './runtime/graph.js'
 import type { ProgramPlan, TypedProgram } from './runtime/program.js'
@@ -101,6 +102,7 @@ export class Holdfast {
       random: Math.random,
       owner: `${hostname()}:${process.pid}`,
       observer: store.observer,
+      company: new Company(),
       workers: { running: new Set(), closing: false },
       store: (of) => new Store(store.items, of),
       sweep: async () => (await store.items.sweep(SWEEP)) >= SWEEP,

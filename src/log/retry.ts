@@ -2,7 +2,7 @@ import { isHoldfastError } from '../core/errors.js'
 import type { LogEnvironment } from './log-environment.js'
 
 const FIRST_PAUSE_MS = 20
-const LONGEST_PAUSE_MS = 2000
+const LONGEST_PAUSE_MS = 1000
 
 /**
  * Repeats work that may be done twice until the backend answers or `retryMs` is over. `attempt` tells the work whether

@@ -21,7 +21,16 @@ export type RecordedEvent =
   | {
       readonly type: 'run'
       readonly run: string
-      readonly status: 'started' | 'resumed' | 'completed' | 'paused' | 'failed' | 'cancelled' | 'incompatible'
+      /** 'interrupted': its worker could not go on because the store failed. It is resumed by whoever comes next. */
+      readonly status:
+        | 'started'
+        | 'resumed'
+        | 'interrupted'
+        | 'completed'
+        | 'paused'
+        | 'failed'
+        | 'cancelled'
+        | 'incompatible'
       readonly error?: RecordedError
     }
   | {

@@ -41,6 +41,7 @@ function inheritOps(state: RunState, record: ForkRecord, now: number): readonly 
     set('fork', record),
     ...(state.cancel ? [remove('cancel')] : []),
     ...(state.claims ? [set('claims', 0)] : []),
+    ...(state.alone ? [set('alone', 0)] : []),
     // What was under way there is nothing to this branch, whose keys are its own.
     ...(state.openSince === undefined ? [] : [remove('openSince')]),
     ...(state.ahead ? [remove('ahead')] : []),

@@ -132,7 +132,7 @@ function replaySession(
     heartbeat: async () => {},
     emit: () => {},
     inlineSleepMs: 0,
-    drain: undefined,
+    isDraining: undefined,
     replay,
   })
 }

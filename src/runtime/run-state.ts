@@ -26,6 +26,8 @@ export interface RunState {
   readonly cancel?: CancelRecord
   /** Claims since the last progress: a thread that ends its workers is parked. */
   readonly claims?: number
+  /** How many of these ran alone in their process: only those are evidence. */
+  readonly alone?: number
   /** Since when the thread has not come to an orderly rest: what was under way then may have happened. */
   readonly openSince?: number
   /** Whoever ran it then went on before its records were acknowledged: steps further on may have happened, too. */

@@ -12,6 +12,7 @@ import { push, set } from '../log/ops.js'
 import type { Store } from '../store/store.js'
 import type { Observer } from '../telemetry/observer.js'
 import type { RunEvent } from './events.js'
+import { Company, Place } from './company.js'
 import { checkFits } from './fitting.js'
 import { hashValue } from './hash-value.js'
 import { ownBranch } from './inherit.js'
@@ -24,6 +25,7 @@ import { type RecordedRead, recordsBeyond } from './records.js'
 import { type OnCorrupt, openOrRecover } from './recover.js'
 import { currentRun, type ForkRecord, type InputRecord, isUnfinished, type RunState } from './run-state.js'
 import { type Intent, isOnlyWaiting, labels, type OnPaused, type Situation, situate } from './situation.js'
+import { isInsideStep } from './session.js'
 import { upgradeFold } from './upgrade.js'
 
 /** What threads need of the open store. */
@@ -35,6 +37,8 @@ export interface RuntimeEnvironment {
   /** Names this process to people who look. */
   readonly owner: string
   readonly observer: Observer
+  /** Who runs in this process. */
+  readonly company: Company
   /** Those that must stop before the store is closed. */
   readonly workers: LiveWorkers
   store(tenant: TenantId): Store
@@ -91,8 +95,10 @@ export interface RunOptions<Input = unknown> {
 export interface DriveOptions extends RunOptions {
   readonly hasInput: boolean
   readonly emit: (event: RunEvent) => void
-  /** Aborted when no further step should start. */
-  readonly drain?: AbortSignal
+  /** True when no further step should start. */
+  readonly isDraining?: () => boolean
+  /** Ends the run at its next step, for another that must run alone. Absent: someone waits for this one. */
+  readonly makeRoom?: () => void
   /** A run that was claimed this often without progress is parked. */
   readonly maxClaims?: number
   readonly owner?: string
@@ -133,6 +139,7 @@ class ThreadRunner {
   readonly #environment: RuntimeEnvironment
   readonly #plan: ProgramPlan
   readonly #options: DriveOptions
+  readonly #place: Place
   #key: LogKey
   #records: ReadonlyMap<string, RecordedRead> | undefined
   #restart: Restart = { restarted: false }
@@ -144,6 +151,10 @@ class ThreadRunner {
     this.#plan = plan
     this.#key = key
     this.#options = options
+    // What a step of a run runs is part of that run, and crashes with it.
+    const isPart = options.makeRoom === undefined && isInsideStep()
+    const company = isPart ? new Company() : environment.company
+    this.#place = new Place(company, options.makeRoom)
   }
 
   async run(): Promise<Outcome> {
@@ -187,6 +198,7 @@ class ThreadRunner {
       openSince = (ownBranch(fold, 0).fold.state as RunState).openSince
       since = fold
       situation = situate(this.#key, fold, this.#intent())
+      if (situation.do === 'claim' && situation.isSuspect && !this.#place.reserve()) throw new NotNowError()
       if (situation.do === 'claim' || situation.do === 'park') return situation.drafts
       throw new Settled()
     }
@@ -201,6 +213,7 @@ class ThreadRunner {
       const target = situation?.do === 'claim' ? situation.target : undefined
       return { claim: claim as Claim | undefined, target, openSince, since }
     } catch (error) {
+      this.#place.leave()
       if (error instanceof Settled) return { settled: situation as Settlement, since }
       if (isHoldfastError(error, 'held')) return { since }
       throw error
@@ -318,17 +331,18 @@ class ThreadRunner {
 
   #newRun(): Run {
     const { clock, random, store, observer } = this.#environment
-    const { frequency = 'step', durability = 'sync', context, signal, drain, emit } = this.#options
+    const { frequency = 'step', durability = 'sync', context, signal, isDraining, emit } = this.#options
     return new Run(
       { clock, random, observer, store: store(this.#key.tenant) },
       {
         policy: { frequency, durability },
         context,
         signal,
-        drain,
+        isDraining,
         emit,
         inlineSleepMs: this.#options.inlineSleepMs ?? DEFAULT_INLINE_SLEEP_MS,
         recordedReads: this.#records,
+        place: this.#place,
       },
       this.#plan,
       this.#key,
@@ -400,6 +414,9 @@ function checkChoices(options: DriveOptions): void {
 }
 
 type Settlement = Exclude<Situation, { do: 'claim' | 'park' }>
+
+/** It must run alone, and another that must is under way in this process. */
+export class NotNowError extends Error {}
 
 /** Ends a claim before it is made: there is nothing to run. */
 class Settled extends Error {}

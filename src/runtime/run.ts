@@ -12,11 +12,13 @@ import type { Store } from '../store/store.js'
 import type { Observer, RunObserver } from '../telemetry/observer.js'
 import { beginRun, migrateRun } from './begin.js'
 import type { Drive } from './drive.js'
+import type { Place } from './company.js'
 import { CancelledError, failedRecords, isStoreFailure, recordError } from './errors.js'
 import { EventFeed } from './event-feed.js'
 import type { LiveEvent, RunEvent } from './events.js'
 import { driveFlow } from './flow-engine.js'
 import { checkFits } from './fitting.js'
+import { giveUp } from './give-up.js'
 import { GraphEngine } from './graph-engine.js'
 import { ASKS } from './labels.js'
 import { LeaseKeeper } from './lease-keeper.js'
@@ -44,11 +46,13 @@ export interface RunSettings {
   readonly policy: RecordPolicy
   readonly context: unknown
   readonly signal: AbortSignal | undefined
-  /** Aborted when no further step should start: what runs may end, then the run is parked. */
-  readonly drain: AbortSignal | undefined
+  /** True when no further step should start: what runs may end, then the run is parked. */
+  readonly isDraining: (() => boolean) | undefined
   readonly inlineSleepMs: number
   readonly recordedReads: ReadonlyMap<string, RecordedRead> | undefined
   readonly emit: (event: RunEvent) => void
+  /** Its place among the runs of this process. */
+  readonly place: Place
 }
 
 /**
@@ -85,6 +89,7 @@ export class Run {
     since: Fold,
   ): Promise<Outcome> {
     const { clock } = this.#environment
+    const { place } = this.#settings
     const { log } = claim
     this.#feed = new EventFeed(this.#settings.emit, {
       log,
@@ -97,6 +102,7 @@ export class Run {
     const recorder: LogRecorder = new LogRecorder(claim, this.#settings.policy, (draft, updated, before) => {
       alive.keeper?.touch()
       this.#feed.recorded(draft, updated.entries.at(-1), before)
+      if (recorder.seen.claims === 0) place.progressed()
       this.#noticeCancel(recorder)
     })
     const lose = (error: unknown) => {
@@ -111,6 +117,7 @@ export class Run {
     else signal?.addEventListener('abort', stop, { once: true })
     try {
       this.#noticeCancel(recorder)
+      await this.#enter(recorder)
       const fold = await this.#loop(recorder, keeper, openSince, target)
       // Not come to: something before it is for another version of the program.
       const isOver = target === undefined || (fold.state as RunState).run?.id === target
@@ -119,13 +126,31 @@ export class Run {
     } catch (error) {
       this.#watch?.ended(error instanceof StoppedError ? 'stopped' : 'lost', error)
       if (error instanceof StoppedError) await keeper.letGo(() => park(claim, recorder))
+      else void giveUp(claim, this.#environment, error, place.isAlone)
       throw error
     } finally {
       keeper.stop()
+      place.leave()
       // Steps that the program did not wait for may still be running: nothing of them is written from here on.
       lose(new ClosedError('This run'))
       signal?.removeEventListener('abort', stop)
       await this.#feed.ended()
+    }
+  }
+
+  /** Nothing of the program runs before this: a process that dies now did not die of it. */
+  async #enter(recorder: Recorder): Promise<void> {
+    const note = async (alone: boolean) => {
+      const { alone: before = 0 } = recorder.state
+      recorder.add({ kind: 'resume', ops: [set('alone', alone ? before + 1 : Math.max(0, before - 1))] })
+      await recorder.barrier()
+    }
+    try {
+      const entered = await this.#settings.place.enter(this.#environment.clock, this.#abort.signal, note)
+      if (!entered) throw new StoppedError()
+    } catch (error) {
+      // Nothing of a cancelled run starts any more, so nothing can happen to those who are here.
+      if (!(error instanceof CancelledError)) throw error
     }
   }
 
@@ -147,12 +172,14 @@ export class Run {
     if (signal?.aborted) stop()
     else signal?.addEventListener('abort', stop, { once: true })
     try {
+      await this.#enter(recorder)
       const ended = await this.#loop(recorder, undefined, undefined, undefined)
       return { ...readOutcome(this.#key, ended), checkpoint: undefined }
     } catch (error) {
       this.#watch?.ended('lost', error)
       throw error
     } finally {
+      this.#settings.place.leave()
       signal?.removeEventListener('abort', stop)
     }
   }
@@ -180,7 +207,7 @@ export class Run {
         continue
       }
       if (failure) {
-        const park = () => recorder.conclude(() => parkThread(failure.error), true)
+        const park = () => recorder.conclude(({ state }) => parkThread(failure.error, state as RunState), true)
         const parked = await (keeper === undefined ? park() : keeper.letGo(park))
         this.#environment.observer.count('holdfast.runs.failed')
         return parked?.fold ?? recorder.fold
@@ -193,7 +220,7 @@ export class Run {
       const session = this.#session(door, keeper, since, watch)
       const driven = await watch.within(() => this.#drive(session))
       if (driven.status === 'failed') this.#throwIfStopped(driven.error)
-      if (driven.status === 'suspended' && this.#settings.drain?.aborted) throw new StoppedError()
+      if (driven.status === 'suspended' && this.#settings.isDraining?.()) throw new StoppedError()
       const isTarget = target === undefined || run === target
       const more = driven.status === 'completed' || recorder.seen.cancel?.run === run
       // As long as nothing of this run is written, its own input lies among those that others see.
@@ -286,7 +313,7 @@ export class Run {
     }
     const park = async (cause: unknown) => {
       await recorder.discard()
-      return recorder.conclude(() => parkThread(cause), true)
+      return recorder.conclude(({ state }) => parkThread(cause, state as RunState), true)
     }
     const ended = await (keeper === undefined ? end() : keeper.letGo(end))
     return ended?.fold ?? recorder.fold
@@ -339,7 +366,7 @@ export class Run {
         this.#feed.live(event)
       },
       inlineSleepMs: this.#settings.inlineSleepMs,
-      drain: this.#settings.drain,
+      isDraining: this.#settings.isDraining,
       ...(this.#settings.recordedReads ? { recordedReads: this.#settings.recordedReads } : {}),
     })
   }
@@ -392,9 +419,12 @@ function endOf(fold: Fold, driven: Drive, { now, stuck, goOn, inherited }: Endin
   const { run } = state
   if (run === undefined) return undefined
   // The next run of this claim is under way from here on.
-  const over = goOn ? [set('claims', 1), set('openSince', now)] : restRun(state)
+  const over = goOn
+    ? [set('claims', 1), ...(state.alone ? [set('alone', 0)] : []), set('openSince', now)]
+    : restRun(state)
   // What an interrupted worker did further on, ahead of its records, is not found out before the run comes there.
-  const rest = inherited !== undefined && state.ahead ? [set('claims', 0)] : over
+  const rest =
+    inherited !== undefined && state.ahead ? [set('claims', 0), ...(state.alone ? [set('alone', 0)] : [])] : over
   const cancelled = endCancelled(fold, over, now)
   if (cancelled) return cancelled
   const waits = (state.inputs ?? []).length > 0

@@ -13,6 +13,11 @@ import type { RecordedRead, Seen } from './records.js'
 import type { ReplayScript } from './replay-script.js'
 import type { RunState } from './run-state.js'
 
+/** True in the work of a step: a thread that is run there is part of the run that the step is of. */
+export function isInsideStep(): boolean {
+  return RUNNING.getStore() !== undefined
+}
+
 interface RunningStep {
   readonly session: Session
   readonly path: string
@@ -35,7 +40,7 @@ export interface SessionOptions {
   readonly openSince: number | undefined
   readonly random: () => number
   readonly inlineSleepMs: number
-  readonly drain: AbortSignal | undefined
+  readonly isDraining: (() => boolean) | undefined
   /** Results of steps that only read, from the branch that this one was forked from. */
   readonly recordedReads?: ReadonlyMap<string, RecordedRead>
   /** Nothing runs: results come from here. */
@@ -59,7 +64,7 @@ export class Session {
   readonly inlineSleepMs: number
   readonly replay: ReplayScript | undefined
   readonly watch: RunObserver
-  readonly #drain: AbortSignal | undefined
+  readonly #isDraining: (() => boolean) | undefined
   readonly #recordedReads: ReadonlyMap<string, RecordedRead> | undefined
   /** The step whose work is running, to refuse steps inside of steps. */
   readonly inside = {
@@ -86,7 +91,7 @@ export class Session {
     this.openSince = options.openSince
     this.random = options.random
     this.inlineSleepMs = options.inlineSleepMs
-    this.#drain = options.drain
+    this.#isDraining = options.isDraining
     this.#recordedReads = options.recordedReads
     this.replay = options.replay
     this.watch = options.watch ?? UNWATCHED
@@ -94,7 +99,7 @@ export class Session {
 
   /** True when what runs may end but nothing new should start. */
   get draining(): boolean {
-    return this.#drain?.aborted ?? false
+    return this.#isDraining?.() ?? false
   }
 
   /** How often this run was taken up, with us. */
@@ -116,7 +121,8 @@ export class Session {
   /** The draft, and that there was progress unless that is known. */
   progress(draft: Draft): Draft {
     if (this.#progressed || !this.recorder.durable) return draft
-    return { ...draft, ops: [...(draft.ops ?? []), set('claims', 0)] }
+    const { alone } = this.recorder.seen
+    return { ...draft, ops: [...(draft.ops ?? []), set('claims', 0), ...(alone ? [set('alone', 0)] : [])] }
   }
 
   /** What the branch that this one was forked from recorded for the same step with the same input. */

@@ -44,7 +44,13 @@ export interface Intent {
 /** What a request means on a log as it is: nothing to do but to answer, or a claim with what travels along. */
 export type Situation =
   | { readonly do: 'answer'; readonly outcome: Outcome | Promise<Outcome> }
-  | { readonly do: 'claim'; readonly drafts: readonly Draft[]; readonly target: string | undefined }
+  | {
+      readonly do: 'claim'
+      readonly drafts: readonly Draft[]
+      readonly target: string | undefined
+      /** It may be what ended its workers: to be run alone. */
+      readonly isSuspect: boolean
+    }
   /** To be claimed, marked as poisoned, and let go. */
   | { readonly do: 'park'; readonly drafts: readonly Draft[] }
   /** The input's run ended earlier; the log at this entry tells how. */
@@ -73,7 +79,8 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   const waitsForPeople = unfinished && run.status === 'running' && isOnlyWaiting(fold, now)
   if (waitsForPeople && (isSame || intent.onPaused === 'return')) return asItIs()
   const { claims = 0 } = state
-  if (claims >= (intent.maxClaims ?? Number.POSITIVE_INFINITY)) return { do: 'park', drafts: [park(poisoned(claims))] }
+  const verdict = judge(state, intent.maxClaims)
+  if (verdict === 'guilty') return { do: 'park', drafts: [park(poisoned(claims), state)] }
   const cancelled = waitsForPeople && intent.onPaused === 'cancel'
   const ops: Op[] = [
     ...owning,
@@ -96,7 +103,7 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
     index: { status: statusNow(), wakeAt: now, ...labels(fold, plan) },
     ...(resumed.length > 0 ? { data: { events: resumed } } : {}),
   }
-  return { do: 'claim', drafts: [draft], target }
+  return { do: 'claim', drafts: [draft], target, isSuspect: verdict === 'suspect' }
 
   // Nothing is written, so the state is of the version that ran last; the program at hand is shown its own.
   function asItIs(): Situation {
@@ -109,6 +116,21 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   }
 }
 
+/** After so many claims without progress a thread is run alone. */
+const CRASHES_IN_COMPANY = 2
+
+/**
+ * Whether a thread ends its workers. Company is no evidence: each thread of a process that died was there. A thread that
+ * was claimed more than once without progress is a suspect, and guilty when it ended as many workers as are allowed, the
+ * later ones while it ran alone.
+ */
+function judge({ claims = 0, alone = 0 }: RunState, maxClaims: number | undefined): 'guilty' | 'suspect' | undefined {
+  if (maxClaims === undefined) return undefined
+  const inCompany = Math.max(1, Math.min(CRASHES_IN_COMPANY, maxClaims - 1))
+  if (claims >= maxClaims && alone >= Math.max(1, maxClaims - inCompany)) return 'guilty'
+  return claims >= inCompany ? 'suspect' : undefined
+}
+
 function poisoned(claims: number): HoldfastError {
   const message = `The thread was taken up ${claims} times and made no progress: it seems to end its workers.`
   const remedy = 'Find out why its next step ends the process, then run the thread again.'
@@ -116,11 +138,11 @@ function poisoned(claims: number): HoldfastError {
 }
 
 /** Leaves a thread alone until someone runs it: nothing of its run changes. */
-export function park(cause: unknown): Draft {
+export function park(cause: unknown, { alone }: RunState): Draft {
   const error = recordError(cause)
   return {
     kind: 'end',
-    ops: [set('parked', error), set('claims', 0), remove('openSince')],
+    ops: [set('parked', error), set('claims', 0), ...(alone ? [set('alone', 0)] : []), remove('openSince')],
     index: { status: 'failed', wakeAt: null },
     data: { events: [{ type: 'parked', error }] },
   }
@@ -202,9 +224,10 @@ function retryStep(state: RunState, at: Path): Op {
 }
 
 /** Ops that say that nothing of the thread is under way. */
-export function restRun({ claims, openSince, ahead }: RunState): readonly Op[] {
+export function restRun({ claims, alone, openSince, ahead }: RunState): readonly Op[] {
   return [
     ...(claims ? [set('claims', 0)] : []),
+    ...(alone ? [set('alone', 0)] : []),
     ...(openSince === undefined ? [] : [remove('openSince')]),
     ...(ahead ? [remove('ahead')] : []),
   ]

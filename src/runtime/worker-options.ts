@@ -15,7 +15,10 @@ export interface WorkerOptions {
   readonly pollMs?: number
   /** How long steps may take to end after `stop`, in milliseconds. Default 30,000. */
   readonly graceMs?: number
-  /** A run that was taken up this often without progress is parked as failed. Default 5. */
+  /**
+   * A run that ended this many workers without progress is parked as failed. After two crashes a thread runs alone in its
+   * process, and only crashes that it had to itself make it a poisonous one. Default 5.
+   */
   readonly maxCrashes?: number
   /** The context of a run that is resumed here, or a promise of it. */
   readonly context?: (thread: { readonly tenant: string; readonly thread: string; readonly branch: string }) => unknown

@@ -8,12 +8,11 @@ import { PROGRAM, VERSION } from './labels.js'
 import { isCompatible } from './migration.js'
 import type { ProgramPlan } from './program.js'
 import { StoppedError } from './run.js'
-import { type RuntimeEnvironment, runThread } from './run-thread.js'
+import { NotNowError, type RuntimeEnvironment, runThread } from './run-thread.js'
 import { checkCount, readPrograms, type WorkerEvent, type WorkerOptions } from './worker-options.js'
+import { WorkerRests } from './worker-rests.js'
 
 const PAGE = 100
-/** How long a thread that can't be run is left alone at most. */
-const LONGEST_REST_MS = 60_000
 /** A thread is never passed over for one that stands this many places behind it. */
 const SPREAD = 25
 const SWEEP_EVERY_MS = 60_000
@@ -35,12 +34,11 @@ export class Worker {
   readonly #drain = new AbortController()
   readonly #abort = new AbortController()
   readonly #running = new Map<string, Promise<void>>()
-  /** Threads that these programs don't continue, by their newest entry: left alone until there is another. */
-  readonly #skipped = new Map<string, number>()
-  /** Threads that could not be run at all, such as damaged ones: each is left alone for longer than the last time. */
-  readonly #troubled = new Map<string, { readonly times: number; readonly until: number }>()
+  readonly #pollMs: number
+  readonly #rests: WorkerRests
   readonly #polling: Promise<void>
   readonly #onSignal = () => void this.stop()
+  readonly #onOpen = () => this.nudge()
   #wake = new AbortController()
   #sweepAt: number
   #sweeping: Promise<void> | undefined
@@ -51,13 +49,15 @@ export class Worker {
     this.#options = options
     this.#plans = readPrograms(options)
     this.#concurrency = checkCount('concurrency', options.concurrency ?? 10, 10_000)
-    checkCount('pollMs', options.pollMs ?? 500, 3_600_000)
+    this.#pollMs = checkCount('pollMs', options.pollMs ?? 500, 3_600_000)
+    this.#rests = new WorkerRests(environment, this.#pollMs)
     checkCount('maxCrashes', options.maxCrashes ?? 5, 1_000_000)
     this.#sweepAt = environment.clock.monotonic() + SWEEP_EVERY_MS
     if (environment.workers.closing) throw new ClosedError('This Holdfast')
     environment.workers.running.add(this)
+    environment.company.onOpen.add(this.#onOpen)
     // Each thread that runs here listens; Node warns of a leak from the eleventh on.
-    setMaxListeners(0, this.#abort.signal, this.#drain.signal)
+    setMaxListeners(0, this.#abort.signal)
     if (options.handleSignals ?? true) {
       process.once('SIGTERM', this.#onSignal)
       process.once('SIGINT', this.#onSignal)
@@ -100,6 +100,7 @@ export class Worker {
     await Promise.all(this.#running.values())
     await this.#sweeping
     this.#environment.workers.running.delete(this)
+    this.#environment.company.onOpen.delete(this.#onOpen)
   }
 
   /** Resolves when the worker has stopped, by a signal or by `stop`. */
@@ -113,7 +114,6 @@ export class Worker {
   }
 
   async #poll(): Promise<void> {
-    const { clock } = this.#environment
     while (!this.#drain.signal.aborted) {
       let more = false
       try {
@@ -122,20 +122,26 @@ export class Worker {
       } catch (error) {
         // Nothing can be done any more with a store that was closed under the worker.
         if (isHoldfastError(error, 'closed')) return void this.stop()
+        this.#rests.storeFailed(error)
         this.#tell({ type: 'error', error })
       }
       if (more && this.#running.size < this.#concurrency) continue
-      const pollMs = this.#options.pollMs ?? 500
       // Not in step with other workers, which would all ask for the same threads at the same moment.
-      await clock.sleep(pollMs * (0.75 + 0.5 * this.#environment.random()), this.#wake.signal).catch(() => {})
-      this.#wake = this.#wake.signal.aborted ? new AbortController() : this.#wake
+      const pollMs = this.#pollMs * (0.75 + 0.5 * this.#environment.random())
+      await this.#sleep(this.#rests.storeRestMs || pollMs)
     }
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    await this.#environment.clock.sleep(ms, this.#wake.signal).catch(() => {})
+    this.#wake = this.#wake.signal.aborted ? new AbortController() : this.#wake
   }
 
   /** Takes up to the free places' worth of due threads. True when there may be more. */
   async #takeDue(): Promise<boolean> {
     let cursor: string | undefined
     do {
+      if (this.#rests.storeRestMs > 0 || this.#environment.company.isClosed) return false
       const free = this.#concurrency - this.#running.size
       if (free <= 0) return false
       const page = await this.#environment.logs.list({
@@ -158,30 +164,13 @@ export class Worker {
   #fits(head: Head): boolean {
     const plan = this.#plans.get(String(head.index.metadata[PROGRAM] ?? ''))
     const log = nameLog(head.log)
-    if (plan === undefined || this.#skipped.get(log) === head.seq || this.#isTroubled(log)) return false
+    if (plan === undefined || this.#rests.has(log, head.seq)) return false
     const version = String(head.index.metadata[VERSION] ?? '')
     if (isCompatible(version, plan)) return true
-    this.#skip(log, head.seq)
+    this.#rests.skip(log, head.seq)
     const reason = `It was begun by ${plan.name} ${version}, which version ${plan.version} does not continue.`
     this.#tell({ type: 'skipped', log, reason })
     return false
-  }
-
-  #skip(log: string, seq: number): void {
-    if (this.#skipped.size > 10_000) this.#skipped.clear()
-    this.#skipped.set(log, seq)
-  }
-
-  #isTroubled(log: string): boolean {
-    const trouble = this.#troubled.get(log)
-    return trouble !== undefined && trouble.until > this.#environment.clock.monotonic()
-  }
-
-  #leaveAlone(log: string): void {
-    const times = (this.#troubled.get(log)?.times ?? 0) + 1
-    const ms = Math.min(LONGEST_REST_MS, (this.#options.pollMs ?? 500) * 2 ** times)
-    if (this.#troubled.size > 10_000) this.#troubled.clear()
-    this.#troubled.set(log, { times, until: this.#environment.clock.monotonic() + ms })
   }
 
   #take(head: Head): void {
@@ -200,6 +189,7 @@ export class Worker {
     const { lease, durability, frequency, maxCrashes = 5, context, name } = this.#options
     const { tenant, thread, branch } = head.log
     this.#tell({ type: 'taken', log, idleMs: clock.now() - head.index.updatedAt })
+    let makesRoom = false
     try {
       const outcome = await runThread(
         this.#environment,
@@ -209,7 +199,10 @@ export class Worker {
           hasInput: false,
           emit: this.#options.onEvent ? (event) => this.#tell({ type: 'event', log, event }) : unheard,
           signal: this.#abort.signal,
-          drain: this.#drain.signal,
+          isDraining: () => this.#drain.signal.aborted || makesRoom,
+          makeRoom: () => {
+            makesRoom = true
+          },
           maxClaims: maxCrashes,
           owner: name ?? owner,
           context: await context?.({ tenant, thread, branch }),
@@ -219,14 +212,17 @@ export class Worker {
         },
       )
       // It is still due, and would be taken up again at once and for ever.
-      if (outcome.status === 'incompatible') this.#skip(log, head.seq)
-      this.#troubled.delete(log)
+      if (outcome.status === 'incompatible') this.#rests.skip(log, head.seq)
+      this.#rests.worked(log)
       this.#tell({ type: 'ended', log, outcome })
     } catch (error) {
       const stopped =
-        error instanceof StoppedError || isHoldfastError(error, 'fenced') || isHoldfastError(error, 'closed')
+        error instanceof NotNowError ||
+        error instanceof StoppedError ||
+        isHoldfastError(error, 'fenced') ||
+        isHoldfastError(error, 'closed')
       // It is due as before: others have their turn first, and nobody's log is flooded.
-      if (!stopped) this.#leaveAlone(log)
+      if (!stopped) this.#rests.failed(log, error)
       this.#tell(stopped ? { type: 'stopped', log } : { type: 'error', log, error })
     }
   }
