@@ -81,6 +81,8 @@ export interface AgentOptions<S extends Shape = Shape> {
   readonly isComplete?: (turn: TurnContext<S>) => boolean | Promise<boolean>
   /** Model calls in one run. Default 50. */
   readonly maxTurns?: number
+  /** Tool calls of one reply that are carried out; the model is told that the others were not. Default 128. */
+  readonly maxCallsPerReply?: number
   /** What may be spent before no further model call is made. Default: no limit. */
   readonly budget?: Budget
   /** Prices per million tokens, by model; needed for `budget.cost`. */
@@ -114,7 +116,7 @@ export interface AgentOptions<S extends Shape = Shape> {
 /** Refuses what could only fail once a conversation is under way. */
 export function checkAgentOptions(options: AgentOptions): void {
   checkModel(options.model)
-  const { maxTurns, budget, prices, compaction, instructions } = options
+  const { budget, prices, compaction, instructions } = options
   const refuse = (field: string, problem: string, remedy: string) => {
     throw new InvalidProgramError(`The option ${field} of agent "${options.name}" ${problem}.`, field, remedy)
   }
@@ -126,8 +128,11 @@ export function checkAgentOptions(options: AgentOptions): void {
       refuse(name, 'is no function', 'Pass a function, or leave it out.')
     }
   }
-  if (maxTurns !== undefined && !(Number.isSafeInteger(maxTurns) && maxTurns >= 1)) {
-    refuse('maxTurns', `is ${String(maxTurns)}`, 'Use a whole number from 1 on.')
+  for (const name of ['maxTurns', 'maxCallsPerReply'] as const) {
+    const count = options[name]
+    if (count !== undefined && !(Number.isSafeInteger(count) && count >= 1)) {
+      refuse(name, `is ${String(count)}`, 'Use a whole number from 1 on.')
+    }
   }
   if (prices !== undefined) checkPrices(prices)
   for (const field of ['tokens', 'cost'] as const) {

@@ -16,6 +16,8 @@ import { toToolName } from './tool-set.js'
 import { type AgentSetup, messageId, relayEvents, spend, turnContext } from './turn.js'
 
 const DEFAULT_MAX_TURNS = 50
+/** More than any model needs at a time, and few enough that a broken or hostile one can't hold up the process. */
+const DEFAULT_MAX_CALLS = 128
 
 /** One turn: asks the model and decides what its reply leads to. A turn that was not recorded is asked again. */
 export function planModelNode(setup: AgentSetup): FunctionNodePlan {
@@ -175,11 +177,21 @@ async function readReply(setup: AgentSetup, reply: Message, shown: readonly stri
   const calls: PendingCall[] = []
   const refused: Message[] = []
   const { clock } = internalsOf(ctx)
-  for (const [i, call] of callsOf(message).entries()) {
+  const { maxCallsPerReply = DEFAULT_MAX_CALLS } = setup.options
+  const all = callsOf(message)
+  /** Tools whose check took too long once in this reply: each further one would hold up everything as long. */
+  const slow = new Set<string>()
+  for (const [i, call] of all.entries()) {
     const id = messageId(ctx, path, i + 1)
     const { callId, name, input, version } = call
     // Looked up as the model wrote it: the name in the message may be one that was made fit to be sent back.
-    const read = await setup.tools.readInput(asked.get(callId) ?? call, reply.finish?.reason)
+    const read =
+      i >= maxCallsPerReply
+        ? { error: tooManyCalls(all.length, maxCallsPerReply) }
+        : slow.has(name)
+          ? { error: `Another call of ${name} in this reply could not be checked in time. This one was not made.` }
+          : await setup.tools.readInput(asked.get(callId) ?? call, reply.finish?.reason)
+    if ('isSlow' in read) slow.add(name)
     const hidden = !shown.includes(name) && !('error' in read)
     if (hidden || 'error' in read) {
       const value = 'error' in read ? read.error : `The tool ${JSON.stringify(name)} is not available now.`
@@ -190,6 +202,10 @@ async function readReply(setup: AgentSetup, reply: Message, shown: readonly stri
     }
   }
   return { message, calls, refused }
+}
+
+function tooManyCalls(made: number, most: number): string {
+  return `This reply made ${made} calls, and at most ${most} of one reply are carried out: the first ${most} were, this one was not. Make fewer calls at a time.`
 }
 
 /**

@@ -1,5 +1,6 @@
-import { InvalidOptionError } from '../core/errors.js'
+import { InvalidOptionError, isHoldfastError } from '../core/errors.js'
 import { jsonSchemaOf, offersJsonSchema } from '../runtime/json-schema.js'
+import type { TimeLimit } from '../runtime/time-limit.js'
 import type { StandardSchema } from '../store/standard-schema.js'
 import type { JsonObject } from './model-types.js'
 
@@ -29,7 +30,12 @@ export type SchemaOutput<Schema> = Schema extends { readonly '~standard': { read
 
 export type Validated =
   | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly problems: readonly string[] }
+  | {
+      readonly ok: false
+      readonly problems: readonly string[]
+      /** It took too long to find out. */
+      readonly isSlow?: true
+    }
 
 const MAX_PROBLEMS = 10
 const TARGET = 'draft-07'
@@ -72,14 +78,23 @@ export async function toJsonSchema(schema: ToolSchema, explicit: JsonObject | un
 }
 
 /** The value, or what is wrong with it in words that a model can act on. */
-export async function validateWith(schema: ToolSchema, value: unknown): Promise<Validated> {
+export async function validateWith(schema: ToolSchema, value: unknown, limit: TimeLimit): Promise<Validated> {
+  try {
+    return await validateInTime(schema, value, limit)
+  } catch (error) {
+    if (!isHoldfastError(error, 'timeout')) throw error
+    return { ok: false, problems: ['could not be checked in time; send shorter texts'], isSlow: true }
+  }
+}
+
+async function validateInTime(schema: ToolSchema, value: unknown, limit: TimeLimit): Promise<Validated> {
   if (isStandard(schema)) {
-    const result = await schema['~standard'].validate(value)
+    const result = await limit.run(value, () => schema['~standard'].validate(value))
     if (result.issues === undefined) return { ok: true, value: result.value }
     return { ok: false, problems: shorten(result.issues.map(describeIssue)) }
   }
   const { validate } = typeof schema === 'function' ? schema() : schema
-  const result = await validate?.(value)
+  const result = await limit.run(value, () => validate?.(value))
   if (result === undefined || result.success) return { ok: true, value: result === undefined ? value : result.value }
   return { ok: false, problems: describeError(result.error) }
 }

@@ -3,7 +3,9 @@ import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { copyValue, type Value } from '../codec/value.js'
 import { InvalidProgramError, isHoldfastError } from '../core/errors.js'
 import type { Approval, Asked, State } from '../runtime/program.js'
+import { refuseSchema } from '../runtime/json-schema/schema-checker.js'
 import type { OwnState, PendingCall } from './agent-state.js'
+import type { JsonObject } from './model-types.js'
 import { toJsonSchema } from './schema.js'
 import type { Tool } from './tool.js'
 import { isStillMade, makeArguments, type Written } from './tool-arguments.js'
@@ -70,8 +72,8 @@ export function planApproval(name: string, tool: Tool, endings: Endings): Approv
     },
     async answer() {
       const schema = await toJsonSchema(tool.inputSchema, tool.jsonSchema, `tools.${name}`)
-      // References count from the root, which is another one here.
-      const input = JSON.stringify(schema).includes('"$ref"') ? { type: 'object' } : schema
+      // What can't be checked without the program is checked by it, when it goes on.
+      const input = refuseSchema(schema as Value) === undefined ? asPart(schema) : { type: 'object' }
       return {
         type: 'object',
         properties: { approved: { type: 'boolean' }, input, reason: { type: 'string' }, result: {} },
@@ -106,6 +108,13 @@ export function planApproval(name: string, tool: Tool, endings: Endings): Approv
     },
     denied: (given, answered) => endings.denied(given as PendingCall, (answered as Answer).reason),
   }
+}
+
+/** References count from the root, which is another one here, unless the part has a name of its own. */
+function asPart(schema: JsonObject): JsonObject {
+  return JSON.stringify(schema).includes('"$ref"') && schema['$id'] === undefined
+    ? { ...schema, $id: 'tool-input' }
+    : schema
 }
 
 /** What the functions of a tool are told of a call. */

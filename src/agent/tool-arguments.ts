@@ -3,9 +3,10 @@ import { isDeepStrictEqual } from 'node:util'
 import { cloneValue } from '../codec/clone.js'
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { copyValue, type Value } from '../codec/value.js'
+import { TimeLimit } from '../runtime/time-limit.js'
 import type { PendingCall } from './agent-state.js'
 import { validateWith } from './schema.js'
-import type { Tool } from './tool.js'
+import { LIMIT, type Tool } from './tool.js'
 
 /** Arguments as somebody wrote them, and the version of the tool whose form they have. */
 export interface Written {
@@ -26,7 +27,7 @@ export async function makeArguments(tool: Tool, name: string, written: Written):
     if (tool.migrate === undefined) return { refusal: true }
     input = await tool.migrate(input, written.version)
   }
-  const validated = await validateWith(tool.inputSchema, input)
+  const validated = await validateWith(tool.inputSchema, input, tool[LIMIT] ?? new TimeLimit())
   if (validated.ok) return { input: validated.value }
   const problems = validated.problems.map((problem) => `- ${problem}`).join('\n')
   return { error: `The arguments of ${name} do not fit, so nothing was done:\n${problems}` }

@@ -6,9 +6,10 @@ import { outputFrom } from './from-ai-sdk.js'
 import type { FinishReason } from './message.js'
 import type { ToolCallPart, ToolOutput } from './message-part.js'
 import type { JsonObject, ModelTool } from './model-types.js'
+import { TimeLimit } from '../runtime/time-limit.js'
 import { toJsonSchema, type ToolSchema, validateWith } from './schema.js'
 import { toAiSdkPrompt } from './to-ai-sdk.js'
-import { checkToolOptions, isTool, type Tool, tool, type ToolContext, type ToolOptions } from './tool.js'
+import { checkToolOptions, isTool, LIMIT, type Tool, tool, type ToolContext, type ToolOptions } from './tool.js'
 
 /** The shape of a tool made for the AI SDK, as far as it matters here. */
 interface AiSdkTool {
@@ -38,6 +39,7 @@ export function toToolName(name: string): string {
 export class ToolSet {
   readonly #tools = new Map<string, Tool>()
   readonly #providers = new Map<string, ProviderTool>()
+  readonly #limit = new TimeLimit()
   #shown: Promise<readonly ModelTool[]> | undefined
 
   constructor(tools: Readonly<Record<string, AnyTool>>) {
@@ -50,7 +52,7 @@ export class ToolSet {
         )
       }
       const provider = asProviderTool(candidate)
-      if (provider === undefined) this.#tools.set(name, asTool(candidate, `tools.${name}`))
+      if (provider === undefined) this.#tools.set(name, { ...asTool(candidate, `tools.${name}`), [LIMIT]: this.#limit })
       else this.#providers.set(name, provider)
     }
   }
@@ -79,7 +81,7 @@ export class ToolSet {
   async readInput(
     call: ToolCallPart,
     finish?: FinishReason,
-  ): Promise<{ readonly input: unknown } | { readonly error: string }> {
+  ): Promise<{ readonly input: unknown } | { readonly error: string; readonly isSlow?: true }> {
     const found = this.#tools.get(call.name)
     if (found === undefined) {
       const known = this.names.length === 0 ? 'There are no tools.' : `The tools are: ${this.names.join(', ')}.`
@@ -97,11 +99,12 @@ export class ToolSet {
         error: `The arguments of ${call.name} are no JSON object, so nothing was done. They began: ${quoted}\nCall it again with a JSON object.`,
       }
     }
-    const validated = await validateWith(found.inputSchema, call.input)
+    const validated = await validateWith(found.inputSchema, call.input, this.#limit)
     if (validated.ok) return { input: validated.value }
     const problems = validated.problems.map((problem) => `- ${problem}`).join('\n')
     return {
       error: `The arguments of ${call.name} do not fit, so nothing was done:\n${problems}\nCorrect them and call it again.`,
+      ...(validated.isSlow ? { isSlow: true } : {}),
     }
   }
 

@@ -1,6 +1,7 @@
 import type { Value } from '../codec/value.js'
 import { InvalidOptionError } from '../core/errors.js'
 import type { Effect, Reconciled, RetryPolicy } from '../runtime/context.js'
+import type { TimeLimit } from '../runtime/time-limit.js'
 import type { Message } from './message.js'
 import type { ToolOutput } from './message-part.js'
 import type { JsonObject } from './model-types.js'
@@ -81,10 +82,14 @@ export interface ToolOptions<Schema extends ToolSchema = ToolSchema, Output = un
 
 const brand = Symbol.for('holdfast.tool')
 
+/** What keeps checks of the arguments from holding up everything; one for all tools of an agent. */
+export const LIMIT: unique symbol = Symbol('holdfast.limit')
+
 /** A tool that was checked; what `tool()` returns. */
 export interface Tool<Schema extends ToolSchema = ToolSchema, Output = unknown> extends ToolOptions<Schema, Output> {
   readonly effect: Effect
   readonly [brand]: true
+  readonly [LIMIT]?: TimeLimit
 }
 
 /** A tool for agents. Everything that can be wrong with its definition is refused here, not when a model calls it. */

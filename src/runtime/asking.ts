@@ -9,8 +9,10 @@ import type { Asked } from './program.js'
 import { PauseClosedError } from './errors.js'
 import { hashValue } from './hash-value.js'
 import { jsonSchemaOf } from './json-schema.js'
+import { refuseSchema } from './json-schema/schema-checker.js'
 import type { AnswerRecord, ClosedPause, PauseRecord, RefusalRecord, RunState } from './run-state.js'
 import type { Session } from './session.js'
+import { TimeLimit } from './time-limit.js'
 
 const MAX_CLOSED = 100
 const MAX_REASON = 4000
@@ -149,6 +151,11 @@ export class Asking {
       throw new InvalidOptionError('expiresIn', 'is no positive number of milliseconds', 'Pass whole milliseconds.')
     }
     const schema = options.jsonSchema ?? (options.schema ? await jsonSchemaOf(options.schema) : undefined)
+    const refusal = schema === undefined ? undefined : refuseSchema(schema)
+    if (refusal !== undefined) {
+      const field = options.jsonSchema === undefined ? 'schema' : 'jsonSchema'
+      throw new InvalidOptionError(field, refusal, 'Mend the schema: no answer could be checked against it.')
+    }
     const record: PauseRecord = {
       id,
       path: place,
@@ -180,10 +187,11 @@ async function take(
   if (refused !== undefined) return { refused: shorten(refused) }
   if (schema === undefined) return { value }
   try {
-    return { value: await validate(schema, value) }
+    return { value: await new TimeLimit().run(value, () => validate(schema, value)) }
   } catch (error) {
+    const isRefused = isHoldfastError(error, 'invalid-value') || isHoldfastError(error, 'timeout')
     // The program's own answer for a question that expired would only expire again.
-    if (answer.expired || !isHoldfastError(error, 'invalid-value')) throw error
+    if (answer.expired || !isRefused) throw error
     return { refused: shorten(error.message) }
   }
 }

@@ -1,6 +1,7 @@
 import type { Value } from '../codec/value.js'
-import { InvalidOptionError, InvalidValueError, MissingDependencyError } from '../core/errors.js'
+import { InvalidOptionError, MissingDependencyError } from '../core/errors.js'
 import type { StandardSchema } from '../store/standard-schema.js'
+import { SchemaChecker } from './json-schema/schema-checker.js'
 
 /** The slice of the Standard JSON Schema interface that is used here. */
 interface WithJsonSchema {
@@ -65,16 +66,8 @@ async function loadZod(): Promise<{ toJSONSchema(schema: unknown, options: objec
   }
 }
 
-/** Checks a value against a stored JSON Schema, which is interpreted and never turned into code. */
+/** Checks a value against a stored JSON Schema. */
 export async function checkAgainst(schema: Value, value: Value): Promise<void> {
-  const { Validator } = await import('@cfworker/json-schema')
-  const { valid, errors } = new Validator(schema as never, '2020-12', false).validate(value)
-  if (valid) return
-  // The deepest error says what is wrong; the ones above only say that something below is.
-  const deepest = errors.reduce((a, b) => (b.instanceLocation.length >= a.instanceLocation.length ? b : a))
-  const path = deepest.instanceLocation.replace(/^#/, '$').replaceAll('/', '.')
-  throw new InvalidValueError(path, `does not fit: ${deepest.error}`, 'Send a value that fits the schema.', {
-    schema,
-    errors: errors.map(({ instanceLocation, error }) => ({ path: instanceLocation, message: error })),
-  })
+  const checker = await SchemaChecker.of(schema)
+  checker.check(value)
 }

@@ -64,3 +64,41 @@ describe('an answer that fits the JSON Schema and not the program’s own check'
     expect(await thread.run()).toMatchObject({ status: 'failed', error: { code: 'invalid-value' } })
   })
 })
+
+describe('an answer that JSON has no word for', () => {
+  const jsonSchema = {
+    type: 'object',
+    properties: {
+      amount: { type: 'number', maximum: 100 },
+      size: { maximum: 100 },
+      note: { type: 'string' },
+      any: {},
+      more: { type: 'object', additionalProperties: false },
+    },
+    additionalProperties: false,
+  } as const
+
+  it.each([
+    ['NaN above a maximum', { amount: Number.NaN }, '$.amount', /NaN/],
+    ['NaN with no type', { size: Number.NaN }, '$.size', /NaN/],
+    ['Infinity', { amount: Number.POSITIVE_INFINITY }, '$.amount', /Infinity/],
+    ['a Date as a closed object', { more: new Date() }, '$.more', /a Date/],
+    ['a Date as the whole answer', new Date(), '$', /a Date/],
+    ['a bigint', { amount: 5n }, '$.amount', /a bigint/],
+    ['bytes', { note: new Uint8Array(3) }, '$.note', /bytes/],
+    ['a Date in a list', { any: 1, note: [new Date()] }, '$.note', /type/],
+  ])('is refused by name: %s', async (_, value, path, message) => {
+    const { thread, pause } = await asking({ jsonSchema })
+    const error = await thread.answer(pause, value).catch((thrown: unknown) => thrown)
+    if (!isHoldfastError(error, 'invalid-value')) throw error
+    expect(error.data.path).toBe(path)
+    expect(error.message).toMatch(message)
+  })
+
+  it('is taken where the schema says nothing', async () => {
+    const { thread, pause } = await asking({ jsonSchema })
+    const value = { any: { at: new Date(5), cents: 5n, bytes: new Uint8Array([1]), none: Number.NaN } }
+    await thread.answer(pause, value)
+    expect(await thread.run()).toMatchObject({ output: value })
+  })
+})
