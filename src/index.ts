@@ -69,6 +69,7 @@ export {
   UnavailableError,
 } from './core/errors.js'
 export { type BranchId, type TenantId, type ThreadId, type ThreadIdInput } from './core/ids.js'
+export { describeStoreUrl } from './core/secrets.js'
 export { systemClock } from './core/system-clock.js'
 export { Holdfast, type ThreadPage, type ThreadQuery, type ThreadSummary } from './holdfast.js'
 export type { Claim, ClaimOptions } from './log/claim.js'

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { InvalidOptionError } from './core/errors.js'
+import { describeStoreUrl } from './core/secrets.js'
 
 /** A store's url, taken apart: `sqlite:agents.db?synchronous=normal`. */
 export interface StoreUrl {
@@ -30,11 +31,12 @@ export function parseStoreUrl(url: unknown): StoreUrl {
   if (typeof url !== 'string' || scheme === undefined) {
     throw new InvalidOptionError(
       'url',
-      `${JSON.stringify(withoutPassword(String(url)))} has no scheme that Holdfast knows`,
+      `${JSON.stringify(describeStoreUrl(String(url)))} has no scheme that Holdfast knows`,
       'Use sqlite:agents.db, file:folder, postgres://user@host/database, redis://host or memory:',
       { known: SCHEMES },
     )
   }
+  if (scheme === 'postgres' || scheme === 'redis') refuseBareMarks(url)
   const at = url.indexOf('?')
   const query = new URLSearchParams(at === -1 ? '' : url.slice(at + 1))
   const settings: Record<string, string> = {}
@@ -58,6 +60,23 @@ export function parseStoreUrl(url: unknown): StoreUrl {
   return { scheme, target: localPath(scheme, address), settings }
 }
 
+/**
+ * A slash, question mark or hash in a password ends the host early, so that the user name, or half of the password,
+ * would be looked up as a host, and be in the error of whoever does not find it.
+ */
+function refuseBareMarks(url: string): void {
+  for (const one of url.split(/,(?=\w+:\/\/)/)) {
+    const [, before = '', query = ''] = /^\w+:\/\/[^/?#]*([^?]*)(?:\?(.*))?$/s.exec(one) ?? []
+    const isOdd = before.includes('@') || /^[^=]*@/.test(query) || query.split('#').slice(1).join('').includes('@')
+    if (!isOdd) continue
+    throw new InvalidOptionError(
+      'url',
+      'has an @ behind its host',
+      'Percent-encode special characters in user name and password: / as %2F, ? as %3F, # as %23, @ as %40.',
+    )
+  }
+}
+
 function localPath(scheme: Scheme, address: string): string {
   const path = address.slice(address.indexOf(':') + 1)
   if (scheme === 'memory') return ''
@@ -71,9 +90,4 @@ function localPath(scheme: Scheme, address: string): string {
     )
   }
   return local
-}
-
-/** A url for messages. */
-function withoutPassword(url: string): string {
-  return url.replace(/(:\/\/[^:/@]*):[^@]*@/, '$1:…@').slice(0, 200)
 }

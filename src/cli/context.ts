@@ -59,7 +59,7 @@ export class CommandContext {
    */
   get where(): string {
     const { store, tenant, config } = this.global
-    const url = store !== undefined && /^\w+:\/\/[^/@]*:[^/]*@/.test(store) ? '<url>' : store && shellQuote(store)
+    const url = store !== undefined && mayHoldPassword(store) ? '<url>' : store && shellQuote(store)
     const words = [
       ['--store', url],
       ['--tenant', tenant && shellQuote(tenant)],
@@ -101,6 +101,12 @@ export class CommandContext {
   async close(): Promise<void> {
     await this.#opened?.close()
   }
+}
+
+/** Anything but a plain address: a password may stand before the host, or in the query. */
+function mayHoldPassword(store: string): boolean {
+  if (/^(sqlite|file|memory):/.test(store)) return false
+  return !/^\w+:\/\/([^:/?#@]+@)?[^:/?#@]+(:\d+)?(\/[^?#@]*)?$/.test(store)
 }
 
 // Opening a local store makes it: a mistyped path would answer "no threads" and leave an empty file behind.

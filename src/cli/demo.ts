@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:
 import { basename, dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type DemoReport, isGoodDay } from '../demo/report.js'
+import { describeStoreUrl } from '../index.js'
 import { CliError, usageError } from './cli-error.js'
 import { type Command, type Options, text } from './command.js'
 import { printReport } from './demo-report.js'
@@ -40,7 +41,7 @@ export const run: Command = async (context, _args, options) => {
   }
   // Commands are as one would type them; what is kept in the folder holds no password.
   const commands = commandsFor(report, global.tenant === undefined && file !== undefined)
-  const shown = { ...report, store: report.store.replace(/^(\w+:\/\/[^:@/]*):[^@/]*@/, '$1:***@') }
+  const shown = { ...report, store: describeStoreUrl(report.store) }
   writeFileSync(join(folder, MARK), `${toJson(shown, true)}\n`)
   if (output.json) output.jsonLine({ ...shown, commands })
   else printReport(output, shown, commands)

@@ -1,4 +1,4 @@
-import type { Durability, Holdfast, Survival } from '../index.js'
+import { describeStoreUrl, type Durability, type Holdfast, type Survival } from '../index.js'
 import { reportError } from './cli-error.js'
 import type { Command } from './command.js'
 import { EXIT } from './exit-codes.js'
@@ -27,7 +27,11 @@ export const run: Command = async (context, _args, options) => {
     hf = await context.open()
     const ms = Math.round(performance.now() - began)
     const from = settings.source ? ` (from ${settings.source})` : ''
-    checks.push({ name: 'store', status: 'ok', found: `${hide(settings.store ?? '')}${from}, opened in ${ms} ms` })
+    checks.push({
+      name: 'store',
+      status: 'ok',
+      found: `${describeStoreUrl(settings.store ?? '')}${from}, opened in ${ms} ms`,
+    })
     checks.push({ name: 'schema', status: 'ok', found: 'fits this version; what was missing was added' })
   } catch (error) {
     const { message, remedy, code } = reportError(error, false)
@@ -162,8 +166,4 @@ function print(output: Output, checks: readonly Check[]): void {
     output.line(head + output.wrap(clean(found), INDENT))
     if (remedy) output.line(' '.repeat(INDENT) + output.wrap(`${output.paint('bold', 'change:')} ${remedy}`, INDENT))
   }
-}
-
-function hide(url: string): string {
-  return url.replace(/(:\/\/[^:/@]*):[^@]*@/, '$1:…@')
 }

@@ -4,6 +4,7 @@ import { type MasterKey, unwrapSecret, wrapSecret } from '../codec/master-key.js
 import type { Value } from '../codec/value.js'
 import { CorruptError, MissingKeyError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
+import { showName } from '../core/secrets.js'
 import type { Fold } from './fold.js'
 import type { Masters } from './key-options.js'
 import { type Op, type State, set } from './ops.js'
@@ -81,8 +82,9 @@ export function newDataKey(masters: Masters, tenant: TenantId, at: number, isFir
 export function findMaster(masters: Masters, id: string, tenant: TenantId): MasterKey {
   const master = masters.all.get(id)
   if (master !== undefined) return master
-  const message = `The data keys of tenant ${JSON.stringify(tenant)} need the master key "${id}", which is not configured.`
-  throw new MissingKeyError(message, { key: id, tenant })
+  const key = showName(id)
+  const message = `The data keys of tenant ${JSON.stringify(tenant)} need the master key "${key}", which is not configured.`
+  throw new MissingKeyError(message, { key, tenant })
 }
 
 function wrap(master: MasterKey, tenant: TenantId, id: string, at: number, secret: Uint8Array): Record<string, Value> {

@@ -1,6 +1,7 @@
 import { SECRET_BYTES } from '../codec/data-key.js'
 import { deriveMasterKey, type MasterKey } from '../codec/master-key.js'
 import { InvalidOptionError } from '../core/errors.js'
+import { looksSecret, showName } from '../core/secrets.js'
 
 /** Turns on authentication and encryption of all that is stored. */
 export interface KeyOptions {
@@ -59,7 +60,7 @@ export function parseKeyOptions(input: unknown): Masters {
   const all = new Map(ids.map((id) => [id, readMaster(id, masters[id])]))
   const current = typeof options.current === 'string' ? all.get(options.current) : undefined
   if (current === undefined) {
-    throw invalid('keys.current', 'names no key of keys.masters', `Pass one of: ${ids.join(', ')}.`)
+    throw invalid('keys.current', 'names no key of keys.masters', `Pass one of: ${ids.map(showName).join(', ')}.`)
   }
   return {
     current,
@@ -107,13 +108,28 @@ function readMaster(id: string, secret: unknown): MasterKey {
     const remedy = 'Use 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit.'
     throw invalid(`keys.masters.${show(id)}`, 'has an id with other characters than allowed', remedy)
   }
-  const field = `keys.masters.${id}`
+  const field = `keys.masters.${showName(id)}`
+  // Ids are stored in the clear: a key in the place of its id would lie beside what it protects.
+  if (typeof secret === 'string' && sameText(id, secret)) {
+    throw invalid('keys.masters', 'has a key in the place of its id', "Give it a name of yours: { k1: '<the key>' }.")
+  }
   const bytes = typeof secret === 'string' ? readBase64(field, secret) : secret
   if (!(bytes instanceof Uint8Array)) throw invalid(field, 'is neither bytes nor text', HOW_TO_MAKE)
+  if (ENCODINGS.some((encoding) => sameText(id, Buffer.from(bytes).toString(encoding)))) {
+    throw invalid('keys.masters', 'has a key in the place of its id', 'Give it a name of yours: { k1: <the key> }.')
+  }
   if (bytes.length !== SECRET_BYTES) {
     throw invalid(field, `has ${bytes.length} bytes where ${SECRET_BYTES} are needed`, HOW_TO_MAKE)
   }
   return deriveMasterKey(id, bytes)
+}
+
+const ENCODINGS = ['base64', 'base64url', 'hex'] as const
+
+/** Up to case, padding and the two ways to write base64. */
+function sameText(a: string, b: string): boolean {
+  const plain = (text: string) => text.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '').toLowerCase()
+  return plain(a) === plain(b)
 }
 
 const HOW_TO_MAKE = "Make one with crypto.randomBytes(32), or as text with crypto.randomBytes(32).toString('base64')."
@@ -141,7 +157,7 @@ function record(field: string, value: unknown, remedy: string): Record<string, u
 
 // A key pasted in place of its id must not end up in an error log.
 function show(id: string): string {
-  return id.length <= 20 && /^[\w.-]+$/.test(id) ? id : '<id>'
+  return id.length <= 40 && /^[\w.-]+$/.test(id) && !looksSecret(id) ? id : '<id>'
 }
 
 function invalid(field: string, problem: string, remedy: string): InvalidOptionError {

@@ -56,6 +56,7 @@ describe('the public names', () => {
         "checkMessage",
         "checkMessages",
         "costOf",
+        "describeStoreUrl",
         "estimateTokens",
         "flow",
         "fromAiSdkMessages",

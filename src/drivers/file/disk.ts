@@ -10,6 +10,10 @@ import { writerName } from './names.js'
  */
 export type FaultHook = (point: string) => void | Promise<void>
 
+/** For their owner alone: whoever shares this machine is not to read what agents were told. */
+export const FOLDER_MODE = 0o700
+const FILE_MODE = 0o600
+
 /** Tells a file from every other one that ever had its name. */
 export interface FileIdentity {
   readonly inode: bigint
@@ -84,7 +88,7 @@ export function openDisk(options: {
   async function ensureFolder(path: string): Promise<void> {
     if (ensured.has(path) || path === root) return
     await ensureFolder(dirname(path))
-    await at('make-folder', () => fs.mkdir(path)).catch(ignore('EEXIST'))
+    await at('make-folder', () => fs.mkdir(path, { mode: FOLDER_MODE })).catch(ignore('EEXIST'))
     // Also when another process made it: that one may not have come to flush the name.
     await flushFolder(dirname(path))
     if (ensured.size > 100_000) ensured.clear()
@@ -98,7 +102,7 @@ export function openDisk(options: {
     temporary: () => join(root, 'tmp', unique()),
 
     async writeNew(path, bytes, { flush = true } = {}) {
-      const handle = await at('create-file', () => fs.open(path, 'wx'))
+      const handle = await at('create-file', () => fs.open(path, 'wx', FILE_MODE))
       try {
         await at('write-file', () => handle.writeFile(bytes))
         if (flush && fsync) await at('flush-file', () => handle.sync())
@@ -136,7 +140,7 @@ export function openDisk(options: {
     },
 
     removeTree: (path) => at('remove-tree', () => fs.rm(path, { recursive: true, force: true })),
-    makeFolder: (path) => at('make-folder', () => fs.mkdir(path)),
+    makeFolder: (path) => at('make-folder', () => fs.mkdir(path, { mode: FOLDER_MODE })),
     ensureFolder,
     flushFolder,
     // A file where a folder would be is not ours.

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs/promises'
 import { join } from 'node:path'
 import { SchemaTooNewError, StorageError } from '../../core/errors.js'
-import { type Disk, hasCode } from './disk.js'
+import { type Disk, FOLDER_MODE, hasCode } from './disk.js'
 import { isWriterGone } from './names.js'
 import { damaged, FORMAT } from './record.js'
 import { isAlive } from './store.js'
@@ -26,7 +26,7 @@ export async function openRoot(disk: Disk): Promise<void> {
 
 async function makeRoot(root: string): Promise<void> {
   try {
-    await fs.mkdir(root, { recursive: true })
+    await fs.mkdir(root, { recursive: true, mode: FOLDER_MODE })
   } catch (error) {
     if (!hasCode(error, 'EEXIST', 'ENOTDIR')) throw error
     throw new StorageError(`${root} is a file, or lies below one.`, 'Give the path of a folder.', {

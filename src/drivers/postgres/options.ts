@@ -1,4 +1,5 @@
 import { InvalidOptionError } from '../../core/errors.js'
+import { describeStoreUrl } from '../../core/secrets.js'
 import type { PgPoolLike } from './pg-client.js'
 
 export interface PostgresOptions {
@@ -101,5 +102,6 @@ function wholeNumber(field: string, value: number, min: number, max: number): nu
 export function describeTarget(settings: Settings): string {
   if (settings.url === undefined) return 'Postgres (through the given pool)'
   const { host, pathname, searchParams } = new URL(settings.url)
-  return `Postgres at ${host || searchParams.get('host') || 'localhost'}${pathname}`
+  if (host === '') return `Postgres at ${searchParams.get('host') ?? 'localhost'}${pathname}`
+  return `Postgres at ${describeStoreUrl(settings.url).replace(/^\w+:\/\//, '')}`
 }

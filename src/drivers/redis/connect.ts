@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { type HoldfastError, InvalidOptionError, MissingDependencyError, UnavailableError } from '../../core/errors.js'
 import type { IoredisModule, RedisLike } from './client.js'
+import { describeStoreUrl } from '../../core/secrets.js'
 import { toDriverError } from './errors.js'
 
 export interface ConnectOptions {
@@ -104,17 +105,17 @@ function parseUrl(text: string): Server {
   let url: URL
   try {
     url = new URL(text)
-  } catch (cause) {
-    throw invalidUrl(text, 'is not a URL', cause)
+  } catch {
+    throw invalidUrl(text, 'is not a URL')
   }
   const scheme = url.protocol.slice(0, -1)
   if (!['redis', 'rediss', 'valkey', 'valkeys'].includes(scheme)) throw invalidUrl(text, `has the scheme "${scheme}"`)
   if (url.hostname === '') throw invalidUrl(text, 'has no host')
   const database = /^\/?(.*)$/.exec(url.pathname)?.[1] ?? ''
-  if (!/^\d{0,5}$/.test(database)) throw invalidUrl(text, `has "${database}" where the number of a database belongs`)
+  if (!/^\d{0,5}$/.test(database)) throw invalidUrl(text, 'has something else where the number of a database belongs')
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   return {
-    url: redact(url),
+    url: describeStoreUrl(text),
     host,
     port: url.port === '' ? 6379 : Number(url.port),
     ...(url.username && { username: decodePart(text, url.username) }),
@@ -127,24 +128,15 @@ function parseUrl(text: string): Server {
 function decodePart(url: string, part: string): string {
   try {
     return decodeURIComponent(part)
-  } catch (cause) {
-    throw invalidUrl(url, 'has a user name or password that is not percent-encoded', cause)
+  } catch {
+    throw invalidUrl(url, 'has a user name or password that is not percent-encoded')
   }
 }
 
-function invalidUrl(text: unknown, problem: string, cause?: unknown): InvalidOptionError {
-  const shown = typeof text === 'string' ? text.replace(/\/\/[^@/]*@/, '//***@') : typeof text
-  const error = new InvalidOptionError('url', problem, 'Write it as redis://user:password@host:6379/0.', { url: shown })
-  if (cause !== undefined) error.cause = cause
-  return error
-}
-
-// Messages end up in logs, and a password must not.
-function redact(url: URL): string {
-  const copy = new URL(url)
-  copy.username = ''
-  copy.password = ''
-  return copy.href
+// Without a cause: the one that URL throws holds the whole text.
+function invalidUrl(text: unknown, problem: string): InvalidOptionError {
+  const shown = typeof text === 'string' ? describeStoreUrl(text) : typeof text
+  return new InvalidOptionError('url', problem, 'Write it as redis://user:password@host:6379/0.', { url: shown })
 }
 
 function causeOf(error: Error): Error {

@@ -93,6 +93,7 @@ const NEVER_SENT = /enableOfflineQueue options is false|Cluster is ended|None of
 /** A failed command as a Holdfast error. `write` is false for commands that change nothing. */
 export function toDriverError(cause: unknown, write: boolean): HoldfastError {
   if (isHoldfastError(cause)) return cause
+  hideArguments(cause)
   const text = cause instanceof Error ? cause.message : String(cause)
   const refusal = REFUSALS.find(({ pattern }) => pattern.test(text))
   if (refusal !== undefined) return refused(refusal, cause)
@@ -110,6 +111,14 @@ export function toDriverError(cause: unknown, write: boolean): HoldfastError {
     })
   }
   return new UnavailableError('The connection to Redis broke or is not there.', { written, cause })
+}
+
+// The client hangs the command that failed on its errors: the password of AUTH, or what somebody stored.
+function hideArguments(cause: unknown): void {
+  const { command } = (cause ?? {}) as { command?: { name?: unknown; args?: unknown } }
+  if (typeof command === 'object' && command !== null && 'args' in command) {
+    Object.assign(cause as object, { command: { name: command.name } })
+  }
 }
 
 function refused({ reason, message, remedy, passing }: Refusal, cause: unknown): HoldfastError {

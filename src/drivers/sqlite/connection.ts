@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { OpenSqliteFile, Row, SqliteLike, SqlParam, SqlValue, StatementLike } from './engine.js'
 import { captureFailure, isBusy, resultCode, SQLITE, SqliteFailure } from './failure.js'
@@ -155,6 +156,7 @@ function leavesNothing(thrown: unknown): boolean {
 
 /** Opens the file and sets it up for this driver, without touching a database of somebody else. */
 export async function openConnection(open: OpenSqliteFile, settings: ConnectionSettings): Promise<Connection> {
+  createPrivately(settings.path)
   const db = new Connection(open(settings.path))
   try {
     db.pragma(`busy_timeout = ${settings.busyTimeoutMs}`)
@@ -167,6 +169,16 @@ export async function openConnection(open: OpenSqliteFile, settings: ConnectionS
     db.close()
     throw thrown
   }
+}
+
+/**
+ * A new file is for its owner alone, and SQLite gives its -wal and -shm the same rights. An empty file is an empty
+ * database. What does not succeed here is for SQLite to explain.
+ */
+function createPrivately(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', 0o600))
+  } catch {}
 }
 
 /** Another connection to a file that this process has open, for the user's own SQL. */
