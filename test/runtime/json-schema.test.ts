@@ -122,6 +122,7 @@ describe('a value and its JSON Schema', () => {
             oneOf: some,
             not: one,
             if: one,
+            // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema.
             then: one,
             else: one,
             $ref: fc.constantFrom('#/$defs/x', '#/$defs/y'),

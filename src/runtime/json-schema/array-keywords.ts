@@ -1,11 +1,11 @@
 import type { Value } from '../../codec/value.js'
-import { type Evaluation, fail, type Found, isFit, merge, spokeOfItem } from './evaluate.js'
+import { fail, type Found, isFit, type Look, spokeOfItem, take } from './findings.js'
 import type { SchemaObject } from './references.js'
 import { kindOf } from './value-kind.js'
 
 type List = readonly Value[]
 
-export function checkArray(check: Evaluation, schema: SchemaObject, list: List, path: string, found: Found): void {
+export function checkArray(check: Look, schema: SchemaObject, list: List, path: string, found: Found): void {
   const { minItems, maxItems, uniqueItems } = schema
   if (typeof minItems === 'number' && list.length < minItems) {
     fail(found, path, `must have at least ${minItems} items, not ${list.length}`)
@@ -34,7 +34,7 @@ export function checkArray(check: Evaluation, schema: SchemaObject, list: List, 
 }
 
 /** `prefixItems` and `items`; before 2020 these were a list in `items`, and `additionalItems`. */
-function checkItems(check: Evaluation, schema: SchemaObject, list: List, path: string, found: Found): void {
+function checkItems(check: Look, schema: SchemaObject, list: List, path: string, found: Found): void {
   const { items } = schema
   const isOld = Array.isArray(items)
   const first = isOld ? (items as List) : Array.isArray(schema['prefixItems']) ? (schema['prefixItems'] as List) : []
@@ -47,7 +47,7 @@ function checkItems(check: Evaluation, schema: SchemaObject, list: List, path: s
   found.items = Math.max(found.items, rest === undefined ? first.length : Number.POSITIVE_INFINITY)
 }
 
-function checkContained(check: Evaluation, schema: SchemaObject, list: List, path: string, found: Found): void {
+function checkContained(check: Look, schema: SchemaObject, list: List, path: string, found: Found): void {
   const { contains } = schema
   if (contains === undefined) return
   const least = typeof schema['minContains'] === 'number' ? schema['minContains'] : 1
@@ -60,11 +60,6 @@ function checkContained(check: Evaluation, schema: SchemaObject, list: List, pat
   }
   if (count < least) fail(found, path, `must hold at least ${least} items of a kind, not ${count}`)
   if (count > most) fail(found, path, `must hold at most ${most} items of a kind, not ${count}`)
-}
-
-/** What a part of a value brought: only its problems. */
-export function take(found: Found, { problems }: Found): void {
-  merge(found, { problems, items: 0 })
 }
 
 /** A text that is the same for values that are the same to JSON. */

@@ -1,44 +1,27 @@
 import type { Value } from '../../codec/value.js'
 import { InvalidValueError } from '../../core/errors.js'
 import { checkArray } from './array-keywords.js'
+import { deepest, fail, type Found, isFit, type Look, merge } from './findings.js'
 import { checkObject } from './object-keywords.js'
 import type { Patterns } from './pattern.js'
 import { isSchemaObject, type References, referencesOf, type SchemaObject } from './references.js'
 import { checkNumber, checkText } from './scalar-keywords.js'
 import { describeValue, kindOf, sameJson, showJson } from './value-kind.js'
 
-/** What is wrong with a part of a value. */
-export interface Problem {
-  /** As in messages: `$.items[3].name`. */
-  readonly path: string
-  readonly message: string
-}
-
-/** What was found about one value: problems, and which of its parts a schema spoke of. */
-export interface Found {
-  readonly problems: Problem[]
-  /** Made when there is one to add, as below: most values have none. */
-  names?: Set<string>
-  /** Items from the first on; Infinity for all. */
-  items: number
-  /** Items that `contains` spoke of. */
-  contained?: Set<number>
-}
-
 /** Less than a second of work: enough for an answer of megabytes, and an end for schemas that multiply themselves. */
 const MAX_WORK = 500_000
 const MAX_DEPTH = 1500
 
 /** One look at one value. The schema is interpreted and never turned into code. */
-export class Evaluation {
-  readonly references: References
-  readonly patterns: Patterns
+export class Evaluation implements Look {
+  readonly #references: References
+  readonly #patterns: Patterns
   #work = 0
   #depth = 0
 
   constructor(references: References, patterns: Patterns) {
-    this.references = references
-    this.patterns = patterns
+    this.#references = references
+    this.#patterns = patterns
   }
 
   apply(schema: Value | undefined, value: Value, path: string): Found {
@@ -64,14 +47,14 @@ export class Evaluation {
 
   /** Whether a pattern is found in a text; undefined where nobody can tell in time. */
   find(pattern: string, text: string, path: string): boolean | undefined {
-    const compiled = this.patterns.get(pattern)
+    const compiled = this.#patterns.get(pattern)
     this.spend(1 + Math.ceil((text.length * compiled.weight) / 50), path)
     return compiled.find(text)
   }
 
   #inPlace(schema: SchemaObject, value: Value, path: string, found: Found): void {
     for (const reference of referencesOf(schema)) {
-      const target = this.references.resolve(schema, reference)
+      const target = this.#references.resolve(schema, reference)
       if (target === undefined) fail(found, path, `is described by ${showJson(reference)}, which the schema lacks`)
       else merge(found, this.apply(target, value, path))
     }
@@ -132,42 +115,11 @@ const SAYS_NOTHING = new Set([
   ...['title', 'description', 'default', 'examples', 'deprecated', 'readOnly', 'writeOnly'],
 ])
 
-export function isFit({ problems }: Found): boolean {
-  return problems.length === 0
-}
-
-export function fail(found: Found, path: string, message: string): void {
-  found.problems.push({ path, message })
-}
-
-export function merge(found: Found, other: Found): void {
-  // By a loop: there may be more than a call takes arguments.
-  for (const problem of other.problems) found.problems.push(problem)
-  for (const name of other.names ?? []) spokeOf(found, name)
-  for (const item of other.contained ?? []) spokeOfItem(found, item)
-  found.items = Math.max(found.items, other.items)
-}
-
-export function spokeOf(found: Found, name: string): void {
-  found.names ??= new Set()
-  found.names.add(name)
-}
-
-export function spokeOfItem(found: Found, item: number): void {
-  found.contained ??= new Set()
-  found.contained.add(item)
-}
-
 /** Of several schemas, the one whose problem lies deepest was probably meant. */
 function reportNearest(found: Found, tried: readonly Found[], path: string, otherwise: string): void {
   const problems = tried.flatMap((one) => one.problems).filter((problem) => problem.path.length > path.length)
   if (problems.length === 0) fail(found, path, otherwise)
   else found.problems.push(deepest(problems))
-}
-
-/** The problem that says what is wrong; the ones above only say that something below is. */
-export function deepest(problems: readonly Problem[]): Problem {
-  return problems.reduce((a, b) => (b.path.length > a.path.length ? b : a))
 }
 
 function tooMuch(path: string, what: string): InvalidValueError {

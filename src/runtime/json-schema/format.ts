@@ -28,7 +28,7 @@ const FORMATS: Readonly<Record<string, (text: string) => boolean>> = {
   uuid: (text) => /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i.test(text),
   regex: (text) => {
     try {
-      return new RegExp(text, 'u') !== undefined
+      return typeof new RegExp(text, 'u').source === 'string'
     } catch {
       return false
     }

@@ -1,16 +1,9 @@
 import type { Value } from '../../codec/value.js'
-import { take } from './array-keywords.js'
-import { type Evaluation, fail, type Found, merge, spokeOf } from './evaluate.js'
+import { fail, type Found, type Look, merge, spokeOf, take } from './findings.js'
 import { isSchemaObject, type SchemaObject } from './references.js'
 import { showJson } from './value-kind.js'
 
-export function checkObject(
-  check: Evaluation,
-  schema: SchemaObject,
-  value: SchemaObject,
-  path: string,
-  found: Found,
-): void {
+export function checkObject(check: Look, schema: SchemaObject, value: SchemaObject, path: string, found: Found): void {
   const names = Object.keys(value)
   const { minProperties, maxProperties, required, propertyNames } = schema
   if (typeof minProperties === 'number' && names.length < minProperties) {
@@ -40,7 +33,7 @@ export function checkObject(
 }
 
 function checkProperties(
-  check: Evaluation,
+  check: Look,
   schema: SchemaObject,
   value: SchemaObject,
   names: readonly string[],
@@ -73,19 +66,12 @@ function checkProperties(
 }
 
 /** `false` for what else there is means that there must be nothing else. */
-function refuseOrTake(
-  check: Evaluation,
-  schema: Value,
-  value: SchemaObject,
-  name: string,
-  path: string,
-  found: Found,
-): void {
+function refuseOrTake(check: Look, schema: Value, value: SchemaObject, name: string, path: string, found: Found): void {
   if (schema === false) fail(found, join(path, name), 'is a property that is not known')
   else take(found, check.apply(schema, value[name] as Value, join(path, name)))
 }
 
-function checkDependencies(check: Evaluation, schema: SchemaObject, value: SchemaObject, path: string, found: Found) {
+function checkDependencies(check: Look, schema: SchemaObject, value: SchemaObject, path: string, found: Found) {
   for (const keyword of ['dependentRequired', 'dependentSchemas', 'dependencies'] as const) {
     const dependencies = schema[keyword]
     if (!isSchemaObject(dependencies)) continue

@@ -1,5 +1,5 @@
 import type { Value } from '../../codec/value.js'
-import { type Evaluation, fail, type Found } from './evaluate.js'
+import { fail, type Found, type Look } from './findings.js'
 import { hasFormat } from './format.js'
 import type { SchemaObject } from './references.js'
 import { describeValue, showJson } from './value-kind.js'
@@ -26,7 +26,7 @@ function isMultiple(value: number, of: number): boolean {
   return Math.abs(times - Math.round(times)) <= Math.abs(times) * Number.EPSILON * 2
 }
 
-export function checkText(check: Evaluation, schema: SchemaObject, text: string, path: string, found: Found): void {
+export function checkText(check: Look, schema: SchemaObject, text: string, path: string, found: Found): void {
   const { minLength, maxLength, pattern, format } = schema
   if (typeof minLength === 'number' || typeof maxLength === 'number') {
     const length = lengthOf(text, Math.max(Number(minLength ?? 0), Number(maxLength ?? 0)))

@@ -1,6 +1,7 @@
 import type { Value } from '../../codec/value.js'
 import { InvalidValueError } from '../../core/errors.js'
-import { deepest, Evaluation, type Problem } from './evaluate.js'
+import { Evaluation } from './evaluate.js'
+import { deepest, type Problem } from './findings.js'
 import { Patterns, refusePattern } from './pattern.js'
 import { References } from './references.js'
 
