@@ -41,6 +41,7 @@ export function planToolNode(setup: AgentSetup, name: string, tool: Tool): Funct
     span: (call) => (tool.execute === undefined ? undefined : planTool(tool, call as PendingCall)),
     resolved: (result, call) => resultOf(tool, call as PendingCall, result),
     failed: ({ message }, call) => answer(call as PendingCall, { type: 'error', value: message }),
+    unbegun: (call) => answer(call as PendingCall, { type: 'error', value: NOT_MADE }),
     run: (state, ctx) => runTool(setup, tool, state as unknown as OwnState, ctx as Context<PendingCall>),
   }
 
@@ -59,6 +60,8 @@ export function planToolNode(setup: AgentSetup, name: string, tool: Tool): Funct
     return { outcome: 'executed', result: await resultOf(tool, call, found.result) }
   }
 }
+
+const NOT_MADE = 'The call was not made: the run was ended before it began.'
 
 export function toolNode(name: string): string {
   return `tool ${name}`

@@ -14,6 +14,7 @@ import type { ForkRecord, RunRecord, RunState } from './run-state.js'
 import type { RuntimeEnvironment } from './run-thread.js'
 import { checkFits } from './fitting.js'
 import { inherit } from './inherit.js'
+import { dropKept, settleLeft } from './kept-results.js'
 
 /** An entry after which the program can continue, as history lists it: without reading what it holds. */
 export interface CheckpointInfo {
@@ -215,7 +216,11 @@ async function changes(
     throw new InvalidOptionError('fork', `can't be made: ${misfit.reason}`, misfit.remedy)
   // Today's keys and reducers are of today's version: an older state is brought up to date before they touch it.
   const ops: Op[] = plan === undefined ? [] : [...(migrateRun(plan, fold.state as RunState)?.ops ?? [])]
+  const today = ops.reduce((state, op) => applyOp(state, op), fold.state)
+  // What an ended run left behind comes before what is set here, and would otherwise come after it.
+  if (plan) ops.push(...((await settleLeft(plan, today as RunState))?.ops ?? []))
   for (const [name, value] of Object.entries(values ?? {})) {
+    if (!plan) ops.push(...dropKept(fold.state as RunState, name))
     if (value !== undefined) shape?.checkWhole(name, value, `set.${name}`)
     const whole = value === undefined ? shape?.initial()[name] : (value as Value)
     ops.push(whole === undefined ? remove(['state', name]) : set(['state', name], whole))

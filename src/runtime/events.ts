@@ -43,6 +43,8 @@ export type RecordedEvent =
     }
   /** Nobody takes the thread up by itself any more. */
   | { readonly type: 'parked'; readonly error: RecordedError }
+  /** A result of a run that was ended could not be brought into the state. It is kept until a program comes that can. */
+  | { readonly type: 'kept'; readonly step: string; readonly key?: string; readonly error: RecordedError }
   | {
       readonly type: 'pause'
       readonly pause: string

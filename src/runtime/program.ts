@@ -81,6 +81,8 @@ export interface FunctionNodePlan extends NodePlanBase {
   readonly resolved?: (result: unknown, input: unknown) => unknown
   /** The update that stands for a definite failure, which otherwise fails the run. */
   readonly failed?: (error: RecordedError, input: unknown) => unknown
+  /** The update that stands for a task that was never begun, because its run was ended before. Default: none. */
+  readonly unbegun?: (input: unknown) => unknown
   /** The span of an attempt, instead of that of a step; undefined for none. */
   readonly span?: (input: unknown) => SpanPlan | undefined
   /** Its result is an update that is still to be checked. */

@@ -36,6 +36,11 @@ export interface RunState {
   readonly parked?: RecordedError
   /** Set on a branch that time travel made. */
   readonly fork?: ForkRecord
+  /**
+   * Of runs that were ended without their program: results on record that are not yet part of the state. The program
+   * brings them in before it takes its next input.
+   */
+  readonly left?: readonly LeftRecord[]
   /** Keys of inputs that were taken, newest last, with where their run ended. */
   readonly taken?: readonly TakenInput[]
 }
@@ -56,6 +61,20 @@ export type ScopeState = Pick<RunState, 'state' | 'tasks' | 'joins' | 'steps' | 
   readonly count?: number
   /** Of the subgraph's own state. */
   readonly stateVersion?: number
+}
+
+/** The super-step that was under way when a run was ended. */
+export interface LeftRecord extends Pick<RunState, 'tasks' | 'steps' | 'scopes'> {
+  readonly run: string
+  readonly stateVersion: number
+  readonly questions?: readonly LeftQuestion[]
+}
+
+/** A question about one of its tasks, and the answer if there was one. */
+export interface LeftQuestion {
+  /** The place that asked. */
+  readonly path: string
+  readonly answer?: Value
 }
 
 export interface RunRecord {

@@ -16,6 +16,7 @@ import { Company, Place } from './company.js'
 import { checkFits } from './fitting.js'
 import { hashValue } from './hash-value.js'
 import { ownBranch } from './inherit.js'
+import { showFold } from './kept-results.js'
 import { type BusyOutcome, type Outcome, outcomeBase, type Restart, readOutcome } from './outcome.js'
 import { observeClaim } from './observe.js'
 import type { ProgramPlan } from './program.js'
@@ -26,7 +27,6 @@ import { type OnCorrupt, openOrRecover } from './recover.js'
 import { currentRun, type ForkRecord, type InputRecord, isUnfinished, type RunState } from './run-state.js'
 import { type Intent, isOnlyWaiting, labels, type OnPaused, type Situation, situate } from './situation.js'
 import { isInsideStep } from './session.js'
-import { upgradeFold } from './upgrade.js'
 
 /** What threads need of the open store. */
 export interface RuntimeEnvironment {
@@ -207,7 +207,7 @@ class ThreadRunner {
       observeClaim(this.#environment, since, log.fold)
       if (situation?.do === 'park') {
         await claim.release()
-        const outcome = readOutcome(this.#key, this.#asToday(log.fold), this.#restart)
+        const outcome = readOutcome(this.#key, await this.#asToday(log.fold), this.#restart)
         return { settled: { do: 'answer' as const, outcome }, since }
       }
       const target = situation?.do === 'claim' ? situation.target : undefined
@@ -238,7 +238,7 @@ class ThreadRunner {
     if (situation.do === 'answer') return situation.outcome
     const key: LogKey = { ...this.#key, branch: situation.branch as LogKey['branch'] }
     const fold = await this.#environment.logs.unread(key).at(situation.seq)
-    return readOutcome(key, upgradeFold(this.#plan, fold), this.#restart)
+    return readOutcome(key, await showFold(this.#plan, fold), this.#restart)
   }
 
   /** Another runs this thread. Undefined: try again. */
@@ -260,15 +260,15 @@ class ThreadRunner {
       parked ||
       (isOurs && (run.status === 'failed' || run.status === 'incompatible' || run.status === 'cancelled'))
     ) {
-      return readOutcome(this.#key, this.#asToday(log.fold), this.#restart)
+      return readOutcome(this.#key, await this.#asToday(log.fold), this.#restart)
     }
     return undefined
   }
 
   /** Who holds the thread may run a program that is newer than this one: then the state is shown as it is. */
-  #asToday(fold: Fold): Fold {
+  async #asToday(fold: Fold): Promise<Fold> {
     try {
-      return upgradeFold(this.#plan, fold)
+      return await showFold(this.#plan, fold)
     } catch (error) {
       if (isHoldfastError(error, 'incompatible')) return fold
       throw error
@@ -322,7 +322,7 @@ class ThreadRunner {
     const fold = await log.refresh()
     const lease = await this.#environment.logs.lease(this.#key)
     return {
-      ...outcomeBase(this.#key, this.#asToday(fold), this.#restart),
+      ...outcomeBase(this.#key, await this.#asToday(fold), this.#restart),
       status: 'busy',
       owner: lease?.owner ?? '',
       remainingMs: lease?.remainingMs ?? 0,

@@ -20,6 +20,7 @@ import { driveFlow } from './flow-engine.js'
 import { checkFits } from './fitting.js'
 import { giveUp } from './give-up.js'
 import { GraphEngine } from './graph-engine.js'
+import { type Settled, settleLeft, settleRun } from './kept-results.js'
 import { ASKS } from './labels.js'
 import { LeaseKeeper } from './lease-keeper.js'
 import { describeRun, endOfRun } from './observe.js'
@@ -163,6 +164,7 @@ export class Run {
       state: {
         ...(before.state ? { state: before.state } : {}),
         ...(fork ? { fork: fork as never } : {}),
+        ...(before.left ? { left: before.left as never } : {}),
         inputs: (input ?? []) as never,
       },
     }
@@ -200,7 +202,7 @@ export class Run {
         if (rested) return rested
         continue
       }
-      const failure = this.#begin(recorder, begun)
+      const failure = await this.#begin(recorder, begun)
       if (failure && checkFits(this.#key, recorder.fold, this.#plan, { restarted: false })) {
         const left = await this.#leave(recorder, keeper)
         if (left) return left
@@ -228,8 +230,10 @@ export class Run {
       const goOn = more && (!isTarget || (target === undefined && others.length > 0))
       if (goOn) door.close()
       const stuck = unmoved === recorder.fold.seq
+      const isCancelled = recorder.seen.cancel?.run === run
+      const settled = isCancelled ? await settleRun(this.#plan, recorder.state) : undefined
       const conclude = () =>
-        recorder.conclude((fold) => endOf(fold, driven, { now: clock.now(), stuck, goOn, inherited }), !goOn)
+        recorder.conclude((fold) => endOf(fold, driven, { now: clock.now(), stuck, goOn, inherited, settled }), !goOn)
       let ended: Updated | undefined
       try {
         ended = await (goOn || keeper === undefined ? conclude() : keeper.letGo(conclude))
@@ -256,10 +260,12 @@ export class Run {
   }
 
   /** Takes the next input, brings an old state up to date. What can't be begun stays as it is, for a mended program. */
-  #begin(recorder: Recorder, begun: boolean): { readonly error: unknown } | undefined {
+  async #begin(recorder: Recorder, begun: boolean): Promise<{ readonly error: unknown } | undefined> {
     try {
       const migrated = migrateRun(this.#plan, recorder.state)
       if (migrated) recorder.add(migrated)
+      const left = begun ? undefined : await settleLeft(this.#plan, recorder.state)
+      if (left) recorder.add({ kind: 'step', ops: left.ops, data: { events: left.events } })
       if (!begun) recorder.add(beginRun(this.#plan, recorder.state, this.#environment.clock.now()))
       this.#noticeCancel(recorder)
       return undefined
@@ -301,7 +307,7 @@ export class Run {
     const { clock } = this.#environment
     const end = async () => {
       await recorder.discard()
-      const failure = this.#begin(recorder, isUnfinished(recorder.state.run))
+      const failure = await this.#begin(recorder, isUnfinished(recorder.state.run))
       if (failure) return park(failure.error)
       const ending = { now: clock.now(), stuck: true, goOn: false, inherited }
       try {
@@ -411,10 +417,12 @@ interface Ending {
   readonly goOn: boolean
   /** Since when something may have been under way before this claim. */
   readonly inherited: number | undefined
+  /** Of a run that is cancelled: what brings its results into the state. */
+  readonly settled?: Settled | undefined
 }
 
 /** The entry that ends a stretch of a run. Undefined when something came that lets it go on. */
-function endOf(fold: Fold, driven: Drive, { now, stuck, goOn, inherited }: Ending): Draft | undefined {
+function endOf(fold: Fold, driven: Drive, { now, stuck, goOn, inherited, settled }: Ending): Draft | undefined {
   const state = fold.state as RunState
   const { run } = state
   if (run === undefined) return undefined
@@ -425,7 +433,7 @@ function endOf(fold: Fold, driven: Drive, { now, stuck, goOn, inherited }: Endin
   // What an interrupted worker did further on, ahead of its records, is not found out before the run comes there.
   const rest =
     inherited !== undefined && state.ahead ? [set('claims', 0), ...(state.alone ? [set('alone', 0)] : [])] : over
-  const cancelled = endCancelled(fold, over, now)
+  const cancelled = endCancelled(fold, over, now, settled)
   if (cancelled) return cancelled
   const waits = (state.inputs ?? []).length > 0
   switch (driven.status) {

@@ -9,6 +9,7 @@ import { CancelledError, recordError } from './errors.js'
 import { checkFits } from './fitting.js'
 import { statusOf } from './graph-engine.js'
 import { ownBranch } from './inherit.js'
+import { keepResults, type Settled, showFold, whatIsOpen } from './kept-results.js'
 import { ASKS, PROGRAM, VERSION } from './labels.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
@@ -22,7 +23,6 @@ import {
   type RunState,
   type StepRecord,
 } from './run-state.js'
-import { upgradeFold } from './upgrade.js'
 
 /** What to do with new input while questions are open: hand them back, keep the input for later, or drop the run. */
 export type OnPaused = 'return' | 'queue' | 'cancel'
@@ -91,7 +91,7 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
     ...(state.parked ? [remove('parked')] : []),
   ]
   // The claim itself is the entry before.
-  if (cancelled) ops.push(...cancelRun(state, 'new input was given', now, fold.seq + 2))
+  if (cancelled) ops.push(...keepResults(state), ...cancelRun(state, 'new input was given', now, fold.seq + 2))
   else if (unfinished) ops.push(...resumeRun(state, run))
   const added = input !== undefined && !isSame && queued === undefined
   if (added) ops.push(push('inputs', input))
@@ -107,7 +107,7 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
 
   // Nothing is written, so the state is of the version that ran last; the program at hand is shown its own.
   function asItIs(): Situation {
-    return { do: 'answer', outcome: readOutcome(log, upgradeFold(plan, fold), restart) }
+    return { do: 'answer', outcome: showFold(plan, fold).then((shown) => readOutcome(log, shown, restart)) }
   }
 
   function statusNow(): string {
@@ -170,17 +170,27 @@ function cancelRun(state: RunState, reason: string, now: number, seq: number): r
   ]
 }
 
-/** The entry that ends a cancelled run; undefined when there is none to end. */
-export function endCancelled(fold: Fold, rest: readonly Op[], now: number): Draft | undefined {
+/**
+ * The entry that ends a cancelled run; undefined when there is none to end. `settled` brings its results into the state;
+ * without it, or when more was recorded since it was made, they are kept for the next run.
+ */
+export function endCancelled(
+  fold: Fold,
+  rest: readonly Op[],
+  now: number,
+  settled?: Settled | undefined,
+): Draft | undefined {
   const state = fold.state as RunState
   const { run, cancel } = state
   if (!isUnfinished(run) || cancel?.run !== run.id) return undefined
   const waits = (state.inputs ?? []).length > 0
+  const holds = settled !== undefined && settled.of === whatIsOpen(state)
+  const results = holds ? settled.ops : keepResults(state)
   return {
     kind: 'end',
-    ops: [...cancelRun(state, cancel.reason, now, fold.seq + 1), ...rest],
+    ops: [...results, ...cancelRun(state, cancel.reason, now, fold.seq + 1), ...rest],
     index: { status: waits ? 'active' : 'failed', wakeAt: waits ? now : null },
-    data: { events: [{ type: 'run', run: run.id, status: 'cancelled' }] },
+    data: { events: [...(holds ? settled.events : []), { type: 'run', run: run.id, status: 'cancelled' }] },
   }
 }
 

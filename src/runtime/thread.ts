@@ -29,6 +29,7 @@ import { unheard } from './event-feed.js'
 import type { RunEvent } from './events.js'
 import { follow } from './follow.js'
 import { type EventsOptions, followEvents } from './follow-events.js'
+import { type Settled, settleRun, showFold } from './kept-results.js'
 import { describePauses, type OpenPause, type Outcome, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { type ReplayReport, replayRun } from './replay.js'
@@ -36,7 +37,6 @@ import { currentRun, isUnfinished, type RunState } from './run-state.js'
 import { RunStream } from './run-stream.js'
 import { enqueueInput, type RunOptions, type RuntimeEnvironment, runThread, withOutput } from './run-thread.js'
 import { endCancelled, isAtRest, restRun } from './situation.js'
-import { upgradeFold } from './upgrade.js'
 
 const MAX_SIGNALS = 1000
 
@@ -138,8 +138,9 @@ export class ThreadView<Result = Outcome> {
     try {
       const claim = await log.claim({ owner, ms: 5000 })
       let ends = false
+      const settled = await this.settle(log.fold.state as RunState)
       await claim.release((fold) => {
-        const end = endCancelled(fold, restRun(fold.state as RunState), clock.now())
+        const end = endCancelled(fold, restRun(fold.state as RunState), clock.now(), settled)
         ends = end !== undefined
         return end && [end]
       })
@@ -204,8 +205,13 @@ export class ThreadView<Result = Outcome> {
   }
 
   /** What the newest entry says of the last run. */
-  protected read(log: Log): Result {
+  protected async read(log: Log): Promise<Result> {
     return readOutcome(this.key, log.fold) as Result
+  }
+
+  /** What brings results of a run that ends here into the state: without the program, the next run has to. */
+  protected async settle(_state: RunState): Promise<Settled | undefined> {
+    return undefined
   }
 
   protected open(): Promise<Log> {
@@ -302,7 +308,7 @@ export class Thread<
   async state(): Promise<State | undefined> {
     const log = await this.open()
     if (!log.exists) return undefined
-    return ((upgradeFold(this.#plan, log.fold).state as RunState).state ?? {}) as State
+    return (((await showFold(this.#plan, log.fold)).state as RunState).state ?? {}) as State
   }
 
   /** The thread as it was at a checkpoint: to look at, to run from, to fork. */
@@ -316,8 +322,17 @@ export class Thread<
   }
 
   // As `run` returns it: an agent's output is what it said, and not its state.
-  protected override read(log: Log): Outcome<State, Output> {
-    return withOutput(this.#plan, readOutcome(this.key, log.fold)) as Outcome<State, Output>
+  protected override async read(log: Log): Promise<Outcome<State, Output>> {
+    // Who runs the thread may have a newer program than this one: then the state is shown as it is.
+    const fold = await showFold(this.#plan, log.fold).catch((error: unknown) => {
+      if (isHoldfastError(error, 'incompatible')) return log.fold
+      throw error
+    })
+    return withOutput(this.#plan, readOutcome(this.key, fold)) as Outcome<State, Output>
+  }
+
+  protected override settle(state: RunState): Promise<Settled | undefined> {
+    return settleRun(this.#plan, state)
   }
 
   async #run(

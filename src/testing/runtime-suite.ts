@@ -3,6 +3,7 @@ import type { Driver } from '../log/contract.js'
 import type { DriverSetup, SuiteFramework } from './driver-suite.js'
 import { newTenant } from './driver-suite/suite-context.js'
 import { badInputTests } from './runtime-suite/bad-input-tests.js'
+import { keptResultTests } from './runtime-suite/kept-result-tests.js'
 import { busyTests } from './runtime-suite/busy-tests.js'
 import { cancelTests } from './runtime-suite/cancel-tests.js'
 import { effectCrashTests } from './runtime-suite/effect-crash-tests.js'
@@ -36,6 +37,7 @@ const GROUPS: readonly (readonly [string, readonly RuntimeTest[]])[] = [
   ['programs that changed', incompatibleTests],
   ['busy threads', busyTests],
   ['cancellation', cancelTests],
+  ['a result on record', keptResultTests],
   ['streams', streamTests],
   ['records', recordTests],
   ['effects', effectTests],
