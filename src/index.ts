@@ -144,12 +144,12 @@ export {
   type NodeOptions,
 } from './runtime/graph.js'
 export { END, type Send, START, send } from './runtime/graph-declaration.js'
-export type { OpenPause, Outcome } from './runtime/outcome.js'
+export type { InputFate, OpenPause, Outcome } from './runtime/outcome.js'
 export type { Approval, FullMigration, Migration, Migrations, TypedProgram } from './runtime/program.js'
 export type { Durable, Frequency } from './runtime/record-policy.js'
 export type { Waiting } from './runtime/run-state.js'
 export { RunStream } from './runtime/run-stream.js'
-export type { RunOptions } from './runtime/run-thread.js'
+export type { Enqueued, RunOptions } from './runtime/run-thread.js'
 export {
   append,
   last,

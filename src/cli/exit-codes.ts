@@ -47,7 +47,7 @@ export function exitCodeFor(code: string): number {
 }
 
 /** The exit code for how a run ended. */
-export function exitCodeOf(outcome: { readonly status: string }): number {
+export function exitCodeOf(outcome: { readonly status: string; readonly ended?: string }): number {
   switch (outcome.status) {
     case 'completed':
       return EXIT.ok
@@ -57,6 +57,8 @@ export function exitCodeOf(outcome: { readonly status: string }): number {
       return EXIT.conflict
     case 'incompatible':
       return EXIT.incompatible
+    case 'pruned':
+      return outcome.ended === 'cancelled' ? EXIT.failed : EXIT.ok
     default:
       return EXIT.failed
   }

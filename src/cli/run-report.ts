@@ -29,6 +29,8 @@ export function reportOutcome({ output, where: flags }: CommandContext, outcome:
     `${output.paint(paintStatus(outcome.status), outcome.status)} ${clean(where)} ${outcome.checkpoint ?? ''}`,
   )
   if (outcome.message) output.note(clean(outcome.message))
+  if (outcome.input === 'queued') output.note('The input is recorded and waits for its turn.')
+  if (outcome.input === 'refused') output.note('The input was not taken: give it again when this is over.')
   switch (outcome.status) {
     case 'completed':
       output.line(describeOutput(output, outcome.output))
@@ -45,6 +47,9 @@ export function reportOutcome({ output, where: flags }: CommandContext, outcome:
       break
     case 'incompatible':
       output.note(clean(`${outcome.reason} ${outcome.remedy}`))
+      break
+    case 'pruned':
+      output.note(`This input was taken earlier; how its run ended (${outcome.ended ?? 'unknown'}) is no longer kept.`)
       break
     case 'busy':
       output.note(`It is run by ${clean(outcome.owner)}, for another ${briefDuration(outcome.remainingMs)} at least.`)

@@ -1,10 +1,8 @@
 import type { Draft } from '../log/draft.js'
-import { type Op, push, set, splice } from '../log/ops.js'
+import { type Op, set, splice } from '../log/ops.js'
 import type { ProgramPlan } from './program.js'
 import type { InputRecord, RunRecord, RunState } from './run-state.js'
 import { upgradeInput, upgradeRun } from './upgrade.js'
-
-const MAX_TAKEN = 100
 
 export function stateVersionOf(plan: ProgramPlan): number {
   return plan.kind === 'graph' ? plan.stateVersion : 1
@@ -31,13 +29,7 @@ export function beginRun(plan: ProgramPlan, state: RunState, now: number): Draft
     ...(input.key === undefined ? {} : { key: input.key }),
     ...(plan.kind === 'flow' && input.value !== undefined ? { input: input.value } : {}),
   }
-  const surplus = (state.taken?.length ?? 0) + 1 - MAX_TAKEN
-  const ops: Op[] = [
-    splice('inputs', 0, 1),
-    set('run', run),
-    push('taken', { run: run.id, ...(input.key === undefined ? {} : { key: input.key }) }),
-    ...(surplus > 0 ? [splice('taken', 0, surplus)] : []),
-  ]
+  const ops: Op[] = [splice('inputs', 0, 1), set('run', run)]
   if (plan.kind === 'graph') {
     const { shape } = plan
     const fresh = Object.entries(shape.initial()).filter(([key]) => !Object.hasOwn(state.state ?? {}, key))

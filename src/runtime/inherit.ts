@@ -2,6 +2,7 @@ import { InvalidOptionError } from '../core/errors.js'
 import type { Fold } from '../log/fold.js'
 import { applyOp, type Op, remove, set } from '../log/ops.js'
 import { closePauses } from './asking.js'
+import { keysThere } from './input-keys.js'
 import type { ForkRecord, RunState, ScopeState, StepRecord } from './run-state.js'
 
 /** What a fork keeps of the run under way: finished steps as they are, begun ones as begun elsewhere. */
@@ -50,14 +51,8 @@ function inheritOps(state: RunState, record: ForkRecord, now: number): readonly 
     ...closePauses(state, ({ kind }) => kind === 'unknown-effect' || kind === 'permission', now),
     // What it waits for may be another thing after an edit: the program has to say so itself.
     ...(state.run?.waiting ? [remove(['run', 'waiting'])] : []),
-    ...takenThere(state, record.branch),
+    ...keysThere(state, record.branch),
   ]
-}
-
-// Where a run ended is a number of the branch it ended on.
-function takenThere({ taken = [] }: RunState, branch: string): readonly Op[] {
-  if (taken.length === 0) return []
-  return [set('taken', taken.map((one) => (one.seq === undefined || one.branch ? one : { ...one, branch })) as never)]
 }
 
 function begunSteps(scope: ScopeState, prefix: readonly string[]): readonly Op[] {

@@ -24,6 +24,14 @@ export interface OpenPause {
   readonly refused?: { readonly reason: string; readonly at: Date; readonly by?: string }
 }
 
+/**
+ * What became of the input that was given.
+ * - `taken`: its run has begun, now or earlier, and this outcome is of that run.
+ * - `queued`: it is recorded and its turn comes later; this outcome is of the run before it. Don't send it again.
+ * - `refused`: nothing of it is kept; this outcome is of what stands in its way. Send it again when that is over.
+ */
+export type InputFate = 'taken' | 'queued' | 'refused'
+
 interface OutcomeBase<State> {
   readonly thread: ThreadIdInput
   readonly branch: string
@@ -32,6 +40,8 @@ interface OutcomeBase<State> {
   /** The newest checkpoint; undefined when nothing is kept. */
   readonly checkpoint: string | undefined
   readonly state: State
+  /** What became of the input that was given; absent when none was. */
+  readonly input?: InputFate
   /** True when history that was expected is gone and the thread began anew. */
   readonly restarted: boolean
   /** For the end user, when there is something they should know. */
@@ -74,6 +84,13 @@ export interface BusyOutcome<State> extends OutcomeBase<State> {
   readonly remainingMs: number
 }
 
+/** The input was taken earlier and its run is over, but the entry that tells its outcome was pruned. It does not run again. */
+export interface PrunedOutcome<State> extends OutcomeBase<State> {
+  readonly status: 'pruned'
+  /** How the run ended, where that is still known. */
+  readonly ended?: 'completed' | 'cancelled'
+}
+
 /** How a run ended, or why it did not begin. */
 export type Outcome<State = Readonly<Record<string, Value>>, Output = State> =
   | CompletedOutcome<State, Output>
@@ -81,6 +98,7 @@ export type Outcome<State = Readonly<Record<string, Value>>, Output = State> =
   | FailedOutcome<State>
   | IncompatibleOutcome<State>
   | BusyOutcome<State>
+  | PrunedOutcome<State>
 
 export interface Restart {
   readonly restarted: boolean
@@ -118,6 +136,17 @@ export function readOutcome(log: LogKey, fold: Fold, restart: Restart = { restar
         ...(fold.index.wakeAt === null ? {} : { wakeAt: new Date(fold.index.wakeAt) }),
       }
   }
+}
+
+/** What is left to say of an input whose outcome was pruned: the state is the thread's newest. */
+export function prunedOutcome(
+  log: LogKey,
+  fold: Fold,
+  ended: PrunedOutcome<unknown>['ended'],
+  restart: Restart,
+): Outcome {
+  const known = ended === undefined ? {} : { ended }
+  return { ...outcomeBase(log, fold, restart), run: '', status: 'pruned', input: 'taken', ...known }
 }
 
 export function incompatible(

@@ -41,9 +41,23 @@ export interface RunState {
    * brings them in before it takes its next input.
    */
   readonly left?: readonly LeftRecord[]
-  /** Keys of inputs that were taken, newest last, with where their run ended. */
+  /** The keys of all inputs whose runs have ended on this branch, for as long as the thread lives. */
+  readonly keys?: KeyIndex
+  /** Those of the branches that this one comes from, up to where it parted from them. */
+  readonly keysOf?: Readonly<Record<string, KeyIndex>>
+  /** Names and keys of the signals that were sent with a key. */
+  readonly signalKeys?: KeyIndex
+  /** Where 0.1 kept the keys of the last hundred inputs, newest last. Carried over to `keys` when the next run ends. */
   readonly taken?: readonly TakenInput[]
 }
+
+/**
+ * Keys by the start of their hash, then by the rest of it, with the seq of the entry that ended the run, and how where
+ * it was not completed. `[seq]`: how is not known; `[]`: nor where.
+ */
+export type KeyIndex = Readonly<
+  Record<string, Readonly<Record<string, number | readonly [seq?: number, ended?: 'cancelled']>>>
+>
 
 /** What a forked branch may do. */
 export interface ForkRecord {
@@ -199,6 +213,11 @@ export interface InputRecord {
   /** Of a graph's input: the version of the state that it is an update of. Absent in records from before it was kept. */
   readonly stateVersion?: number
   readonly at: number
+  /**
+   * Whoever gave it has not been told yet what became of it, and may take it back. `true`: while nobody holds the thread
+   * its giver is dead, and without a key the same content given again is this very input. 'waits': its giver stands by.
+   */
+  readonly unsaid?: true | 'waits'
 }
 
 export interface SignalRecord {
@@ -214,6 +233,7 @@ export interface CancelRecord {
   readonly run: string
 }
 
+/** As 0.1 recorded it. */
 export interface TakenInput {
   readonly run: string
   readonly key?: string

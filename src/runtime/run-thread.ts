@@ -14,10 +14,12 @@ import type { Observer } from '../telemetry/observer.js'
 import type { RunEvent } from './events.js'
 import { Company, Place } from './company.js'
 import { checkFits } from './fitting.js'
+import { fateOf, findQueued, isInput, type OnPaused, relyOn } from './given-input.js'
 import { hashValue } from './hash-value.js'
 import { ownBranch } from './inherit.js'
+import type { Ended } from './input-keys.js'
 import { showFold } from './kept-results.js'
-import { type BusyOutcome, type Outcome, outcomeBase, type Restart, readOutcome } from './outcome.js'
+import { type BusyOutcome, type Outcome, outcomeBase, prunedOutcome, type Restart, readOutcome } from './outcome.js'
 import { observeClaim } from './observe.js'
 import type { ProgramPlan } from './program.js'
 import type { Durable, Frequency } from './record-policy.js'
@@ -25,8 +27,8 @@ import { checkSettings, Run } from './run.js'
 import { type RecordedRead, recordsBeyond } from './records.js'
 import { type OnCorrupt, openOrRecover } from './recover.js'
 import { currentRun, type ForkRecord, type InputRecord, isUnfinished, type RunState } from './run-state.js'
-import { type Intent, isOnlyWaiting, labels, type OnPaused, type Situation, situate } from './situation.js'
 import { isInsideStep } from './session.js'
+import { type Intent, isOnlyWaiting, isStuck, labels, type Situation, situate } from './situation.js'
 
 /** What threads need of the open store. */
 export interface RuntimeEnvironment {
@@ -58,8 +60,9 @@ export interface RunOptions<Input = unknown> {
   /** What the run works on. Left out: an unfinished run is resumed. */
   readonly input?: Input
   /**
-   * Names this input, such as a message id: given again with the same key it is not taken twice, and the recorded outcome
-   * is returned. Default: none, and an input of the same content only resumes a run that was interrupted.
+   * Names this input, such as a message id: for as long as the thread lives it is not taken twice, and the recorded
+   * outcome is returned when it is given again. Default: none, and an input of the same content only resumes a run that
+   * was interrupted or failed.
    */
   readonly key?: string
   /** What this run brings along; handed to the program as `ctx.context` and not kept. */
@@ -73,9 +76,17 @@ export interface RunOptions<Input = unknown> {
   readonly durability?: Durable
   /** How often the run writes. Default 'step': one record per step. */
   readonly frequency?: Frequency
-  /** What to do while another runs this thread. Default 'reject': the outcome is `busy`. */
+  /**
+   * What to do while another runs this thread. Default 'reject': the outcome is `busy` and the input refused. 'queue'
+   * leaves the input in the log at once and waits for its turn; 'interrupt' also cancels the run under way.
+   */
   readonly busy?: 'reject' | 'queue' | 'interrupt'
-  /** What to do with new input while questions are open. Default 'return': the outcome is `paused`. */
+  /**
+   * What to do with new input when the run before it can't go on: it waits for an answer, a signal or a time, or it is
+   * tried again and fails. 'return' refuses the input, 'queue' leaves it in the log for later; the outcome is that of the
+   * run before it either way. 'cancel' drops a run that waits and takes the input; behind one that fails it is refused.
+   * Default 'return', and 'queue' where `busy` is 'queue' or 'interrupt'.
+   */
   readonly onPaused?: OnPaused
   /**
    * What to do when the newest state does not verify. Default 'fail': the error is thrown. 'lastGood' goes on from the
@@ -125,14 +136,19 @@ export function withOutput(plan: ProgramPlan, outcome: Outcome): Outcome {
   return { ...outcome, output: plan.output(outcome.state) as never }
 }
 
+/** What became of input that was left for a worker: it waits for its turn, or its key was known and its run has begun. */
+export interface Enqueued {
+  readonly input: 'queued' | 'taken'
+}
+
 /** Leaves input for whoever runs the thread next, usually a worker. Nothing runs here. */
 export async function enqueueInput(
   environment: RuntimeEnvironment,
   plan: ProgramPlan,
   key: LogKey,
   options: { readonly input: unknown; readonly key?: string },
-): Promise<void> {
-  await new ThreadRunner(environment, plan, key, { ...options, hasInput: true, emit: () => {} }).enqueue()
+): Promise<Enqueued> {
+  return new ThreadRunner(environment, plan, key, { ...options, hasInput: true, emit: () => {} }).enqueue()
 }
 
 class ThreadRunner {
@@ -145,6 +161,8 @@ class ThreadRunner {
   #restart: Restart = { restarted: false }
   #begins: ForkRecord | undefined
   #input: InputRecord | undefined
+  /** Where the log ended when the input was last seen in the queue that this request put it into. */
+  #queuedAt: number | undefined
 
   constructor(environment: RuntimeEnvironment, plan: ProgramPlan, key: LogKey, options: DriveOptions) {
     this.#environment = environment
@@ -179,53 +197,65 @@ class ThreadRunner {
   async #runOn(log: Log, frequency: Frequency): Promise<Outcome> {
     await this.#noteRestart(log)
     this.#records = await readsOf(this.#environment, log)
-    if (frequency === 'none') return this.#newRun().driveUnrecorded(log, this.#input && [this.#input], this.#begins)
-    for (let first = true; ; first = false) {
-      const { settled, claim, target, openSince, since } = await this.#claim(log)
-      if (settled) return this.#answer(settled)
-      if (claim) return this.#newRun().drive(claim, openSince, target, this.#restart, since)
-      const busy = await this.#beBusy(log, first)
-      if (busy) return busy
+    if (frequency === 'none') {
+      const outcome = await this.#newRun().driveUnrecorded(log, this.#input && [this.#input], this.#begins)
+      return this.#input === undefined ? outcome : { ...outcome, input: 'taken' }
+    }
+    for (;;) {
+      const { situation, claim, openSince, since } = await this.#claim(log)
+      if (situation?.do === 'claim' && claim) {
+        const { target } = situation
+        const outcome = await this.#newRun().drive(claim, openSince, target, this.#restart, since)
+        // The run before it came to wait only now: it is dropped as one is that waited all along.
+        const isDropped = this.#onPaused === 'cancel' && outcome.status === 'paused' && outcome.input === 'queued'
+        if (isDropped) continue
+        return outcome
+      }
+      const outcome = situation && !claim ? await this.#settled(log, situation) : await this.#beBusy(log)
+      if (outcome) return outcome
     }
   }
 
   async #claim(log: Log) {
     const { lease = DEFAULT_LEASE_MS, owner = this.#environment.owner } = this.#options
-    let situation: Situation | undefined
-    let openSince: number | undefined
-    let since = log.fold
+    const made: { situation?: Situation; openSince?: number | undefined; since: Fold; claim?: Claim } = {
+      since: log.fold,
+    }
     const decide = (fold: Fold) => {
-      openSince = (ownBranch(fold, 0).fold.state as RunState).openSince
-      since = fold
-      situation = situate(this.#key, fold, this.#intent())
+      made.openSince = (ownBranch(fold, 0).fold.state as RunState).openSince
+      made.since = fold
+      made.situation = situate(this.#key, fold, this.#intent())
+      const { situation } = made
       if (situation.do === 'claim' && situation.isSuspect && !this.#place.reserve()) throw new NotNowError()
-      if (situation.do === 'claim' || situation.do === 'park') return situation.drafts
+      if (situation.do === 'claim' || situation.do === 'settle') return situation.drafts
       throw new Settled()
     }
     try {
       const claim = await log.claim({ owner, ms: lease, decide })
-      observeClaim(this.#environment, since, log.fold)
-      if (situation?.do === 'park') {
-        await claim.release()
-        const outcome = readOutcome(this.#key, await this.#asToday(log.fold), this.#restart)
-        return { settled: { do: 'answer' as const, outcome }, since }
-      }
-      const target = situation?.do === 'claim' ? situation.target : undefined
-      return { claim: claim as Claim | undefined, target, openSince, since }
+      observeClaim(this.#environment, made.since, log.fold)
+      if (made.situation?.do !== 'settle') return { ...made, claim }
+      await claim.release()
+      return made
     } catch (error) {
       this.#place.leave()
-      if (error instanceof Settled) return { settled: situation as Settlement, since }
-      if (isHoldfastError(error, 'held')) return { since }
+      if (error instanceof Settled) return made
+      if (isHoldfastError(error, 'held')) return { since: made.since }
       throw error
     }
   }
 
+  get #onPaused(): OnPaused {
+    const { onPaused, busy = 'reject' } = this.#options
+    return onPaused ?? (busy === 'reject' ? 'return' : 'queue')
+  }
+
   #intent(): Intent {
-    const { onPaused = 'return', maxClaims } = this.#options
+    const { maxClaims } = this.#options
     return {
       plan: this.#plan,
       input: this.#input,
-      onPaused,
+      isQueued: this.#queuedAt !== undefined,
+      onPaused: this.#onPaused,
       restart: this.#restart,
       begins: this.#begins,
       now: this.#environment.clock.now(),
@@ -234,35 +264,80 @@ class ThreadRunner {
     }
   }
 
-  async #answer(situation: Settlement): Promise<Outcome> {
-    if (situation.do === 'answer') return situation.outcome
-    const key: LogKey = { ...this.#key, branch: situation.branch as LogKey['branch'] }
-    const fold = await this.#environment.logs.unread(key).at(situation.seq)
-    return readOutcome(key, await showFold(this.#plan, fold), this.#restart)
+  /** The answer where there is nothing to run. Undefined: the log has moved on, try again. */
+  async #settled(log: Log, situation: Situation): Promise<Outcome | undefined> {
+    switch (situation.do) {
+      case 'answer':
+        return situation.outcome
+      case 'recall':
+        return this.#recall(log, situation.ended)
+      case 'search':
+        return this.#search(log)
+      case 'queue': {
+        const isWaiting = (fold: Fold) => isOnlyWaiting(fold, this.#environment.clock.now())
+        const queued = await this.#enqueue(log, this.#input as InputRecord, false, isWaiting)
+        return queued === undefined ? undefined : this.#asItIs(log)
+      }
+      default:
+        return this.#asItIs(log)
+    }
+  }
+
+  async #asItIs(log: Log): Promise<Outcome> {
+    const outcome = readOutcome(this.#key, await this.#asToday(log.fold), this.#restart)
+    return this.#input === undefined ? outcome : { ...outcome, input: fateOf(log.fold.state as RunState, this.#input) }
+  }
+
+  /** How the run of a key ended, from the entry that ended it. */
+  async #recall(log: Log, { seq, branch, ended }: Ended): Promise<Outcome> {
+    const key: LogKey = { ...this.#key, branch: branch as LogKey['branch'] }
+    const gone = async () => prunedOutcome(this.#key, await this.#asToday(log.fold), ended, this.#restart)
+    if (seq === undefined) return gone()
+    try {
+      const fold = await this.#environment.logs.unread(key).at(seq)
+      // A branch that was erased and made again has another past under the same numbers.
+      if ((fold.state as RunState).run?.key !== this.#input?.key) return gone()
+      return { ...readOutcome(key, await this.#asToday(fold), this.#restart), input: 'taken' }
+    } catch (error) {
+      if (isHoldfastError(error, 'not-found')) return gone()
+      throw error
+    }
+  }
+
+  /** How the run of an input without a key ended, which was queued here and run by another. */
+  async #search(log: Log): Promise<Outcome | undefined> {
+    const from = (this.#queuedAt ?? 0) + 1
+    try {
+      for await (const { fold } of log.entries(from, log.fold.seq)) {
+        const { run } = fold.state as RunState
+        if (run?.id !== this.#input?.id || isUnfinished(run)) continue
+        return { ...readOutcome(this.#key, await this.#asToday(fold), this.#restart), input: 'taken' }
+      }
+      // It never began, and is not there any more: it is given again.
+      this.#queuedAt = undefined
+      return undefined
+    } catch (error) {
+      if (!isHoldfastError(error, 'not-found')) throw error
+      return prunedOutcome(this.#key, await this.#asToday(log.fold), undefined, this.#restart)
+    }
   }
 
   /** Another runs this thread. Undefined: try again. */
-  async #beBusy(log: Log, first: boolean): Promise<Outcome | undefined> {
+  async #beBusy(log: Log): Promise<Outcome | undefined> {
     const { busy = 'reject', signal } = this.#options
-    if (busy === 'reject' || this.#input === undefined) {
-      if (busy !== 'reject') {
-        await this.#environment.clock.sleep(BUSY_POLL_MS, signal)
-        return undefined
-      }
-      return this.#busyOutcome(log)
+    if (busy === 'reject') return this.#busyOutcome(log)
+    if (this.#input !== undefined && this.#queuedAt === undefined) {
+      const stays = this.#onPaused === 'queue' ? {} : { unsaid: 'waits' as const }
+      await this.#enqueue(log, { ...this.#input, ...stays }, busy === 'interrupt')
+      this.#queuedAt = log.fold.seq
     }
-    if (first) await this.#enqueue(log, this.#input, busy === 'interrupt')
     await this.#environment.clock.sleep(BUSY_POLL_MS, signal)
-    const { run, parked } = (await log.refresh()).state as RunState
-    const { id, key } = this.#input
-    const isOurs = run?.id === id || (key !== undefined && run?.key === key)
-    if (
-      parked ||
-      (isOurs && (run.status === 'failed' || run.status === 'incompatible' || run.status === 'cancelled'))
-    ) {
-      return readOutcome(this.#key, await this.#asToday(log.fold), this.#restart)
-    }
-    return undefined
+    if (this.#input === undefined) return undefined
+    const state = (await log.refresh()).state as RunState
+    if (findQueued(state, this.#input)) this.#queuedAt = log.fold.seq
+    const isOver = state.run?.status === 'cancelled' || isStuck(state)
+    const isOurs = state.run !== undefined && isInput(this.#input, state.run)
+    return state.parked || (isOurs && isOver) ? this.#asItIs(log) : undefined
   }
 
   /** Who holds the thread may run a program that is newer than this one: then the state is shown as it is. */
@@ -275,38 +350,45 @@ class ThreadRunner {
     }
   }
 
-  async enqueue(): Promise<void> {
+  async enqueue(): Promise<Enqueued> {
     this.#input = await this.#readInput()
     const log = await this.#environment.logs.borrow(this.#key)
     const misfit = checkFits(this.#key, log.fold, this.#plan, this.#restart)
     if (misfit?.status === 'incompatible') {
       throw new IncompatibleError(misfit.reason, 'program', misfit.remedy, { thread: this.#key.thread })
     }
-    if (this.#input) await this.#enqueue(log, this.#input, false)
+    await this.#enqueue(log, this.#input as InputRecord, false)
     this.#environment.logs.giveBack(log)
+    return { input: fateOf(log.fold.state as RunState, this.#input as InputRecord) as Enqueued['input'] }
   }
 
-  async #enqueue(log: Log, input: InputRecord, interrupt: boolean): Promise<void> {
+  /** Undefined when the thread is no longer as it has to be; otherwise the input is known to the log from here on. */
+  async #enqueue(
+    log: Log,
+    input: InputRecord,
+    interrupt: boolean,
+    isFit: (fold: Fold) => boolean = () => true,
+  ): Promise<'known' | undefined> {
     const { clock } = this.#environment
+    let known: 'known' | undefined
     await log.update((fold) => {
+      known = isFit(fold) ? 'known' : undefined
+      if (known === undefined) return undefined
       const state = fold.state as RunState
       const run = currentRun(state)
-      const known = [
-        ...(state.inputs ?? []),
-        ...(state.taken ?? []).map((taken) => ({ id: taken.run, key: taken.key })),
-      ]
-      const isKnown = known.some(({ id, key }) => id === input.id || (input.key !== undefined && key === input.key))
+      const isKnown = fateOf(state, input) !== 'refused'
       const isOurs = run === input.id || (input.key !== undefined && keyOf(state, run) === input.key)
       // A request that is sent again must not stop its own run.
       const stop = interrupt && run !== undefined && !isOurs
-      if (isKnown && !stop) return undefined
+      const relied = relyOn(state, input)
+      if (isKnown && !stop && relied.length === 0) return undefined
       const cancel = { reason: 'interrupted by new input', at: clock.now(), run: run ?? '' }
       // Its turn comes when the run is over that waits: until then nobody needs to look.
       const isBehind = !stop && isUnfinished(state.run) && isOnlyWaiting(fold, clock.now())
       return [
         {
           kind: stop ? 'cancel' : 'input',
-          ops: [...(isKnown ? [] : [push('inputs', input)]), ...(stop ? [set('cancel', cancel)] : [])],
+          ops: [...(isKnown ? relied : [push('inputs', input)]), ...(stop ? [set('cancel', cancel)] : [])],
           index: {
             ...(isBehind ? {} : { wakeAt: clock.now() }),
             ...labels(fold, this.#plan),
@@ -316,13 +398,18 @@ class ThreadRunner {
         },
       ]
     })
+    return known
   }
 
   async #busyOutcome(log: Log): Promise<BusyOutcome<Readonly<Record<string, Value>>>> {
     const fold = await log.refresh()
     const lease = await this.#environment.logs.lease(this.#key)
+    const input = this.#input && fateOf(fold.state as RunState, this.#input)
+    // It is said to be queued from here on, and nobody takes it back.
+    if (input === 'queued') await this.#enqueue(log, this.#input as InputRecord, false)
     return {
       ...outcomeBase(this.#key, await this.#asToday(fold), this.#restart),
+      ...(input === undefined ? {} : { input }),
       status: 'busy',
       owner: lease?.owner ?? '',
       remainingMs: lease?.remainingMs ?? 0,
@@ -341,6 +428,7 @@ class ThreadRunner {
         isDraining,
         emit,
         inlineSleepMs: this.#options.inlineSleepMs ?? DEFAULT_INLINE_SLEEP_MS,
+        onPaused: this.#onPaused,
         recordedReads: this.#records,
         place: this.#place,
       },
@@ -412,8 +500,6 @@ function checkChoices(options: DriveOptions): void {
     throw new InvalidOptionError(field, 'is none that is known', `Use ${known.map((one) => `'${one}'`).join(' or ')}.`)
   }
 }
-
-type Settlement = Exclude<Situation, { do: 'claim' | 'park' }>
 
 /** It must run alone, and another that must is under way in this process. */
 export class NotNowError extends Error {}

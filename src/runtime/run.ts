@@ -19,7 +19,9 @@ import type { LiveEvent, RunEvent } from './events.js'
 import { driveFlow } from './flow-engine.js'
 import { checkFits } from './fitting.js'
 import { giveUp } from './give-up.js'
+import { fateOf, type OnPaused, settleInput } from './given-input.js'
 import { GraphEngine } from './graph-engine.js'
+import { noteEnded } from './input-keys.js'
 import { type Settled, settleLeft, settleRun } from './kept-results.js'
 import { ASKS } from './labels.js'
 import { LeaseKeeper } from './lease-keeper.js'
@@ -32,7 +34,7 @@ import type { RecordedRead } from './records.js'
 import { RunDoor } from './run-door.js'
 import { isUnfinished, openPauses, type RunState } from './run-state.js'
 import { Session } from './session.js'
-import { endCancelled, isOnlyWaiting, leaveRun, markTaken, nextWake, park as parkThread, restRun } from './situation.js'
+import { endCancelled, isOnlyWaiting, leaveRun, nextWake, park as parkThread, restRun } from './situation.js'
 import { ViewRecorder } from './view-recorder.js'
 
 /** What a run needs from its surroundings. */
@@ -50,6 +52,8 @@ export interface RunSettings {
   /** True when no further step should start: what runs may end, then the run is parked. */
   readonly isDraining: (() => boolean) | undefined
   readonly inlineSleepMs: number
+  /** What becomes of the input that this run is for, when a run before it can't go on. */
+  readonly onPaused: OnPaused
   readonly recordedReads: ReadonlyMap<string, RecordedRead> | undefined
   readonly emit: (event: RunEvent) => void
   /** Its place among the runs of this process. */
@@ -123,7 +127,9 @@ export class Run {
       // Not come to: something before it is for another version of the program.
       const isOver = target === undefined || (fold.state as RunState).run?.id === target
       const misfit = isOver ? undefined : checkFits(this.#key, fold, this.#plan, restart)
-      return misfit ?? readOutcome(this.#key, fold, restart)
+      const outcome = misfit ?? readOutcome(this.#key, fold, restart)
+      if (target === undefined) return outcome
+      return { ...outcome, input: fateOf(fold.state as RunState, { id: target }) }
     } catch (error) {
       this.#watch?.ended(error instanceof StoppedError ? 'stopped' : 'lost', error)
       if (error instanceof StoppedError) await keeper.letGo(() => park(claim, recorder))
@@ -204,12 +210,13 @@ export class Run {
       }
       const failure = await this.#begin(recorder, begun)
       if (failure && checkFits(this.#key, recorder.fold, this.#plan, { restarted: false })) {
-        const left = await this.#leave(recorder, keeper)
+        const left = await this.#leave(recorder, keeper, target)
         if (left) return left
         continue
       }
       if (failure) {
-        const park = () => recorder.conclude(({ state }) => parkThread(failure.error, state as RunState), true)
+        const park = () =>
+          recorder.conclude((fold) => parkBehind(fold, failure.error, target, this.#settings.onPaused), true)
         const parked = await (keeper === undefined ? park() : keeper.letGo(park))
         this.#environment.observer.count('holdfast.runs.failed')
         return parked?.fold ?? recorder.fold
@@ -233,14 +240,25 @@ export class Run {
       const isCancelled = recorder.seen.cancel?.run === run
       const settled = isCancelled ? await settleRun(this.#plan, recorder.state) : undefined
       const conclude = () =>
-        recorder.conclude((fold) => endOf(fold, driven, { now: clock.now(), stuck, goOn, inherited, settled }), !goOn)
+        recorder.conclude((fold) => {
+          const ending = {
+            now: clock.now(),
+            stuck,
+            goOn,
+            inherited,
+            target,
+            onPaused: this.#settings.onPaused,
+            settled,
+          }
+          return endOf(fold, driven, ending)
+        }, !goOn)
       let ended: Updated | undefined
       try {
         ended = await (goOn || keeper === undefined ? conclude() : keeper.letGo(conclude))
       } catch (error) {
         if (isStoreFailure(error)) throw error
         door.close()
-        const fold = await this.#endRefused(recorder, keeper, error, inherited)
+        const fold = await this.#endRefused(recorder, keeper, error, { inherited, target })
         watch.ended('failed', error)
         this.#watch = undefined
         return fold
@@ -302,14 +320,15 @@ export class Run {
     recorder: Recorder,
     keeper: LeaseKeeper | undefined,
     error: unknown,
-    inherited: number | undefined,
+    { inherited, target }: Pick<Ending, 'inherited' | 'target'>,
   ): Promise<Fold> {
     const { clock } = this.#environment
+    const { onPaused } = this.#settings
     const end = async () => {
       await recorder.discard()
       const failure = await this.#begin(recorder, isUnfinished(recorder.state.run))
       if (failure) return park(failure.error)
-      const ending = { now: clock.now(), stuck: true, goOn: false, inherited }
+      const ending = { now: clock.now(), stuck: true, goOn: false, inherited, target, onPaused }
       try {
         return await recorder.conclude((fold) => endOf(fold, { status: 'failed', error }, ending), true)
       } catch (again) {
@@ -319,7 +338,7 @@ export class Run {
     }
     const park = async (cause: unknown) => {
       await recorder.discard()
-      return recorder.conclude(({ state }) => parkThread(cause, state as RunState), true)
+      return recorder.conclude((fold) => parkBehind(fold, cause, target, onPaused), true)
     }
     const ended = await (keeper === undefined ? end() : keeper.letGo(end))
     return ended?.fold ?? recorder.fold
@@ -338,13 +357,17 @@ export class Run {
   }
 
   /** Another version of the program has to go on: lets go of a thread that stays due. */
-  async #leave(recorder: Recorder, keeper: LeaseKeeper | undefined): Promise<Fold | undefined> {
+  async #leave(
+    recorder: Recorder,
+    keeper: LeaseKeeper | undefined,
+    target: string | undefined,
+  ): Promise<Fold | undefined> {
     const { clock } = this.#environment
     const release = () =>
-      recorder.conclude(
-        ({ state }) => ({ kind: 'release', ops: restRun(state as RunState), index: { wakeAt: clock.now() } }),
-        true,
-      )
+      recorder.conclude(({ state }) => {
+        const ops = [...restRun(state as RunState), ...settleInput(state as RunState, target, false)]
+        return { kind: 'release', ops, index: { wakeAt: clock.now() } }
+      }, true)
     const released = await (keeper === undefined ? release() : keeper.letGo(release))
     return released?.fold
   }
@@ -417,12 +440,16 @@ interface Ending {
   readonly goOn: boolean
   /** Since when something may have been under way before this claim. */
   readonly inherited: number | undefined
+  /** The input that this claim was made for, and what becomes of it if this run, before it, can't go on. */
+  readonly target: string | undefined
+  readonly onPaused: OnPaused
   /** Of a run that is cancelled: what brings its results into the state. */
   readonly settled?: Settled | undefined
 }
 
 /** The entry that ends a stretch of a run. Undefined when something came that lets it go on. */
-function endOf(fold: Fold, driven: Drive, { now, stuck, goOn, inherited, settled }: Ending): Draft | undefined {
+function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefined {
+  const { now, stuck, goOn, inherited, target, onPaused, settled } = ending
   const state = fold.state as RunState
   const { run } = state
   if (run === undefined) return undefined
@@ -445,7 +472,7 @@ function endOf(fold: Fold, driven: Drive, { now, stuck, goOn, inherited, settled
           ...over,
           ...(run.kind === 'flow' && driven.output !== undefined ? [set(['run', 'output'], driven.output)] : []),
           ...leaveRun(state, now),
-          ...markTaken(state, fold.seq + 1),
+          ...noteEnded(state, fold.seq + 1, 'completed'),
         ],
         index: { status: waits ? 'active' : 'completed', wakeAt: waits ? now : null },
         data: { events: [{ type: 'run', run: run.id, status: 'completed' }] },
@@ -455,7 +482,12 @@ function endOf(fold: Fold, driven: Drive, { now, stuck, goOn, inherited, settled
       if (!stuck && !isOnlyWaiting(waiting, now)) return undefined
       return {
         kind: 'wait',
-        ops: [set(['run', 'waiting'], driven.waiting), ...rest],
+        ops: [
+          set(['run', 'waiting'], driven.waiting),
+          ...rest,
+          // To drop a run that waits is the next thing that is done for this input.
+          ...(onPaused === 'cancel' ? [] : settleInput(state, target, onPaused === 'queue')),
+        ],
         index: {
           status: openPauses(state).length > 0 ? 'waiting_human' : 'waiting',
           wakeAt: nextWake(waiting.state as RunState),
@@ -474,6 +506,7 @@ function endOf(fold: Fold, driven: Drive, { now, stuck, goOn, inherited, settled
           set(['run', 'error'], error),
           ...rest,
           ...(retry.length === 0 ? [] : [set(['run', 'retry'], retry)]),
+          ...settleInput(state, target, onPaused === 'queue'),
         ],
         index: {
           status: misfit ? 'incompatible' : 'failed',
@@ -484,6 +517,14 @@ function endOf(fold: Fold, driven: Drive, { now, stuck, goOn, inherited, settled
       }
     }
   }
+}
+
+/** Leaves a thread alone whose next run can't begin. Input behind that one is taken back; its own stays to be tried again. */
+function parkBehind(fold: Fold, cause: unknown, target: string | undefined, onPaused: OnPaused): Draft {
+  const state = fold.state as RunState
+  const parked = parkThread(cause, state)
+  if (!isUnfinished(state.run) && state.inputs?.[0]?.id === target) return parked
+  return { ...parked, ops: [...(parked.ops ?? []), ...settleInput(state, target, onPaused === 'queue')] }
 }
 
 // What is recorded stays; what is under way is lost as in a crash, but nobody has to wait for the lease.

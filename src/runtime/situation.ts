@@ -7,8 +7,19 @@ import { type Op, type Path, push, remove, type State, set, valueAt } from '../l
 import { closePauses } from './asking.js'
 import { CancelledError, recordError } from './errors.js'
 import { checkFits } from './fitting.js'
+import {
+  fateOf,
+  findQueued,
+  findUnsaid,
+  isInput,
+  isInputOf,
+  type OnPaused,
+  relyOn,
+  settleInput,
+} from './given-input.js'
 import { statusOf } from './graph-engine.js'
 import { ownBranch } from './inherit.js'
+import { type Ended, findEnded, noteEnded } from './input-keys.js'
 import { keepResults, type Settled, showFold, whatIsOpen } from './kept-results.js'
 import { ASKS, PROGRAM, VERSION } from './labels.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
@@ -24,12 +35,11 @@ import {
   type StepRecord,
 } from './run-state.js'
 
-/** What to do with new input while questions are open: hand them back, keep the input for later, or drop the run. */
-export type OnPaused = 'return' | 'queue' | 'cancel'
-
 export interface Intent {
   readonly plan: ProgramPlan
   readonly input: InputRecord | undefined
+  /** The input was put into the queue by this very request: it is never added again. */
+  readonly isQueued: boolean
   readonly onPaused: OnPaused
   readonly restart: Restart
   /** What the first entry of a log says that begins beside a damaged one. */
@@ -51,37 +61,54 @@ export type Situation =
       /** It may be what ended its workers: to be run alone. */
       readonly isSuspect: boolean
     }
-  /** To be claimed, marked as poisoned, and let go. */
-  | { readonly do: 'park'; readonly drafts: readonly Draft[] }
-  /** The input's run ended earlier; the log at this entry tells how. */
-  | { readonly do: 'recall'; readonly seq: number; readonly branch: string }
+  /** To be claimed, written and let go: marked as poisoned, or with the input taken back. */
+  | { readonly do: 'settle'; readonly drafts: readonly Draft[] }
+  /** To be put into the queue of a run that waits, which need not be claimed for that. */
+  | { readonly do: 'queue' }
+  /** The input's run ended earlier; the log at that entry tells how. */
+  | { readonly do: 'recall'; readonly ended: Ended }
+  /** The input was queued and is no longer there: another took it, to its end. The log since then tells how. */
+  | { readonly do: 'search' }
 
 /**
  * The rule of input identity: on an unfinished run, no input or the same input resumes it; another one is taken after
  * it. An input whose key was taken before is not taken twice.
  */
 export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
-  const { plan, input, restart, now } = intent
+  const { plan, input, restart, now, onPaused } = intent
   const { fold, ops: owning } = ownBranch(found, now)
   const state = fold.state as RunState
-  const misfit = checkFits(log, fold, plan, restart)
-  if (misfit) return { do: 'answer', outcome: misfit }
   const { run } = state
-  const before = input && state.taken?.find((taken) => isInput(input, { id: taken.run, key: taken.key }))
-  if (before?.seq !== undefined) return { do: 'recall', seq: before.seq, branch: before.branch ?? log.branch }
   const unfinished = isUnfinished(run)
-  const queued = input && state.inputs?.find((other) => isInput(input, other))
-  const isSame = input === undefined || (unfinished && isSameInput(run, input))
+  // What was queued is another input than that of the run before it, whatever it says.
+  const isOf = intent.isQueued ? isInput : isInputOf
+  const isSame = input === undefined || (unfinished && isOf(input, run))
+  const misfit = checkFits(log, fold, plan, restart)
+  if (misfit) return answer(misfit)
+  const ended = input?.key === undefined ? undefined : findEnded(state, input.key, log.branch)
+  if (ended) return { do: 'recall', ended }
+  const queued = input && (findQueued(state, input) ?? (intent.isQueued ? undefined : findUnsaid(state, input)))
+  if (intent.isQueued && !isSame && queued === undefined) return { do: 'search' }
   if (!unfinished && input === undefined && (state.inputs ?? []).length === 0) {
     if (run === undefined) throw nothingToRun(log)
     return asItIs()
   }
-  const waitsForPeople = unfinished && run.status === 'running' && isOnlyWaiting(fold, now)
-  if (waitsForPeople && (isSame || intent.onPaused === 'return')) return asItIs()
+  // Another ran what was queued here, and told nobody how it failed. That is an answer, not a reason to try again.
+  if (intent.isQueued && isSame && isStuck(state)) return asItIs()
+  const waits = unfinished && run.status === 'running' && isOnlyWaiting(fold, now)
+  if (waits && isSame) return asItIs()
+  // Another request put it there and stands by: it must not take back what this one speaks of.
+  const isOthers = queued?.unsaid === 'waits' && queued.id !== input?.id
+  if (waits && isOthers && onPaused !== 'cancel') return { do: 'queue' }
+  if (waits && onPaused === 'return') {
+    const back = settleInput(state, queued?.id, false)
+    return back.length === 0 ? asItIs() : { do: 'settle', drafts: [{ kind: 'input', ops: [...owning, ...back] }] }
+  }
+  if (waits && onPaused === 'queue') return queued && !queued.unsaid ? asItIs() : { do: 'queue' }
   const { claims = 0 } = state
   const verdict = judge(state, intent.maxClaims)
-  if (verdict === 'guilty') return { do: 'park', drafts: [park(poisoned(claims), state)] }
-  const cancelled = waitsForPeople && intent.onPaused === 'cancel'
+  if (verdict === 'guilty') return { do: 'settle', drafts: [park(poisoned(claims), state)] }
+  const cancelled = waits && onPaused === 'cancel'
   const ops: Op[] = [
     ...owning,
     ...(intent.begins && fold.seq < 0 ? [set('fork', intent.begins)] : []),
@@ -94,7 +121,8 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   if (cancelled) ops.push(...keepResults(state), ...cancelRun(state, 'new input was given', now, fold.seq + 2))
   else if (unfinished) ops.push(...resumeRun(state, run))
   const added = input !== undefined && !isSame && queued === undefined
-  if (added) ops.push(push('inputs', input))
+  if (added) ops.push(push('inputs', { ...input, unsaid: true }))
+  if (isOthers) ops.push(...relyOn(state, queued))
   const target = input === undefined ? undefined : isSame ? run?.id : (queued?.id ?? input.id)
   const resumed = unfinished && !cancelled ? [{ type: 'run', run: run.id, status: 'resumed' }] : []
   const draft: Draft = {
@@ -107,7 +135,13 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
 
   // Nothing is written, so the state is of the version that ran last; the program at hand is shown its own.
   function asItIs(): Situation {
-    return { do: 'answer', outcome: showFold(plan, fold).then((shown) => readOutcome(log, shown, restart)) }
+    return answer(showFold(plan, fold).then((shown) => readOutcome(log, shown, restart)))
+  }
+
+  function answer(found: Outcome | Promise<Outcome>): Situation {
+    if (input === undefined) return { do: 'answer', outcome: found }
+    const fate = isSame ? 'taken' : fateOf(state, input)
+    return { do: 'answer', outcome: Promise.resolve(found).then((outcome) => ({ ...outcome, input: fate })) }
   }
 
   function statusNow(): string {
@@ -166,7 +200,7 @@ function cancelRun(state: RunState, reason: string, now: number, seq: number): r
     set(['run', 'error'], error),
     remove(['run', 'waiting']),
     ...leaveRun(state, now),
-    ...markTaken(state, seq),
+    ...noteEnded(state, seq, 'cancelled'),
   ]
 }
 
@@ -192,12 +226,6 @@ export function endCancelled(
     index: { status: waits ? 'active' : 'failed', wakeAt: waits ? now : null },
     data: { events: [...(holds ? settled.events : []), { type: 'run', run: run.id, status: 'cancelled' }] },
   }
-}
-
-/** Notes which entry ended a run, so that its input is recognised and its outcome found. */
-export function markTaken(state: RunState, seq: number): readonly Op[] {
-  const at = state.taken?.findIndex(({ run }) => run === state.run?.id) ?? -1
-  return at < 0 ? [] : [set(['taken', at, 'seq'], seq)]
 }
 
 /** Ops that take away what only a run under way needs. */
@@ -259,11 +287,24 @@ export function isOnlyWaiting(fold: Fold, now: number): boolean {
   )
 }
 
-/** True when nothing goes on by itself: all runs ended, or what is left waits for someone who has not come yet. */
+/**
+ * True when nothing goes on by itself: all runs ended, or what is left waits for someone who has not come yet. Input
+ * behind a run that can't go on waits with it.
+ */
 export function isAtRest(fold: Fold, now: number): boolean {
-  const { run, parked, inputs = [] } = fold.state as RunState
+  const state = fold.state as RunState
+  const { run, parked, inputs = [] } = state
   if (parked) return true
-  return run !== undefined && inputs.length === 0 && (run.status !== 'running' || isOnlyWaiting(fold, now))
+  if (run === undefined) return false
+  if (run.status === 'running') return isOnlyWaiting(fold, now)
+  // Somebody asked for another try, by new input, an answer or a cancellation: whoever looks for work will make it.
+  if (isStuck(state)) return fold.index.wakeAt === null || fold.index.wakeAt > now
+  return inputs.length === 0
+}
+
+/** A run that ended and is not over: it goes on when somebody resumes it. */
+export function isStuck({ run }: RunState): boolean {
+  return run?.status === 'failed' || run?.status === 'incompatible'
 }
 
 /** When a suspended run has to be looked at again, if nobody does something first. */
@@ -273,16 +314,6 @@ export function nextWake(state: RunState): number | null {
     ...(state.run?.waiting ?? []).flatMap(({ until }) => (until === undefined ? [] : [until])),
   ]
   return times.length === 0 ? null : Math.min(...times)
-}
-
-function isSameInput(run: RunRecord, input: InputRecord): boolean {
-  if (input.id === run.id) return true
-  if (input.key !== undefined || run.key !== undefined) return input.key === run.key
-  return input.hash === run.inputHash
-}
-
-function isInput(input: InputRecord, other: { readonly id: string; readonly key?: string | undefined }): boolean {
-  return other.id === input.id || (input.key !== undefined && other.key === input.key)
 }
 
 function nothingToRun(log: LogKey): NotFoundError {

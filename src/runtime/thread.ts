@@ -35,7 +35,14 @@ import type { ProgramPlan } from './program.js'
 import { type ReplayReport, replayRun } from './replay.js'
 import { currentRun, isUnfinished, type RunState } from './run-state.js'
 import { RunStream } from './run-stream.js'
-import { enqueueInput, type RunOptions, type RuntimeEnvironment, runThread, withOutput } from './run-thread.js'
+import {
+  type Enqueued,
+  enqueueInput,
+  type RunOptions,
+  type RuntimeEnvironment,
+  runThread,
+  withOutput,
+} from './run-thread.js'
 import { endCancelled, isAtRest, restRun } from './situation.js'
 
 const MAX_SIGNALS = 1000
@@ -289,10 +296,11 @@ export class Thread<
   }
 
   /**
-   * Leaves input for a worker, durably; nothing runs here. With a `key`, the same input is not taken twice. Without one,
-   * every call is another input.
+   * Leaves input for a worker, durably; nothing runs here. With a `key`, the same input is not taken twice, and what is
+   * returned says whether it waits (`queued`) or its run has begun, perhaps ended, before (`taken`). Without one, every
+   * call is another input.
    */
-  enqueue(input: Input, options: { readonly key?: string } = {}): Promise<void> {
+  enqueue(input: Input, options: { readonly key?: string } = {}): Promise<Enqueued> {
     return enqueueInput(this.environment, this.#plan, this.key, { ...options, input })
   }
 

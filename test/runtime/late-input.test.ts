@@ -20,7 +20,7 @@ describe('input that comes while a run of one step ends', () => {
 
   it('is taken up also when it comes between the last entry but one and the last', async () => {
     const driver = await openDriver('memory:')
-    let before: (() => Promise<void>) | undefined
+    let before: (() => Promise<unknown>) | undefined
     const late: Driver = new Proxy(driver, {
       get(target, name) {
         const value = Reflect.get(target, name, target) as unknown

@@ -120,7 +120,7 @@ describe('input of a newer version of the state', () => {
   })
 
   it('that comes while the older program runs is not taken by it', async () => {
-    let queue = async () => {}
+    let queue: () => Promise<unknown> = async () => {}
     const running = graph({
       name: 'price',
       version: '1.0.0',

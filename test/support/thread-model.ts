@@ -25,7 +25,7 @@ interface Branch {
 /** The part of a fold that tells where in its script a checkpoint lies. */
 interface Recorded {
   readonly state?: Readonly<Record<string, unknown>>
-  readonly taken?: readonly unknown[]
+  readonly run?: { readonly number: number }
   readonly inputs?: readonly { readonly value?: { readonly script?: readonly Deed[] } }[]
   readonly steps?: Readonly<Record<string, { readonly status: string; readonly result?: unknown }>>
   readonly pauses?: Readonly<
@@ -171,7 +171,7 @@ class Player {
     const { id } = this.#random.pick(past)
     const fold = (await thread.at(id).fold()).state as Recorded
     const log = logOf(fold.state)
-    const inputs = (fold.taken?.length ?? 0) + (fold.inputs?.length ?? 0)
+    const inputs = (fold.run?.number ?? 0) + (fold.inputs?.length ?? 0)
     const waiting = (fold.inputs ?? []).flatMap(({ value }) => value?.script ?? [])
     const deeds = [...((fold.state?.['script'] ?? []) as readonly Deed[]), ...waiting]
     same(log, parent.log.slice(0, log.length), `the past of ${parent.name} at ${id}`)

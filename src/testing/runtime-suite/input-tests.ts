@@ -85,6 +85,54 @@ export const inputTests: readonly RuntimeTest[] = [
     },
   },
   {
+    name: 'are known by their key for as long as the thread lives, also where what came of them was pruned',
+    async run({ hf, other }) {
+      const journal: Journal = { ran: [] }
+      const thread = hf.thread(worker(journal), 't')
+      // More than fit into one keyframe's distance, so that there is something to prune.
+      for (let i = 0; i < 110; i++) await thread.enqueue({ i, text: 'x'.repeat(1000) }, { key: `k${i}` })
+      await thread.run({ frequency: 'boundary' })
+      const second = (await other()).thread(worker(journal), 't')
+      for (const i of [0, 9, 10, 109]) {
+        const again = expectStatus(await second.run({ input: 'changed', key: `k${i}` }), 'completed')
+        assert.deepEqual([(again.output as { did: { i: number } }).did.i, again.input], [i, 'taken'])
+      }
+      const { removed } = await hf.prune('t', (await hf.log('t')).fold.seq)
+      assert.ok(removed > 0)
+      const pruned = expectStatus(await second.run({ input: 'changed', key: 'k0' }), 'pruned')
+      assert.deepEqual([pruned.input, pruned.ended], ['taken', 'completed'])
+      assert.deepEqual(await second.enqueue('changed', { key: 'k0' }), { input: 'taken' })
+      assert.equal(journal.ran.length, 110)
+    },
+  },
+  {
+    name: 'behind a run that fails again are refused or queued, as asked, and the outcome says which',
+    async run({ hf, other }) {
+      const ran: string[] = []
+      let broken = true
+      const program = flow<string, string>(named('fails'), (ctx, input) =>
+        ctx.step('do', { retry: { attempts: 1 } }, () => {
+          if (broken) throw new Error('broken')
+          ran.push(input)
+          return input
+        }),
+      )
+      const thread = hf.thread(program, 't')
+      assert.equal(expectStatus(await thread.run({ input: 'a' }), 'failed').input, 'taken')
+      const second = (await other()).thread(program, 't')
+      for (let i = 0; i < 3; i++) {
+        assert.equal(expectStatus(await second.run({ input: 'pay' }), 'failed').input, 'refused')
+        const queued = await second.run({ input: 'b', key: 'b', onPaused: 'queue' })
+        assert.equal(expectStatus(queued, 'failed').input, 'queued')
+      }
+      // Nothing goes on by itself: whoever waits is told so.
+      assert.equal((await second.waitFor({ timeoutMs: 20_000 })).status, 'failed')
+      broken = false
+      const paid = expectStatus(await second.run({ input: 'pay' }), 'completed')
+      assert.deepEqual([paid.output, paid.input, ran], ['pay', 'taken', ['a', 'b', 'pay']])
+    },
+  },
+  {
     name: 'without a key are taken again on a thread that rests',
     async run({ hf }) {
       const journal: Journal = { ran: [] }
@@ -98,7 +146,7 @@ export const inputTests: readonly RuntimeTest[] = [
     name: 'left out on a finished thread return its outcome and write nothing',
     async run({ hf }) {
       const thread = hf.thread(worker({ ran: [] }), 't')
-      const done = await thread.run({ input: 1 })
+      const { input: _, ...done } = await thread.run({ input: 1 })
       const entries = await entriesOf(hf, 't')
       assert.deepEqual(await thread.run(), done)
       assert.equal(await entriesOf(hf, 't'), entries)

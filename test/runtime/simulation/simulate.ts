@@ -1,4 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
+import { fateOf } from '#src/runtime/given-input.js'
+import { findEnded } from '#src/runtime/input-keys.js'
 import type { RunState } from '#src/runtime/run-state.js'
 import type { Driver, Holdfast, Log, Outcome } from 'holdfast'
 import type { VirtualClock } from 'holdfast/testing'
@@ -331,7 +333,7 @@ class Simulation {
 
   /** The next input that was not taken to its end, by its number. */
   #nextInput(state: RunState): number | undefined {
-    return this.#inputs().find((n) => state.taken?.find(({ key }) => key === `input-${n}`)?.seq === undefined)
+    return this.#inputs().find((n) => findEnded(state, `input-${n}`, 'main') === undefined)
   }
 
   #allTaken(state: RunState): boolean {
@@ -418,8 +420,7 @@ class Simulation {
 const STOPPED = Object.assign(new Error('stopped'), { code: 'fenced' })
 
 function isNew(state: RunState, n: number): boolean {
-  const key = `input-${n}`
-  return ![...(state.inputs ?? []), ...(state.taken ?? [])].some((known) => known.key === key)
+  return fateOf(state, { id: '', key: `input-${n}` }) === 'refused'
 }
 
 // A woken process, or one whose replies were lost for long, hears that another took over.
