@@ -63,6 +63,14 @@ export interface Lease {
   readonly remainingMs: number
 }
 
+/** A store came back and can't say that it lost nothing: what that means for one log. */
+export interface PossibleLoss {
+  /** When it came back, by its own clock. */
+  readonly at: number
+  /** The newest entry that was there then. Entries behind it may have been acknowledged and be gone. */
+  readonly after: number
+}
+
 /** The head row of a log. */
 export interface Head {
   readonly log: LogKey
@@ -78,6 +86,13 @@ export interface Head {
   readonly index: IndexFields
   /** The seq up to which `applyWrites` applied what entries carry. Absent: nothing yet, or `capabilities.storeAtomic`. */
   readonly applied?: number
+  /**
+   * How often the store came back without being able to say that it lost nothing. Absent where an acknowledged append
+   * can't be lost, or where the loss of one would be the end of the store.
+   */
+  readonly generation?: number
+  /** Present until somebody claims the log after the store came back so. */
+  readonly loss?: PossibleLoss
 }
 
 /** What a log must still look like for an append to land. */
@@ -116,6 +131,8 @@ export interface Append {
   readonly lease: LeaseChange
   /** The whole index row after this append. */
   readonly index: IndexFields
+  /** For a claim: the head's `generation` it was decided on. If the store came back since, the claim conflicts. */
+  readonly generation?: number
   /** False when tags and metadata equal the ones before, so that a driver can leave its label rows alone. */
   readonly labelsChanged: boolean
   /**

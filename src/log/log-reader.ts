@@ -2,7 +2,7 @@ import { CorruptError, type HoldfastError, isHoldfastError, NotFoundError } from
 import { nameLog } from '../core/log-name.js'
 import { checkLoss } from './catch-up.js'
 import { formatCheckpointId } from './checkpoint-id.js'
-import type { Driver, LogKey, StoredEntry, Tail } from './contract.js'
+import type { Driver, Head, LogKey, StoredEntry, Tail } from './contract.js'
 import type { EntryCodec } from './entry-codec.js'
 import type { OpenedEntry, OpenedRun, RunStart } from './entry-opening.js'
 import { emptyFold, type Fold } from './fold.js'
@@ -11,10 +11,23 @@ import { pinPlainPast } from './plain-past.js'
 
 const PAGE = 256
 
+/** Whether a log may lack entries that were acknowledged, as a head tells it. */
+export type Standing = Pick<Head, 'generation' | 'loss'>
+
+export function standingOf({ generation, loss }: Head): Standing {
+  return { ...(generation === undefined ? {} : { generation }), ...(loss ? { loss } : {}) }
+}
+
+export function withoutLoss({ generation }: Standing): Standing {
+  return generation === undefined ? {} : { generation }
+}
+
 /** Reads folds of one log from its driver. Whatever it returns has been verified. */
 export class LogReader {
   /** Up to where the newest head that was read said that writes to the store are applied. */
   applied = -1
+  /** What the newest head that was read said of losses. */
+  standing: Standing = {}
   readonly #driver: Driver
   readonly #log: LogKey
   readonly #codec: EntryCodec
@@ -34,6 +47,7 @@ export class LogReader {
     if (tail === undefined) return undefined
     const { head } = tail
     this.applied = head.applied ?? -1
+    this.standing = standingOf(head)
     const fold = await this.#foldTail(tail, head.seq)
     if (fold.hash !== head.hash || fold.epoch !== head.epoch) {
       throw this.#corrupt(`The head of ${nameLog(this.#log)} does not match its last entry.`, fold, { seq: fold.seq })
@@ -59,6 +73,7 @@ export class LogReader {
     if (run.failure || fold === undefined || fold.seq < head.seq) return undefined
     if (fold.seq === head.seq && (fold.hash !== head.hash || fold.epoch !== head.epoch)) return undefined
     this.applied = head.applied ?? -1
+    this.standing = standingOf(head)
     return fold
   }
 

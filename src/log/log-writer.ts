@@ -7,7 +7,7 @@ import type { EntryCodec } from './entry-codec.js'
 import { emptyFold, type Fold } from './fold.js'
 import { hasLanded } from './has-landed.js'
 import type { LogEnvironment } from './log-environment.js'
-import type { LogReader } from './log-reader.js'
+import { type LogReader, type Standing, standingOf, withoutLoss } from './log-reader.js'
 import { observeSave } from './observed.js'
 import { heldError, originGone } from './refusals.js'
 import { pauseAfter, retry } from './retry.js'
@@ -21,6 +21,7 @@ const APPENDED: AppendResult = { status: 'appended' }
 /** All writes of one handle, one after another, each decided on the newest fold. */
 export class LogWriter {
   fold: Fold
+  standing: Standing = {}
   readonly applied: AppliedWrites
   readonly #environment: LogEnvironment
   readonly #log: LogKey
@@ -56,6 +57,7 @@ export class LogWriter {
     const fold = await catchUp(this.#environment, this.#log, this.#reader, known, newest)
     // Meanwhile an append of ours may have landed: what a handle knows never goes back.
     if (this.fold === known || fold.seq > this.fold.seq) this.fold = fold
+    if (newest) this.standing = standingOf(newest)
     this.mustRefresh = false
     await this.applied.catchUp(this.fold, newest?.applied)
   }
@@ -87,12 +89,14 @@ export class LogWriter {
     for (let conflicts = 0; conflicts <= MAX_CONFLICTS; conflicts++) {
       if (this.mustRefresh) await retry(this.#environment, () => this.refresh())
       const known = this.fold
-      const plan = await planAppend(this.#log, this.#codec, this.#environment, known, members)
+      const plan = await planAppend(this.#log, this.#codec, this.#environment, known, members, this.standing)
       members = plan.members.map(({ update }) => update)
       if (plan.append === undefined) return settle(plan)
       const result = await this.#send(plan.append)
       if (result.status === 'appended') {
         this.fold = plan.fold
+        // Whoever owns the log from here on was told what may be missing.
+        if (plan.append.lease.kind === 'claim') this.standing = withoutLoss(this.standing)
         await this.applied.apply(known, plan.fold, plan.carried)
         observeSave(this.#environment, plan.append, begun)
         return settle(plan)

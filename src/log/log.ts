@@ -5,7 +5,7 @@ import { decodeHeader, type EntryHeader } from '../codec/header.js'
 import { BlobShelf, patientBlobs } from './blob-shelf.js'
 import { Claim, type ClaimOptions, checkClaimOptions } from './claim.js'
 import { formatCheckpointId, parseCheckpointId } from './checkpoint-id.js'
-import type { BlobWriter, LogKey } from './contract.js'
+import type { BlobWriter, LogKey, PossibleLoss } from './contract.js'
 import type { Draft } from './draft.js'
 import { EntryCodec } from './entry-codec.js'
 import type { OpenedEntry } from './entry-opening.js'
@@ -77,6 +77,7 @@ export class Log {
   static async open(environment: LogEnvironment, key: LogKey): Promise<Log> {
     const log = new Log(environment, key)
     log.#writer.fold = (await observeLoad(environment, log.#reader.newest())) ?? log.#writer.fold
+    log.#writer.standing = log.#reader.standing
     await log.#writer.applied.catchUp(log.#writer.fold, log.#reader.applied)
     return log
   }
@@ -93,6 +94,14 @@ export class Log {
 
   get exists(): boolean {
     return this.fold.seq >= 0
+  }
+
+  /**
+   * Present where the store came back and can't say that it lost nothing, and nobody claimed this log since: entries that
+   * followed the one named here may have been acknowledged and be gone.
+   */
+  get loss(): PossibleLoss | undefined {
+    return this.#writer.standing.loss
   }
 
   /** About how much memory this handle takes, with its state counted as JSON. */
@@ -146,6 +155,7 @@ export class Log {
     const fold = await observeLoad(this.#environment, this.#reader.newestAfter(known))
     if (fold === undefined) return false
     this.#writer.fold = fold
+    this.#writer.standing = this.#reader.standing
     await this.#writer.applied.catchUp(fold, this.#reader.applied)
     return true
   }

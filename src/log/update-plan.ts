@@ -7,6 +7,7 @@ import type { EntryCodec } from './entry-codec.js'
 import type { Fold } from './fold.js'
 import { indexFields } from './index-state.js'
 import type { LogEnvironment } from './log-environment.js'
+import type { Standing } from './log-reader.js'
 import type { CarriedWrite } from './store-contract.js'
 import type { PendingUpdate, Updated, Writer } from './update.js'
 
@@ -33,6 +34,7 @@ export async function planAppend(
   environment: LogEnvironment,
   known: Fold,
   updates: readonly PendingUpdate[],
+  { generation }: Standing = {},
 ): Promise<Planned> {
   let fold = known
   const stored: StoredEntry[] = []
@@ -66,6 +68,7 @@ export async function planAppend(
     incarnation,
     epoch: fold.epoch,
     lease: leaseChange(writers),
+    ...(generation === undefined ? {} : { generation }),
     index: indexFields(fold.index, fold.at, fold.origin),
     labelsChanged: !exists || fold.index.tags !== known.index.tags || fold.index.metadata !== known.index.metadata,
     ...(carried.length > 0 && environment.driver.capabilities.storeAtomic ? { carried: newestPerItem(carried) } : {}),

@@ -10,6 +10,7 @@ import { Asking } from './asking.js'
 import type { Context, PauseOptions, StepContext, StepOptions, StepPolicy, TransactionOptions } from './context.js'
 import { isStoreFailure } from './errors.js'
 import type { RecordedEvent } from './events.js'
+import { gapOf } from './gap.js'
 import { hashValue } from './hash-value.js'
 import { INTERNALS, type Internals } from './internals.js'
 import { transactOwn } from './own-transaction.js'
@@ -269,6 +270,8 @@ export class Activation {
    */
   get #openSince(): number | undefined {
     const { openSince, state, clock, inlineSleepMs } = this.#session
+    const gap = gapOf(state)
+    if (gap !== undefined) return Math.min(gap, openSince ?? gap)
     if (openSince === undefined || state.ahead) return openSince
     if (this.#isNew) return undefined
     const isBeyond = this.#lived && clock.monotonic() - this.#foundAt > BEYOND_MS + inlineSleepMs

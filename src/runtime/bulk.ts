@@ -4,6 +4,7 @@ import { InvalidOptionError, isHoldfastError } from '../core/errors.js'
 import type { HeadQuery, LogKey } from '../log/contract.js'
 import { migrateRun } from './begin.js'
 import { unheard } from './event-feed.js'
+import { claimThread } from './gap.js'
 import { describePauses, type OpenPause, type Outcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { type RuntimeEnvironment, runThread } from './run-thread.js'
@@ -218,7 +219,7 @@ async function migrateOne(environment: RuntimeEnvironment, plan: ProgramPlan, ke
   const { from, to } = upgraded.find(({ path }) => path === '') ?? { from: version, to: version }
   const report = { from, to, subgraphs: upgraded.filter(({ path }) => path !== '') }
   if (dryRun) return report
-  const claim = await log.claim({ owner: environment.owner, ms: 10_000 })
+  const claim = await claimThread(log, { owner: environment.owner, ms: 10_000 })
   try {
     await claim.release((fold) => {
       const draft = migrateRun(plan, fold.state as RunState)

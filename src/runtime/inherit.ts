@@ -46,6 +46,7 @@ function inheritOps(state: RunState, record: ForkRecord, now: number): readonly 
     // What was under way there is nothing to this branch, whose keys are its own.
     ...(state.openSince === undefined ? [] : [remove('openSince')]),
     ...(state.ahead ? [remove('ahead')] : []),
+    ...(state.gap ? [remove('gap')] : []),
     ...begunSteps(state, []),
     // What became of an effect there, and whether it might run there, are no questions here: this branch asks its own.
     ...closePauses(state, ({ kind }) => kind === 'unknown-effect' || kind === 'permission', now),

@@ -5,6 +5,7 @@ import type { StoreWrite } from '../log/store-write.js'
 import { attempt, type Backoff, parseRetry, pauseAfter } from './attempt.js'
 import type { Effect, Reconciled, StepPolicy } from './context.js'
 import { EffectUnknownError, recordError, StepFailedError } from './errors.js'
+import { gapOf } from './gap.js'
 import type { Work } from './perform.js'
 import { isBegun, type StepRecord } from './run-state.js'
 import type { Session } from './session.js'
@@ -183,6 +184,7 @@ export class Ledger {
 
   #set(change: Partial<StepRecord>): ReturnType<typeof set> {
     const { inputHash, at } = this.#work
+    const since = gapOf(this.#session.state)
     return set(at, {
       status: 'started',
       effect: this.effect,
@@ -191,6 +193,7 @@ export class Ledger {
       ...(this.effect === 'idempotent' && change.status !== 'retry' ? { keyTtlMs: this.#keyTtlMs } : {}),
       ...(this.#generation > 0 ? { generation: this.#generation } : {}),
       ...(this.#startedAt === undefined ? {} : { startedAt: this.#startedAt }),
+      ...(since === undefined ? {} : { clear: since }),
       ...change,
     })
   }

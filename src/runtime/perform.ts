@@ -7,6 +7,7 @@ import type { SpanPlan } from '../telemetry/observer.js'
 import { attempt, parseRetry, pauseAfter } from './attempt.js'
 import type { Effect, StepContext, StepPolicy } from './context.js'
 import { EffectUnknownError, isNondeterministic, nondeterministic, recordError } from './errors.js'
+import { gapOf } from './gap.js'
 import { failed, Ledger, recordAt } from './ledger.js'
 import type { Seen } from './records.js'
 import { type ForkRecord, isBegun, type StepRecord } from './run-state.js'
@@ -79,8 +80,11 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
   const instead =
     effect === 'read' ? session.recordedRead(work.path, work.inputHash, work.sees) : await permit(session, work, effect)
   if (instead) return finish(instead.result, [], 0)
-  if (mayHaveHappened(work, ledger, before)) {
-    const known = await ledger.resolve(before?.error?.message ?? null)
+  if (mayHaveHappened(session, work, ledger, before)) {
+    const missing = isBegun(before) ? undefined : missingRecord(session, effect)
+    // Kept beside the intent, so that the same question is asked until it is answered.
+    if (missing) ledger.note([], missing)
+    const known = await ledger.resolve(before?.error?.message ?? missing?.message ?? null)
     if (known) return finish(known.result, known.writes, 0)
     unsure = false
   }
@@ -213,10 +217,24 @@ async function runOnce(session: Session, work: Work, key: string, tried: number,
 
 // An intent without an end is an effect that may have happened. One with the other side's key needs none: it is
 // repeated, as long as the other side still knows the key.
-function mayHaveHappened(work: Work, ledger: Ledger, before: StepRecord | undefined): boolean {
-  if (ledger.effect !== 'idempotent') return isBegun(before) && ledger.effect !== 'read'
+function mayHaveHappened(session: Session, work: Work, ledger: Ledger, before: StepRecord | undefined): boolean {
+  if (ledger.effect === 'read') return false
+  if (ledger.effect !== 'idempotent') return isBegun(before) || mayBeMissing(session, before)
   const since = isBegun(before) ? (before.startedAt ?? Number.NEGATIVE_INFINITY) : work.openSince
   return since !== undefined && ledger.isOlderThanKey(since)
+}
+
+// The store came back and may have lost its newest records, the intent of this effect among them.
+function mayBeMissing({ state }: Session, before: StepRecord | undefined): boolean {
+  const since = gapOf(state)
+  return since !== undefined && before?.clear !== since
+}
+
+function missingRecord({ state }: Session, effect: Effect): Error | undefined {
+  const since = effect === 'idempotent' ? undefined : gapOf(state)
+  if (since === undefined) return undefined
+  const last = new Date(since).toISOString()
+  return new Error(`The store came back and may have lost what was recorded after ${last}: this may have begun then.`)
 }
 
 function checkInput(work: Work, before: StepRecord | undefined): void {

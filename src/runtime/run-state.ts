@@ -32,6 +32,8 @@ export interface RunState {
   readonly openSince?: number
   /** Whoever ran it then went on before its records were acknowledged: steps further on may have happened, too. */
   readonly ahead?: true
+  /** Runs that may have gone further than the log says: the store came back and may have lost what was newest. */
+  readonly gap?: GapRecord
   /** Why nobody takes this thread up by itself any more. */
   readonly parked?: RecordedError
   /** Set on a branch that time travel made. */
@@ -58,6 +60,14 @@ export interface RunState {
 export type KeyIndex = Readonly<
   Record<string, Readonly<Record<string, number | readonly [seq?: number, ended?: 'cancelled']>>>
 >
+
+/** Where records may be missing. */
+export interface GapRecord {
+  /** The time of the newest record that was left: what is missing came after it. */
+  readonly since: number
+  /** The runs that were under way then or had yet to begin, by the ids of their inputs. */
+  readonly runs: readonly string[]
+}
 
 /** What a forked branch may do. */
 export interface ForkRecord {
@@ -153,6 +163,8 @@ export interface StepRecord {
   readonly until?: number
   /** A person let a node go on that pauses when it is done. */
   readonly passed?: true
+  /** It is known that nothing of it was begun in the lost part of the log whose gap began then. */
+  readonly clear?: number
   /** Begun on the branch that this one was forked from; what became of it there says nothing here. */
   readonly inherited?: true
 }

@@ -14,6 +14,7 @@ import type { Observer } from '../telemetry/observer.js'
 import type { RunEvent } from './events.js'
 import { Company, Place } from './company.js'
 import { checkFits } from './fitting.js'
+import { claimThread } from './gap.js'
 import { fateOf, findQueued, isInput, type OnPaused, relyOn } from './given-input.js'
 import { hashValue } from './hash-value.js'
 import { ownBranch } from './inherit.js'
@@ -231,7 +232,7 @@ class ThreadRunner {
       throw new Settled()
     }
     try {
-      const claim = await log.claim({ owner, ms: lease, decide })
+      const claim = await claimThread(log, { owner, ms: lease, decide })
       observeClaim(this.#environment, made.since, log.fold)
       if (made.situation?.do !== 'settle') return { ...made, claim }
       await claim.release()

@@ -29,6 +29,7 @@ import { unheard } from './event-feed.js'
 import type { RunEvent } from './events.js'
 import { follow } from './follow.js'
 import { type EventsOptions, followEvents } from './follow-events.js'
+import { claimThread } from './gap.js'
 import { type Settled, settleRun, showFold } from './kept-results.js'
 import { describePauses, type OpenPause, type Outcome, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
@@ -143,7 +144,7 @@ export class ThreadView<Result = Outcome> {
     })
     if (entries.length === 0) return
     try {
-      const claim = await log.claim({ owner, ms: 5000 })
+      const claim = await claimThread(log, { owner, ms: 5000 })
       let ends = false
       const settled = await this.settle(log.fold.state as RunState)
       await claim.release((fold) => {

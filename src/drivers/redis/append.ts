@@ -1,11 +1,12 @@
 import type { Append, AppendResult } from '../../log/contract.js'
 import type { Argument, Reply } from './client.js'
 import type { ScriptCall } from './connection.js'
+import { generationOf, markBuckets, readHeadRow } from './generations.js'
 import { checkBucket } from './index-walk.js'
 import { checkOutcomes } from './outcomes.js'
 import { packAppend } from './pack-append.js'
-import { decodeHead, encodeHead, encodeIndexRow, encodeLabels, entryFields, escapeControls } from './rows.js'
-import { checkLost, type Store } from './store.js'
+import { encodeHead, encodeIndexRow, encodeLabels, entryFields, escapeControls } from './rows.js'
+import { checkLost, loseStore, type Store } from './store.js'
 
 /** One call appends to this many logs at most, so that it does not keep others waiting. */
 const MAX_APPENDS = 64
@@ -55,11 +56,11 @@ function splitBatch(store: Store, batch: readonly Append[]): Part[] {
     const group = connection.client.isCluster ? keys.bucketOf(log.tenant, log.thread) : 0
     if (requires !== undefined) {
       // Its place among the keys is known only if it travels alone.
-      const packed = packAppend(append, 3)
+      const packed = packAppend(append, 3, assumedBy(store, append))
       parts.push(appendPart(store, batch, [place], packed, [keys.log({ ...log, branch: requires.branch })]))
       continue
     }
-    const packed = packAppend(append, 0)
+    const packed = packAppend(append, 0, assumedBy(store, append))
     const bytes = packed.reduce((sum, { length }) => sum + length, 0)
     let part = open.get(group)
     if (part !== undefined && (part.places.length === MAX_APPENDS || part.bytes + bytes > MAX_BYTES)) {
@@ -78,6 +79,12 @@ function splitBatch(store: Store, batch: readonly Append[]): Part[] {
   return parts
 }
 
+// A claim holds only in the generation it was decided in; what others know of it decides about no effect.
+function assumedBy(store: Store, { log, lease, generation }: Append): number {
+  const now = generationOf(store, log).number
+  return lease.kind === 'claim' ? (generation ?? now) : now
+}
+
 function appendPart(
   { scripts, keys }: Store,
   batch: readonly Append[],
@@ -90,7 +97,8 @@ function appendPart(
   return { call: { script: scripts.append, keys: [...names, ...required], args: packed }, places }
 }
 
-function createCall({ scripts, keys, marker }: Store, append: Append): ScriptCall {
+function createCall(store: Store, append: Append): ScriptCall {
+  const { scripts, keys, marker } = store
   const { log, index, entries, lease, requires, epoch, incarnation } = append
   const last = entries[entries.length - 1] as Append['entries'][number]
   const row = encodeIndexRow(index)
@@ -109,15 +117,19 @@ function createCall({ scripts, keys, marker }: Store, append: Append): ScriptCal
     encodeLabels(index),
   ]
   for (const entry of entries) args.push(...(entryFields(entry) as Argument[]))
+  const { number: generation } = generationOf(store, log)
+  if (generation > 0) args.push('n', String(generation))
   const names = [keys.log(log), keys.index(keys.bucketOf(log.tenant, log.thread)), keys.thread(log.tenant, log.thread)]
   if (requires !== undefined) names.push(keys.log({ ...log, branch: requires.branch }))
   return { script: scripts.create, keys: names, args }
 }
 
 async function decodeRefusal(store: Store, { log, expect }: Append, reply: Reply): Promise<AppendResult> {
-  const [status, row] = checkLost(store, reply) as ['conflict' | 'held', readonly Reply[] | null]
-  const head = row === null ? undefined : decodeHead(log, row)
+  const [status, row] = checkLost(store, reply) as ['conflict' | 'held' | 'came-back', readonly Reply[] | null]
+  const bucket = store.keys.bucketOf(log.tenant, log.thread)
+  if (status === 'came-back' && (await markBuckets(store, 'check', [bucket])) > 0) throw loseStore(store)
+  const head = row === null ? undefined : readHeadRow(store, log, row)
   // A log that was there and is gone was erased, or all of its bucket is gone.
-  if (head === undefined && expect !== null) await checkBucket(store, store.keys.bucketOf(log.tenant, log.thread))
+  if (head === undefined && expect !== null) await checkBucket(store, bucket)
   return status === 'held' && head !== undefined ? { status, head } : { status: 'conflict', head }
 }

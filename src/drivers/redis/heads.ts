@@ -6,7 +6,8 @@ import { takeSmallest } from '../shared/take-smallest.js'
 import type { Reply } from './client.js'
 import { checkBucket, fromBytes, type Plan, planQuery, readIndex, walkIndex } from './index-walk.js'
 import { readBranches } from './logs.js'
-import { decodeHead, minuteOf, sortable } from './rows.js'
+import { readHeadRow } from './generations.js'
+import { minuteOf, sortable } from './rows.js'
 import { checkLost, type Store } from './store.js'
 
 const HEADS_AT_ONCE = 100
@@ -162,7 +163,7 @@ async function readHeads(store: Store, logs: readonly LogKey[]): Promise<(Head |
     const rows = checkLost(store, replies[at] ?? null) as (readonly Reply[] | null)[]
     for (const [row, i] of members.entries()) {
       const found = rows[row]
-      if (found) heads[i] = decodeHead(logs[i] as LogKey, found)
+      if (found) heads[i] = readHeadRow(store, logs[i] as LogKey, found)
     }
   }
   return heads

@@ -12,9 +12,9 @@ import type {
 } from '../../log/contract.js'
 import type { Reply } from './client.js'
 import type { ScriptCall } from './connection.js'
+import { readHeadRow } from './generations.js'
 import {
   decodeEntries,
-  decodeHead,
   decodeHeader,
   encodeCore,
   encodeHead,
@@ -46,7 +46,7 @@ export async function readTail(store: Store, log: LogKey, upTo: number | undefin
   const reply = (await readLog(store, logCall(store, 'tail', log, args, true))) as readonly Reply[] | null
   if (reply === null) return undefined
   const [row, first, ...fields] = reply
-  return { head: decodeHead(log, row as readonly Reply[]), entries: decodeEntries(log, Number(first), fields) }
+  return { head: readHeadRow(store, log, row as readonly Reply[]), entries: decodeEntries(log, Number(first), fields) }
 }
 
 export async function readEntries(store: Store, log: LogKey, from: number, limit: number): Promise<StoredEntry[]> {
@@ -74,7 +74,7 @@ export async function readHead(store: Store, log: LogKey): Promise<Head | undefi
   const index = keys.index(keys.bucketOf(log.tenant, log.thread))
   const call = { script: scripts.heads, keys: [index, keys.log(log)], args: [marker] }
   const [row] = (await readLog(store, call)) as (readonly Reply[] | null)[]
-  return row ? decodeHead(log, row) : undefined
+  return row ? readHeadRow(store, log, row) : undefined
 }
 
 export async function renewLease(store: Store, log: LogKey, epoch: number, ms: number): Promise<boolean> {

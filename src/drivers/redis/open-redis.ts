@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { DataLossError, InvalidOptionError, SchemaTooNewError } from '../../core/errors.js'
-import type { Driver } from '../../log/contract.js'
+import type { Driver, Durability } from '../../log/contract.js'
 import type { ItemDriver } from '../../log/store-contract.js'
-import type { RedisLike, Reply } from './client.js'
+import type { RedisLike } from './client.js'
 import { connect } from './connect.js'
 import { Connection, type ReplicaWait } from './connection.js'
+import { markBuckets, probeAgain, serversOf, trustOf } from './generations.js'
 import { createKeys } from './keys.js'
 import { checkServer, judgeDurability, probeServer } from './probe.js'
 import { createRedisDriver } from './redis-driver.js'
@@ -27,6 +28,11 @@ export interface RedisOptions {
   readonly waitReplicas?: ReplicaWait
   /** Into how many hash slots a new store spreads its threads. Fixed for the life of a store. Default 64. */
   readonly buckets?: number
+  /**
+   * Take it that Redis comes back with everything it acknowledged, whatever its settings say. By default effects that
+   * must not repeat ask first where it can't promise that.
+   */
+  readonly trustRestarts?: boolean
   /** Go on with what is left of a store of which a part is gone, as after the loss of a node. */
   readonly acceptDataLoss?: boolean
   /** Default 10,000. */
@@ -51,14 +57,15 @@ export async function openRedis(
     ownsClient: given === undefined,
   })
   try {
-    const servers = client.isCluster ? (client.nodes?.('master') ?? []) : [client]
+    const servers = serversOf(client)
     const probes = await Promise.all(servers.map(probeServer))
     for (const probe of probes) checkServer(probe, { allowEviction: options.allowEviction ?? false })
     const scripts = await loadScripts()
     await Promise.all(servers.map((server) => teachScripts(server, scripts)))
-    const store = await openStore(connection, scripts, options)
-    const release = watchReconnects(store)
-    return createRedisDriver(store, judgeDurability(probes, options.waitReplicas), release)
+    const durability = judgeDurability(probes, options.waitReplicas)
+    const store = await openStore(connection, scripts, durability, options)
+    const release = watchReconnects(store, options)
+    return createRedisDriver(store, durability, release)
   } catch (error) {
     await connection.close()
     throw error
@@ -95,7 +102,12 @@ async function teachScripts(server: RedisLike, scripts: Scripts): Promise<void> 
   await Promise.allSettled(Object.values(scripts).map(({ text }) => server.call('script', 'load', text)))
 }
 
-async function openStore(connection: Connection, scripts: Scripts, options: RedisOptions): Promise<Store> {
+async function openStore(
+  connection: Connection,
+  scripts: Scripts,
+  durability: Durability,
+  options: RedisOptions,
+): Promise<Store> {
   const prefix = options.prefix ?? 'holdfast'
   const record = createKeys(prefix, 1).store
   const fresh = randomBytes(16).toString('hex')
@@ -114,9 +126,17 @@ async function openStore(connection: Connection, scripts: Scripts, options: Redi
       'Leave the option out; the number is fixed when a store is made.',
     )
   }
-  const store: Store = { prefix, connection, scripts, keys: createKeys(prefix, Number(count)), marker: `!${id}` }
+  const store: Store = {
+    prefix,
+    connection,
+    scripts,
+    keys: createKeys(prefix, Number(count)),
+    marker: `!${id}`,
+    generations: [],
+    trust: trustOf(durability, options.waitReplicas, options.trustRestarts ?? false),
+  }
   const mode = options.acceptDataLoss ? 'accept' : marked === null ? 'place' : 'check'
-  const bad = (await markBuckets(store, mode)).filter((reply) => reply !== 'ok').length
+  const bad = await markBuckets(store, mode)
   if (bad > 0) {
     throw new DataLossError(
       `${bad} of ${count} parts of the Redis store "${prefix}" are gone: a node came back empty or older. ` +
@@ -128,27 +148,18 @@ async function openStore(connection: Connection, scripts: Scripts, options: Redi
   return store
 }
 
-async function markBuckets(store: Store, mode: 'place' | 'check' | 'accept'): Promise<readonly Reply[]> {
-  const { connection, scripts, keys, marker } = store
-  return connection.read(
-    keys.buckets.map((_, bucket) => ({
-      script: scripts['mark-bucket'],
-      keys: [keys.index(bucket)],
-      args: [marker, mode],
-    })),
-  )
-}
-
 // A server that restarted may have come back with less than it had. Scripts notice that where they find nothing; this
 // notices it also for a driver that happens to ask only for what is still there.
-function watchReconnects(store: Store): () => void {
+function watchReconnects(store: Store, { waitReplicas, trustRestarts = false }: RedisOptions): () => void {
   const { connection } = store
   const check = (): void => {
     if (connection.isClosed || connection.lost !== undefined) return
-    markBuckets(store, 'check').then(
-      (replies) => void (replies.some((reply) => reply !== 'ok') && loseStore(store)),
-      () => {},
-    )
+    probeAgain(store, waitReplicas, trustRestarts)
+      .then(() => markBuckets(store, 'check'))
+      .then(
+        (bad) => void (bad > 0 && loseStore(store)),
+        () => {},
+      )
   }
   const { client } = connection
   client.on('ready', check)

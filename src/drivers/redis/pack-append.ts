@@ -4,18 +4,18 @@ import { encodeCore, encodeHead, encodeIndexRow, encodeLabels, entryFields, esca
 const LEASES = { keep: 0, claim: 1, extend: 3, release: 4 } as const
 const FORCED_CLAIM = 2
 
-/** Nine numbers of four bytes and one of eight. */
-const START_LENGTH = 9 * 4 + 8
+/** Ten numbers of four bytes and one of eight. */
+const START_LENGTH = 10 * 4 + 8
 
 /**
  * One append to an existing log as arguments of append.lua: a control value, and the values of its entries' fields. Each
  * argument costs the client about as much as a small command, so what is small travels in one. `required` is the place of
- * the required log among the script's keys, 0 for none. The control value:
+ * the required log among the script's keys, 0 for none; `generation` is that of the bucket. The control value:
  *
  *   lengths of expect and head | lease | its ms | lengths of owner and labels | required | length of its incarnation |
- *   length of the field names | number of fields || expect | head | owner | labels | field names | incarnation
+ *   length of the field names | number of fields | generation || expect | head | owner | labels | field names | incarnation
  */
-export function packAppend(append: Append, required: number): Buffer[] {
+export function packAppend(append: Append, required: number, generation: number): Buffer[] {
   const { expect, entries, lease, index } = append
   const last = entries[entries.length - 1] as Append['entries'][number]
   const row = encodeIndexRow(index)
@@ -49,6 +49,7 @@ export function packAppend(append: Append, required: number): Buffer[] {
   at = control.writeUInt32BE(Buffer.byteLength(incarnation), at)
   at = control.writeUInt32BE(fields.length, at)
   at = control.writeUInt32BE(values.length, at)
+  at = control.writeUInt32BE(generation, at)
   control.write(text, at)
   return [control, ...values]
 }

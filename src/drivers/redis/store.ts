@@ -2,6 +2,7 @@ import type { DataLossError } from '../../core/errors.js'
 import type { Reply } from './client.js'
 import type { Connection } from './connection.js'
 import { lostStore } from './errors.js'
+import type { Generation, Trust } from './generations.js'
 import type { Keys } from './keys.js'
 import type { Scripts } from './scripts.js'
 
@@ -13,6 +14,9 @@ export interface Store {
   readonly keys: Keys
   /** The member of each bucket's index by which scripts see that the bucket still is what it was. */
   readonly marker: string
+  /** By bucket. */
+  readonly generations: Generation[]
+  trust: Trust
 }
 
 /** A script answers 'lost' when it finds nothing and the marker is gone as well: that is no absence. */

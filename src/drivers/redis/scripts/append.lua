@@ -4,7 +4,7 @@
 -- KEYS  log and index of its bucket for each append, then the logs that appends require
 -- ARGV  for each append its control value (see pack-append.ts: lengths and numbers, then texts), and the values of its
 --       entries' fields
--- Returns for each append 1, or { 'conflict' | 'held', head row }.
+-- Returns for each append 1, or { 'conflict' | 'held' | 'came-back', head row }.
 
 local results = {}
 local now, extendedBy, extendedTo
@@ -12,8 +12,8 @@ local argument = 1
 for i = 1, #KEYS do
   local key, control = KEYS[2 * i - 1], ARGV[argument]
   if not control then break end
-  local expectLength, headLength, lease, ms, ownerLength, labelsLength, required, requiredLength, fieldsLength, values, at =
-    struct.unpack('>I4I4I4dI4I4I4I4I4I4', control)
+  local expectLength, headLength, lease, ms, ownerLength, labelsLength, required, requiredLength, fieldsLength, values, generation, at =
+    struct.unpack('>I4I4I4dI4I4I4I4I4I4I4', control)
   local expect = string.sub(control, at, at + expectLength - 1)
   at = at + expectLength
   local head = redis.call('HGET', key, 'h')
@@ -36,6 +36,11 @@ for i = 1, #KEYS do
     local time = redis.call('TIME')
     now = time[1] * 1000 + time[2] / 1000
   end
+  -- Who takes a log must know what may be missing from it.
+  if result == 1 and (lease == 1 or lease == 2) then
+    -- @include server-run
+    if came_back(KEYS[2 * i], generation) then result = 'came-back' end
+  end
   if result == 1 and lease == 1 and tonumber(string.match(head, '^.*\n(.*)$')) > now then result = 'held' end
 
   if result == 1 then
@@ -57,7 +62,19 @@ for i = 1, #KEYS do
       redis.call('ZADD', KEYS[2 * i], unpack(with_scores(index_members(string.match(newHead, '^[^\n]*'), name))))
     end
     local fieldsAt = at + ownerLength + labelsLength
-    if values == 1 and labelsLength == 0 and lease ~= 1 and lease ~= 2 then
+    -- An owner is sure of what it saw. A guest leaves the question to the next owner, and says what was there before it.
+    local stamp
+    if generation > 0 then
+      local owned, noted = string.match(redis.call('HGET', key, 'n') or '0', '^(%d+) ?(%d*)')
+      if tonumber(owned) ~= generation then
+        if lease ~= 0 then
+          stamp = tostring(generation)
+        elseif tonumber(noted) ~= generation then
+          stamp = owned .. ' ' .. generation .. ' ' .. string.match(head, '\n(%d+) ')
+        end
+      end
+    end
+    if values == 1 and labelsLength == 0 and not stamp and lease ~= 1 and lease ~= 2 then
       local field = string.sub(control, fieldsAt, fieldsAt + fieldsLength - 1)
       redis.call('HSET', key, 'h', newHead, field, ARGV[argument + 1])
     else
@@ -65,6 +82,10 @@ for i = 1, #KEYS do
       if lease == 1 or lease == 2 then
         fields[3] = 'o'
         fields[4] = string.sub(control, at, at + ownerLength - 1)
+      end
+      if stamp then
+        fields[#fields + 1] = 'n'
+        fields[#fields + 1] = stamp
       end
       if labelsLength > 0 then
         fields[#fields + 1] = 'g'
