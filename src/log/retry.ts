@@ -17,10 +17,15 @@ export async function retry<Result>(
     try {
       return await work(attempt)
     } catch (error) {
-      if (!isHoldfastError(error) || !error.retryable || clock.monotonic() >= deadline) throw error
+      if (!isPassing(error) || clock.monotonic() >= deadline) throw error
       await clock.sleep(pauseAfter(attempt))
     }
   }
+}
+
+// The backend's own trouble. A conflict is an answer, and the same one however often it is asked for.
+function isPassing(error: unknown): boolean {
+  return isHoldfastError(error) && error.retryable && (error.code === 'unavailable' || error.code === 'storage')
 }
 
 /** How long to wait after this many failures, at random, so that those who failed together do not come back together. */
