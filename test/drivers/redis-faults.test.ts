@@ -8,6 +8,7 @@ import { HoldfastError, isHoldfastError } from '#src/core/errors.js'
 import { parseBranchId, parseTenantId, parseThreadId } from '#src/core/ids.js'
 import { openRedis } from '#src/drivers/redis/open-redis.js'
 import type { Driver, Expect, LogKey } from '#src/log/contract.js'
+import type { ItemDriver } from '#src/log/store-contract.js'
 import { startChaosProxy } from '#src/testing/chaos-proxy.js'
 import { expectAfter, makeAppend, mustAppend } from '#src/testing/entries.js'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -200,17 +201,72 @@ describe.skipIf(url === undefined)('redis that refuses', () => {
     expect((await driver.tail(log))?.entries.length).toBe(1)
   })
 
-  it('writes nothing when its memory is full, and says so', async () => {
+  const appends: [string, Parameters<typeof makeAppend>[2]][] = [
+    ['a record', {}],
+    ['a claim', { lease: { kind: 'claim', owner: 'a', ms: 1000, force: true } }],
+    ['a change of status', { index: { status: 'active' } }],
+    [
+      'a claim that changes the index',
+      { lease: { kind: 'claim', owner: 'a', ms: 1000, force: true }, index: { status: 'active', wakeAt: 5 } },
+    ],
+    ['a release that changes the index', { lease: { kind: 'release' }, index: { status: 'done', wakeAt: null } }],
+  ]
+  it.each(appends)('writes nothing of %s when its memory is full, and says so', async (_, change) => {
     const server = await ownServer()
     const driver = await opened(server.url)
     const log = newLog()
-    const at = await mustAppend(driver, makeAppend(log, null))
+    const lease = { kind: 'claim', owner: 'b', ms: 60_000, force: false } as const
+    const at = await mustAppend(driver, makeAppend(log, null, { lease, index: { wakeAt: 7 } }))
+    const before = await driver.head(log)
     await server.command('CONFIG', 'SET', 'maxmemory', '1')
-    const error = await failure(driver.append([makeAppend(log, at)]))
-    expect(error).toMatchObject({ code: 'storage', data: { reason: 'out-of-memory', written: 'nothing' } })
+    const creation = change?.lease?.kind === 'release' ? [] : [makeAppend(newLog(), null, change)]
+    for (const append of [makeAppend(log, at, change), ...creation]) {
+      const error = await failure(driver.append([append]))
+      expect(error).toMatchObject({ code: 'storage', data: { reason: 'out-of-memory', written: 'nothing' } })
+    }
     await server.command('CONFIG', 'SET', 'maxmemory', '0')
-    expect(await driver.head(log)).toMatchObject({ seq: at.seq, hash: at.hash })
-    await mustAppend(driver, makeAppend(log, at))
+    expect(await driver.head(log)).toEqual({ ...before, lease: expect.objectContaining({ owner: 'b' }) })
+    await mustAppend(driver, makeAppend(log, at, change))
+  })
+
+  it('writes no item when its memory is full, also in the place of one that expires', async () => {
+    const server = await ownServer()
+    const driver = (await opened(server.url)) as Driver & ItemDriver
+    const { tenant } = newLog()
+    const item = (version: string, expiresAt: number | null) => ({
+      value: new Uint8Array(10),
+      version,
+      at: 1,
+      expiresAt,
+      fields: [],
+    })
+    const write = (version: string, expiresAt: number | null) =>
+      driver.writeItems(tenant, [{ space: 's', key: 'k', item: item(version, expiresAt) }], 1)
+    await write('one', 1000)
+    await server.command('CONFIG', 'SET', 'maxmemory', '1')
+    for (const expiresAt of [null, 1000, 2000]) {
+      expect(await failure(write('two', expiresAt))).toMatchObject({ data: { reason: 'out-of-memory' } })
+    }
+    await server.command('CONFIG', 'SET', 'maxmemory', '0')
+    expect((await driver.readItems(tenant, 's', ['k'], { now: 1 })).map((found) => found?.version)).toEqual(['one'])
+    for (const expiresAt of [1000, 2000, null, 5]) await write('two', expiresAt)
+    expect(await driver.sweepItems(10, 10)).toBe(1)
+    expect(await driver.sweepItems(3000, 10)).toBe(0)
+  })
+
+  it('lets an owner keep its claim, and let go of it, while its memory is full', async () => {
+    const server = await ownServer()
+    const driver = await opened(server.url)
+    const log = newLog()
+    const at = await mustAppend(
+      driver,
+      makeAppend(log, null, { lease: { kind: 'claim', owner: 'a', ms: 1000, force: false } }),
+    )
+    await server.command('CONFIG', 'SET', 'maxmemory', '1')
+    expect(await driver.renew(log, at.epoch, 60_000)).toBe(true)
+    expect((await driver.head(log))?.lease?.remainingMs).toBeGreaterThan(1000)
+    expect(await driver.renew(log, at.epoch, 0)).toBe(true)
+    expect((await driver.head(log))?.lease).toBeNull()
   })
 
   it('writes nothing while it is a replica, and goes on when it is a primary again', async () => {

@@ -58,8 +58,7 @@ for i = 1, #KEYS do
     if oldRow then
       -- @include index-members
       local name = log_name(key)
-      redis.call('ZREM', KEYS[2 * i], unpack(index_members(oldRow, name)))
-      redis.call('ZADD', KEYS[2 * i], unpack(with_scores(index_members(string.match(newHead, '^[^\n]*'), name))))
+      replace_members(KEYS[2 * i], index_members(oldRow, name), index_members(string.match(newHead, '^[^\n]*'), name))
     end
     local fieldsAt = at + ownerLength + labelsLength
     -- An owner is sure of what it saw. A guest leaves the question to the next owner, and says what was there before it.

@@ -14,7 +14,6 @@ if core ~= ARGV[1] then
   return 0
 end
 local name = log_name(KEYS[1])
-redis.call('ZREM', KEYS[2], unpack(index_members(row, name)))
-redis.call('ZADD', KEYS[2], unpack(with_scores(index_members(ARGV[2], name))))
+replace_members(KEYS[2], index_members(row, name), index_members(ARGV[2], name))
 redis.call('HSET', KEYS[1], 'h', ARGV[4] .. string.match(head, '^.*\n(.*)$'), 'g', ARGV[5])
 return 1

@@ -10,6 +10,9 @@ if not log[1] then
   return 'lost'
 end
 if not log[2] or string.match(log[1], '^[^\n]*\n%d+ %S+ (%d+) ') ~= ARGV[1] then return 0 end
+-- Removes nothing, and is never refused: a lease takes no more memory than it did, and work that is under way must not be
+-- taken for dead because memory is full.
+redis.call('HDEL', KEYS[1], '')
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
 redis.call('HSET', KEYS[1], 'h', string.match(log[1], '^.*\n') .. string.format('%.3f', now + ARGV[2]))

@@ -30,6 +30,18 @@ local function with_scores(members)
   return scored
 end
 
+-- New rows go in before old ones go: a server at its memory limit refuses a script only as long as it wrote nothing, so
+-- one that begins by freeing memory would get through whatever it adds, claims for example, while plain records don't.
+local function replace_members(index, old, new)
+  redis.call('ZADD', index, unpack(with_scores(new)))
+  local kept, gone = {}, {}
+  for _, member in ipairs(new) do kept[member] = true end
+  for _, member in ipairs(old) do
+    if not kept[member] then gone[#gone + 1] = member end
+  end
+  if #gone > 0 then redis.call('ZREM', index, unpack(gone)) end
+end
+
 -- The part of a log's key behind `prefix:{bucket}:log:`.
 local function log_name(key)
   return string.match(key, '^[^}]*}:log:(.*)$')

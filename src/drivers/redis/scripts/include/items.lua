@@ -52,20 +52,21 @@ end
 -- `new` is { version, at, expires or '-', names and tokens }; `by` is { time, incarnation or false }.
 local function put_item(key, old, new, value, now, by)
   local created = is_alive(old, now) and string.match(old[1], '^%S+') or new[2]
+  local head = created .. ' ' .. new[2] .. ' ' .. new[3] .. ' ' .. new[1]
+  local marks = old and old[5] or {}
+  -- First, because only the first write of a script is refused when memory is full.
+  if #value > 2048 then
+    local packed = cmsgpack.pack({ head, false, by[1], by[2], marks, new[4], 0 })
+    redis.call('HSET', KEYS[1], 'm' .. key, packed, 'v' .. key, value)
+  else
+    redis.call('HSET', KEYS[1], 'm' .. key, cmsgpack.pack({ head, value, by[1], by[2], marks, new[4], 0 }))
+    if old and old[1] and not old[2] then redis.call('HDEL', KEYS[1], 'v' .. key) end
+  end
   drop_time_row(key, old)
   if new[3] ~= '-' then redis.call('ZADD', KEYS[3], 0, time_row('x', new[3], key)) end
   if not old or not old[1] then
     redis.call('ZADD', KEYS[2], 0, key)
     redis.call('ZADD', KEYS[3], 0, 'i\0' .. spaceName)
-  end
-  local head = created .. ' ' .. new[2] .. ' ' .. new[3] .. ' ' .. new[1]
-  local marks = old and old[5] or {}
-  if #value > 2048 then
-    local packed = cmsgpack.pack({ head, false, by[1], by[2], marks, new[4], 0 })
-    redis.call('HSET', KEYS[1], 'm' .. key, packed, 'v' .. key, value)
-  else
-    if old and old[1] and not old[2] then redis.call('HDEL', KEYS[1], 'v' .. key) end
-    redis.call('HSET', KEYS[1], 'm' .. key, cmsgpack.pack({ head, value, by[1], by[2], marks, new[4], 0 }))
   end
 end
 
