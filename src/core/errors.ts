@@ -197,10 +197,17 @@ export class NotFoundError extends HoldfastError {
 
 /** A value, an id or a queue is over a limit. `data` has the field, the limit and the size. */
 export class TooLargeError extends HoldfastError {
-  constructor(field: string, what: string, limit: number, actual: number | undefined, remedy: string) {
+  constructor(
+    field: string,
+    what: string,
+    limit: number,
+    actual: number | undefined,
+    remedy: string,
+    data: { readonly written?: 'nothing' | 'unknown' } = {},
+  ) {
     const seen = actual === undefined ? '' : ` (it has ${actual})`
     super('too-large', `${field} is over the limit of ${limit} ${what}${seen}.`, {
-      data: { field, what, limit, actual },
+      data: { field, what, limit, actual, ...data },
       remedy,
     })
   }

@@ -92,7 +92,11 @@ export class LogWriter {
       const plan = await planAppend(this.#log, this.#codec, this.#environment, known, members, this.standing)
       members = plan.members.map(({ update }) => update)
       if (plan.append === undefined) return settle(plan)
-      const result = await this.#send(plan.append)
+      const result = await this.#send(plan.append).catch((error: unknown) => {
+        if (members.length > 1 && isRefusal(error)) return undefined
+        throw error
+      })
+      if (result === undefined) return this.#commitEach(members)
       if (result.status === 'appended') {
         this.fold = plan.fold
         // Whoever owns the log from here on was told what may be missing.
@@ -109,6 +113,11 @@ export class LogWriter {
       if (conflicts > 2) await this.#environment.clock.sleep(Math.random() * Math.min(conflicts, 20))
     }
     throw new ConflictError(`${nameLog(this.#log)} was changed by others ${MAX_CONFLICTS} times.`, { log: this.#log })
+  }
+
+  /** What the backend refused as a whole goes again one by one, so that a bad update fails alone. */
+  async #commitEach(members: readonly PendingUpdate[]): Promise<void> {
+    for (const member of members) await this.#commit([member]).catch(member.reject)
   }
 
   /**
@@ -139,6 +148,11 @@ export class LogWriter {
       }
     }
   }
+}
+
+/** Whether nothing was written, and nothing will be however often it is sent. */
+function isRefusal(error: unknown): boolean {
+  return isHoldfastError(error) && error.data.written === 'nothing' && !error.retryable
 }
 
 function settle({ members }: Planned): void {

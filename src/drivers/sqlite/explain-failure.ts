@@ -122,6 +122,7 @@ async function explainCode(failure: SqliteCode, path: string): Promise<HoldfastE
         MAX_ROW_BYTES,
         undefined,
         'Store it outside and keep a reference to it.',
+        { written },
       )
     case SQLITE.CONSTRAINT:
       return new HoldfastError('invalid-value', `SQLite refused a row for ${path}: ${failure.message}.`, {
