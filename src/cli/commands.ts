@@ -29,7 +29,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     options: [
       ['--name <name>', 'the name of the package (default: the name of the folder)'],
       ['--no-install', 'write the files only'],
-      ['--from <package>', 'where npm gets holdfast: a version, file:…, a tarball (default: this version)'],
+      ['--from <package>', 'where npm gets holdfast: a version, file:…, a tarball (default: where this one came from)'],
     ],
     examples: ['npx holdfast init my-agent', 'npx holdfast init my-agent --store postgres://user@host/database'],
     load: () => import('./init.js'),

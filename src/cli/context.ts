@@ -74,7 +74,7 @@ export class CommandContext {
   }
 
   settings(): Promise<Settings> {
-    this.#settings ??= readSettings(this.global, this.#around.env, this.#around.cwd)
+    this.#settings ??= readSettings(this.global, this.#around)
     return this.#settings
   }
 

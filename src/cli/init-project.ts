@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { ownPackage } from './own-package.js'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -23,10 +24,12 @@ export interface Project {
   readonly store: string
   /** Where npm gets Holdfast: a version, `file:…`, or whatever else it takes. */
   readonly from: string | undefined
+  /** Where it is made. */
+  readonly folder: string
 }
 
 /** The files of a new project, by path. */
-export function projectFiles({ name, store, from }: Project): Readonly<Record<string, string>> {
+export function projectFiles({ name, store, from, folder }: Project): Readonly<Record<string, string>> {
   const read = (path: string) => readFileSync(join(ROOT, 'templates', 'agent', path), 'utf8')
   return {
     'package.json': json({
@@ -42,7 +45,7 @@ export function projectFiles({ name, store, from }: Project): Readonly<Record<st
         test: 'node --import tsx --test test/*.test.ts',
         types: 'tsc',
       },
-      ...dependencies(from, store),
+      ...dependencies(from ?? ownPackage(ROOT, folder), store),
       engines: { node: '>=20.20' },
     }),
     'holdfast.config.json': json({ store }),
@@ -51,9 +54,8 @@ export function projectFiles({ name, store, from }: Project): Readonly<Record<st
 }
 
 // The versions that this package itself is tested with, so that the project does not wait for the next major to break it.
-function dependencies(from: string | undefined, store: string): Readonly<Record<string, Record<string, string>>> {
-  const { version, devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
-    readonly version: string
+function dependencies(from: string, store: string): Readonly<Record<string, Record<string, string>>> {
+  const { devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
     readonly devDependencies: Readonly<Record<string, string>>
   }
   const tested = (...names: readonly string[]) =>
@@ -62,7 +64,7 @@ function dependencies(from: string | undefined, store: string): Readonly<Record<
   return {
     dependencies: {
       ...tested('@ai-sdk/openai-compatible', ...client),
-      holdfast: from ?? `^${version}`,
+      holdfast: from,
       ...tested('zod'),
     },
     devDependencies: tested('@types/node', 'tsx', 'typescript'),

@@ -19,7 +19,7 @@ export const run: Command = async (context, [given], options) => {
     throw usageError(`"${name}" can't name a package.`, 'Pass --name with small letters, digits and dashes.')
   }
   const { store = 'sqlite:agents.db' } = context.global
-  const files = projectFiles({ name, store, from: text(options, 'from') })
+  const files = projectFiles({ name, store, folder, from: text(options, 'from') })
   const paths = Object.keys(files)
   const taken = paths.filter((path) => existsSync(join(folder, path)))
   if (taken.length > 0) {

@@ -17,6 +17,7 @@ const code = await runCli({
   args: argv.slice(2),
   env,
   cwd: process.cwd(),
+  uid: process.getuid?.(),
   stdin,
   stdout,
   stderr,

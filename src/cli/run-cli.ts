@@ -172,7 +172,7 @@ function makeProgram(): Commander {
       'sqlite:agents.db, file:folder, postgres://… or redis://… (default: HOLDFAST_STORE, config)',
     )
     .option('--tenant <id>', 'whose threads (default: HOLDFAST_TENANT, config, "default")')
-    .option('--config <file>', 'a config file (default: the nearest holdfast.config.json or .mjs)')
+    .option('--config <file>', 'a config file (default: HOLDFAST_CONFIG, the project’s holdfast.config.json or .mjs)')
     .option('--json', 'print one JSON document, or JSON lines')
     .option('--debug', 'print stack traces')
     .version(readVersion(), '-V, --version')

@@ -3,6 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { OpenOptions } from '../index.js'
 import { CliError, usageError } from './cli-error.js'
+import { findConfig } from './find-config.js'
 
 /** Where threads are, and whose. */
 export interface Settings {
@@ -19,17 +20,30 @@ interface ConfigFile {
   readonly content: { readonly store?: unknown; readonly tenant?: unknown; readonly options?: unknown }
 }
 
-const CONFIG_NAMES = ['holdfast.config.json', 'holdfast.config.mjs']
+const MODULE = 'holdfast.config.mjs'
+const PLAIN = 'holdfast.config.json'
 
-/** The command line first, then the environment, then the nearest config file, in this folder or one above. */
+/** Where a command is run, and by whom. */
+interface Place {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly cwd: string
+  /** Of the user; undefined where the system has none. */
+  readonly uid: number | undefined
+}
+
+/**
+ * The command line first, then the environment, then the nearest config file of the project. Where the store is named,
+ * no module is looked for: it would be run for a tenant's name.
+ */
 export async function readSettings(
   given: { readonly store?: string; readonly tenant?: string; readonly config?: string },
-  env: Readonly<Record<string, string | undefined>>,
-  cwd: string,
+  { env, cwd, uid }: Place,
 ): Promise<Settings> {
-  const config = given.config === undefined ? await findConfig(cwd) : await loadConfig(resolve(cwd, given.config))
-  const { content = {}, path = '' } = config ?? {}
   const fromEnv = env['HOLDFAST_STORE'] || undefined
+  const named = given.config ?? (env['HOLDFAST_CONFIG'] || undefined)
+  const names = given.store === undefined && fromEnv === undefined ? [PLAIN, MODULE] : [PLAIN]
+  const file = named === undefined ? findConfig(cwd, names, uid) : resolve(cwd, named)
+  const { content = {}, path = '' } = file === undefined ? {} : await loadConfig(file)
   const fromConfig = text(content.store, 'store', path)
   return {
     store: given.store ?? fromEnv ?? (fromConfig && besideConfig(fromConfig, path)),
@@ -39,27 +53,14 @@ export async function readSettings(
   }
 }
 
-async function findConfig(cwd: string): Promise<ConfigFile | undefined> {
-  for (let folder = cwd; ; folder = dirname(folder)) {
-    for (const name of CONFIG_NAMES) {
-      const found = await loadConfig(join(folder, name), true)
-      if (found) return found
-    }
-    if (dirname(folder) === folder) return undefined
-  }
-}
-
-async function loadConfig(path: string): Promise<ConfigFile>
-async function loadConfig(path: string, optional: true): Promise<ConfigFile | undefined>
-async function loadConfig(path: string, optional = false): Promise<ConfigFile | undefined> {
+async function loadConfig(path: string): Promise<ConfigFile> {
   let source: string
   try {
     source = await readFile(path, 'utf8')
-  } catch (error) {
-    if (optional && ['ENOENT', 'ENOTDIR', 'EACCES', 'EISDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) {
-      return undefined
-    }
-    throw new CliError('not-found', `There is no config file ${path}.`, { remedy: 'Check --config.' })
+  } catch {
+    throw new CliError('not-found', `There is no config file ${path}.`, {
+      remedy: 'Check --config, or HOLDFAST_CONFIG.',
+    })
   }
   try {
     const content: unknown = path.endsWith('.json')

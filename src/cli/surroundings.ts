@@ -6,6 +6,8 @@ export interface Surroundings {
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string | undefined>>
   readonly cwd: string
+  /** Who runs it; undefined where the system has no such numbers. */
+  readonly uid: number | undefined
   readonly stdin: NodeJS.ReadStream
   readonly stdout: Stream
   readonly stderr: Stream

@@ -17,6 +17,8 @@ export interface CommandOptions {
   readonly input?: string
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
+  /** Who runs it. */
+  readonly uid?: number
   /** As Ctrl-C would. */
   readonly signal?: AbortSignal
   /** How wide the terminal is that output goes to; without it, output goes to a pipe. */
@@ -35,6 +37,7 @@ export async function holdfast(args: readonly string[], options: CommandOptions 
     args,
     env,
     cwd,
+    uid: options.uid ?? process.getuid?.(),
     stdin: Readable.from([input]) as unknown as NodeJS.ReadStream,
     stdout: {
       ...screen,

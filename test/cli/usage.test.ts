@@ -107,6 +107,7 @@ describe('the command line', () => {
   it('finds the store in the nearest config file, and tells the three places apart', async () => {
     const inner = join(folder, 'project', 'src')
     mkdirSync(inner, { recursive: true })
+    writeFileSync(join(folder, 'project', 'package.json'), '{}')
     writeFileSync(join(folder, 'project', 'holdfast.config.json'), JSON.stringify({ store: 'sqlite:../a.db' }))
     writeFileSync(join(inner, 'other.mjs'), `export default { store: ${JSON.stringify(store)}, tenant: 'nobody' }`)
     const [near, given, tenant, bad] = await Promise.all([
