@@ -4,8 +4,9 @@ import { type Command, text } from './command.js'
 import { findPause } from './find-pause.js'
 import { findThread } from './find-thread.js'
 import { readJson } from './json-input.js'
-import { brief, clean, shellQuote, toJson } from './output.js'
+import { shellQuote, toJson } from './output.js'
 import { formatThreadId } from './thread-id.js'
+import { lookAtQuestion } from './view-question.js'
 
 /** Answers an open question. On a terminal it asks for what was left out. */
 export const run: Command = async (context, [id = '', second, third], options) => {
@@ -18,10 +19,18 @@ export const run: Command = async (context, [id = '', second, third], options) =
   const question = await findPause(context, hf, summary, pause)
   const plain = text(options, 'text')
   let answer: unknown
+  const isGiven = plain !== undefined || value !== undefined
+  if (isGiven || context.interactive) {
+    await lookAtQuestion(context, question, {
+      thread: shellQuote(id),
+      named: pause !== undefined,
+      yes: options['yes'] === true,
+      ...(isGiven ? { ask: 'Send this answer?' } : {}),
+    })
+  }
   if (plain !== undefined) answer = plain
   else if (value !== undefined) answer = await readJson(context, value, 'the answer')
   else if (context.interactive) {
-    output.note(clean(brief(question.question, 2000)))
     if (question.schema !== undefined)
       output.note(output.paint('dim', `An answer fits ${toJson(question.schema, false)}`))
     answer = readLoosely(await askText('The answer, as JSON or as text'))

@@ -7,6 +7,7 @@ const AT: Option = ['--at <checkpoint>', 'an id, a number, head, ~1, first, a ta
 const PROGRAM: Option = ['--program <name>', 'which of the programs that the file exports']
 const CONTEXT: Option = ['--context <json>', 'what the run brings along and does not keep (json, @file or -)']
 const BY: Option = ['--by <who>', 'who it was, for the record']
+const YES: Option = ['--yes', 'all of the question was read: do not ask again']
 const FILTERS: readonly Option[] = [
   ['--status <status>…', 'active, waiting, waiting_human, waiting_tool, completed, failed, incompatible, forked'],
   ['--tag <name>…', 'only with this tag'],
@@ -203,9 +204,9 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     usage: 'answer <thread> [pause] [value]',
     group: 'Answering questions',
     summary: 'answer a question (value: json, @file or -)',
-    options: [['--text <text>', 'the answer, as plain text'], BY, BRANCH],
+    options: [['--text <text>', 'the answer, as plain text'], YES, BY, BRANCH],
     examples: [
-      `holdfast answer bf-847 '{"approved":true}' --by ada`,
+      `holdfast answer bf-847 p-3f… '{"approved":true}' --by ada`,
       `holdfast answer bf-847 p-3f… --text 'the blue one'`,
     ],
     load: () => import('./answer.js'),
@@ -214,7 +215,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     usage: 'approve <thread> [pause]',
     group: 'Answering questions',
     summary: 'say yes to a question',
-    options: [['--reason <text>', 'why'], ['--yes', 'do not ask again on a terminal'], BY, BRANCH],
+    options: [['--reason <text>', 'why'], YES, BY, BRANCH],
     load: () => import('./approve.js'),
   },
   {

@@ -1,13 +1,12 @@
 import type { OpenPause } from '../index.js'
-import { confirm } from './ask.js'
-import { CliError, usageError } from './cli-error.js'
+import { type CliError, usageError } from './cli-error.js'
 import { type Options, text } from './command.js'
 import type { CommandContext } from './context.js'
-import { EXIT } from './exit-codes.js'
 import { findPause } from './find-pause.js'
 import { findThread } from './find-thread.js'
-import { brief, clean } from './output.js'
+import { shellQuote } from './output.js'
 import { formatThreadId } from './thread-id.js'
+import { lookAtQuestion } from './view-question.js'
 
 /** A yes or no to an open question, in the form that its kind wants. */
 export async function decide(
@@ -21,12 +20,13 @@ export async function decide(
   const summary = await findThread(hf, id, text(options, 'branch'))
   const question = await findPause(context, hf, summary, pause)
   const answer = answerOf(question, yes, text(options, 'reason'))
-  if (context.interactive && options['yes'] !== true) {
-    output.note(clean(brief(question.question, 2000)))
-    if (!(await confirm(yes ? 'Approve this?' : 'Reject this?'))) {
-      throw new CliError('cancelled', 'Nothing was done.', { exitCode: EXIT.interrupted })
-    }
-  }
+  await lookAtQuestion(context, question, {
+    thread: shellQuote(id),
+    // A no does nothing: a script may say it to whatever is asked.
+    named: pause !== undefined || !yes,
+    yes: options['yes'] === true || (!yes && !context.interactive),
+    ask: yes ? 'Approve this?' : 'Reject this?',
+  })
   const by = text(options, 'by')
   await hf
     .inspect(summary.thread, { branch: summary.branch })

@@ -1,3 +1,4 @@
+import { showHidden, showHiddenBut, showHiddenInLines } from './hidden-text.js'
 import { fitColumns } from './table.js'
 
 /** Standard output or error: a terminal, a pipe, or what a test reads. */
@@ -178,32 +179,29 @@ const BORDERS = [
   'right-mid',
 ]
 
-/** Text without anything that a terminal would obey. Line breaks become spaces. */
+/** Text without anything that a terminal would obey, or that nobody would see. Line breaks become spaces. */
 export function clean(text: string): string {
-  return text.replace(/\s*\r?\n\s*/g, ' ').replace(/[\p{Cc}\u2028\u2029]/gu, '\uFFFD')
+  return showHidden(text)
 }
 
 /** The same for text of several lines, which stay. */
 export function cleanLines(text: string): string {
-  return text.replace(/[^\P{Cc}\n\t]|[\u2028\u2029]/gu, '\uFFFD')
+  return showHiddenInLines(text)
 }
 
-// What turns the direction of writing round: a question could read as another one than is answered.
-const TURNS = '\\u202a-\\u202e\\u2066-\\u2069'
 const PAINTED = Object.values(CODES).flatMap(([open, close]) => [open, close])
-const OBEYED = new RegExp(`(\\u001b\\[(?:${PAINTED.join('|')})m)|[^\\P{Cc}\\n\\t]|[\\u2028\\u2029${TURNS}]`, 'gu')
-const UNESCAPED = new RegExp(`[\\u007f-\\u009f\\u2028\\u2029${TURNS}]`, 'g')
+const showAllButColors = showHiddenBut(`\\u001b\\[(?:${PAINTED.join('|')})m`)
 
-/** A pipe gets text as it is; a terminal gets nothing to obey but our colours. */
+/** A pipe gets text as it is; a terminal gets nothing to obey but our colours, and nothing that can't be seen. */
 export function forStream(stream: Stream, text: string): string {
-  return stream.isTTY === true ? text.replace(OBEYED, (_, paint?: string) => paint ?? '\uFFFD') : text
+  return stream.isTTY === true ? showAllButColors(text) : text
 }
 
 /** Stored values as JSON: dates as ISO text, bigints as digits, bytes as base64. */
 export function toJson(value: unknown, pretty: boolean): string {
   const text = JSON.stringify(value, plainValue, pretty ? 2 : undefined) ?? 'null'
-  // JSON leaves these as they are, and terminals obey them.
-  return text.replace(UNESCAPED, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  // JSON leaves many characters as they are that terminals obey or do not show.
+  return showHiddenInLines(text)
 }
 
 function plainValue(_key: string, value: unknown): unknown {

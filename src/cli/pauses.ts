@@ -3,6 +3,7 @@ import { reportError } from './cli-error.js'
 import { type Command, text } from './command.js'
 import { findThread } from './find-thread.js'
 import { brief, clean } from './output.js'
+import { listQuestion } from './view-question.js'
 import { formatThreadId } from './thread-id.js'
 import { ago, parseCount } from './times.js'
 
@@ -46,7 +47,7 @@ export const run: Command = async (context, [id], options) => {
       pause.id,
       pause.kind,
       output.terminal ? ago(pause.askedAt) : pause.askedAt.toISOString(),
-      brief(pause.question, 120),
+      output.terminal ? brief(pause.question, 120) : listQuestion(pause.question),
     ]),
     { spare: ['kind', 'asked'], whole: ['thread', 'branch', 'pause'] },
   )

@@ -4,6 +4,7 @@ import { brief, clean, cleanLines, type Output, shellQuote, toJson } from './out
 import { formatThreadId } from './thread-id.js'
 import { paintStatus } from './threads.js'
 import { ago, briefDuration } from './times.js'
+import { listQuestion } from './view-question.js'
 
 export function describeRun(run: NonNullable<CheckpointFacts['run']>): string {
   const steps = run.count > 0 ? `, ${run.count} super-steps` : ''
@@ -37,7 +38,7 @@ export function reportOutcome({ output, where: flags }: CommandContext, outcome:
       break
     case 'paused':
       for (const pause of outcome.pauses)
-        output.line(`${pause.id}\t${pause.kind}\t${clean(brief(pause.question, 400))}`)
+        output.line(`${pause.id}\t${pause.kind}\t${clean(listQuestion(pause.question))}`)
       for (const wait of outcome.waiting) output.line(`waits\t${describeWait(wait)}`)
       if (outcome.pauses.length > 0) output.note(`Answer with: holdfast answer ${words}${flags}`)
       break

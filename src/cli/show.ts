@@ -1,10 +1,11 @@
 import { type Command, text } from './command.js'
 import { findThread } from './find-thread.js'
 import { describeRun, describeWait } from './run-report.js'
-import { brief, clean, toJson } from './output.js'
+import { toJson } from './output.js'
 import { formatThreadId } from './thread-id.js'
 import { describeProgram, describeThread, paintStatus } from './threads.js'
 import { ago } from './times.js'
+import { wholeQuestion } from './view-question.js'
 
 /** Everything about one branch of a thread. */
 export const run: Command = async (context, [id = ''], options) => {
@@ -40,7 +41,7 @@ export const run: Command = async (context, [id = ''], options) => {
   ])
   for (const pause of facts?.pauses ?? []) {
     output.line(`\n${output.paint('yellow', 'question')} ${pause.id} (${pause.kind}, ${ago(pause.askedAt)})`)
-    output.line(`  ${clean(brief(pause.question, 400))}`)
+    output.line(wholeQuestion(pause).replaceAll(/^/gm, '  '))
   }
   if (facts) output.line(`\n${output.paint('dim', 'state')}\n${toJson(facts.state, true)}`)
 }

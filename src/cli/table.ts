@@ -11,6 +11,26 @@ function displayWidth(text: string): number {
   return [...text.replace(/\p{Mn}/gu, '')].length + (text.match(WIDE)?.length ?? 0)
 }
 
+/** Lines that are no wider than this, so that a terminal breaks none of them. */
+export function breakLines(text: string, most: number): string[] {
+  return text.split('\n').flatMap((line) => {
+    const broken: string[] = []
+    let part = ''
+    let width = 0
+    for (const char of line.replaceAll('\t', '  ')) {
+      const own = displayWidth(char)
+      if (width + own > most) {
+        broken.push(part)
+        part = ''
+        width = 0
+      }
+      part += char
+      width += own
+    }
+    return [...broken, part]
+  })
+}
+
 /**
  * How wide each column is so that the rows fit a terminal: as wide as its widest cell. Where that is too much, columns
  * that can be spared go first, in their order, then the widest give way, those that are best left whole last: an id that

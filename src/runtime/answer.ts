@@ -10,7 +10,7 @@ import type { AnswerRecord, PauseRecord, RunState } from './run-state.js'
 
 /** What is recorded beside an answer. */
 export interface AnswerOptions {
-  /** Who answers, for the record. */
+  /** Who answers, for the record: the caller's claim. A server sets it from who is logged in, never from the request. */
   readonly by?: string
 }
 
@@ -92,8 +92,20 @@ function closed(state: RunState, id: string): PauseClosedError {
   )
 }
 
+const MAX_BY = 256
+/** A name with a line break or an escape in it could forge a line of a log, or of a screen. */
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u
+
+/** Who it was, as the caller claims: checked for its form and not for its truth. */
 export function checkBy(by: unknown): string | undefined {
   if (by === undefined) return undefined
-  if (typeof by === 'string' && by !== '' && by.length <= 256 && by.isWellFormed()) return by
-  throw new InvalidValueError('by', 'must be 1 to 256 characters', 'Name who answers, for the record.')
+  const remedy = 'Name who it is, for the record: an account, a mail address.'
+  if (typeof by !== 'string' || by.trim() === '' || by.length > MAX_BY) {
+    const given = typeof by === 'string' ? `${by.length} characters` : `a ${typeof by}`
+    throw new InvalidValueError('by', `must be a name of 1 to ${MAX_BY} characters, not ${given}`, remedy)
+  }
+  const hidden = HIDDEN.exec(by)?.[0].codePointAt(0)
+  if (hidden === undefined) return by
+  const code = `U+${hidden.toString(16).toUpperCase().padStart(4, '0')}`
+  throw new InvalidValueError('by', `holds ${code}, a control character or one that can't be seen`, remedy)
 }

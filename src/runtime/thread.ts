@@ -14,7 +14,7 @@ import { nameLog } from '../core/log-name.js'
 import type { LogKey } from '../log/contract.js'
 import type { Log } from '../log/log.js'
 import { push, set } from '../log/ops.js'
-import { type AnswerOptions, answerPause } from './answer.js'
+import { type AnswerOptions, answerPause, checkBy } from './answer.js'
 import { type Branch, type Comparison, compareBranches, listBranches } from './branches.js'
 import {
   Checkpoint,
@@ -129,15 +129,15 @@ export class ThreadView<Result = Outcome> {
   async cancel(options: { readonly reason?: string; readonly by?: string } = {}): Promise<void> {
     const { clock, owner, observer } = this.environment
     const reason = options.reason ?? 'cancelled'
+    const by = checkBy(options.by)
     const log = await this.existing()
     const { entries } = await log.update((fold) => {
       const run = currentRun(fold.state as RunState)
       if (run === undefined) return undefined
-      const by = options.by === undefined ? {} : { by: options.by }
       return [
         {
           kind: 'cancel',
-          ops: [set('cancel', { reason, at: clock.now(), run, ...by })],
+          ops: [set('cancel', { reason, at: clock.now(), run, ...(by === undefined ? {} : { by }) })],
           index: { wakeAt: clock.now() },
         },
       ]

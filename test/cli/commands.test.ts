@@ -127,7 +127,7 @@ describe.each(backends)('the command line on $name', ({ missing, fresh, cleanup 
     // A password is left to be filled in.
     const url = store.startsWith('sqlite:') ? store : '<url>'
     expect(suggested).toEqual(['answer', shown, '--branch', 'aside', '--store', url])
-    expect(await run([...suggested.slice(0, 4), 'true'])).toMatchObject({ code: 0 })
+    expect(await run([...suggested.slice(0, 4), 'true', '--yes'])).toMatchObject({ code: 0 })
     expect(await json('resume', programs, customer, '--branch', 'aside')).toMatchObject({ status: 'completed' })
   })
 
@@ -144,7 +144,10 @@ describe.each(backends)('the command line on $name', ({ missing, fresh, cleanup 
     const [pause] = (await json('pauses')).pauses
     expect(pause).toMatchObject({ threadId: shown, kind: 'question' })
     expect((await run(['pauses', customer])).out).toContain(`${shown}\tmain\t${pause.id}\tquestion`)
-    expect(await run(['approve', customer, '--by', 'ada'])).toMatchObject({ code: 0, out: `approved ${pause.id}\n` })
+    expect(await run(['approve', customer, pause.id, '--by', 'ada'])).toMatchObject({
+      code: 0,
+      out: `approved ${pause.id}\n`,
+    })
     const late = await run(['answer', customer, pause.id, '{"approved":false}', '--json'])
     expect(late.code).toBe(4)
     expect(JSON.parse(late.err).error).toMatchObject({ code: 'pause-closed', data: { by: 'ada' } })

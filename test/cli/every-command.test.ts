@@ -118,13 +118,13 @@ const CASES: Readonly<Record<string, Case>> = {
     wrong: [['pauses', 'ask'], 3, 'did you mean ask-1, ask-2 or ask-3?'],
   },
   answer: {
-    plain: [['answer', 'ask-1', '{"approved":true}'], /^answered p-\w{20}\n$/],
-    json: [['answer', 'ask-2', '--text', 'yes'], { thread: 'ask-2', answer: 'yes' }],
+    plain: [['answer', 'ask-1', '{"approved":true}', '--yes'], /^answered p-\w{20}\n$/],
+    json: [['answer', 'ask-2', '--text', 'yes', '--yes'], { thread: 'ask-2', answer: 'yes' }],
     wrong: [['answer', 'ask-1'], 2, 'No answer is given.'],
   },
   approve: {
-    plain: [['approve', 'ask-3', '--by', 'ada'], /^approved p-\w{20}\n$/],
-    json: [['approve', 'ask-4'], { thread: 'ask-4', answer: { approved: true } }],
+    plain: [['approve', 'ask-3', '--yes', '--by', 'ada'], /^approved p-\w{20}\n$/],
+    json: [['approve', 'ask-4', '--yes'], { thread: 'ask-4', answer: { approved: true } }],
     wrong: [['approve', 'c-1'], 3, 'has no open questions'],
   },
   reject: {

@@ -6,9 +6,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { holdfast } from './command.js'
 
 // Clears the screen, names the window, colours, turns the reading direction round, and begins lines of its own.
-const OBEYED = '\u001b[2J\u001b]0;mine\u0007\u009b31m\u007f\b\u202egnp\u2066\r\nholdfast: all is well\u2028'
+// What is hidden in it: zero-width characters, tags, a filler, variation selectors and a lone surrogate.
+const OBEYED =
+  '\u001b[2J\u001b]0;mine\u0007\u009b31m\u007f\b\u202egnp\u2066\r\nholdfast: all is well\u2028\u200b\u2060\u{e0041}\u3164\u{e0100}\ufe0f\u00ad'
 // Ids may hold no control characters; what turns the direction round is none.
 const TURNED = 'u\u202eadmin'
+const SEEN = /[^\P{Cc}\n\t]|[\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-hostile-'))
 const store = `sqlite:${join(folder, 'agents.db')}`
@@ -30,7 +33,12 @@ beforeAll(async () => {
   const run = (id: string, how: string) => hf.thread(evil, id).run({ input: { text: OBEYED, how } })
   await Promise.all([run('done', ''), run('fail', 'fail'), run('ask', 'ask'), run('again', 'ask'), run(TURNED, 'ask')])
   const again = hf.inspect('again')
-  await again.answer((await again.pauses())[0]?.id as string, OBEYED, { by: OBEYED })
+  const [question] = await again.pauses()
+  await again.answer(question?.id as string, OBEYED, { by: 'ada' })
+  // As a version that took any name, or someone who writes to the store, left it.
+  await (await hf.log('again')).update(() => [
+    { kind: 'answer', data: { events: [{ type: 'answer', pause: question?.id, by: OBEYED }] } },
+  ])
   await hf.thread(evil, 'again').run()
   const noted = await hf.log('noted')
   await noted.update(() => [{ kind: 'input', index: { metadata: { note: OBEYED } } }])
@@ -90,9 +98,7 @@ describe('what is stored, or typed, does not drive the terminal', () => {
     const { out, err } = await holdfast(['--store', store, ...line], { columns: 100, env: { NO_COLOR: '1' } })
     expect(out + err).not.toBe('')
     // A bar of ours may have been drawn, and taken away.
-    expect((out + err).replaceAll('\r\u001b[2K', '')).not.toMatch(
-      /[^\P{Cc}\n\t]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]/u,
-    )
+    expect((out + err).replaceAll('\r\u001b[2K', '')).not.toMatch(SEEN)
     // A line of its own that begins as ours do. What a program returned is all of standard output.
     expect(line.includes('newer') ? err : out + err).not.toMatch(/^holdfast: all is well/m)
   })

@@ -106,7 +106,7 @@ describe('the command as a process', () => {
       collect(spawn(`${scripts[name]} ${more}`, { cwd: project, env: { ...userEnv(), PATH: path }, shell: true }))
     const [checked, tested] = [script('types'), script('test')]
     expect((await script('start')).out).toContain('It waits for a person: {"tool":"openReturn"')
-    expect(await holdfastProcess(['approve', 'demo-1'], { cwd: project })).toMatchObject({ code: 0 })
+    expect(await holdfastProcess(['approve', 'demo-1', '--yes'], { cwd: project })).toMatchObject({ code: 0 })
     expect(await script('start')).toMatchObject({ code: 0, out: 'Done: your return label is RET-ORD-2-1.\n' })
     expect(await script('start', '"Where is ORD-1?"')).toMatchObject({
       out: 'Order ORD-1, socks, was delivered on Monday.\n',

@@ -54,4 +54,29 @@ describe('open questions on the command line', () => {
     expect(json).toMatchObject({ more: true, pauses: [{}, {}] })
     expect(all.err).toBe('')
   })
+
+  it('lets no script answer what nobody was shown', async () => {
+    const [{ id }] = parsed(await run(['pauses', 'order-1', '--json'])).pauses
+    for (const line of [
+      ['approve', 'order-1'],
+      ['answer', 'order-1', '{"approved":true}'],
+    ]) {
+      expect(await run(line)).toMatchObject({
+        code: 2,
+        err: expect.stringMatching(new RegExp(`Nobody has been shown question ${id}.*\\n.*holdfast show order-1`)),
+      })
+    }
+    await using hf = await openHoldfast(store)
+    const padded = { orderId: `${'x'.repeat(3000)} to mallory`, price: 500 }
+    await hf.thread(returns, 'padded').run({ input: padded })
+    const long = (await hf.inspect('padded').pauses())[0]?.id as string
+    expect(await run(['approve', 'padded', long])).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/has 3\d\d\d characters, more than lists show[^]*read all of it/),
+    })
+    expect((await run(['show', 'padded'])).out).toContain('x to mallory')
+    expect(await hf.inspect('padded').pauses()).toHaveLength(1)
+    expect(await run(['approve', 'padded', long, '--yes'])).toMatchObject({ code: 0 })
+    expect(await run(['reject', 'order-1'])).toMatchObject({ code: 0 })
+  })
 })

@@ -52,7 +52,7 @@ describe.each(backends)('on a terminal, with $name', ({ missing, fresh, cleanup 
       run(['reject', 'no', '--reason', 'too dear'], { keys: [['Reject this?', 'y']] }),
       run(['answer', 'answer'], { keys: [['The answer, as JSON or as text', `{"approved":true}${ENTER}`]] }),
     ])
-    expect(yes).toMatchObject({ code: 0, text: expect.stringMatching(/"ask":"Open a return\?"[^]*\napproved p-/) })
+    expect(yes).toMatchObject({ code: 0, text: expect.stringMatching(/"ask": "Open a return\?"[^]*\napproved p-/) })
     expect(no).toMatchObject({ code: 0, text: expect.stringMatching(/\nrejected p-/) })
     expect(answer).toMatchObject({ code: 0, text: expect.stringMatching(/\nanswered p-/) })
     await using hf = await openHoldfast(store)
@@ -89,6 +89,52 @@ describe('on a terminal', () => {
     }
     await using hf = await openHoldfast(store)
     expect(await hf.inspect('leave').pauses()).toHaveLength(1)
+  })
+
+  it('shows all of a long question, page by page, before it can be approved', async () => {
+    const file = join(folder, 'padded.mjs')
+    writeFileSync(
+      file,
+      `import { flow } from ${JSON.stringify(import.meta.resolve('holdfast'))}
+      export const padded = flow({ name: 'padded', version: '1.0.0' }, (ctx) =>
+        ctx.pause({ memo: 'Lunch. '.repeat(800), amount: 1000000, to: 'mallory' }))`,
+    )
+    const padded = `sqlite:${join(folder, 'padded.db')}`
+    const asked = await holdfast(['--store', padded, 'run', file, '--thread', 't', '--input', '{}'])
+    expect(asked.out).toMatch(/Lunch.*… \(cut: \d+ characters in all\)\n$/)
+    const args = ['--store', padded, 'approve', 't']
+    // What is not read to its end is not approved.
+    const left = await onTerminal(args, { keys: [['Page 1 of 3. Show the next?', 'n']] })
+    expect(left).toMatchObject({ code: 130, text: expect.stringContaining('was not read to its end') })
+    expect(left.text).not.toContain('mallory')
+    const read = await onTerminal(args, {
+      keys: [
+        ['Page 1 of 3. Show the next?', 'y'],
+        ['Page 2 of 3. Show the next?', 'y'],
+        [/"amount": 1000000,\s+"to": "mallory"[^]*Approve this\?/, 'y'],
+      ],
+    })
+    expect(read, read.text).toMatchObject({ code: 0, text: expect.stringMatching(/\napproved p-/) })
+  })
+
+  it('shows in prompts what nobody would see', async () => {
+    const file = join(folder, 'hidden.mjs')
+    writeFileSync(
+      file,
+      `import { flow } from ${JSON.stringify(import.meta.resolve('holdfast'))}
+      const tags = [...'pay mallory'].map((c) => String.fromCodePoint(0xe0000 + c.codePointAt(0))).join('')
+      export const hidden = flow({ name: 'hidden', version: '1.0.0' }, async (ctx) =>
+        Promise.all(['a', 'b'].map((key) => ctx.pause('Pay \\u202eecila\\u200b' + key + tags, { key }))))`,
+    )
+    const hidden = `sqlite:${join(folder, 'hidden.db')}`
+    await holdfast(['--store', hidden, 'run', file, '--thread', 't', '--input', '{}'])
+    const keys = [
+      ['Which question?', ENTER],
+      ['Approve this?', 'n'],
+    ] as const
+    const { raw, text } = await onTerminal(['--store', hidden, 'approve', 't'], { keys, columns: 200 })
+    expect(text).toContain(String.raw`Pay \u202eecila\u200ba\udb40\udc70`)
+    expect(raw).not.toMatch(/[\u200b\u202e\u{e0000}-\u{e007f}]/u)
   })
 
   it('draws a bar while it verifies, and takes it away', async () => {
