@@ -31,7 +31,7 @@ const LAYERS = {
   retention: { may: ['core', 'codec', 'log'] },
   runtime: { may: ['core', 'codec', 'telemetry', 'log', 'store'] },
   agent: { may: ['core', 'codec', 'telemetry', 'runtime', 'store/standard-schema.ts'] },
-  pipeline: { may: ['core', 'codec', 'runtime'] },
+  pipeline: { may: ['core', 'codec', 'log', 'runtime'] },
   adapters: { may: ['public'], separate: true },
   cli: { may: ['public', 'demo'] },
   demo: { may: ['public'] },

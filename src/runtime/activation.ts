@@ -309,11 +309,11 @@ export class Activation {
     return this.#over || number !== this.#calls
   }
 
-  async #transaction<Result>(
+  async #transaction<Result, Prepared>(
     call: Call,
     name: string,
-    run: (sql: SqlSession) => Promise<Result>,
-    options: TransactionOptions = {},
+    run: (sql: SqlSession, prepared: Prepared) => Promise<Result>,
+    options: TransactionOptions<Prepared> = {},
   ): Promise<Result> {
     const path = this.#claimPath(name, options.key)
     await this.#session.replay?.turn(path)
@@ -324,9 +324,9 @@ export class Activation {
     if (this.#session.replay) return this.#gap(path)
     await this.#hold(path)
     const work = this.#work(path, { input: options.input }, () => undefined)
-    const current = async (sql: SqlSession): Promise<Result> => {
+    const current = async (sql: SqlSession, prepared: Prepared): Promise<Result> => {
       call.outer?.throwIfAborted()
-      const result = await run(sql)
+      const result = await run(sql, prepared)
       // In the form in which it is found again, and refused as the step's own where it has none.
       return (result === undefined ? undefined : copyValue(result, DEFAULT_LIMITS)) as Result
     }

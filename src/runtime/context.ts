@@ -104,13 +104,19 @@ export interface SleepOptions {
 }
 
 /** What identifies a transaction, and how long it may take. */
-export interface TransactionOptions {
+export interface TransactionOptions<Prepared = undefined> {
   readonly input?: unknown
   readonly key?: string | number
   /** How long one attempt may take. Default 5,000 ms. */
   readonly timeoutMs?: number
   /** An attempt that fails leaves nothing behind. What the database refuses is not tried again. */
   readonly retry?: RetryPolicy
+  /**
+   * Runs before the transaction is opened, and only if it is not on record: for what must not hold a transaction open,
+   * such as a call of a model. What it returns is handed to the work. It may run again after a crash, so it should
+   * change nothing outside.
+   */
+  readonly prepare?: () => Prepared | Promise<Prepared>
 }
 
 /** What a program's code is handed: everything it does through this is recorded and survives a crash. */
@@ -140,10 +146,10 @@ export interface Context<Input = unknown, RunContext = unknown> {
     work: (step: StepContext) => Result | Promise<Result>,
   ): Promise<Result>
   /** Runs SQL of one's own in the same transaction as its record: exactly once. SQLite and Postgres only. */
-  transaction<Result>(
+  transaction<Result, Prepared = undefined>(
     name: string,
-    work: (sql: SqlSession) => Promise<Result>,
-    options?: TransactionOptions,
+    work: (sql: SqlSession, prepared: Prepared) => Promise<Result>,
+    options?: TransactionOptions<Prepared>,
   ): Promise<Result>
   /** Sleeps for so many milliseconds, or until a time, over crashes and restarts. A long sleep holds no process. */
   sleep(duration: number | Date, options?: SleepOptions): Promise<void>

@@ -1,0 +1,143 @@
+import { createHash } from 'node:crypto'
+import { InvalidProgramError } from '../core/errors.js'
+import type { Log } from '../log/log.js'
+import { type Op, remove, set, type State } from '../log/ops.js'
+import type { RecordedError } from '../runtime/errors.js'
+import { isCompatible } from '../runtime/migration.js'
+import type { PipelinePlan } from './pipeline.js'
+
+/** What is on record of a document. */
+export interface DocumentRecord {
+  readonly status: 'done' | 'failed'
+  readonly hash: string
+  /** The version of the pipeline that did it. */
+  readonly version: string
+  readonly chunks: number
+  readonly tokens: number
+  readonly error?: RecordedError
+}
+
+/** Whether the pipeline may go on, as people said. */
+export interface Control {
+  readonly status: 'running' | 'paused' | 'cancelled'
+  readonly by?: string
+}
+
+interface LedgerState {
+  readonly stages?: readonly string[]
+  readonly version?: string
+  readonly control?: Control
+  /** By the first two digits of the hash of their ids: noting one document copies one small group, not all of them. */
+  readonly documents?: Readonly<Record<string, Readonly<Record<string, DocumentRecord>>>>
+}
+
+/** Results wait until there are so many of them; a crash costs a look at each of their threads, and no work. */
+const FLUSH_AT = 50
+
+/**
+ * The pipeline's own thread: what became of each document, so that resuming reads one log and not thousands. Any number
+ * of processes write to it. It holds nothing that the threads of the documents don't: those are what counts.
+ */
+export class Ledger {
+  readonly #log: Log
+  readonly #plan: PipelinePlan
+  #waiting = new Map<string, DocumentRecord | null>()
+  #flushing: Promise<void> = Promise.resolve()
+
+  constructor(log: Log, plan: PipelinePlan) {
+    this.#log = log
+    this.#plan = plan
+  }
+
+  /** Refuses a pipeline whose stages changed under a version that should be the same: half of it would be mixed up. */
+  async begin(): Promise<void> {
+    const { name, version, split, stages } = this.#plan
+    const names = [split.name, ...stages.map((stage) => stage.name)]
+    await this.#log.update((fold) => {
+      const state = fold.state as LedgerState
+      const isSame = state.stages?.join('\n') === names.join('\n')
+      if (state.version === version && isSame) return undefined
+      if (state.version === version) {
+        throw new InvalidProgramError(
+          `Pipeline "${name}" ${version} has the stages ${quote(names)}, but was begun with ${quote(state.stages ?? [])}.`,
+          'stages',
+          'Raise the version: a new major processes all documents again, a minor one keeps what is done.',
+        )
+      }
+      return [
+        {
+          kind: 'pipeline',
+          ops: [set('stages', names), set('version', version)],
+          index: { status: 'active', metadata: { [LABEL]: name } },
+        },
+      ]
+    })
+  }
+
+  get control(): Control {
+    return this.#state.control ?? { status: 'running' }
+  }
+
+  async setControl(control: Control): Promise<void> {
+    const index = { status: control.status === 'running' ? 'active' : control.status }
+    await this.#log.update(() => [{ kind: 'pipeline', ops: [set('control', control)], index }])
+  }
+
+  /** What is on record of a document, if it is still worth something under this version. */
+  find(id: string): DocumentRecord | undefined {
+    const waiting = this.#waiting.get(id)
+    if (waiting !== undefined) return waiting ?? undefined
+    const group = this.#state.documents?.[groupOf(id)]
+    const record = group && Object.hasOwn(group, id) ? group[id] : undefined
+    return record && isCompatible(record.version, this.#plan) ? record : undefined
+  }
+
+  /** Every document on record, also those of other versions. */
+  *all(): Generator<readonly [id: string, record: DocumentRecord]> {
+    for (const group of Object.values(this.#state.documents ?? {})) yield* Object.entries(group)
+  }
+
+  /** Notes what became of a document; null when it was removed. Written with others, or by `flush`. */
+  async note(id: string, record: DocumentRecord | null): Promise<void> {
+    this.#waiting.set(id, record)
+    if (this.#waiting.size >= FLUSH_AT) await this.flush()
+  }
+
+  /** Writes what waits. */
+  flush(): Promise<void> {
+    this.#flushing = this.#flushing.catch(() => {}).then(() => this.#write())
+    return this.#flushing
+  }
+
+  /** Reads what other processes noted. */
+  async refresh(): Promise<void> {
+    await this.#log.refresh()
+  }
+
+  async #write(): Promise<void> {
+    const taken = this.#waiting
+    if (taken.size === 0) return
+    const ops = [...taken].map(([id, record]): Op => {
+      const path = ['documents', groupOf(id), id] as const
+      return record === null ? remove(path) : set(path, record)
+    })
+    await this.#log.update(() => [{ kind: 'pipeline', ops }])
+    // Only now: until it is written, `find` must not miss it.
+    for (const [id, record] of taken) if (this.#waiting.get(id) === record) this.#waiting.delete(id)
+  }
+
+  get #state(): LedgerState {
+    return this.#log.fold.state as State as LedgerState
+  }
+}
+
+/** The label by which the threads of pipelines are listed. */
+export const LABEL = 'holdfast.pipeline'
+
+function groupOf(id: string): string {
+  return createHash('sha256').update(id).digest('hex').slice(0, 2)
+}
+
+function quote(names: readonly string[]): string {
+  return names.map((name) => `"${name}"`).join(', ')
+}

@@ -1,0 +1,162 @@
+import type { ThreadIdInput } from '../core/ids.js'
+import { systemClock } from '../core/system-clock.js'
+import type { Clock } from '../core/clock.js'
+import { InvalidOptionError, InvalidProgramError } from '../core/errors.js'
+import type { Capabilities } from '../log/contract.js'
+import type { Log } from '../log/log.js'
+import type { FlowProgram } from '../runtime/flow.js'
+import type { Thread } from '../runtime/thread.js'
+import { type DocumentRecord, Ledger } from './ledger.js'
+import type { Pipeline, PipelinePlan } from './pipeline.js'
+import { PipelineRun } from './pipeline-run.js'
+import type { FailedDocument, PipelineProgress, PipelineReport } from './report.js'
+
+/** The part of an open Holdfast that a pipeline uses. */
+export interface PipelineHost {
+  readonly capabilities: Capabilities
+  log(id: ThreadIdInput): Promise<Log>
+  // biome-ignore lint/suspicious/noExplicitAny: the state of a flow's thread is of no interest here.
+  thread<Input, Output>(program: FlowProgram<Input, Output>, id: ThreadIdInput): Thread<Input, any, Output>
+}
+
+/** How one call of `run` behaves. */
+export interface PipelineRunOptions {
+  /** Stops this process: batches under way are given up, and nothing that was committed is lost. */
+  readonly signal?: AbortSignal
+  /** Told whenever something ended. */
+  readonly onProgress?: (progress: PipelineProgress) => void
+  /** Also try documents again that failed earlier and did not change. */
+  readonly retryFailed?: boolean
+  /** Removes the rows of documents that are on record but no longer in the source. */
+  readonly removeMissing?: boolean
+  /** How long a document stays with a process that gives no sign of life, in milliseconds. Default 10,000. */
+  readonly lease?: number
+}
+
+/** What is on record of a pipeline as a whole. */
+export interface PipelineStatus {
+  readonly status: 'running' | 'paused' | 'cancelled'
+  readonly documents: number
+  readonly done: number
+  readonly failed: number
+  readonly chunks: number
+  readonly tokens: number
+}
+
+/** A pipeline on a store. Any number of processes may run it at the same time; each document goes to one of them. */
+export class OpenPipeline {
+  readonly #host: PipelineHost
+  readonly #plan: PipelinePlan
+  readonly #clock: Clock
+
+  constructor(host: PipelineHost, plan: PipelinePlan, clock: Clock) {
+    this.#host = host
+    this.#plan = plan
+    this.#clock = clock
+  }
+
+  /**
+   * Processes every document that is new, changed or unfinished, and returns what was done. A document that fails is
+   * recorded with its error and stops no other. After `pause` or `cancel` call `resume` first.
+   */
+  async run(options: PipelineRunOptions = {}): Promise<PipelineReport> {
+    return this.#run(options, () => true)
+  }
+
+  /** Processes the failed documents again, and only those. */
+  async retryFailed(options: Omit<PipelineRunOptions, 'retryFailed' | 'removeMissing'> = {}): Promise<PipelineReport> {
+    const failed = new Set((await this.failures()).map(({ document }) => document))
+    return this.#run({ ...options, retryFailed: true }, (id) => failed.has(id), failed)
+  }
+
+  /** What is on record, from any process. */
+  async status(): Promise<PipelineStatus> {
+    const ledger = await this.#ledger()
+    const count = { documents: 0, done: 0, failed: 0, chunks: 0, tokens: 0 }
+    for (const [, { status, chunks, tokens }] of ledger.all()) {
+      count.documents++
+      count[status]++
+      count.chunks += chunks
+      count.tokens += tokens
+    }
+    return { status: ledger.control.status, ...count }
+  }
+
+  /** The documents that failed, with the error of the last try. */
+  async failures(): Promise<readonly FailedDocument[]> {
+    const failed: FailedDocument[] = []
+    for (const [document, { status, error }] of (await this.#ledger()).all()) {
+      if (status === 'failed' && error) failed.push({ document, error })
+    }
+    return failed
+  }
+
+  /** What is on record of one document. */
+  async document(id: string): Promise<DocumentRecord | undefined> {
+    return (await this.#ledger()).find(id)
+  }
+
+  /** Lets every process stop after the batches it has under way. */
+  async pause(options: { readonly by?: string } = {}): Promise<void> {
+    await (await this.#ledger()).setControl({ status: 'paused', ...options })
+  }
+
+  /** Lets the pipeline be run again after `pause` or `cancel`. */
+  async resume(options: { readonly by?: string } = {}): Promise<void> {
+    await (await this.#ledger()).setControl({ status: 'running', ...options })
+  }
+
+  /** Like `pause`, and says so: whoever looks sees that nobody means to go on. What was committed stays. */
+  async cancel(options: { readonly by?: string } = {}): Promise<void> {
+    await (await this.#ledger()).setControl({ status: 'cancelled', ...options })
+  }
+
+  async #run(
+    options: PipelineRunOptions,
+    isWanted: (id: string) => boolean,
+    only?: ReadonlySet<string>,
+  ): Promise<PipelineReport> {
+    this.#check(options)
+    const ledger = await this.#ledger()
+    await ledger.begin()
+    return new PipelineRun(this.#host, this.#plan, ledger, this.#clock, {
+      ...options,
+      isWanted,
+      isPartial: only !== undefined,
+    }).run()
+  }
+
+  async #ledger(): Promise<Ledger> {
+    return new Ledger(await this.#host.log(ledgerId(this.#plan)), this.#plan)
+  }
+
+  #check({ lease }: PipelineRunOptions): void {
+    const { name, sink, source } = this.#plan
+    if (sink.transactional && !this.#host.capabilities.transactions) {
+      throw new InvalidProgramError(
+        `The sink of pipeline "${name}" is transactional, but this backend has no transactions.`,
+        'sink.transactional',
+        'Use SQLite or Postgres, or a sink that upserts by id.',
+      )
+    }
+    if (typeof source === 'object' && !(Symbol.asyncIterator in source) && !(Symbol.iterator in source)) {
+      throw new InvalidProgramError(`The source of pipeline "${name}" yields nothing.`, 'source', 'Pass an iterable.')
+    }
+    if (lease !== undefined && (!Number.isSafeInteger(lease) || lease < 1)) {
+      throw new InvalidOptionError('lease', `must be milliseconds from 1 on, not ${lease}`, 'Pass for example 10000.')
+    }
+  }
+}
+
+/** Opens a pipeline on a store. Nothing is read or written before one of its methods is called. */
+export function openPipeline(
+  host: PipelineHost,
+  pipeline: Pipeline,
+  options: { readonly clock?: Clock } = {},
+): OpenPipeline {
+  return new OpenPipeline(host, pipeline.plan, options.clock ?? systemClock())
+}
+
+function ledgerId({ name }: PipelinePlan): ThreadIdInput {
+  return { pipeline: name }
+}
