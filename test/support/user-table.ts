@@ -16,7 +16,7 @@ export interface UserTable {
 /** Makes a table with `id` (text, not unique, so that a repeated insert shows) and `n` (integer). */
 export async function makeUserTable(backend: Backend, url: string): Promise<UserTable> {
   const name = `orders_${randomUUID().slice(0, 8)}`
-  const run = backend.name === 'Postgres' ? runOnPostgres(url) : runOnSqlite(url)
+  const run = userSql(backend, url)
   const table: UserTable = {
     name,
     mark: (n) => (backend.name === 'Postgres' ? `$${n}` : '?'),
@@ -25,6 +25,11 @@ export async function makeUserTable(backend: Backend, url: string): Promise<User
   }
   await run(`CREATE TABLE ${name} (id text NOT NULL, n integer NOT NULL)`)
   return table
+}
+
+/** Runs statements in the database that a store lies in, outside of Holdfast. */
+export function userSql(backend: Backend, url: string): UserTable['run'] {
+  return backend.name === 'Postgres' ? runOnPostgres(url) : runOnSqlite(url)
 }
 
 function runOnPostgres(url: string): UserTable['run'] {

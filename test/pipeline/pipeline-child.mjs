@@ -1,0 +1,44 @@
+// Runs the library and kills itself right after its nth write to the store was acknowledged.
+//   node pipeline-child.mjs <store> <ledger> <table> <nth write, 0 for none> <documents> <chunks> <concurrency>
+import { Holdfast, LogStore, openDriver } from 'holdfast'
+import { openPipeline } from 'holdfast/pipeline'
+import { makeDocuments, makePipeline, tableSink } from './library.mjs'
+
+const [url, ledger, table, nth, count, chunks, concurrency] = process.argv.slice(2)
+const driver = await openDriver(url)
+let writes = 0
+
+const die = async () => {
+  process.kill(process.pid, 'SIGKILL')
+  await new Promise(() => {})
+}
+const counting = new Proxy(driver, {
+  get(target, name) {
+    const value = Reflect.get(target, name, target)
+    if (typeof value !== 'function') return value
+    if (name === 'append') {
+      return async (batch) => {
+        const results = await target.append(batch)
+        for (const { status } of results) if (status === 'appended' && ++writes === Number(nth)) await die()
+        return results
+      }
+    }
+    if (name === 'transact') {
+      return async (...args) => {
+        const result = await target.transact(...args)
+        if (result.status === 'appended' && ++writes === Number(nth)) await die()
+        return result
+      }
+    }
+    return value.bind(target)
+  },
+})
+
+const hf = new Holdfast(new LogStore(counting))
+const documents = makeDocuments(Number(count), Number(chunks))
+const library = makePipeline(documents, ledger, tableSink(table, url.startsWith('postgres')), {
+  concurrency: Number(concurrency),
+})
+const report = await openPipeline(hf, library).run({ lease: 300 })
+await hf.close()
+process.stdout.write(`${JSON.stringify({ writes, report })}\n`)
