@@ -25,6 +25,8 @@ export interface DocumentWork {
   readonly document: LoadedDocument
   readonly clock: Clock
   limitOf(stage: AnyBatchStage): RateLimit
+  /** Told when the document is worked on, and not only its recorded outcome returned. */
+  begun(): void
   /** Told of every batch that is committed, also of those that were before a crash. */
   committed(chunks: number): void
 }
@@ -41,9 +43,6 @@ interface Prepared {
   readonly tokens: number
 }
 
-/** A written row replaces that of the same id, whenever that is. */
-const FOR_EVER_MS = 10 * 365 * 24 * 60 * 60 * 1000
-
 /** The program of a document's thread: one record per batch, made together with its rows where the sink allows it. */
 export function documentFlow(plan: PipelinePlan): FlowProgram<DocumentInput, DocumentResult> {
   const { name, version, compatibleWith, retry, batch } = plan
@@ -54,6 +53,7 @@ export function documentFlow(plan: PipelinePlan): FlowProgram<DocumentInput, Doc
       return { chunks: 0, tokens: 0, resumed: false }
     }
     const work = ctx.context as DocumentWork
+    work.begun()
     checkContent(work, input)
     const chunks = await splitDocument(plan, work.document)
     const batches = Math.max(1, Math.ceil(chunks.length / batch))
@@ -85,7 +85,7 @@ async function remove(ctx: Context<DocumentInput>, { sink }: PipelinePlan, docum
   if (sink.transactional) {
     await ctx.transaction('remove', (sql) => sink.remove({ document }, sql))
   } else {
-    await ctx.step('remove', { effect: 'idempotent', keyTtlMs: FOR_EVER_MS }, () => sink.remove({ document }))
+    await ctx.step('remove', () => sink.remove({ document }))
   }
 }
 
@@ -157,8 +157,8 @@ class BatchUnit {
       }
       return this.#ctx.transaction('batch', write, { ...options, prepare })
     }
-    const policy = { ...options, effect: 'idempotent', keyTtlMs: FOR_EVER_MS } as const
-    return this.#ctx.step('batch', policy, async () => {
+    // No effect that could be repeated by mistake: a row replaces that of the same id, whenever it is written again.
+    return this.#ctx.step('batch', options, async () => {
       const { items, tokens } = await prepare()
       if (items.length > 0) await sink.write(this.#rows(items))
       if (this.#isLast) await sink.remove(removal)

@@ -1,5 +1,5 @@
 export type { Document, LoadedDocument } from './document.js'
-export type { DocumentRecord } from './ledger.js'
+export type { DocumentRecord } from './catalog.js'
 export {
   type OpenPipeline,
   openPipeline,

@@ -6,7 +6,7 @@ import type { Capabilities } from '../log/contract.js'
 import type { Log } from '../log/log.js'
 import type { FlowProgram } from '../runtime/flow.js'
 import type { Thread } from '../runtime/thread.js'
-import { type DocumentRecord, Ledger } from './ledger.js'
+import { type DocumentRecord, Catalog } from './catalog.js'
 import type { Pipeline, PipelinePlan } from './pipeline.js'
 import { PipelineRun } from './pipeline-run.js'
 import type { FailedDocument, PipelineProgress, PipelineReport } from './report.js'
@@ -71,21 +71,21 @@ export class OpenPipeline {
 
   /** What is on record, from any process. */
   async status(): Promise<PipelineStatus> {
-    const ledger = await this.#ledger()
+    const catalog = await this.#catalog()
     const count = { documents: 0, done: 0, failed: 0, chunks: 0, tokens: 0 }
-    for (const [, { status, chunks, tokens }] of ledger.all()) {
+    for (const [, { status, chunks, tokens }] of catalog.all()) {
       count.documents++
       count[status]++
       count.chunks += chunks
       count.tokens += tokens
     }
-    return { status: ledger.control.status, ...count }
+    return { status: catalog.control.status, ...count }
   }
 
   /** The documents that failed, with the error of the last try. */
   async failures(): Promise<readonly FailedDocument[]> {
     const failed: FailedDocument[] = []
-    for (const [document, { status, error }] of (await this.#ledger()).all()) {
+    for (const [document, { status, error }] of (await this.#catalog()).all()) {
       if (status === 'failed' && error) failed.push({ document, error })
     }
     return failed
@@ -93,22 +93,22 @@ export class OpenPipeline {
 
   /** What is on record of one document. */
   async document(id: string): Promise<DocumentRecord | undefined> {
-    return (await this.#ledger()).find(id)
+    return (await this.#catalog()).find(id)
   }
 
   /** Lets every process stop after the batches it has under way. */
   async pause(options: { readonly by?: string } = {}): Promise<void> {
-    await (await this.#ledger()).setControl({ status: 'paused', ...options })
+    await (await this.#catalog()).setControl({ status: 'paused', ...options })
   }
 
   /** Lets the pipeline be run again after `pause` or `cancel`. */
   async resume(options: { readonly by?: string } = {}): Promise<void> {
-    await (await this.#ledger()).setControl({ status: 'running', ...options })
+    await (await this.#catalog()).setControl({ status: 'running', ...options })
   }
 
   /** Like `pause`, and says so: whoever looks sees that nobody means to go on. What was committed stays. */
   async cancel(options: { readonly by?: string } = {}): Promise<void> {
-    await (await this.#ledger()).setControl({ status: 'cancelled', ...options })
+    await (await this.#catalog()).setControl({ status: 'cancelled', ...options })
   }
 
   async #run(
@@ -117,17 +117,17 @@ export class OpenPipeline {
     only?: ReadonlySet<string>,
   ): Promise<PipelineReport> {
     this.#check(options)
-    const ledger = await this.#ledger()
-    await ledger.begin()
-    return new PipelineRun(this.#host, this.#plan, ledger, this.#clock, {
+    const catalog = await this.#catalog()
+    await catalog.begin()
+    return new PipelineRun(this.#host, this.#plan, catalog, this.#clock, {
       ...options,
       isWanted,
       isPartial: only !== undefined,
     }).run()
   }
 
-  async #ledger(): Promise<Ledger> {
-    return new Ledger(await this.#host.log(ledgerId(this.#plan)), this.#plan)
+  async #catalog(): Promise<Catalog> {
+    return new Catalog(await this.#host.log(catalogId(this.#plan)), this.#plan)
   }
 
   #check({ lease }: PipelineRunOptions): void {
@@ -157,6 +157,6 @@ export function openPipeline(
   return new OpenPipeline(host, pipeline.plan, options.clock ?? systemClock())
 }
 
-function ledgerId({ name }: PipelinePlan): ThreadIdInput {
+function catalogId({ name }: PipelinePlan): ThreadIdInput {
   return { pipeline: name }
 }

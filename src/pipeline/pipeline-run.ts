@@ -8,7 +8,7 @@ import { flow, type FlowProgram } from '../runtime/flow.js'
 import type { Outcome } from '../runtime/outcome.js'
 import { checkDocument, type Document, loadDocument, type LoadedDocument } from './document.js'
 import { type DocumentInput, type DocumentResult, documentFlow, type DocumentWork, STALE } from './document-flow.js'
-import type { DocumentRecord, Ledger } from './ledger.js'
+import type { Catalog } from './catalog.js'
 import type { PipelineHost, PipelineRunOptions } from './open-pipeline.js'
 import type { PipelinePlan } from './pipeline.js'
 import { RateLimit } from './rate.js'
@@ -30,7 +30,7 @@ const LOOK_EVERY = 32
 export class PipelineRun {
   readonly #host: PipelineHost
   readonly #plan: PipelinePlan
-  readonly #ledger: Ledger
+  readonly #catalog: Catalog
   readonly #clock: Clock
   readonly #settings: Settings
   readonly #flow: FlowProgram<DocumentInput, DocumentResult>
@@ -41,10 +41,10 @@ export class PipelineRun {
   #held = new Set<string>()
   #sinceLook = 0
 
-  constructor(host: PipelineHost, plan: PipelinePlan, ledger: Ledger, clock: Clock, settings: Settings) {
+  constructor(host: PipelineHost, plan: PipelinePlan, catalog: Catalog, clock: Clock, settings: Settings) {
     this.#host = host
     this.#plan = plan
-    this.#ledger = ledger
+    this.#catalog = catalog
     this.#clock = clock
     this.#settings = settings
     this.#flow = documentFlow(plan)
@@ -66,13 +66,13 @@ export class PipelineRun {
       return this.#tally.report(this.#status, missing.slice(0, MOST_NAMES))
     } finally {
       signal?.removeEventListener('abort', stop)
-      await this.#ledger.flush()
+      await this.#catalog.flush()
     }
   }
 
   get #status(): PipelineReport['status'] {
     if (this.#settings.signal?.aborted) return 'stopped'
-    const { status } = this.#ledger.control
+    const { status } = this.#catalog.control
     return status === 'running' ? 'completed' : status
   }
 
@@ -140,7 +140,7 @@ export class PipelineRun {
   }
 
   #isSettled(id: string, hash: string): boolean {
-    const record = this.#ledger.find(id)
+    const record = this.#catalog.find(id)
     if (record === undefined || record.hash !== hash) return false
     if (record.status === 'done') {
       if (this.#held.delete(id)) this.#tally.elsewhere++
@@ -185,19 +185,22 @@ export class PipelineRun {
   async #process(document: LoadedDocument): Promise<void> {
     const { version } = this.#plan
     const input = { document: document.id, hash: document.hash }
+    const generation = this.#catalog.generationOf(document.id)
     // A second try, after a run of other content or of another version was given up.
     for (const isLastTry of [false, true]) {
-      const outcome = await this.#runThread(document, input)
+      const { outcome, isOurs } = await this.#runThread(document, input, generation)
       if (outcome === undefined) return
       if (outcome.status === 'completed') {
-        const { chunks, tokens, resumed } = outcome.output
-        this.#held.delete(document.id)
-        this.#tally.successful++
-        this.#tally.tokens += tokens
-        if (resumed) this.#tally.resumed++
-        if (chunks === 0) this.#tally.name('empty', document.id)
-        this.#tally.failures.delete(document.id)
-        return this.#ledger.note(document.id, { status: 'done', hash: document.hash, version, chunks, tokens })
+        const { chunks, tokens } = outcome.output
+        this.#count(document.id, outcome.output, isOurs)
+        return this.#catalog.note(document.id, {
+          status: 'done',
+          hash: document.hash,
+          version,
+          chunks,
+          tokens,
+          generation: generation + 1,
+        })
       }
       if (outcome.status === 'busy') return void this.#held.add(document.id)
       // Not on record as failed: the next run sees whether somebody answered.
@@ -211,14 +214,19 @@ export class PipelineRun {
   async #runThread(
     document: LoadedDocument,
     input: DocumentInput,
-  ): Promise<Outcome<unknown, DocumentResult> | undefined> {
+    generation: number,
+  ): Promise<{ readonly outcome?: Outcome<unknown, DocumentResult>; readonly isOurs: boolean }> {
     const { version } = this.#plan
     const { lease } = this.#settings
     let counted = 0
+    let isOurs = false
     const context: DocumentWork = {
       document,
       clock: this.#clock,
       limitOf: (stage) => this.#limitOf(stage),
+      begun: () => {
+        isOurs = true
+      },
       committed: (chunks) => {
         counted += chunks
         this.#tally.chunks += chunks
@@ -226,32 +234,48 @@ export class PipelineRun {
       },
     }
     try {
-      return await this.#thread(document.id).run({
+      const outcome = await this.#thread(document.id).run({
         input,
-        key: `${version} ${document.hash}`,
+        key: `${version} ${generation} ${document.hash}`,
         context,
         signal: this.#stop.signal,
         ...(lease === undefined ? {} : { lease }),
       })
+      return { outcome, isOurs }
     } catch (error) {
-      if (this.#stop.signal.aborted) return undefined
+      if (this.#stop.signal.aborted) return { isOurs }
       // Taken over by another process, which counts its chunks.
       if (isHoldfastError(error, 'fenced')) {
         this.#tally.chunks -= counted
         this.#held.add(document.id)
-        return undefined
+        return { isOurs }
       }
       throw error
     }
   }
 
+  #count(id: string, { chunks, tokens, resumed }: DocumentResult, isOurs: boolean): void {
+    const wasHeld = this.#held.delete(id)
+    this.#tally.failures.delete(id)
+    if (chunks === 0) this.#tally.name('empty', id)
+    if (!isOurs) {
+      // It was finished by a process that had no time to note it.
+      if (wasHeld) this.#tally.elsewhere++
+      else this.#tally.skipped++
+      return
+    }
+    this.#tally.successful++
+    this.#tally.tokens += tokens
+    if (resumed) this.#tally.resumed++
+  }
+
   /** What others had under way: waits until it is done, or takes it over when they are gone. */
   async #takeHeld(): Promise<void> {
     while (this.#held.size > 0 && this.#status === 'completed') {
-      await this.#ledger.flush()
+      await this.#catalog.flush()
       await this.#clock.sleep(LOOK_MS, this.#stop.signal).catch(() => {})
-      await this.#ledger.refresh()
-      const left = new Set([...this.#held].filter((id) => this.#ledger.find(id)?.status === undefined))
+      await this.#catalog.refresh()
+      const left = new Set([...this.#held].filter((id) => this.#catalog.find(id)?.status === undefined))
       for (const id of this.#held) {
         if (left.has(id)) continue
         this.#held.delete(id)
@@ -265,13 +289,13 @@ export class PipelineRun {
   async #lookSometimes(): Promise<void> {
     if (++this.#sinceLook < LOOK_EVERY) return
     this.#sinceLook = 0
-    await this.#ledger.refresh()
+    await this.#catalog.refresh()
     if (this.#status !== 'completed') this.#stop.abort()
   }
 
   #missing(seen: ReadonlySet<string>): string[] {
     const missing: string[] = []
-    for (const [id] of this.#ledger.all()) if (!seen.has(id)) missing.push(id)
+    for (const [id] of this.#catalog.all()) if (!seen.has(id)) missing.push(id)
     return missing
   }
 
@@ -285,14 +309,17 @@ export class PipelineRun {
     })
     if (outcome.status !== 'completed') return this.#fail(id, errorOf(outcome))
     this.#tally.removed++
-    await this.#ledger.note(id, null)
+    const generation = this.#catalog.generationOf(id) + 1
+    const { version } = this.#plan
+    await this.#catalog.note(id, { status: 'removed', hash: '', version, chunks: 0, tokens: 0, generation })
   }
 
   async #failed(id: string, hash: string, error: RecordedError): Promise<void> {
     this.#held.delete(id)
     this.#fail(id, error)
-    const record: DocumentRecord = { status: 'failed', hash, version: this.#plan.version, chunks: 0, tokens: 0, error }
-    await this.#ledger.note(id, record)
+    const { version } = this.#plan
+    const generation = this.#catalog.generationOf(id)
+    await this.#catalog.note(id, { status: 'failed', hash, version, chunks: 0, tokens: 0, generation, error })
   }
 
   #fail(id: string, error: RecordedError): void {

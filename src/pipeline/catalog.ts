@@ -1,19 +1,21 @@
 import { createHash } from 'node:crypto'
 import { InvalidProgramError } from '../core/errors.js'
 import type { Log } from '../log/log.js'
-import { type Op, remove, set, type State } from '../log/ops.js'
+import { type Op, set, type State } from '../log/ops.js'
 import type { RecordedError } from '../runtime/errors.js'
 import { isCompatible } from '../runtime/migration.js'
 import type { PipelinePlan } from './pipeline.js'
 
 /** What is on record of a document. */
 export interface DocumentRecord {
-  readonly status: 'done' | 'failed'
+  readonly status: 'done' | 'failed' | 'removed'
   readonly hash: string
   /** The version of the pipeline that did it. */
   readonly version: string
   readonly chunks: number
   readonly tokens: number
+  /** How often it was finished or removed: content that comes back after another is new work, not a repetition. */
+  readonly generation: number
   readonly error?: RecordedError
 }
 
@@ -23,7 +25,7 @@ export interface Control {
   readonly by?: string
 }
 
-interface LedgerState {
+interface CatalogState {
   readonly stages?: readonly string[]
   readonly version?: string
   readonly control?: Control
@@ -38,10 +40,10 @@ const FLUSH_AT = 50
  * The pipeline's own thread: what became of each document, so that resuming reads one log and not thousands. Any number
  * of processes write to it. It holds nothing that the threads of the documents don't: those are what counts.
  */
-export class Ledger {
+export class Catalog {
   readonly #log: Log
   readonly #plan: PipelinePlan
-  #waiting = new Map<string, DocumentRecord | null>()
+  readonly #waiting = new Map<string, DocumentRecord>()
   #flushing: Promise<void> = Promise.resolve()
 
   constructor(log: Log, plan: PipelinePlan) {
@@ -54,7 +56,7 @@ export class Ledger {
     const { name, version, split, stages } = this.#plan
     const names = [split.name, ...stages.map((stage) => stage.name)]
     await this.#log.update((fold) => {
-      const state = fold.state as LedgerState
+      const state = fold.state as CatalogState
       const isSame = state.stages?.join('\n') === names.join('\n')
       if (state.version === version && isSame) return undefined
       if (state.version === version) {
@@ -85,20 +87,25 @@ export class Ledger {
 
   /** What is on record of a document, if it is still worth something under this version. */
   find(id: string): DocumentRecord | undefined {
-    const waiting = this.#waiting.get(id)
-    if (waiting !== undefined) return waiting ?? undefined
-    const group = this.#state.documents?.[groupOf(id)]
-    const record = group && Object.hasOwn(group, id) ? group[id] : undefined
-    return record && isCompatible(record.version, this.#plan) ? record : undefined
+    const record = this.#recordOf(id)
+    return record && record.status !== 'removed' && isCompatible(record.version, this.#plan) ? record : undefined
   }
 
-  /** Every document on record, also those of other versions. */
-  *all(): Generator<readonly [id: string, record: DocumentRecord]> {
-    for (const group of Object.values(this.#state.documents ?? {})) yield* Object.entries(group)
+  generationOf(id: string): number {
+    return this.#recordOf(id)?.generation ?? 0
   }
 
-  /** Notes what became of a document; null when it was removed. Written with others, or by `flush`. */
-  async note(id: string, record: DocumentRecord | null): Promise<void> {
+  /** Every document on record, also those of other versions, but for removed ones. */
+  *all(): Generator<readonly [id: string, record: DocumentRecord & { readonly status: 'done' | 'failed' }]> {
+    for (const group of Object.values(this.#state.documents ?? {})) {
+      for (const [id, record] of Object.entries(group)) {
+        if (record.status !== 'removed') yield [id, record as DocumentRecord & { readonly status: 'done' | 'failed' }]
+      }
+    }
+  }
+
+  /** Notes what became of a document. Written with others, or by `flush`. */
+  async note(id: string, record: DocumentRecord): Promise<void> {
     this.#waiting.set(id, record)
     if (this.#waiting.size >= FLUSH_AT) await this.flush()
   }
@@ -115,19 +122,23 @@ export class Ledger {
   }
 
   async #write(): Promise<void> {
-    const taken = this.#waiting
+    const taken = new Map(this.#waiting)
     if (taken.size === 0) return
-    const ops = [...taken].map(([id, record]): Op => {
-      const path = ['documents', groupOf(id), id] as const
-      return record === null ? remove(path) : set(path, record)
-    })
+    const ops = [...taken].map(([id, record]): Op => set(['documents', groupOf(id), id], record))
     await this.#log.update(() => [{ kind: 'pipeline', ops }])
     // Only now: until it is written, `find` must not miss it.
     for (const [id, record] of taken) if (this.#waiting.get(id) === record) this.#waiting.delete(id)
   }
 
-  get #state(): LedgerState {
-    return this.#log.fold.state as State as LedgerState
+  #recordOf(id: string): DocumentRecord | undefined {
+    const waiting = this.#waiting.get(id)
+    if (waiting !== undefined) return waiting
+    const group = this.#state.documents?.[groupOf(id)]
+    return group && Object.hasOwn(group, id) ? group[id] : undefined
+  }
+
+  get #state(): CatalogState {
+    return this.#log.fold.state as State as CatalogState
   }
 }
 
