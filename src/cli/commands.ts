@@ -6,6 +6,7 @@ const BRANCH: Option = ['--branch <name>', 'the branch (default: main)']
 const AT: Option = ['--at <checkpoint>', 'an id, a number, head, ~1, first, a tag or a branch (default: head)']
 const PROGRAM: Option = ['--program <name>', 'which of the programs that the file exports']
 const CONTEXT: Option = ['--context <json>', 'what the run brings along and does not keep (json, @file or -)']
+const PIPELINE: Option = ['--pipeline <name>', 'which of the pipelines that the file exports']
 const BY: Option = ['--by <who>', 'who it was, for the record']
 const YES: Option = ['--yes', 'all of the question was read: do not ask again']
 const FILTERS: readonly Option[] = [
@@ -82,6 +83,49 @@ export const COMMANDS: readonly CommandDeclaration[] = [
       ['--events', 'also print what happens inside the runs'],
     ],
     load: () => import('./worker.js'),
+  },
+  {
+    usage: 'pipeline run <file>',
+    group: 'Running programs',
+    summary: 'process the documents of a pipeline that are new, changed or unfinished',
+    options: [
+      PIPELINE,
+      ['--retry-failed', 'also those that failed earlier'],
+      ['--remove-missing', 'remove the rows of documents that are gone from the source'],
+      ['--lease <duration>', 'how long a document stays with a process without a sign of life (default 10s)'],
+    ],
+    examples: ['holdfast pipeline run index-docs.mjs --store sqlite:docs.db'],
+    load: () => import('./pipeline-run.js'),
+  },
+  {
+    usage: 'pipeline status <file>',
+    summary: 'what is on record of a pipeline: documents, chunks, failures',
+    options: [PIPELINE],
+    load: () => import('./pipeline-status.js'),
+  },
+  {
+    usage: 'pipeline retry <file>',
+    summary: 'process the failed documents of a pipeline again',
+    options: [PIPELINE],
+    load: () => import('./pipeline-retry.js'),
+  },
+  {
+    usage: 'pipeline pause <file>',
+    summary: 'let every process stop after the batches it has under way',
+    options: [PIPELINE, BY],
+    load: () => import('./pipeline-pause.js'),
+  },
+  {
+    usage: 'pipeline resume <file>',
+    summary: 'let a paused or cancelled pipeline be run again',
+    options: [PIPELINE, BY],
+    load: () => import('./pipeline-resume.js'),
+  },
+  {
+    usage: 'pipeline cancel <file>',
+    summary: 'stop a pipeline for good; what was committed stays',
+    options: [PIPELINE, BY],
+    load: () => import('./pipeline-cancel.js'),
   },
   {
     usage: 'threads',

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { extname } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { FlowProgram, ThreadSummary } from '../index.js'
+import type { Pipeline } from '../pipeline/index.js'
 import { CliError, usageError } from './cli-error.js'
 import type { CommandContext } from './context.js'
 
@@ -11,6 +12,36 @@ export type Program = FlowProgram
 
 /** The programs that a user's module exports, as its default or by name. */
 export async function loadPrograms(context: CommandContext, file: string): Promise<readonly Program[]> {
+  const { values, names } = await loadExports(context, file)
+  const programs = new Map<string, Program>()
+  for (const value of values) if (isProgram(value)) programs.set(value.plan.name, value)
+  if (programs.size > 0) return [...programs.values()]
+  throw usageError(
+    `${file} exports no program.`,
+    `It exports ${names}. Export what agent(), graph() or flow() returned.`,
+  )
+}
+
+/** The pipeline that a user's module exports, or the one of this name if there are several. */
+export async function loadPipeline(context: CommandContext, file: string, wanted?: string): Promise<Pipeline> {
+  const { values, names } = await loadExports(context, file)
+  const found = new Map<string, Pipeline>()
+  for (const value of values) if (isPipeline(value)) found.set(value.plan.name, value)
+  if (found.size === 0) {
+    throw usageError(`${file} exports no pipeline.`, `It exports ${names}. Export what pipeline() returned.`)
+  }
+  const known = [...found.keys()].join(', ')
+  if (wanted !== undefined) {
+    const pipeline = found.get(wanted)
+    if (pipeline) return pipeline
+    throw new CliError('not-found', `${file} exports no pipeline "${wanted}".`, { remedy: `It exports ${known}.` })
+  }
+  if (found.size === 1) return [...found.values()][0] as Pipeline
+  throw usageError(`${file} exports several pipelines: ${known}.`, 'Choose one with --pipeline.')
+}
+
+/** What a module exports, lists and records taken apart. */
+async function loadExports(context: CommandContext, file: string) {
   const path = context.path(file)
   if (!existsSync(path)) {
     throw new CliError('not-found', `There is no file ${file}.`, {
@@ -18,14 +49,7 @@ export async function loadPrograms(context: CommandContext, file: string): Promi
     })
   }
   const module = await importModule(path, file)
-  const values = Object.values(module).flatMap(spread)
-  const programs = new Map<string, Program>()
-  for (const value of values) if (isProgram(value)) programs.set(value.plan.name, value)
-  if (programs.size > 0) return [...programs.values()]
-  throw usageError(
-    `${file} exports no program.`,
-    `It exports ${Object.keys(module).join(', ') || 'nothing'}. Export what agent(), graph() or flow() returned.`,
-  )
+  return { values: Object.values(module).flatMap(spread), names: Object.keys(module).join(', ') || 'nothing' }
 }
 
 /** The one program that is meant: by name, as what the thread was recorded by, or as the only one there is. */
@@ -73,7 +97,7 @@ async function prepareTypeScript(path: string, file: string): Promise<void> {
 
 function spread(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value
-  if (isProgram(value) || typeof value !== 'object' || value === null) return [value]
+  if (isProgram(value) || isPipeline(value) || typeof value !== 'object' || value === null) return [value]
   return Object.values(value)
 }
 
@@ -81,4 +105,9 @@ function spread(value: unknown): readonly unknown[] {
 function isProgram(value: unknown): value is Program {
   const plan = (value as { readonly plan?: { readonly kind?: unknown; readonly name?: unknown } } | null)?.plan
   return typeof plan === 'object' && plan !== null && typeof plan.name === 'string' && typeof plan.kind === 'string'
+}
+
+function isPipeline(value: unknown): value is Pipeline {
+  const { kind, plan } = (value ?? {}) as { readonly kind?: unknown; readonly plan?: { readonly name?: unknown } }
+  return kind === 'pipeline' && typeof plan?.name === 'string'
 }

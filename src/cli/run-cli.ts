@@ -9,6 +9,12 @@ import { didYouMean, findSimilarNames } from './similar.js'
 import type { Surroundings } from './surroundings.js'
 import { readVersion } from './version.js'
 
+/** Commands of two words: what the first one stands for, and under which heading. */
+const GROUPS: Readonly<Record<string, readonly [description: string, heading: string]>> = {
+  pipeline: ['process many documents, and resume at the exact batch', 'Running programs:'],
+  store: ['read and write the memory that threads share', 'Shared memory:'],
+}
+
 /** Runs one command line and returns its exit code. */
 export async function runCli(around: Surroundings): Promise<number> {
   const running = new RunningCli(around)
@@ -79,11 +85,8 @@ class RunningCli {
   #groupOf(name: string): Commander {
     const known = this.#groups.get(name)
     if (known) return known
-    const made = this.#program
-      .command(name)
-      .description('read and write the memory that threads share')
-      .helpGroup('Shared memory:')
-      .helpCommand(false)
+    const [description, heading] = GROUPS[name] ?? ['', 'Commands:']
+    const made = this.#program.command(name).description(description).helpGroup(heading).helpCommand(false)
     this.#groups.set(name, made)
     return made
   }

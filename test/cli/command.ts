@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { runCli } from '#src/cli/run-cli.js'
 
 export const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+export const pipelines = fileURLToPath(new URL('pipelines.mjs', import.meta.url))
 export const programs = fileURLToPath(new URL('programs.mjs', import.meta.url))
 
 export interface Ended {

@@ -5,7 +5,7 @@ import { openHoldfast } from 'holdfast'
 import { COMMANDS } from '#src/cli/commands.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { durableBackends } from '../support/backends.js'
-import { holdfast, programs } from './command.js'
+import { holdfast, pipelines, programs } from './command.js'
 import { counter, returns } from './programs.mjs'
 
 /** What each command says to a person, to a program, and to somebody who got it wrong. */
@@ -44,6 +44,39 @@ const CASES: Readonly<Record<string, Case>> = {
     plain: [['worker', programs, '--poll', '20ms'], /^$/],
     json: [['worker', programs, '--poll', '20ms'], { type: 'ready' }],
     wrong: [['worker', programs, '--concurrency', 'all'], 2, '--concurrency is "all"'],
+  },
+  'pipeline run': {
+    plain: [
+      ['pipeline', 'run', pipelines],
+      /^pipeline: +notes\nstatus: +completed\nsuccessful: +2\n(.+\n)*chunks: +3\n/,
+    ],
+    json: [['pipeline', 'run', pipelines], { pipeline: 'notes', status: 'completed', skipped: 2, failed: 0 }],
+    wrong: [['pipeline', 'run', programs], 2, 'exports no pipeline'],
+  },
+  'pipeline status': {
+    plain: [['pipeline', 'status', pipelines], /^pipeline: +notes\nstatus: +running\ndocuments: +2\ndone: +2\n/],
+    json: [['pipeline', 'status', pipelines], { pipeline: 'notes', documents: 2, done: 2, failures: [] }],
+    wrong: [['pipeline', 'status', pipelines, '--pipeline', 'nots'], 3, 'exports no pipeline "nots"'],
+  },
+  'pipeline retry': {
+    plain: [['pipeline', 'retry', pipelines], /^pipeline: +notes\nstatus: +completed\nsuccessful: +0\n/],
+    json: [['pipeline', 'retry', pipelines], { pipeline: 'notes', status: 'completed', successful: 0 }],
+    wrong: [['pipeline', 'retry', 'nothing.mjs'], 3, 'There is no file nothing.mjs'],
+  },
+  'pipeline pause': {
+    plain: [['pipeline', 'pause', pipelines, '--by', 'ada'], /^notes paused\n$/],
+    json: [['pipeline', 'pause', pipelines], { pipeline: 'notes', status: 'paused' }],
+    wrong: [['pipeline', 'pause'], 2, 'file'],
+  },
+  'pipeline resume': {
+    plain: [['pipeline', 'resume', pipelines], /^notes running\n$/],
+    json: [['pipeline', 'resume', pipelines], { pipeline: 'notes', status: 'running' }],
+    wrong: [['pipeline', 'resume', pipelines, '--pipelin', 'x'], 2, 'Did you mean --pipeline?'],
+  },
+  'pipeline cancel': {
+    plain: [['pipeline', 'cancel', pipelines], /^notes cancelled\n$/],
+    json: [['pipeline', 'cancel', pipelines], { pipeline: 'notes', status: 'cancelled' }],
+    wrong: [['pipeline', 'cancel', programs], 2, 'exports no pipeline'],
   },
   threads: {
     plain: [['threads', '--program', 'counter'], /^thread\tbranch\tstatus\t.*\nc-1\tmain\tcompleted\t/],
