@@ -1,5 +1,6 @@
 // One table of passages with their vectors, in the database that Holdfast stores its threads in: on SQLite searched with
 // sqlite-vec, on Postgres with pgvector where the server has it, and otherwise with a column of numbers.
+import type * as sqlite from '@photostructure/sqlite'
 import type { TransactionalSink } from 'holdfast/pipeline'
 import { DIMENSIONS } from './embedder.js'
 
@@ -52,7 +53,7 @@ async function openSqlite(path: string): Promise<Vectors> {
 }
 
 /** Node's own SQLite from 22.13 on, and the package with the same API before. */
-async function loadSqlite(): Promise<typeof import('@photostructure/sqlite')> {
+async function loadSqlite(): Promise<typeof sqlite> {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
   const name: string = major > 22 || (major === 22 && minor >= 13) ? 'node:sqlite' : '@photostructure/sqlite'
   return import(name)

@@ -1,3 +1,4 @@
+import type { Value } from '../codec/value.js'
 import type { ThreadIdInput } from '../core/ids.js'
 import { systemClock } from '../core/system-clock.js'
 import type { Clock } from '../core/clock.js'
@@ -15,8 +16,10 @@ import type { FailedDocument, PipelineProgress, PipelineReport } from './report.
 export interface PipelineHost {
   readonly capabilities: Capabilities
   log(id: ThreadIdInput): Promise<Log>
-  // biome-ignore lint/suspicious/noExplicitAny: the state of a flow's thread is of no interest here.
-  thread<Input, Output>(program: FlowProgram<Input, Output>, id: ThreadIdInput): Thread<Input, any, Output>
+  thread<Input, Output>(
+    program: FlowProgram<Input, Output>,
+    id: ThreadIdInput,
+  ): Thread<Input, Readonly<Record<string, Value>>, Output>
 }
 
 /** How one call of `run` behaves. */

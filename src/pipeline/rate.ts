@@ -29,15 +29,18 @@ export class RateLimit {
   /** Resolves when a call with so many tokens may be made. */
   pass(tokens: number, signal: AbortSignal): Promise<void> {
     if (this.#buckets.length === 0) return Promise.resolve()
-    const passed = this.#turn.then(async () => {
-      for (const bucket of this.#buckets) {
-        const wait = bucket.take(tokens)
-        if (wait > 0) await this.#clock.sleep(wait, signal)
-      }
-    })
+    const passed = this.#after(this.#turn, tokens, signal)
     // One that was aborted lets the next one through.
     this.#turn = passed.catch(() => {})
     return passed
+  }
+
+  async #after(turn: Promise<void>, tokens: number, signal: AbortSignal): Promise<void> {
+    await turn
+    for (const bucket of this.#buckets) {
+      const wait = bucket.take(tokens)
+      if (wait > 0) await this.#clock.sleep(wait, signal)
+    }
   }
 }
 
