@@ -14,7 +14,7 @@ export { costOf, type Price, type PriceTable } from './agent/cost.js'
 export { estimateTokens, loadTokenCounter, type TokenCounter } from './agent/estimate.js'
 export { fromAiSdkMessages, type FromOptions } from './agent/from-ai-sdk.js'
 export { fromOpenAiMessages } from './agent/from-openai.js'
-export { type McpClient, type McpOptions, mcpTools } from './agent/mcp-tools.js'
+export { type McpClient, type McpOptions, mcpTools, type RefusedTool } from './agent/mcp-tools.js'
 export {
   type FinishReason,
   makeMessage,

@@ -1,6 +1,7 @@
 import type { Value } from '../codec/value.js'
-import { InvalidOptionError, isHoldfastError, NotExecutedError } from '../core/errors.js'
-import { checkAgainst } from '../runtime/json-schema.js'
+import { InvalidOptionError, InvalidValueError, isHoldfastError, NotExecutedError } from '../core/errors.js'
+import type { Effect } from '../runtime/context.js'
+import { refuseSchema, SchemaChecker } from '../runtime/json-schema/schema-checker.js'
 import type { ContentItem, ToolOutput } from './message-part.js'
 import type { JsonObject } from './model-types.js'
 import { fromBase64, toPlain } from './plain.js'
@@ -24,16 +25,40 @@ interface McpTool {
   readonly name: string
   readonly description?: string | undefined
   readonly inputSchema: unknown
-  readonly annotations?: { readonly readOnlyHint?: boolean | undefined } | undefined
+  readonly annotations?:
+    | { readonly readOnlyHint?: boolean | undefined; readonly idempotentHint?: boolean | undefined }
+    | undefined
 }
 
 /** What to add to what an MCP server says of its tools. */
 export interface McpOptions {
   /** Put before every name, so that tools of two servers don't meet. */
   readonly prefix?: string
+  /**
+   * Whether this server is believed what it says of its tools: `readOnlyHint` makes one 'read', `idempotentHint`
+   * 'idempotent'. Default false: a server that is wrong, or lies, would have payments repeated that no one was asked
+   * about.
+   */
+  readonly trustHints?: boolean
+  /** How many tools the server may list. Default 1,000. */
+  readonly maxTools?: number
+  /** Told of each tool that can't be used, and why; the others are not concerned. Default: a warning of the process. */
+  readonly onRefused?: (refused: RefusedTool) => void
   /** What is known better here than the server says: effect, approval, timeout, version … by the server's name. */
   readonly tools?: Readonly<Record<string, Partial<Omit<ToolOptions, 'inputSchema' | 'jsonSchema' | 'execute'>>>>
 }
+
+/** A tool of a server that can't be used. */
+export interface RefusedTool {
+  /** As the server has it. */
+  readonly name: string
+  readonly reason: string
+}
+
+const DEFAULT_MAX_TOOLS = 1000
+/** Pages may be empty and yet lead to others. */
+const MAX_PAGES = 1000
+const MAX_SCHEMA = 256 * 1024
 
 /** The key of a request under which a server finds our idempotency key. */
 const KEY = 'holdfast/idempotencyKey'
@@ -41,37 +66,92 @@ const KEY = 'holdfast/idempotencyKey'
 const REFUSED: readonly unknown[] = [-32601, -32602]
 
 /**
- * The tools of an MCP server, for the `tools` of an agent. Their effect is 'once' unless the server says that one only
- * reads: what a server does when it is called twice is not known here.
+ * The tools of an MCP server, for the `tools` of an agent. Their effect is 'once' unless the server is trusted to know
+ * better: what a server does when it is called twice is not known here. A tool that can't be used is left out.
  */
 export async function mcpTools(client: McpClient, options: McpOptions = {}): Promise<Record<string, Tool>> {
+  const { prefix = '', onRefused = warn } = options
   const found: Record<string, Tool> = {}
-  let cursor: string | undefined
-  do {
-    const page = await client.listTools(cursor === undefined ? {} : { cursor })
-    for (const listed of page.tools) {
-      const name = toToolName(`${options.prefix ?? ''}${listed.name}`)
-      if (Object.hasOwn(found, name)) {
-        throw new InvalidOptionError('prefix', `leaves two tools with the name "${name}"`, 'Rename one at its server.')
-      }
-      found[name] = fromMcp(client, listed, options.tools?.[listed.name] ?? {})
-    }
-    cursor = page.nextCursor
-  } while (cursor !== undefined)
+  for (const listed of await listAll(client, options.maxTools ?? DEFAULT_MAX_TOOLS)) {
+    const own = String(listed?.name)
+    const refuse = (reason: string) => onRefused({ name: own, reason })
+    const name = toToolName(`${prefix}${own}`)
+    const reason = refuseTool(listed)
+    if (reason !== undefined) refuse(reason)
+    else if (Object.hasOwn(found, name)) refuse(`another tool has the name "${name}" already`)
+    else found[name] = fromMcp(client, listed, options.tools?.[own] ?? {}, options.trustHints === true)
+  }
   return found
 }
 
-function fromMcp(client: McpClient, listed: McpTool, own: NonNullable<McpOptions['tools']>[string]): Tool {
-  const { name, description, annotations } = listed
+async function listAll(client: McpClient, most: number): Promise<readonly McpTool[]> {
+  if (!(Number.isSafeInteger(most) && most >= 1)) {
+    throw new InvalidOptionError('maxTools', `is ${String(most)}`, 'Pass a whole number from 1 on.')
+  }
+  const all: McpTool[] = []
+  const seen = new Set<string>()
+  let cursor: string | undefined
+  do {
+    const page = await client.listTools(cursor === undefined ? {} : { cursor })
+    if (!Array.isArray(page?.tools)) throw unlistable('answered without a list of tools')
+    for (const listed of page.tools as readonly McpTool[]) all.push(listed)
+    if (all.length > most) {
+      throw new InvalidOptionError(
+        'maxTools',
+        `is ${most}, and the server lists more tools`,
+        'Raise it if they are real.',
+      )
+    }
+    cursor = page.nextCursor
+    if (cursor === undefined) return all
+    if (seen.has(cursor)) throw unlistable('names a page again that it named before')
+    seen.add(cursor)
+  } while (seen.size < MAX_PAGES)
+  throw unlistable(`has more than ${MAX_PAGES} pages`)
+}
+
+function unlistable(problem: string): InvalidValueError {
+  return new InvalidValueError('listTools', `of the MCP server ${problem}`, 'Mend the server, or leave it out.')
+}
+
+/** Why a tool can't be used, by what the server says of it; undefined when it can. */
+function refuseTool(listed: McpTool | null | undefined): string | undefined {
+  if (typeof listed?.name !== 'string' || listed.name === '') return 'it has no name'
+  const { inputSchema: schema } = listed
+  if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return 'it has no input schema'
+  const { length } = JSON.stringify(schema)
+  if (length > MAX_SCHEMA) return `its schema has ${length} characters, and at most ${MAX_SCHEMA} are allowed`
+  const { type } = schema as { readonly type?: unknown }
+  if (type !== undefined && type !== 'object') return `its schema is of type ${JSON.stringify(type)}, not "object"`
+  const refusal = refuseSchema(schema as Value)
+  return refusal === undefined ? undefined : `its schema ${refusal}`
+}
+
+function warn({ name, reason }: RefusedTool): void {
+  process.emitWarning(`The MCP tool ${JSON.stringify(name)} is left out: ${reason}.`, { code: 'HOLDFAST_MCP_TOOL' })
+}
+
+function fromMcp(
+  client: McpClient,
+  listed: McpTool,
+  own: NonNullable<McpOptions['tools']>[string],
+  isTrusted: boolean,
+): Tool {
+  const { name, description } = listed
   const schema = listed.inputSchema as JsonObject
+  let checker: Promise<SchemaChecker> | undefined
+  const validate = (value: unknown) => {
+    checker ??= SchemaChecker.of(schema as Value)
+    return check(checker, value)
+  }
   // Clients give up after a minute unless they are told otherwise.
   const wait = own.timeout === undefined ? {} : { timeout: own.timeout }
   return tool({
-    ...(description === undefined ? {} : { description }),
-    effect: annotations?.readOnlyHint === true ? 'read' : 'once',
+    ...(typeof description === 'string' ? { description } : {}),
+    effect: isTrusted ? hintedEffect(listed) : 'once',
     toModelOutput: (result) => readResult(result),
     ...own,
-    inputSchema: { _type: undefined as unknown, jsonSchema: schema, validate: (value) => check(schema, value) },
+    inputSchema: { _type: undefined as unknown, jsonSchema: schema, validate },
     execute: async (input, { signal, idempotencyKey }) => {
       const params = { name, arguments: input as never, _meta: { [KEY]: idempotencyKey } as never }
       try {
@@ -85,9 +165,14 @@ function fromMcp(client: McpClient, listed: McpTool, own: NonNullable<McpOptions
   })
 }
 
-async function check(schema: JsonObject, value: unknown) {
+function hintedEffect({ annotations }: McpTool): Effect {
+  if (annotations?.readOnlyHint === true) return 'read'
+  return annotations?.idempotentHint === true ? 'idempotent' : 'once'
+}
+
+async function check(checker: Promise<SchemaChecker>, value: unknown) {
   try {
-    await checkAgainst(schema as Value, value as Value)
+    ;(await checker).check(value as Value)
     return { success: true, value } as const
   } catch (error) {
     if (!isHoldfastError(error, 'invalid-value')) throw error

@@ -65,13 +65,17 @@ export function refusePattern(pattern: string): string | undefined {
 function slowPattern(pattern: string): Pattern {
   const compiled = pattern.length > MAX_PATTERN ? undefined : compileAny(pattern)
   if (compiled === undefined) return { weight: 1, find: () => undefined }
+  let isHopeless = false
   return {
     weight: 1,
     find(text) {
+      // It would hold up everything as long every time.
+      if (isHopeless) return undefined
       try {
         const given = { source: compiled.source, flags: compiled.flags, text }
         return Boolean(runInNewContext('new RegExp(source, flags).test(text)', given, { timeout: SLOW_LIMIT_MS }))
       } catch {
+        isHopeless = true
         return undefined
       }
     },
