@@ -12,7 +12,16 @@ import {
   type ThreadIdInput,
   threadIdInput,
 } from './core/ids.js'
-import type { Capabilities, Durability, Head, HeadQuery, LogKey, MetadataValue, Tombstone } from './log/contract.js'
+import {
+  type Capabilities,
+  DUE,
+  type Durability,
+  type Head,
+  type HeadQuery,
+  type LogKey,
+  type MetadataValue,
+  type Tombstone,
+} from './log/contract.js'
 import type { ForkOptions, Log } from './log/log.js'
 import type { LogStore } from './log/log-store.js'
 import type { TenantKeys } from './log/tenant-keys.js'
@@ -251,7 +260,7 @@ export class Holdfast {
 
   /** Removes a thread with all its branches. A tombstone with the reason stays behind. */
   async erase(thread: ThreadIdInput, options: { readonly reason?: string } = {}): Promise<{ readonly erased: number }> {
-    const tombstone: Tombstone = { at: Date.now(), reason: options.reason ?? 'erased' }
+    const tombstone: Tombstone = { at: this.#store.clock.now(), reason: options.reason ?? 'erased' }
     const result = await this.#store.erase({ tenant: this.#tenant, thread: parseThreadId(thread), tombstone })
     return result === 'conflict' ? { erased: 0 } : result
   }
@@ -330,7 +339,8 @@ function summarize({ log, seq, index, lease }: Head): ThreadSummary {
     createdAt: new Date(index.createdAt),
     updatedAt: new Date(index.updatedAt),
     expiresAt: index.expiresAt === null ? null : new Date(index.expiresAt),
-    wakeAt: index.wakeAt === null ? null : new Date(index.wakeAt),
+    // What is due is so since it was written.
+    wakeAt: index.wakeAt === null ? null : new Date(index.wakeAt === DUE ? index.updatedAt : index.wakeAt),
     tags: index.tags,
     metadata: index.metadata,
     claimedBy: lease?.owner ?? null,

@@ -78,6 +78,7 @@ export async function openHoldfast(url: string, options: OpenOptions = {}): Prom
   const flushEveryMs = checkTelemetry(wanted ?? {})
   const telemetry = await Telemetry.open(wanted ?? {})
   const store = new LogStore(await openDriver(url, options), { ...rest, observer: telemetry })
+  await store.syncClock()
   if (flushEveryMs !== false) reportMetrics(store, telemetry, flushEveryMs)
   return new Holdfast(store)
 }

@@ -7,7 +7,7 @@ const DUE = 5
 const POLLS = 30
 const HOUR = 3_600_000
 
-/** What a worker asks for. @param {number} now @returns {import('holdfast').HeadQuery} */
+/** What a worker asks for. @param {number | 'now'} now @returns {import('holdfast').HeadQuery} */
 export function workerQuery(now) {
   return { wakeBefore: now, lease: 'free', order: 'updated', direction: 'asc', limit: 100 }
 }

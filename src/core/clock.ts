@@ -9,6 +9,11 @@ export interface Clock {
   monotonic(): number
   /** Names this boot of this machine: monotonic times of another boot can't be compared with ours. */
   readonly bootId: string
+  /**
+   * True for the clock of a machine. Times that several processes go by are then those of the store's own clock, where it
+   * has one. Absent: this clock is the time for everybody, as in tests.
+   */
+  readonly canBeWrong?: boolean
   /** Resolves after `ms`, or rejects with the signal's reason. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }

@@ -9,6 +9,7 @@ export function systemClock(): Clock {
     now: () => Date.now(),
     monotonic: () => Number(process.hrtime.bigint() / 1000n) / 1000,
     bootId: readBootId(),
+    canBeWrong: true,
     sleep,
   }
 }

@@ -45,16 +45,20 @@ export type MetadataValue = string | number | boolean
 /** What the thread index knows of a log. Always replaceable from the log itself (`verify` with `repair`). */
 export interface IndexFields {
   readonly status: string
-  /** Wall times in milliseconds since 1970. */
+  /** Wall times in milliseconds since 1970, by the store's clock where it has one. */
   readonly createdAt: number
   readonly updatedAt: number
   readonly expiresAt: number | null
+  /** When somebody should look at it. `DUE`: at once, whatever anybody's clock says. */
   readonly wakeAt: number | null
   /** Tag names, sorted, without repeats. */
   readonly tags: readonly string[]
   readonly metadata: Readonly<Record<string, MetadataValue>>
   readonly origin: Origin | null
 }
+
+/** A wake time that is over on every clock: what is due now is marked so, not dated. */
+export const DUE = 0
 
 /** Who holds a log, and for how long. */
 export interface Lease {
@@ -195,8 +199,8 @@ export interface HeadQuery {
   /** Neither bound is included. */
   readonly updatedBefore?: number
   readonly updatedAfter?: number
-  /** Only logs with a wake time at or before this. */
-  readonly wakeBefore?: number
+  /** Only logs with a wake time at or before this; 'now': by the store's own clock. */
+  readonly wakeBefore?: number | 'now'
   /** Only logs with an expiry at or before this. */
   readonly expiresBefore?: number
   /** 'held': a lease is running by the store's clock; 'free': none is. */

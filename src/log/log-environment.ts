@@ -1,16 +1,16 @@
 import type { Limits } from '../codec/limits.js'
-import type { Clock } from '../core/clock.js'
 import type { Observer } from '../telemetry/observer.js'
 import type { Driver } from './contract.js'
 import type { GroupCommit } from './group-commit.js'
 import type { ItemSealer } from './item-sealer.js'
 import type { KeySource } from './keys.js'
+import type { StoreClock } from './store-clock.js'
 
 /** What all logs of one open store share. */
 export interface LogEnvironment {
   readonly driver: Driver
   readonly commit: GroupCommit
-  readonly clock: Clock
+  readonly clock: StoreClock
   readonly limits: Limits
   readonly blobThreshold: number
   readonly keys: KeySource | undefined

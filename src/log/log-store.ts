@@ -28,6 +28,7 @@ import { KeptLogs } from './kept-logs.js'
 import { isReservedThread, refuseReservedThread } from './keys.js'
 import { type ForkOptions, Log } from './log.js'
 import type { LogEnvironment } from './log-environment.js'
+import { StoreClock } from './store-clock.js'
 import { PlainTenants } from './plain-tenants.js'
 import { retry } from './retry.js'
 import { TenantKeys } from './tenant-keys.js'
@@ -79,7 +80,7 @@ export class LogStore {
     const environment: LogEnvironment = {
       driver,
       commit: new GroupCommit(driver),
-      clock: options.clock ?? systemClock(),
+      clock: new StoreClock(options.clock ?? systemClock(), driver),
       limits,
       blobThreshold,
       keys: undefined,
@@ -120,6 +121,11 @@ export class LogStore {
     return this.#environment.observer
   }
 
+  /** Learns the time of the store's own clock, where it has one, before anybody asks for it. */
+  async syncClock(): Promise<void> {
+    await this.#environment.clock.sync()
+  }
+
   /** What the store's own clock says; undefined where it has none but this machine's. */
   async now(): Promise<number | undefined> {
     this.#check()
@@ -138,7 +144,7 @@ export class LogStore {
     refuseReservedThread(key.thread)
     // Repeated like the writes that follow: a connection that breaks in between must not fail what is sent to a thread.
     const [log] = await retry(this.#environment, () =>
-      Promise.all([Log.open(this.#environment, key), this.#admit(key.tenant)]),
+      Promise.all([Log.open(this.#environment, key), this.#admit(key.tenant), this.#environment.clock.sync()]),
     )
     return log
   }
@@ -150,7 +156,10 @@ export class LogStore {
   async borrow(key: LogKey): Promise<Log> {
     this.#check()
     const kept = this.#kept.take(key)
-    return kept && (await retry(this.#environment, () => kept.reopen())) ? kept : this.open(key)
+    if (kept === undefined) return this.open(key)
+    const reopen = () => Promise.all([kept.reopen(), this.#environment.clock.sync()])
+    const [isSame] = await retry(this.#environment, reopen)
+    return isSame ? kept : this.open(key)
   }
 
   /** After `borrow`, when nothing of it is under way any more. */

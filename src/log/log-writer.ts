@@ -53,7 +53,10 @@ export class LogWriter {
 
   /** Reads on from `known`. A head read before `known` was learned would look like a loss, so `known` comes first. */
   async refresh(known: Fold = this.fold, head?: Head): Promise<void> {
-    const newest = head ?? (await this.#environment.driver.head(this.#log))
+    const [newest] = await Promise.all([
+      head ?? this.#environment.driver.head(this.#log),
+      this.#environment.clock.sync(),
+    ])
     const fold = await catchUp(this.#environment, this.#log, this.#reader, known, newest)
     // Meanwhile an append of ours may have landed: what a handle knows never goes back.
     if (this.fold === known || fold.seq > this.fold.seq) this.fold = fold

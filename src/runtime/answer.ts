@@ -2,6 +2,7 @@ import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { copyValue } from '../codec/value.js'
 import { InvalidValueError } from '../core/errors.js'
 import type { Clock } from '../core/clock.js'
+import { DUE } from '../log/contract.js'
 import type { Log } from '../log/log.js'
 import { set } from '../log/ops.js'
 import { PauseClosedError } from './errors.js'
@@ -41,7 +42,7 @@ export async function answerPause(
       {
         kind: 'answer',
         ops: [set(['pauses', id, 'answer'], answer)],
-        index: { wakeAt: now, ...(open.length <= 1 && state.run?.waiting ? { status: 'active' } : {}) },
+        index: { wakeAt: DUE, ...(open.length <= 1 && state.run?.waiting ? { status: 'active' } : {}) },
         data: { events: [{ type: 'answer', pause: id, ...(by === undefined ? {} : { by }) }] },
       },
     ]

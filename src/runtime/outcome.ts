@@ -2,7 +2,7 @@ import { cloneValue } from '../codec/clone.js'
 import type { Value } from '../codec/value.js'
 import { threadIdInput, type ThreadIdInput } from '../core/ids.js'
 import { formatCheckpointId } from '../log/checkpoint-id.js'
-import type { LogKey } from '../log/contract.js'
+import { DUE, type LogKey } from '../log/contract.js'
 import type { Fold } from '../log/fold.js'
 import type { RecordedError } from './errors.js'
 import { openPauses, type PauseRecord, type RunRecord, type RunState, type Waiting } from './run-state.js'
@@ -133,7 +133,9 @@ export function readOutcome(log: LogKey, fold: Fold, restart: Restart = { restar
         status: 'paused',
         pauses: describePauses(state),
         waiting: run?.waiting ?? [],
-        ...(fold.index.wakeAt === null ? {} : { wakeAt: new Date(fold.index.wakeAt) }),
+        ...(fold.index.wakeAt === null
+          ? {}
+          : { wakeAt: new Date(fold.index.wakeAt === DUE ? fold.at : fold.index.wakeAt) }),
       }
   }
 }

@@ -4,7 +4,7 @@ import type { Clock } from '../core/clock.js'
 import { IncompatibleError, InvalidOptionError, InvalidValueError, isHoldfastError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
 import type { Claim } from '../log/claim.js'
-import type { LogKey } from '../log/contract.js'
+import { DUE, type LogKey } from '../log/contract.js'
 import type { Fold } from '../log/fold.js'
 import type { Log } from '../log/log.js'
 import type { LogStore } from '../log/log-store.js'
@@ -391,7 +391,7 @@ class ThreadRunner {
           kind: stop ? 'cancel' : 'input',
           ops: [...(isKnown ? relied : [push('inputs', input)]), ...(stop ? [set('cancel', cancel)] : [])],
           index: {
-            ...(isBehind ? {} : { wakeAt: clock.now() }),
+            ...(isBehind ? {} : { wakeAt: DUE }),
             ...labels(fold, this.#plan),
             // A thread at rest has work again; one that waits for a person still does.
             ...(isUnfinished(state.run) ? {} : { status: 'active' }),

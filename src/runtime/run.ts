@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import type { Clock } from '../core/clock.js'
 import { ClosedError, InvalidOptionError, isHoldfastError } from '../core/errors.js'
 import type { Claim } from '../log/claim.js'
-import type { LogKey } from '../log/contract.js'
+import { DUE, type LogKey } from '../log/contract.js'
 import type { Draft } from '../log/draft.js'
 import type { Fold } from '../log/fold.js'
 import type { Log } from '../log/log.js'
@@ -362,11 +362,10 @@ export class Run {
     keeper: LeaseKeeper | undefined,
     target: string | undefined,
   ): Promise<Fold | undefined> {
-    const { clock } = this.#environment
     const release = () =>
       recorder.conclude(({ state }) => {
         const ops = [...restRun(state as RunState), ...settleInput(state as RunState, target, false)]
-        return { kind: 'release', ops, index: { wakeAt: clock.now() } }
+        return { kind: 'release', ops, index: { wakeAt: DUE } }
       }, true)
     const released = await (keeper === undefined ? release() : keeper.letGo(release))
     return released?.fold
@@ -474,7 +473,7 @@ function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefined {
           ...leaveRun(state, now),
           ...noteEnded(state, fold.seq + 1, 'completed'),
         ],
-        index: { status: waits ? 'active' : 'completed', wakeAt: waits ? now : null },
+        index: { status: waits ? 'active' : 'completed', wakeAt: waits ? DUE : null },
         data: { events: [{ type: 'run', run: run.id, status: 'completed' }] },
       }
     case 'suspended': {

@@ -1,5 +1,5 @@
 import { HoldfastError, NotFoundError } from '../core/errors.js'
-import type { LogKey } from '../log/contract.js'
+import { DUE, type LogKey } from '../log/contract.js'
 import type { Draft } from '../log/draft.js'
 import type { Fold } from '../log/fold.js'
 import type { IndexPatch } from '../log/index-state.js'
@@ -128,7 +128,7 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   const draft: Draft = {
     kind: added ? 'input' : 'resume',
     ops,
-    index: { status: statusNow(), wakeAt: now, ...labels(fold, plan) },
+    index: { status: statusNow(), wakeAt: DUE, ...labels(fold, plan) },
     ...(resumed.length > 0 ? { data: { events: resumed } } : {}),
   }
   return { do: 'claim', drafts: [draft], target, isSuspect: verdict === 'suspect' }
@@ -223,7 +223,7 @@ export function endCancelled(
   return {
     kind: 'end',
     ops: [...results, ...cancelRun(state, cancel.reason, now, fold.seq + 1), ...rest],
-    index: { status: waits ? 'active' : 'failed', wakeAt: waits ? now : null },
+    index: { status: waits ? 'active' : 'failed', wakeAt: waits ? DUE : null },
     data: { events: [...(holds ? settled.events : []), { type: 'run', run: run.id, status: 'cancelled' }] },
   }
 }

@@ -11,7 +11,7 @@ import {
 import type { ThreadIdInput } from '../core/ids.js'
 import { threadIdInput } from '../core/ids.js'
 import { nameLog } from '../core/log-name.js'
-import type { LogKey } from '../log/contract.js'
+import { DUE, type LogKey } from '../log/contract.js'
 import type { Log } from '../log/log.js'
 import { push, set } from '../log/ops.js'
 import { type AnswerOptions, answerPause, checkBy } from './answer.js'
@@ -117,7 +117,7 @@ export class ThreadView<Result = Outcome> {
         throw new TooLargeError(`signals.${name}`, 'unreceived signals', MAX_SIGNALS, waiting, 'Receive them first.')
       }
       // One that nobody waits for would have workers look at the thread again and again.
-      const wake = isAwaited(state, name) ? { index: { wakeAt: clock.now() } } : {}
+      const wake = isAwaited(state, name) ? { index: { wakeAt: DUE } } : {}
       return [{ kind: 'signal', ops: [push(['signals', name], signal)], ...wake }]
     })
   }
@@ -138,7 +138,7 @@ export class ThreadView<Result = Outcome> {
         {
           kind: 'cancel',
           ops: [set('cancel', { reason, at: clock.now(), run, ...(by === undefined ? {} : { by }) })],
-          index: { wakeAt: clock.now() },
+          index: { wakeAt: DUE },
         },
       ]
     })

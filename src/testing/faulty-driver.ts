@@ -52,6 +52,7 @@ const METHODS: readonly DriverMethod[] = [
   'sweepItems',
   'applyWrites',
   'transact',
+  'now',
 ]
 
 /** A driver that does what the one below does, until it is told to fail. Closing it leaves the one below open. */

@@ -6,6 +6,7 @@ import { badInputTests } from './runtime-suite/bad-input-tests.js'
 import { keptResultTests } from './runtime-suite/kept-result-tests.js'
 import { busyTests } from './runtime-suite/busy-tests.js'
 import { cancelTests } from './runtime-suite/cancel-tests.js'
+import { clockTests } from './runtime-suite/clock-tests.js'
 import { effectCrashTests } from './runtime-suite/effect-crash-tests.js'
 import { effectTests } from './runtime-suite/effect-tests.js'
 import { failureTests } from './runtime-suite/failure-tests.js'
@@ -30,6 +31,7 @@ const GROUPS: readonly (readonly [string, readonly RuntimeTest[]])[] = [
   ['subgraphs', subgraphTests],
   ['flows', flowTests],
   ['waiting', waitTests],
+  ['clocks that are wrong', clockTests],
   ['store writes', storeTests],
   ['transactions', transactionTests],
   ['inputs', inputTests],

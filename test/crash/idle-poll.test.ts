@@ -30,7 +30,7 @@ describe("a worker's look at the index", () => {
   it('goes by the time to wake on SQLite', { timeout: 600_000 }, async () => {
     const url = await fill('SQLite')
     const db = (await loadSqlite())(url.slice('sqlite:'.length))
-    const { limit, ...query } = workerQuery(Date.now())
+    const { limit, ...query } = workerQuery('now')
     const { sql, values } = buildHeadsQuery(
       { query, after: null, limit },
       {
@@ -50,7 +50,7 @@ describe("a worker's look at the index", () => {
     const url = new URL(await fill('Postgres'))
     const schema = `"${url.searchParams.get('schema')}"`
     url.searchParams.delete('schema')
-    const { text, values } = makeHeadsStatement(schema, workerQuery(Date.now()))
+    const { text, values } = makeHeadsStatement(schema, workerQuery('now'))
     const literal = text.replace(/\$(\d+)/g, (_, n) => String(values?.[Number(n) - 1]))
     const rows = await runSql(url.href, `ANALYZE ${schema}.logs`, `EXPLAIN ${literal}`)
     const plan = rows.map((row) => String(row['QUERY PLAN'])).join('\n')
@@ -61,7 +61,7 @@ describe("a worker's look at the index", () => {
 
   it.skipIf(isMissing('Redis'))('goes by the time to wake on Redis', { timeout: 600_000 }, async () => {
     await fill('Redis')
-    const { prefixes, to } = planQuery(workerQuery(Date.now()))
+    const { prefixes, to } = planQuery(workerQuery('now'))
     // The range of the index that holds the times to wake, up to now and no further.
     expect(prefixes).toEqual(['w\0'])
     expect(to).toBeDefined()

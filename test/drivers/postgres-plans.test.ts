@@ -76,6 +76,11 @@ describe.skipIf(given === undefined)('among a hundred thousand idle threads', ()
       5,
     ],
     ['polls for sleepers that are due', { wakeBefore: NOW, lease: 'free' }, 5],
+    [
+      'polls as workers do, by the clock of the server',
+      { tenant, wakeBefore: 'now', lease: 'free', order: 'updated', direction: 'asc' },
+      0,
+    ],
     ['polls as workers do', { wakeBefore: NOW, lease: 'free', order: 'updated', direction: 'asc' }, 5],
     ['polls for sleepers that are due among the paused', { status: ['paused'], wakeBefore: NOW }, 0],
     ['polls for what has expired', { expiresBefore: NOW }, 5],

@@ -79,7 +79,8 @@ describe('selectHeads', () => {
           const paged: Head[] = []
           let cursor: string | undefined
           do {
-            const page = selectHeads(heads, { order, direction, limit, ...(cursor === undefined ? {} : { cursor }) })
+            const query = { order, direction, limit, ...(cursor === undefined ? {} : { cursor }) }
+            const page = selectHeads(heads, query, 0)
             paged.push(...page.heads)
             cursor = page.cursor
           } while (cursor !== undefined)
@@ -93,9 +94,9 @@ describe('selectHeads', () => {
 
   it('gives a cursor exactly when another log follows', () => {
     const heads = [head('a', 1), head('b', 2), head('c', 3)]
-    expect(selectHeads(heads, { limit: 2 }).cursor).toBeTypeOf('string')
-    expect(selectHeads(heads, { limit: 3 }).cursor).toBeUndefined()
-    expect(selectHeads([], { limit: 3 })).toEqual({ heads: [] })
+    expect(selectHeads(heads, { limit: 2 }, 0).cursor).toBeTypeOf('string')
+    expect(selectHeads(heads, { limit: 3 }, 0).cursor).toBeUndefined()
+    expect(selectHeads([], { limit: 3 }, 0)).toEqual({ heads: [] })
   })
 })
 

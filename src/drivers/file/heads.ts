@@ -15,17 +15,18 @@ const CHUNK = 512
  * a page costs a look at every log that the query's tenant and thread leave. Holds a few pages at a time.
  */
 export async function queryHeads(store: FileStore, query: HeadQuery): Promise<HeadPage> {
+  const now = store.clock.now()
   // One more than the page, so that the last selection still knows whether another page follows.
   const wider: HeadQuery = { ...query, limit: query.limit + 1 }
-  let best: readonly Head[] = selectHeads([], wider).heads
+  let best: readonly Head[] = selectHeads([], wider, now).heads
   let pending: Head[] = []
   for await (const heads of walkThreads(store, query)) {
     pending.push(...heads)
     if (pending.length < CHUNK) continue
-    best = selectHeads([...best, ...pending], wider).heads
+    best = selectHeads([...best, ...pending], wider, now).heads
     pending = []
   }
-  return selectHeads([...best, ...pending], query)
+  return selectHeads([...best, ...pending], query, now)
 }
 
 async function* walkThreads(store: FileStore, query: HeadQuery): AsyncGenerator<Head[]> {

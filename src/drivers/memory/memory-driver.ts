@@ -122,7 +122,7 @@ export async function openMemory(
 
     async heads(query) {
       checkOpen()
-      return selectHeads(walkHeads(store, query), query)
+      return selectHeads(walkHeads(store, query), query, store.clock.now())
     },
 
     async prune(log, incarnation, seq) {

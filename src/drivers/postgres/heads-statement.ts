@@ -74,7 +74,11 @@ function filters(schema: string, query: HeadQuery, bind: (value: unknown) => str
     const time = bind(query.updatedAfter)
     where.push(`l.updated_at > ${time} AND l.updated_minute >= ${minuteOf(time)}`)
   }
-  if (query.wakeBefore !== undefined) where.push(`l.wake_at <= ${bind(query.wakeBefore)}`)
+  if (query.wakeBefore !== undefined) {
+    // Not clock_timestamp(): no index is searched for what may change from row to row.
+    const now = 'extract(epoch FROM statement_timestamp())::double precision * 1000'
+    where.push(`l.wake_at <= ${query.wakeBefore === 'now' ? now : bind(query.wakeBefore)}`)
+  }
   if (query.expiresBefore !== undefined) {
     const time = bind(query.expiresBefore)
     where.push(`l.expires_at <= ${time} AND l.expires_minute <= ${minuteOf(time)}`)

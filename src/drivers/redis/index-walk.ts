@@ -16,6 +16,7 @@ export interface Plan {
   /** How positions relate to the order of the query: the same, the same by the minute, or not at all. */
   readonly order: 'exact' | 'minute' | 'none'
   readonly from?: string
+  /** 'now': the time of the server when it looks. */
   readonly to?: string
 }
 
@@ -42,8 +43,13 @@ export function planQuery(query: HeadQuery): Plan {
   }
 }
 
-function duePlan(prefix: string, before: number): Plan {
-  return { prefixes: [prefix], namesTenant: true, order: 'none', to: sortable(before) }
+function duePlan(prefix: string, before: number | 'now'): Plan {
+  return {
+    prefixes: [prefix],
+    namesTenant: true,
+    order: 'none',
+    to: before === 'now' ? before : sortable(before),
+  }
 }
 
 /** Where a read begins: a bound as ZRANGEBYLEX takes it, without the prefix. */
@@ -161,7 +167,7 @@ async function scanBuckets(
       keys: group.map(({ bucket }) => keys.index(bucket)),
       args: [
         marker,
-        descending ? 'desc' : 'asc',
+        plan.to === 'now' ? 'due' : descending ? 'desc' : 'asc',
         String(limit),
         ...bounds.map((bound) => Buffer.from(bound, 'latin1')),
       ],
@@ -188,6 +194,7 @@ function sameStart<Walk extends Pick<BucketWalk, 'bucket' | 'next'>>(store: Stor
 function rangeBounds(plan: Plan, prefix: string, next: WalkStart | undefined, descending: boolean): [string, string] {
   const continued = next && `${next.bracket}${prefix}${next.position}`
   const lower = `[${prefix}${plan.from ?? ''}`
+  if (plan.to === 'now') return [lower, `(${prefix}`]
   const upper = plan.to === undefined ? `(${prefix.slice(0, -1)}\x01` : `(${prefix}${plan.to}\x01`
   return descending ? [lower, continued ?? upper] : [continued ?? lower, upper]
 }

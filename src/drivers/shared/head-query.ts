@@ -6,7 +6,8 @@ import { takeSmallest } from './take-smallest.js'
  * One page of the heads that a driver walks through, for drivers without an index of their own. The order is
  * 'created' unless asked otherwise. Memory stays within a few pages, however many heads there are.
  */
-export function selectHeads(heads: Iterable<Head>, query: HeadQuery): HeadPage {
+export function selectHeads(heads: Iterable<Head>, asked: HeadQuery, now: number): HeadPage {
+  const query = asked.wakeBefore === 'now' ? { ...asked, wakeBefore: now } : asked
   const sign = query.direction === 'asc' ? 1 : -1
   const after = query.cursor === undefined ? undefined : parseCursor(query.cursor)
   // One more than the page tells whether another page follows.
@@ -51,8 +52,9 @@ function hasMetadata(actual: Head['index']['metadata'], wanted: Head['index']['m
   return Object.entries(wanted).every(([key, value]) => Object.hasOwn(actual, key) && actual[key] === value)
 }
 
-function isDue(time: number | null, limit: number): boolean {
-  return time !== null && time <= limit
+function isDue(time: number | null, limit: number | 'now'): boolean {
+  // Whoever leaves 'now' in a query had the store itself compare.
+  return time !== null && (limit === 'now' || time <= limit)
 }
 
 /** By tenant, thread and branch, by code unit. */

@@ -45,7 +45,7 @@ export function buildHeadsQuery(task: HeadsTask, now: Instant): { readonly sql: 
   if (query.status !== undefined) need(`status IN (${query.status.map(() => '?').join(', ')})`, ...query.status)
   if (query.updatedBefore !== undefined) need('updated_at < ?', query.updatedBefore)
   if (query.updatedAfter !== undefined) need('updated_at > ?', query.updatedAfter)
-  if (query.wakeBefore !== undefined) need('wake_at <= ?', query.wakeBefore)
+  if (query.wakeBefore !== undefined) need('wake_at <= ?', query.wakeBefore === 'now' ? now.wall : query.wakeBefore)
   if (query.expiresBefore !== undefined) need('expires_at <= ?', query.expiresBefore)
   if (query.lease === 'held') need(LEASE_RUNS, ...leaseRunsValues(now))
   // A lease that was never granted has no columns to compare: NULL is not true, and not false either.

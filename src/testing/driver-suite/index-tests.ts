@@ -74,6 +74,33 @@ export const indexTests: readonly SuiteTest[] = [
     [{ wakeBefore: -1 }, []],
     [{ wakeBefore: 8_640_000_000_000_000 }, ['b', 'c']],
   ]),
+  {
+    name: 'filters by wake time against its own clock: what is marked as due, what is past, nothing to come',
+    async run({ driver, tenant }) {
+      const far = 8_000_000_000_000_000
+      const wakeAts = { due: 0, past: 1_000_000_000_000, soon: Date.now() + 600_000, later: far, never: null }
+      for (const [name, wakeAt] of Object.entries(wakeAts)) {
+        await createLog(driver, logKey(tenant, name), { index: { wakeAt } })
+      }
+      const due = async (rest: Partial<HeadQuery>) =>
+        (await driver.heads({ tenant, wakeBefore: 'now', limit: 10, ...rest })).heads
+          .map(({ log }) => log.thread)
+          .sort()
+      assert.deepEqual(await due({}), ['due', 'past'])
+      assert.deepEqual(await due({ lease: 'free', order: 'updated', direction: 'asc' }), ['due', 'past'])
+      assert.deepEqual(await due({ direction: 'desc', status: ['none'] }), [])
+      const first = await driver.heads({ tenant, wakeBefore: 'now', limit: 1, direction: 'asc' })
+      const second = await driver.heads({
+        tenant,
+        wakeBefore: 'now',
+        limit: 1,
+        direction: 'asc',
+        ...(first.cursor === undefined ? {} : { cursor: first.cursor }),
+      })
+      assert.deepEqual([...first.heads, ...second.heads].map(({ log }) => log.thread).sort(), ['due', 'past'])
+      assert.equal(second.cursor, undefined)
+    },
+  },
   filterTest('filters by expiry: only logs that have one, at or before', [
     [{ expiresBefore: 699 }, []],
     [{ expiresBefore: 700 }, ['a']],

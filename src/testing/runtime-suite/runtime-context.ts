@@ -25,6 +25,10 @@ export interface RuntimeContext {
   other(): Promise<Holdfast>
   /** A process that can be ended: after `die` nothing it does reaches the store, and its lease stays behind. */
   mortal(): Mortal
+  /** As `mortal`, on a machine whose clock is wrong by so many milliseconds. */
+  wrong(ms: number): Mortal
+  /** The time of the store's own clock; undefined where that is this machine's. */
+  storeNow(): Promise<number | undefined>
 }
 
 export interface Mortal {
@@ -78,16 +82,22 @@ export function runtimeContext(
 ): RuntimeContext & { readonly clock: ShiftedClock } {
   const clock = shiftedClock()
   const calls: CallCounts = { appends: 0, entries: 0, transactions: 0 }
-  const over = (below: Driver) => new Holdfast(new LogStore(below, { clock })).tenant(tenant)
+  const over = (below: Driver, by: Clock = clock) => new Holdfast(new LogStore(below, { clock: by })).tenant(tenant)
+  const mortal = (by?: Clock) => {
+    const faulty = faultyDriver(driver)
+    return { hf: over(faulty, by), die: () => faulty.crashAt(1, 'before') }
+  }
   return {
     hf: over(counting(driver, calls)),
     calls,
     clock,
     other: async () => over(await another()),
-    mortal() {
-      const faulty = faultyDriver(driver)
-      return { hf: over(faulty), die: () => faulty.crashAt(1, 'before') }
+    mortal: () => mortal(),
+    wrong(ms) {
+      const system = systemClock()
+      return mortal({ ...system, now: () => system.now() + ms })
     },
+    storeNow: async () => driver.now?.(),
   }
 }
 
