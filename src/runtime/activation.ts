@@ -11,6 +11,7 @@ import type { Context, PauseOptions, StepContext, StepOptions, StepPolicy, Trans
 import { isStoreFailure } from './errors.js'
 import type { RecordedEvent } from './events.js'
 import { gapOf } from './gap.js'
+import { accuse, Failures } from './failed-steps.js'
 import { hashValue } from './hash-value.js'
 import { INTERNALS, type Internals } from './internals.js'
 import { transactOwn } from './own-transaction.js'
@@ -72,6 +73,9 @@ export class Activation {
   /** An attempt of the function may run out of time while steps of it are under way. */
   #isTimed = false
   #hasSteps = false
+  readonly #failures = new Failures()
+  /** It was given the time that code between steps may take, and did not come back to all that is recorded. */
+  #hadTime = false
 
   /** @param isNew nobody before us can have begun any of it. */
   constructor(
@@ -139,7 +143,7 @@ export class Activation {
       signal.addEventListener('abort', leave, { once: true })
       body().then(
         (value) => end({ status: 'done', value, writes: this.#writes, notes: this.#notes }),
-        (error: unknown) => end({ status: 'failed', error }),
+        (error: unknown) => end({ status: 'failed', error: accuse(error, () => this.#failures.suspects(this.#asked)) }),
       )
     })
   }
@@ -156,6 +160,7 @@ export class Activation {
   /** Starts over, as a retry does: names may be used again. */
   restart(): void {
     this.#revisits.restart()
+    this.#failures.restart()
     this.#ordinals = new Map()
     this.#notes = []
     this.#waiting = []
@@ -284,6 +289,7 @@ export class Activation {
     checkPolicy(options, `step "${path}"`)
     const inputHash = hashValue(options.input)
     await this.#session.replay?.turn(path)
+    if (this.#records.isDoubted(path)) await this.#settleDoubt(path)
     const found = this.#records.find(path, inputHash, options.idempotencyKey)
     if (found) this.#foundAt = this.#session.clock.monotonic()
     if (found) return cloneValue(found.result)
@@ -304,6 +310,14 @@ export class Activation {
     }
   }
 
+  /** A step whose failure is in doubt is tried again if nothing that is recorded depends on it; else it stays failed. */
+  async #settleDoubt(path: string): Promise<void> {
+    if (this.#session.replay) return
+    const held = this.#revisits.holdDoubted(path)
+    if (held !== true) this.#checkIdle()
+    if (await held) this.#records.retry(path)
+  }
+
   /** Nobody waits for it any more: the function has ended, or another attempt of it is under way. */
   #isLeft({ number }: Call): boolean {
     return this.#over || number !== this.#calls
@@ -319,6 +333,7 @@ export class Activation {
     await this.#session.replay?.turn(path)
     // That of an attempt that ran out of time may be about to commit.
     if (call.number > 1) await this.#session.recorder.barrier()
+    if (this.#records.isDoubted(path)) await this.#settleDoubt(path)
     const found = this.#records.find(path, hashValue(options.input))
     if (found) return cloneValue(found.result) as Result
     if (this.#session.replay) return this.#gap(path)
@@ -389,11 +404,15 @@ export class Activation {
         step: outer,
       })
     }
+    const others = this.#active + this.#suspended
     this.#active++
-    this.#asked++
+    const asked = ++this.#asked
     if (this.#session.draining) return this.#hang()
     try {
       return await operation()
+    } catch (error) {
+      if (call === this.#calls) this.#failures.hear(error, this.#asked, others > 0 || asked !== this.#asked)
+      throw error
     } finally {
       if (call === this.#calls) {
         this.#active--
@@ -447,13 +466,14 @@ export class Activation {
   async #giveUp(): Promise<void> {
     const { clock, abort } = this.#session
     const asked = this.#asked
-    for (let looks = 0; looks < PATIENCE_LOOKS; looks++) {
+    // Once it had its time, it takes no more than code between steps to come to what one failure led to.
+    for (let looks = this.#hadTime ? PATIENCE_LOOKS - 1 : 0; looks < PATIENCE_LOOKS; looks++) {
       await clock.sleep(PATIENCE_MS / PATIENCE_LOOKS, abort.signal).catch(() => {})
       // What it asked for meanwhile comes to rest again, and then it is given time again.
       if (this.#closed || asked !== this.#asked) return
       if (this.#session.draining) return this.#suspend?.()
     }
-    this.#revisits.refuse()
+    if (this.#revisits.refuse(this.#session.state.run?.takes ?? 0)) this.#hadTime = true
   }
 }
 

@@ -15,7 +15,7 @@ const MAX_MESSAGE = 4000
 
 /** What is kept of an error. Its stack, cause and other fields stay behind: they may hold secrets. */
 export function recordError(error: unknown, step?: string): RecordedError {
-  const { name, message, code } = describe(error)
+  const { name, message, code } = describeError(error)
   const cut = message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message
   const at = step ?? (isHoldfastError(error) && typeof error.data['step'] === 'string' ? error.data['step'] : undefined)
   return {
@@ -26,7 +26,8 @@ export function recordError(error: unknown, step?: string): RecordedError {
   }
 }
 
-function describe(error: unknown): { name: string; message: string; code?: string } {
+/** Of anything that may be thrown. */
+export function describeError(error: unknown): { name: string; message: string; code?: string } {
   if (!(error instanceof Error)) return { name: 'Error', message: safeText(error) }
   const code = (error as { code?: unknown }).code
   return { name: error.name, message: error.message, ...(typeof code === 'string' ? { code } : {}) }
@@ -156,30 +157,4 @@ export class PauseClosedError extends HoldfastError {
   constructor(message: string, remedy: string, data: Readonly<Record<string, unknown>>) {
     super('pause-closed', message, { data, remedy })
   }
-}
-
-/**
- * Where the records lie that made a run fail, however the program wrapped the error: of a step that failed or whose
- * outcome is unknown, with the node around it, or of a question that nobody answered in time. When the run is resumed,
- * it is tried, found out or asked anew.
- */
-export function failedRecords(error: unknown): readonly Path[] {
-  const found: Path[] = []
-  for (let cause = error, depth = 0; cause instanceof Error && depth < 32; cause = cause.cause, depth++) {
-    if (isHoldfastError(cause, 'pause-closed')) return [['pauses', String(cause.data['pause'])]]
-    if (!isHoldfastError(cause) || !Array.isArray(cause.data['at'])) continue
-    if (cause.code !== 'step-failed' && cause.code !== 'effect-unknown') continue
-    const at = cause.data['at'] as unknown as Path
-    const outer = found.at(-1)
-    // What a step outside of it had thrown before was caught, and the program went on from there.
-    if (outer === undefined || isInside(at, outer)) found.push(at)
-  }
-  return found
-}
-
-/** Whether one record is that of a step inside of the other's node. */
-function isInside(step: Path, node: Path): boolean {
-  const last = node.length - 1
-  const isSameScope = step.length === node.length && step.every((key, i) => i === last || key === node[i])
-  return isSameScope && String(step[last]).startsWith(`${node[last]}/`)
 }

@@ -5,6 +5,8 @@ interface Held {
   readonly path: string
   readonly go: () => void
   readonly refuse: (error: unknown) => void
+  /** A step that failed, and is tried again if nothing that is recorded depends on it. */
+  readonly isDoubted?: true
 }
 
 /**
@@ -67,19 +69,42 @@ export class Revisits {
     const records = this.#records()
     // It was begun under this very name: what became of it is found out, whatever else the function does.
     if (Object.hasOwn(records, path) && isBegun(records[path] as StepRecord)) return undefined
-    this.#missing ??= new Set(
-      this.#own().flatMap(([own, record]) => (mustReturn(record) && !this.#seen.has(own) ? [own] : [])),
-    )
+    this.#missing ??= this.#notSeen()
     if (this.#missing.size === 0) return undefined
     return new Promise((go, refuse) => this.#held.push({ path, go, refuse }))
   }
 
-  /** The function does not come back to what is recorded: it is another one, and its effects must not happen. */
-  refuse(): void {
+  /** As `hold`, for a step that failed: false when the function does not come back to the rest without that failure. */
+  holdDoubted(path: string): Promise<boolean> | true {
+    this.#missing ??= this.#notSeen()
+    if (this.#missing.size === 0) return true
+    return new Promise((resolve) => {
+      this.#held.push({ path, go: () => resolve(true), refuse: () => resolve(false), isDoubted: true })
+    })
+  }
+
+  /**
+   * The function does not come back to what is recorded. If it waits for steps that had failed, it went on from one of
+   * them; of which is not known, so another is the first each time the run is resumed. Otherwise it is another function,
+   * and its effects must not happen. Returns whether the first was the case.
+   */
+  refuse(turn: number): boolean {
+    const doubted = this.#held.filter(({ isDoubted }) => isDoubted)
+    const next = doubted[turn % Math.max(1, doubted.length)]
+    if (next !== undefined) {
+      this.#held.splice(this.#held.indexOf(next), 1)
+      next.refuse(undefined)
+      return true
+    }
     const [first] = this.#held
     const [missing] = this.#missing ?? []
-    if (first === undefined || missing === undefined) return
+    if (first === undefined || missing === undefined) return false
     for (const { refuse } of this.#held.splice(0)) refuse(notRevisited(missing, first.path))
+    return false
+  }
+
+  #notSeen(): Set<string> {
+    return new Set(this.#own().flatMap(([own, record]) => (mustReturn(record) && !this.#seen.has(own) ? [own] : [])))
   }
 
   #own(): readonly (readonly [string, StepRecord])[] {

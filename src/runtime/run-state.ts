@@ -125,6 +125,8 @@ export interface RunRecord {
   readonly takes: number
   /** Where the records of the failed steps lie that made it fail: they are tried again when it is resumed. */
   readonly retry?: readonly Path[]
+  /** Those of failed steps which it may stem from or have gone on from. Absent in records of 0.1, and while it runs. */
+  readonly doubt?: readonly Path[]
   readonly output?: Value
   readonly error?: RecordedError
   /** What a suspended run waits for. */
@@ -150,6 +152,8 @@ export interface StepRecord {
   readonly error?: RecordedError
   /** Of an effect whose outcome is not known: what it wrote to the store, which is to happen if it turns out to have. */
   readonly writes?: readonly StoreWrite[]
+  /** The run was resumed after a failure that may stem from this one: it is tried again unless something depends on it. */
+  readonly doubted?: true
   /** The program was told that nobody knows what became of it, and may have gone on from there. */
   readonly unknown?: true
   /** Raised after each definite failure, so that the other side sees a new key. */

@@ -13,7 +13,8 @@ import type { Observer, RunObserver } from '../telemetry/observer.js'
 import { beginRun, migrateRun } from './begin.js'
 import type { Drive } from './drive.js'
 import type { Place } from './company.js'
-import { CancelledError, failedRecords, isStoreFailure, recordError } from './errors.js'
+import { CancelledError, isStoreFailure, recordError } from './errors.js'
+import { stemsOf } from './failed-steps.js'
 import { EventFeed } from './event-feed.js'
 import type { LiveEvent, RunEvent } from './events.js'
 import { driveFlow } from './flow-engine.js'
@@ -497,7 +498,7 @@ function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefined {
     default: {
       const error = recordError(driven.error)
       const misfit = isHoldfastError(driven.error, 'incompatible')
-      const retry = [driven.error, ...(driven.others ?? [])].flatMap(failedRecords)
+      const { retry, doubt } = stemsOf([driven.error, ...(driven.others ?? [])])
       return {
         kind: 'end',
         ops: [
@@ -505,6 +506,7 @@ function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefined {
           set(['run', 'error'], error),
           ...rest,
           ...(retry.length === 0 ? [] : [set(['run', 'retry'], retry)]),
+          set(['run', 'doubt'], doubt),
           ...settleInput(state, target, onPaused === 'queue'),
         ],
         index: {

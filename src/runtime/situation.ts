@@ -3,9 +3,10 @@ import { DUE, type LogKey } from '../log/contract.js'
 import type { Draft } from '../log/draft.js'
 import type { Fold } from '../log/fold.js'
 import type { IndexPatch } from '../log/index-state.js'
-import { type Op, type Path, push, remove, type State, set, valueAt } from '../log/ops.js'
+import { type Op, push, remove, set } from '../log/ops.js'
 import { closePauses } from './asking.js'
 import { CancelledError, recordError } from './errors.js'
+import { retryFailed } from './failed-steps.js'
 import { checkFits } from './fitting.js'
 import {
   fateOf,
@@ -32,7 +33,6 @@ import {
   type PauseRecord,
   type RunRecord,
   type RunState,
-  type StepRecord,
 } from './run-state.js'
 
 export interface Intent {
@@ -247,18 +247,11 @@ function resumeRun(state: RunState, run: RunRecord): readonly Op[] {
       : [
           set(['run', 'status'], 'running'),
           remove(['run', 'error']),
-          ...(run.retry ? [...run.retry.map((at) => retryStep(state, at)), remove(['run', 'retry'])] : []),
+          ...retryFailed(state, run),
+          ...(run.retry ? [remove(['run', 'retry'])] : []),
+          ...(run.doubt ? [remove(['run', 'doubt'])] : []),
         ]),
   ]
-}
-
-// The generation stays: the other side may remember the keys of those that failed. And what may have happened stays
-// begun: it is found out first.
-function retryStep(state: RunState, at: Path): Op {
-  const { unknown: _, ...record } = (valueAt(state as State, at) ?? {}) as Partial<StepRecord>
-  if (record.status === 'started') return set(at, record)
-  const { generation } = record
-  return generation === undefined ? remove(at) : set(at, { status: 'retry', generation })
 }
 
 /** Ops that say that nothing of the thread is under way. */

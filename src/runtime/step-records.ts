@@ -1,6 +1,7 @@
 import type { Value } from '../codec/value.js'
 import { type Path, set, valueAt } from '../log/ops.js'
 import { EffectUnknownError, nondeterministic, recordError, StepFailedError } from './errors.js'
+import { isFailed, retryStep } from './failed-steps.js'
 import type { Performed, Work } from './perform.js'
 import { inScope, type Prefix, scopeAt, type StepRecord } from './run-state.js'
 import type { Session } from './session.js'
@@ -51,6 +52,17 @@ export class StepRecords {
       throw new StepFailedError(this.name(path), this.at(path), error)
     }
     return record
+  }
+
+  /** Whether a step failed, and it is in doubt whether the program went on from that. */
+  isDoubted(path: string): boolean {
+    const { all } = this
+    return Object.hasOwn(all, path) && all[path]?.doubted === true && isFailed(all[path])
+  }
+
+  /** Lets a step be tried again that failed before. */
+  retry(path: string): void {
+    this.#session.recorder.add({ kind: 'step', ops: [retryStep(this.#session.state, this.at(path))] })
   }
 
   async done(work: Work, { result, writes, attempts, ms }: Performed): Promise<void> {

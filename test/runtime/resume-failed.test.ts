@@ -1,0 +1,181 @@
+import { append, END, flow, graph, type Holdfast, NotExecutedError, openHoldfast, START, type Context } from 'holdfast'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+
+let hf: Holdfast
+let broken: Set<string>
+let ran: string[]
+
+beforeEach(async () => {
+  hf = await openHoldfast('memory:')
+  broken = new Set(['a', 'b'])
+  ran = []
+})
+
+afterEach(() => hf.close())
+
+const once = { retry: { attempts: 1 } }
+
+/** A step that fails while it is broken. */
+function step(ctx: Context, name: string, options: object = {}): Promise<string> {
+  return ctx.step(name, { ...once, ...options }, () => {
+    ran.push(name)
+    if (broken.has(name)) throw new NotExecutedError(`${name} is broken`)
+    return name
+  })
+}
+
+type Body = (ctx: Context) => Promise<unknown>
+
+/** Ways in which the failure of a step reaches the end of a program, or is lost on the way. */
+const ways: Readonly<Record<string, Body>> = {
+  'as it is': (ctx) => step(ctx, 'a'),
+  'wrapped with its cause': (ctx) =>
+    step(ctx, 'a').catch((cause) => {
+      throw new Error('wrapped', { cause })
+    }),
+  'wrapped without its cause': (ctx) =>
+    step(ctx, 'a').catch(() => {
+      throw new Error('wrapped')
+    }),
+  'as a field of another error': (ctx) =>
+    step(ctx, 'a').catch((original) => {
+      throw Object.assign(new Error('wrapped'), { original })
+    }),
+  'as a string': (ctx) =>
+    step(ctx, 'a').catch((error) => {
+      throw `failed: ${error.message}`
+    }),
+  'as nothing': (ctx) =>
+    step(ctx, 'a').catch(() => {
+      throw undefined
+    }),
+  'as one of an AggregateError': (ctx) => Promise.any([step(ctx, 'a'), step(ctx, 'b')]),
+  'from Promise.all': (ctx) => Promise.all([step(ctx, 'a'), step(ctx, 'b'), step(ctx, 'c')]),
+  'from Promise.allSettled': async (ctx) => {
+    const settled = await Promise.allSettled([step(ctx, 'a'), step(ctx, 'b'), step(ctx, 'c')])
+    if (settled.some(({ status }) => status === 'rejected')) throw new Error('some failed')
+  },
+  'from Promise.allSettled, beside a branch that went on': async (ctx) => {
+    const long = async () => {
+      for (const name of ['c', 'd', 'e']) await step(ctx, name, { effect: name === 'e' ? 'once' : 'read' })
+    }
+    const settled = await Promise.allSettled([step(ctx, 'a'), long(), step(ctx, 'b')])
+    if (settled.some(({ status }) => status === 'rejected')) throw new Error('some failed')
+  },
+}
+
+const bodies = Object.entries(ways).flatMap(([way, body]) =>
+  (['read', 'once'] as const).map((effect) => [way, effect, body] as const),
+)
+
+describe.each([['a flow'], ['a node of a graph']])('a failed run of %s is resumed when its cause is mended', (kind) => {
+  const program = (body: Body) =>
+    kind === 'a flow'
+      ? flow({ name: 'p', version: '1.0.0' }, async (ctx) => void (await body(ctx)))
+      : graph({ name: 'p', version: '1.0.0', retry: { attempts: 1 }, state: { log: append<string>() } })
+          .node('n', async (_, ctx) => void (await body(ctx)))
+          .edge(START, 'n')
+          .edge('n', END)
+
+  it.each(bodies)('whose error came %s (%s)', async (_, effect, body) => {
+    const declared = (ctx: Context): Context =>
+      new Proxy(ctx, {
+        get: (target, name) =>
+          name === 'step'
+            ? (key: string, options: object, work: never) => target.step(key, { effect, ...options }, work)
+            : Reflect.get(target, name),
+      })
+    const thread = hf.thread(program((ctx) => body(declared(ctx))) as never, 't')
+    expect(await thread.run({ input: {} as never })).toMatchObject({ status: 'failed', canResume: true })
+    // Still broken: it fails as before, and nothing else runs again.
+    expect(await thread.run()).toMatchObject({ status: 'failed', canResume: true })
+    broken.clear()
+    for (let i = 0; i < 2 && (await thread.run()).status !== 'completed'; i++);
+    expect(await thread.run()).toMatchObject({ status: 'completed' })
+    const times = (name: string) => ran.filter((one) => one === name).length
+    expect(times('a')).toBeGreaterThan(1)
+    for (const name of ['c', 'd', 'e']) expect(times(name)).toBeLessThan(2)
+  })
+})
+
+describe('a failure that the program went on from stays decided when a later one is resumed', () => {
+  let bug = true
+  beforeEach(() => {
+    bug = true
+  })
+
+  const cases: Readonly<Record<string, Body>> = {
+    'with a fallback after it': async (ctx) => {
+      const got = await step(ctx, 'a', { effect: 'once' }).catch(() => step(ctx, 'fallback', { effect: 'once' }))
+      if (bug) throw new Error('a bug')
+      return got
+    },
+    'with a report of all that failed': async (ctx) => {
+      const settled = await Promise.allSettled([step(ctx, 'a', { effect: 'once' }), step(ctx, 'c')])
+      await step(ctx, 'fallback', { effect: 'once', input: settled.map(({ status }) => status) })
+      if (bug) throw new Error('a bug')
+      return settled.map(({ status }) => status)
+    },
+    'with a fallback in its branch, beside another': async (ctx) => {
+      const settled = await Promise.all([
+        step(ctx, 'a').catch(() => step(ctx, 'fallback', { effect: 'once' })),
+        step(ctx, 'c').then(() => step(ctx, 'd')),
+      ])
+      if (bug) throw new Error('a bug')
+      return settled
+    },
+  }
+
+  it.each(Object.entries(cases))('%s', async (_, body) => {
+    const thread = hf.thread(
+      flow({ name: 'p', version: '1.0.0' }, (ctx) => body(ctx)),
+      't',
+    )
+    expect(await thread.run({ input: 1 })).toMatchObject({ status: 'failed', error: { message: 'a bug' } })
+    // What failed would succeed now. The program has decided without it.
+    broken.clear()
+    expect(await thread.run()).toMatchObject({ status: 'failed', error: { message: 'a bug' } })
+    bug = false
+    expect(await thread.run()).toMatchObject({ status: 'completed' })
+    expect(ran.filter((name) => name === 'a')).toHaveLength(1)
+    expect(ran.filter((name) => name === 'fallback')).toHaveLength(1)
+  })
+
+  it('with a fallback in one branch, while another failed for good: that one is tried again', async () => {
+    const thread = hf.thread(
+      flow({ name: 'p', version: '1.0.0' }, async (ctx) => {
+        const settled = await Promise.allSettled([
+          step(ctx, 'a', { effect: 'once' }),
+          step(ctx, 'b', { effect: 'once' }).catch(() => step(ctx, 'fallback', { effect: 'once' })),
+        ])
+        if (settled.some(({ status }) => status === 'rejected')) throw new Error('some failed')
+        return 'done'
+      }),
+      't',
+    )
+    expect(await thread.run({ input: 1 })).toMatchObject({ status: 'failed' })
+    broken.clear()
+    // Which of the two failures the fallback came from is found out by trying, one way each time.
+    for (let i = 0; i < 2 && (await thread.run()).status !== 'completed'; i++);
+    expect(await thread.run()).toMatchObject({ status: 'completed', output: 'done' })
+    expect(ran.filter((name) => name === 'b')).toHaveLength(1)
+    expect(ran.filter((name) => name === 'fallback')).toHaveLength(1)
+    expect(ran.filter((name) => name === 'a')).toHaveLength(2)
+  })
+})
+
+describe('a question that nobody answered in time', () => {
+  it('is asked anew when the run is resumed, however its failure reached the end', async () => {
+    const thread = hf.thread(
+      flow({ name: 'p', version: '1.0.0' }, (ctx) =>
+        ctx.pause('well?', { expiresIn: 1 }).catch(() => {
+          throw new Error('nobody answered')
+        }),
+      ),
+      't',
+    )
+    expect(await thread.run({ input: 1 })).toMatchObject({ status: 'paused' })
+    while ((await thread.run()).status !== 'failed');
+    expect(await thread.run()).toMatchObject({ status: 'paused', pauses: [{ question: 'well?' }] })
+  })
+})
