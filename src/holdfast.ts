@@ -43,6 +43,7 @@ import { Company } from './runtime/company.js'
 import type { FlowProgram } from './runtime/flow.js'
 import type { GraphProgram } from './runtime/graph.js'
 import type { ProgramPlan, TypedProgram } from './runtime/program.js'
+import { Attempts } from './runtime/attempts.js'
 import type { RuntimeEnvironment } from './runtime/run-thread.js'
 import type { Shape, StateOf, UpdateOf } from './runtime/state-key.js'
 import { Thread, ThreadView } from './runtime/thread.js'
@@ -112,6 +113,7 @@ export class Holdfast {
       owner: `${hostname()}:${process.pid}`,
       observer: store.observer,
       company: new Company(),
+      attempts: new Attempts(),
       workers: { running: new Set(), closing: false },
       store: (of) => new Store(store.items, of),
       sweep: async () => (await store.items.sweep(SWEEP)) >= SWEEP,

@@ -16,7 +16,7 @@ import type { AgentSetup } from './turn.js'
 
 /** A tool as a node of its own: siblings run side by side, and each is recorded when it is done. */
 export function planToolNode(setup: AgentSetup, name: string, tool: Tool): FunctionNodePlan {
-  const { timeout, reconcile, onUnknown, keyTtlMs, key } = tool
+  const { timeout, reconcile, onUnknown, keyTtlMs, settleMs, key } = tool
   // Without `execute` nothing is done here: someone else is asked for the result.
   const effect = tool.execute === undefined ? 'read' : tool.effect
   const policy = {
@@ -25,6 +25,7 @@ export function planToolNode(setup: AgentSetup, name: string, tool: Tool): Funct
     ...(timeout === undefined ? {} : { timeoutMs: timeout }),
     ...(onUnknown === undefined ? {} : { onUnknown }),
     ...(keyTtlMs === undefined ? {} : { keyTtlMs }),
+    ...(settleMs === undefined ? {} : { settleMs }),
     ...(reconcile === undefined ? {} : { reconcile: askOtherSide }),
   }
   checkPolicy(policy, `tool "${name}"`)
@@ -104,6 +105,8 @@ async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Cont
   const { input } = read
   if (tool.execute === undefined) return askCaller(tool, ctx)
   let changes: Readonly<Record<string, unknown>> = {}
+  // Reading the arguments may have taken long: looked at again in the same breath as the call.
+  if (tool.effect !== 'read') for (let wait = secure(ctx); wait; wait = secure(ctx)) await wait
   const result = await tool.execute(input, {
     ...callContext(state, ctx, call),
     idempotencyKey: ctx.idempotencyKey,
@@ -117,6 +120,10 @@ async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Cont
     emit: (value) => ctx.emit(value),
   })
   return { ...changes, ...(await resultOf(tool, call, result, internalsOf(ctx).clock.now())) }
+}
+
+function secure(ctx: Context): Promise<void> | undefined {
+  return internalsOf(ctx).secure()
 }
 
 /** A tool that the caller of the run carries out: the run pauses until they say what came of it. */

@@ -61,6 +61,11 @@ export interface ToolOptions<Schema extends ToolSchema = ToolSchema, Output = un
   readonly onUnknown?: 'pause' | 'fail'
   /** For 'idempotent': how long the other side remembers a key. Default 24 hours. */
   readonly keyTtlMs?: number
+  /**
+   * For 'reconcilable' and 'once': how long a call that ran out of time may take to end before its outcome is asked.
+   * Default 10,000 ms.
+   */
+  readonly settleMs?: number
   /** A key of the caller's own instead of the derived one. Equal inputs must give equal keys. */
   readonly key?: (input: SchemaOutput<Schema>) => string
   /** For 'reconcilable': asks the other side what became of the call with this key. */

@@ -1,3 +1,4 @@
+import type { Clock } from '../core/clock.js'
 import { FencedError, InvalidOptionError } from '../core/errors.js'
 import { nameLog } from '../core/log-name.js'
 import type { SqlSession } from './contract.js'
@@ -19,7 +20,20 @@ export interface ClaimOptions {
   readonly decide?: Decide
 }
 
+/** A moment by both clocks: one stands still while the machine sleeps, the other can be set. */
+export interface Moment {
+  readonly monotonic: number
+  readonly wall: number
+}
+
+export function momentOf(clock: Clock): Moment {
+  return { monotonic: clock.monotonic(), wall: clock.now() }
+}
+
 interface ClaimActions {
+  readonly clock: Clock
+  /** When the claim was sent. */
+  readonly sent: Moment
   update(decide: Decide, release: boolean): Promise<Updated>
   transact<T>(request: TransactRequest<T>): Promise<Transacted<T>>
   renew(ms: number): Promise<boolean>
@@ -32,6 +46,8 @@ export class Claim {
   readonly owner: string
   readonly ms: number
   readonly #actions: ClaimActions
+  /** When the last sign of life that arrived was sent, at the latest. */
+  #sent: Moment
 
   constructor(log: Log, epoch: number, options: ClaimOptions, actions: ClaimActions) {
     this.log = log
@@ -39,16 +55,26 @@ export class Claim {
     this.owner = options.owner
     this.ms = options.ms
     this.#actions = actions
+    this.#sent = actions.sent
+  }
+
+  /**
+   * For how long the lease is known to hold from now on: below 0 another may have it. Counted from when the last sign of
+   * life was sent, because the store may have counted from then, however late its reply came.
+   */
+  get remainingMs(): number {
+    const { monotonic, wall } = momentOf(this.#actions.clock)
+    return this.ms - Math.max(monotonic - this.#sent.monotonic, wall - this.#sent.wall)
   }
 
   /** Appends as the owner. Rejects with FencedError, and writes nothing, once another took over. */
   update(decide: Decide): Promise<Updated> {
-    return this.#actions.update(decide, false)
+    return this.#append(decide, false)
   }
 
   /** Appends as the owner and lets go in the same breath. Deciding on nothing keeps the claim. */
   conclude(decide: Decide): Promise<Updated> {
-    return this.#actions.update(decide, true)
+    return this.#append(decide, true)
   }
 
   /**
@@ -56,24 +82,49 @@ export class Claim {
    * entries, at least one, of the result. `work` runs again, and everything it did is undone before, when a guest
    * appended meanwhile or the database asks for it: it must do nothing but SQL. Only on SQLite and Postgres.
    */
-  transact<T>(
+  async transact<T>(
     work: (sql: SqlSession) => Promise<T>,
     decide: (fold: Fold, result: T) => readonly Draft[],
     options: { readonly timeoutMs?: number } = {},
   ): Promise<Transacted<T>> {
-    return this.#actions.transact({ work, decide, timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS })
+    let sent = this.#sent
+    const sending = (fold: Fold, result: T) => {
+      sent = momentOf(this.#actions.clock)
+      return decide(fold, result)
+    }
+    const { timeoutMs = DEFAULT_TIMEOUT_MS } = options
+    const done = await this.#actions.transact({ work, decide: sending, timeoutMs })
+    this.#arrived(sent)
+    return done
   }
 
   /** Prolongs the lease during long work that appends nothing. */
   async renew(): Promise<void> {
+    const sent = momentOf(this.#actions.clock)
     if (!(await this.#actions.renew(this.ms))) throw await this.#fenced()
+    this.#arrived(sent)
   }
 
   /** Lets go, with a last append if there is something to say; otherwise without an entry. */
   async release(decide?: Decide): Promise<void> {
-    const said = decide ? await this.#actions.update(decide, true) : undefined
+    const said = decide ? await this.#append(decide, true) : undefined
     if (said && said.entries.length > 0) return
     if (!(await this.#actions.renew(0))) throw await this.#fenced()
+  }
+
+  async #append(decide: Decide, release: boolean): Promise<Updated> {
+    let sent = this.#sent
+    const sending: Decide = (fold) => {
+      sent = momentOf(this.#actions.clock)
+      return decide(fold)
+    }
+    const updated = await this.#actions.update(sending, release)
+    if (updated.entries.length > 0) this.#arrived(sent)
+    return updated
+  }
+
+  #arrived(sent: Moment): void {
+    if (sent.monotonic >= this.#sent.monotonic) this.#sent = sent
   }
 
   async #fenced(): Promise<FencedError> {

@@ -3,7 +3,7 @@ import { parseBranchId } from '../core/ids.js'
 import { nameLog } from '../core/log-name.js'
 import { decodeHeader, type EntryHeader } from '../codec/header.js'
 import { BlobShelf, patientBlobs } from './blob-shelf.js'
-import { Claim, type ClaimOptions, checkClaimOptions } from './claim.js'
+import { Claim, type ClaimOptions, checkClaimOptions, momentOf } from './claim.js'
 import { formatCheckpointId, parseCheckpointId } from './checkpoint-id.js'
 import type { BlobWriter, LogKey, PossibleLoss } from './contract.js'
 import type { Draft } from './draft.js'
@@ -128,9 +128,16 @@ export class Log {
     checkClaimOptions(options)
     const { owner, ms, force = false, decide } = options
     const entry: Draft = { kind: 'claim', data: { owner } }
-    const withDecided: Decide = (fold) => [entry, ...(decide?.(fold) ?? [])]
+    const { clock } = this.#environment
+    let sent = momentOf(clock)
+    const withDecided: Decide = (fold) => {
+      sent = momentOf(clock)
+      return [entry, ...(decide?.(fold) ?? [])]
+    }
     const { fold } = await this.#writer.submit(withDecided, { kind: 'claim', owner, ms, force })
     return new Claim(this, fold.epoch, options, {
+      clock,
+      sent,
       update: (decide, release) => this.#writer.submit(decide, { kind: 'owner', epoch: fold.epoch, ms, release }),
       transact: (request) => {
         const codecFor = (blobs: BlobWriter) => this.#codec(this.#shelf.within(blobs))

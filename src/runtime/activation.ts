@@ -224,6 +224,7 @@ export class Activation {
         random: this.#session.random,
         watch: this.#session.watch,
         claim: `${log.branch}:${recorder.fold.epoch}`,
+        secure: () => (this.#session.lease?.isSure === false ? this.#session.lease.secure() : undefined),
         emit: (event) => this.#session.emit(event),
         note: (event) => this.#notes.push(event),
       },

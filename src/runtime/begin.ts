@@ -12,7 +12,7 @@ export function stateVersionOf(plan: ProgramPlan): number {
  * Takes the first waiting input and begins its run. Follows from the log alone, so it is noted and written with the
  * first step: after a crash it is simply done again.
  */
-export function beginRun(plan: ProgramPlan, state: RunState, now: number): Draft {
+export function beginRun(plan: ProgramPlan, state: RunState, now: number, incarnation: string): Draft {
   const input = state.inputs?.[0] as InputRecord
   const run: RunRecord = {
     id: input.id,
@@ -24,6 +24,7 @@ export function beginRun(plan: ProgramPlan, state: RunState, now: number): Draft
     stateVersion: stateVersionOf(plan),
     inputHash: input.hash,
     startedAt: now,
+    incarnation,
     count: 0,
     takes: 1,
     ...(input.key === undefined ? {} : { key: input.key }),

@@ -47,6 +47,12 @@ export interface StepPolicy<Result = unknown> {
   readonly keyTtlMs?: number
   /** For 'reconcilable': asks the other side what became of the call with this key. */
   readonly reconcile?: (key: string, input: unknown) => Reconciled<Result> | Promise<Reconciled<Result>>
+  /**
+   * For 'reconcilable' and 'once': how long an attempt that ran out of time may take to end before its outcome is asked.
+   * While it runs, nobody can say that it did not happen. When it still runs after that, `reconcile` is not asked, and
+   * `onUnknown` decides. Default 10,000 ms.
+   */
+  readonly settleMs?: number
   /** What to do when nobody can tell what happened. Default 'pause': a person is asked. */
   readonly onUnknown?: 'pause' | 'fail'
 }

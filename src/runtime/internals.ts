@@ -11,6 +11,11 @@ export interface Internals {
   readonly random: () => number
   /** Names the claim under which this run is driven: another one means that the run was taken up again. */
   readonly claim: string
+  /**
+   * Undefined when the thread is known to be ours for long enough to start something that reaches outside; otherwise
+   * resolves when that is to be looked at again.
+   */
+  secure(): Promise<void> | undefined
   /** Told of model calls and tools. */
   readonly watch: RunObserver
   /** Sends an event to whoever listens now; not recorded. */

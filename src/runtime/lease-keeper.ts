@@ -1,8 +1,11 @@
 import type { Clock } from '../core/clock.js'
-import { ClosedError, isHoldfastError } from '../core/errors.js'
+import { ClosedError, isHoldfastError, UnavailableError } from '../core/errors.js'
 import type { Claim } from '../log/claim.js'
 
 const RENEWALS_PER_LEASE = 3
+/** The part of a lease that must be left when something starts. Less than what is left when a renewal is due. */
+const SURE_PART = 1 / 4
+const MAX_BEATS = 5
 
 /**
  * Keeps a claim alive while a step takes long, and looks for what others sent meanwhile. Calls `onLost` once when the
@@ -14,7 +17,6 @@ export class LeaseKeeper {
   readonly #onLost: (error: unknown) => void
   readonly #onNews: () => void
   readonly #stop = new AbortController()
-  #aliveAt: number
   #renewing: Promise<unknown> = Promise.resolve()
   #lettingGo = false
 
@@ -23,24 +25,32 @@ export class LeaseKeeper {
     this.#clock = clock
     this.#onLost = options.onLost
     this.#onNews = options.onNews
-    this.#aliveAt = clock.monotonic()
     void this.#keep()
   }
 
-  /** An append of ours was acknowledged: it prolonged the lease. `sentAt` is when it was sent at the latest. */
-  touch(sentAt: number = this.#clock.monotonic()): void {
-    this.#aliveAt = Math.max(this.#aliveAt, sentAt)
+  /**
+   * Whether the lease is known to hold for long enough to start something that reaches outside. To be asked in the same
+   * breath in which it starts: the process may have stood still since anything before.
+   */
+  get isSure(): boolean {
+    return !this.#stop.signal.aborted && this.#claim.remainingMs >= this.#claim.ms * SURE_PART
+  }
+
+  /** Renews until the lease is known to hold for long enough. Rejects when the claim is lost. */
+  async secure(): Promise<void> {
+    for (let beats = 0; !this.isSure; beats++) {
+      if (beats === MAX_BEATS) throw tooSlow(this.#claim.ms)
+      await this.beat()
+    }
   }
 
   /** Renews now. Rejects when the claim is lost. */
   async beat(): Promise<void> {
     if (this.#stop.signal.aborted) throw new ClosedError('This run')
     if (this.#lettingGo) return
-    const sentAt = this.#clock.monotonic()
     const renewed = this.#claim.renew()
     this.#renewing = Promise.allSettled([this.#renewing, renewed])
     await renewed
-    this.touch(sentAt)
   }
 
   /**
@@ -70,8 +80,7 @@ export class LeaseKeeper {
       try {
         await this.#clock.sleep(interval, signal)
         if (signal.aborted) return
-        const idleFor = this.#clock.monotonic() - this.#aliveAt
-        if (idleFor >= interval / 2) await this.beat()
+        if (this.#claim.ms - this.#claim.remainingMs >= interval / 2) await this.beat()
         const before = this.#claim.log.fold.seq
         // Asked once: while it is repeated nobody would see the lease run out.
         await this.#claim.log.refresh({ once: true })
@@ -80,7 +89,7 @@ export class LeaseKeeper {
         if (seq !== before) this.#onNews()
       } catch (error) {
         if (signal.aborted) return
-        const expired = this.#clock.monotonic() - this.#aliveAt >= this.#claim.ms
+        const expired = this.#claim.remainingMs <= 0
         if (isHoldfastError(error, 'fenced') || expired || !(isHoldfastError(error) && error.retryable)) {
           this.#onLost(error)
           return
@@ -88,4 +97,11 @@ export class LeaseKeeper {
       }
     }
   }
+}
+
+function tooSlow(ms: number): UnavailableError {
+  return new UnavailableError(
+    `The store takes most of the lease of ${ms} ms to renew it, so no effect can be started safely. Raise the option lease.`,
+    { written: 'nothing' },
+  )
 }

@@ -3,6 +3,7 @@ import { InvalidOptionError } from '../core/errors.js'
 import { set, valueAt } from '../log/ops.js'
 import type { StoreWrite } from '../log/store-write.js'
 import { attempt, type Backoff, parseRetry, pauseAfter } from './attempt.js'
+import type { Ended } from './attempts.js'
 import type { Effect, Reconciled, StepPolicy } from './context.js'
 import { EffectUnknownError, recordError, StepFailedError } from './errors.js'
 import { gapOf } from './gap.js'
@@ -34,6 +35,7 @@ const UNKNOWN_ANSWER: Value = {
 }
 
 const DEFAULT_KEY_TTL_MS = 24 * 60 * 60 * 1000
+const DEFAULT_SETTLE_MS = 10_000
 const RECONCILE: Backoff = parseRetry({ attempts: 4 })
 const RECONCILED: readonly unknown[] = ['executed', 'not-executed', 'unknown'] satisfies Reconciled['outcome'][]
 /** From the laxest to the strictest. */
@@ -69,6 +71,11 @@ export class Ledger {
     this.#startedAt = before?.startedAt ?? (this.effect === 'idempotent' ? work.openSince : undefined)
   }
 
+  /** Whether it is repeated only when it is known not to have happened. */
+  get mustNotRepeat(): boolean {
+    return this.effect === 'once' || this.effect === 'reconcilable'
+  }
+
   get key(): string {
     return this.#key ?? this.#work.idempotencyKey ?? this.#session.idempotencyKey(this.#work.path, this.#generation)
   }
@@ -88,7 +95,7 @@ export class Ledger {
     if (this.effect === 'read') return
     const { recorder, clock } = this.#session
     this.#startedAt ??= clock.now()
-    if (this.effect === 'once' || this.effect === 'reconcilable') {
+    if (this.mustNotRepeat) {
       if (!recorder.durable) throw needsRecord(this.#work.path, this.effect)
       const events = [{ type: 'step' as const, step: this.#work.path, status: 'started' as const }]
       recorder.add({ kind: 'effect', ops: [this.#set({})], data: { events } })
@@ -132,13 +139,42 @@ export class Ledger {
     }
   }
 
+  /** Waits until an attempt of this process at this effect has ended, if one still runs, but not for ever. */
+  async settle(): Promise<Ended | undefined> {
+    const { attempts, clock, abort } = this.#session
+    const { policy, outer } = this.#work
+    const stop = new AbortController()
+    const signals = [stop.signal, abort.signal, ...(outer ? [outer] : [])]
+    try {
+      const limit = () => clock.sleep(policy.settleMs ?? DEFAULT_SETTLE_MS, AbortSignal.any(signals))
+      const ended = await attempts.ended(this.#name, limit)
+      if (ended?.status === 'returned') this.#work.unask()
+      return ended
+    } finally {
+      stop.abort()
+    }
+  }
+
+  /** Lets an attempt that must not be repeated be found while it runs. */
+  track<Result>(writes: readonly StoreWrite[], running: Promise<Result>): Promise<Result> {
+    return this.#session.attempts.track(this.#name, writes, running)
+  }
+
+  /** Names the effect among all of the process. */
+  get #name(): string {
+    const { log, state } = this.#session
+    return JSON.stringify([log.tenant, log.thread, log.branch, state.run?.id, this.#work.path])
+  }
+
   /**
    * Finds out what became of the effect: its result and what it wrote to the store, or undefined if it did not happen
-   * and may be tried again. Of a process that died only the intent is known, not what it would have written.
+   * and may be tried again. Of a process that died only the intent is known, not what it would have written. `isRunning`:
+   * an attempt of our own has not ended, so that only a person can say what becomes of it.
    */
-  async resolve(error: string | null): Promise<Resolved | undefined> {
+  async resolve(error: string | null, isRunning = false): Promise<Resolved | undefined> {
     const { path, at, policy, input } = this.#work
-    if (this.effect === 'reconcilable' && policy.reconcile) {
+    // The other side can't know of a request that is still to be sent.
+    if (this.effect === 'reconcilable' && policy.reconcile && !isRunning) {
       const answer = await this.#reconcile(policy.reconcile)
       if (answer.outcome !== 'unknown') this.#work.unask()
       if (answer.outcome === 'executed') return { result: answer.result, writes: this.#writes }

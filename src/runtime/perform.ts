@@ -84,13 +84,21 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
     const missing = isBegun(before) ? undefined : missingRecord(session, effect)
     // Kept beside the intent, so that the same question is asked until it is answered.
     if (missing) ledger.note([], missing)
-    const known = await ledger.resolve(before?.error?.message ?? missing?.message ?? null)
-    if (known) return finish(known.result, known.writes, 0)
+    const late = await ledger.settle()
+    if (late?.status === 'returned') return finish(late.result, late.writes, 0)
+    if (late?.status === 'threw' && isHoldfastError(late.error, 'not-executed')) ledger.raise()
+    else {
+      const trouble = before?.error?.message ?? missing?.message ?? null
+      const known = await ledger.resolve(trouble, late?.status === 'running')
+      if (known) return finish(known.result, known.writes, 0)
+    }
     unsure = false
   }
+  // A pause between attempts, or a machine that stood still, may outlast the lease, and what the other side remembers.
+  const mayStart = () => effect === 'read' || ((session.lease?.isSure ?? true) && !(unsure && ledger.isForgotten))
   for (let tried = 1, trouble: string | null = null; ; tried++) {
     await ledger.announce()
-    // A pause between attempts, or a machine that stood still, may outlast what the other side remembers.
+    if (effect !== 'read') await session.lease?.secure()
     if (unsure && ledger.isForgotten) {
       const known = await ledger.resolve(trouble)
       if (known) return finish(known.result, known.writes, tried)
@@ -99,20 +107,32 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
     }
     const writes: StoreWrite[] = []
     try {
-      const result = await runOnce(session, work, ledger.key, tried, writes)
+      const result = await runOnce(session, work, ledger, tried, writes, mayStart)
       return finish(result, writes, tried)
-    } catch (error) {
+    } catch (thrown) {
       if (session.abort.signal.aborted || work.outer?.aborted) ledger.leave(writes)
       session.throwIfAborted()
       work.outer?.throwIfAborted()
+      if (thrown instanceof NotStarted) {
+        tried--
+        continue
+      }
       // A step inside of this one is not what was recorded: that is said of the whole run.
-      if (isNondeterministic(error)) throw error
+      if (isNondeterministic(thrown)) throw thrown
       work.left?.throwIfAborted()
+      let error = thrown
+      let isRunning = false
+      if (ledger.mustNotRepeat && !isHoldfastError(thrown, 'not-executed')) {
+        ledger.note(writes, thrown)
+        const late = await ledger.settle()
+        if (late?.status === 'returned') return finish(late.result, late.writes, tried)
+        if (late?.status === 'threw' && isHoldfastError(late.error, 'not-executed')) error = late.error
+        isRunning = late?.status === 'running'
+      }
       const definite = isHoldfastError(error, 'not-executed')
       const last = tried >= backoff.attempts || !(definite || backoff.retryIf(error))
-      if (!definite && (effect === 'once' || effect === 'reconcilable')) {
-        ledger.note(writes, error)
-        const known = await ledger.resolve(recordError(error).message)
+      if (!definite && ledger.mustNotRepeat) {
+        const known = await ledger.resolve(recordError(error).message, isRunning)
         if (known) return finish(known.result, known.writes, tried)
         if (last && effect === 'reconcilable') throw failed(work, error)
       } else {
@@ -190,18 +210,32 @@ function forkOf({ state, recorder }: Session): ForkRecord | undefined {
   return { branch: origin.branch, seq: origin.seq, effects: 'ask', reads: 'live' }
 }
 
-async function runOnce(session: Session, work: Work, key: string, tried: number, writes: StoreWrite[]) {
+/** Something came between the decision to start and the start: it is decided again. */
+class NotStarted extends Error {}
+
+async function runOnce(
+  session: Session,
+  work: Work,
+  ledger: Ledger,
+  tried: number,
+  writes: StoreWrite[],
+  mayStart: () => boolean,
+) {
   const once = () =>
     attempt(
-      (abort) =>
-        work.run({
-          idempotencyKey: key,
+      (abort) => {
+        // In the same breath as the call itself: after any wait another worker may have the thread.
+        if (!mayStart()) throw new NotStarted()
+        const running = work.run({
+          idempotencyKey: ledger.key,
           attempt: tried,
           abort,
           store: new StepStore(session.store, writes),
           heartbeat: session.heartbeat,
           emit: (value) => session.emit({ type: 'custom', step: work.path, value }),
-        }),
+        })
+        return ledger.mustNotRepeat ? ledger.track(writes, Promise.resolve(running)) : running
+      },
       {
         step: work.path,
         timeoutMs: work.policy.timeoutMs,

@@ -11,6 +11,7 @@ import type { LogStore } from '../log/log-store.js'
 import { push, set } from '../log/ops.js'
 import type { Store } from '../store/store.js'
 import type { Observer } from '../telemetry/observer.js'
+import type { Attempts } from './attempts.js'
 import type { RunEvent } from './events.js'
 import { Company, Place } from './company.js'
 import { checkFits } from './fitting.js'
@@ -42,6 +43,8 @@ export interface RuntimeEnvironment {
   readonly observer: Observer
   /** Who runs in this process. */
   readonly company: Company
+  /** Effects of this process that are under way. */
+  readonly attempts: Attempts
   /** Those that must stop before the store is closed. */
   readonly workers: LiveWorkers
   store(tenant: TenantId): Store
@@ -418,10 +421,10 @@ class ThreadRunner {
   }
 
   #newRun(): Run {
-    const { clock, random, store, observer } = this.#environment
+    const { clock, random, store, observer, attempts } = this.#environment
     const { frequency = 'step', durability = 'sync', context, signal, isDraining, emit } = this.#options
     return new Run(
-      { clock, random, observer, store: store(this.#key.tenant) },
+      { clock, random, observer, attempts, store: store(this.#key.tenant) },
       {
         policy: { frequency, durability },
         context,

@@ -10,6 +10,7 @@ import { set } from '../log/ops.js'
 import type { Updated } from '../log/update.js'
 import type { Store } from '../store/store.js'
 import type { Observer, RunObserver } from '../telemetry/observer.js'
+import type { Attempts } from './attempts.js'
 import { beginRun, migrateRun } from './begin.js'
 import type { Drive } from './drive.js'
 import type { Place } from './company.js'
@@ -44,6 +45,7 @@ export interface RunEnvironment {
   readonly store: Store
   readonly random: () => number
   readonly observer: Observer
+  readonly attempts: Attempts
 }
 
 export interface RunSettings {
@@ -104,9 +106,7 @@ export class Run {
       before: since,
     })
     this.#feed.catchUp(log.fold.seq)
-    const alive: { keeper?: LeaseKeeper } = {}
     const recorder: LogRecorder = new LogRecorder(claim, this.#settings.policy, (draft, updated, before) => {
-      alive.keeper?.touch()
       this.#feed.recorded(draft, updated.entries.at(-1), before)
       if (recorder.seen.claims === 0) place.progressed()
       this.#noticeCancel(recorder)
@@ -116,7 +116,6 @@ export class Run {
       this.#abort.abort(error)
     }
     const keeper = new LeaseKeeper(claim, clock, { onLost: lose, onNews: () => this.#noticeCancel(recorder) })
-    alive.keeper = keeper
     const stop = () => this.#abort.abort(new StoppedError())
     const { signal } = this.#settings
     if (signal?.aborted) stop()
@@ -285,7 +284,8 @@ export class Run {
       if (migrated) recorder.add(migrated)
       const left = begun ? undefined : await settleLeft(this.#plan, recorder.state)
       if (left) recorder.add({ kind: 'step', ops: left.ops, data: { events: left.events } })
-      if (!begun) recorder.add(beginRun(this.#plan, recorder.state, this.#environment.clock.now()))
+      const { incarnation } = recorder.fold
+      if (!begun) recorder.add(beginRun(this.#plan, recorder.state, this.#environment.clock.now(), incarnation))
       this.#noticeCancel(recorder)
       return undefined
     } catch (error) {
@@ -389,6 +389,8 @@ export class Run {
       context: this.#settings.context,
       abort: this.#abort,
       heartbeat: async () => keeper?.beat(),
+      lease: keeper,
+      attempts: this.#environment.attempts,
       watch,
       emit: (event: LiveEvent) => {
         if (event.type === 'retry') watch.retried(event.step, event.attempt, event.error)

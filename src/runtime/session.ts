@@ -7,6 +7,7 @@ import type { Draft } from '../log/draft.js'
 import { set } from '../log/ops.js'
 import type { Store } from '../store/store.js'
 import { type RunObserver, UNWATCHED } from '../telemetry/observer.js'
+import { Attempts } from './attempts.js'
 import type { LiveEvent } from './events.js'
 import type { Recorder } from './recorder.js'
 import type { RecordedRead, Seen } from './records.js'
@@ -27,6 +28,12 @@ interface RunningStep {
 // One for all sessions: Node keeps every storage that was used, and each promise made from then on pays for all.
 const RUNNING = new AsyncLocalStorage<RunningStep>()
 
+/** The lease of a claim, as far as effects go by it. */
+export interface Lease {
+  readonly isSure: boolean
+  secure(): Promise<void>
+}
+
 export interface SessionOptions {
   readonly log: LogKey
   readonly recorder: Recorder
@@ -35,6 +42,9 @@ export interface SessionOptions {
   readonly context: unknown
   readonly abort: AbortController
   readonly heartbeat: () => Promise<void>
+  /** Undefined where there is no claim. */
+  readonly lease?: Lease | undefined
+  readonly attempts?: Attempts
   readonly emit: (event: LiveEvent) => void
   /** Since when something may have been under way that nobody recorded; undefined if the run was at rest before us. */
   readonly openSince: number | undefined
@@ -58,6 +68,8 @@ export class Session {
   readonly context: unknown
   readonly abort: AbortController
   readonly heartbeat: () => Promise<void>
+  readonly lease: Lease | undefined
+  readonly attempts: Attempts
   readonly emit: (event: LiveEvent) => void
   readonly openSince: number | undefined
   readonly random: () => number
@@ -87,6 +99,8 @@ export class Session {
     this.context = options.context
     this.abort = options.abort
     this.heartbeat = options.heartbeat
+    this.lease = options.lease
+    this.attempts = options.attempts ?? new Attempts()
     this.emit = options.emit
     this.openSince = options.openSince
     this.random = options.random
@@ -144,7 +158,10 @@ export class Session {
   /** The key a service sees: the same over crashes and retries, another on every branch and after a definite failure. */
   idempotencyKey(path: string, generation: number): string {
     const { run } = this.state
-    const parts = [this.log.tenant, this.log.thread, this.log.branch, run?.key ?? run?.id ?? '', path, `${generation}`]
+    const { tenant, thread, branch } = this.log
+    const parts = [tenant, thread, branch, run?.key ?? run?.id ?? '', path, `${generation}`]
+    // An id that was erased and used again would meet the charges of its former life.
+    if (run?.incarnation !== undefined) parts.push(run.incarnation)
     return createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 32)
   }
 }

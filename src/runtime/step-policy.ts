@@ -8,6 +8,7 @@ const EFFECTS: readonly unknown[] = ['read', 'idempotent', 'reconcilable', 'once
 const POLICY: readonly Rule[] = [
   ['effect', (value) => EFFECTS.includes(value), "Use 'read', 'idempotent', 'reconcilable' or 'once'."],
   ['timeoutMs', isAbove0, 'Use milliseconds above 0, or leave it out for no limit.'],
+  ['settleMs', isAtLeast0, 'Use milliseconds from 0 on.'],
   ['keyTtlMs', isAbove0, 'Use milliseconds above 0.'],
   ['reconcile', isFunction, 'Pass a function (key, input) => { outcome }.'],
   ['onUnknown', (value) => value === 'pause' || value === 'fail', "Use 'pause' or 'fail'."],

@@ -1,9 +1,9 @@
-import { agent, type Effect, tool, type Tool } from 'holdfast'
+import { agent, type Effect, Holdfast, LogStore, openDriver, tool, type Tool } from 'holdfast'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { calls, FAST, lines, setUp } from './agent-setup.js'
 
-const { serve, store } = setUp()
+const { serve } = setUp()
 
 const inputSchema = z.object({ amount: z.number() })
 const ask = calls(['refund', { amount: 80 }])
@@ -11,7 +11,8 @@ const ask = calls(['refund', { amount: 80 }])
 /** Stops in the midst of a refund that nobody knows the end of, and resumes with other tools. */
 async function resume(begun: Partial<Tool>, tools: Record<string, Tool>) {
   const { model } = await serve({ reply: [ask, 'Done.'] })
-  const hf = await store()
+  const driver = await openDriver('memory:')
+  const [hf, other] = [new Holdfast(new LogStore(driver)), new Holdfast(new LogStore(driver))]
   const stop = new AbortController()
   const refunds: string[] = []
   const refund = tool({
@@ -26,7 +27,8 @@ async function resume(begun: Partial<Tool>, tools: Record<string, Tool>) {
   const base = { name: 'support', version: '1.0.0', model, retry: FAST }
   const first = hf.thread(agent({ ...base, tools: { refund } }), 't')
   await expect(first.run({ input: 'My money, please', signal: stop.signal })).rejects.toThrow('stopped')
-  const thread = hf.thread(agent({ ...base, tools }), 't')
+  // Another process: in its own, the call is known to be under way.
+  const thread = other.thread(agent({ ...base, tools }), 't')
   return { thread, outcome: await thread.run(), refunds }
 }
 

@@ -1,13 +1,11 @@
-import type { ChildProcess } from 'node:child_process'
-import { setTimeout } from 'node:timers/promises'
 import { openHoldfast, type Holdfast } from 'holdfast'
-import { loadSqlite } from '#src/drivers/sqlite/engine.js'
 import { afterAll, describe, expect, it } from 'vitest'
 import { queueInput } from '../../scripts/torture/queue-input.mjs'
 import { connectService } from '../../scripts/torture/service-client.mjs'
 import { startFleet, startService } from '../../scripts/torture/worker-fleet.mjs'
 import { makeWorkerPrograms } from '../../scripts/torture/worker-programs.mjs'
 import { durableBackends } from '../support/backends.js'
+import { freeze } from '../support/freeze.js'
 import { until } from '../support/until.js'
 
 const LEASE_MS = 700
@@ -23,26 +21,6 @@ async function everythingOf(hf: Holdfast, thread: string) {
     state: log.fold.state,
     row: (await hf.threads({ thread })).threads,
     items: (await hf.store.scope({ session: thread }).collection('held').list()).items,
-  }
-}
-
-/** Stops a process, though not in the middle of a write: on SQLite everybody would wait for its lock. */
-async function freeze(child: ChildProcess, url: string): Promise<void> {
-  const db = url.startsWith('sqlite:') ? (await loadSqlite())(url.slice('sqlite:'.length)) : undefined
-  try {
-    for (;;) {
-      child.kill('SIGSTOP')
-      await setTimeout(20)
-      try {
-        db?.exec('BEGIN IMMEDIATE; ROLLBACK')
-        return
-      } catch {
-        child.kill('SIGCONT')
-        await setTimeout(50)
-      }
-    }
-  } finally {
-    db?.close()
   }
 }
 

@@ -182,7 +182,11 @@ export const effectTests: readonly RuntimeTest[] = [
     name: 'that took too long count as unknown, not as failed',
     async run({ hf }) {
       const calls: Calls = { keys: [] }
-      const program = caller(calls, { effect: 'once', timeoutMs: 20 }, () => new Promise<string>(() => {}))
+      const program = caller(
+        calls,
+        { effect: 'once', timeoutMs: 20, settleMs: 20 },
+        () => new Promise<string>(() => {}),
+      )
       const { pauses } = expectStatus(await hf.thread(program, 't').run({ input: 1 }), 'paused')
       assert.match(JSON.stringify(pauses[0]?.question), /took longer than 20 ms/)
     },
