@@ -3,6 +3,7 @@
 //   npm run torture -- --log [--rounds 1000]                     writers of one log
 //   npm run torture -- --sessions 1000 [--workers 3] [--kill-every 1500] [--lease 2000]   workers and whole programs
 //   npm run torture -- --takeover [--rounds 30] [--lease 2000]   how soon a killed worker's threads go on
+//   npm run torture -- --documents 5000 [--workers 3] [--concurrency 20] [--lease 2000]    a pipeline (SQLite, Postgres)
 //   npm run torture -- --idle 100000                             what a worker's look costs among threads at rest
 // For all: [--backend sqlite,file,postgres,redis] [--store <url>] [--seed 1] [--json]
 import { execFileSync } from 'node:child_process'
@@ -16,6 +17,7 @@ import { printTable } from './table.mjs'
 const USAGE = `npm run torture -- --log [--rounds 1000]
 npm run torture -- --sessions 1000 [--workers 3] [--kill-every <ms>] [--lease <ms>] [--concurrency 20]
 npm run torture -- --takeover [--rounds 30] [--lease <ms>]
+npm run torture -- --documents 5000 [--workers 3] [--concurrency 20] [--lease <ms>]
 npm run torture -- --idle 100000
   for all: [--backend sqlite,file,postgres,redis] [--store <url>] [--seed 1] [--json]`
 
@@ -25,7 +27,8 @@ const { values } = parseArgs({
     sessions: { type: 'string' },
     takeover: { type: 'boolean', default: false },
     idle: { type: 'string' },
-    backend: { type: 'string', default: 'sqlite,file,postgres,redis' },
+    documents: { type: 'string' },
+    backend: { type: 'string' },
     rounds: { type: 'string' },
     workers: { type: 'string', default: '3' },
     'kill-every': { type: 'string', default: '1500' },
@@ -37,15 +40,20 @@ const { values } = parseArgs({
     help: { type: 'boolean', default: false },
   },
 })
-const modes = [values.log, values.sessions !== undefined, values.takeover, values.idle !== undefined].filter(
-  Boolean,
-).length
+const { documents } = values
+const modes = [
+  values.log,
+  values.sessions !== undefined,
+  values.takeover,
+  values.idle !== undefined,
+  documents !== undefined,
+].filter(Boolean).length
 if (values.help || modes !== 1) {
   console.log(USAGE)
   process.exit(values.help ? 0 : 2)
 }
 
-/** @param {'sessions' | 'idle' | 'rounds' | 'workers' | 'kill-every' | 'lease' | 'concurrency' | 'seed'} name @param {string} [otherwise] */
+/** @param {'sessions' | 'idle' | 'documents' | 'rounds' | 'workers' | 'kill-every' | 'lease' | 'concurrency' | 'seed'} name @param {string} [otherwise] */
 function count(name, otherwise) {
   const given = values[name] ?? otherwise
   const number = Number(given)
@@ -54,7 +62,9 @@ function count(name, otherwise) {
   process.exit(2)
 }
 
-const names = values.store ? ['given'] : values.backend.split(',').map((name) => name.trim())
+// A pipeline commits its rows with its progress, which two backends can.
+const asked = values.backend ?? (documents === undefined ? 'sqlite,file,postgres,redis' : 'sqlite,postgres')
+const names = values.store ? ['given'] : asked.split(',').map((name) => name.trim())
 const unknown = names.find((name) => !['given', 'sqlite', 'file', 'postgres', 'redis'].includes(name))
 if (unknown !== undefined) {
   console.error(`There is no backend "${unknown}". Use sqlite, file, postgres or redis.`)
@@ -64,6 +74,7 @@ const settings = {
   rounds: count('rounds', values.log ? '1000' : '30'),
   sessions: count('sessions', '1'),
   idle: count('idle', '1'),
+  documents: count('documents', '1'),
   workers: count('workers'),
   killEveryMs: count('kill-every'),
   leaseMs: count('lease'),
@@ -84,7 +95,15 @@ const services =
   need.length > 0
     ? await startServices({ need, ci: true })
     : { env: /** @type {Record<string, string>} */ ({}), stop: async () => {} }
-const mode = values.log ? 'log' : values.takeover ? 'takeover' : values.idle ? 'idle' : 'sessions'
+const mode = values.log
+  ? 'log'
+  : values.takeover
+    ? 'takeover'
+    : values.idle
+      ? 'idle'
+      : documents
+        ? 'documents'
+        : 'sessions'
 /** @type {import('./torture/modes.mjs').ModeResult[]} */
 const results = []
 try {

@@ -5,12 +5,19 @@ import { crashRound, fenceRound, openRound, raceRound } from './log-rounds.mjs'
 import { pollAmongIdle } from './idle-threads.mjs'
 import { showProgress } from './progress.mjs'
 import { runSessions } from './session-rounds.mjs'
+import { runPipelines } from './pipeline-rounds.mjs'
 import { takeoverRound } from './takeover-round.mjs'
 
-/** @typedef {{ backend: string, storeUrl: (part: string) => string, rounds: number, sessions: number, idle: number, workers: number, killEveryMs: number, leaseMs: number, concurrency: number, seed: number }} ModeSettings */
+/** @typedef {{ backend: string, storeUrl: (part: string) => string, rounds: number, sessions: number, idle: number, documents: number, workers: number, killEveryMs: number, leaseMs: number, concurrency: number, seed: number }} ModeSettings */
 /** @typedef {{ backend: string, row: Record<string, string | number>, error?: unknown, [figure: string]: unknown }} ModeResult */
 
-const modes = { log: tortureLog, sessions: tortureSessions, takeover: measureTakeover, idle: measureIdle }
+const modes = {
+  log: tortureLog,
+  sessions: tortureSessions,
+  takeover: measureTakeover,
+  idle: measureIdle,
+  documents: torturePipeline,
+}
 
 /** Runs one mode on one backend. A failure is part of the result. @param {keyof typeof modes} mode @param {ModeSettings} settings @returns {Promise<ModeResult>} */
 export async function runMode(mode, settings) {
@@ -63,6 +70,33 @@ async function tortureSessions({ backend, storeUrl, sessions, workers, killEvery
     rows: result.rows,
     ran: seconds(result.ranMs),
     'per second': (sessions / (result.ranMs / 1000)).toFixed(1),
+  }
+  return { row, ...result }
+}
+
+/** @param {ModeSettings} settings */
+async function torturePipeline({ backend, storeUrl, documents, workers, concurrency, leaseMs, seed }) {
+  const result = await runPipelines({
+    url: storeUrl('pipeline'),
+    documents,
+    chunks: 20,
+    workers,
+    concurrency,
+    leaseMs,
+    seed,
+    onProgress: (rows, all, kills) => showProgress(backend, rows, all, `chunks, ${kills} kills`),
+  })
+  const { chunks, kills, embedded, peakMb, ms } = result
+  const row = {
+    documents,
+    chunks,
+    kills,
+    twice: 0,
+    lost: 0,
+    embedded,
+    'peak MB': peakMb,
+    took: seconds(ms),
+    'chunks per second': Math.round(chunks / (ms / 1000)),
   }
   return { row, ...result }
 }

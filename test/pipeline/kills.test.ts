@@ -9,11 +9,13 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { durableBackends } from '../support/backends.js'
 import { full } from '../support/scale.js'
 import { userSql } from '../support/user-table.js'
-import { makeDocuments, makePipeline, readEmbedded, tableSink } from './library.mjs'
+import { makeDocuments, makePipeline, readEmbedded, tableSink } from '../../scripts/torture/pipeline-library.mjs'
 
-const CHILD = fileURLToPath(new URL('./pipeline-child.mjs', import.meta.url))
+const CHILD = fileURLToPath(new URL('../../scripts/torture/pipeline-worker.mjs', import.meta.url))
 const DOCUMENTS = 20
 const CHUNKS = 4
+/** Short: whoever comes next waits for it. */
+const LEASE_MS = 300
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-pipeline-'))
 let count = 0
 
@@ -26,7 +28,7 @@ interface Ended {
 
 /** What a process that came to its end says; undefined of one that was killed. */
 function runChild(url: string, ledger: string, table: string, nth: number, concurrency: number) {
-  const args = [CHILD, url, ledger, table, nth, DOCUMENTS, CHUNKS, concurrency].map(String)
+  const args = [CHILD, url, ledger, table, nth, DOCUMENTS, CHUNKS, concurrency, LEASE_MS].map(String)
   return new Promise<Ended | undefined>((resolve, reject) => {
     execFile(process.execPath, args, (error, stdout, stderr) => {
       if (error?.signal === 'SIGKILL') resolve(undefined)
@@ -71,7 +73,7 @@ for (const backend of await durableBackends()) {
         const hf = await openHoldfast(place.url)
         const documents = makeDocuments(DOCUMENTS, CHUNKS)
         const library = makePipeline(documents, place.ledger, tableSink(place.table, isPostgres))
-        const report = await openPipeline(hf, library).run({ lease: 300 })
+        const report = await openPipeline(hf, library).run({ lease: LEASE_MS })
         await hf.close()
         expect(report).toMatchObject({ status: 'completed', failed: 0 })
         expect(await rowsOf(place)).toEqual(expected)

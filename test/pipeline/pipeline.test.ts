@@ -5,7 +5,7 @@ import { type Holdfast, openHoldfast } from 'holdfast'
 import { type Document, openPipeline, type PipelineProgress, pipeline } from 'holdfast/pipeline'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { durableBackends } from '../support/backends.js'
-import { makeDocuments, makePipeline, memorySink, readEmbedded } from './library.mjs'
+import { makeDocuments, makePipeline, memorySink, readEmbedded } from '../../scripts/torture/pipeline-library.mjs'
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-pipeline-'))
 let ledger = ''

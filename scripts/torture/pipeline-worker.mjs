@@ -1,10 +1,12 @@
 // Runs the library and kills itself right after its nth write to the store was acknowledged.
-//   node pipeline-child.mjs <store> <ledger> <table> <nth write, 0 for none> <documents> <chunks> <concurrency>
+//   node pipeline-worker.mjs <store> <ledger> <table> <nth write, 0 for none> <documents> <chunks> <concurrency> <lease>
 import { Holdfast, LogStore, openDriver } from 'holdfast'
 import { openPipeline } from 'holdfast/pipeline'
-import { makeDocuments, makePipeline, tableSink } from './library.mjs'
+import { endWithParent } from './end-with-parent.mjs'
+import { makeDocuments, makePipeline, tableSink } from './pipeline-library.mjs'
 
-const [url, ledger, table, nth, count, chunks, concurrency] = process.argv.slice(2)
+const [url, ledger, table, nth, count, chunks, concurrency, leaseMs] = process.argv.slice(2)
+endWithParent()
 const driver = await openDriver(url)
 let writes = 0
 
@@ -39,6 +41,8 @@ const documents = makeDocuments(Number(count), Number(chunks))
 const library = makePipeline(documents, ledger, tableSink(table, url.startsWith('postgres')), {
   concurrency: Number(concurrency),
 })
-const report = await openPipeline(hf, library).run({ lease: 300 })
+const report = await openPipeline(hf, library).run({ lease: Number(leaseMs) })
 await hf.close()
-process.stdout.write(`${JSON.stringify({ writes, report })}\n`)
+process.stdout.write(
+  `${JSON.stringify({ writes, report, peakMb: Math.round(process.resourceUsage().maxRSS / 1024) })}\n`,
+)
