@@ -459,9 +459,12 @@ function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefined {
   const over = goOn
     ? [set('claims', 1), ...(state.alone ? [set('alone', 0)] : []), set('openSince', now)]
     : restRun(state)
-  // What an interrupted worker did further on, ahead of its records, is not found out before the run comes there.
-  const rest =
-    inherited !== undefined && state.ahead ? [set('claims', 0), ...(state.alone ? [set('alone', 0)] : [])] : over
+  const isMisfit = driven.status === 'failed' && isHoldfastError(driven.error, 'incompatible')
+  // What an interrupted worker did further on, ahead of its records, is not found out before the run comes there; and a
+  // program that does not fit comes to nothing: whoever resumes the run with one that does must still know how old the
+  // keys are.
+  const isOpen = inherited !== undefined && (state.ahead === true || isMisfit)
+  const rest = isOpen ? [set('claims', 0), ...(state.alone ? [set('alone', 0)] : [])] : over
   const cancelled = endCancelled(fold, over, now, settled)
   if (cancelled) return cancelled
   const waits = (state.inputs ?? []).length > 0
@@ -499,12 +502,11 @@ function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefined {
     }
     default: {
       const error = recordError(driven.error)
-      const misfit = isHoldfastError(driven.error, 'incompatible')
       const { retry, doubt } = stemsOf([driven.error, ...(driven.others ?? [])])
       return {
         kind: 'end',
         ops: [
-          set(['run', 'status'], misfit ? 'incompatible' : 'failed'),
+          set(['run', 'status'], isMisfit ? 'incompatible' : 'failed'),
           set(['run', 'error'], error),
           ...rest,
           ...(retry.length === 0 ? [] : [set(['run', 'retry'], retry)]),
@@ -512,11 +514,11 @@ function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefined {
           ...settleInput(state, target, onPaused === 'queue'),
         ],
         index: {
-          status: misfit ? 'incompatible' : 'failed',
+          status: isMisfit ? 'incompatible' : 'failed',
           wakeAt: null,
           ...(openPauses(state).length > 0 ? { metadata: { [ASKS]: true } } : {}),
         },
-        data: { events: [{ type: 'run', run: run.id, status: misfit ? 'incompatible' : 'failed', error }] },
+        data: { events: [{ type: 'run', run: run.id, status: isMisfit ? 'incompatible' : 'failed', error }] },
       }
     }
   }

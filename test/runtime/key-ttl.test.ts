@@ -12,6 +12,7 @@ import {
 } from 'holdfast'
 import { faultyDriver, virtualClock } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
+import { dies, twoLives } from '../support/two-lives.js'
 
 describe('an idempotent step that a crash left behind', () => {
   it.each([
@@ -36,6 +37,25 @@ describe('an idempotent step that a crash left behind', () => {
     const second = new Holdfast(new LogStore(driver, { clock })).thread(pay, 't')
     expect((await second.run()).status).toBe(status)
     expect(keys).toStrictEqual(status === 'completed' ? [keys[0], keys[0]] : [keys[0]])
+  })
+
+  it('is asked about, not repeated, also after a program came between that does not fit', async () => {
+    const { clock, first, second, die } = await twoLives()
+    let calls = 0
+    const pay = flow<string, string>({ name: 'pays', version: '1.0.0' }, async (ctx) => {
+      await ctx.step('look', () => 'seen')
+      return ctx.step('pay', { effect: 'idempotent' }, () => {
+        if (++calls === 1) die()
+        return 'paid'
+      })
+    })
+    const other = flow<string, string>({ name: 'pays', version: '1.1.0' }, async () => 'does nothing at all')
+    await dies(first.thread(pay, 't').run({ input: 'a' }))
+    await clock.advance(3 * 24 * 60 * 60 * 1000)
+    const hf = await second()
+    expect((await hf.thread(other, 't').run()).status).toBe('incompatible')
+    expect(await hf.thread(pay, 't').run()).toMatchObject({ status: 'paused', pauses: [{ kind: 'unknown-effect' }] })
+    expect(calls).toBe(1)
   })
 
   it('is asked about, not repeated, also after it was refused and tried under a new key', async () => {
