@@ -54,7 +54,7 @@ export function printReport(output: Output, name: string, report: PipelineReport
     output.document({ pipeline: name, ...report })
     return code
   }
-  const { successful, resumed, skipped, elsewhere, failed, removed, chunks, tokens, ms } = report
+  const { successful, resumed, skipped, elsewhere, failed, removed, expired, chunks, tokens, ms } = report
   output.fields([
     ['pipeline', name],
     ['status', [report.status, report.status === 'completed' ? 'green' : 'yellow']],
@@ -63,6 +63,7 @@ export function printReport(output: Output, name: string, report: PipelineReport
     ['by others', elsewhere > 0 ? String(elsewhere) : undefined],
     ['failed', failed > 0 ? [String(failed), 'red'] : '0'],
     ['removed', removed > 0 ? String(removed) : undefined],
+    ['expired', expired > 0 ? `${expired} histories` : undefined],
     ['chunks', String(chunks)],
     ['tokens', tokens > 0 ? String(tokens) : undefined],
     ['took', briefDuration(ms)],

@@ -5,6 +5,7 @@ import type { ThreadIdInput } from '../core/ids.js'
 import { parseRetry, pauseAfter } from '../runtime/attempt.js'
 import { recordError, type RecordedError } from '../runtime/errors.js'
 import { flow, type FlowProgram } from '../runtime/flow.js'
+import { PROGRAM } from '../runtime/labels.js'
 import type { Outcome } from '../runtime/outcome.js'
 import { checkDocument, type Document, loadDocument, type LoadedDocument } from './document.js'
 import { type DocumentInput, type DocumentResult, documentFlow, type DocumentWork, STALE } from './document-flow.js'
@@ -23,6 +24,8 @@ interface Settings extends PipelineRunOptions {
 
 /** How often a process looks what others did, while it waits for documents that they hold. */
 const LOOK_MS = 250
+/** How many histories one run removes at most. */
+const EXPIRED_AT_ONCE = 1000
 /** How many documents are started between two looks at what others did. */
 const LOOK_EVERY = 32
 
@@ -63,6 +66,7 @@ export class PipelineRun {
       await this.#takeHeld()
       const missing = isPartial || this.#status !== 'completed' ? [] : this.#missing(seen)
       if (removeMissing) for (const id of missing.splice(0)) await this.#remove(id)
+      if (this.#status === 'completed') await this.#expire()
       return this.#tally.report(this.#status, missing.slice(0, MOST_NAMES))
     } finally {
       signal?.removeEventListener('abort', stop)
@@ -312,6 +316,22 @@ export class PipelineRun {
     const generation = this.#catalog.generationOf(id) + 1
     const { version } = this.#plan
     await this.#catalog.note(id, { status: 'removed', hash: '', version, chunks: 0, tokens: 0, generation })
+  }
+
+  /** Removes the history of documents that were finished long ago, some at a time: the next run takes the rest. */
+  async #expire(): Promise<void> {
+    const { name, retentionMs } = this.#plan
+    if (retentionMs === 'keep') return
+    const { threads } = await this.#host.threads({
+      metadata: { [PROGRAM]: name },
+      status: 'completed',
+      updatedBefore: new Date(this.#clock.now() - retentionMs),
+      limit: EXPIRED_AT_ONCE,
+    })
+    for (const { thread } of threads) {
+      await this.#host.erase(thread, { reason: 'expired' })
+      this.#tally.expired++
+    }
   }
 
   async #failed(id: string, hash: string, error: RecordedError): Promise<void> {

@@ -27,6 +27,11 @@ export interface PipelineOptions<Chunk, A, B, C, Item> {
   readonly batch?: number
   /** How often a failing batch, or a document that can't be read, is tried. Default: 3 attempts. */
   readonly retry?: RetryPolicy
+  /**
+   * How long the history of a finished document is kept after its last change, in milliseconds. Default 30 days; 'keep'
+   * keeps it for ever. Each run removes what is older. What is on record of the document, and its rows, stay.
+   */
+  readonly retentionMs?: number | 'keep'
 }
 
 /** What a pipeline does, checked. */
@@ -41,6 +46,7 @@ export interface PipelinePlan {
   readonly concurrency: number
   readonly batch: number
   readonly retry: RetryPolicy | undefined
+  readonly retentionMs: number | 'keep'
 }
 
 /** A declared pipeline, to be opened on a store with `openPipeline`. */
@@ -53,12 +59,13 @@ export interface Pipeline<Item = unknown> {
 
 const DEFAULT_CONCURRENCY = 4
 const DEFAULT_BATCH = 32
+const DEFAULT_RETENTION_MS = 30 * 24 * 60 * 60 * 1000
 const RESERVED = new Set(['batch', 'remove', 'setup'])
 
 /** Declares how documents become rows of a sink. Everything that can't work is refused here, before anything runs. */
 export function pipeline<Chunk, A, B, C, Item>(options: PipelineOptions<Chunk, A, B, C, Item>): Pipeline<Item> {
   const { name, version, compatibleWith, source, sink, concurrency = DEFAULT_CONCURRENCY, retry } = options
-  const { batch = DEFAULT_BATCH } = options
+  const { batch = DEFAULT_BATCH, retentionMs = DEFAULT_RETENTION_MS } = options
   checkProgramName(name)
   checkVersion(name, version)
   checkRange(name, compatibleWith)
@@ -72,6 +79,13 @@ export function pipeline<Chunk, A, B, C, Item>(options: PipelineOptions<Chunk, A
   ] as const) {
     if (Number.isSafeInteger(value) && value >= 1 && value <= most) continue
     throw refuse(field, `must be a whole number from 1 to ${most}, not ${String(value)}`, 'Correct it or leave it out.')
+  }
+  if (retentionMs !== 'keep' && !(Number.isSafeInteger(retentionMs) && retentionMs >= 0)) {
+    throw refuse(
+      'retentionMs',
+      `must be milliseconds or 'keep', not ${String(retentionMs)}`,
+      'Correct it or leave it out.',
+    )
   }
   checkPolicy({ ...(retry && { retry }) }, `pipeline "${name}"`)
   const [split, ...stages] = checkStages(name, options.stages)
@@ -87,6 +101,7 @@ export function pipeline<Chunk, A, B, C, Item>(options: PipelineOptions<Chunk, A
     concurrency,
     batch,
     retry,
+    retentionMs,
   }
   return { kind: 'pipeline', plan }
 }

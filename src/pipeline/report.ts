@@ -21,6 +21,8 @@ export interface PipelineReport {
   readonly failed: number
   /** Gone from the source, and removed from the sink because that was asked for. */
   readonly removed: number
+  /** Finished documents whose history was older than `retentionMs`, and is gone now. */
+  readonly expired: number
   readonly chunks: number
   readonly tokens: number
   readonly ms: number
@@ -63,6 +65,7 @@ export class Tally {
   skipped = 0
   elsewhere = 0
   removed = 0
+  expired = 0
   active = 0
   chunks = 0
   tokens = 0
@@ -100,7 +103,7 @@ export class Tally {
   }
 
   report(status: PipelineReport['status'], missing: readonly string[]): PipelineReport {
-    const { successful, resumed, skipped, elsewhere, removed, chunks, tokens, ms } = this
+    const { successful, resumed, skipped, elsewhere, removed, expired, chunks, tokens, ms } = this
     return {
       status,
       successful,
@@ -109,6 +112,7 @@ export class Tally {
       elsewhere,
       failed: this.failures.size,
       removed,
+      expired,
       chunks,
       tokens,
       ms,

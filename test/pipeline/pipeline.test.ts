@@ -2,12 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Holdfast, openHoldfast } from 'holdfast'
+import { virtualClock } from 'holdfast/testing'
 import { type Document, openPipeline, type PipelineProgress, pipeline } from 'holdfast/pipeline'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { durableBackends } from '../support/backends.js'
 import { makeDocuments, makePipeline, memorySink, readEmbedded } from '../../scripts/torture/pipeline-library.mjs'
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-pipeline-'))
+const DAY = 24 * 60 * 60 * 1000
 let ledger = ''
 let count = 0
 
@@ -256,6 +258,26 @@ describe('what a pipeline makes of bad input', () => {
 })
 
 describe('the work of a pipeline', () => {
+  it('removes the history of documents that were finished long ago, and still knows that they are', async () => {
+    const clock = virtualClock()
+    await using hf = await openHoldfast('memory:', { clock })
+    const documents = makeDocuments(3, 2)
+    const open = (options: object = {}) =>
+      openPipeline(hf, makePipeline(documents, ledger, memorySink(), options), { clock })
+    const histories = async () => (await hf.threads({ status: 'completed' })).threads.length
+    expect(await open().run()).toMatchObject({ successful: 3, expired: 0 })
+    await clock.advance(29 * DAY)
+    expect(await open().run()).toMatchObject({ skipped: 3, expired: 0 })
+    await clock.advance(2 * DAY)
+    expect(await open({ retentionMs: 'keep' }).run()).toMatchObject({ skipped: 3, expired: 0 })
+    expect(await histories()).toBe(3)
+    expect(await open().run()).toMatchObject({ skipped: 3, expired: 3 })
+    expect(await histories()).toBe(0)
+    expect(await open().run()).toMatchObject({ successful: 0, skipped: 3, expired: 0 })
+    documents[0] = { id: 'doc-0', content: 'changed' }
+    expect(await open().run()).toMatchObject({ successful: 1, skipped: 2 })
+  })
+
   it('takes no more documents from the source than it can work on', async () => {
     await using hf = await openHoldfast('memory:')
     const sink = memorySink()
