@@ -161,7 +161,14 @@ export {
   type UpdateOf,
 } from './runtime/state-key.js'
 export { StepCollection, StepScope, StepStore } from './runtime/step-store.js'
-export { CheckpointView, Thread, ThreadCheckpoint, ThreadView, type WaitOptions } from './runtime/thread.js'
+export {
+  CheckpointView,
+  type Signalled,
+  Thread,
+  ThreadCheckpoint,
+  ThreadView,
+  type WaitOptions,
+} from './runtime/thread.js'
 export { Worker } from './runtime/worker.js'
 export type { WorkerEvent, WorkerOptions } from './runtime/worker-options.js'
 export type { Branch, Comparison } from './runtime/branches.js'

@@ -280,7 +280,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     usage: 'signal <thread> <name> [value]',
     group: 'Changing threads',
     summary: 'send a value to a program that waits for it (value: json, @file or -)',
-    options: [BRANCH],
+    options: [['--key <key>', 'names the signal: sent again it is not received twice'], BRANCH],
     load: () => import('./signal.js'),
   },
   {

@@ -9,7 +9,8 @@ export const run: Command = async (context, [id = '', name = '', value], options
   const hf = await context.open()
   const { output } = context
   const { thread, branch } = await findThread(hf, id, text(options, 'branch'))
-  await hf.inspect(thread, { branch }).signal(name, sent)
-  if (output.json) output.document({ thread: formatThreadId(thread), branch, signal: name })
-  else output.line(`sent ${name}`)
+  const key = text(options, 'key')
+  const { signal } = await hf.inspect(thread, { branch }).signal(name, sent, key === undefined ? {} : { key })
+  if (output.json) output.document({ thread: formatThreadId(thread), branch, signal: name, isNew: signal === 'sent' })
+  else output.line(signal === 'sent' ? `sent ${name}` : `${name} was sent before with this key`)
 }

@@ -127,10 +127,10 @@ export class CorruptError extends HoldfastError {
 
 /** The backend holds less than it once acknowledged (it came back older, or empty). */
 export class DataLossError extends HoldfastError {
-  constructor(message: string, data: Readonly<Record<string, unknown>>) {
+  constructor(message: string, data: Readonly<Record<string, unknown>>, remedy?: string) {
     super('data-loss', message, {
       data,
-      remedy: 'Restore the backend, or open the thread again to continue from what it still holds.',
+      remedy: remedy ?? 'Restore the backend, or open the thread again to continue from what it still holds.',
     })
   }
 }

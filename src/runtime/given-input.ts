@@ -1,3 +1,4 @@
+import { InvalidValueError } from '../core/errors.js'
 import { type Op, remove, splice } from '../log/ops.js'
 import { findEnded } from './input-keys.js'
 import type { InputFate } from './outcome.js'
@@ -10,6 +11,13 @@ export type OnPaused = 'return' | 'queue' | 'cancel'
 export interface InputName {
   readonly id: string
   readonly key?: string | undefined
+}
+
+/** A key that a caller gave to an input or a signal. */
+export function checkKey(key: unknown): string | undefined {
+  if (key === undefined) return undefined
+  if (typeof key === 'string' && key !== '' && key.length <= 512 && key.isWellFormed()) return key
+  throw new InvalidValueError('key', 'must be 1 to 512 characters', 'Pass an id of the request or message.')
 }
 
 export function isInput(input: InputName, other: InputName): boolean {

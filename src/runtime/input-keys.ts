@@ -21,11 +21,6 @@ export function placeOf(key: string): readonly [bucket: string, name: string] {
   return [hash.toString('hex', 0, 1), hash.toString('base64url', 1, 16)]
 }
 
-/** Whether an index holds a key. */
-export function holdsKey(index: KeyIndex | undefined, key: string): boolean {
-  return entryOf(index, key) !== undefined
-}
-
 /**
  * Where the run of an input with this key ended; undefined when none has. Runs under way and inputs that wait say so
  * themselves.

@@ -1,7 +1,7 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { copyValue, type Value } from '../codec/value.js'
 import type { Clock } from '../core/clock.js'
-import { IncompatibleError, InvalidOptionError, InvalidValueError, isHoldfastError } from '../core/errors.js'
+import { IncompatibleError, InvalidOptionError, isHoldfastError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
 import type { Claim } from '../log/claim.js'
 import { DUE, type LogKey } from '../log/contract.js'
@@ -16,7 +16,7 @@ import type { RunEvent } from './events.js'
 import { Company, Place } from './company.js'
 import { checkFits } from './fitting.js'
 import { claimThread } from './gap.js'
-import { fateOf, findQueued, isInput, type OnPaused, relyOn } from './given-input.js'
+import { checkKey, fateOf, findQueued, isInput, type OnPaused, relyOn } from './given-input.js'
 import { hashValue } from './hash-value.js'
 import { ownBranch } from './inherit.js'
 import type { Ended } from './input-keys.js'
@@ -442,13 +442,11 @@ class ThreadRunner {
   }
 
   async #readInput(): Promise<InputRecord | undefined> {
-    const { input, key, hasInput } = this.#options
+    const { input, hasInput } = this.#options
+    const key = checkKey(this.#options.key)
     if (!hasInput) {
       if (key !== undefined) throw new InvalidOptionError('key', 'names no input', 'Pass the input that it names.')
       return undefined
-    }
-    if (key !== undefined && (typeof key !== 'string' || key === '' || key.length > 512 || !key.isWellFormed())) {
-      throw new InvalidValueError('key', 'must be 1 to 512 characters', 'Pass an id of the request or message.')
     }
     const hash = hashValue(input)
     const checked = await this.#plan.checkInput(input)

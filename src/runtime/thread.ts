@@ -31,10 +31,12 @@ import { follow } from './follow.js'
 import { type EventsOptions, followEvents } from './follow-events.js'
 import { claimThread } from './gap.js'
 import { type Settled, settleRun, showFold } from './kept-results.js'
+import { checkKey } from './given-input.js'
+import { placeOf } from './input-keys.js'
 import { describePauses, type OpenPause, type Outcome, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { type ReplayReport, replayRun } from './replay.js'
-import { currentRun, isUnfinished, type RunState } from './run-state.js'
+import { currentRun, type RunState } from './run-state.js'
 import { RunStream } from './run-stream.js'
 import {
   type Enqueued,
@@ -53,6 +55,11 @@ export interface WaitOptions {
   readonly signal?: AbortSignal
   /** In milliseconds. Default: for ever. */
   readonly timeoutMs?: number
+}
+
+/** What became of a signal: it waits to be received, or one of its key had been sent before. */
+export interface Signalled {
+  readonly signal: 'sent' | 'known'
 }
 
 /** A thread seen without its program: what tools and people need. */
@@ -97,8 +104,13 @@ export class ThreadView<Result = Outcome> {
     return describePauses((await this.existing()).fold.state as RunState)
   }
 
-  /** Sends something to a program that waits for it with `ctx.receive(name)`, or will. */
-  async signal(name: string, value?: unknown): Promise<void> {
+  /**
+   * Sends something to a program that waits for it with `ctx.receive(name)`, or will. With a `key`, such as the id of a
+   * delivery, a signal of this name that is sent again is not received twice, for as long as the thread lives: what is
+   * returned says `known` then.
+   */
+  async signal(name: string, value?: unknown, options: { readonly key?: string } = {}): Promise<Signalled> {
+    const key = checkKey(options.key)
     if (typeof name !== 'string' || !/^[^/[\]\p{Cc}]{1,200}$/u.test(name)) {
       throw new InvalidValueError(
         'name',
@@ -109,17 +121,21 @@ export class ThreadView<Result = Outcome> {
     const { clock, randomId } = this.environment
     const stored = value === undefined ? undefined : copyValue(value, DEFAULT_LIMITS)
     const signal = { id: randomId(), at: clock.now(), ...(stored === undefined ? {} : { value: stored }) }
+    const place = key === undefined ? undefined : placeOf(JSON.stringify([name, key]))
     const log = await this.existing()
-    await log.update((fold) => {
+    const { entries } = await log.update((fold) => {
       const state = fold.state as RunState
+      if (place && state.signalKeys?.[place[0]]?.[place[1]] !== undefined) return undefined
       const waiting = state.signals?.[name]?.length ?? 0
       if (waiting >= MAX_SIGNALS) {
         throw new TooLargeError(`signals.${name}`, 'unreceived signals', MAX_SIGNALS, waiting, 'Receive them first.')
       }
       // One that nobody waits for would have workers look at the thread again and again.
       const wake = isAwaited(state, name) ? { index: { wakeAt: DUE } } : {}
-      return [{ kind: 'signal', ops: [push(['signals', name], signal)], ...wake }]
+      const known = place === undefined ? [] : [set(['signalKeys', ...place], fold.seq + 1)]
+      return [{ kind: 'signal', ops: [push(['signals', name], signal), ...known], ...wake }]
     })
+    return { signal: entries.length > 0 ? 'sent' : 'known' }
   }
 
   /**
@@ -355,7 +371,8 @@ export class Thread<
   }
 }
 
+// A run that failed is mended by no signal: it is received when somebody resumes the run.
 function isAwaited({ run }: RunState, signal: string): boolean {
-  if (!isUnfinished(run)) return false
+  if (run?.status !== 'running') return false
   return run.waiting === undefined || run.waiting.some((wait) => wait.kind === 'signal' && wait.name === signal)
 }

@@ -47,3 +47,29 @@ it.each(cases)('a worker leaves a thread alone that was sent %s', async (_, way,
   const next = { status: expect.stringMatching(/^waiting/) }
   expect(first).toMatchObject(_.startsWith('more input') ? next : { status: 'completed' })
 })
+
+it('a worker does not try a failed run again for a signal, which waits until somebody resumes it', async () => {
+  const clock = virtualClock()
+  const driver = await openDriver('memory:', { clock })
+  await using hf = new Holdfast(new LogStore(driver, { clock }))
+  let broken = true
+  let tries = 0
+  const failing = flow({ name: 'failing', version: '1.0.0', retry: { attempts: 1 } }, async (ctx) => {
+    await ctx.step('do', () => {
+      tries++
+      if (broken) throw new Error('broken')
+    })
+    return ctx.receive('go')
+  })
+  const thread = hf.thread(failing, 't')
+  expect(await thread.run({ input: 1 })).toMatchObject({ status: 'failed' })
+  await using _worker = hf.worker({ programs: [failing], pollMs: 500, handleSignals: false })
+  for (let i = 0; i < 3; i++) {
+    await thread.signal('go', i)
+    await clock.advance(5000)
+  }
+  expect(tries).toBe(1)
+  expect(await thread.waitFor()).toMatchObject({ status: 'failed' })
+  broken = false
+  expect(await thread.run()).toMatchObject({ status: 'completed', output: 0 })
+})

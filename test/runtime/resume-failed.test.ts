@@ -1,4 +1,5 @@
 import { append, END, flow, graph, type Holdfast, NotExecutedError, openHoldfast, START, type Context } from 'holdfast'
+import { virtualClock } from 'holdfast/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
 let hf: Holdfast
@@ -41,14 +42,8 @@ const ways: Readonly<Record<string, Body>> = {
     step(ctx, 'a').catch((original) => {
       throw Object.assign(new Error('wrapped'), { original })
     }),
-  'as a string': (ctx) =>
-    step(ctx, 'a').catch((error) => {
-      throw `failed: ${error.message}`
-    }),
-  'as nothing': (ctx) =>
-    step(ctx, 'a').catch(() => {
-      throw undefined
-    }),
+  'as a string': (ctx) => step(ctx, 'a').catch((error) => Promise.reject(`failed: ${error.message}`)),
+  'as nothing': (ctx) => step(ctx, 'a').catch(() => Promise.reject(undefined)),
   'as one of an AggregateError': (ctx) => Promise.any([step(ctx, 'a'), step(ctx, 'b')]),
   'from Promise.all': (ctx) => Promise.all([step(ctx, 'a'), step(ctx, 'b'), step(ctx, 'c')]),
   'from Promise.allSettled': async (ctx) => {
@@ -166,16 +161,19 @@ describe('a failure that the program went on from stays decided when a later one
 
 describe('a question that nobody answered in time', () => {
   it('is asked anew when the run is resumed, however its failure reached the end', async () => {
-    const thread = hf.thread(
+    const clock = virtualClock()
+    await using calm = await openHoldfast('memory:', { clock })
+    const thread = calm.thread(
       flow({ name: 'p', version: '1.0.0' }, (ctx) =>
-        ctx.pause('well?', { expiresIn: 1 }).catch(() => {
+        ctx.pause('well?', { expiresIn: 1000 }).catch(() => {
           throw new Error('nobody answered')
         }),
       ),
       't',
     )
     expect(await thread.run({ input: 1 })).toMatchObject({ status: 'paused' })
-    while ((await thread.run()).status !== 'failed');
+    await clock.advance(1001)
+    expect(await thread.run()).toMatchObject({ status: 'failed' })
     expect(await thread.run()).toMatchObject({ status: 'paused', pauses: [{ question: 'well?' }] })
   })
 })

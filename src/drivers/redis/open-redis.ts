@@ -139,9 +139,9 @@ async function openStore(
   const bad = await markBuckets(store, mode)
   if (bad > 0) {
     throw new DataLossError(
-      `${bad} of ${count} parts of the Redis store "${prefix}" are gone: a node came back empty or older. ` +
-        'To go on with what is left, open it with { acceptDataLoss: true }.',
+      `${bad} of ${count} parts of the Redis store "${prefix}" are gone: a node came back empty or older.`,
       { prefix, buckets: Number(count), gone: bad },
+      "Restore it, or go on with what is left: open it with { acceptDataLoss: true }, and run threads with expect: 'existing': their outcome says whether their past is gone.",
     )
   }
   if (marked === null) await connection.write({ command: 'hset', args: [record, 'marked', 'yes'] })

@@ -29,6 +29,24 @@ export const waitTests: readonly RuntimeTest[] = [
     },
   },
   {
+    name: 'receives a signal once that was sent again with its key, also after it was received',
+    async run({ hf, other }) {
+      const thread = hf.thread(listener, 't')
+      await thread.run({ input: 3 })
+      const sender = (await other()).inspect('t')
+      assert.deepEqual(await thread.signal('news', 1, { key: 'd-1' }), { signal: 'sent' })
+      assert.deepEqual(await sender.signal('news', 'again', { key: 'd-1' }), { signal: 'known' })
+      expectStatus(await thread.run(), 'paused')
+      assert.deepEqual(await sender.signal('news', 'again', { key: 'd-1' }), { signal: 'known' })
+      assert.deepEqual(await sender.signal('other', 2, { key: 'd-1' }), { signal: 'sent' })
+      await sender.signal('news', 2, { key: 'd-2' })
+      await sender.signal('news', 3)
+      assert.deepEqual(expectStatus(await thread.run(), 'completed').output, [1, 2, 3])
+      assert.deepEqual(await sender.signal('news', 'again', { key: 'd-1' }), { signal: 'known' })
+      await refuses(() => sender.signal('news', 1, { key: '' }), 'invalid-value')
+    },
+  },
+  {
     name: 'goes on with undefined when no signal came in time',
     async run({ hf, clock }) {
       const program = flow<number, unknown>(named('patience'), async (ctx) => [
