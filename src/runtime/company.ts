@@ -145,6 +145,8 @@ export class Place {
   }
 
   leave(): void {
+    this.#isSuspect = false
+    this.#marked = undefined
     this.#company.leave(this)
   }
 }

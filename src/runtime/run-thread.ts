@@ -25,11 +25,12 @@ import { type BusyOutcome, type Outcome, outcomeBase, prunedOutcome, type Restar
 import { observeClaim } from './observe.js'
 import type { ProgramPlan } from './program.js'
 import type { Durable, Frequency } from './record-policy.js'
-import { checkSettings, Run } from './run.js'
+import { checkSettings, Run, StoppedError } from './run.js'
 import { type RecordedRead, recordsBeyond } from './records.js'
 import { type OnCorrupt, openOrRecover } from './recover.js'
 import { currentRun, type ForkRecord, type InputRecord, isUnfinished, type RunState } from './run-state.js'
 import { isInsideStep } from './session.js'
+import { stopInTime } from './stop-in-time.js'
 import { type Intent, isOnlyWaiting, isStuck, labels, type Situation, situate } from './situation.js'
 
 /** What threads need of the open store. */
@@ -73,7 +74,8 @@ export interface RunOptions<Input = unknown> {
   readonly context?: unknown
   /**
    * Stops the run where it is: `run` rejects with an error named `AbortError`, the thread is let go of, and any process
-   * can resume it. To end a run for good, use `thread.cancel()`.
+   * can resume it. While the store hangs it rejects all the same, and the thread is released when the store goes on, or
+   * when its lease has run out. To end a run for good, use `thread.cancel()`.
    */
   readonly signal?: AbortSignal
   /** Whether the next step waits until the last one's record is acknowledged. Default 'sync': it does. */
@@ -184,6 +186,10 @@ class ThreadRunner {
     checkSettings({ frequency, durability })
     checkChoices(this.#options)
     signal?.throwIfAborted()
+    return stopInTime(this.#open(frequency), signal, this.#environment.clock)
+  }
+
+  async #open(frequency: Frequency): Promise<Outcome> {
     this.#input = await this.#readInput()
     const { log, key, restart, begins } = await openOrRecover(
       this.#environment.logs,
@@ -206,6 +212,7 @@ class ThreadRunner {
       return this.#input === undefined ? outcome : { ...outcome, input: 'taken' }
     }
     for (;;) {
+      if (this.#options.signal?.aborted) throw new StoppedError()
       const { situation, claim, openSince, since } = await this.#claim(log)
       if (situation?.do === 'claim' && claim) {
         const { target } = situation

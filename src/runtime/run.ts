@@ -430,8 +430,13 @@ function newAbort(): AbortController {
 
 /** The caller asked to stop; the run is parked and can be resumed by anyone. */
 export class StoppedError extends Error {
-  constructor() {
-    super('The run was stopped; it can be resumed.')
+  constructor(store: 'hanging' | 'fine' = 'fine') {
+    super(
+      store === 'fine'
+        ? 'The run was stopped; it can be resumed.'
+        : 'The run was stopped, but the store does not answer. It can be resumed when the store does, at the latest when ' +
+            'its lease has run out.',
+    )
     this.name = 'AbortError'
   }
 }
