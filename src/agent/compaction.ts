@@ -63,7 +63,7 @@ async function compact(setup: AgentSetup, state: OwnState, ctx: Context) {
   // Said in words too: a summary that is cut off at the limit lacks what happened last.
   const limit = ` Use at most ${Math.floor(maxOutputTokens * WORDS_PER_TOKEN)} words.`
   const internals = internalsOf(ctx)
-  const relay = relayEvents(internals)
+  const relay = relayEvents(internals, messageId(ctx, internals.path))
   const { retry, timeoutMs, idleTimeoutMs, stream } = setup.options
   try {
     const reply = await callModel(

@@ -36,8 +36,10 @@ export async function runAttempt(
   const collector = new ReplyCollector(emit)
   try {
     const call = { ...options, abortSignal: control.signal }
-    if (limits.stream) await readStream(model, call, control.signal, collector, touch)
-    else collector.addResult(await orAbort((model.doGenerate as Call).call(model, call), control.signal))
+    const isWhole = !limits.stream || model.doStream === undefined
+    if (isWhole || !(await readStream(model, call, control.signal, collector, touch))) {
+      collector.addResult(await orAbort((model.doGenerate as Call).call(model, call), control.signal))
+    }
     return collector.finish()
   } finally {
     limits.signal?.removeEventListener('abort', pass)
@@ -45,16 +47,16 @@ export async function runAttempt(
   }
 }
 
+/** False where the model has no stream. */
 async function readStream(
   model: LanguageModel,
   call: Readonly<Record<string, unknown>>,
   signal: AbortSignal,
   collector: ReplyCollector,
   touch: () => void,
-): Promise<void> {
-  const result = (await orAbort((model.doStream as Call).call(model, call), signal)) as {
-    readonly stream?: ReadableStream<unknown>
-  } | null
+): Promise<boolean> {
+  const result = (await orAbort(askStream(model, call), signal)) as { readonly stream?: ReadableStream<unknown> } | null
+  if (result === NO_STREAM) return false
   if (typeof result?.stream?.getReader !== 'function') {
     throw new AttemptFailure('broken-reply', 'The model gave no stream.')
   }
@@ -62,13 +64,26 @@ async function readStream(
   try {
     for (;;) {
       const { done, value } = await orAbort(reader.read(), signal)
-      if (done) return
+      if (done) return true
       touch()
       collector.add(value)
     }
   } catch (error) {
     // A stream that is given up must not go on filling memory, nor keep its connection.
     reader.cancel().catch(() => {})
+    throw error
+  }
+}
+
+const NO_STREAM = {}
+
+/** Mocks of the AI SDK that were given only `doGenerate` have a `doStream` that says so. */
+async function askStream(model: LanguageModel, call: Readonly<Record<string, unknown>>): Promise<unknown> {
+  try {
+    return await (model.doStream as Call).call(model, call)
+  } catch (error) {
+    const isMissing = error instanceof Error && error.message === 'Not implemented'
+    if (isMissing && typeof model.doGenerate === 'function') return NO_STREAM
     throw error
   }
 }

@@ -13,7 +13,7 @@ import { callModel } from './model.js'
 import type { LanguageModel, ModelReply, ModelRequest } from './model-types.js'
 import { buildPrompt, callsOf, promptStart } from './prompt.js'
 import { toToolName } from './tool-set.js'
-import { type AgentSetup, messageId, relayEvents, spend, turnContext } from './turn.js'
+import { type AgentSetup, messageId, relayEvents, reportCalls, spend, turnContext } from './turn.js'
 
 const DEFAULT_MAX_TURNS = 50
 /** More than any model needs at a time, and few enough that a broken or hostile one can't hold up the process. */
@@ -30,6 +30,7 @@ export function planModelNode(setup: AgentSetup): FunctionNodePlan {
     pauseAfter: false,
     // Its call to the model has one.
     span: () => undefined,
+    report: reportCalls,
     run: (state: State, ctx: Context) => takeTurn(setup, state as unknown as OwnState, ctx),
   }
 }
@@ -140,6 +141,7 @@ async function prepareCall(setup: AgentSetup, state: OwnState, ctx: Context) {
     settings: { ...options.settings, ...step.settings },
   }
   const internals = internalsOf(ctx)
+  const id = messageId(ctx, internals.path)
   const { retry, timeoutMs, idleTimeoutMs, stream } = options
   return {
     model,
@@ -151,8 +153,8 @@ async function prepareCall(setup: AgentSetup, state: OwnState, ctx: Context) {
       watch: internals.watch,
       step: internals.path,
       signal: ctx.abort,
-      messageId: messageId(ctx, internals.path),
-      onEvent: relayEvents(internals),
+      messageId: id,
+      onEvent: relayEvents(internals, id),
       sizes: setup.sizes,
       ...(retry === undefined ? {} : { retry }),
       ...(timeoutMs === undefined ? {} : { timeoutMs }),

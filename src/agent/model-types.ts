@@ -12,8 +12,9 @@ export interface LanguageModel {
   readonly specificationVersion: string
   readonly provider: string
   readonly modelId: string
-  doGenerate(options: never): PromiseLike<unknown>
-  doStream(options: never): PromiseLike<unknown>
+  doGenerate?(options: never): PromiseLike<unknown>
+  /** Left out, as mocks do: replies come whole. */
+  doStream?(options: never): PromiseLike<unknown>
 }
 
 export type JsonObject = { readonly [key: string]: Json }

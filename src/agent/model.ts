@@ -50,6 +50,13 @@ export async function callModel(
   options: CallOptions,
 ): Promise<ModelReply> {
   const version = checkModel(model)
+  if (options.stream === false && typeof model.doGenerate !== 'function') {
+    throw new InvalidOptionError(
+      'stream',
+      'is false, and the model has no doGenerate',
+      'Leave it out, or add doGenerate.',
+    )
+  }
   checkTime('timeoutMs', options.timeoutMs)
   checkTime('idleTimeoutMs', options.idleTimeoutMs)
   const { watch = UNWATCHED, stream = true, step } = options
@@ -120,7 +127,7 @@ async function askModel(
 export function checkModel(model: LanguageModel): SpecVersion {
   const version: unknown = (model as Partial<LanguageModel> | null | undefined)?.specificationVersion
   if (typeof version === 'string' && VERSIONS.includes(version)) {
-    if (typeof model.doGenerate === 'function' && typeof model.doStream === 'function') return version as SpecVersion
+    if (typeof model.doGenerate === 'function' || typeof model.doStream === 'function') return version as SpecVersion
   }
   const said = typeof model === 'string' ? `is the text ${JSON.stringify(model)}` : 'is no language model of the AI SDK'
   const spec = version === undefined ? '' : ` (it follows ${JSON.stringify(version)})`

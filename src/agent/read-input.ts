@@ -3,13 +3,17 @@ import type { AnyAiMessage } from './ai-sdk-types.js'
 import { checkMessages, toMessage } from './check-message.js'
 import { fromAiSdkMessages } from './from-ai-sdk.js'
 import { fromOpenAiMessages } from './from-openai.js'
+import { fromUiMessages, isUiMessage, type UiMessage } from './from-ui-messages.js'
 import type { Message } from './message.js'
 import type { OpenAiMessage } from './openai-types.js'
 
-/** What a run of an agent takes: text, messages of ours, or messages as the AI SDK and OpenAI's chat have them. */
+/**
+ * What a run of an agent takes: text, messages of ours, or messages as the AI SDK (`ModelMessage`, `UIMessage`) and
+ * OpenAI's chat have them.
+ */
 export type AgentInput = string | AgentMessage | readonly AgentMessage[]
 
-type AgentMessage = Message | AnyAiMessage | OpenAiMessage
+type AgentMessage = Message | AnyAiMessage | UiMessage | OpenAiMessage
 
 /** The input as messages of ours. */
 export function readInput(input: unknown): readonly Message[] {
@@ -23,6 +27,7 @@ export function readInput(input: unknown): readonly Message[] {
       ? fromOpenAiMessages(all as readonly OpenAiMessage[])
       : fromAiSdkMessages(all as readonly AnyAiMessage[])
   }
+  if (all.every(isUiMessage)) return fromUiMessages(all)
   if (!Array.isArray(input)) return [toMessage(input)]
   checkMessages(input)
   return input

@@ -47,6 +47,17 @@ export async function readCall(tool: Tool, call: PendingCall): Promise<ReadArgum
   return { error }
 }
 
+/** The call with what the tool makes of its arguments, where that is something else, and the same each time. */
+export async function showCall(tool: Tool, call: PendingCall): Promise<PendingCall> {
+  if (call.ready !== undefined) return call
+  const read = await makeArguments(tool, call.name, call)
+  const ready = 'input' in read ? toStored(read.input) : undefined
+  if (ready === undefined || isDeepStrictEqual(ready, call.input)) return call
+  await wait(2)
+  const again = await makeArguments(tool, call.name, call)
+  return 'input' in again && isDeepStrictEqual(toStored(again.input), ready) ? { ...call, ready } : call
+}
+
 /**
  * Whether the tool makes of these arguments what was shown. A default such as the time or a random id is another one each
  * time: where two looks differ from each other, what was shown stands.

@@ -10,9 +10,9 @@ import { toPlain } from './plain.js'
 import { planTool } from './spans.js'
 import type { Tool } from './tool.js'
 import { callContext, planApproval } from './tool-approval.js'
-import { argumentsOf, readCall } from './tool-arguments.js'
+import { argumentsOf, readCall, showCall } from './tool-arguments.js'
 import { toToolOutput } from './tool-set.js'
-import type { AgentSetup } from './turn.js'
+import { type AgentSetup, reportCalls } from './turn.js'
 
 /** A tool as a node of its own: siblings run side by side, and each is recorded when it is done. */
 export function planToolNode(setup: AgentSetup, name: string, tool: Tool): FunctionNodePlan {
@@ -42,6 +42,8 @@ export function planToolNode(setup: AgentSetup, name: string, tool: Tool): Funct
     span: (call) => (tool.execute === undefined ? undefined : planTool(tool, call as PendingCall)),
     resolved: (result, call) => resultOf(tool, call as PendingCall, result),
     failed: ({ message }, call) => answer(call as PendingCall, { type: 'error', value: message }),
+    shown: (call) => showCall(tool, call as PendingCall),
+    report: reportCalls,
     unbegun: (call) => answer(call as PendingCall, { type: 'error', value: NOT_MADE }),
     run: (state, ctx) => runTool(setup, tool, state as unknown as OwnState, ctx as Context<PendingCall>),
   }

@@ -1,9 +1,13 @@
 import { createHash } from 'node:crypto'
+import type { Value } from '../codec/value.js'
 import type { Context } from '../runtime/context.js'
 import { recordError } from '../runtime/errors.js'
+import type { LiveEvent } from '../runtime/events.js'
 import { type Internals, internalsOf } from '../runtime/internals.js'
+import type { Update } from '../runtime/state-shape.js'
 import type { AgentOptions, TurnContext } from './agent-options.js'
 import type { AgentState, Loop, OwnState } from './agent-state.js'
+import type { Message } from './message.js'
 import type { ModelEvent, ModelReply } from './model-types.js'
 import type { PromptSizes } from './sizes.js'
 import { providerName } from './spans.js'
@@ -33,6 +37,21 @@ export function turnContext(state: OwnState, ctx: Context): TurnContext {
 export function messageId(ctx: Context, path: string, index = 0): string {
   const parts = JSON.stringify([ctx.tenant, ctx.thread, ctx.branch, ctx.run, path, index])
   return `msg_${createHash('sha256').update(parts).digest('base64url').slice(0, 16)}`
+}
+
+/** The calls and results in an update of the conversation, as those who listen are told of them. */
+export function reportCalls(update: Update, step: string): readonly LiveEvent[] {
+  return ((update['messages'] ?? []) as readonly Message[]).flatMap(({ id: message, parts }) =>
+    parts.flatMap((part): LiveEvent[] => {
+      if (part.type === 'tool-call') {
+        const { callId, name: tool, input } = part
+        return [{ type: 'tool-call', step, message, callId, tool, input }]
+      }
+      if (part.type !== 'tool-result') return []
+      const { callId, name: tool, output } = part
+      return [{ type: 'tool-result', step, message, callId, tool, output: output as Value }]
+    }),
+  )
 }
 
 /** What changes of the sums by one model call. Also says so in the record and in the tenant's store. */
@@ -68,22 +87,31 @@ export async function spend(setup: AgentSetup, state: OwnState, ctx: Context, re
 }
 
 /** Hands what a model call streams to whoever listens. */
-export function relayEvents(internals: Internals): (event: ModelEvent) => void {
+export function relayEvents(internals: Internals, message: string): (event: ModelEvent) => void {
   const { path: step } = internals
   return (event) => {
     const { attempt } = event
     switch (event.type) {
       case 'text-delta':
-        return internals.emit({ type: 'token', step, attempt, kind: 'text', text: event.text })
+        return internals.emit({ type: 'token', step, attempt, message, kind: 'text', text: event.text })
       case 'reasoning-delta':
-        return internals.emit({ type: 'token', step, attempt, kind: 'reasoning', text: event.text })
+        return internals.emit({ type: 'token', step, attempt, message, kind: 'reasoning', text: event.text })
       case 'tool-input-start': {
         const { callId, name } = event
-        return internals.emit({ type: 'token', step, attempt, kind: 'tool-input', text: '', callId, tool: name })
+        return internals.emit({
+          type: 'token',
+          step,
+          attempt,
+          message,
+          kind: 'tool-input',
+          text: '',
+          callId,
+          tool: name,
+        })
       }
       case 'tool-input-delta': {
         const { callId, text } = event
-        return internals.emit({ type: 'token', step, attempt, kind: 'tool-input', text, callId })
+        return internals.emit({ type: 'token', step, attempt, message, kind: 'tool-input', text, callId })
       }
       case 'superseded':
         return internals.emit({ type: 'superseded', step, attempt })

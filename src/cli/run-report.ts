@@ -79,7 +79,13 @@ export function describeEvent(output: Output, event: RunEvent): string | undefin
     case 'retry':
       return `retry   ${clean(event.step)} attempt ${event.attempt} in ${briefDuration(event.inMs)}: ${clean(event.error.message)}`
     case 'pause':
+      if (event.refused !== undefined)
+        return `pause   ${event.pause} answer refused: ${clean(brief(event.refused, 200))}`
       return `pause   ${event.pause} ${event.kind}: ${clean(brief(event.question, 200))}`
+    case 'tool-call':
+      return `call    ${clean(event.tool)} ${clean(brief(event.input, 200))}`
+    case 'tool-result':
+      return `result  ${clean(event.tool)} ${clean(brief(event.output, 200))}`
     case 'answer':
       return `answer  ${event.pause}${event.by ? ` by ${clean(event.by)}` : ''}${event.expired ? ' (expired)' : ''}`
     case 'usage':

@@ -78,6 +78,26 @@ export type LiveEvent =
       readonly callId?: string
       /** For the first piece of 'tool-input'. */
       readonly tool?: string
+      /** The id of the message that it will be part of. */
+      readonly message?: string
+    }
+  /** The model asks for a tool to be run, recorded by now; `message` is the id of the message that holds the call. */
+  | {
+      readonly type: 'tool-call'
+      readonly step: string
+      readonly message: string
+      readonly callId: string
+      readonly tool: string
+      readonly input: Value
+    }
+  /** What a call came to, recorded by now; `message` is the id of the message that holds the result. */
+  | {
+      readonly type: 'tool-result'
+      readonly step: string
+      readonly message: string
+      readonly callId: string
+      readonly tool: string
+      readonly output: Value
     }
   | { readonly type: 'superseded'; readonly step: string; readonly attempt: number }
 

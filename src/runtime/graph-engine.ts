@@ -81,6 +81,7 @@ export class GraphEngine {
       const waiting = landed.flatMap((task) => (task.status === 'suspended' ? [task] : []))
       if (waiting.length > 0) return { status: 'suspended', waiting: waiting.flatMap((task) => task.waiting) }
       const more = await this.#closeOrKeep(tasks, landed, count)
+      for (const [i, one] of landed.entries()) if (one.status === 'last') this.#report(tasks[i], one.update)
       this.#isNew = true
       if (!more) return { status: 'completed', output: this.#state() }
     }
@@ -185,7 +186,16 @@ export class GraphEngine {
       data: { events },
       ...(writes.length > 0 ? { store: writes } : {}),
     })
+    this.#report(task, update)
     return { status: 'recorded' }
+  }
+
+  /** Tells who listens what a node's update means, now that it is recorded. */
+  #report(task: TaskRecord | undefined, update: Update): void {
+    const node = task && this.#plan.resolve(task.node)
+    if (node?.kind !== 'function' || node.report === undefined) return
+    const path = this.#path === '' ? task?.id : `${this.#path}/${task?.id}`
+    for (const event of node.report(update, path ?? '')) this.#session.emit(event)
   }
 
   async #check(update: unknown, task: TaskRecord): Promise<Update> {
@@ -206,7 +216,9 @@ export class GraphEngine {
       }
     })
     const ask: typeof work.ask = async (kind, question, schema) => {
-      const answer = await work.ask(kind, question, schema)
+      // Of an effect that nobody has begun, they are asked about what it will be.
+      const made = kind === 'permission' && node.shown ? { input: await node.shown(input) } : {}
+      const answer = await work.ask(kind, { ...(question as object), ...made }, schema)
       const { outcome, allowed, result } = answer as { outcome?: string; allowed?: boolean; result?: unknown }
       // A person's own result stands in for the effect's, not for the node's update.
       const given = kind === 'unknown-effect' ? outcome === 'succeeded' : !allowed && result !== undefined

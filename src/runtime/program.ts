@@ -4,6 +4,7 @@ import type { StandardSchema } from '../store/standard-schema.js'
 import type { SpanPlan } from '../telemetry/observer.js'
 import type { Context, StepPolicy } from './context.js'
 import type { RecordedError } from './errors.js'
+import type { LiveEvent } from './events.js'
 import type { Durable, Frequency } from './record-policy.js'
 import type { StateShape, Update } from './state-shape.js'
 
@@ -83,6 +84,10 @@ export interface FunctionNodePlan extends NodePlanBase {
   readonly failed?: (error: RecordedError, input: unknown) => unknown
   /** The update that stands for a task that was never begun, because its run was ended before. Default: none. */
   readonly unbegun?: (input: unknown) => unknown
+  /** What a person is shown of the input before an effect on a fork, if that is not what the node works with. */
+  readonly shown?: (input: unknown) => unknown
+  /** What to tell who listens, once the update is recorded. */
+  readonly report?: (update: Update, step: string) => readonly LiveEvent[]
   /** The span of an attempt, instead of that of a step; undefined for none. */
   readonly span?: (input: unknown) => SpanPlan | undefined
   /** Its result is an update that is still to be checked. */

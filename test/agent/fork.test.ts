@@ -6,6 +6,24 @@ import { calls, lines, setUp } from './agent-setup.js'
 const { talk } = setUp()
 
 describe('a fork of a conversation', () => {
+  it('asks for permission for what would run, not for what the model wrote', async () => {
+    const paid: unknown[] = []
+    const inputSchema = z.object({ to: z.string(), amount: z.number().default(1_000_000) })
+    const pay = tool({ inputSchema, execute: (input) => paid.push(input) })
+    const { thread } = await talk([calls(['pay', { to: 'mallory' }]), 'Paid.', 'Paid.'], { tools: { pay } })
+    await thread.run({ input: 'Pay' })
+    const asked = (await thread.history()).at(-2)?.id as string
+    const fork = await thread.at(asked).fork()
+    const paused = await fork.run()
+    if (paused.status !== 'paused') throw new Error(JSON.stringify(paused))
+    expect(paused.pauses).toMatchObject([
+      { kind: 'permission', question: { input: { name: 'pay', ready: { to: 'mallory', amount: 1_000_000 } } } },
+    ])
+    await fork.answer(paused.pauses[0]?.id ?? '', { allowed: true })
+    expect(await fork.run()).toMatchObject({ status: 'completed' })
+    expect(paid).toHaveLength(2)
+  })
+
   it('charges no card again without permission, and counts only what it used itself', async () => {
     let charged = 0
     const charge = tool({ inputSchema: z.object({}), execute: () => ({ receipt: ++charged }) })

@@ -1,3 +1,4 @@
+import type { UIMessage } from 'ai'
 import type { AgentInput } from 'holdfast'
 import { describe, expect, it } from 'vitest'
 import { lines, setUp } from './agent-setup.js'
@@ -37,7 +38,63 @@ const inputs: [string, AgentInput, string[]][] = [
   ],
 ]
 
+const ui: UIMessage[] = [
+  { id: 'u1', role: 'user', parts: [{ type: 'text', text: 'Where is it?' }] },
+  {
+    id: 'a1',
+    role: 'assistant',
+    parts: [
+      { type: 'step-start' },
+      { type: 'reasoning', text: 'Look.' },
+      { type: 'text', text: 'I look.' },
+      { type: 'tool-find', toolCallId: 'c1', state: 'output-available', input: { order: 1 }, output: { left: true } },
+      { type: 'dynamic-tool', toolName: 'ask', toolCallId: 'c2', state: 'output-error', input: {}, errorText: 'No.' },
+      { type: 'step-start' },
+      { type: 'text', text: 'It left.', state: 'done' },
+      { type: 'source-url', sourceId: 's', url: 'https://example.com' },
+      { type: 'data-progress', data: 5 },
+      { type: 'tool-find', toolCallId: 'c3', state: 'input-streaming', input: undefined },
+    ],
+  },
+  {
+    id: 'u2',
+    role: 'user',
+    parts: [
+      { type: 'text', text: 'And this?' },
+      { type: 'file', mediaType: 'image/png', url: 'data:image/png;base64,AAAA', filename: 'a.png' },
+    ],
+  },
+]
+inputs.push(
+  ['a UIMessage of the AI SDK', ui[0] as UIMessage, ['user: Where is it?']],
+  [
+    'UIMessages with steps, calls and results',
+    ui,
+    [
+      'user: Where is it?',
+      'assistant: I look.',
+      'call find {"order":1}',
+      'call ask {}',
+      'json find {"left":true}',
+      'error ask No.',
+      'assistant: It left.',
+      'user: And this?',
+    ],
+  ],
+)
+
 describe('the input of an agent', () => {
+  it('keeps the ids of UIMessages, and refuses parts of them that are not known by their path', async () => {
+    const { thread } = await talk(['Hi.'])
+    const { state } = await thread.run({ input: ui })
+    expect(state.messages.slice(0, -1).map(({ id }) => id)).toEqual(['u1', 'a1', 'a1-1', 'a1-2', 'u2'])
+    expect(state.messages[4]?.parts[1]).toMatchObject({ type: 'file', filename: 'a.png', data: { kind: 'bytes' } })
+    const odd = [{ id: 'u3', role: 'user', parts: [{ type: 'hologram' }] }]
+    await expect(thread.run({ input: odd as never })).rejects.toThrow(/\$\.parts\[0\]\.type is not known: "hologram"/)
+    const none = { id: 'u4', role: 'user', parts: [{ type: 'data-x', data: 1 }] }
+    await expect(thread.run({ input: none })).rejects.toThrow(/holds nothing that a model can read/)
+  })
+
   it.each(inputs)('may be %s', async (_, input, expected) => {
     const { thread } = await talk(['Hi.'])
     const outcome = await thread.run({ input })

@@ -476,7 +476,7 @@ describe('the versions of the interface', () => {
     ['text', 'gpt-4o', /is the text "gpt-4o"/],
     ['nothing', undefined, /no language model/],
     ['an old version', { specificationVersion: 'v1', doGenerate() {}, doStream() {} }, /it follows "v1"/],
-    ['half a model', { specificationVersion: 'v3', doGenerate() {} }, /no language model/],
+    ['no model', { specificationVersion: 'v3', provider: 'p', modelId: 'm' }, /no language model/],
   ])('refuse %s', (_what, model, message) => {
     expect(() => checkModel(model as never)).toThrow(
       expect.objectContaining({ code: 'invalid-option', message: expect.stringMatching(message) }),
