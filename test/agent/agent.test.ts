@@ -303,7 +303,7 @@ describe('an agent', () => {
     expect(server.requests[1]?.messages).toMatchObject([
       { role: 'user' },
       { role: 'assistant' },
-      { role: 'tool', content: expect.stringContaining('There is no result') },
+      { role: 'tool', content: expect.stringContaining('The call was not made') },
       { role: 'user', content: 'Never mind' },
     ])
   })
