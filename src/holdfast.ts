@@ -22,10 +22,12 @@ import {
   type MetadataValue,
   type Tombstone,
 } from './log/contract.js'
+import type { Anchor, Anchors } from './log/anchors.js'
 import type { ForkOptions, Log } from './log/log.js'
 import type { LogStore } from './log/log-store.js'
 import type { TenantKeys } from './log/tenant-keys.js'
 import type { Verification } from './log/verify.js'
+import type { AnchorReport } from './log/verify-anchors.js'
 import { metricsOf } from './metrics-store.js'
 import type { AnswerOptions } from './runtime/answer.js'
 import {
@@ -253,6 +255,19 @@ export class Holdfast {
     options: { readonly branch?: string; readonly repair?: boolean } = {},
   ): Promise<Verification | undefined> {
     return this.#store.verify(this.#key(thread, options.branch), { repair: options.repair ?? false })
+  }
+
+  /**
+   * Compares what the store holds with what was anchored, of all tenants: whether a branch or an item was put back to an
+   * older state, or removed. Pass the places of all processes that write.
+   */
+  async verifyAnchors(...places: readonly Anchors[]): Promise<AnchorReport> {
+    const anchors: Anchor[] = []
+    for (const place of places) {
+      if (place.read === undefined) throw new InvalidOptionError('anchors', "can't be read", 'Pass places with `read`.')
+      anchors.push(...(await place.read()))
+    }
+    return this.#store.verifyAnchors(anchors)
   }
 
   /** Removes what lies before an entry of a branch. The entry itself, tagged ones and what follows stay readable. */

@@ -328,6 +328,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     options: [
       ['--all', 'all threads of the tenant'],
       ['--repair', 'rebuild index rows that do not match their logs'],
+      ['--anchors <file>…', 'also compare the store with what was anchored there'],
       ['--branch <name>', 'only this branch'],
     ],
     load: () => import('./verify.js'),

@@ -1,6 +1,8 @@
-import type { Holdfast, ThreadSummary, Verification } from '../index.js'
-import { usageError } from './cli-error.js'
+import { existsSync } from 'node:fs'
+import type { AnchorReport, Holdfast, ThreadSummary, Verification } from '../index.js'
+import { CliError, usageError } from './cli-error.js'
 import { type Command, text } from './command.js'
+import type { CommandContext } from './context.js'
 import { EXIT } from './exit-codes.js'
 import { findThread } from './find-thread.js'
 import { clean } from './output.js'
@@ -11,7 +13,9 @@ const AT_ONCE = 8
 
 /** Walks every entry of threads: hashes, parents, bodies, blobs, keyframes and the row in the index. */
 export const run: Command = async (context, [id], options) => {
-  const all = options['all'] === true
+  const places = (options['anchors'] ?? []) as readonly string[]
+  // What was anchored is of the whole store, so that is what is looked at unless a thread is named.
+  const all = options['all'] === true || (id === undefined && places.length > 0)
   if ((id === undefined) === !all) throw usageError('Name a thread, or pass --all.', 'See `holdfast verify --help`.')
   const hf = await context.open()
   const { output } = context
@@ -38,9 +42,19 @@ export const run: Command = async (context, [id], options) => {
   }
   await Promise.all(Array.from({ length: AT_ONCE }, walk))
   progress.end()
+  const anchored = places.length === 0 ? undefined : await compareAnchors(context, hf, places)
+  const ok = damaged.length === 0 && anchored?.ok !== false
 
   if (output.json)
-    output.document({ ok: damaged.length === 0, branches: branches.length, entries, plain, damaged, repaired })
+    output.document({
+      ok,
+      branches: branches.length,
+      entries,
+      plain,
+      damaged,
+      repaired,
+      ...(anchored ? { anchors: anchored } : {}),
+    })
   else {
     for (const { thread, branch, problems, lastGood } of damaged) {
       output.line(`${output.paint('red', 'damaged')} ${String(thread)} (${String(branch)})`)
@@ -55,10 +69,22 @@ export const run: Command = async (context, [id], options) => {
         `${output.paint('yellow', 'plain')} ${many} no key and count only by keys.adoptPlain; hf.keys.adopt() seals them`,
       )
     }
+    for (const problem of anchored?.problems ?? []) output.line(`${output.paint('red', 'put back')} ${clean(problem)}`)
+    if (anchored?.ok) output.line(`${output.paint('green', 'ok')} ${anchored.checked} anchors`)
     const sum = `${branches.length} ${branches.length === 1 ? 'branch' : 'branches'}, ${entries} entries`
     output.line(damaged.length === 0 ? `${output.paint('green', 'ok')} ${sum}` : `${damaged.length} damaged of ${sum}`)
   }
-  return damaged.length === 0 ? EXIT.ok : EXIT.corrupt
+  return ok ? EXIT.ok : EXIT.corrupt
+}
+
+async function compareAnchors(context: CommandContext, hf: Holdfast, files: readonly string[]): Promise<AnchorReport> {
+  const { fileAnchors } = await import('../index.js')
+  const paths = files.map((file) => context.path(file))
+  const missing = paths.find((path) => !existsSync(path))
+  if (missing !== undefined) {
+    throw new CliError('not-found', `There is no file ${missing}.`, { remedy: 'Check --anchors.' })
+  }
+  return hf.verifyAnchors(...paths.map((path) => fileAnchors(path)))
 }
 
 function describe({ problems, lastGood }: Verification, thread: string, branch: string): Record<string, unknown> {

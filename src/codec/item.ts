@@ -19,6 +19,10 @@ export interface ItemFacts {
   readonly version: string
   /** Wall time in milliseconds since 1970. */
   readonly at: number
+  /** When it ends. Sealed only under a key: without one, whoever can change it can also change the seal. */
+  readonly expiresAt?: number | null
+  /** Reading it may put its end off. */
+  readonly renewable?: boolean
 }
 
 /** An item that verified. The value is unpacked and parsed only when it is asked for. */
@@ -26,6 +30,8 @@ export interface VerifiedItem {
   readonly vector: Float32Array | undefined
   /** Bytes of the value's JSON, which it never exceeds. */
   readonly size: number
+  /** When it ends at the latest, as it was sealed; undefined if that is not known, or may be put off by reading. */
+  readonly endsAt: number | undefined
   read(): Value | Promise<Value>
 }
 
@@ -33,7 +39,7 @@ const HASH_BYTES = 32
 const MAX_HEADER_BYTES = 1024
 const ONE_SHOT = 64 * 1024
 const NEWLINE = Buffer.from('\n')
-const FIELDS = new Set(['v', 'version', 'at', 'size', 'packing', 'vector', 'key', 'encrypted'])
+const FIELDS = new Set(['v', 'version', 'at', 'size', 'packing', 'vector', 'key', 'encrypted', 'ends'])
 
 /**
  * The bytes of an item: a hash, one line of JSON that says how the rest is packed, the vector, and the value. The hash
@@ -59,6 +65,7 @@ export async function encodeItem(
       ...(packed.packing === 'plain' ? {} : { packing: packed.packing }),
       ...(content.vector ? { vector: content.vector.length } : {}),
       ...(key ? { key: key.id } : {}),
+      ...(key && typeof facts.expiresAt === 'number' && !facts.renewable ? { ends: facts.expiresAt } : {}),
       ...(key && encrypted ? { encrypted: true } : {}),
     }),
   )
@@ -96,6 +103,7 @@ export async function verifyItem(
   if (about.vector * 4 > plain.length) throw corruptItem(place, 'is shorter than its vector')
   return {
     size: about.size,
+    endsAt: about.ends,
     vector: about.vector === 0 ? undefined : readVector(plain.subarray(0, about.vector * 4)),
     read: () => {
       const raw = unpack(about.packing, packed, about.size)
@@ -167,7 +175,7 @@ function readHeader(place: ItemPlace, header: Uint8Array) {
   if (about === null || typeof about !== 'object' || about.v !== 1) throw corruptItem(place, 'has no known format')
   for (const name of Object.keys(about))
     if (!FIELDS.has(name)) throw corruptItem(place, `has the unknown field "${name}"`)
-  const { version, at, size, packing = 'plain', vector = 0, key = null, encrypted = false } = about
+  const { version, at, size, packing = 'plain', vector = 0, key = null, encrypted = false, ends } = about
   const fits =
     typeof version === 'string' &&
     typeof at === 'number' &&
@@ -176,9 +184,10 @@ function readHeader(place: ItemPlace, header: Uint8Array) {
     (packing === 'plain' || packing === 'br') &&
     (key === null || isKeyId(key)) &&
     typeof encrypted === 'boolean' &&
-    !(encrypted && key === null)
+    !(encrypted && key === null) &&
+    (ends === undefined || (typeof ends === 'number' && Number.isFinite(ends)))
   if (!fits) throw corruptItem(place, 'has a malformed description')
-  return { version, at, size, packing, vector, key, encrypted } as const
+  return { version, at, size, packing, vector, key, encrypted, ends } as const
 }
 
 function parseHeader(place: ItemPlace, header: Uint8Array): Record<string, unknown> | null {

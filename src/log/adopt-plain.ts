@@ -109,7 +109,17 @@ async function adoptItem(
   const { key, version, updatedAt: at, expiresAt } = stored
   const { vector, read } = await environment.items.open(tenant, space, stored)
   const content = encodeValue(await read(), environment.limits)
-  const item = await environment.items.seal(tenant, { space, key, content, expiresAt, vector, version, at })
+  const item = await environment.items.seal(tenant, {
+    space,
+    key,
+    content,
+    expiresAt,
+    // Who wrote it did not say.
+    renewable: true,
+    vector,
+    version,
+    at,
+  })
   const [result] = await itemDriver(environment.driver).writeItems(
     tenant,
     [{ space, key, item, expect: version }],

@@ -35,6 +35,7 @@ export async function carryWrites(
       key,
       content,
       expiresAt,
+      renewable: extras.renewable,
       index: extras.index,
       vector,
       version,

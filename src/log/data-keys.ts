@@ -30,6 +30,7 @@ export class DataKeys {
   readonly state: KeyState
   /** The entry of the key log that this is the state after. */
   readonly seq: number
+  readonly incarnation: string
   readonly #tenant: TenantId
   readonly #masters: Masters
   readonly #unwrapped = new Map<string, DataKey>()
@@ -37,6 +38,7 @@ export class DataKeys {
   constructor(tenant: TenantId, fold: Fold, masters: Masters) {
     this.state = readState(tenant, fold.state)
     this.seq = fold.seq
+    this.incarnation = fold.incarnation
     this.#tenant = tenant
     this.#masters = masters
   }
@@ -58,6 +60,13 @@ export class DataKeys {
     return key
   }
 
+  /** How many keys were made before this one; undefined if the key log does not hold it. */
+  generation(id: string): number | undefined {
+    // In the order in which they were added, which objects keep for all but whole numbers.
+    const at = Object.keys(this.state.keys).indexOf(id)
+    return at === -1 ? undefined : at
+  }
+
   /** What wraps every data key anew under the current master. */
   rewrap(): Op[] {
     return Object.entries(this.state.keys).map(([id, { at }]) =>
@@ -74,9 +83,15 @@ export class DataKeys {
 /** What adds a new random data key and makes it the one to write with. */
 export function newDataKey(masters: Masters, tenant: TenantId, at: number, isFirst = false): Op[] {
   // Entries name their key, so its id is short; 48 random bits are plenty among the keys of one tenant.
-  const id = randomBytes(6).toString('base64url')
+  const id = newId()
   const ops = [set(['keys', id], wrap(masters.current, tenant, id, at, randomBytes(SECRET_BYTES))), set('current', id)]
   return isFirst ? [...ops, set('first', id)] : ops
+}
+
+// Not all digits: an object would put such a name before the others, and their order is that of their age.
+function newId(): string {
+  const id = randomBytes(6).toString('base64url')
+  return /^\d+$/.test(id) ? newId() : id
 }
 
 export function findMaster(masters: Masters, id: string, tenant: TenantId): MasterKey {

@@ -65,12 +65,14 @@ export async function openRun(
   let seq = start.fromKeyframe ? entries[0]?.seq : start.before.seq + 1
   let keyed = start.before.key !== null
   let unkeyed: number | undefined
+  let before = start.before.key
   for (const entry of entries) {
     try {
       const header = readHeader(entry, seq)
       if (keyed && header.key === null) throw unauthenticated(header.seq)
       // Awaiting only where a key must be fetched: a long tail without keys verifies in one go.
       const key = header.key === null ? null : await findKey(header.key, header.seq, keys, log.tenant)
+      if (key && before !== null) checkAge(header.seq, keys, log.tenant, before, key.id)
       verifyHash(identity, entry, header, parent, key)
       // The HMAC of an entry covers its parent's hash, and so all that lies below it in this chain.
       if (key !== null) unkeyed = undefined
@@ -80,6 +82,7 @@ export async function openRun(
       parent = entry.hash
       seq = entry.seq + 1
       keyed = key !== null
+      before = key?.id ?? null
     } catch (error) {
       failure = asCorrupt(error)
       break
@@ -178,6 +181,21 @@ async function findKey(
 ): Promise<DataKey> {
   if (keys) return keys.find(tenant, id)
   throw new MissingKeyError(`Entry ${seq} was written under key "${id}", but no keys are configured.`, { key: id })
+}
+
+// Whoever appends has read the entry before, and with it the newer key: an older one comes from an older key log, or
+// from somebody who got hold of a key that was retired.
+function checkAge(
+  seq: number,
+  keys: EntryContext['keys'],
+  tenant: EntryContext['log']['tenant'],
+  before: string,
+  key: string,
+): void {
+  if (before === key || keys === undefined) return
+  const [older, newer] = [keys.generation(tenant, key), keys.generation(tenant, before)]
+  if (older === undefined || newer === undefined || older >= newer) return
+  throw corrupt(seq, `is under data key "${key}", which was retired before the entry below it was written`)
 }
 
 function isAdopted({ at }: EntryHeader, plainUntil: number | null): boolean {

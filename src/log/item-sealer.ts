@@ -15,6 +15,8 @@ export interface ItemDraft {
   readonly key: string
   readonly content: Pick<Encoded, 'json' | 'value'>
   readonly expiresAt: number | null
+  /** Reading it may put its end off. */
+  readonly renewable?: boolean | undefined
   /** Fields that a driver may narrow by. */
   readonly index?: readonly FieldPath[] | undefined
   readonly vector?: Float32Array | undefined
@@ -33,13 +35,13 @@ export class ItemSealer {
   }
 
   async seal(tenant: TenantId, draft: ItemDraft): Promise<NewItem> {
-    const { space, key, version, at, expiresAt, index = [], vector } = draft
+    const { space, key, version, at, expiresAt, renewable = false, index = [], vector } = draft
     const { json, value } = draft.content
     const dataKey = this.#keys ? await this.#keys.current(tenant) : null
     const indexKey = index.length > 0 ? (await this.#keys?.index(tenant))?.macKey : undefined
     const bytes = await encodeItem(
       { tenant, space, key },
-      { version, at },
+      { version, at, expiresAt, renewable },
       { json, vector },
       dataKey,
       this.#keys?.encrypt ?? false,
@@ -58,7 +60,7 @@ export class ItemSealer {
       const item = await verifyItem(place, { version, at }, stored.value, this.#limits, (id, at) =>
         this.#findKey(tenant, place, id, at),
       )
-      return { vector: item.vector, size: item.size, read: () => readNamed(item, place) }
+      return { vector: item.vector, size: item.size, endsAt: item.endsAt, read: () => readNamed(item, place) }
     } catch (error) {
       throw named(error, place)
     }

@@ -1,11 +1,13 @@
 import type { VerifiedItem } from '../codec/item.js'
 import type { FieldPath, Scalar } from '../codec/item-field.js'
 import type { Clock } from '../core/clock.js'
+import { DataLossError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
 import { itemDriver } from './carried-writes.js'
 import type { ItemDraft } from './item-sealer.js'
 import type { LogEnvironment } from './log-environment.js'
 import { retry } from './retry.js'
+import { SeenVersions } from './seen-versions.js'
 import type { ItemDriver, ItemScan, ItemWrite, ItemWriteResult, StoredItem } from './store-contract.js'
 
 /** A change of one item. */
@@ -22,7 +24,11 @@ export type ChangeResult =
   | { readonly status: 'conflict'; readonly version: string | null }
 
 /** An item as it was read, and verified. */
-export type OpenItem = Omit<StoredItem, 'value'> & VerifiedItem
+export type OpenItem = Omit<StoredItem, 'value'> &
+  VerifiedItem & {
+    /** Its time is over, whatever the driver says: it counts as absent. */
+    readonly ended: boolean
+  }
 
 /** A conflict at an attempt that is not the first may be one with the attempt before. */
 const OWN_WORK = 1
@@ -35,6 +41,8 @@ export class ItemStore {
   /** The most bytes of JSON that the values of one page may have together. */
   readonly maxReadBytes: number
   readonly #environment: LogEnvironment
+  /** Only with keys: without them whoever can put an old version back can as well make a new one. */
+  readonly #seen: SeenVersions | undefined
   readonly #admit: (tenant: TenantId) => Promise<void>
 
   constructor(environment: LogEnvironment, admit: (tenant: TenantId) => Promise<void>) {
@@ -42,6 +50,7 @@ export class ItemStore {
     this.maxBytes = environment.limits.maxBytes
     this.maxReadBytes = environment.limits.maxReadBytes
     this.#environment = environment
+    this.#seen = environment.keys && new SeenVersions()
     this.#admit = admit
   }
 
@@ -64,10 +73,14 @@ export class ItemStore {
     })
     return results.map((result, i) => {
       if (result.status === 'conflict') return result
+      const write = writes[i] as ItemWrite
+      this.#environment.anchors?.noteItem(tenant, { ...write, at })
+      this.#seen?.note(idOf(tenant, write.space, write.key), write.item?.version ?? null)
       return { status: 'written', version: writes[i]?.item?.version ?? null, at }
     })
   }
 
+  /** Those that are there and have not ended. */
   async read(
     tenant: TenantId,
     space: string,
@@ -76,10 +89,11 @@ export class ItemStore {
   ): Promise<readonly OpenItem[]> {
     await this.#admit(tenant)
     const now = this.clock.now()
-    return this.#open(tenant, space, await this.#driver().readItems(tenant, space, keys, { now, ...options }))
+    const found = await this.#driver().readItems(tenant, space, keys, { now, ...options })
+    return (await this.#open(tenant, space, found, now)).filter(({ ended }) => !ended)
   }
 
-  /** One page in the order of keys. Shorter than its limit only at the end. */
+  /** One page in the order of keys, with what has ended. Shorter than its limit only at the end. */
   async scan(
     tenant: TenantId,
     space: string,
@@ -87,7 +101,7 @@ export class ItemStore {
     now: number = this.clock.now(),
   ): Promise<readonly OpenItem[]> {
     await this.#admit(tenant)
-    return this.#open(tenant, space, await this.#driver().scanItems(tenant, space, scan, now))
+    return this.#open(tenant, space, await this.#driver().scanItems(tenant, space, scan, now), now)
   }
 
   /** What narrows a scan to items whose fields hold one of these values each. */
@@ -107,19 +121,58 @@ export class ItemStore {
     return this.#driver().sweepItems(this.clock.now(), limit)
   }
 
-  async #open(tenant: TenantId, space: string, found: readonly StoredItem[]): Promise<readonly OpenItem[]> {
+  async #open(
+    tenant: TenantId,
+    space: string,
+    found: readonly StoredItem[],
+    now: number,
+  ): Promise<readonly OpenItem[]> {
     const opened: OpenItem[] = []
-    for (const stored of found) {
-      const { key, version, createdAt, updatedAt, expiresAt } = stored
-      const { vector, size, read } = await this.#environment.items.open(tenant, space, stored)
-      opened.push({ key, version, createdAt, updatedAt, expiresAt, vector, size, read })
+    for (const one of found) {
+      const verified = await this.#environment.items.open(tenant, space, one)
+      const newest = this.#seen ? await this.#newest(this.#seen, tenant, space, one, now) : one
+      // Removed meanwhile. It stays in its page, whose length tells whether others follow.
+      const stored = newest ?? one
+      const { key, version, createdAt, updatedAt } = stored
+      const { vector, size, endsAt, read } =
+        stored === one ? verified : await this.#environment.items.open(tenant, space, stored)
+      await this.#environment.anchors?.checkItem(tenant, space, stored)
+      // The row's own date may be later only by the hand of whoever can write to the store.
+      const expiresAt = endsAt === undefined ? stored.expiresAt : Math.min(stored.expiresAt ?? endsAt, endsAt)
+      const ended = newest === undefined || (endsAt !== undefined && endsAt <= now)
+      opened.push({ key, version, createdAt, updatedAt, expiresAt, ended, vector, size, endsAt, read })
     }
     return opened
+  }
+
+  /** An item that verified, unless it was replaced before: a read may be overtaken by a write, so a second look decides. */
+  async #newest(
+    seen: SeenVersions,
+    tenant: TenantId,
+    space: string,
+    stored: StoredItem,
+    now: number,
+  ): Promise<StoredItem | undefined> {
+    const { key } = stored
+    const id = idOf(tenant, space, key)
+    if (!seen.isReplaced(id, stored.version)) {
+      seen.note(id, stored.version)
+      return stored
+    }
+    const [again] = await this.#driver().readItems(tenant, space, [key], { now })
+    if (again === undefined || !seen.isReplaced(id, again.version)) return again
+    const message = `The backend holds an older version of item ${JSON.stringify(key)} of ${JSON.stringify(space)} again.`
+    const remedy = 'Find out who changed the store; write the item anew, or restore a backup of now.'
+    throw new DataLossError(message, { space, key, version: again.version }, remedy)
   }
 
   #driver(): ItemDriver {
     return itemDriver(this.#environment.driver)
   }
+}
+
+function idOf(tenant: TenantId, space: string, key: string): string {
+  return JSON.stringify([tenant, space, key])
 }
 
 // Our version is there: the attempt whose reply was lost wrote it. What we wanted gone is gone.

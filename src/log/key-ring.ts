@@ -1,5 +1,5 @@
 import type { DataKey } from '../codec/data-key.js'
-import { CorruptError } from '../core/errors.js'
+import { CorruptError, DataLossError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
 import type { DataKeys } from './data-keys.js'
 import { KeyLog } from './key-log.js'
@@ -57,12 +57,16 @@ export class KeyRing implements KeySource {
     const known = (this.#held.get(tenant)?.keys ?? (await this.#read(tenant)))?.find(id)
     if (known) return known
     // Another process may have rotated since. A read that is under way may have begun before that, so it won't do.
-    const key = this.#hold(tenant, await this.#log.read(tenant))?.find(id)
+    const key = (await this.#learn(tenant, await this.#log.read(tenant)))?.find(id)
     if (key) return key
     throw new CorruptError(
       `Data key "${id}" is not in the key log of tenant ${JSON.stringify(tenant)}: what names it was altered, or the key log is older.`,
       { tenant, key: id },
     )
+  }
+
+  generation(tenant: TenantId, id: string): number | undefined {
+    return this.#held.get(tenant)?.keys.generation(id)
   }
 
   async index(tenant: TenantId): Promise<DataKey | undefined> {
@@ -90,7 +94,7 @@ export class KeyRing implements KeySource {
   }
 
   async status(tenant: TenantId): Promise<KeyStatus> {
-    return statusOf(this.#hold(tenant, await this.#log.read(tenant)))
+    return statusOf(await this.#learn(tenant, await this.#log.read(tenant)))
   }
 
   #read(tenant: TenantId): Promise<DataKeys | undefined> {
@@ -112,10 +116,23 @@ export class KeyRing implements KeySource {
     const asking = ask()
     underWay.set(tenant, asking)
     try {
-      return this.#hold(tenant, await asking)
+      return await this.#learn(tenant, await asking)
     } finally {
       underWay.delete(tenant)
     }
+  }
+
+  /**
+   * Holds what was read, unless it is older than what this process knows: answers may overtake each other, so a second
+   * look decides. An older key log would make a retired key the current one again.
+   */
+  async #learn(tenant: TenantId, keys: DataKeys | undefined): Promise<DataKeys | undefined> {
+    if (!isOlder(keys, this.#held.get(tenant)?.keys)) return this.#hold(tenant, keys)
+    const again = await this.#log.read(tenant)
+    if (!isOlder(again, this.#held.get(tenant)?.keys)) return this.#hold(tenant, again)
+    const name = JSON.stringify(tenant)
+    const remedy = 'Find out who changed the store, and restore the key log from a backup of now.'
+    throw new DataLossError(`The key log of tenant ${name} is older than it was, or another.`, { tenant }, remedy)
   }
 
   #hold(tenant: TenantId, keys: DataKeys | undefined): DataKeys | undefined {
@@ -129,6 +146,11 @@ export class KeyRing implements KeySource {
     if (this.#held.size > MAX_TENANTS && oldest !== undefined) this.#held.delete(oldest)
     return newest
   }
+}
+
+function isOlder(keys: DataKeys | undefined, held: DataKeys | undefined): boolean {
+  if (held === undefined) return false
+  return keys === undefined || keys.incarnation !== held.incarnation || keys.seq < held.seq
 }
 
 function statusOf(keys: DataKeys | undefined): KeyStatus {

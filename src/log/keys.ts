@@ -12,6 +12,8 @@ export interface KeySource {
   find(tenant: TenantId, id: string): Promise<DataKey>
   /** The key that fields of the store's items are named and found by: the same for ever. Undefined before the first key. */
   index(tenant: TenantId): Promise<DataKey | undefined>
+  /** How many data keys the tenant had before this one; undefined where keys have no such order. */
+  generation(tenant: TenantId, id: string): number | undefined
   /** Entries written at or before this time may be without a key; `null`: none may. */
   plainUntil(tenant: TenantId): Promise<number | null>
 }

@@ -1,5 +1,6 @@
 import type { Limits } from '../codec/limits.js'
 import type { Observer } from '../telemetry/observer.js'
+import type { AnchorBook } from './anchor-book.js'
 import type { Driver } from './contract.js'
 import type { GroupCommit } from './group-commit.js'
 import type { ItemSealer } from './item-sealer.js'
@@ -19,6 +20,8 @@ export interface LogEnvironment {
   /** How long a write is repeated while the backend does not answer, in milliseconds. */
   readonly retryMs: number
   readonly randomId: () => string
+  /** Writes down elsewhere what was acknowledged, and compares. */
+  readonly anchors: AnchorBook | undefined
   /** Told how long appends and loads take, how large they are, and what collides. */
   readonly observer: Observer
 }

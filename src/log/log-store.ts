@@ -6,6 +6,8 @@ import { nameLog } from '../core/log-name.js'
 import { randomIds } from '../core/random-id.js'
 import { systemClock } from '../core/system-clock.js'
 import { NO_OBSERVER, type Observer } from '../telemetry/observer.js'
+import { AnchorBook } from './anchor-book.js'
+import { type Anchor, type Anchors, checkAnchors } from './anchors.js'
 import { DEFAULT_BLOB_THRESHOLD } from './blob-shelf.js'
 import { collectBlobs } from './collect-blobs.js'
 import type {
@@ -33,6 +35,7 @@ import { PlainTenants } from './plain-tenants.js'
 import { retry } from './retry.js'
 import { TenantKeys } from './tenant-keys.js'
 import { type Verification, verifyLog } from './verify.js'
+import { type AnchorReport, verifyAnchors } from './verify-anchors.js'
 
 /** Settings that hold for every backend. */
 export interface LogStoreOptions {
@@ -50,6 +53,11 @@ export interface LogStoreOptions {
   readonly cacheBytes?: number
   /** How long a write, with what is read for it, is repeated while the backend does not answer. Default 30 s. */
   readonly retryMs?: number
+  /**
+   * Where it is written down what the store holds, so that an older state of it is noticed: `fileAnchors(path)`, or two
+   * functions of your own.
+   */
+  readonly anchors?: Anchors
   /** For tests that must repeat exactly. */
   readonly randomId?: () => string
   /** Told what happens. `openHoldfast` makes one of its option `telemetry`. */
@@ -75,6 +83,7 @@ export class LogStore {
     if (!(cacheBytes >= 0))
       throw new InvalidOptionError('cacheBytes', 'is no size', 'Pass a number of bytes from 0 on.')
     if (!(retryMs >= 0)) throw new InvalidOptionError('retryMs', 'is not a duration', 'Pass milliseconds from 0 on.')
+    if (options.anchors !== undefined) checkAnchors(options.anchors)
     const masters = options.keys === undefined ? undefined : parseKeyOptions(options.keys)
     const limits = parseLimits(options.limits)
     const environment: LogEnvironment = {
@@ -87,6 +96,7 @@ export class LogStore {
       items: new ItemSealer(limits, undefined),
       retryMs,
       randomId: options.randomId ?? randomIds(),
+      anchors: options.anchors && new AnchorBook(options.anchors),
       observer: options.observer ?? NO_OBSERVER,
     }
     this.#keyRing = masters && new KeyRing(environment, masters)
@@ -232,7 +242,9 @@ export class LogStore {
     this.#check()
     refuseReservedThread(request.thread)
     this.#kept.forget(request)
-    return this.#environment.driver.erase(request)
+    const result = await this.#environment.driver.erase(request)
+    if (result !== 'conflict') this.#environment.anchors?.noteErased(request)
+    return result
   }
 
   async tombstone(tenant: TenantId, thread: ThreadId): Promise<Tombstone | undefined> {
@@ -244,6 +256,12 @@ export class LogStore {
   async verify(key: LogKey, options: { readonly repair?: boolean } = {}): Promise<Verification | undefined> {
     this.#check()
     return verifyLog(this.#environment, key, options)
+  }
+
+  /** Compares what the store holds with what was anchored, of all tenants. */
+  async verifyAnchors(anchors: Iterable<Anchor>): Promise<AnchorReport> {
+    this.#check()
+    return verifyAnchors(this.#environment, anchors)
   }
 
   /** Removes the blobs of a tenant that nothing points to. */
@@ -262,7 +280,11 @@ export class LogStore {
     this.#kept.clear()
     await this.#environment.observer.close()
     await this.#environment.commit.close()
-    await this.#environment.driver.close()
+    try {
+      await this.#environment.anchors?.close()
+    } finally {
+      await this.#environment.driver.close()
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

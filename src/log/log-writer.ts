@@ -105,7 +105,7 @@ export class LogWriter {
         // Whoever owns the log from here on was told what may be missing.
         if (plan.append.lease.kind === 'claim') this.standing = withoutLoss(this.standing)
         await this.applied.apply(known, plan.fold, plan.carried)
-        observeSave(this.#environment, plan.append, begun)
+        observeSave(this.#environment, plan.append, plan.carried, begun)
         return settle(plan)
       }
       if (result.status === 'held') throw heldError(this.#log, result.head)

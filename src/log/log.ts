@@ -76,7 +76,9 @@ export class Log {
   /** Reads and verifies the log. One that does not exist opens empty and is created by its first update. */
   static async open(environment: LogEnvironment, key: LogKey): Promise<Log> {
     const log = new Log(environment, key)
-    log.#writer.fold = (await observeLoad(environment, log.#reader.newest())) ?? log.#writer.fold
+    const newest = await observeLoad(environment, log.#reader.newest())
+    await environment.anchors?.checkLog(key, newest)
+    log.#writer.fold = newest ?? log.#writer.fold
     log.#writer.standing = log.#reader.standing
     await log.#writer.applied.catchUp(log.#writer.fold, log.#reader.applied)
     return log

@@ -1,9 +1,20 @@
-import type { Append } from './contract.js'
+import type { Append, StoredEntry } from './contract.js'
 import type { Fold } from './fold.js'
 import type { LogEnvironment } from './log-environment.js'
+import type { CarriedWrite } from './store-contract.js'
 
 /** Tells of an append that landed. Without `begun` only its size: how long it took says nothing of saving. */
-export function observeSave({ clock, observer }: LogEnvironment, { entries }: Append, begun?: number): void {
+export function observeSave(
+  { clock, observer, anchors }: LogEnvironment,
+  { log, entries, incarnation }: Append,
+  carried: readonly CarriedWrite[],
+  begun?: number,
+): void {
+  if (anchors) {
+    const { seq, hash } = entries.at(-1) as StoredEntry
+    anchors.noteLog(log, { incarnation, seq, hash })
+    for (const write of carried) anchors.noteItem(log.tenant, write)
+  }
   if (begun !== undefined) observer.record('holdfast.checkpoint.save.duration', clock.monotonic() - begun)
   for (const { body } of entries) observer.record('holdfast.checkpoint.bytes', body.byteLength)
 }

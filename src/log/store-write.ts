@@ -6,6 +6,8 @@ interface WriteExtras {
   readonly index?: readonly (readonly string[])[]
   /** Float32, little-endian. */
   readonly vector?: Uint8Array
+  /** Reading it may put its end off. Absent in what 0.1 wrote. */
+  readonly renewable?: boolean
 }
 
 /**
@@ -41,9 +43,10 @@ function isName(name: unknown, maxBytes: number): boolean {
 
 function isExtras(extras: unknown): boolean {
   if (typeof extras !== 'object' || extras === null) return false
-  const { index, vector, ...unknown } = extras as Record<string, unknown>
+  const { index, vector, renewable, ...unknown } = extras as Record<string, unknown>
   const fits =
     index === undefined || (Array.isArray(index) && index.length <= MAX_INDEXED_FIELDS && index.every(isPath))
+  if (renewable !== undefined && typeof renewable !== 'boolean') return false
   return fits && (vector === undefined || isVector(vector)) && Object.keys(unknown).length === 0
 }
 

@@ -140,7 +140,7 @@ export function transact<T>(
     writer.fold = plan.fold
     await writer.applied.apply(known, plan.fold, plan.carried)
     // How long it took says more of the user's SQL than of saving.
-    observeSave(environment, append)
+    observeSave(environment, append, plan.carried)
     return { result, updated: { entries: plan.members[0]?.entries ?? [], fold: plan.fold } }
   }
 

@@ -131,10 +131,11 @@ export class Collection<Output = Value, Input = Output> {
       put: async (key, value, { ttlMs } = {}) => {
         const [change] = await this.#prepare([{ put: key, value, ...(ttlMs === undefined ? {} : { ttlMs }) }])
         const { content, expiresAt, vector } = (change as ItemChange).item as NonNullable<ItemChange['item']>
-        const { index } = this.#options
+        const { index, refreshOnRead } = this.#options
         const extras = {
           ...(index.length > 0 ? { index } : {}),
           ...(vector ? { vector: new Uint8Array(vectorBytes(vector)) } : {}),
+          ...(refreshOnRead && expiresAt !== null ? { renewable: true } : {}),
         }
         const write = ['put', this.#space, key, content.value, expiresAt] as const
         return Object.keys(extras).length === 0 ? write : [...write, extras]
@@ -144,7 +145,7 @@ export class Collection<Output = Value, Input = Output> {
   }
 
   async #prepare(operations: readonly BatchOperation<Input>[]): Promise<readonly ItemChange[]> {
-    const { embed, index } = this.#options
+    const { embed, index, refreshOnRead } = this.#options
     const seen = new Set<string>()
     const puts: { readonly at: number; readonly content: Encoded; readonly ttl: number | null }[] = []
     const changes: ItemChange[] = []
@@ -182,7 +183,10 @@ export class Collection<Output = Value, Input = Output> {
     const now = this.#items.clock.now()
     for (const [i, { at, content, ttl }] of puts.entries()) {
       const expiresAt = ttl === null ? null : now + ttl
-      changes[at] = { ...(changes[at] as ItemChange), item: { content, expiresAt, index, vector: vectors[i] } }
+      changes[at] = {
+        ...(changes[at] as ItemChange),
+        item: { content, expiresAt, renewable: refreshOnRead, index, vector: vectors[i] },
+      }
     }
     return changes
   }

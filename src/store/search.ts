@@ -133,7 +133,7 @@ async function* scanPages(
       ...(where.length === 0 ? {} : { where }),
     }
     const page = await items.scan(tenant, space, scan, now)
-    yield page
+    yield page.filter(({ ended }) => !ended)
     after = page.at(-1)?.key
     if (page.length < size) return
   }

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadSqlite } from '#src/drivers/sqlite/engine.js'
-import { openHoldfast } from 'holdfast'
+import { fileAnchors, openHoldfast } from 'holdfast'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { holdfast, programs } from './command.js'
 import { returns } from './programs.mjs'
@@ -120,6 +120,25 @@ describe('the command line', () => {
     expect(given).toMatchObject({ code: 3, err: expect.stringContaining('from HOLDFAST_STORE') })
     expect(JSON.parse(tenant.out).threads).toHaveLength(0)
     expect(bad).toMatchObject({ code: 2, err: expect.stringContaining('No store is named') })
+  })
+
+  it('compares a store with anchors, and says what was put back', async () => {
+    const [path, anchors] = [join(folder, 'anchored.db'), join(folder, 'anchors.jsonl')]
+    const hf = await openHoldfast(`sqlite:${path}`, { anchors: fileAnchors(anchors) })
+    for (const id of ['kept', 'back']) await hf.thread(returns, id).run({ input: { orderId: 'A', price: 500 } })
+    await hf.close()
+    const env = { HOLDFAST_STORE: `sqlite:${path}` }
+    const verify = (...args: string[]) => holdfast(['verify', '--anchors', anchors, ...args], { env })
+    expect(await verify()).toMatchObject({ code: 0, out: expect.stringMatching(/^ok \d+ anchors\nok 2 branches/) })
+    const sqlite = (await loadSqlite())(path)
+    sqlite.exec("DELETE FROM logs WHERE thread = 'back'")
+    sqlite.close()
+    expect(await verify()).toMatchObject({
+      code: 6,
+      out: expect.stringMatching(/^put back thread "back" .* it is gone\./),
+    })
+    expect(JSON.parse((await verify('--json')).out)).toMatchObject({ ok: false, damaged: [], anchors: { ok: false } })
+    expect(await holdfast(['verify', '--anchors', 'none.jsonl'], { env })).toMatchObject({ code: 3 })
   })
 
   it('names damage, goes on with the rest, and ends with 6', async () => {

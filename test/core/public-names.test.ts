@@ -58,6 +58,7 @@ describe('the public names', () => {
         "costOf",
         "describeStoreUrl",
         "estimateTokens",
+        "fileAnchors",
         "flow",
         "fromAiSdkMessages",
         "fromOpenAiMessages",
