@@ -328,6 +328,22 @@ describe.skipIf(url === undefined)('a network that fails', () => {
     expect((await eventually(() => driver.head(log)))?.seq).toBeLessThanOrEqual(1)
   })
 
+  it('warns of no leak while many calls wait for a connection', async () => {
+    const { proxy, driver } = await throughProxy(20_000)
+    const warnings: string[] = []
+    const note = (warning: Error) => warnings.push(warning.name)
+    process.on('warning', note)
+    cleanups.push(async () => process.off('warning', note))
+    await proxy.refuse()
+    proxy.cut()
+    await expect.poll(() => proxy.counters.active).toBe(0)
+    const reads = Array.from({ length: 30 }, () => driver.head(newLog()))
+    await proxy.heal()
+    const heads = await Promise.allSettled(reads)
+    expect(heads.filter(({ status }) => status === 'fulfilled').length).toBeGreaterThan(0)
+    expect(warnings).toEqual([])
+  })
+
   it('says that nothing was written when there is no connection at all', async () => {
     const { proxy, driver } = await throughProxy(300)
     const log = newLog()

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { LogStore, push } from 'holdfast'
 import { HoldfastError } from '#src/core/errors.js'
 import { parseBranchId, parseTenantId, parseThreadId } from '#src/core/ids.js'
+import { reconnectPause } from '#src/drivers/redis/connect.js'
 import { openRedis } from '#src/drivers/redis/open-redis.js'
 import { checkServer } from '#src/drivers/redis/probe.js'
 import type { RedisLike } from '#src/drivers/redis/client.js'
@@ -113,6 +114,12 @@ describe.skipIf(url === undefined)('opening redis', () => {
   it('takes a policy that evicts only keys with an expiry: Holdfast sets none', async () => {
     const server = await ownServer({ maxmemoryPolicy: 'volatile-lru' })
     await (await openRedis(server.url)).close()
+  })
+
+  it('looks for a server that went away at least twice a second, however long that was', () => {
+    const pauses = Array.from({ length: 2000 }, (_, attempt) => reconnectPause(attempt + 1))
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(500)
+    expect(Math.min(...pauses)).toBeGreaterThan(40)
   })
 
   it('refuses a server older than 6.2', () => {

@@ -11,6 +11,16 @@ export interface ConnectOptions {
   readonly silenceMs: number
 }
 
+/** A server that is back is found this soon; work waits for it. */
+const LONGEST_PAUSE_MS = 500
+/** A node that came back to a cluster is found by this. */
+const SLOTS_EVERY_MS = 2000
+
+/** How long to wait before the next attempt to connect, at random, so that processes do not come back together. */
+export function reconnectPause(attempt: number): number {
+  return Math.min(50 * 2 ** Math.min(attempt, 10), LONGEST_PAUSE_MS) * (0.5 + Math.random() / 2)
+}
+
 /** A client of our own. Rejects within the connect timeout with what is wrong and what to do. */
 export async function connect(urls: readonly string[], options: ConnectOptions): Promise<RedisLike> {
   const servers = urls.map(parseUrl)
@@ -72,8 +82,6 @@ function createClient(ioredis: IoredisModule, servers: readonly Server[], option
     // says so in the middle of its message when a script meets it.
     reconnectOnError: (error: Error) => /\bREADONLY\b/.test(error.message),
   }
-  const backoff = (attempt: number): number =>
-    Math.min(50 * 2 ** Math.min(attempt, 10), 2000) * (0.5 + Math.random() / 2)
   const [first] = servers as [Server, ...Server[]]
   if (!options.cluster) {
     const { url: _, ...address } = first
@@ -82,7 +90,7 @@ function createClient(ioredis: IoredisModule, servers: readonly Server[], option
       ...common,
       enableOfflineQueue: false,
       lazyConnect: true,
-      retryStrategy: backoff,
+      retryStrategy: reconnectPause,
     })
   }
   const { username, password, tls } = first
@@ -92,9 +100,9 @@ function createClient(ioredis: IoredisModule, servers: readonly Server[], option
       redisOptions: { ...common, ...(username && { username }), ...(password && { password }), ...(tls && { tls }) },
       // 0 turns off the resending of commands whose connection broke.
       retryDelayOnFailover: 0,
-      clusterRetryStrategy: backoff,
+      clusterRetryStrategy: reconnectPause,
       slotsRefreshTimeout: options.connectTimeoutMs,
-      slotsRefreshInterval: 10_000,
+      slotsRefreshInterval: SLOTS_EVERY_MS,
       scaleReads: 'master',
       lazyConnect: true,
     },

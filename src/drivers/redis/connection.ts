@@ -44,11 +44,14 @@ export class Connection {
   lost: DataLossError | undefined
   readonly #options: ConnectionOptions
   readonly #underWay = new Set<Promise<unknown>>()
+  readonly #waiting = new Set<{ resolve(): void; reject(error: unknown): void }>()
   #closed = false
 
   constructor(client: RedisLike, options: ConnectionOptions) {
     this.client = client
     this.#options = options
+    client.on('ready', this.#onReady)
+    client.on('end', this.#onEnd)
   }
 
   /** Replies by index; rejects as a whole if any call failed. */
@@ -107,6 +110,8 @@ export class Connection {
 
   async close(): Promise<void> {
     await this.settle()
+    this.client.off('ready', this.#onReady)
+    this.client.off('end', this.#onEnd)
     if (this.#options.ownsClient) this.client.disconnect()
   }
 
@@ -135,29 +140,28 @@ export class Connection {
   }
 
   // Commands are held back here and not in the client's queue: what waits there is sent when the connection returns,
-  // long after its writer was told that it failed.
+  // long after its writer was told that it failed. One listener for all of them: Node warns of a leak from the eleventh.
   #untilReady(): { promise: Promise<void>; leave: () => void } {
     const { client } = this
     let leave = (): void => {}
     const promise = new Promise<void>((resolve, reject) => {
-      const onReady = (): void => {
-        leave()
-        resolve()
-      }
-      const onEnd = (): void => {
-        leave()
-        reject(new UnavailableError('The Redis client has ended its connection.', { written: 'nothing' }))
-      }
-      leave = () => {
-        client.off('ready', onReady)
-        client.off('end', onEnd)
-      }
-      if (client.status === 'end') return onEnd()
-      client.on('ready', onReady)
-      client.on('end', onEnd)
+      const waiting = { resolve, reject }
+      leave = () => void this.#waiting.delete(waiting)
+      if (client.status === 'end') return reject(ended())
+      this.#waiting.add(waiting)
       if (client.status === 'wait') client.connect().catch(() => {})
     })
     return { promise, leave }
+  }
+
+  readonly #onReady = (): void => {
+    for (const { resolve } of this.#waiting) resolve()
+    this.#waiting.clear()
+  }
+
+  readonly #onEnd = (): void => {
+    for (const { reject } of this.#waiting) reject(ended())
+    this.#waiting.clear()
   }
 
   async #sendAll(calls: readonly Call[], wait: ReplicaWait | undefined): Promise<Outcome[]> {
@@ -206,6 +210,10 @@ export class Connection {
     const counts = await Promise.all(taken.map((node) => node.call('WAIT', String(wait.count), String(wait.timeoutMs))))
     for (const count of counts) checkReplicas(count, wait)
   }
+}
+
+function ended(): UnavailableError {
+  return new UnavailableError('The Redis client has ended its connection.', { written: 'nothing' })
 }
 
 function addCall(
