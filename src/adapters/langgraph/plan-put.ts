@@ -60,12 +60,13 @@ function checkIdentity({ v, id, ts }: Checkpoint): void {
 /**
  * A channel is stored if its version is new, or if its value is another than the parent holds: an update of LangGraph
  * empties what was sent, and takes in what tasks have written, without new versions. Of the first checkpoint, what has no
- * new version is what the graph begins with anyway. A channel that the checkpoint does not name is gone. Never found by
+ * new version is what the graph begins with anyway, unless it is a copy of another first one. A channel that the checkpoint does not name is gone. Never found by
  * (channel, version): a fork gives the same version to another value.
  */
 function channelOps(before: SaverState, request: PutRequest, differ: Differ, { orphan, begins }: PutPlace): Op[] {
-  const { newVersions } = request
+  const { newVersions, metadata, parent } = request
   const { channel_values: values = {} } = request.checkpoint
+  const isWhole = newVersions === undefined || orphan === true || (parent === undefined && metadata.source === 'fork')
   const stored: Nodes = before.channels ?? {}
   const ops: Op[] = []
   for (const channel of Object.keys(stored)) {
@@ -73,7 +74,7 @@ function channelOps(before: SaverState, request: PutRequest, differ: Differ, { o
   }
   for (const channel of Object.keys(values)) {
     const node = Object.hasOwn(stored, channel) ? stored[channel] : undefined
-    const isNew = newVersions === undefined || orphan === true || Object.hasOwn(newVersions, channel)
+    const isNew = isWhole || Object.hasOwn(newVersions, channel)
     const value = (values as Record<string, unknown>)[channel]
     if (isNew) ops.push(...differ.diff(['channels', channel], node, value))
     else if (begins !== 'root') ops.push(...differ.diffUnchanged(['channels', channel], node, value))
