@@ -12,6 +12,7 @@ import {
   type ThreadIdInput,
   threadIdInput,
 } from './core/ids.js'
+import { formatCheckpointId } from './log/checkpoint-id.js'
 import {
   type Capabilities,
   DUE,
@@ -80,6 +81,8 @@ export interface ThreadSummary {
   readonly branch: string
   readonly status: string
   readonly entries: number
+  /** The checkpoint id of its newest entry. */
+  readonly checkpoint: string
   readonly createdAt: Date
   readonly updatedAt: Date
   readonly expiresAt: Date | null
@@ -347,12 +350,13 @@ export class Holdfast {
   }
 }
 
-function summarize({ log, seq, index, lease }: Head): ThreadSummary {
+function summarize({ log, seq, hash, index, lease }: Head): ThreadSummary {
   return {
     thread: threadIdInput(log.thread),
     branch: log.branch,
     status: index.status,
     entries: seq + 1,
+    checkpoint: formatCheckpointId(log.branch, seq, hash),
     createdAt: new Date(index.createdAt),
     updatedAt: new Date(index.updatedAt),
     expiresAt: index.expiresAt === null ? null : new Date(index.expiresAt),

@@ -153,8 +153,10 @@ export class LogStore {
     this.#check()
     refuseReservedThread(key.thread)
     // Repeated like the writes that follow: a connection that breaks in between must not fail what is sent to a thread.
+    // The tenant comes first: side by side, the first read of a process would wait for a second connection.
+    await retry(this.#environment, () => this.#admit(key.tenant))
     const [log] = await retry(this.#environment, () =>
-      Promise.all([Log.open(this.#environment, key), this.#admit(key.tenant), this.#environment.clock.sync()]),
+      Promise.all([Log.open(this.#environment, key), this.#environment.clock.sync()]),
     )
     return log
   }

@@ -143,6 +143,7 @@ describe('queries of the index', () => {
     ['what is ready', { status: ['ready', 'running'], lease: 'free' }, 'logs_status'],
     ['what is held', { lease: 'held', order: 'updated', direction: 'asc' }, 'logs_leased'],
     ['a thread', { tenant: 't', thread: 'a' } as HeadsTask['query'], 'logs_name'],
+    ['a thread with labels', { tenant: 't', thread: 'a', metadata: { a: 1 } } as never, 'logs_name'],
     ['a tag', { tenant: 't', tags: ['x'], order: 'updated' } as unknown as HeadsTask['query'], 'labels_value'],
     ['metadata', { metadata: { a: 1 }, tags: ['x'] }, 'labels_value'],
     ['a tenant', { tenant: 't' } as HeadsTask['query'], 'logs_tenant_created'],

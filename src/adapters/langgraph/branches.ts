@@ -59,37 +59,44 @@ export class Branches {
     return log && stateOf(log.fold).checkpoint?.id === id ? log : undefined
   }
 
-  /** A checkpoint by its id. Most are on the branch in use; the others are narrowed by when they were last written to. */
+  /**
+   * A checkpoint by its id. Most are on the branch in use, which is asked first if it is open; the others are narrowed by
+   * when they were last written to.
+   */
   async find(threadId: string, ns: string, id: string): Promise<Located | undefined> {
     const likely = [...new Set([this.active(threadId, ns), baseBranch(ns)])]
-    for (const branch of likely) {
-      const log = await this.logs.fresh(threadId, branch)
-      const found = await findInBranch(log, id)
-      if (found) return { ...found, threadId, log }
-    }
-    for await (const { branch, updatedAt } of this.#list({ threadId, ns })) {
-      if (isTimeOrdered(id) && highestIdAt(updatedAt.getTime() + CLOCK_SLACK_MS) < id) return undefined
-      if (likely.includes(branch)) continue
-      const log = await this.logs.fresh(threadId, branch)
+    const asked = new Set<string>()
+    const look = async (log: Log): Promise<Located | undefined> => {
+      asked.add(log.key.branch)
       const found = isOf(log, ns) ? await findInBranch(log, id) : undefined
-      if (found) return { ...found, threadId, log }
+      return found && { ...found, threadId, log }
+    }
+    for (const branch of likely) {
+      if ((await this.logs.known(threadId, branch)) === undefined) continue
+      const found = await look(await this.logs.fresh(threadId, branch))
+      if (found) return found
+    }
+    const since = performance.now()
+    for await (const page of this.#pages({ threadId, ns })) {
+      const mayHold = page.filter(({ branch, updatedAt }) => !asked.has(branch) && mayHoldAbove({ updatedAt }, id))
+      for (const { branch, checkpoint } of likelyFirst(mayHold, likely)) {
+        const found = await look(await this.logs.endingAt(threadId, branch, checkpoint, since))
+        if (found) return found
+      }
+      if (page.some(({ updatedAt }) => !mayHoldAbove({ updatedAt }, id))) return undefined
     }
     return undefined
   }
 
   /** The checkpoint with the highest id of a namespace. */
   async newest(threadId: string, ns: string): Promise<Located | undefined> {
-    const since = performance.now()
-    // The branch in use is read while the index is asked whether there are others.
-    const [first] = await Promise.all([
-      this.newestFirst({ threadId, ns }, since).next(),
-      this.logs.fresh(threadId, this.active(threadId, ns), since),
-    ])
+    const first = await this.newestFirst({ threadId, ns }).next()
     return first.done ? undefined : first.value
   }
 
   /** Checkpoints by descending id, across branches, namespaces and threads, opening logs only as they are reached. */
-  async *newestFirst({ threadId, ns, before }: Selection, since = performance.now()): AsyncGenerator<Located> {
+  async *newestFirst({ threadId, ns, before }: Selection): AsyncGenerator<Located> {
+    const since = performance.now()
     const summaries = this.#list({ threadId, ns })
     let waiting = await summaries.next()
     const cursors: { located: Located; rest: AsyncIterator<Found> }[] = []
@@ -109,10 +116,10 @@ export class Branches {
     }
   }
 
-  async #cursor({ thread, branch }: ThreadSummary, { ns, before }: Selection, since: number) {
+  async #cursor({ thread, branch, checkpoint }: ThreadSummary, { ns, before }: Selection, since: number) {
     const threadId = threadIdOf(thread)
     if (threadId === undefined) return undefined
-    const log = await this.logs.fresh(threadId, branch, since)
+    const log = await this.logs.endingAt(threadId, branch, checkpoint, since)
     if (!isOf(log, ns)) return undefined
     const rest =
       stateOf(log.fold).ordered === false
@@ -123,21 +130,26 @@ export class Branches {
   }
 
   /** The branches of the saver, those written to last first. */
-  async *#list({ threadId, ns }: Selection): AsyncGenerator<ThreadSummary, undefined> {
+  async *#list(selection: Selection): AsyncGenerator<ThreadSummary, undefined> {
+    for await (const page of this.#pages(selection)) yield* page
+    return undefined
+  }
+
+  async *#pages({ threadId, ns }: Selection): AsyncGenerator<readonly ThreadSummary[]> {
+    const labels = { adapter: ADAPTER, ...(ns === undefined ? {} : { ns: namespaceLabel(ns) }) }
     let cursor: string | undefined
     do {
       const page = await this.#hf.threads({
         ...(threadId === undefined ? {} : { thread: threadName(threadId) }),
-        metadata: { adapter: ADAPTER, ...(ns === undefined ? {} : { ns: namespaceLabel(ns) }) },
+        metadata: labels,
         order: 'updated',
         direction: 'desc',
         limit: PAGE,
         ...(cursor === undefined ? {} : { cursor }),
       })
-      yield* page.threads
+      yield page.threads
       cursor = page.cursor
     } while (cursor !== undefined)
-    return undefined
   }
 }
 
@@ -163,7 +175,13 @@ function isOf({ fold }: Log, ns: string | undefined): boolean {
   return ns === undefined || stateOf(fold).ns === ns
 }
 
-function mayHoldAbove({ updatedAt }: ThreadSummary, id: string): boolean {
+/** The same branches, those first where a checkpoint most likely is. */
+function likelyFirst(page: readonly ThreadSummary[], likely: readonly string[]): readonly ThreadSummary[] {
+  const isLikely = ({ branch }: ThreadSummary) => likely.includes(branch)
+  return [...page.filter(isLikely), ...page.filter((summary) => !isLikely(summary))]
+}
+
+function mayHoldAbove({ updatedAt }: Pick<ThreadSummary, 'updatedAt'>, id: string): boolean {
   return !isTimeOrdered(id) || highestIdAt(updatedAt.getTime() + CLOCK_SLACK_MS) >= id
 }
 

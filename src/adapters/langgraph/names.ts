@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import type { RunnableConfig } from '@langchain/core/runnables'
+import { getCheckpointId } from '@langchain/langgraph-checkpoint'
 import { InvalidIdError, type ThreadIdInput } from 'holdfast'
 
 /** Marks the logs of the saver in the thread index. */
@@ -44,6 +46,29 @@ export function namespaceLabel(ns: string): string {
 export function checkNamespace(ns: unknown): asserts ns is string {
   if (typeof ns === 'string' && ns.isWellFormed() && !ns.includes('\0')) return
   throw new InvalidIdError('checkpoint_ns', 'is not well-formed text', 'Pass a string of valid Unicode without NUL.')
+}
+
+/** The checkpoint id of a config, or undefined. An object or number would be stored as something that nothing finds. */
+export function checkpointIdOf(config: RunnableConfig, field = 'checkpoint_id'): string | undefined {
+  const id: unknown = getCheckpointId(config)
+  if (id === undefined || id === null || id === '') return undefined
+  if (typeof id === 'string') return id
+  throw new InvalidIdError(field, `must be a string, not ${nameOf(id)}`, 'Pass the id as LangGraph made it.')
+}
+
+export function checkTaskId(taskId: unknown): asserts taskId is string {
+  if (typeof taskId === 'string' && taskId !== '') return
+  const found = taskId === '' ? 'empty' : nameOf(taskId)
+  throw new InvalidIdError(
+    'taskId',
+    `must be a non-empty string, not ${found}`,
+    'Pass the id of the task, not the task.',
+  )
+}
+
+function nameOf(value: unknown): string {
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'an array' : typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
 
 function readable(name: string): string {

@@ -50,6 +50,12 @@ export class OpenLogs {
     }
   }
 
+  /** A log that, as the index says, ends with this checkpoint: read only if this process has not seen that yet. */
+  async endingAt(threadId: string, branch: string, checkpoint: string, since: number): Promise<Log> {
+    const log = await this.known(threadId, branch)
+    return log?.checkpoint === checkpoint ? log : this.fresh(threadId, branch, since)
+  }
+
   /** Takes over a log that was made by a fork. */
   add(threadId: string, branch: string, log: Log): void {
     const ready = Promise.resolve(log)

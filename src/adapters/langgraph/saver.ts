@@ -7,7 +7,6 @@ import {
   type CheckpointMetadata,
   type CheckpointTuple,
   type DeltaChannelHistory,
-  getCheckpointId,
   type PendingWrite,
 } from '@langchain/langgraph-checkpoint'
 import { type Holdfast, InvalidOptionError, type OpenOptions, openHoldfast } from 'holdfast'
@@ -17,7 +16,7 @@ import { deltaHistory } from './delta-history.js'
 import { Differ, LiveLists } from './diff.js'
 import { encode } from './encode.js'
 import { sameNode } from './match.js'
-import { checkNamespace, threadName } from './names.js'
+import { checkNamespace, checkpointIdOf, checkTaskId, threadName } from './names.js'
 import { stateOf } from './state.js'
 import { addPendingSends, metadataOf, namespaceOf, toTuple, writesOf } from './tuple.js'
 
@@ -93,12 +92,13 @@ export class HoldfastSaver extends BaseCheckpointSaver {
   /** By descending id, across all that fits: one namespace of a thread, a thread, or everything of this tenant. */
   async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
     const { limit, before, filter } = options
-    const { thread_id: threadId, checkpoint_ns: ns, checkpoint_id: id } = config.configurable ?? {}
+    const { thread_id: threadId, checkpoint_ns: ns } = config.configurable ?? {}
+    const id = checkpointIdOf({ configurable: { checkpoint_id: config.configurable?.['checkpoint_id'] } })
     if (limit !== undefined && limit <= 0) return
     if (threadId !== undefined) threadName(threadId)
     if (ns !== undefined) checkNamespace(ns)
     const wanted = Object.entries(filter ?? {}).map(([key, value]) => [key, encode(value, ['filter', key])] as const)
-    const beforeId = before === undefined ? undefined : getCheckpointId(before) || undefined
+    const beforeId = before === undefined ? undefined : checkpointIdOf(before, 'before.checkpoint_id')
     let count = 0
     for await (const located of this.#branches.newestFirst({ threadId, ns, before: beforeId })) {
       if (id && located.id !== id) continue
@@ -116,7 +116,7 @@ export class HoldfastSaver extends BaseCheckpointSaver {
     newVersions?: ChannelVersions,
   ): Promise<RunnableConfig> {
     const { threadId, ns } = place(config, 'put')
-    const parent = getCheckpointId(config) || undefined
+    const parent = checkpointIdOf(config)
     await againIfGone(this.#branches, threadId, () =>
       this.#writer.put(threadId, { ns, parent, checkpoint, metadata, newVersions }),
     )
@@ -125,8 +125,9 @@ export class HoldfastSaver extends BaseCheckpointSaver {
 
   async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
     const { threadId, ns } = place(config, 'putWrites')
-    const id = getCheckpointId(config)
-    if (id === '') throw missing('checkpoint_id', 'putWrites')
+    const id = checkpointIdOf(config)
+    if (id === undefined) throw missing('checkpoint_id', 'putWrites')
+    checkTaskId(taskId)
     await againIfGone(this.#branches, threadId, () => this.#writer.putWrites(threadId, ns, id, writes, taskId))
   }
 
@@ -160,10 +161,12 @@ export class HoldfastSaver extends BaseCheckpointSaver {
     if (threadId === undefined) return undefined
     threadName(threadId)
     checkNamespace(ns)
-    const id = getCheckpointId(config)
+    const id = checkpointIdOf(config)
     return againIfGone(this.#branches, threadId, async () => {
-      const located = await (id === '' ? this.#branches.newest(threadId, ns) : this.#branches.find(threadId, ns, id))
-      if (located && id === '') this.#branches.use(threadId, ns, located.log.key.branch)
+      const located = await (id === undefined
+        ? this.#branches.newest(threadId, ns)
+        : this.#branches.find(threadId, ns, id))
+      if (located && id === undefined) this.#branches.use(threadId, ns, located.log.key.branch)
       return located
     })
   }

@@ -54,6 +54,7 @@ const CHECKS_AT_ONCE = 16
 export class HoldfastStore extends BaseStore {
   readonly #scope: Scope
   readonly #index: SemanticIndex | undefined
+  readonly #indexConfig: IndexConfig | undefined
   readonly #filterFields: readonly string[]
   readonly #collectionOptions: Pick<CollectionOptions, 'ttlMs' | 'refreshOnRead' | 'maxBytes' | 'index'>
 
@@ -63,6 +64,7 @@ export class HoldfastStore extends BaseStore {
     const owner = tenant === undefined ? hf : hf.tenant(tenant)
     this.#scope = owner.store.scope(scope)
     this.#index = index && new SemanticIndex(index)
+    this.#indexConfig = index
     const { defaultTtl, refreshOnRead = true } = ttl
     this.#collectionOptions = {
       ...(defaultTtl === undefined ? {} : { ttlMs: toMs(defaultTtl), refreshOnRead }),
@@ -72,6 +74,11 @@ export class HoldfastStore extends BaseStore {
     this.#filterFields = [...filterFields]
     // Refuses what can't be an option now, and not with the first item.
     this.#collection('options')
+  }
+
+  /** How items are found by meaning, as on LangGraph's own stores. Undefined: they are not. */
+  get indexConfig(): IndexConfig | undefined {
+    return this.#indexConfig
   }
 
   /** Reads see what was there before the writes of the same batch. Of several writes of one item the last counts. */

@@ -28,6 +28,8 @@ export function buildHeadsQuery(task: HeadsTask, now: Instant): { readonly sql: 
   const time = query.order === 'updated' ? 'updated_at' : 'created_at'
   const direction = query.direction === 'asc' ? 'ASC' : 'DESC'
   const labels = labelsWanted(query)
+  // A thread has few branches, and a label may be on every log there is.
+  const byLabel = labels.length > 0 && !isNamed(query)
   const where: string[] = []
   const values: SqlValue[] = []
   const need = (condition: string, ...bound: SqlValue[]): void => {
@@ -36,7 +38,8 @@ export function buildHeadsQuery(task: HeadsTask, now: Instant): { readonly sql: 
   }
 
   for (const [i, { name, value }] of labels.entries()) {
-    if (i === 0) need('first_label.name = ? AND first_label.value = ?', name, value)
+    if (i === 0 && byLabel) need('first_label.name = ? AND first_label.value = ?', name, value)
+    else if (!byLabel) need(`EXISTS (${HAS_LABEL})`, name, value)
     else need('id IN (SELECT log FROM labels WHERE name = ? AND value = ?)', name, value)
   }
   if (query.tenant !== undefined) need('tenant = ?', query.tenant)
@@ -59,7 +62,7 @@ export function buildHeadsQuery(task: HeadsTask, now: Instant): { readonly sql: 
   }
 
   const sql = [
-    `SELECT ${HEAD_COLUMNS} FROM ${labels.length > 0 ? LABELLED : `logs${indexHint(query, time)}`}`,
+    `SELECT ${HEAD_COLUMNS} FROM ${byLabel ? LABELLED : `logs${indexHint(query, time)}`}`,
     where.length === 0 ? '' : `WHERE ${where.join(' AND ')}`,
     `ORDER BY ${[time, 'tenant', 'thread', 'branch'].map((column) => `${column} ${direction}`).join(', ')}`,
     'LIMIT ?',
@@ -70,6 +73,12 @@ export function buildHeadsQuery(task: HeadsTask, now: Instant): { readonly sql: 
 // CROSS JOIN keeps SQLite from turning the two around.
 const LABELLED = 'labels AS first_label CROSS JOIN logs ON logs.id = first_label.log'
 
+const HAS_LABEL = 'SELECT 1 FROM labels WHERE labels.log = logs.id AND labels.name = ? AND labels.value = ?'
+
+function isNamed({ tenant, thread }: HeadsTask['query']): boolean {
+  return tenant !== undefined && thread !== undefined
+}
+
 function labelsWanted(query: HeadsTask['query']): LabelRow[] {
   const metadata = Object.entries(query.metadata ?? {}).map(([key, value]) => metadataRow(key, value))
   return [...(query.tags ?? []).map(tagRow), ...metadata]
@@ -77,8 +86,7 @@ function labelsWanted(query: HeadsTask['query']): LabelRow[] {
 
 /** The narrowest first: a name, then what few logs have, then the order that is asked for. */
 function indexHint(query: HeadsTask['query'], time: 'created_at' | 'updated_at'): string {
-  const named = query.tenant !== undefined && query.thread !== undefined
-  if (named) return ' INDEXED BY logs_name'
+  if (isNamed(query)) return ' INDEXED BY logs_name'
   if (query.lease === 'held') return ' INDEXED BY logs_leased'
   if (query.wakeBefore !== undefined) return ' INDEXED BY logs_wake'
   if (query.expiresBefore !== undefined) return ' INDEXED BY logs_expiry'
