@@ -3,14 +3,14 @@ import { pack } from '../codec/compress.js'
 import { bodyContext, type DataKey, encrypt } from '../codec/data-key.js'
 import { type ChainBase, type EntryHeader, encodeHeader } from '../codec/header.js'
 import type { Limits } from '../codec/limits.js'
-import { type Encoded, encodeValue } from '../codec/value.js'
-import { TooLargeError } from '../core/errors.js'
+import { encodeValue } from '../codec/value.js'
 import type { BlobCollector, BlobShelf } from './blob-shelf.js'
 import type { LogKey, Origin, StoredEntry } from './contract.js'
 import { checkDraft, type Draft, draftBody } from './draft.js'
 import { type OpenedRun, openRun, type RunStart } from './entry-opening.js'
-import { advanceFold, applyBody, type EntryBody, type Fold, type Weight } from './fold.js'
+import { advanceFold, applyBody, type EntryBody, type Fold } from './fold.js'
 import { checkIndexSize } from './index-state.js'
+import { checkDepth, checkReadable } from './entry-limits.js'
 import { encodeKeyframe } from './keyframe-body.js'
 import { isKeyframeDue } from './keyframes.js'
 import type { KeySource } from './keys.js'
@@ -106,32 +106,6 @@ export class EntryCodec {
   open(start: RunStart, entries: readonly StoredEntry[]): Promise<OpenedRun> {
     return openRun(this.#context, start, entries)
   }
-}
-
-/**
- * A value lies deeper in the state than in the entry that brings it, by the length of its path. Refused here, where
- * it is written; otherwise the next keyframe could not be, and an innocent entry would be refused.
- */
-function checkDepth({ value, depth }: Encoded, limits: Limits): void {
-  const longest = ((value as EntryBody).ops ?? []).reduce((most, [, path]) => Math.max(most, path.length), 1)
-  const inState = depth + longest - 1
-  if (inState <= limits.maxDepth) return
-  const field = 'An operation, with its path and its value,'
-  throw new TooLargeError(
-    field,
-    'levels of nesting',
-    limits.maxDepth,
-    inState,
-    'Flatten the state, or raise limits.maxDepth.',
-  )
-}
-
-/** Refused here, where it is written: otherwise all of it could not be read any more. */
-function checkReadable({ keyframeBytes, deltaBytes }: Weight, bytes: number, { maxReadBytes }: Limits): void {
-  const all = keyframeBytes + deltaBytes + bytes
-  if (all <= maxReadBytes) return
-  const remedy = 'Keep less in the state of one thread, or raise limits.maxReadBytes.'
-  throw new TooLargeError('What a read of this thread takes', 'bytes', maxReadBytes, all, remedy)
 }
 
 function storeBlobs(

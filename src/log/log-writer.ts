@@ -9,7 +9,7 @@ import { hasLanded } from './has-landed.js'
 import type { LogEnvironment } from './log-environment.js'
 import { type LogReader, type Standing, standingOf, withoutLoss } from './log-reader.js'
 import { observeSave } from './observed.js'
-import { heldError, originGone } from './refusals.js'
+import { heldError, isRefusal, originGone } from './refusals.js'
 import { pauseAfter, retry } from './retry.js'
 import { type Decide, type PendingUpdate, travelsAlone, type Updated, type Writer } from './update.js'
 import { type Planned, planAppend } from './update-plan.js'
@@ -53,10 +53,8 @@ export class LogWriter {
 
   /** Reads on from `known`. A head read before `known` was learned would look like a loss, so `known` comes first. */
   async refresh(known: Fold = this.fold, head?: Head): Promise<void> {
-    const [newest] = await Promise.all([
-      head ?? this.#environment.driver.head(this.#log),
-      this.#environment.clock.sync(),
-    ])
+    const { driver, clock } = this.#environment
+    const [newest] = await Promise.all([head ?? driver.head(this.#log), clock.sync()])
     const fold = await catchUp(this.#environment, this.#log, this.#reader, known, newest)
     // Meanwhile an append of ours may have landed: what a handle knows never goes back.
     if (this.fold === known || fold.seq > this.fold.seq) this.fold = fold
@@ -151,11 +149,6 @@ export class LogWriter {
       }
     }
   }
-}
-
-/** Whether nothing was written, and nothing will be however often it is sent. */
-function isRefusal(error: unknown): boolean {
-  return isHoldfastError(error) && error.data.written === 'nothing' && !error.retryable
 }
 
 function settle({ members }: Planned): void {
