@@ -20,9 +20,7 @@ export class Attempts {
       (error: unknown): Ended => ({ status: 'threw', error }),
     )
     this.#running.set(effect, ended)
-    void ended.then(() => {
-      if (this.#running.get(effect) === ended) this.#running.delete(effect)
-    })
+    void ended.then(() => this.#running.get(effect) === ended && this.#running.delete(effect))
     return attempt
   }
 

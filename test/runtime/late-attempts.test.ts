@@ -122,9 +122,7 @@ describe('an attempt that ran out of time', () => {
     )
     let over = false
     const running = hf.thread(pays, 't').run({ input: 1 })
-    void running.then(() => {
-      over = true
-    })
+    void running.then(() => (over = true))
     await turns()
     await clock.advance(1000 + 4999)
     expect(over).toBe(false)
