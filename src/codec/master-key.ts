@@ -19,6 +19,12 @@ export function deriveMasterKey(id: string, secret: Uint8Array): MasterKey {
   }
 }
 
+/** The same master, whose wrapped keys open only together with a secret of the tenant's own. */
+export function joinSecret(master: MasterKey, secret: Uint8Array): MasterKey {
+  const both = Buffer.concat([master.wrapKey.export(), secret])
+  return { ...master, wrapKey: deriveKey(both, 'wrap with vault') }
+}
+
 /** The master key that an entry of a key log names, or undefined if it names none. */
 export function masterIdOf(chainKeyId: string): string | undefined {
   return chainKeyId.startsWith(CHAIN_PREFIX) ? chainKeyId.slice(CHAIN_PREFIX.length) : undefined

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { type DataKey, deriveDataKey, SECRET_BYTES } from '../codec/data-key.js'
-import { type MasterKey, unwrapSecret, wrapSecret } from '../codec/master-key.js'
+import { joinSecret, type MasterKey, unwrapSecret, wrapSecret } from '../codec/master-key.js'
 import type { Value } from '../codec/value.js'
-import { CorruptError, MissingKeyError } from '../core/errors.js'
+import { CorruptError, HoldfastError, MissingKeyError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
 import { showName } from '../core/secrets.js'
 import type { Fold } from './fold.js'
@@ -14,6 +14,8 @@ interface WrappedKey {
   readonly at: number
   readonly master: string
   readonly wrapped: Uint8Array
+  /** It opens only with the tenant's secret from the vault. Absent in key logs that never had one. */
+  readonly vault?: true
 }
 
 /** The state of a key log. */
@@ -33,14 +35,16 @@ export class DataKeys {
   readonly incarnation: string
   readonly #tenant: TenantId
   readonly #masters: Masters
+  readonly #secretOfTenant: Uint8Array | undefined
   readonly #unwrapped = new Map<string, DataKey>()
 
-  constructor(tenant: TenantId, fold: Fold, masters: Masters) {
+  constructor(tenant: TenantId, fold: Fold, masters: Masters, secretOfTenant: Uint8Array | undefined) {
     this.state = readState(tenant, fold.state)
     this.seq = fold.seq
     this.incarnation = fold.incarnation
     this.#tenant = tenant
     this.#masters = masters
+    this.#secretOfTenant = secretOfTenant
   }
 
   current(): DataKey {
@@ -70,21 +74,31 @@ export class DataKeys {
   /** What wraps every data key anew under the current master. */
   rewrap(): Op[] {
     return Object.entries(this.state.keys).map(([id, { at }]) =>
-      set(['keys', id], wrap(this.#masters.current, this.#tenant, id, at, this.#secret(id))),
+      set(['keys', id], wrap(this.#masters, this.#tenant, { id, at, secret: this.#secret(id) }, this.#secretOfTenant)),
     )
   }
 
   #secret(id: string): Uint8Array {
-    const { master, wrapped } = this.state.keys[id] as WrappedKey
-    return unwrapSecret(findMaster(this.#masters, master, this.#tenant), wrapped, { tenant: this.#tenant, id })
+    const { master, wrapped, vault } = this.state.keys[id] as WrappedKey
+    const found = findMaster(this.#masters, master, this.#tenant)
+    if (vault && this.#secretOfTenant === undefined) throw withoutSecret(this.#tenant, this.#masters)
+    const opening = vault ? joinSecret(found, this.#secretOfTenant as Uint8Array) : found
+    return unwrapSecret(opening, wrapped, { tenant: this.#tenant, id })
   }
 }
 
 /** What adds a new random data key and makes it the one to write with. */
-export function newDataKey(masters: Masters, tenant: TenantId, at: number, isFirst = false): Op[] {
+export function newDataKey(
+  masters: Masters,
+  tenant: TenantId,
+  at: number,
+  secretOfTenant: Uint8Array | undefined,
+  isFirst = false,
+): Op[] {
   // Entries name their key, so its id is short; 48 random bits are plenty among the keys of one tenant.
   const id = newId()
-  const ops = [set(['keys', id], wrap(masters.current, tenant, id, at, randomBytes(SECRET_BYTES))), set('current', id)]
+  const key = wrap(masters, tenant, { id, at, secret: randomBytes(SECRET_BYTES) }, secretOfTenant)
+  const ops = [set(['keys', id], key), set('current', id)]
   return isFirst ? [...ops, set('first', id)] : ops
 }
 
@@ -102,8 +116,26 @@ export function findMaster(masters: Masters, id: string, tenant: TenantId): Mast
   throw new MissingKeyError(message, { key, tenant })
 }
 
-function wrap(master: MasterKey, tenant: TenantId, id: string, at: number, secret: Uint8Array): Record<string, Value> {
-  return { at, master: master.id, wrapped: wrapSecret(master, secret, { tenant, id }) }
+function wrap(
+  { current: master, vault }: Masters,
+  tenant: TenantId,
+  { id, at, secret }: { readonly id: string; readonly at: number; readonly secret: Uint8Array },
+  secretOfTenant: Uint8Array | undefined,
+): Record<string, Value> {
+  if (vault === undefined) return { at, master: master.id, wrapped: wrapSecret(master, secret, { tenant, id }) }
+  if (secretOfTenant === undefined)
+    throw new MissingKeyError(`The vault has no secret of tenant "${tenant}".`, { tenant })
+  const wrapped = wrapSecret(joinSecret(master, secretOfTenant), secret, { tenant, id })
+  return { at, master: master.id, wrapped, vault: true }
+}
+
+function withoutSecret(tenant: TenantId, { vault }: Masters): HoldfastError {
+  const name = JSON.stringify(tenant)
+  const message = vault
+    ? `The vault has no secret of tenant ${name}: it was destroyed, or this is another vault.`
+    : `The data keys of tenant ${name} open only with a vault, and none is configured.`
+  const remedy = vault ? 'If it was destroyed, its data is gone for good.' : 'Set keys.vault as when they were made.'
+  return new HoldfastError('missing-key', message, { data: { tenant }, remedy })
 }
 
 // It verified under a master key, so a misfit means another version's rules, not an attack.
@@ -123,6 +155,7 @@ function readState(tenant: TenantId, state: State): KeyState {
 }
 
 function isWrappedKey(value: unknown): boolean {
-  const { at, master, wrapped } = (value ?? {}) as Partial<WrappedKey>
+  const { at, master, wrapped, vault } = (value ?? {}) as Partial<WrappedKey>
+  if (vault !== undefined && vault !== true) return false
   return typeof at === 'number' && typeof master === 'string' && wrapped instanceof Uint8Array
 }

@@ -45,9 +45,9 @@ export class KeptLogs {
     this.#tidy()
   }
 
-  /** Nothing of this thread stays. */
-  forget({ tenant, thread }: Pick<LogKey, 'tenant' | 'thread'>): void {
-    const start = JSON.stringify([tenant, thread]).slice(0, -1)
+  /** Nothing of this thread, or of all threads of a tenant, stays. */
+  forget({ tenant, thread }: { readonly tenant: LogKey['tenant']; readonly thread?: LogKey['thread'] }): void {
+    const start = JSON.stringify(thread === undefined ? [tenant] : [tenant, thread]).slice(0, -1)
     for (const [name, kept] of this.#kept) if (name.startsWith(start)) this.#remove(name, kept)
   }
 

@@ -1,4 +1,5 @@
-import type { DataKey } from '../codec/data-key.js'
+import { randomBytes } from 'node:crypto'
+import { type DataKey, SECRET_BYTES } from '../codec/data-key.js'
 import { decodeHeader } from '../codec/header.js'
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { masterIdOf } from '../codec/master-key.js'
@@ -39,9 +40,10 @@ export class KeyLog {
     const log = await this.#open(tenant)
     if (!log.exists) {
       const plainUntil = await this.#findCutOver(tenant, log)
+      const secret = await this.#makeSecret(tenant)
       await log.update(({ seq }) => {
         if (seq >= 0) return undefined
-        const first = newDataKey(this.#masters, tenant, this.#now(), true)
+        const first = newDataKey(this.#masters, tenant, this.#now(), secret, true)
         return [{ kind: 'keys', ops: [set('plainUntil', plainUntil), ...first] }]
       })
     }
@@ -52,7 +54,8 @@ export class KeyLog {
   async rotate(tenant: TenantId): Promise<DataKeys> {
     const log = await this.#open(tenant)
     if (!log.exists) return this.create(tenant)
-    await log.update(() => [{ kind: 'rotate', ops: newDataKey(this.#masters, tenant, this.#now()) }])
+    const secret = await this.#makeSecret(tenant)
+    await log.update(() => [{ kind: 'rotate', ops: newDataKey(this.#masters, tenant, this.#now(), secret) }])
     return this.#keysOf(tenant, log)
   }
 
@@ -63,8 +66,9 @@ export class KeyLog {
   async rewrap(tenant: TenantId): Promise<DataKeys> {
     const log = await this.#open(tenant)
     if (!log.exists) return this.create(tenant)
+    const secret = await this.#makeSecret(tenant)
     const { entries } = await log.update((fold) => {
-      const ops = new DataKeys(tenant, fold, this.#masters).rewrap()
+      const ops = new DataKeys(tenant, fold, this.#masters, secret).rewrap()
       return [{ kind: 'rewrap', ops, keyframe: true }]
     })
     const [rewrapped] = entries
@@ -114,8 +118,14 @@ export class KeyLog {
     }
   }
 
-  #keysOf(tenant: TenantId, log: Log): DataKeys {
-    return new DataKeys(tenant, log.fold, this.#masters)
+  async #keysOf(tenant: TenantId, log: Log): Promise<DataKeys> {
+    return new DataKeys(tenant, log.fold, this.#masters, await this.#masters.vault?.read(tenant))
+  }
+
+  /** The tenant's secret from the vault, made if it has none; undefined without a vault. */
+  async #makeSecret(tenant: TenantId): Promise<Uint8Array | undefined> {
+    const { vault } = this.#masters
+    return vault && ((await vault.read(tenant)) ?? (await vault.create(tenant, randomBytes(SECRET_BYTES))))
   }
 
   #now(): number {

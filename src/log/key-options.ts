@@ -2,6 +2,7 @@ import { SECRET_BYTES } from '../codec/data-key.js'
 import { deriveMasterKey, type MasterKey } from '../codec/master-key.js'
 import { InvalidOptionError } from '../core/errors.js'
 import { looksSecret, showName } from '../core/secrets.js'
+import { checkVault, type KeyVault } from './key-vault.js'
 
 /** Turns on authentication and encryption of all that is stored. */
 export interface KeyOptions {
@@ -16,6 +17,11 @@ export interface KeyOptions {
    * because anybody who can write to the store can make some. Call `hf.keys.adopt()` for each tenant, then remove it.
    */
   readonly adoptPlain?: PlainAdoption
+  /**
+   * Where each tenant has a secret of its own, without which its data keys do not open. `hf.keys.destroy()` removes it, and
+   * with it every copy of the tenant's data, backups included.
+   */
+  readonly vault?: KeyVault
 }
 
 /** The decision to trust plain data: whose, how old it must be, and how long the decision holds. */
@@ -34,6 +40,7 @@ export interface Masters {
   readonly all: ReadonlyMap<string, MasterKey>
   readonly encrypt: boolean
   readonly adoption: Adoption | undefined
+  readonly vault: KeyVault | undefined
 }
 
 /** `adoptPlain`, checked. */
@@ -44,7 +51,7 @@ export interface Adoption {
 }
 
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
-const FIELDS: ReadonlySet<string> = new Set(['current', 'masters', 'encrypt', 'adoptPlain'])
+const FIELDS: ReadonlySet<string> = new Set(['current', 'masters', 'encrypt', 'adoptPlain', 'vault'])
 const ADOPTION_FIELDS: ReadonlySet<string> = new Set(['tenants', 'writtenBefore', 'acceptUntil'])
 
 /** Refuses keys that would fail later, before anything is opened. No message ever holds a part of a secret. */
@@ -66,6 +73,7 @@ export function parseKeyOptions(input: unknown): Masters {
     current,
     all,
     encrypt: readSwitch('keys.encrypt', options.encrypt),
+    vault: options.vault === undefined ? undefined : checkVault(options.vault),
     adoption: options.adoptPlain === undefined ? undefined : readAdoption(options.adoptPlain),
   }
 }

@@ -1,13 +1,14 @@
 import type { DataKey } from '../codec/data-key.js'
-import { CorruptError, DataLossError } from '../core/errors.js'
+import { CorruptError, DataLossError, InvalidOptionError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
 import type { DataKeys } from './data-keys.js'
 import { KeyLog } from './key-log.js'
 import type { Adoption, Masters } from './key-options.js'
+import type { KeyVault } from './key-vault.js'
 import type { KeySource } from './keys.js'
 import type { LogEnvironment } from './log-environment.js'
 
-/** After this long a writer looks whether another process rotated the tenant's key. */
+/** After this long a process looks whether another one rotated the tenant's key, or destroyed it. */
 const LOOK_AGAIN_MS = 5 * 60 * 1000
 /** The keys of more tenants than this are not held at once. */
 const MAX_TENANTS = 10_000
@@ -33,6 +34,7 @@ export interface KeyStatus {
 export class KeyRing implements KeySource {
   readonly encrypt: boolean
   readonly #adoption: Adoption | undefined
+  readonly #vault: KeyVault | undefined
   readonly #clock: LogEnvironment['clock']
   readonly #log: KeyLog
   readonly #held = new Map<TenantId, Held>()
@@ -42,19 +44,18 @@ export class KeyRing implements KeySource {
   constructor(environment: LogEnvironment, masters: Masters) {
     this.encrypt = masters.encrypt
     this.#adoption = masters.adoption
+    this.#vault = masters.vault
     this.#clock = environment.clock
     this.#log = new KeyLog(environment, masters)
   }
 
   async current(tenant: TenantId): Promise<DataKey> {
-    const held = this.#held.get(tenant)
-    const isFresh = held !== undefined && this.#clock.monotonic() - held.since <= LOOK_AGAIN_MS
-    const keys = isFresh ? held.keys : ((await this.#read(tenant)) ?? (await this.#create(tenant)))
+    const keys = this.#fresh(tenant) ?? (await this.#read(tenant)) ?? (await this.#create(tenant))
     return keys.current()
   }
 
   async find(tenant: TenantId, id: string): Promise<DataKey> {
-    const known = (this.#held.get(tenant)?.keys ?? (await this.#read(tenant)))?.find(id)
+    const known = (this.#fresh(tenant) ?? (await this.#read(tenant)))?.find(id)
     if (known) return known
     // Another process may have rotated since. A read that is under way may have begun before that, so it won't do.
     const key = (await this.#learn(tenant, await this.#log.read(tenant)))?.find(id)
@@ -93,8 +94,24 @@ export class KeyRing implements KeySource {
     return statusOf(this.#hold(tenant, await this.#log.rewrap(tenant)))
   }
 
+  /** Destroys what opens the tenant's data keys. This process forgets them at once. */
+  async destroy(tenant: TenantId): Promise<void> {
+    if (this.#vault === undefined) {
+      const remedy = 'Open the store with keys.vault; without one, every backup holds the keys too.'
+      throw new InvalidOptionError('keys.vault', 'is not set', remedy)
+    }
+    await this.#vault.destroy(tenant)
+    this.#held.delete(tenant)
+  }
+
   async status(tenant: TenantId): Promise<KeyStatus> {
     return statusOf(await this.#learn(tenant, await this.#log.read(tenant)))
+  }
+
+  // Not for ever: another process may have rotated the key, or destroyed it.
+  #fresh(tenant: TenantId): DataKeys | undefined {
+    const held = this.#held.get(tenant)
+    return held && this.#clock.monotonic() - held.since <= LOOK_AGAIN_MS ? held.keys : undefined
   }
 
   #read(tenant: TenantId): Promise<DataKeys | undefined> {

@@ -200,7 +200,7 @@ export class LogStore {
   /** The keys of a tenant: rotation and what there is. */
   keys(tenant: TenantId): TenantKeys {
     this.#check()
-    return new TenantKeys(tenant, this.#keyRing, this.#environment)
+    return new TenantKeys(tenant, this.#keyRing, this.#environment, () => this.#kept.forget({ tenant }))
   }
 
   /** One page of the thread index. */

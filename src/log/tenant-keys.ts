@@ -10,10 +10,14 @@ export class TenantKeys {
   readonly #ring: KeyRing | undefined
   readonly #environment: LogEnvironment
 
-  constructor(tenant: TenantId, ring: KeyRing | undefined, environment: LogEnvironment) {
+  readonly #forget: () => void
+
+  /** `forget` lets go of what of the tenant is in memory. */
+  constructor(tenant: TenantId, ring: KeyRing | undefined, environment: LogEnvironment, forget: () => void) {
     this.#tenant = tenant
     this.#ring = ring
     this.#environment = environment
+    this.#forget = forget
   }
 
   /**
@@ -39,6 +43,15 @@ export class TenantKeys {
   async adopt(): Promise<Adopted> {
     this.#configured()
     return adoptPlain(this.#environment, this.#tenant)
+  }
+
+  /**
+   * Destroys the tenant's secret in `keys.vault`, for good: nothing that this tenant wrote can be read any more, in the
+   * store or in any copy of it. This process forgets its keys at once, others within five minutes.
+   */
+  async destroy(): Promise<void> {
+    await this.#configured().destroy(this.#tenant)
+    this.#forget()
   }
 
   /** Which data keys there are, and under which master key each is wrapped. No secrets. */

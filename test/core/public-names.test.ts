@@ -59,6 +59,7 @@ describe('the public names', () => {
         "describeStoreUrl",
         "estimateTokens",
         "fileAnchors",
+        "fileVault",
         "flow",
         "fromAiSdkMessages",
         "fromOpenAiMessages",
