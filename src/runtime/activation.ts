@@ -290,7 +290,8 @@ export class Activation {
     checkPolicy(options, `step "${path}"`)
     const inputHash = hashValue(options.input)
     await this.#session.replay?.turn(path)
-    if (this.#records.isDoubted(path)) await this.#settleDoubt(path)
+    const { effect = this.#defaults.effect } = options
+    if (this.#records.isDoubted(path)) await this.#settleDoubt(path, (effect ?? 'read') === 'read' ? 'read' : 'effect')
     const found = this.#records.find(path, inputHash, options.idempotencyKey)
     if (found) this.#foundAt = this.#session.clock.monotonic()
     if (found) return cloneValue(found.result)
@@ -312,9 +313,9 @@ export class Activation {
   }
 
   /** A step whose failure is in doubt is tried again if nothing that is recorded depends on it; else it stays failed. */
-  async #settleDoubt(path: string): Promise<void> {
+  async #settleDoubt(path: string, effect: 'read' | 'effect'): Promise<void> {
     if (this.#session.replay) return
-    const held = this.#revisits.holdDoubted(path)
+    const held = this.#revisits.holdDoubted(path, effect)
     if (held !== true) this.#checkIdle()
     if (await held) this.#records.retry(path)
   }
@@ -334,7 +335,7 @@ export class Activation {
     await this.#session.replay?.turn(path)
     // That of an attempt that ran out of time may be about to commit.
     if (call.number > 1) await this.#session.recorder.barrier()
-    if (this.#records.isDoubted(path)) await this.#settleDoubt(path)
+    if (this.#records.isDoubted(path)) await this.#settleDoubt(path, 'effect')
     const found = this.#records.find(path, hashValue(options.input))
     if (found) return cloneValue(found.result) as Result
     if (this.#session.replay) return this.#gap(path)
@@ -457,7 +458,9 @@ export class Activation {
     setImmediate(() => {
       setImmediate(() => {
         if (this.#busy > 0 || this.#closed) return
-        if (this.#active > 0 && !this.#session.draining) void this.#giveUp()
+        // One that waits for somebody may come to need what is in doubt, or not: that is seen when it goes on.
+        const isWaiting = this.#suspended > 0 && this.#revisits.isOnlyInDoubt
+        if (this.#active > 0 && !this.#session.draining && !isWaiting) void this.#giveUp()
         else if (this.#active + this.#suspended > 0) this.#suspend?.()
       })
     })
@@ -467,14 +470,15 @@ export class Activation {
   async #giveUp(): Promise<void> {
     const { clock, abort } = this.#session
     const asked = this.#asked
-    // Once it had its time, it takes no more than code between steps to come to what one failure led to.
-    for (let looks = this.#hadTime ? PATIENCE_LOOKS - 1 : 0; looks < PATIENCE_LOOKS; looks++) {
+    // Once it had its time, the next failure is handed out sooner; an effect is always given all of it.
+    const isSoon = this.#hadTime && !this.#revisits.isOnlyInDoubt
+    for (let looks = isSoon ? PATIENCE_LOOKS - 1 : 0; looks < PATIENCE_LOOKS; looks++) {
       await clock.sleep(PATIENCE_MS / PATIENCE_LOOKS, abort.signal).catch(() => {})
       // What it asked for meanwhile comes to rest again, and then it is given time again.
       if (this.#closed || asked !== this.#asked) return
       if (this.#session.draining) return this.#suspend?.()
     }
-    if (this.#revisits.refuse(this.#session.state.run?.takes ?? 0)) this.#hadTime = true
+    if (this.#revisits.decide(this.#session.state.run?.takes ?? 0)) this.#hadTime = true
   }
 }
 

@@ -5,11 +5,12 @@ import type { RunRecord, RunState, ScopeState, StepRecord } from './run-state.js
 
 // Which steps are tried again when a failed run is resumed. Where the error leads to them, those. A program may also lose
 // them on the way: it throws another error, or a string, or looks only at how many of several failed. Then
-// - a step after whose failure it asked for nothing more is tried again: nothing that is recorded can depend on it;
-// - a step that failed while nothing else ran, and after which it went on, stays failed: the program has decided on it;
-// - a step that failed beside others, one of which went on, is in doubt. It is held back while the program comes to
-//   everything else that is recorded. If it does, nothing depends on the failure, and the step is tried again. If it
-//   can't, the failure is what it went on from, and is thrown again.
+// - a step that failed while nothing else ran is tried again if the program asked for nothing more: the failure is what it
+//   ended with. Otherwise it stays failed: the program has decided on it;
+// - a step that failed beside others is in doubt. It is held back while the program comes to everything else that is
+//   recorded. If it does, and waits for the step, nothing depends on the failure, and the step is tried again. If it ends
+//   without the step, it wanted no more of it. If it can't come to the rest, it went on from that failure or from one
+//   beside it: then an effect stays failed, because it may be the one whose place something else has taken.
 
 /** Where the records of the steps lie that a failure may stem from. */
 export interface Suspects {
@@ -17,9 +18,15 @@ export interface Suspects {
   readonly doubt: readonly Path[]
 }
 
+interface Heard {
+  readonly at: Path
+  readonly asked: number
+  readonly isBeside: boolean
+}
+
 /** What of a function failed, in the order in which it heard of it. */
 export class Failures {
-  #heard: { readonly at: Path; readonly asked: number; readonly isBeside: boolean }[] = []
+  #heard: Heard[] = []
 
   /** @param asked how often the function had asked for something; @param isBeside something else was under way meanwhile. */
   hear(error: unknown, asked: number, isBeside: boolean): void {
@@ -33,10 +40,10 @@ export class Failures {
 
   /** @param asked how often the function has asked by now. */
   suspects(asked: number): Suspects {
-    const retry = this.#heard.filter((one) => one.asked === asked).map(({ at }) => at)
-    // A question has its place in no order, and is asked anew only where nothing came of its end.
-    const doubt = this.#heard.filter((one) => one.asked !== asked && one.isBeside && one.at[0] !== 'pauses')
-    return { retry, doubt: doubt.map(({ at }) => at) }
+    // A question can't be held back: it is asked anew where nothing came of its end.
+    const retry = this.#heard.filter((one) => one.asked === asked && (!one.isBeside || one.at[0] === 'pauses'))
+    const doubt = this.#heard.filter((one) => one.isBeside && one.at[0] !== 'pauses')
+    return { retry: retry.map(({ at }) => at), doubt: doubt.map(({ at }) => at) }
   }
 }
 

@@ -5,8 +5,8 @@ interface Held {
   readonly path: string
   readonly go: () => void
   readonly refuse: (error: unknown) => void
-  /** A step that failed, and is tried again if nothing that is recorded depends on it. */
-  readonly isDoubted?: true
+  /** A step that failed, and is tried again if nothing that is recorded depends on that. */
+  readonly doubted?: 'read' | 'effect'
 }
 
 /**
@@ -39,8 +39,13 @@ export class Revisits {
   note(path: string): boolean {
     if (this.#seen.has(path)) return false
     this.#seen.add(path)
-    if (this.#missing?.delete(path) && this.#missing.size === 0) for (const { go } of this.#held.splice(0)) go()
+    if (this.#missing?.delete(path) && this.#missing.size === 0) this.#release(({ doubted }) => doubted !== 'effect')
     return true
+  }
+
+  /** Only effects are held back that failed before: whether the function still waits for them is to be seen. */
+  get isOnlyInDoubt(): boolean {
+    return this.#missing?.size === 0
   }
 
   restart(): void {
@@ -74,26 +79,36 @@ export class Revisits {
     return new Promise((go, refuse) => this.#held.push({ path, go, refuse }))
   }
 
-  /** As `hold`, for a step that failed: false when the function does not come back to the rest without that failure. */
-  holdDoubted(path: string): Promise<boolean> | true {
+  /**
+   * As `hold`, for a step that failed: false when the function does not come back to the rest without that failure. An
+   * effect also waits until the function has nothing else to do: one that nobody waits for any more must not happen.
+   */
+  holdDoubted(path: string, effect: 'read' | 'effect'): Promise<boolean> | true {
     this.#missing ??= this.#notSeen()
-    if (this.#missing.size === 0) return true
+    if (this.#missing.size === 0 && effect === 'read') return true
     return new Promise((resolve) => {
-      this.#held.push({ path, go: () => resolve(true), refuse: () => resolve(false), isDoubted: true })
+      this.#held.push({ path, go: () => resolve(true), refuse: () => resolve(false), doubted: effect })
     })
   }
 
   /**
-   * The function does not come back to what is recorded. If it waits for steps that had failed, it went on from one of
-   * them; of which is not known, so another is the first each time the run is resumed. Otherwise it is another function,
-   * and its effects must not happen. Returns whether the first was the case.
+   * The function waits only for what is held back. If it has come back to all that is recorded, it waits for steps that
+   * failed before, and they are tried again. If not, it went on from a failure of one of those, and is told so again: of
+   * each effect, because the function may want none of them since; of reads one by one, another first each time the run
+   * is resumed, because it is not known which it was. If there are none it is another function, and its effects must not
+   * happen. Returns whether a failure was handed out again.
    */
-  refuse(turn: number): boolean {
-    const doubted = this.#held.filter(({ isDoubted }) => isDoubted)
-    const next = doubted[turn % Math.max(1, doubted.length)]
-    if (next !== undefined) {
-      this.#held.splice(this.#held.indexOf(next), 1)
-      next.refuse(undefined)
+  decide(turn: number): boolean {
+    if (this.isOnlyInDoubt) {
+      this.#release(() => true)
+      return false
+    }
+    const effects = this.#held.filter(({ doubted }) => doubted === 'effect')
+    const reads = this.#held.filter(({ doubted }) => doubted === 'read')
+    const failed = effects.length > 0 || reads.length === 0 ? effects : [reads[turn % reads.length] as Held]
+    if (failed.length > 0) {
+      this.#held = this.#held.filter((held) => !failed.includes(held))
+      for (const { refuse } of failed) refuse(undefined)
       return true
     }
     const [first] = this.#held
@@ -101,6 +116,12 @@ export class Revisits {
     if (first === undefined || missing === undefined) return false
     for (const { refuse } of this.#held.splice(0)) refuse(notRevisited(missing, first.path))
     return false
+  }
+
+  #release(which: (held: Held) => boolean): void {
+    const released = this.#held.filter(which)
+    this.#held = this.#held.filter((held) => !which(held))
+    for (const { go } of released) go()
   }
 
   #notSeen(): Set<string> {
