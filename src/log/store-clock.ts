@@ -5,6 +5,8 @@ import type { Driver } from './contract.js'
 const FRESH_MS = 60_000
 /** When wall and monotonic time part by more, the clock was set or the machine slept. */
 const JUMP_MS = 1000
+const LONG_LOOK_MS = 500
+const MOST_LOOKS = 3
 
 interface Reading {
   readonly store: number
@@ -57,12 +59,17 @@ export class StoreClock implements Clock {
 
   // A store that does not answer fails whoever needs it; the time it told last is better than none.
   async #look(ask: () => Promise<number>): Promise<void> {
-    const sent = this.#clock.monotonic()
     try {
-      const store = await ask()
-      const monotonic = this.#clock.monotonic()
-      // It was read somewhere between sending and hearing.
-      this.#last = { store: store + (monotonic - sent) / 2, wall: this.#clock.now(), monotonic }
+      for (let tries = 0; tries < MOST_LOOKS; tries++) {
+        const sent = this.#clock.monotonic()
+        const store = await ask()
+        const monotonic = this.#clock.monotonic()
+        // It was read somewhere between sending and hearing. After a long time, as when this process stood still, nobody
+        // knows where: better look again.
+        const took = monotonic - sent
+        this.#last = { store: store + took / 2, wall: this.#clock.now(), monotonic }
+        if (took < LONG_LOOK_MS) return
+      }
     } catch {}
   }
 

@@ -72,6 +72,25 @@ it('looks again when the clock of the machine was set, and when the machine slep
   expect(clock.now()).toBe(store.now())
 })
 
+it('looks again when it had to wait for the answer: when the store looked is not known then', async () => {
+  const store = virtualClock()
+  const waits = [20_000, 0]
+  const clock = new StoreClock(
+    { ...store, canBeWrong: true },
+    {
+      now: async () => {
+        // Read at once, and heard of late.
+        const now = store.now()
+        await store.advance(waits.shift() ?? 0)
+        return now
+      },
+    },
+  )
+  await clock.sync()
+  expect(waits).toEqual([])
+  expect(clock.now()).toBe(store.now())
+})
+
 it('goes on by what it knows while the store does not answer, and looks again', async () => {
   const { store, clock, pass, silence } = scene(-HOUR)
   await clock.sync()

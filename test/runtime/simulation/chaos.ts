@@ -19,6 +19,8 @@ export interface Chaos {
   readonly options: readonly Pick<RunOptions, 'durability' | 'frequency'>[]
   /** How long it takes until somebody takes up what a dead process left. */
   readonly delays: readonly number[]
+  /** How wrong the clocks of the processes' machines are, in turn. Absent: all are right. */
+  readonly skews?: readonly number[]
   readonly secondInput: boolean
 }
 
@@ -49,6 +51,7 @@ const blow: fc.Arbitrary<Blow> = fc.oneof(
 const durability = fc.constantFrom('sync' as const, 'sync' as const, 'async' as const, { lag: 1 })
 const frequency = fc.constantFrom('step' as const, 'step' as const, { every: 2 }, { every: 3 }, 'boundary' as const)
 
+const hour = 60 * 60 * 1000
 const day = 24 * 60 * 60 * 1000
 
 export const chaos: fc.Arbitrary<Chaos> = fc.record({
@@ -61,5 +64,6 @@ export const chaos: fc.Arbitrary<Chaos> = fc.record({
   modes: fc.array(fc.constantFrom<Mode>('run', 'run-input', 'worker'), { minLength: 1, maxLength: 3 }),
   options: fc.array(fc.record({ durability, frequency }), { minLength: 1, maxLength: 2 }),
   delays: fc.array(fc.constantFrom(10_001, 10_001, 10_001, 2 * day), { minLength: 1, maxLength: 2 }),
+  skews: fc.array(fc.constantFrom(0, 0, hour, -hour, 3 * day), { minLength: 1, maxLength: 3 }),
   secondInput: fc.nat(3).map((drawn) => drawn === 3),
 })

@@ -37,14 +37,16 @@ export class Mortal {
   readonly #immortal: boolean
   #wake: (() => void)[] = []
 
-  constructor(universe: Universe, name: string, immortal = false) {
+  constructor(universe: Universe, name: string, { immortal = false, skew = 0 } = {}) {
     this.name = name
     this.#universe = universe
     this.#immortal = immortal
     const { clock } = universe
     this.clock = {
       bootId: clock.bootId,
-      now: () => clock.now(),
+      // A wrong clock is a machine's: then the store is asked, and else this is the time for all.
+      canBeWrong: skew !== 0,
+      now: () => clock.now() + skew,
       monotonic: () => clock.monotonic(),
       sleep: async (ms, signal) => {
         try {
@@ -91,7 +93,7 @@ export class Mortal {
   #drive(driver: Driver): Driver {
     return new Proxy(driver, {
       get: (target, name) => {
-        const method: unknown = Reflect.get(target, name)
+        const method: unknown = name === 'now' ? async () => this.#universe.clock.now() : Reflect.get(target, name)
         if (typeof method !== 'function') return method
         if (name === 'close') return async () => {}
         return (...args: unknown[]) =>

@@ -81,7 +81,7 @@ class Simulation {
       randomId,
       onMoment: (process) => this.#onMoment(process),
     }
-    this.#observer = new Mortal(this.#universe, 'observer', true).hf
+    this.#observer = new Mortal(this.#universe, 'observer', { immortal: true }).hf
     this.#world.look = lookInto(() => this.#state())
   }
 
@@ -309,7 +309,7 @@ class Simulation {
       await this.#observer.inspect(thread).cancel()
     }
     if (kind === 'second-input' && this.#chaos.secondInput) {
-      const client = new Mortal(this.#universe, 'client', true)
+      const client = new Mortal(this.#universe, 'client', { immortal: true })
       const program = buildProgram(this.#spec, this.#world, client)
       // One waits for its own input to end, the other leaves it for whoever drives the thread.
       if (this.#moments % 2 === 0) {
@@ -326,7 +326,10 @@ class Simulation {
   }
 
   #newProcess(name: string): Mortal {
-    const process = new Mortal(this.#universe, name)
+    const { skews = [] } = this.#chaos
+    // A server goes by a clock of its own, which knows nothing of the virtual one.
+    const skew = this.#place.leasesByClock ? (skews[this.#processes.length % skews.length] ?? 0) : 0
+    const process = new Mortal(this.#universe, name, { skew })
     this.#processes.push(process)
     return process
   }
