@@ -2,6 +2,7 @@
 
 export const ENTRIES = [
   { name: 'holdfast', file: 'index.d.ts' },
+  { name: 'holdfast/pipeline', file: 'pipeline/index.d.ts' },
   { name: 'holdfast/testing', file: 'testing/index.d.ts' },
   { name: 'holdfast/langgraph', file: 'adapters/langgraph/index.d.ts' },
 ]
@@ -42,6 +43,13 @@ export const PAGES = [
     title: 'The log and the driver contract',
     intro: ['Guides: [concepts](../concepts.md), [one write](../one-write.md), [guarantees](../guarantees.md).'],
     holds: ['log/', 'codec/', 'core/'],
+  },
+  {
+    file: 'pipeline.md',
+    entry: 'holdfast/pipeline',
+    title: 'holdfast/pipeline',
+    intro: ['Guide: [pipelines](../pipelines.md).'],
+    holds: [''],
   },
   {
     file: 'testing.md',

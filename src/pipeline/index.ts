@@ -21,4 +21,4 @@ export {
   type SqlRowsOptions,
 } from './sources.js'
 export { splitText, type SplitTextOptions, type TextChunk } from './split-text.js'
-export type { BatchStage, SplitStage, StageContext, StageResult, Stages } from './stage.js'
+export type { BatchStage, SplitStage, StageContext, StageResult } from './stage.js'

@@ -5,13 +5,13 @@ import { checkPolicy } from '../runtime/step-policy.js'
 import type { Document } from './document.js'
 import { checkRate } from './rate.js'
 import type { Sink } from './sink.js'
-import type { AnyBatchStage, SplitStage, Stages } from './stage.js'
+import type { AnyBatchStage, BatchStage, SplitStage } from './stage.js'
 
 /** Where documents come from: asked anew for every pass, so that several processes and later runs see all of them. */
 export type Source = AsyncIterable<Document> | Iterable<Document> | (() => AsyncIterable<Document> | Iterable<Document>)
 
-/** What a pipeline is made of. */
-export interface PipelineOptions<Chunk, A, B, C, Item> {
+/** What a pipeline is made of: stages that fit each other, and a sink for what the last one gives. */
+export interface PipelineOptions<Stages, Item> {
   readonly name: string
   /** Semantic. Documents that were finished under an incompatible version are processed again. */
   readonly version: string
@@ -19,7 +19,7 @@ export interface PipelineOptions<Chunk, A, B, C, Item> {
   readonly compatibleWith?: string
   readonly source: Source
   /** First one that splits a document into chunks, then up to four that work on batches of them. */
-  readonly stages: Stages<Chunk, A, B, C, Item>
+  readonly stages: Stages
   readonly sink: Sink<Item>
   /** How many documents are worked on at once, in each process. Default 4. */
   readonly concurrency?: number
@@ -63,7 +63,26 @@ const DEFAULT_RETENTION_MS = 30 * 24 * 60 * 60 * 1000
 const RESERVED = new Set(['batch', 'remove', 'setup'])
 
 /** Declares how documents become rows of a sink. Everything that can't work is refused here, before anything runs. */
-export function pipeline<Chunk, A, B, C, Item>(options: PipelineOptions<Chunk, A, B, C, Item>): Pipeline<Item> {
+export function pipeline<Item>(options: PipelineOptions<readonly [SplitStage<Item>], Item>): Pipeline<Item>
+export function pipeline<Chunk, Item>(
+  options: PipelineOptions<readonly [SplitStage<Chunk>, BatchStage<Chunk, Item>], Item>,
+): Pipeline<Item>
+export function pipeline<Chunk, A, Item>(
+  options: PipelineOptions<readonly [SplitStage<Chunk>, BatchStage<Chunk, A>, BatchStage<A, Item>], Item>,
+): Pipeline<Item>
+export function pipeline<Chunk, A, B, Item>(
+  options: PipelineOptions<
+    readonly [SplitStage<Chunk>, BatchStage<Chunk, A>, BatchStage<A, B>, BatchStage<B, Item>],
+    Item
+  >,
+): Pipeline<Item>
+export function pipeline<Chunk, A, B, C, Item>(
+  options: PipelineOptions<
+    readonly [SplitStage<Chunk>, BatchStage<Chunk, A>, BatchStage<A, B>, BatchStage<B, C>, BatchStage<C, Item>],
+    Item
+  >,
+): Pipeline<Item>
+export function pipeline<Item>(options: PipelineOptions<readonly unknown[], Item>): Pipeline<Item> {
   const { name, version, compatibleWith, source, sink, concurrency = DEFAULT_CONCURRENCY, retry } = options
   const { batch = DEFAULT_BATCH, retentionMs = DEFAULT_RETENTION_MS } = options
   checkProgramName(name)

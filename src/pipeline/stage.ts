@@ -48,14 +48,6 @@ export interface BatchStage<In, Out> {
   readonly tokens?: (item: In) => number
 }
 
-/** One split stage and up to four batch stages, each taking what the one before it gives. */
-export type Stages<Chunk, A, B, C, Item> =
-  | readonly [SplitStage<Item>]
-  | readonly [SplitStage<Chunk>, BatchStage<Chunk, Item>]
-  | readonly [SplitStage<Chunk>, BatchStage<Chunk, A>, BatchStage<A, Item>]
-  | readonly [SplitStage<Chunk>, BatchStage<Chunk, A>, BatchStage<A, B>, BatchStage<B, Item>]
-  | readonly [SplitStage<Chunk>, BatchStage<Chunk, A>, BatchStage<A, B>, BatchStage<B, C>, BatchStage<C, Item>]
-
 /** A stage whose types are forgotten: how it is run. */
 export type AnyBatchStage = BatchStage<unknown, unknown>
 
