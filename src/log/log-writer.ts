@@ -11,7 +11,7 @@ import { type LogReader, type Standing, standingOf, withoutLoss } from './log-re
 import { observeSave } from './observed.js'
 import { heldError, isRefusal, originGone } from './refusals.js'
 import { pauseAfter, retry } from './retry.js'
-import { type Decide, eachAlone, type PendingUpdate, travelsAlone, type Updated, type Writer } from './update.js'
+import { type Decide, type PendingUpdate, travelsAlone, type Updated, type Writer } from './update.js'
 import { type Planned, planAppend } from './update-plan.js'
 
 /** After this many conflicts in a row a writer gives up: something else writes without pause. */
@@ -97,8 +97,7 @@ export class LogWriter {
         if (members.length > 1 && isRefusal(error)) return undefined
         throw error
       })
-      // What the backend refused as a whole goes again one by one, so that a bad update fails alone.
-      if (result === undefined) return eachAlone(members, (one) => this.#commit([one]))
+      if (result === undefined) return this.#commitEach(members)
       if (result.status === 'appended') {
         this.fold = plan.fold
         // Whoever owns the log from here on was told what may be missing.
@@ -115,6 +114,11 @@ export class LogWriter {
       if (conflicts > 2) await this.#environment.clock.sleep(Math.random() * Math.min(conflicts, 20))
     }
     throw new ConflictError(`${nameLog(this.#log)} was changed by others ${MAX_CONFLICTS} times.`, { log: this.#log })
+  }
+
+  /** What the backend refused as a whole goes again one by one, so that a bad update fails alone. */
+  async #commitEach(members: readonly PendingUpdate[]): Promise<void> {
+    for (const member of members) await this.#commit([member]).catch(member.reject)
   }
 
   /**

@@ -33,11 +33,3 @@ export interface PendingUpdate {
 export function travelsAlone(writer: Writer): boolean {
   return writer.kind === 'claim' || writer.kind === 'fork' || (writer.kind === 'owner' && writer.release)
 }
-
-/** Commits updates one by one; one that fails says so to whoever asked for it, and to nobody else. */
-export async function eachAlone(
-  updates: readonly PendingUpdate[],
-  commit: (update: PendingUpdate) => Promise<void>,
-): Promise<void> {
-  for (const update of updates) await commit(update).catch(update.reject)
-}
