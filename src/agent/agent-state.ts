@@ -138,7 +138,8 @@ export function joinUpdates(before: Update, next: Update, state: Shape): Update 
   for (const [name, value] of Object.entries(next)) {
     if (value === undefined) continue
     const kind = name === 'memory' ? 'merge' : state[name]?.kind
-    joined[name] = before[name] === undefined ? value : joinValues(kind, before[name], value, name)
+    const earlier = Object.hasOwn(before, name) ? before[name] : undefined
+    joined[name] = earlier === undefined ? value : joinValues(kind, earlier, value, name)
   }
   return joined
 }

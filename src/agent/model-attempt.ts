@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.js'
+import { onAbort } from '../core/on-abort.js'
 import { AttemptFailure } from './model-failure.js'
 import type { LanguageModel } from './model-types.js'
 import { type CollectedReply, ReplyCollector, type ReplyDelta } from './reply-collector.js'
@@ -25,9 +26,7 @@ export async function runAttempt(
 ): Promise<CollectedReply> {
   const control = new AbortController()
   const done = new AbortController()
-  const pass = () => control.abort(limits.signal?.reason)
-  if (limits.signal?.aborted) pass()
-  limits.signal?.addEventListener('abort', pass, { once: true })
+  const letGo = onAbort(limits.signal, () => control.abort(limits.signal?.reason))
   let lastPart = limits.clock.monotonic()
   const touch = () => {
     lastPart = limits.clock.monotonic()
@@ -42,7 +41,7 @@ export async function runAttempt(
     }
     return collector.finish()
   } finally {
-    limits.signal?.removeEventListener('abort', pass)
+    letGo()
     done.abort(OVER)
   }
 }

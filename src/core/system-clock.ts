@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { Clock } from './clock.js'
+import { onAbort } from './on-abort.js'
 
 /** The machine's own clock. */
 export function systemClock(): Clock {
@@ -22,18 +23,17 @@ const LONGEST_MS = 2 ** 31 - 1
 function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason)
-    const leave = () => {
-      clearTimeout(timer)
-      reject(signal?.reason)
-    }
     const timer = setTimeout(
       () => {
-        signal?.removeEventListener('abort', leave)
+        letGo()
         resolve()
       },
       Math.min(ms, LONGEST_MS),
     )
-    signal?.addEventListener('abort', leave, { once: true })
+    const letGo = onAbort(signal, () => {
+      clearTimeout(timer)
+      reject(signal?.reason)
+    })
   })
 }
 

@@ -19,10 +19,12 @@ import { perform, permit, type Work } from './perform.js'
 import { Revisits } from './revisits.js'
 import type { Prefix, Waiting } from './run-state.js'
 import type { Session } from './session.js'
+import { encodeKey } from './step-key.js'
 import { checkPolicy } from './step-policy.js'
 import { doneRecord, joinPath, StepRecords } from './step-records.js'
 import { StepStore } from './step-store.js'
-import { receive, sleep, type WaitingFunction } from './waits.js'
+import { type UnkeyedWait, WaitOrder } from './wait-order.js'
+import { type Placed, receive, sleep, type WaitingFunction } from './waits.js'
 
 export type Activated =
   | {
@@ -51,7 +53,9 @@ export class Activation {
   readonly #records: StepRecords
   readonly #revisits: Revisits
   readonly #waits: WaitingFunction
-  #ordinals = new Map<string, number>()
+  #order = new WaitOrder()
+  /** The questions that were asked under a key. */
+  #pauseKeys = new Map<string, string>()
   readonly #writes: StoreWrite[] = []
   #notes: RecordedEvent[] = []
   #waiting: Waiting[] = []
@@ -96,8 +100,7 @@ export class Activation {
     this.#waits = {
       session,
       records: this.#records,
-      claimPath: (name, key) => this.#claimPath(name, key),
-      ordinal: (name) => this.#ordinal(name),
+      place: (name, key) => this.#place(name, key),
       wait: (waiting) => {
         this.#waiting.push(waiting)
         return this.#hang()
@@ -161,7 +164,8 @@ export class Activation {
   restart(): void {
     this.#revisits.restart()
     this.#failures.restart()
-    this.#ordinals = new Map()
+    this.#order = new WaitOrder()
+    this.#pauseKeys = new Map()
     this.#notes = []
     this.#waiting = []
     this.#active = 0
@@ -371,16 +375,91 @@ export class Activation {
     }
   }
 
-  #pause(question: unknown, options: PauseOptions = {}): Promise<unknown> {
-    const place = options.key === undefined ? `pause ${this.#ordinal('pause')}` : `pause[${encodeKey(options.key)}]`
-    return this.#askInside('question', joinPath(this.path, place), question, options)
+  async #pause(question: unknown, options: PauseOptions = {}): Promise<unknown> {
+    const { key } = options
+    if (key !== undefined) {
+      const place = this.#pausePlace(key)
+      const asked = hashValue(question ?? null)
+      const before = this.#pauseKeys.get(place) ?? asked
+      this.#pauseKeys.set(place, before)
+      if (before !== asked) {
+        const problem = `The key ${JSON.stringify(key)} is used for two questions, of which each would take the other back.`
+        throw new InvalidProgramError(problem, 'key', 'Give every question a key of its own.', { key })
+      }
+      return this.#askInside('question', place, question, options)
+    }
+    const wait = this.#unkeyed('pause')
+    const place = joinPath(this.path, `pause ${wait.place}`)
+    const found = Object.values(this.#session.recorder.seen.pauses ?? {}).find(({ path }) => path === place)
+    if (found?.beside) await this.#settleIn('pause')
+    const answer = await this.#askInside('question', place, question, { ...options, beside: wait.hasBranches })
+    wait.end()
+    return answer
+  }
+
+  #pausePlace(key: string | number): string {
+    const { text, cut } = encodeKey(key)
+    const old = cut === undefined ? undefined : joinPath(this.path, `pause[${cut}]`)
+    const { pauses = {} } = this.#session.state
+    if (old !== undefined && Object.values(pauses).some(({ path }) => path === old)) return old
+    return joinPath(this.path, `pause[${text}]`)
+  }
+
+  /** Where a wait lies: by its key, or by its turn among those of its name. */
+  #place(name: string, key: string | number | undefined): Placed {
+    if (key !== undefined) {
+      return { path: this.#claimPath(name, key), hasBranches: () => false, found: async () => {}, end: () => {} }
+    }
+    const wait = this.#unkeyed(name)
+    return {
+      path: this.#claimPath(name, wait.place),
+      hasBranches: () => wait.hasBranches,
+      found: async (record) => {
+        if (record.beside) await this.#settleIn(name)
+      },
+      end: () => wait.end(),
+    }
+  }
+
+  #unkeyed(name: string): UnkeyedWait {
+    const { recorder, replay, state } = this.#session
+    const others = this.#active + this.#suspended - 1
+    // Only what is recorded can be mistaken for another's, and what 0.1 began goes on as it did then.
+    if (!recorder.durable || replay || state.run?.incarnation === undefined) return this.#order.arrived(name, others)
+    const wait = this.#isAmbiguous(name) ? undefined : this.#order.next(name, others)
+    if (wait) return wait
+    recorder.add({ kind: 'step', ops: [set(this.#records.at(this.#ambiguity(name)), { status: 'waiting' })] })
+    throw needsKey(name)
+  }
+
+  /**
+   * A wait that was open beside something else has its record back. Before that is handed out, the function has time to
+   * come to where it was: if another branch then asks for the same, neither gets what may be the other's.
+   */
+  async #settleIn(name: string): Promise<void> {
+    let asked: number
+    do {
+      asked = this.#asked
+      await new Promise(setImmediate)
+      await new Promise(setImmediate)
+    } while (asked !== this.#asked)
+    if (this.#isAmbiguous(name)) throw needsKey(name)
+  }
+
+  #isAmbiguous(name: string): boolean {
+    return Object.hasOwn(this.#records.all, this.#ambiguity(name))
+  }
+
+  // No key looks like this, so it is nobody's record.
+  #ambiguity(name: string): string {
+    return joinPath(this.#id, `${name}[?]`)
   }
 
   #claimPath(name: string, key: string | number | undefined): string {
-    if (typeof name !== 'string' || !/^[^/[\]\p{Cc}]{1,200}$/u.test(name)) {
+    if (typeof name !== 'string' || !/^(receive )?[^/[\]\p{Cc}]{1,200}$/u.test(name)) {
       throw new InvalidProgramError(`A step can't be named ${JSON.stringify(name)}.`, 'name', NAME_RULE)
     }
-    const path = joinPath(this.#id, key === undefined ? name : `${name}[${encodeKey(key)}]`)
+    const path = joinPath(this.#id, key === undefined ? name : this.#keyed(name, key))
     this.#hasSteps = true
     if (!this.#revisits.note(path)) {
       const remedy = 'Give repeated steps of one name a key: ctx.step(name, { key }, …).'
@@ -389,10 +468,12 @@ export class Activation {
     return path
   }
 
-  #ordinal(name: string): number {
-    const next = this.#ordinals.get(name) ?? 0
-    this.#ordinals.set(name, next + 1)
-    return next
+  #keyed(name: string, key: string | number): string {
+    const { text, cut } = encodeKey(key)
+    const old = cut === undefined ? undefined : `${name}[${cut}]`
+    // What 0.1 recorded under a key that it cut is found under that, by the first that asks, as then.
+    const isOld = old !== undefined && Object.hasOwn(this.#records.all, joinPath(this.#id, old))
+    return isOld && !this.#revisits.has(joinPath(this.#id, old)) ? old : `${name}[${text}]`
   }
 
   /** Counts what is under way. A function that was left hanging may wake up later: nothing it asks for happens. */
@@ -409,6 +490,7 @@ export class Activation {
     const others = this.#active + this.#suspended
     this.#active++
     const asked = ++this.#asked
+    this.#order.asked(others)
     if (this.#session.draining) return this.#hang()
     try {
       return await operation()
@@ -502,8 +584,15 @@ type StepArguments<Result> =
 
 const NAME_RULE = 'Use 1 to 200 printable characters without slashes and square brackets.'
 
-function encodeKey(key: string | number): string {
-  return encodeURIComponent(String(key)).slice(0, 500)
+function needsKey(name: string): InvalidProgramError {
+  const what = name.startsWith('receive ') ? `Two waits for "${name.slice(8)}"` : `Two calls of ctx.${name}`
+  const call = name.startsWith('receive ') ? `ctx.receive(${JSON.stringify(name.slice(8))}, { key })` : `{ key }`
+  return new InvalidProgramError(
+    `${what} run side by side without a key, so that one could get what the other waits for.`,
+    'key',
+    `Give each of them a key of its own: ${call}.`,
+    { wait: name },
+  )
 }
 
 function never(): Promise<never> {

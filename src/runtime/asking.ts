@@ -21,6 +21,8 @@ const MAX_REASON = 4000
 export interface AskOptions extends PauseOptions {
   /** Why an answer can't be taken although it fits the JSON Schema. */
   readonly refuse?: (answer: unknown) => string | undefined | Promise<string | undefined>
+  /** It has no key, and may be asked by one of several branches. */
+  readonly beside?: boolean
 }
 
 /** The questions of one activation: asks each once, and finds its answer when the activation is called again. */
@@ -143,7 +145,7 @@ export class Asking {
     kind: PauseRecord['kind'],
     place: string,
     question: Value,
-    options: PauseOptions,
+    options: AskOptions,
   ): Promise<{ readonly ops: readonly Op[]; readonly event: unknown }> {
     const now = this.#session.clock.now()
     const { expiresIn, onExpire = 'fail' } = options
@@ -163,6 +165,7 @@ export class Asking {
       question,
       askedAt: now,
       ...(kind === 'approval' ? { exact: true as const } : {}),
+      ...(options.beside ? { beside: true as const } : {}),
       ...(schema === undefined ? {} : { schema }),
       ...(expiresIn === undefined
         ? {}

@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.js'
+import { onAbort } from '../core/on-abort.js'
 import { InvalidOptionError, isHoldfastError } from '../core/errors.js'
 import type { RetryPolicy } from './context.js'
 import { StepTimeoutError } from './errors.js'
@@ -25,7 +26,7 @@ export async function attempt<Result>(
   const done = timeoutMs === undefined ? undefined : new AbortController()
   let stop: (() => void) | undefined
   let leave: (() => void) | undefined
-  let stopWithOuter: (() => void) | undefined
+  let letGo = () => {}
   const stopped = new Promise<never>((_, reject) => {
     stop = () => {
       own?.abort(run.reason)
@@ -34,11 +35,11 @@ export async function attempt<Result>(
     run.addEventListener('abort', stop, { once: true })
     leave = () => reject(left?.reason)
     left?.addEventListener('abort', leave, { once: true })
-    stopWithOuter = () => {
+    // Any number of steps may run inside of one attempt.
+    letGo = onAbort(outer, () => {
       own?.abort(outer?.reason)
       reject(outer?.reason)
-    }
-    outer?.addEventListener('abort', stopWithOuter, { once: true })
+    })
   })
   const races: Promise<Result>[] = [stopped, Promise.resolve().then(() => work(own?.signal ?? outer ?? run))]
   if (timeoutMs !== undefined) {
@@ -57,7 +58,7 @@ export async function attempt<Result>(
   } finally {
     if (stop) run.removeEventListener('abort', stop)
     if (leave) left?.removeEventListener('abort', leave)
-    if (stopWithOuter) outer?.removeEventListener('abort', stopWithOuter)
+    letGo()
     done?.abort(DONE)
   }
 }

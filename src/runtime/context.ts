@@ -93,7 +93,10 @@ export interface PauseOptions<Answer = unknown> {
   readonly expiresIn?: number
   /** What happens then. Default: the run fails. */
   readonly onExpire?: { readonly answer: Answer } | 'fail'
-  /** Tells repeated pauses of one activation apart. Default: their order. */
+  /**
+   * Tells the questions of one activation apart. Left out, they are told apart by their order, which holds for questions
+   * that come one after another; ones that are asked side by side need a key.
+   */
   readonly key?: string | number
 }
 
@@ -102,10 +105,13 @@ export interface ReceiveOptions {
   readonly schema?: StandardSchema
   /** How long to wait, in milliseconds; after that the result is undefined. Default: for ever. */
   readonly timeoutMs?: number
+  /** Tells waits for one name apart. Needed where several run side by side, as `key` of a pause. */
+  readonly key?: string | number
 }
 
 /** What tells sleeps of one activation apart. */
 export interface SleepOptions {
+  /** Needed where several run side by side, as `key` of a pause. */
   readonly key?: string | number
 }
 

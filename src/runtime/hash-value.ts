@@ -10,15 +10,26 @@ const HASH_CHARACTERS = 32
  */
 export function hashValue(value: unknown): string {
   if (value === undefined) return 'none'
-  const { json } = encodeValue(sortKeys(value), DEFAULT_LIMITS)
+  const { json } = encodeValue(sorted(value), DEFAULT_LIMITS)
   return createHash('sha256').update(json).digest('hex').slice(0, HASH_CHARACTERS)
 }
 
-function sortKeys(value: unknown): unknown {
+function sorted(value: unknown): unknown {
+  try {
+    return sortKeys(value, 0)
+  } catch (cause) {
+    // It lies too deep, refers back to itself or can't be read: this says so, with the path to it.
+    encodeValue(value, DEFAULT_LIMITS)
+    throw cause
+  }
+}
+
+function sortKeys(value: unknown, depth: number): unknown {
   if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map(sortKeys)
+  if (depth > DEFAULT_LIMITS.maxDepth) throw new RangeError('too deep')
+  if (Array.isArray(value)) return value.map((item) => sortKeys(item, depth + 1))
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype !== Object.prototype && prototype !== null) return value
   const names = Object.keys(value).sort()
-  return Object.fromEntries(names.map((name) => [name, sortKeys((value as Record<string, unknown>)[name])]))
+  return Object.fromEntries(names.map((name) => [name, sortKeys((value as Record<string, unknown>)[name], depth + 1)]))
 }

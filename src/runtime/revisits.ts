@@ -48,6 +48,11 @@ export class Revisits {
     return this.#missing?.size === 0
   }
 
+  /** Whether the function has asked for this step. */
+  has(path: string): boolean {
+    return this.#seen.has(path)
+  }
+
   restart(): void {
     this.#seen = new Set()
     this.#missing = undefined

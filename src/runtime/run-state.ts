@@ -165,6 +165,8 @@ export interface StepRecord {
   readonly startedAt?: number
   /** For sleeps and waits. */
   readonly until?: number
+  /** Of a wait without a key: the function has had several things open at once, so it may be one of a branch. */
+  readonly beside?: true
   /** A person let a node go on that pauses when it is done. */
   readonly passed?: true
   /** It is known that nothing of it was begun in the lost part of the log whose gap began then. */
@@ -184,6 +186,8 @@ export interface PauseRecord {
   readonly expiresAt?: number
   readonly onExpire?: { readonly answer: Value } | 'fail'
   readonly answer?: AnswerRecord
+  /** Asked without a key, by a function that has had several things open at once. */
+  readonly beside?: true
   /** Why the last answer was not taken: it fitted the schema, but not the program's own check. */
   readonly refused?: RefusalRecord
   /** Of an approval: what is shown is what runs. Absent in records of version 0.1, which showed what that is made from. */
@@ -288,6 +292,11 @@ export function findBegun({ steps = {}, scopes = {} }: ScopeState): string | und
     if (begun !== undefined) return `${path}/${begun}`
   }
   return undefined
+}
+
+/** The signals of a name that nobody has received. One may be named `constructor`: only what was sent counts. */
+export function signalsOf({ signals = {} }: Pick<RunState, 'signals'>, name: string): readonly SignalRecord[] {
+  return Object.hasOwn(signals, name) ? (signals[name] ?? []) : []
 }
 
 export function isUnfinished(run: RunRecord | undefined): run is RunRecord {

@@ -1,3 +1,4 @@
+import { onAbort } from '../core/on-abort.js'
 import type { RunEvent } from './events.js'
 import type { Outcome } from './outcome.js'
 
@@ -17,12 +18,10 @@ export class RunStream<Result = Outcome> implements AsyncIterable<RunEvent> {
 
   constructor(start: (emit: (event: RunEvent) => void, signal: AbortSignal) => Promise<Result>, signal?: AbortSignal) {
     this.#abort = new AbortController()
-    const stop = () => this.#abort.abort(signal?.reason)
-    if (signal?.aborted) stop()
-    else signal?.addEventListener('abort', stop, { once: true })
+    const letGo = onAbort(signal, () => this.#abort.abort(signal?.reason))
     this.outcome = start((event) => this.#push(event), this.#abort.signal).finally(() => {
       // The signal may be the whole process's, and outlive any number of runs.
-      signal?.removeEventListener('abort', stop)
+      letGo()
       this.#ended = true
       this.#wake?.()
     })

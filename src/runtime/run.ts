@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { Clock } from '../core/clock.js'
 import { ClosedError, InvalidOptionError, isHoldfastError } from '../core/errors.js'
+import { onAbort } from '../core/on-abort.js'
 import type { Claim } from '../log/claim.js'
 import { DUE, type LogKey } from '../log/contract.js'
 import type { Draft } from '../log/draft.js'
@@ -116,10 +117,7 @@ export class Run {
       this.#abort.abort(error)
     }
     const keeper = new LeaseKeeper(claim, clock, { onLost: lose, onNews: () => this.#noticeCancel(recorder) })
-    const stop = () => this.#abort.abort(new StoppedError())
-    const { signal } = this.#settings
-    if (signal?.aborted) stop()
-    else signal?.addEventListener('abort', stop, { once: true })
+    const letGo = onAbort(this.#settings.signal, () => this.#abort.abort(new StoppedError()))
     try {
       this.#noticeCancel(recorder)
       await this.#enter(recorder)
@@ -140,7 +138,7 @@ export class Run {
       place.leave()
       // Steps that the program did not wait for may still be running: nothing of them is written from here on.
       lose(new ClosedError('This run'))
-      signal?.removeEventListener('abort', stop)
+      letGo()
       await this.#feed.ended()
     }
   }
@@ -176,9 +174,7 @@ export class Run {
     }
     const recorder = new ViewRecorder(fold, (draft, _, before) => this.#feed.recorded(draft, undefined, before))
     const { signal } = this.#settings
-    const stop = () => this.#abort.abort(signal?.reason)
-    if (signal?.aborted) stop()
-    else signal?.addEventListener('abort', stop, { once: true })
+    const letGo = onAbort(signal, () => this.#abort.abort(signal?.reason))
     try {
       await this.#enter(recorder)
       const ended = await this.#loop(recorder, undefined, undefined, undefined)
@@ -188,7 +184,7 @@ export class Run {
       throw error
     } finally {
       this.#settings.place.leave()
-      signal?.removeEventListener('abort', stop)
+      letGo()
     }
   }
 

@@ -31,9 +31,9 @@ export function shareState(node: string, parent: StateShape, sub: StateShape): S
           { node },
         )
       }
-      return pick(shared, (name) => state[name])
+      return pick(shared, (name) => own(state, name))
     },
-    leave: (subState, state) => pick(shared, (name, key) => changed(key, subState[name], state[name])),
+    leave: (subState, state) => pick(shared, (name, key) => changed(key, own(subState, name), own(state, name))),
   }
 }
 
@@ -61,6 +61,11 @@ function changed(key: StateKey, after: Value | undefined, entered: Value | undef
     return Object.fromEntries(entries.filter(([name, value]) => !hasSame(entered, name, value)))
   }
   return after
+}
+
+// A key may be named `constructor`: only what the state has counts, not what every object has.
+function own(state: State, name: string): Value | undefined {
+  return Object.hasOwn(state, name) ? state[name] : undefined
 }
 
 function hasSame(entered: Record<string, Value>, name: string, value: Value): boolean {

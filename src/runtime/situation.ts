@@ -33,6 +33,7 @@ import {
   type PauseRecord,
   type RunRecord,
   type RunState,
+  signalsOf,
 } from './run-state.js'
 
 export interface Intent {
@@ -275,7 +276,7 @@ export function isOnlyWaiting(fold: Fold, now: number): boolean {
   if (pauses.some(isNews)) return false
   return !run.waiting.some((wait) =>
     wait.kind === 'signal'
-      ? (state.signals?.[wait.name]?.length ?? 0) > 0 || (wait.until !== undefined && wait.until <= now)
+      ? signalsOf(state, wait.name).length > 0 || (wait.until !== undefined && wait.until <= now)
       : wait.until <= now,
   )
 }

@@ -1,13 +1,6 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { copyValue, type Value } from '../codec/value.js'
-import {
-  HoldfastError,
-  InvalidOptionError,
-  InvalidValueError,
-  isHoldfastError,
-  NotFoundError,
-  TooLargeError,
-} from '../core/errors.js'
+import { HoldfastError, InvalidOptionError, isHoldfastError, NotFoundError, TooLargeError } from '../core/errors.js'
 import type { ThreadIdInput } from '../core/ids.js'
 import { threadIdInput } from '../core/ids.js'
 import { nameLog } from '../core/log-name.js'
@@ -36,7 +29,7 @@ import { placeOf } from './input-keys.js'
 import { describePauses, type OpenPause, type Outcome, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { type ReplayReport, replayRun } from './replay.js'
-import { currentRun, type RunState } from './run-state.js'
+import { currentRun, type RunState, signalsOf } from './run-state.js'
 import { RunStream } from './run-stream.js'
 import {
   type Enqueued,
@@ -47,6 +40,7 @@ import {
   withOutput,
 } from './run-thread.js'
 import { endCancelled, isAtRest, restRun } from './situation.js'
+import { badSignalName, isSignalName } from './waits.js'
 
 const MAX_SIGNALS = 1000
 
@@ -111,13 +105,7 @@ export class ThreadView<Result = Outcome> {
    */
   async signal(name: string, value?: unknown, options: { readonly key?: string } = {}): Promise<Signalled> {
     const key = checkKey(options.key)
-    if (typeof name !== 'string' || !/^[^/[\]\p{Cc}]{1,200}$/u.test(name)) {
-      throw new InvalidValueError(
-        'name',
-        'is no name of a signal',
-        'Use 1 to 200 printable characters without slashes.',
-      )
-    }
+    if (!isSignalName(name)) throw badSignalName(name)
     const { clock, randomId } = this.environment
     const stored = value === undefined ? undefined : copyValue(value, DEFAULT_LIMITS)
     const signal = { id: randomId(), at: clock.now(), ...(stored === undefined ? {} : { value: stored }) }
@@ -126,7 +114,7 @@ export class ThreadView<Result = Outcome> {
     const { entries } = await log.update((fold) => {
       const state = fold.state as RunState
       if (place && state.signalKeys?.[place[0]]?.[place[1]] !== undefined) return undefined
-      const waiting = state.signals?.[name]?.length ?? 0
+      const waiting = signalsOf(state, name).length
       if (waiting >= MAX_SIGNALS) {
         throw new TooLargeError(`signals.${name}`, 'unreceived signals', MAX_SIGNALS, waiting, 'Receive them first.')
       }

@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict'
 import { flow } from '../../index.js'
-import { count, DAY, entriesOf, expectStatus, named, refuses, type RuntimeTest } from './runtime-context.js'
+import {
+  count,
+  DAY,
+  entriesOf,
+  expectStatus,
+  gate,
+  named,
+  refuses,
+  type RuntimeTest,
+  takeOver,
+} from './runtime-context.js'
 
 const listener = flow<number, unknown[]>(named('listener'), async (ctx, n) => {
   const got: unknown[] = []
@@ -143,6 +153,54 @@ export const waitTests: readonly RuntimeTest[] = [
       assert.equal(late.data['reason'], 'expired')
       assert.equal(expectStatus(await calm.run(), 'completed').output, 'no')
       assert.equal(expectStatus(await strict.run(), 'failed').error.code, 'pause-closed')
+    },
+  },
+  {
+    name: 'gives each of several waits its own by its key, in whatever order they come back after a crash',
+    async run({ hf, mortal }) {
+      const seen: string[][] = []
+      const begun = gate()
+      const waits = (order: readonly string[], hangs: boolean) =>
+        flow<string, string[]>(named('keyed'), async (ctx, input) => {
+          if (input === 'begin') return []
+          const lines = order.map(async (key) => {
+            await ctx.step(key, () => key)
+            const news = await ctx.receive<string>('constructor', { key })
+            return `${key}: ${news}`
+          })
+          const both = (await Promise.all(lines)).sort()
+          seen.push(both)
+          if (hangs) await ctx.step('hang', () => (begun.open(), new Promise(() => {})))
+          return both
+        })
+      const dying = mortal()
+      const first = dying.hf.thread(waits(['a', 'b'], true), 't')
+      await first.run({ input: 'begin' })
+      for (const value of ['one', 'two']) await first.signal('constructor', value)
+      const dead = first.run({ input: 'go', lease: 1000 }).catch(() => {})
+      await begun.passed
+      dying.die()
+      await dead
+      await takeOver(hf, 't')
+      const { output } = expectStatus(await hf.thread(waits(['b', 'a'], false), 't').run(), 'completed')
+      assert.deepEqual(seen, [output, output])
+      assert.deepEqual(output.map((line) => line.split(': ')[1]).sort(), ['one', 'two'])
+    },
+  },
+  {
+    name: 'refuses waits of branches that only the order of arrival would tell apart',
+    async run({ hf }) {
+      const program = flow<number, unknown>(named('unkeyed'), (ctx) =>
+        Promise.all(
+          ['a', 'b'].map(async (name) => {
+            await ctx.step(name, () => name)
+            return ctx.receive('news')
+          }),
+        ),
+      )
+      const { error } = expectStatus(await hf.thread(program, 't').run({ input: 1 }), 'failed')
+      assert.equal(error.code, 'invalid-program')
+      assert.match(error.message, /key/)
     },
   },
   {
