@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.js'
+import { onAbort } from '../core/on-abort.js'
 import { StoppedError } from './run.js'
 
 /** How long a run that was stopped may take to let go of its thread. */
@@ -15,22 +16,20 @@ export async function stopInTime<Result>(
 ): Promise<Result> {
   if (signal === undefined) return running
   const over = new AbortController()
-  let stop: (() => void) | undefined
+  let letGo = () => {}
   const late = new Promise<never>((_, reject) => {
-    stop = () => {
+    letGo = onAbort(signal, () => {
       clock.sleep(LET_GO_MS, over.signal).then(
         () => reject(new StoppedError('hanging')),
         () => {},
       )
-    }
-    if (signal.aborted) stop()
-    else signal.addEventListener('abort', stop, { once: true })
+    })
   })
   running.catch(() => {})
   try {
     return await Promise.race([running, late])
   } finally {
     over.abort()
-    if (stop) signal.removeEventListener('abort', stop)
+    letGo()
   }
 }
