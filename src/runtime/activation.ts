@@ -8,7 +8,7 @@ import { set } from '../log/ops.js'
 import type { StoreWrite } from '../log/store-write.js'
 import { Asking } from './asking.js'
 import type { Context, PauseOptions, StepContext, StepOptions, StepPolicy, TransactionOptions } from './context.js'
-import { isStoreFailure } from './errors.js'
+import { EffectHeldError, isStoreFailure } from './errors.js'
 import type { RecordedEvent } from './events.js'
 import { gapOf } from './gap.js'
 import { accuse, Failures } from './failed-steps.js'
@@ -23,6 +23,7 @@ import { encodeKey } from './step-key.js'
 import { checkPolicy } from './step-policy.js'
 import { doneRecord, joinPath, StepRecords } from './step-records.js'
 import { StepStore } from './step-store.js'
+import { Trail } from './trail.js'
 import { type UnkeyedWait, WaitOrder } from './wait-order.js'
 import { type Placed, receive, sleep, type WaitingFunction } from './waits.js'
 
@@ -67,19 +68,22 @@ export class Activation {
   #over = false
   #calls = 0
   #suspend: (() => void) | undefined
+  #fail: ((error: unknown) => void) | undefined
   #onIdle: (() => void)[] = []
   readonly #left = new AbortController()
   readonly #isNew: boolean
-  /** When a record was last found: from then on it takes only code between steps to come to what was under way. */
-  #foundAt: number
-  /** A step was done here, and recorded. */
-  #lived = false
   /** An attempt of the function may run out of time while steps of it are under way. */
   #isTimed = false
   #hasSteps = false
   readonly #failures = new Failures()
-  /** It was given the time that code between steps may take, and did not come back to all that is recorded. */
+  readonly #trail = new Trail()
+  /** It is looked at soon whether what is held back may go on. */
+  #isJudging = false
+  #isWaiting = false
+  /** It was given time to come to what is recorded, and did not: it waits for steps that failed. */
   #hadTime = false
+  /** Signs of life of a function that does something else between steps. */
+  #beats = 0
 
   /** @param isNew nobody before us can have begun any of it. */
   constructor(
@@ -91,7 +95,6 @@ export class Activation {
   ) {
     this.#session = session
     this.#isNew = isNew
-    this.#foundAt = session.clock.monotonic()
     this.#id = id
     this.#defaults = defaults
     this.asking = new Asking(session)
@@ -136,6 +139,10 @@ export class Activation {
           this.#over = true
           return resolve(result)
         })
+      }
+      this.#fail = (error) => {
+        end({ status: 'failed', error })
+        this.#left.abort()
       }
       this.#suspend = () => {
         end({ status: 'suspended', waiting: this.#waiting })
@@ -192,10 +199,11 @@ export class Activation {
   }
 
   context<Input>(input: Input, step?: StepContext): Context<Input> & { readonly [INTERNALS]: Internals } {
-    const { log, context, attempt, recorder, heartbeat } = this.#session
+    const { log, context, attempt, recorder } = this.#session
+    this.#trail.begin()
     const { seq, hash } = recorder.fold
     const call: Call = { number: this.#calls, outer: this.#isTimed ? step?.abort : undefined }
-    const track = <Result>(what: string, operation: () => Promise<Result>) => {
+    const track = <Result>(what: string, operation: (heard: Heard) => Promise<Result>) => {
       const tracked = this.#track(call, what, operation)
       // The program may look at it later, or never when the run is stopped: that must not end the process.
       tracked.catch(() => {})
@@ -215,12 +223,16 @@ export class Activation {
       // A node's writes belong to the attempt that makes them, a flow's to the run.
       store: step?.store ?? new StepStore(this.#session.store, this.#writes),
       step: <Result>(name: string, ...rest: StepArguments<Result>) =>
-        track('step', () => this.#step(call, name, ...rest)) as Promise<Result>,
-      transaction: (name, work, options) => track('transaction', () => this.#transaction(call, name, work, options)),
+        track('step', (heard) => this.#step(call, heard, name, ...rest)) as Promise<Result>,
+      transaction: (name, work, options) =>
+        track('transaction', (heard) => this.#transaction(call, heard, name, work, options)),
       sleep: (duration, options) => track('sleep', () => sleep(this.#waits, duration, options)),
       receive: (name, options) => track('receive', () => receive(this.#waits, name, options)) as Promise<never>,
       pause: (question, options) => track('pause', () => this.#pause(question, options)) as Promise<never>,
-      heartbeat,
+      heartbeat: () => {
+        this.#beats++
+        return this.#session.heartbeat()
+      },
       emit: (value) => this.#session.emit({ type: 'custom', step: this.path, value }),
       [INTERNALS]: {
         path: this.path,
@@ -257,7 +269,7 @@ export class Activation {
     }
   }
 
-  #work(id: string, options: StepOptions, run: (step: StepContext) => unknown): Work {
+  #work(id: string, options: StepOptions, run: (step: StepContext) => unknown, isLive = false): Work {
     const path = this.#records.name(id)
     return {
       path,
@@ -265,7 +277,7 @@ export class Activation {
       policy: { ...this.#defaults, ...options },
       input: options.input,
       inputHash: hashValue(options.input),
-      openSince: this.#openSince,
+      openSince: this.#openSince(isLive),
       idempotencyKey: options.idempotencyKey,
       run,
       ask: (kind, question, jsonSchema) => this.#askInside(kind, `${path} ${kind}`, question, { jsonSchema }),
@@ -275,39 +287,51 @@ export class Activation {
 
   /**
    * Since when an effect that is asked for now may have been begun by someone before us. Whatever was begun needs no
-   * result that is made here, because all records before an effect are acknowledged when it begins: it is asked for
-   * soon after the last record was found. What comes long after that, behind steps done here, nobody has begun.
+   * result that is made here, because all records before an effect are acknowledged when it begins.
+   * @param isLive the function asks for it in reaction to such a result.
    */
-  get #openSince(): number | undefined {
-    const { openSince, state, clock, inlineSleepMs } = this.#session
+  #openSince(isLive: boolean): number | undefined {
+    const { openSince, state } = this.#session
     const gap = gapOf(state)
     if (gap !== undefined) return Math.min(gap, openSince ?? gap)
     if (openSince === undefined || state.ahead) return openSince
-    if (this.#isNew) return undefined
-    const isBeyond = this.#lived && clock.monotonic() - this.#foundAt > BEYOND_MS + inlineSleepMs
-    return isBeyond ? undefined : openSince
+    return this.#isNew || isLive ? undefined : openSince
   }
 
-  async #step<Result>(call: Call, name: string, ...rest: StepArguments<Result>): Promise<unknown> {
+  /** Notes where the function asks for a step, before anything else happens. */
+  #arrive(path: string, isEffect: boolean, heard: Heard) {
+    const isBeside = this.#active + this.#suspended > 1
+    const asked = { path, isEffect, isBeside, ...this.#trail.ask() }
+    heard.path = path
+    // One that waited for a person has no record, but is no stranger either.
+    const asks = `${this.#records.name(path)} `
+    const isWaited =
+      isEffect && Object.values(this.#session.state.pauses ?? {}).some((one) => one.path.startsWith(asks))
+    this.#revisits.arrive(isWaited ? { ...asked, after: undefined } : asked)
+    const number = this.#asked
+    return { isLive: asked.isLive, after: () => this.#revisits.place(asked, this.#asked !== number) }
+  }
+
+  async #step<Result>(call: Call, heard: Heard, name: string, ...rest: StepArguments<Result>): Promise<unknown> {
     const [options, run] = rest.length === 1 ? [{} as StepOptions<Result>, rest[0]] : rest
     const path = this.#claimPath(name, options.key)
+    const isEffect = (options.effect ?? this.#defaults.effect ?? 'read') !== 'read'
+    const { isLive, after } = this.#arrive(path, isEffect, heard)
     checkPolicy(options, `step "${path}"`)
     const inputHash = hashValue(options.input)
     await this.#session.replay?.turn(path)
-    const { effect = this.#defaults.effect } = options
-    if (this.#records.isDoubted(path)) await this.#settleDoubt(path, (effect ?? 'read') === 'read' ? 'read' : 'effect')
+    if (this.#records.isDoubted(path)) await this.#settleDoubt(path, isEffect ? 'effect' : 'read')
     const found = this.#records.find(path, inputHash, options.idempotencyKey)
-    if (found) this.#foundAt = this.#session.clock.monotonic()
     if (found) return cloneValue(found.result)
     if (this.#session.replay) return this.#gap(path)
+    heard.isLive = true
     const inside = (step: StepContext) => this.#session.inside.run(path, () => run(step))
-    const work: Work = { ...this.#work(path, options as StepOptions, inside), outer: call.outer }
-    if ((work.policy.effect ?? 'read') !== 'read') await this.#hold(path)
+    const work: Work = { ...this.#work(path, options as StepOptions, inside, isLive), outer: call.outer, after }
+    if (isEffect) await this.#hold(path)
     try {
       const performed = await perform(this.#session, work)
       if (this.#isLeft(call)) return never()
       await this.#records.done(work, performed)
-      this.#lived = true
       // What is written later must not be what the program made of it meanwhile.
       return cloneValue(performed.result)
     } catch (error) {
@@ -331,11 +355,13 @@ export class Activation {
 
   async #transaction<Result, Prepared>(
     call: Call,
+    heard: Heard,
     name: string,
     run: (sql: SqlSession, prepared: Prepared) => Promise<Result>,
     options: TransactionOptions<Prepared> = {},
   ): Promise<Result> {
     const path = this.#claimPath(name, options.key)
+    const { after } = this.#arrive(path, true, heard)
     await this.#session.replay?.turn(path)
     // That of an attempt that ran out of time may be about to commit.
     if (call.number > 1) await this.#session.recorder.barrier()
@@ -343,8 +369,9 @@ export class Activation {
     const found = this.#records.find(path, hashValue(options.input))
     if (found) return cloneValue(found.result) as Result
     if (this.#session.replay) return this.#gap(path)
+    heard.isLive = true
     await this.#hold(path)
-    const work = this.#work(path, { input: options.input }, () => undefined)
+    const work: Work = { ...this.#work(path, { input: options.input, effect: 'once' }, () => undefined), after }
     const current = async (sql: SqlSession, prepared: Prepared): Promise<Result> => {
       call.outer?.throwIfAborted()
       const result = await run(sql, prepared)
@@ -477,7 +504,11 @@ export class Activation {
   }
 
   /** Counts what is under way. A function that was left hanging may wake up later: nothing it asks for happens. */
-  async #track<Result>({ number: call }: Call, what: string, operation: () => Promise<Result>): Promise<Result> {
+  async #track<Result>(
+    { number: call }: Call,
+    what: string,
+    operation: (heard: Heard) => Promise<Result>,
+  ): Promise<Result> {
     if (this.#closed || call !== this.#calls) return never()
     this.#session.throwIfAborted()
     const outer = this.#session.inside.getStore()
@@ -492,14 +523,17 @@ export class Activation {
     const asked = ++this.#asked
     this.#order.asked(others)
     if (this.#session.draining) return this.#hang()
+    const heard: Heard = { path: undefined, isLive: false }
     try {
-      return await operation()
+      return await operation(heard)
     } catch (error) {
       if (call === this.#calls) this.#failures.hear(error, this.#asked, others > 0 || asked !== this.#asked)
       throw error
     } finally {
       if (call === this.#calls) {
         this.#active--
+        this.#trail.heard(heard.path, heard.isLive)
+        if (heard.path !== undefined) this.#revisits.hear(heard.path)
         this.#checkIdle()
       }
     }
@@ -534,6 +568,7 @@ export class Activation {
 
   // Two turns of the loop, so that whatever just settled can start its next step first.
   #checkIdle(): void {
+    if (this.#revisits.held > 0) this.#judgeSoon()
     if (this.#busy > 0) return
     for (const wake of this.#onIdle.splice(0)) wake()
     if (this.#suspended === 0 && this.#active === 0) return
@@ -542,13 +577,14 @@ export class Activation {
         if (this.#busy > 0 || this.#closed) return
         // One that waits for somebody may come to need what is in doubt, or not: that is seen when it goes on.
         const isWaiting = this.#suspended > 0 && this.#revisits.isOnlyInDoubt
-        if (this.#active > 0 && !this.#session.draining && !isWaiting) void this.#giveUp()
-        else if (this.#active + this.#suspended > 0) this.#suspend?.()
+        if (this.#active > 0 && !this.#session.draining && !isWaiting) {
+          void (this.#revisits.isInDoubt ? this.#giveUp() : this.#waitForReturn())
+        } else if (this.#active + this.#suspended > 0) this.#suspend?.()
       })
     })
   }
 
-  /** Only effects that are held back are under way: gives code between steps some time to come to what is recorded. */
+  /** Only what is held back is under way: looks for some time whether the function waits for what failed before. */
   async #giveUp(): Promise<void> {
     const { clock, abort } = this.#session
     const asked = this.#asked
@@ -562,14 +598,59 @@ export class Activation {
     }
     if (this.#revisits.decide(this.#session.state.run?.takes ?? 0)) this.#hadTime = true
   }
+
+  /** Looks at what is held back once the function has reacted to all that it heard of. */
+  #judgeSoon(): void {
+    if (this.#isJudging) return
+    this.#isJudging = true
+    setImmediate(() => {
+      setImmediate(() => {
+        this.#isJudging = false
+        if (this.#closed) return
+        if (this.#revisits.judge()) this.#checkIdle()
+      })
+    })
+  }
+
+  /**
+   * Only what is held back is under way. What the function does between steps may take any time, and nobody can see
+   * whether it does something: one that shows no sign of life for very long is ended, so that somebody looks. That says
+   * nothing of its records; resumed, it waits again.
+   */
+  async #waitForReturn(): Promise<void> {
+    if (this.#isWaiting) return
+    this.#isWaiting = true
+    const { clock, abort } = this.#session
+    const signs = () => this.#asked + this.#beats
+    for (let waited = 0, before = signs(); waited < RETURN_MS; waited += LOOK_MS) {
+      await clock.sleep(LOOK_MS, abort.signal).catch(() => {})
+      if (this.#closed || abort.signal.aborted || this.#busy > 0 || this.#revisits.held === 0) break
+      if (this.#session.draining) this.#suspend?.()
+      if (before === signs()) continue
+      before = signs()
+      waited = 0
+    }
+    this.#isWaiting = false
+    const { waiting } = this.#revisits
+    if (this.#closed || abort.signal.aborted || this.#busy > 0 || waiting === undefined) return
+    this.#fail?.(new EffectHeldError(waiting.held, waiting.missing, RETURN_MS / 60_000))
+  }
 }
 
-/** How long after the last record an effect may be asked for that was under way when the run was interrupted. */
-const BEYOND_MS = 60_000
-/** How long code between steps may take before an effect that waits for it counts as one of another program. */
+/** How long a function may show no sign of life while an effect waits for it to come back to what is recorded. */
+const RETURN_MS = 10 * 60_000
+/** How often it is looked at meanwhile whether the run is to stop. */
+const LOOK_MS = 200
+/** How long it is looked whether a function waits for steps that failed before, and in how many parts. */
 const PATIENCE_MS = 1000
-/** In so many parts: while other work blocks the process, code that waits for a file or a reply can't go on either. */
 const PATIENCE_LOOKS = 10
+
+/** What a function hears of when something that it asked for has ended. */
+interface Heard {
+  path: string | undefined
+  /** It was made here, by nobody before us. */
+  isLive: boolean
+}
 
 /** One call of the function. */
 interface Call {

@@ -93,6 +93,22 @@ export class EffectUnknownError extends HoldfastError {
   }
 }
 
+/** An effect was held back, and what it waits for has not come. Nothing was started, and the run can be resumed. */
+export class EffectHeldError extends HoldfastError {
+  constructor(step: string, missing: string, minutes: number) {
+    super(
+      'timeout',
+      `Step "${step}", an effect, has waited ${minutes} minutes for step "${missing}", which is recorded, and the program has not come back to it. Nothing was started.`,
+      {
+        data: { step, missing },
+        retryable: true,
+        remedy:
+          'If steps were renamed or removed, run the thread with the version of the program that began it, or cancel the run. If code between steps takes that long, put it into a step, or call ctx.heartbeat() meanwhile.',
+      },
+    )
+  }
+}
+
 /** The run was asked to stop. */
 export class CancelledError extends HoldfastError {
   constructor(reason: string, data: Readonly<Record<string, unknown>> = {}) {

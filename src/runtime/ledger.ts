@@ -68,7 +68,7 @@ export class Ledger {
     const { keyTtlMs = DEFAULT_KEY_TTL_MS } = work.policy
     this.#keyTtlMs = Math.min(keyTtlMs, (isBegun(own) ? own.keyTtlMs : undefined) ?? keyTtlMs)
     this.#writes = own?.writes ?? []
-    this.#startedAt = before?.startedAt ?? (this.effect === 'idempotent' ? work.openSince : undefined)
+    this.#startedAt = own?.startedAt ?? (this.effect === 'idempotent' ? work.openSince : undefined)
   }
 
   /** Whether it is repeated only when it is known not to have happened. */
@@ -99,8 +99,15 @@ export class Ledger {
       if (!recorder.durable) throw needsRecord(this.#work.path, this.effect)
       const events = [{ type: 'step' as const, step: this.#work.path, status: 'started' as const }]
       recorder.add({ kind: 'effect', ops: [this.#set({})], data: { events } })
+    } else if (!isBegun(recordAt(this.#session, this.#work))) {
+      recorder.along(this.#work.path, { kind: 'step', ops: [this.#set({})] })
     }
     await recorder.barrier()
+  }
+
+  /** The attempt has ended: an intent that has not been written yet is of no use any more. */
+  end(): void {
+    if (this.effect === 'idempotent') this.#session.recorder.drop(this.#work.path)
   }
 
   /** What the last attempt whose outcome is open wrote to the store. */
@@ -110,12 +117,13 @@ export class Ledger {
 
   /**
    * Keeps the error beside the intent, so that the same question is asked again after a crash, and what the attempt
-   * wrote to the store: if it turns out to have happened, so do its writes. An idempotent effect has no intent: this
-   * also says how old its key will be when the run is taken up again.
+   * wrote to the store: if it turns out to have happened, so do its writes. The intent of an idempotent effect may not be
+   * written yet: this also says how old its key will be when the run is taken up again.
    */
   note(writes: readonly StoreWrite[], error?: unknown): void {
     this.#writes = writes
     if (this.effect === 'read' || !this.#session.recorder.durable) return
+    this.end()
     const change = {
       ...(error === undefined ? {} : { error: recordError(error) }),
       ...(writes.length === 0 ? {} : { writes: [...writes] }),
@@ -134,6 +142,7 @@ export class Ledger {
     this.#key = undefined
     this.#startedAt = undefined
     this.#writes = []
+    this.end()
     if (this.#session.recorder.durable) {
       this.#session.recorder.add({ kind: 'effect', ops: [this.#set({ status: 'retry' })] })
     }

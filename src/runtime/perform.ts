@@ -25,6 +25,8 @@ export interface Work {
   readonly run: (step: StepContext) => unknown
   /** For a node: what it is handed, which decides whether a recorded read still holds. */
   readonly sees?: Seen
+  /** Where in its function it was asked for, for its record. */
+  readonly after?: (() => string) | undefined
   /** Since when someone before us may have begun it without a record; undefined if nobody can have. */
   readonly openSince: number | undefined
   /** Aborted when the activation was left hanging: the work is neither retried nor timed any more. */
@@ -69,13 +71,11 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
   const { effect } = ledger
   const begun = session.clock.monotonic()
   // A refusal speaks of one attempt: while another with the same key may have happened, the key must stay.
-  let unsure = effect === 'idempotent' && (work.openSince !== undefined || before?.status === 'started')
-  const finish = (result: unknown, writes: readonly StoreWrite[], attempts: number): Performed => ({
-    result: storable(result),
-    writes,
-    attempts,
-    ms: Math.round(session.clock.monotonic() - begun),
-  })
+  let unsure = effect === 'idempotent' && (work.openSince !== undefined || isBegun(before))
+  const finish = (result: unknown, writes: readonly StoreWrite[], attempts: number): Performed => {
+    ledger.end()
+    return { result: storable(result), writes, attempts, ms: Math.round(session.clock.monotonic() - begun) }
+  }
 
   const instead =
     effect === 'read' ? session.recordedRead(work.path, work.inputHash, work.sees) : await permit(session, work, effect)

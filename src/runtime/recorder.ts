@@ -24,6 +24,10 @@ export interface Recorder {
   readonly durable: boolean
   /** Notes something that is written with whatever is written next. */
   add(draft: Draft): void
+  /** As `add`, but nothing is written only for its sake. */
+  along(name: string, draft: Draft): void
+  /** Takes back what was to travel along under this name, unless it is under way. */
+  drop(name: string): void
   /** Records the end of a step: written now or later, as the policy says. */
   record(draft: Draft): Promise<void>
   /** Everything noted so far is acknowledged when this resolves: what must precede an effect on the outside world. */
@@ -62,6 +66,8 @@ interface Note {
   readonly draft: Draft
   /** The end of a step: if the log can't hold it, that step is told. The others travel with whatever comes next. */
   readonly step: Step | undefined
+  /** Not worth a write of its own. */
+  readonly along?: string
 }
 
 /** Who brought the record of a step. */
@@ -118,6 +124,15 @@ export class LogRecorder implements Recorder {
     this.#note({ draft, step: undefined })
   }
 
+  along(name: string, draft: Draft): void {
+    this.drop(name)
+    this.#note({ draft, step: undefined, along: name })
+  }
+
+  drop(name: string): void {
+    this.#pending = this.#pending.filter(({ along }) => along !== name)
+  }
+
   async record(draft: Draft): Promise<void> {
     const step = newStep()
     const note: Note = { draft, step }
@@ -140,7 +155,7 @@ export class LogRecorder implements Recorder {
     // Whatever is concluded at this moment holds entries that were noted before.
     await this.#decided()
     // Again, when a step was told that its record can't be written: what was noted before it still waits.
-    while (this.#pending.length > 0) {
+    while (this.#pending.some(({ along }) => along === undefined)) {
       await this.#write()
       await this.#decided()
     }

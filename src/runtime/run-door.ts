@@ -42,6 +42,14 @@ export class RunDoor implements Recorder {
     if (!this.#closed) this.#recorder.add(draft)
   }
 
+  along(name: string, draft: Draft): void {
+    if (!this.#closed) this.#recorder.along(name, draft)
+  }
+
+  drop(name: string): void {
+    if (!this.#closed) this.#recorder.drop(name)
+  }
+
   record(draft: Draft): Promise<void> {
     return this.#closed ? never() : this.#recorder.record(draft)
   }

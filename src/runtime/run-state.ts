@@ -163,6 +163,11 @@ export interface StepRecord {
   /** Of an idempotent effect that was begun: how long the other side remembers the key. */
   readonly keyTtlMs?: number
   readonly startedAt?: number
+  /**
+   * Where in its function the step was asked for: a hash of the step whose end the function reacted to, "-" for its call,
+   * "~" where it did other things in between; then "+" if something else was open. Absent in records of 0.1.
+   */
+  readonly after?: string
   /** For sleeps and waits. */
   readonly until?: number
   /** Of a wait without a key: the function has had several things open at once, so it may be one of a branch. */

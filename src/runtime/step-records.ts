@@ -82,7 +82,12 @@ export class StepRecords {
   }
 
   async #failed(work: Work, error: StepFailedError): Promise<void> {
-    const record: StepRecord = { status: 'failed', input: work.inputHash, error: error.recorded }
+    const record: StepRecord = {
+      status: 'failed',
+      input: work.inputHash,
+      error: error.recorded,
+      ...(work.after === undefined ? {} : { after: work.after() }),
+    }
     const generation = this.#now(work)?.generation
     await this.#session.record({
       kind: 'step',
@@ -113,10 +118,13 @@ export class StepRecords {
   }
 }
 
-export function doneRecord({ inputHash }: Work, result: Value | undefined): StepRecord {
+export function doneRecord({ inputHash, after, policy }: Work, result: Value | undefined): StepRecord {
+  const { effect = 'read' } = policy
   return {
     status: 'done',
     ...(inputHash === 'none' ? {} : { input: inputHash }),
+    ...(effect === 'read' ? {} : { effect }),
+    ...(after === undefined ? {} : { after: after() }),
     ...(result === undefined ? {} : { result }),
   }
 }

@@ -35,6 +35,10 @@ export class ViewRecorder implements Recorder {
     this.#fold = { ...this.#fold, state: applyOps(this.#fold.state, draft) }
   }
 
+  along(): void {}
+
+  drop(): void {}
+
   async record(draft: Draft): Promise<void> {
     const before = this.#fold.state
     this.add(draft)

@@ -218,10 +218,10 @@ describe('an agent', () => {
       tool({
         inputSchema: z.object({ amount }),
         effect: 'reconcilable',
-        execute: () => {
+        execute: (_, { signal }) => {
           charged++
           begun()
-          return new Promise<string>(() => {})
+          return new Promise<string>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
         },
         reconcile: () => ({ outcome: 'executed', result: 'paid' }),
       })

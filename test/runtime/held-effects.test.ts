@@ -3,6 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { type Context, flow, type Holdfast, openHoldfast } from 'holdfast'
 import { type VirtualClock, virtualClock } from 'holdfast/testing'
 import { afterEach, describe, expect, it } from 'vitest'
+import { twoLives } from '../support/two-lives.js'
 
 const open: Holdfast[] = []
 afterEach(async () => {
@@ -14,6 +15,8 @@ async function setUp(clock?: VirtualClock) {
   open.push(hf)
   return hf
 }
+
+const MINUTE = 60_000
 
 class Gate {
   open = () => {}
@@ -32,15 +35,21 @@ async function turns(): Promise<void> {
   for (let i = 0; i < 20; i++) await turn()
 }
 
+/** An effect that is done: to do it again under another name would be wrong. */
+const MAIL = { effect: 'idempotent' } as const
+
 /** A flow with a charge beside other steps. Its first run does not come to the charge, but the rest is recorded. */
-function chargesBeside(beside: (ctx: Context, calls: number) => Promise<unknown>) {
+function chargesBeside(
+  beside: (ctx: Context, calls: number) => Promise<unknown>,
+  effect: 'idempotent' | 'once' = 'idempotent',
+) {
   let calls = 0
   const world = { recorded: false, charged: 0 }
   const program = flow({ name: 'charging', version: '1.0.0' }, async (ctx) => {
     calls++
     const charge = async () => {
       if (calls === 1) await new Promise(() => {})
-      return ctx.step('charge', { effect: 'idempotent' }, () => ++world.charged)
+      return ctx.step('charge', { effect }, () => ++world.charged)
     }
     const others = async () => {
       await beside(ctx, calls)
@@ -53,12 +62,17 @@ function chargesBeside(beside: (ctx: Context, calls: number) => Promise<unknown>
 }
 
 /** Runs until the rest is recorded, and stops then. */
-async function leave(thread: Runs, world: { readonly recorded: boolean }, clock?: VirtualClock): Promise<void> {
+async function leave(
+  thread: Runs,
+  world: { readonly recorded: boolean },
+  clock?: VirtualClock,
+  ms = 500,
+): Promise<void> {
   const stop = new AbortController()
   const left = thread.run({ input: 1, signal: stop.signal }).catch((error: unknown) => error)
   while (!world.recorded) {
     await turns()
-    await clock?.advance(500)
+    await clock?.advance(ms)
   }
   stop.abort()
   expect(await left).toMatchObject({ name: 'AbortError' })
@@ -68,7 +82,7 @@ interface Runs {
   run(options: { readonly input: unknown; readonly signal: AbortSignal }): Promise<unknown>
 }
 
-describe('an effect that waits for recorded steps', () => {
+describe('an effect that waits for recorded effects', () => {
   it('waits on while something else of the program is under way', async () => {
     const clock = virtualClock()
     const hf = await setUp(clock)
@@ -76,7 +90,7 @@ describe('an effect that waits for recorded steps', () => {
     const { program, world } = chargesBeside(async (ctx, calls) => {
       if (calls > 1) await gate.opened
       for (let i = 0; i < 3; i++) await ctx.sleep(500)
-      await ctx.step('look', () => 1)
+      await ctx.step('mail', MAIL, () => 1)
     })
     const thread = hf.thread(program, 't')
     await leave(thread, world, clock)
@@ -98,7 +112,7 @@ describe('an effect that waits for recorded steps', () => {
         await clock.sleep(300)
         await ctx.sleep(1)
       }
-      await ctx.step('look', () => 1)
+      await ctx.step('mail', MAIL, () => 1)
     })
     const thread = hf.thread(program, 't')
     await leave(thread, world, clock)
@@ -117,7 +131,7 @@ describe('an effect that waits for recorded steps', () => {
       const reading = readFile(import.meta.filename)
       if (calls > 1) block(1100)
       await reading
-      await ctx.step('look', () => 1)
+      await ctx.step('mail', MAIL, () => 1)
     })
     const thread = hf.thread(program, 't')
     await leave(thread, world)
@@ -166,8 +180,9 @@ describe('an effect that waits for recorded steps', () => {
       const hf = await setUp()
       const gate = new Gate()
       const { program, world } = chargesBeside(async (ctx, calls) => {
+        await turns()
         if (calls === 2) await gate.opened
-        await ctx.step('look', () => 1)
+        await ctx.step('mail', MAIL, () => 1)
       })
       const thread = hf.thread(program, 't')
       await leave(thread, world)
@@ -188,4 +203,161 @@ describe('an effect that waits for recorded steps', () => {
       expect(await thread.run()).toMatchObject({ status: 'completed', output: 1 })
     },
   )
+
+  it.each(['idempotent', 'once'] as const)('waits for as long as code between steps takes (%s)', async (effect) => {
+    const clock = virtualClock()
+    const hf = await setUp(clock)
+    const { program, world } = chargesBeside(async (ctx) => {
+      for (let i = 0; i < 3; i++) {
+        await clock.sleep(9 * MINUTE)
+        await ctx.step('mail', { ...MAIL, key: i }, () => 1)
+      }
+    }, effect)
+    const thread = hf.thread(program, 't')
+    await leave(thread, world, clock, MINUTE)
+    const second = thread.run()
+    await turns()
+    for (let i = 0; i < 27; i++) {
+      expect(world.charged).toBe(0)
+      await clock.advance(MINUTE)
+      await turns()
+    }
+    expect(await second).toMatchObject({ status: 'completed', output: 1 })
+  })
+
+  it('does not wait when it was under way beside what is recorded: its intent travels with the next record', async () => {
+    const { clock, first, second, die } = await twoLives()
+    const charged: string[] = []
+    const mailed = new Gate()
+    const program = flow({ name: 'beside', version: '1.0.0' }, async (ctx) => {
+      const charge = ctx.step('charge', { effect: 'idempotent' }, ({ idempotencyKey }) =>
+        charged.push(idempotencyKey) > 1 ? 'charged' : new Promise(() => {}),
+      )
+      await clock.sleep(2 * MINUTE)
+      await ctx.step('mail', MAIL, () => 1)
+      mailed.open()
+      return charge
+    })
+    const dying = first.thread(program, 't').run({ input: 1 })
+    dying.catch(() => {})
+    await turns()
+    await clock.advance(2 * MINUTE)
+    await mailed.opened
+    die()
+    const resumed = (await second()).thread(program, 't').run()
+    await turns()
+    expect(charged).toStrictEqual([charged[0], charged[0]])
+    await clock.advance(2 * MINUTE)
+    expect(await resumed).toMatchObject({ status: 'completed', output: 'charged' })
+  })
+
+  it('does not wait for reads, which are not done again in another name', async () => {
+    const clock = virtualClock()
+    const hf = await setUp(clock)
+    const { program, world } = chargesBeside(async (ctx) => {
+      await clock.sleep(2 * MINUTE)
+      await ctx.step('look', () => 1)
+    })
+    const thread = hf.thread(program, 't')
+    await leave(thread, world, clock, MINUTE)
+    const second = thread.run()
+    await turns()
+    expect(world.charged).toBe(1)
+    await clock.advance(2 * MINUTE)
+    expect(await second).toMatchObject({ status: 'completed', output: 1 })
+  })
+
+  it('ends the run as failed, not as incompatible, when nothing is heard of the program for very long', async () => {
+    const clock = virtualClock()
+    const hf = await setUp(clock)
+    const program = (name: string, beats: boolean) =>
+      flow({ name: 'renamed', version: '1.0.0' }, async (ctx) => {
+        await clock.sleep(1)
+        const charge = ctx.step(name, MAIL, () => name)
+        if (beats) {
+          await clock.sleep(9 * MINUTE)
+          await ctx.heartbeat()
+        }
+        await charge
+        if (name === 'charge') throw new Error('later')
+        return name
+      })
+    const thread = (name: string, beats = false) => hf.thread(program(name, beats), 't')
+    const begun = thread('charge').run({ input: 1 })
+    await clock.advance(1)
+    expect(await begun).toMatchObject({ status: 'failed' })
+    for (const beats of [false, true]) {
+      let over = false
+      const renamed = thread('charge card', beats).run()
+      void renamed.finally(() => {
+        over = true
+      })
+      await clock.advance(9 * MINUTE)
+      expect(over).toBe(false)
+      await clock.advance(2 * MINUTE)
+      expect(over).toBe(!beats)
+      await clock.advance(9 * MINUTE)
+      expect(await renamed).toMatchObject({ status: 'failed', error: { code: 'timeout' }, canResume: true })
+    }
+  })
+})
+
+describe('a program that is another one by now', () => {
+  type Way = (step: (name: string, effect?: 'idempotent') => Promise<unknown>) => Promise<unknown>
+  const effect = 'idempotent'
+
+  const before: Way = async (step) => {
+    await step('look')
+    await step('charge', effect)
+    await Promise.all([step('mail', effect), step('log')])
+  }
+  const ways: Readonly<Record<string, Way>> = {
+    'a renamed effect': async (step) => {
+      await step('look')
+      await step('charge card', effect)
+    },
+    'a renamed effect beside others': async (step) => {
+      await step('look')
+      await step('charge', effect)
+      await Promise.all([step('send mail', effect), step('log')])
+    },
+    'another effect before it': async (step) => {
+      await step('look')
+      await step('reserve', effect)
+      await step('charge', effect)
+    },
+    'a read before it, and a new name': async (step) => {
+      await step('look')
+      await step('check')
+      await step('charge card', effect)
+    },
+    'a renamed read before it': async (step) => {
+      await step('look around')
+      await step('charge', effect)
+      await step('refund', effect)
+    },
+    'a removed read before it': async (step) => {
+      await step('charge', effect)
+      await step('refund', effect)
+    },
+  }
+
+  it.each(Object.entries(ways))('is found out at once, and starts no effect: %s', async (name, now) => {
+    const clock = virtualClock()
+    const hf = await setUp(clock)
+    const done: string[] = []
+    const program = (way: Way, fails: boolean) =>
+      flow({ name: 'changing', version: '1.0.0' }, async (ctx) => {
+        await way((name, kind) => ctx.step(name, { effect: kind ?? 'read' }, () => void (kind && done.push(name))))
+        if (fails) throw new Error('later')
+      })
+    expect(await hf.thread(program(before, true), 't').run({ input: 1 })).toMatchObject({ status: 'failed' })
+    // No time passes.
+    expect(await hf.thread(program(now, false), 't').run()).toMatchObject({ status: 'incompatible' })
+    expect(done).toStrictEqual(['charge', 'mail'])
+    // A read of another name is recorded, too, and then the original does not fit any more either.
+    const status = name.includes('a read before') || name.includes('renamed read') ? 'incompatible' : 'completed'
+    expect(await hf.thread(program(before, false), 't').run()).toMatchObject({ status })
+    expect(done).toStrictEqual(['charge', 'mail'])
+  })
 })

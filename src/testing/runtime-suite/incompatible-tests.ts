@@ -135,7 +135,7 @@ export const incompatibleTests: readonly RuntimeTest[] = [
     }),
   ),
   {
-    name: 'by reads between recorded steps go on, and effects behind them wait for all that is recorded',
+    name: 'by reads between recorded steps go on, and effects beside them wait for all effects that are recorded',
     async run({ hf }) {
       const done: string[] = []
       const program = (later: boolean) =>
@@ -147,7 +147,7 @@ export const incompatibleTests: readonly RuntimeTest[] = [
             // Code between steps may take its time.
             if (later) await new Promise((resolve) => setTimeout(resolve, 50))
             if (later) await step('new read')
-            await step('b')
+            await step('b', 'once')
           }
           await Promise.all([later ? step('new effect', 'once') : undefined, slow()])
           if (!later) throw new Error('later')
