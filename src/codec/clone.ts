@@ -6,14 +6,67 @@ export function cloneValue<V extends Value | undefined>(value: V): V {
 }
 
 /**
- * Makes a value that is known to be storable unchangeable, down to its last list. What is frozen already is taken to be
- * so throughout. Dates and bytes can't be frozen.
+ * A value that is known to be storable in a form that nobody can change: for programs, whose changes would be in no
+ * record. Lists and objects are frozen, and a Date refuses to be set; these are the value itself. Bytes can't be frozen, so
+ * what holds some is shown as a copy from which each look gets bytes of its own. What is frozen already is taken to be so
+ * throughout.
  */
-export function freezeValue(value: Value | undefined): void {
-  if (!isContainer(value) || Object.isFrozen(value)) return
-  Object.freeze(value)
-  if (Array.isArray(value)) for (const item of value) freezeValue(item)
-  else for (const key of Object.keys(value)) freezeValue((value as Record<string, Value>)[key])
+export function showValue<V extends Value | undefined>(value: V): V {
+  return show(value) as V
+}
+
+/** An object with these properties that nobody can change. Each look at bytes gets a copy of them. */
+export function showProperties(entries: Iterable<readonly [string, Value]>): { readonly [key: string]: Value } {
+  const shown: Record<string, Value> = {}
+  for (const [key, value] of entries) showAt(shown, key, value)
+  return Object.freeze(shown)
+}
+
+/** As `showValue`, of a list whose items are shown already, bytes excepted. */
+export function showItems(items: readonly Value[]): readonly Value[] {
+  const shown: Value[] = [...items]
+  for (let i = 0; i < items.length; i++) if (items[i] instanceof Uint8Array) showAt(shown, i, items[i] as Value)
+  return Object.freeze(shown)
+}
+
+function show(value: Value | undefined): Value | undefined {
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value
+  if (value instanceof Date) return guardDate(value)
+  if (Object.isFrozen(value)) return value
+  if (Array.isArray(value)) {
+    const shown = value.map((item: Value) => show(item) as Value)
+    return isSame(shown, value) ? Object.freeze(value) : showItems(shown)
+  }
+  const record = value as Record<string, Value>
+  const keys = Object.keys(record)
+  const shown = keys.map((key) => show(record[key]) as Value)
+  const before = keys.map((key) => record[key] as Value)
+  return isSame(shown, before) ? Object.freeze(record) : showProperties(keys.map((key, i) => [key, shown[i] as Value]))
+}
+
+function isSame(shown: readonly Value[], before: readonly Value[]): boolean {
+  return shown.every((item, i) => item === before[i] && !(item instanceof Uint8Array))
+}
+
+function showAt(target: Value[] | Record<string, Value>, key: string | number, value: Value): void {
+  if (value instanceof Uint8Array) {
+    Object.defineProperty(target, key, { get: () => new Uint8Array(value), enumerable: true, configurable: true })
+  } else setOwn(target as Record<string, Value>, key as string, value)
+}
+
+const SETTERS = Object.getOwnPropertyNames(Date.prototype).filter((name) => name.startsWith('set'))
+const REFUSALS = Object.fromEntries(
+  SETTERS.map((name) => {
+    const refuse = () => {
+      throw new TypeError(`Cannot assign to read only property 'time' of a Date, by ${name}()`)
+    }
+    return [name, { value: refuse }]
+  }),
+)
+
+// What a Date holds is no property, so freezing alone does not keep it.
+function guardDate(date: Date): Date {
+  return Object.isFrozen(date) ? date : Object.freeze(Object.defineProperties(date, REFUSALS))
 }
 
 function clone(value: Value | undefined): Value | undefined {

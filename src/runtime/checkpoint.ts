@@ -1,4 +1,5 @@
-import type { Value } from '../codec/value.js'
+import { DEFAULT_LIMITS } from '../codec/limits.js'
+import { copyValue, type Value } from '../codec/value.js'
 import { InvalidOptionError, NotFoundError } from '../core/errors.js'
 import { type BranchId, parseBranchId } from '../core/ids.js'
 import { parseCheckpointId } from '../log/checkpoint-id.js'
@@ -10,6 +11,7 @@ import { migrateRun } from './begin.js'
 import { type Difference, diffValues } from './diff.js'
 import { describePauses, type OpenPause } from './outcome.js'
 import type { ProgramPlan } from './program.js'
+import type { Update } from './state-shape.js'
 import type { ForkRecord, RunRecord, RunState } from './run-state.js'
 import type { RuntimeEnvironment } from './run-thread.js'
 import { checkFits } from './fitting.js'
@@ -226,7 +228,8 @@ async function changes(
     ops.push(whole === undefined ? remove(['state', name]) : set(['state', name], whole))
   }
   if (shape && update !== undefined) {
-    const checked = await shape.check(update, 'update')
+    // Its own: reducers are handed what is frozen, and this is the caller's.
+    const checked = copyValue(await shape.check(update, 'update'), DEFAULT_LIMITS) as Update
     const edited = ops.reduce((state, op) => applyOp(state, op), fold.state)
     ops.push(...shape.reduce((edited as RunState).state ?? {}, [{ update: checked }], ['state']).ops)
   }

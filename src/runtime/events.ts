@@ -1,3 +1,4 @@
+import { cloneValue } from '../codec/clone.js'
 import type { Value } from '../codec/value.js'
 import { applyOp, type Op, type Path, type State, valueAt } from '../log/ops.js'
 import type { RecordedError } from './errors.js'
@@ -121,7 +122,7 @@ export function entryEvents(
 ): readonly RunEvent[] {
   const recorded = (body.data as { readonly events?: readonly RecordedEvent[] } | undefined)?.events ?? []
   const ops = stateOps(before, body.ops ?? [])
-  const events: (RecordedEvent | DerivedEvent)[] = [...recorded]
+  const events: (RecordedEvent | DerivedEvent)[] = recorded.map((event) => cloneValue(event as Value) as typeof event)
   if (ops.length > 0) events.push({ type: 'state', ops })
   events.push({ type: 'checkpoint', checkpoint: entry.id, seq: entry.seq })
   const last = events.length - 1
@@ -141,7 +142,8 @@ function stateOps(before: State, ops: readonly Op[]): readonly Op[] {
   const found: Op[] = []
   let state = before
   for (const op of ops) {
-    if (op[1][0] === 'state') found.push(withinState(state, op))
+    // The listener's own: the run goes on from what the log has.
+    if (op[1][0] === 'state') found.push(cloneValue(withinState(state, op) as unknown as Value) as unknown as Op)
     state = applyOp(state, op)
   }
   return found

@@ -3,6 +3,7 @@ import type { State } from '../log/ops.js'
 import { validate } from '../store/standard-schema.js'
 import { type BranchDeclaration, END, type GraphDeclaration, type Send, START } from './graph-declaration.js'
 import type { Joins, NodePlan, Task } from './program.js'
+import { showState } from './shown-state.js'
 
 interface Join {
   readonly sources: readonly string[]
@@ -60,7 +61,11 @@ export class GraphRoutes {
 
   async #follow(from: string, state: State, tasks: TaskList): Promise<void> {
     for (const to of this.#edges.get(from) ?? []) tasks.start(to)
-    for (const branch of this.#branches.get(from) ?? []) await this.#choose(branch, state, tasks)
+    const branches = this.#branches.get(from)
+    if (branches === undefined) return
+    // What is new in it is noted but not written yet, or lies in the records.
+    const shown = showState(state)
+    for (const branch of branches) await this.#choose(branch, shown, tasks)
   }
 
   async #choose(branch: BranchDeclaration, state: State, tasks: TaskList): Promise<void> {

@@ -1,4 +1,4 @@
-import { cloneValue, freezeValue } from '../codec/clone.js'
+import { cloneValue } from '../codec/clone.js'
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { copyValue, type Value } from '../codec/value.js'
 import { applyOp, copy, type Op, type Path, push, remove, type State, set } from '../log/ops.js'
@@ -187,7 +187,6 @@ async function recordedUpdate(source: Source, task: TaskRecord, record: StepReco
     const given = update === undefined ? {} : await plan.shape.check(update, 'the answer’s update')
     return { update: { ...(approved ? result : {}), ...given } }
   }
-  freezeValue(record.result)
   return { update: result, ...(at ? { from: [...at, 'steps', task.id, 'result'] as unknown as Path } : {}) }
 }
 

@@ -185,7 +185,7 @@ export function describePauses(state: RunState): readonly OpenPause[] {
     step: path,
     question: cloneValue(question),
     askedAt: new Date(askedAt),
-    ...(schema === undefined ? {} : { schema }),
+    ...(schema === undefined ? {} : { schema: cloneValue(schema) }),
     ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt) }),
     ...(refused === undefined ? {} : { refused: { ...refused, at: new Date(refused.at) } }),
     ...(deferred === undefined

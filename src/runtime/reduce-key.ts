@@ -1,3 +1,4 @@
+import { showValue } from '../codec/clone.js'
 import { setOwn, type Value } from '../codec/value.js'
 import { InvalidProgramError, InvalidValueError } from '../core/errors.js'
 import { concat, copy, type Op, type Path, set } from '../log/ops.js'
@@ -110,7 +111,7 @@ function callReducer(key: StateKey, { name, path, stored }: KeyPlace, updates: r
 
 function reduceOnce(key: StateKey, name: string, old: unknown, update: unknown): unknown {
   try {
-    return key.reducer?.(old, update)
+    return key.reducer?.(old, showValue(update as Value))
   } catch (error) {
     throw explainFrozen(error, `The reducer of state.${name}`, `state.${name}`)
   }

@@ -194,7 +194,7 @@ class GraphWalk {
     const set = following().find((op) => isDeepStrictEqual(op[1], [...prefix, 'stateVersion']))
     if ((set?.[0] === 'set' ? set[2] : 1) !== node.plan.graph.stateVersion) return undefined
     const { graph, enter } = node.plan
-    const update = await graph.checkInput(await enter(node.state, node.task.input))
+    const update = asStored(await graph.checkInput(await enter(node.state, node.task.input))) as Update
     const now = asStored(graph.shape.reduce(graph.shape.initial(), [{ update }], []).state)
     if (isDeepStrictEqual(now, recorded)) return undefined
     const message = 'The subgraph would begin with another state than was recorded.'

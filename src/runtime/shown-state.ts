@@ -1,5 +1,5 @@
-import { freezeValue } from '../codec/clone.js'
-import { setOwn, type Value } from '../codec/value.js'
+import { showItems, showProperties, showValue } from '../codec/clone.js'
+import type { Value } from '../codec/value.js'
 import { InvalidProgramError } from '../core/errors.js'
 import type { State } from '../log/ops.js'
 
@@ -13,25 +13,34 @@ export class ShownState {
 
   show(state: State): State {
     if (state === this.#of) return this.#shown
-    const shown: Record<string, Value> = {}
-    for (const key of Object.keys(state)) setOwn(shown, key, this.#show(key, state[key] as Value))
+    const shown = showProperties(Object.keys(state).map((key) => [key, this.#show(key, state[key] as Value)]))
     this.#of = state
-    this.#shown = Object.freeze(shown)
-    return this.#shown
+    this.#shown = shown
+    return shown
   }
 
   #show(key: string, value: Value): Value {
     const before = Object.hasOwn(this.#of, key) ? this.#of[key] : undefined
+    // Bytes are shown by the state itself.
+    if (value instanceof Uint8Array) return value
     if (value === before) return this.#shown[key] as Value
-    if (!Array.isArray(value)) {
-      freezeValue(value)
-      return value
+    if (!Array.isArray(value)) return showValue(value)
+    const known: readonly Value[] = Array.isArray(before) ? before : []
+    const shown = this.#shown[key] as readonly Value[]
+    const items = [...value] as Value[]
+    for (let i = 0; i < items.length; i++) {
+      // Bytes are shown by the list itself.
+      if (items[i] instanceof Uint8Array) continue
+      items[i] = items[i] === known[i] ? (shown[i] as Value) : showValue(items[i] as Value)
     }
-    const known = Array.isArray(before) ? before : []
-    for (let i = 0; i < value.length; i++) if (value[i] !== known[i]) freezeValue(value[i])
     // A frozen list is slower to read and to copy, so the log keeps its own.
-    return Object.freeze([...value])
+    return showItems(items)
   }
+}
+
+/** A state of which parts are shown already. */
+export function showState(state: State): State {
+  return showProperties(Object.keys(state).map((key) => [key, showValue(state[key] as Value)]))
 }
 
 /** What a program did to a frozen value, as an error that says what to do instead; any other error as it is. */

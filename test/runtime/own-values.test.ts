@@ -165,3 +165,134 @@ describe('the state', () => {
     expect(await thread.run()).toMatchObject({ status: 'completed', state: { words: ['said', 'said'] } })
   })
 })
+
+describe('dates and bytes in the state', () => {
+  const made = () => ({ at: new Date(1000), file: new Uint8Array([1, 2, 3]) })
+  type Doc = ReturnType<typeof made>
+  const state = {
+    at: last<Date>(),
+    file: last<Uint8Array>(),
+    doc: last<Doc>(),
+    docs: append<Doc>(),
+    dates: append<Date>(),
+    files: append<Uint8Array>(),
+    sums: reduced<Doc[], Doc>(undefined, (old, doc) => [...old, doc], { initial: () => [] }),
+  }
+  const input = () => ({
+    ...made(),
+    doc: made(),
+    docs: [made()],
+    dates: [new Date(1000)],
+    files: [made().file],
+    sums: made(),
+  })
+  const expected = () => ({ ...input(), sums: [made()] })
+  type Whole = ReturnType<typeof expected>
+
+  /** Every way to the dates and bytes of a state. */
+  const dates: ((state: Whole) => Date | undefined)[] = [
+    ({ at }) => at,
+    ({ doc }) => doc.at,
+    ({ docs }) => docs[0]?.at,
+    ({ dates: [first] }) => first,
+    ({ sums }) => sums[0]?.at,
+  ]
+  const files: ((state: Whole) => Uint8Array | undefined)[] = [
+    ({ file }) => file,
+    ({ doc }) => doc.file,
+    ({ docs }) => docs[0]?.file,
+    ({ files: [first] }) => first,
+    ({ sums }) => sums[0]?.file,
+  ]
+
+  it('are what they were for every node and branch, whatever the one before did with them', async () => {
+    const seen: unknown[] = []
+    const spoil = (shown: unknown) => {
+      seen.push(structuredClone(shown))
+      for (const date of dates) expect(() => date(shown as Whole)?.setTime(5)).toThrow(/read only/)
+      for (const file of files) file(shown as Whole)?.fill(9)
+    }
+    const program = graph({ name: 'spoils', version: '1.0.0', state })
+      .node('first', (shown) => spoil(shown))
+      .node('second', (shown) => spoil(shown))
+      .branch(
+        'first',
+        (shown) => {
+          spoil(shown)
+          return 'second'
+        },
+        ['second'],
+      )
+      .edge(START, 'first')
+      .edge('second', END)
+    const outcome = await hf.thread(program, 'a').run({ input: input() })
+    if (outcome.status !== 'completed') throw new Error(JSON.stringify(outcome))
+    expect(seen).toEqual([expected(), expected(), expected()])
+    expect(outcome.state).toEqual(expected())
+    expect(await stored('a')).toEqual(expected())
+    // The outcome is its reader's own.
+    outcome.state.at?.setTime(7)
+    expect(await hf.thread(program, 'a').state()).toEqual(expected())
+  })
+
+  it('fail a node that sets them in place, which is told so', async () => {
+    const program = graph({ name: 'sets', version: '1.0.0', state })
+      .node('only', ({ at }) => void at?.setFullYear(1999))
+      .edge(START, 'only')
+    expect(await hf.thread(program, 'a').run({ input: input() })).toMatchObject({
+      error: { message: expect.stringContaining('Node "only" changed the state in place') },
+    })
+  })
+
+  it('are what they were for reducers, also those of results on record', async () => {
+    const spoiled: Doc[] = []
+    const keep = reduced<Doc[], Doc>(
+      undefined,
+      (old, doc) => {
+        for (const one of [...old, doc]) {
+          one.file.fill(9)
+          try {
+            one.at.setTime(5)
+          } catch {
+            spoiled.push(one)
+          }
+        }
+        return [...old, doc]
+      },
+      { initial: () => [] },
+    )
+    const program = graph({ name: 'reduces', version: '1.0.0', state: { keep, note: last<string>() } })
+      .node('one', () => ({ keep: made() }))
+      .node('ask', async (_, ctx) => ({ note: await ctx.pause<string>('well?') }))
+      .edge(START, 'one')
+      .edge(START, 'ask')
+    const thread = hf.thread(program, 'a')
+    for (const key of ['1', '2']) {
+      const asked = await thread.run({ input: {}, key })
+      if (asked.status !== 'paused') throw new Error(asked.status)
+      await thread.answer(asked.pauses[0]?.id ?? '', 'yes')
+      await thread.run()
+    }
+    expect(spoiled).toHaveLength(3)
+    expect(await stored('a')).toEqual({ keep: [made(), made()], note: 'yes' })
+  })
+
+  it('may be changed by who listens to a stream, without harm to the run', async () => {
+    const program = graph({ name: 'listened', version: '1.0.0', state })
+      .node('first', () => ({}))
+      .node('one', () => ({ docs: made() }))
+      .node('two', () => ({ docs: made() }))
+      .node('last', ({ docs }) => ({ at: docs[0]?.at as Date }))
+      .edge(START, 'first')
+      .edge('first', 'one')
+      .edge('first', 'two')
+      .edge(['one', 'two'], 'last')
+    const stream = hf.thread(program, 'a').stream({ input: { at: new Date(1000) } })
+    for await (const event of stream) {
+      if (event.type !== 'state') continue
+      for (const [, , value] of event.ops) for (const doc of [value].flat() as unknown as Doc[]) doc.at?.setTime(5)
+    }
+    expect((await stream.outcome).state.docs).toEqual([made(), made()])
+    expect(await stored('a')).toMatchObject({ docs: [made(), made()], at: new Date(1000) })
+  })
+})
