@@ -120,6 +120,7 @@ export class Holdfast {
       company: new Company(),
       attempts: new Attempts(),
       workers: { running: new Set(), closing: false },
+      redactor: store.redactor,
       store: (of) => new Store(store.items, of),
       sweep: async () => (await store.items.sweep(SWEEP)) >= SWEEP,
     }

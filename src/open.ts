@@ -1,3 +1,4 @@
+import { Redactor } from './codec/redactor.js'
 import { InvalidOptionError } from './core/errors.js'
 import type { FileOptions } from './drivers/file/open-file.js'
 import type { PostgresOptions } from './drivers/postgres/options.js'
@@ -6,6 +7,7 @@ import type { RedisLike } from './drivers/redis/client.js'
 import type { RedisOptions } from './drivers/redis/open-redis.js'
 import type { SqliteOptions } from './drivers/sqlite/open-sqlite.js'
 import { Holdfast } from './holdfast.js'
+import { checkAnchors } from './log/anchors.js'
 import type { Driver } from './log/contract.js'
 import { parseKeyOptions } from './log/key-options.js'
 import { LogStore, type LogStoreOptions } from './log/log-store.js'
@@ -73,10 +75,12 @@ const OPENERS: Readonly<Record<Scheme, Opener>> = {
 export async function openHoldfast(url: string, options: OpenOptions = {}): Promise<Holdfast> {
   // Checked before anything is opened: a bad key must not leave a new file or a connection behind.
   if (options.keys !== undefined) parseKeyOptions(options.keys)
+  if (options.anchors !== undefined) checkAnchors(options.anchors)
   const { telemetry: wanted, ...rest } = options
   if (wanted === false) return new Holdfast(new LogStore(await openDriver(url, options), rest))
   const flushEveryMs = checkTelemetry(wanted ?? {})
-  const telemetry = await Telemetry.open(wanted ?? {})
+  const redactor = options.redact === undefined ? undefined : new Redactor(options.redact)
+  const telemetry = await Telemetry.open(wanted ?? {}, redactor && ((text) => redactor.text(text)))
   const store = new LogStore(await openDriver(url, options), { ...rest, observer: telemetry })
   await store.syncClock()
   if (flushEveryMs !== false) reportMetrics(store, telemetry, flushEveryMs)

@@ -1,5 +1,6 @@
 import type { VerifiedItem } from '../codec/item.js'
 import type { FieldPath, Scalar } from '../codec/item-field.js'
+import type { Redactor } from '../codec/redactor.js'
 import type { Clock } from '../core/clock.js'
 import { DataLossError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
@@ -36,6 +37,8 @@ const OWN_WORK = 1
 /** The items of one backend, sealed on the way in and verified on the way out. What they mean is decided above. */
 export class ItemStore {
   readonly clock: Clock
+  /** Takes out of values what must not be kept. */
+  readonly redactor: Redactor | undefined
   /** The most bytes of JSON that a value may have here. */
   readonly maxBytes: number
   /** The most bytes of JSON that the values of one page may have together. */
@@ -45,7 +48,8 @@ export class ItemStore {
   readonly #seen: SeenVersions | undefined
   readonly #admit: (tenant: TenantId) => Promise<void>
 
-  constructor(environment: LogEnvironment, admit: (tenant: TenantId) => Promise<void>) {
+  constructor(environment: LogEnvironment, redactor: Redactor | undefined, admit: (tenant: TenantId) => Promise<void>) {
+    this.redactor = redactor
     this.clock = environment.clock
     this.maxBytes = environment.limits.maxBytes
     this.maxReadBytes = environment.limits.maxReadBytes

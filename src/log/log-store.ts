@@ -1,4 +1,5 @@
 import { type Limits, parseLimits } from '../codec/limits.js'
+import { type Redact, Redactor } from '../codec/redactor.js'
 import type { Clock } from '../core/clock.js'
 import { ClosedError, InvalidOptionError, NotFoundError } from '../core/errors.js'
 import type { TenantId, ThreadId } from '../core/ids.js'
@@ -58,6 +59,11 @@ export interface LogStoreOptions {
    * functions of your own.
    */
   readonly anchors?: Anchors
+  /**
+   * Sees every text before it is written, and takes out of it what must not be kept: of inputs, results, states, messages,
+   * questions, answers, signals, errors, items and spans. Programs see what it returns, at once and after a resume alike.
+   */
+  readonly redact?: Redact
   /** For tests that must repeat exactly. */
   readonly randomId?: () => string
   /** Told what happens. `openHoldfast` makes one of its option `telemetry`. */
@@ -70,6 +76,8 @@ const DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
 export class LogStore {
   /** Memory that outlives threads, as the driver keeps it. */
   readonly items: ItemStore
+  /** Takes out what must not be kept; undefined where everything may be. */
+  readonly redactor: Redactor | undefined
   readonly #environment: LogEnvironment
   readonly #keyRing: KeyRing | undefined
   readonly #plainTenants: PlainTenants
@@ -83,6 +91,7 @@ export class LogStore {
     if (!(cacheBytes >= 0))
       throw new InvalidOptionError('cacheBytes', 'is no size', 'Pass a number of bytes from 0 on.')
     if (!(retryMs >= 0)) throw new InvalidOptionError('retryMs', 'is not a duration', 'Pass milliseconds from 0 on.')
+    this.redactor = options.redact === undefined ? undefined : new Redactor(options.redact)
     if (options.anchors !== undefined) checkAnchors(options.anchors)
     const masters = options.keys === undefined ? undefined : parseKeyOptions(options.keys)
     const limits = parseLimits(options.limits)
@@ -103,7 +112,7 @@ export class LogStore {
     this.#plainTenants = new PlainTenants(driver, environment.clock)
     this.#kept = new KeptLogs(cacheBytes, environment.clock)
     this.#environment = { ...environment, keys: this.#keyRing, items: new ItemSealer(limits, this.#keyRing) }
-    this.items = new ItemStore(this.#environment, (tenant) => this.#admit(tenant))
+    this.items = new ItemStore(this.#environment, this.redactor, (tenant) => this.#admit(tenant))
   }
 
   get capabilities(): Capabilities {

@@ -1,6 +1,5 @@
-import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { cloneValue } from '../codec/clone.js'
-import { copyValue, type Value } from '../codec/value.js'
+import type { Value } from '../codec/value.js'
 import { InvalidProgramError, isHoldfastError } from '../core/errors.js'
 import { formatCheckpointId } from '../log/checkpoint-id.js'
 import type { SqlSession } from '../log/contract.js'
@@ -12,7 +11,6 @@ import { EffectHeldError, isStoreFailure } from './errors.js'
 import type { RecordedEvent } from './events.js'
 import { gapOf } from './gap.js'
 import { accuse, Failures } from './failed-steps.js'
-import { hashValue } from './hash-value.js'
 import { INTERNALS, type Internals } from './internals.js'
 import { transactOwn } from './own-transaction.js'
 import { perform, permit, type Work } from './perform.js'
@@ -276,7 +274,7 @@ export class Activation {
       at: this.#records.at(id),
       policy: { ...this.#defaults, ...options },
       input: options.input,
-      inputHash: hashValue(options.input),
+      inputHash: this.#session.hashInput(options.input),
       openSince: this.#openSince(isLive),
       idempotencyKey: options.idempotencyKey,
       run,
@@ -318,7 +316,7 @@ export class Activation {
     const isEffect = (options.effect ?? this.#defaults.effect ?? 'read') !== 'read'
     const { isLive, after } = this.#arrive(path, isEffect, heard)
     checkPolicy(options, `step "${path}"`)
-    const inputHash = hashValue(options.input)
+    const inputHash = this.#session.hashInput(options.input)
     await this.#session.replay?.turn(path)
     if (this.#records.isDoubted(path)) await this.#settleDoubt(path, isEffect ? 'effect' : 'read')
     const found = this.#records.find(path, inputHash, options.idempotencyKey)
@@ -366,7 +364,7 @@ export class Activation {
     // That of an attempt that ran out of time may be about to commit.
     if (call.number > 1) await this.#session.recorder.barrier()
     if (this.#records.isDoubted(path)) await this.#settleDoubt(path, 'effect')
-    const found = this.#records.find(path, hashValue(options.input))
+    const found = this.#records.find(path, this.#session.hashInput(options.input))
     if (found) return cloneValue(found.result) as Result
     if (this.#session.replay) return this.#gap(path)
     heard.isLive = true
@@ -376,7 +374,7 @@ export class Activation {
       call.outer?.throwIfAborted()
       const result = await run(sql, prepared)
       // In the form in which it is found again, and refused as the step's own where it has none.
-      return (result === undefined ? undefined : copyValue(result, DEFAULT_LIMITS)) as Result
+      return (result === undefined ? undefined : this.#session.keep(result)) as Result
     }
     const record = (result: Result) => {
       // Rolls back: the node's next attempt does it all again.
@@ -389,7 +387,7 @@ export class Activation {
     }
     const instead = await permit(this.#session, work, 'once')
     if (instead) {
-      const result = instead.result === undefined ? undefined : copyValue(instead.result, DEFAULT_LIMITS)
+      const result = instead.result === undefined ? undefined : this.#session.keep(instead.result)
       await this.#records.done(work, { result, writes: [], attempts: 0, ms: 0 })
       return result as Result
     }

@@ -1,4 +1,5 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
+import type { Redactor } from '../codec/redactor.js'
 import { copyValue } from '../codec/value.js'
 import { InvalidValueError } from '../core/errors.js'
 import type { Clock } from '../core/clock.js'
@@ -25,12 +26,14 @@ export async function answerPause(
   id: string,
   value: unknown,
   options: AnswerOptions,
+  redactor: Redactor | undefined,
 ): Promise<void> {
   const by = checkBy(options.by)
-  const stored = copyValue(value ?? null, DEFAULT_LIMITS)
+  const given = copyValue(value ?? null, DEFAULT_LIMITS)
   await log.refresh()
   const schema = findOpen(log.fold.state as RunState, id, clock.now()).schema
-  if (schema !== undefined) await checkAgainst(schema, stored)
+  if (schema !== undefined) await checkAgainst(schema, given)
+  const stored = redactor?.value(given) ?? given
   await log.update((fold) => {
     const state = fold.state as RunState
     const now = clock.now()

@@ -49,7 +49,8 @@ export class Asking {
     if (!recorder.durable) {
       throw new InvalidOptionError('frequency', "is 'none', which can't keep a question", "Use 'step' or 'boundary'.")
     }
-    const question = copyValue(shown ?? null, DEFAULT_LIMITS)
+    // What is approved is shown as it will run: it was made of what is kept, and nothing of it may be hidden.
+    const question = kind === 'approval' ? copyValue(shown ?? null, DEFAULT_LIMITS) : this.#session.keep(shown ?? null)
     const id = pauseId(this.#session.state.run?.id ?? '', place, kind, question)
     this.#used.add(id)
     const found = this.#find(id)

@@ -1,4 +1,5 @@
 import { cloneValue } from '../codec/clone.js'
+import type { Redactor } from '../codec/redactor.js'
 import type { Value } from '../codec/value.js'
 import { applyOp, type Op, type Path, type State, valueAt } from '../log/ops.js'
 import type { RecordedError } from './errors.js'
@@ -159,4 +160,30 @@ function withinState(state: State, op: Op): Op {
     default:
       return [op[0], path, ...op.slice(2)] as unknown as Op
   }
+}
+
+/** A live event without what must not be kept. Pieces of text are looked at one by one: a secret may lie across two. */
+export function redactEvent(redactor: Redactor | undefined, event: LiveEvent): LiveEvent {
+  if (redactor === undefined) return event
+  switch (event.type) {
+    case 'custom':
+      return isPlain(event.value) ? { ...event, value: redactor.value(event.value) } : event
+    case 'token':
+      return { ...event, text: redactor.text(event.text) }
+    case 'tool-call':
+      return { ...event, input: redactor.value(event.input) }
+    case 'tool-result':
+      return { ...event, output: redactor.value(event.output) }
+    case 'retry':
+      return { ...event, error: { ...event.error, message: redactor.text(event.error.message) } }
+    default:
+      return event
+  }
+}
+
+/** What a program emits is handed on as it is; only plain data can be looked into. */
+function isPlain(value: unknown): value is Value {
+  if (typeof value !== 'object' || value === null) return value !== undefined && typeof value !== 'function'
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return Array.isArray(value) || prototype === Object.prototype || prototype === null
 }

@@ -1,6 +1,4 @@
-import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { cloneValue } from '../codec/clone.js'
-import { copyValue } from '../codec/value.js'
 import { Activation } from './activation.js'
 import type { Drive } from './drive.js'
 import type { FlowPlan } from './program.js'
@@ -14,7 +12,7 @@ export async function driveFlow(session: Session, plan: FlowPlan): Promise<Drive
     const value = await plan.run(activation.context(input), input)
     activation.checkRevisited()
     const output = await plan.checkOutput(value)
-    return output === undefined ? undefined : copyValue(output, DEFAULT_LIMITS)
+    return output === undefined ? undefined : session.keep(output)
   })
   if (done.status === 'failed') return { ...done, error: activation.explainFailure(done.error) }
   if (done.status !== 'done') return done

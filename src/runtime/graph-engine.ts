@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { cloneValue } from '../codec/clone.js'
-import { DEFAULT_LIMITS } from '../codec/limits.js'
-import { copyValue, type Value } from '../codec/value.js'
+import type { Value } from '../codec/value.js'
 import { HoldfastError, IncompatibleError } from '../core/errors.js'
 import type { Draft } from '../log/draft.js'
 import { type Op, remove, type State, set } from '../log/ops.js'
@@ -199,7 +198,7 @@ export class GraphEngine {
   }
 
   async #check(update: unknown, task: TaskRecord): Promise<Update> {
-    return own(await this.#plan.shape.check(update, `the update of node "${task.node}"`))
+    return this.#own(await this.#plan.shape.check(update, `the update of node "${task.node}"`))
   }
 
   async #runFunction(node: FunctionNodePlan, input: unknown, state: State, activation: Activation) {
@@ -243,7 +242,7 @@ export class GraphEngine {
     const plan = node.graph
     const prefix = [...this.#prefix, 'scopes', task.id]
     if (scopeAt(this.#session.state, prefix).state === undefined) {
-      const update = own(await plan.checkInput(await node.enter(state, input)))
+      const update = this.#own(await plan.checkInput(await node.enter(state, input)))
       const begun = plan.shape.reduce(plan.shape.initial(), [{ update }], [])
       this.#session.recorder.add({
         kind: 'step',
@@ -471,14 +470,14 @@ export class GraphEngine {
     return this.#shown.show(this.#scope().state ?? {})
   }
 
+  /** Nobody else's: what is noted is shown to the program as its state, which is frozen. */
+  #own(update: Update): Update {
+    return this.#session.keep(update) as Update
+  }
+
   #scope(): ReturnType<typeof scopeAt> {
     return scopeAt(this.#session.state, this.#prefix)
   }
-}
-
-/** Nobody else's: what is noted is shown to the program as its state, which is frozen. */
-function own(update: Update): Update {
-  return copyValue(update, DEFAULT_LIMITS) as Update
 }
 
 /** Carries the end of a subgraph out of the activation of its node. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { DEFAULT_LIMITS } from '../codec/limits.js'
-import { encodeValue } from '../codec/value.js'
+import type { Redactor } from '../codec/redactor.js'
+import { copyValue, encodeValue } from '../codec/value.js'
 
 const HASH_CHARACTERS = 32
 
@@ -32,4 +33,12 @@ function sortKeys(value: unknown, depth: number): unknown {
   if (prototype !== Object.prototype && prototype !== null) return value
   const names = Object.keys(value).sort()
   return Object.fromEntries(names.map((name) => [name, sortKeys((value as Record<string, unknown>)[name], depth + 1)]))
+}
+
+/**
+ * The hash of a value as far as it would be kept: a hash of what is taken out of it, such as the number of a card, would
+ * give it away.
+ */
+export function hashKept(value: unknown, redactor: Redactor | undefined): string {
+  return hashValue(redactor && value !== undefined ? redactor.value(copyValue(value, DEFAULT_LIMITS)) : value)
 }

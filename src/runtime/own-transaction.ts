@@ -28,7 +28,8 @@ export async function transactOwn<Result, Prepared>(
       thrown = undefined
       try {
         return await work()
-      } catch (error) {
+      } catch (caught) {
+        const error = session.keepError(caught)
         thrown = { error }
         throw error
       }

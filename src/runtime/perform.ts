@@ -1,5 +1,4 @@
-import { DEFAULT_LIMITS } from '../codec/limits.js'
-import { copyValue, type Value } from '../codec/value.js'
+import type { Value } from '../codec/value.js'
 import { isHoldfastError, NotExecutedError } from '../core/errors.js'
 import type { Path } from '../log/ops.js'
 import type { StoreWrite } from '../log/store-write.js'
@@ -74,7 +73,8 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
   let unsure = effect === 'idempotent' && (work.openSince !== undefined || isBegun(before))
   const finish = (result: unknown, writes: readonly StoreWrite[], attempts: number): Performed => {
     ledger.end()
-    return { result: storable(result), writes, attempts, ms: Math.round(session.clock.monotonic() - begun) }
+    const kept = result === undefined ? undefined : session.keep(result)
+    return { result: kept, writes, attempts, ms: Math.round(session.clock.monotonic() - begun) }
   }
 
   const instead =
@@ -221,7 +221,7 @@ async function runOnce(
   writes: StoreWrite[],
   mayStart: () => boolean,
 ) {
-  const once = () =>
+  const tryOnce = () =>
     attempt(
       (abort) => {
         // In the same breath as the call itself: after any wait another worker may have the thread.
@@ -245,6 +245,10 @@ async function runOnce(
         clock: session.clock,
       },
     )
+  // Before anybody sees it: the program, the record, and whoever traces.
+  const once = session.redactor
+    ? () => tryOnce().catch((error: unknown) => Promise.reject(session.keepError(error)))
+    : tryOnce
   const isLeft = () => session.abort.signal.aborted || work.left?.aborted === true
   return session.watch.step(work.path, tried, once, work.span, isLeft)
 }
@@ -274,9 +278,4 @@ function missingRecord({ state }: Session, effect: Effect): Error | undefined {
 function checkInput(work: Work, before: StepRecord | undefined): void {
   if (before?.input === undefined || before.input === work.inputHash) return
   throw nondeterministic(`Step "${work.path}" was begun with another input than it has now.`, work.path)
-}
-
-/** The form in which a result is read back later, so that the first run and a resumed one see the same. */
-function storable(result: unknown): Value | undefined {
-  return result === undefined ? undefined : copyValue(result, DEFAULT_LIMITS)
 }

@@ -115,7 +115,7 @@ function replayed({ steps, pauses, begun }: Records, run: RunRecord): RunState {
 }
 
 function replaySession(
-  { clock, random, store }: RuntimeEnvironment,
+  { clock, random, store, redactor }: RuntimeEnvironment,
   log: Log,
   recorder: ViewRecorder,
   replay: ReplayScript,
@@ -133,6 +133,7 @@ function replaySession(
     emit: () => {},
     inlineSleepMs: 0,
     isDraining: undefined,
+    redactor,
     replay,
   })
 }

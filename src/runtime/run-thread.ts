@@ -1,4 +1,5 @@
 import { DEFAULT_LIMITS } from '../codec/limits.js'
+import type { Redactor } from '../codec/redactor.js'
 import { copyValue, type Value } from '../codec/value.js'
 import type { Clock } from '../core/clock.js'
 import { IncompatibleError, InvalidOptionError, isHoldfastError } from '../core/errors.js'
@@ -17,7 +18,7 @@ import { Company, Place } from './company.js'
 import { checkFits } from './fitting.js'
 import { claimThread } from './gap.js'
 import { checkKey, fateOf, findQueued, isInput, type OnPaused, relyOn } from './given-input.js'
-import { hashValue } from './hash-value.js'
+import { hashKept } from './hash-value.js'
 import { ownBranch } from './inherit.js'
 import type { Ended } from './input-keys.js'
 import { showFold } from './kept-results.js'
@@ -46,6 +47,8 @@ export interface RuntimeEnvironment {
   readonly company: Company
   /** Effects of this process that are under way. */
   readonly attempts: Attempts
+  /** Takes out of values what must not be kept; undefined where everything may be. */
+  readonly redactor: Redactor | undefined
   /** Those that must stop before the store is closed. */
   readonly workers: LiveWorkers
   store(tenant: TenantId): Store
@@ -428,10 +431,10 @@ class ThreadRunner {
   }
 
   #newRun(): Run {
-    const { clock, random, store, observer, attempts } = this.#environment
+    const { clock, random, store, observer, attempts, redactor } = this.#environment
     const { frequency = 'step', durability = 'sync', context, signal, isDraining, emit } = this.#options
     return new Run(
-      { clock, random, observer, attempts, store: store(this.#key.tenant) },
+      { clock, random, observer, attempts, redactor, store: store(this.#key.tenant) },
       {
         policy: { frequency, durability },
         context,
@@ -455,9 +458,11 @@ class ThreadRunner {
       if (key !== undefined) throw new InvalidOptionError('key', 'names no input', 'Pass the input that it names.')
       return undefined
     }
-    const hash = hashValue(input)
+    const { redactor } = this.#environment
+    const hash = hashKept(input, redactor)
     const checked = await this.#plan.checkInput(input)
-    const value = checked === undefined ? undefined : copyValue(checked, DEFAULT_LIMITS)
+    const copied = checked === undefined ? undefined : copyValue(checked, DEFAULT_LIMITS)
+    const value = copied === undefined ? undefined : (redactor?.value(copied) ?? copied)
     return {
       id: this.#environment.randomId(),
       hash,

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events'
+import type { Redactor } from '../codec/redactor.js'
 import type { Clock } from '../core/clock.js'
 import { ClosedError, InvalidOptionError, isHoldfastError } from '../core/errors.js'
 import { onAbort } from '../core/on-abort.js'
@@ -18,7 +19,7 @@ import type { Place } from './company.js'
 import { CancelledError, isStoreFailure, recordError } from './errors.js'
 import { stemsOf } from './failed-steps.js'
 import { EventFeed } from './event-feed.js'
-import type { LiveEvent, RunEvent } from './events.js'
+import { type LiveEvent, redactEvent, type RunEvent } from './events.js'
 import { driveFlow } from './flow-engine.js'
 import { checkFits } from './fitting.js'
 import { giveUp } from './give-up.js'
@@ -47,6 +48,7 @@ export interface RunEnvironment {
   readonly random: () => number
   readonly observer: Observer
   readonly attempts: Attempts
+  readonly redactor: Redactor | undefined
 }
 
 export interface RunSettings {
@@ -223,7 +225,7 @@ export class Run {
       // What an effect begins with is recorded before it: of a run that was not recorded yet nothing was begun.
       const since = begun || recorder.state.ahead ? inherited : undefined
       const session = this.#session(door, keeper, since, watch)
-      const driven = await watch.within(() => this.#drive(session))
+      const driven = keepErrors(session, await watch.within(() => this.#drive(session)))
       if (driven.status === 'failed') this.#throwIfStopped(driven.error)
       if (driven.status === 'suspended' && this.#settings.isDraining?.()) throw new StoppedError()
       const isTarget = target === undefined || run === target
@@ -387,8 +389,10 @@ export class Run {
       heartbeat: async () => keeper?.beat(),
       lease: keeper,
       attempts: this.#environment.attempts,
+      redactor: this.#environment.redactor,
       watch,
-      emit: (event: LiveEvent) => {
+      emit: (live: LiveEvent) => {
+        const event = redactEvent(this.#environment.redactor, live)
         if (event.type === 'retry') watch.retried(event.step, event.attempt, event.error)
         this.#feed.live(event)
       },
@@ -415,6 +419,11 @@ export class Run {
     if (signal.aborted && !(signal.reason instanceof CancelledError)) throw signal.reason
     if (error instanceof StoppedError || isStoreFailure(error)) throw error
   }
+}
+
+/** What the program itself threw is recorded, too. */
+function keepErrors(session: Session, driven: Drive): Drive {
+  return driven.status === 'failed' ? { ...driven, error: session.keepError(driven.error) } : driven
 }
 
 // Each step that runs listens; Node warns of a leak from the eleventh on.

@@ -1,6 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
+import { DEFAULT_LIMITS } from '../codec/limits.js'
+import type { Redactor } from '../codec/redactor.js'
+import { copyValue, type Value } from '../codec/value.js'
 import type { Clock } from '../core/clock.js'
 import type { LogKey } from '../log/contract.js'
 import type { Draft } from '../log/draft.js'
@@ -9,6 +12,7 @@ import type { Store } from '../store/store.js'
 import { type RunObserver, UNWATCHED } from '../telemetry/observer.js'
 import { Attempts } from './attempts.js'
 import type { LiveEvent } from './events.js'
+import { hashKept } from './hash-value.js'
 import type { Recorder } from './recorder.js'
 import type { RecordedRead, Seen } from './records.js'
 import type { ReplayScript } from './replay-script.js'
@@ -57,6 +61,8 @@ export interface SessionOptions {
   readonly replay?: ReplayScript
   /** Told what the run does. */
   readonly watch?: RunObserver
+  /** Takes out of values what must not be kept. */
+  readonly redactor?: Redactor | undefined
 }
 
 /** What the steps of one run share while one worker drives it. */
@@ -76,6 +82,7 @@ export class Session {
   readonly inlineSleepMs: number
   readonly replay: ReplayScript | undefined
   readonly watch: RunObserver
+  readonly redactor: Redactor | undefined
   readonly #isDraining: (() => boolean) | undefined
   readonly #recordedReads: ReadonlyMap<string, RecordedRead> | undefined
   /** The step whose work is running, to refuse steps inside of steps. */
@@ -102,6 +109,7 @@ export class Session {
     this.lease = options.lease
     this.attempts = options.attempts ?? new Attempts()
     this.emit = options.emit
+    this.redactor = options.redactor
     this.openSince = options.openSince
     this.random = options.random
     this.inlineSleepMs = options.inlineSleepMs
@@ -149,6 +157,25 @@ export class Session {
       ? seen && isDeepStrictEqual(sees.state, seen.state) && isDeepStrictEqual(sees.input, seen.input)
       : record.inputHash === inputHash
     return same ? { result } : undefined
+  }
+
+  /**
+   * The form in which a value is kept and handed out: a copy of its own, without what must not be kept. A resumed run and
+   * one that was never interrupted see the same.
+   */
+  keep(value: unknown): Value {
+    const copy = copyValue(value, DEFAULT_LIMITS)
+    return this.redactor ? this.redactor.value(copy) : copy
+  }
+
+  /** The hash of a step's input, as far as it would be kept. */
+  hashInput(input: unknown): string {
+    return hashKept(input, this.redactor)
+  }
+
+  /** What a step threw, without what must not be kept. */
+  keepError<E>(error: E): E {
+    return this.redactor ? this.redactor.error(error) : error
   }
 
   throwIfAborted(): void {

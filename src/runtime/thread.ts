@@ -85,7 +85,8 @@ export class ThreadView<Result = Outcome> {
    * `invalid-value`; then nothing is written. Nothing runs here: run the thread, or let a worker do it.
    */
   async answer(pause: string, value: unknown, options: AnswerOptions = {}): Promise<void> {
-    await answerPause(await this.existing(), this.environment.clock, pause, value, options)
+    const { clock, redactor } = this.environment
+    await answerPause(await this.existing(), clock, pause, value, options, redactor)
   }
 
   /** Puts an open question off: it stays open at least until then, and lists can leave it out. */
@@ -106,8 +107,9 @@ export class ThreadView<Result = Outcome> {
   async signal(name: string, value?: unknown, options: { readonly key?: string } = {}): Promise<Signalled> {
     const key = checkKey(options.key)
     if (!isSignalName(name)) throw badSignalName(name)
-    const { clock, randomId } = this.environment
-    const stored = value === undefined ? undefined : copyValue(value, DEFAULT_LIMITS)
+    const { clock, randomId, redactor } = this.environment
+    const copied = value === undefined ? undefined : copyValue(value, DEFAULT_LIMITS)
+    const stored = copied === undefined ? undefined : (redactor?.value(copied) ?? copied)
     const signal = { id: randomId(), at: clock.now(), ...(stored === undefined ? {} : { value: stored }) }
     const place = key === undefined ? undefined : placeOf(JSON.stringify([name, key]))
     const log = await this.existing()
@@ -131,8 +133,9 @@ export class ThreadView<Result = Outcome> {
    * has recorded nothing yet, when it is taken up.
    */
   async cancel(options: { readonly reason?: string; readonly by?: string } = {}): Promise<void> {
-    const { clock, owner, observer } = this.environment
-    const reason = options.reason ?? 'cancelled'
+    const { clock, owner, observer, redactor } = this.environment
+    const given = options.reason ?? 'cancelled'
+    const reason = redactor ? redactor.text(given) : given
     const by = checkBy(options.by)
     const log = await this.existing()
     const { entries } = await log.update((fold) => {

@@ -194,7 +194,9 @@ export class Collection<Output = Value, Input = Output> {
   async #encode(value: unknown): Promise<Encoded> {
     const { schema, maxBytes } = this.#options
     const checked = schema ? await validate(schema, value) : value
-    return encodeValue(checked, { ...DEFAULT_LIMITS, maxBytes })
+    const encoded = encodeValue(checked, { ...DEFAULT_LIMITS, maxBytes })
+    const kept = this.#items.redactor?.value(encoded.value) ?? encoded.value
+    return kept === encoded.value ? encoded : encodeValue(kept, { ...DEFAULT_LIMITS, maxBytes })
   }
 
   #ttl(ttlMs: number | null | undefined): number | null {

@@ -5,7 +5,7 @@ import type { CounterName, HistogramName } from './names.js'
 import type { ObservedRun, Observer, RunObserver } from './observer.js'
 import type { TelemetryOptions } from './options.js'
 import { type Attributes, loadOtelApi, type OtelApi } from './otel-api.js'
-import { quietly, SCOPE, Tracing } from './tracing.js'
+import { quietly, type RedactText, SCOPE, Tracing } from './tracing.js'
 import { WatchedRun } from './watched-run.js'
 
 /** Counts what happens on one open store, and passes it on: to the store, and to OpenTelemetry where there is any. */
@@ -17,7 +17,7 @@ export class Telemetry implements Observer {
   #instruments: Instruments | undefined
   #flusher: Flusher | undefined
 
-  private constructor(api: OtelApi | undefined, options: TelemetryOptions) {
+  private constructor(api: OtelApi | undefined, options: TelemetryOptions, redact: RedactText | undefined) {
     this.#api = api
     this.#options = options
     this.#renewInstruments()
@@ -25,12 +25,13 @@ export class Telemetry implements Observer {
     if (api === undefined || tracerProvider === false) return
     // The registered provider hands out tracers that also serve an SDK which is set up later.
     const provider = tracerProvider ?? api.trace.getTracerProvider()
-    this.tracing = new Tracing(api, provider.getTracer(SCOPE), recordContent)
+    this.tracing = new Tracing(api, provider.getTracer(SCOPE), recordContent, redact)
   }
 
-  static async open(options: TelemetryOptions): Promise<Telemetry> {
+  /** `redact` takes out of every text of a span what must not leave this process. */
+  static async open(options: TelemetryOptions, redact?: RedactText): Promise<Telemetry> {
     const wanted = options.tracerProvider !== false || options.meterProvider !== false
-    return new Telemetry(wanted ? await loadOtelApi() : undefined, options)
+    return new Telemetry(wanted ? await loadOtelApi() : undefined, options, redact)
   }
 
   get instruments(): Instruments | undefined {

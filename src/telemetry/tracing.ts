@@ -21,11 +21,13 @@ export class Tracing {
   readonly recordContent: boolean
   readonly #api: OtelApi
   readonly #tracer: TracerLike
+  readonly #redact: RedactText | undefined
 
-  constructor(api: OtelApi, tracer: TracerLike, recordContent: boolean) {
+  constructor(api: OtelApi, tracer: TracerLike, recordContent: boolean, redact?: RedactText) {
     this.#api = api
     this.#tracer = tracer
     this.recordContent = recordContent
+    this.#redact = redact
   }
 
   /** A span below the one that is active here; where none is known to be, below `within`. */
@@ -39,12 +41,12 @@ export class Tracing {
         plan.name,
         {
           kind: KINDS[plan.kind],
-          attributes: { ...attributes, ...plan.attributes },
+          attributes: redactAttributes(this.#redact, { ...attributes, ...plan.attributes }),
           ...(link === undefined ? {} : { links: [{ context: link }] }),
         },
         parent,
       )
-      return { span: shielded(span), context: trace.setSpan(parent, span) }
+      return { span: shielded(span, this.#redact), context: trace.setSpan(parent, span) }
     } catch {
       // A sampler or a span processor of the user's failed: the run goes on without this span.
       return undefined
@@ -58,18 +60,35 @@ export class Tracing {
   /** The span that is active here. */
   active(): SpanLike | undefined {
     const span = this.#api.trace.getSpan(this.#api.context.active())
-    return span && shielded(span)
+    return span && shielded(span, this.#redact)
   }
 }
 
+/** Takes out of a text what must not leave this process. */
+export type RedactText = (text: string) => string
+
+function redactAttributes(redact: RedactText | undefined, attributes: Attributes): Attributes {
+  if (redact === undefined) return attributes
+  const clean = (value: unknown): unknown =>
+    typeof value === 'string' ? redact(value) : Array.isArray(value) ? value.map(clean) : value
+  return Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, clean(value)])) as Attributes
+}
+
+function redactTexts<Told extends object>(redact: RedactText | undefined, told: Told): Told {
+  if (redact === undefined) return told
+  const clean = Object.entries(told).map(([name, value]) => [name, typeof value === 'string' ? redact(value) : value])
+  return Object.fromEntries(clean) as Told
+}
+
 /** A span that never throws: the error of a span processor would make a step that was done look like one that failed. */
-function shielded(span: SpanLike): SpanLike {
+function shielded(span: SpanLike, redact?: RedactText): SpanLike {
   return {
     spanContext: () => quietly(() => span.spanContext()) ?? UNTRACED,
-    setAttributes: (attributes) => quietly(() => span.setAttributes(attributes)),
-    addEvent: (name, attributes) => quietly(() => span.addEvent(name, attributes)),
-    setStatus: (status) => quietly(() => span.setStatus(status)),
-    recordException: (exception) => quietly(() => span.recordException(exception)),
+    setAttributes: (attributes) => quietly(() => span.setAttributes(redactAttributes(redact, attributes))),
+    addEvent: (name, attributes) =>
+      quietly(() => span.addEvent(name, attributes && redactAttributes(redact, attributes))),
+    setStatus: (status) => quietly(() => span.setStatus(redactTexts(redact, status))),
+    recordException: (exception) => quietly(() => span.recordException(redactTexts(redact, exception))),
     end: () => quietly(() => span.end()),
   }
 }

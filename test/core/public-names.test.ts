@@ -76,6 +76,7 @@ describe('the public names', () => {
         "openHoldfast",
         "push",
         "quantileOf",
+        "redactCommon",
         "reduced",
         "remove",
         "send",
