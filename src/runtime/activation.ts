@@ -404,7 +404,7 @@ export class Activation {
     const { key } = options
     if (key !== undefined) {
       const place = this.#pausePlace(key)
-      const asked = hashValue(question ?? null)
+      const asked = this.#session.hashInput(question ?? null)
       const before = this.#pauseKeys.get(place) ?? asked
       this.#pauseKeys.set(place, before)
       if (before !== asked) {
