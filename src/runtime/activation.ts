@@ -75,6 +75,8 @@ export class Activation {
   #hasSteps = false
   readonly #failures = new Failures()
   readonly #trail = new Trail()
+  /** On a fork: what the function has heard of is the same as there. A node may see another state from the start. */
+  #isSamePast: boolean
   /** It is looked at soon whether what is held back may go on. */
   #isJudging = false
   #isWaiting = false
@@ -94,6 +96,7 @@ export class Activation {
     this.#session = session
     this.#isNew = isNew
     this.#id = id
+    this.#isSamePast = id === ''
     this.#defaults = defaults
     this.asking = new Asking(session)
     this.#records = new StepRecords(session, prefix, scopePath)
@@ -324,7 +327,12 @@ export class Activation {
     if (this.#session.replay) return this.#gap(path)
     heard.isLive = true
     const inside = (step: StepContext) => this.#session.inside.run(path, () => run(step))
-    const work: Work = { ...this.#work(path, options as StepOptions, inside, isLive), outer: call.outer, after }
+    const work: Work = {
+      ...this.#work(path, options as StepOptions, inside, isLive),
+      outer: call.outer,
+      after,
+      isSamePast: this.#isSamePast,
+    }
     if (isEffect) await this.#hold(path)
     try {
       const performed = await perform(this.#session, work)
@@ -532,9 +540,18 @@ export class Activation {
         this.#active--
         this.#trail.heard(heard.path, heard.isLive)
         if (heard.path !== undefined) this.#revisits.hear(heard.path)
+        if (this.#isSamePast) this.#isSamePast = this.#isAsThere(what, heard.path)
         this.#checkIdle()
       }
     }
+  }
+
+  /** Whether the function heard what it would have heard on the branch that this one was forked from. */
+  #isAsThere(what: string, path: string | undefined): boolean {
+    // Answers and signals are this branch's own.
+    if (path === undefined) return what === 'sleep'
+    const { all } = this.#records
+    return this.#session.isAsThere(path, Object.hasOwn(all, path) ? all[path] : undefined)
   }
 
   /** Resolves when the function has come back to all that is recorded. */

@@ -24,6 +24,8 @@ export interface Work {
   readonly run: (step: StepContext) => unknown
   /** For a node: what it is handed, which decides whether a recorded read still holds. */
   readonly sees?: Seen
+  /** On a fork: all that the function has heard of is the same as on the branch it came from. */
+  readonly isSamePast?: boolean
   /** Where in its function it was asked for, for its record. */
   readonly after?: (() => string) | undefined
   /** Since when someone before us may have begun it without a record; undefined if nobody can have. */
@@ -78,7 +80,9 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
   }
 
   const instead =
-    effect === 'read' ? session.recordedRead(work.path, work.inputHash, work.sees) : await permit(session, work, effect)
+    effect === 'read'
+      ? session.recordedRead(work.path, work.inputHash, work.sees, work.isSamePast ?? false)
+      : await permit(session, work, effect)
   if (instead) return finish(instead.result, [], 0)
   if (mayHaveHappened(session, work, ledger, before)) {
     const missing = isBegun(before) ? undefined : missingRecord(session, effect)

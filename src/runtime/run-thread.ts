@@ -27,7 +27,7 @@ import { observeClaim } from './observe.js'
 import type { ProgramPlan } from './program.js'
 import type { Durable, Frequency } from './record-policy.js'
 import { checkSettings, Run, StoppedError } from './run.js'
-import { type RecordedRead, recordsBeyond } from './records.js'
+import { type RecordedReads, recordsBeyond } from './records.js'
 import { type OnCorrupt, openOrRecover } from './recover.js'
 import { currentRun, type ForkRecord, type InputRecord, isUnfinished, type RunState } from './run-state.js'
 import { isInsideStep } from './session.js'
@@ -166,7 +166,7 @@ class ThreadRunner {
   readonly #options: DriveOptions
   readonly #place: Place
   #key: LogKey
-  #records: ReadonlyMap<string, RecordedRead> | undefined
+  #records: RecordedReads | undefined
   #restart: Restart = { restarted: false }
   #begins: ForkRecord | undefined
   #input: InputRecord | undefined
@@ -487,12 +487,16 @@ class ThreadRunner {
 }
 
 /** The reads that a fork takes from the branch it came from, if it was made so. */
-async function readsOf({ logs }: RuntimeEnvironment, { key, fold }: Log) {
+async function readsOf({ logs }: RuntimeEnvironment, log: Log): Promise<RecordedReads | undefined> {
+  const { key, fold } = log
   const { fork, run, inputs } = fold.state as RunState
   if (fork?.reads !== 'recorded') return undefined
   // Forked before its run began: the input that waits is the run to be.
   const id = isUnfinished(run) ? run.id : inputs?.[0]?.id
-  return id === undefined ? undefined : recordsBeyond(logs, key, fork, id)
+  if (id === undefined) return undefined
+  // Where its beginning is gone, nothing counts as shared: more is read again than would be needed.
+  const begun = (await log.firstKept()) === 0 ? ((await log.at(0)).state as RunState) : {}
+  return { beyond: await recordsBeyond(logs, key, fork, id), shared: new Set(Object.keys(begun.steps ?? {})) }
 }
 
 /** The key of the input that a run was given. */

@@ -34,7 +34,7 @@ import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from './program.js'
 import { checkRecordPolicy, type RecordPolicy } from './record-policy.js'
 import { LogRecorder, type Recorder } from './recorder.js'
-import type { RecordedRead } from './records.js'
+import type { RecordedReads } from './records.js'
 import { RunDoor } from './run-door.js'
 import { isUnfinished, openPauses, type RunState } from './run-state.js'
 import { Session } from './session.js'
@@ -60,7 +60,7 @@ export interface RunSettings {
   readonly inlineSleepMs: number
   /** What becomes of the input that this run is for, when a run before it can't go on. */
   readonly onPaused: OnPaused
-  readonly recordedReads: ReadonlyMap<string, RecordedRead> | undefined
+  readonly recordedReads: RecordedReads | undefined
   readonly emit: (event: RunEvent) => void
   /** Its place among the runs of this process. */
   readonly place: Place

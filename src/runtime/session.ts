@@ -14,9 +14,9 @@ import { Attempts } from './attempts.js'
 import type { LiveEvent } from './events.js'
 import { hashKept } from './hash-value.js'
 import type { Recorder } from './recorder.js'
-import type { RecordedRead, Seen } from './records.js'
+import type { RecordedReads, Seen } from './records.js'
 import type { ReplayScript } from './replay-script.js'
-import type { RunState } from './run-state.js'
+import type { RunState, StepRecord } from './run-state.js'
 
 /** True in the work of a step: a thread that is run there is part of the run that the step is of. */
 export function isInsideStep(): boolean {
@@ -56,7 +56,7 @@ export interface SessionOptions {
   readonly inlineSleepMs: number
   readonly isDraining: (() => boolean) | undefined
   /** Results of steps that only read, from the branch that this one was forked from. */
-  readonly recordedReads?: ReadonlyMap<string, RecordedRead>
+  readonly recordedReads?: RecordedReads
   /** Nothing runs: results come from here. */
   readonly replay?: ReplayScript
   /** Told what the run does. */
@@ -84,7 +84,7 @@ export class Session {
   readonly watch: RunObserver
   readonly redactor: Redactor | undefined
   readonly #isDraining: (() => boolean) | undefined
-  readonly #recordedReads: ReadonlyMap<string, RecordedRead> | undefined
+  readonly #recordedReads: RecordedReads | undefined
   /** The step whose work is running, to refuse steps inside of steps. */
   readonly inside = {
     run: <Result>(path: string, work: () => Result): Result =>
@@ -147,16 +147,31 @@ export class Session {
     return { ...draft, ops: [...(draft.ops ?? []), set('claims', 0), ...(alone ? [set('alone', 0)] : [])] }
   }
 
-  /** What the branch that this one was forked from recorded for the same step with the same input. */
-  recordedRead(path: string, inputHash: string, sees: Seen | undefined): { readonly result: unknown } | undefined {
-    const record = this.#recordedReads?.get(path)
+  /**
+   * What the branch that this one was forked from recorded for the same step with the same input. A step that names no
+   * input may depend on all that its function has heard of: `isSamePast` says whether that is the same as there.
+   */
+  recordedRead(
+    path: string,
+    inputHash: string,
+    sees: Seen | undefined,
+    isSamePast: boolean,
+  ): { readonly result: unknown } | undefined {
+    const record = this.#recordedReads?.beyond.get(path)
     if (record === undefined) return undefined
     const { seen, result } = record
     // A node reads the state: after an edit its recorded result says nothing.
     const same = sees
       ? seen && isDeepStrictEqual(sees.state, seen.state) && isDeepStrictEqual(sees.input, seen.input)
-      : record.inputHash === inputHash
+      : record.inputHash === inputHash && (inputHash !== 'none' || isSamePast)
     return same ? { result } : undefined
+  }
+
+  /** Whether a step ended on the branch that this one was forked from as it did here. */
+  isAsThere(path: string, record: StepRecord | undefined): boolean {
+    if (this.#recordedReads === undefined || this.#recordedReads.shared.has(path)) return true
+    const there = this.#recordedReads.beyond.get(path)
+    return there !== undefined && record?.status === 'done' && isDeepStrictEqual(there.result, record.result)
   }
 
   /**
