@@ -375,6 +375,7 @@ describe('a damaged log, as the layers above see it', () => {
         lastGood: undefined,
         problems: [],
         repairedIndex: false,
+        plain: 0,
       },
     )
     assert.match(found?.problems.join() ?? '', /0005\.rec/)
