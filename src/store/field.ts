@@ -16,7 +16,9 @@ export function parseField(option: string, field: unknown): FieldPath {
     !Array.isArray(path) ||
     path.length === 0 ||
     path.length > MAX_PATH ||
-    !path.every((part) => typeof part === 'string')
+    // Not `every`, which skips holes.
+    path.some((part) => typeof part !== 'string') ||
+    Object.keys(path).length !== path.length
   ) {
     throw new InvalidOptionError(option, 'is no name of a field', "Pass a name, or a path such as ['address', 'city'].")
   }

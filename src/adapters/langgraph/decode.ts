@@ -1,6 +1,6 @@
 import { Document } from '@langchain/core/documents'
 import { DeltaSnapshot } from '@langchain/langgraph-checkpoint'
-import { CorruptError, type Value } from 'holdfast'
+import { CorruptError, isHoldfastError, type Value } from 'holdfast'
 import { setOwn, TAG } from './encode.js'
 import { makeMessage } from './message-classes.js'
 
@@ -13,7 +13,21 @@ export function decode(node: Value): unknown {
   if (node instanceof Uint8Array) return new Uint8Array(node)
   if (Array.isArray(node)) return (node as readonly Value[]).map(decode)
   const record = node as Tagged
-  return Object.hasOwn(record, TAG) ? decodeTagged(record) : decodeRecord(record)
+  return Object.hasOwn(record, TAG) ? decodeNamed(record) : decodeRecord(record)
+}
+
+// What a constructor makes of parts of the wrong kind is an error of its own, with no word of where it comes from.
+function decodeNamed(node: Tagged): unknown {
+  try {
+    return decodeTagged(node)
+  } catch (cause) {
+    if (isHoldfastError(cause)) throw cause
+    throw new CorruptError(
+      `The stored state holds a malformed value of the kind ${JSON.stringify(node[TAG])}.`,
+      {},
+      cause,
+    )
+  }
 }
 
 export function decodeRecord(record: Tagged): Record<string, unknown> {

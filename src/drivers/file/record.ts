@@ -167,6 +167,7 @@ export function parseEntries(
     throw damaged(path, `has ${bytes.length} bytes where ${preamble.end} were written`)
   }
   checkBodies(path, bytes, preamble, record.bodies)
+  if (!areLines(record.entries)) throw damaged(path, 'does not describe its entries')
   const headers = splitLines(bytes, preamble.headersAt, record.entries, 'header')
   const bodyParts = splitLines(bytes, preamble.bodiesAt, record.entries, 'body')
   const entries = record.entries.map(({ seq, keyframe, hash }, i) => ({
@@ -177,6 +178,21 @@ export function parseEntries(
     body: bodyParts[i] as Uint8Array,
   }))
   return { record, entries }
+}
+
+/** Anybody can make a file whose sums fit: what it says is looked at before it is used. */
+function areLines(entries: unknown): entries is readonly EntryLine[] {
+  return (
+    Array.isArray(entries) &&
+    entries.every((line: Partial<EntryLine> | null) => {
+      const { seq, keyframe, header, body, hash } = line ?? {}
+      return typeof hash === 'string' && [seq, keyframe, header, body].every(isCount)
+    })
+  )
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
 /** `bytes` must be the whole file. */
