@@ -7,10 +7,10 @@ import { set } from '../log/ops.js'
 import type { StoreWrite } from '../log/store-write.js'
 import { Asking } from './asking.js'
 import type { Context, PauseOptions, StepContext, StepOptions, StepPolicy, TransactionOptions } from './context.js'
-import { EffectHeldError, isStoreFailure } from './errors.js'
+import { EffectHeldError, isNondeterministic, isStoreFailure } from './errors.js'
 import type { RecordedEvent } from './events.js'
 import { gapOf } from './gap.js'
-import { accuse, Failures } from './failed-steps.js'
+import { accuse, Failures, stemsOf } from './failed-steps.js'
 import { INTERNALS, type Internals } from './internals.js'
 import { transactOwn } from './own-transaction.js'
 import { perform, permit, type Work } from './perform.js'
@@ -72,6 +72,8 @@ export class Activation {
   readonly #isNew: boolean
   /** An attempt of the function may run out of time while steps of it are under way. */
   #isTimed = false
+  /** The function threw while something else of it was under way. */
+  #threwInCompany = false
   #hasSteps = false
   readonly #failures = new Failures()
   readonly #trail = new Trail()
@@ -154,7 +156,10 @@ export class Activation {
       signal.addEventListener('abort', leave, { once: true })
       body().then(
         (value) => end({ status: 'done', value, writes: this.#writes, notes: this.#notes }),
-        (error: unknown) => end({ status: 'failed', error: accuse(error, () => this.#failures.suspects(this.#asked)) }),
+        (error: unknown) => {
+          this.#threwInCompany = this.#busy > 0
+          end({ status: 'failed', error: accuse(error, () => this.#failures.suspects(this.#asked)) })
+        },
       )
     })
   }
@@ -196,6 +201,9 @@ export class Activation {
   explainFailure(error: unknown): unknown {
     const { signal } = this.#session.abort
     if (signal.aborted || isHoldfastError(error, 'incompatible') || isStoreFailure(error)) return error
+    // A step that had failed throws again at once: then what runs beside it has not come back yet to what it had begun.
+    const { retry, doubt } = stemsOf([error])
+    if (this.#threwInCompany || retry.length + doubt.length > 0) return error
     return this.#revisits.explain(error)
   }
 
@@ -533,7 +541,10 @@ export class Activation {
     try {
       return await operation(heard)
     } catch (error) {
-      if (call === this.#calls) this.#failures.hear(error, this.#asked, others > 0 || asked !== this.#asked)
+      if (call === this.#calls) {
+        this.#failures.hear(error, this.#asked, others > 0 || asked !== this.#asked)
+        if (isNondeterministic(error)) this.#revisits.mismatch(error)
+      }
       throw error
     } finally {
       if (call === this.#calls) {

@@ -90,7 +90,9 @@ export class LeaseKeeper {
       } catch (error) {
         if (signal.aborted) return
         const expired = this.#claim.remainingMs <= 0
-        if (isHoldfastError(error, 'fenced') || expired || !(isHoldfastError(error) && error.retryable)) {
+        // Erased and created again: the log of that name is another one, also if its epoch happens to be the same.
+        const isGone = isHoldfastError(error, 'conflict')
+        if (isHoldfastError(error, 'fenced') || isGone || expired || !(isHoldfastError(error) && error.retryable)) {
           this.#onLost(error)
           return
         }

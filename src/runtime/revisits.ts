@@ -46,6 +46,7 @@ export class Revisits {
   #isMoved = false
   /** The function has had several things open at once. */
   #isParallel = false
+  #mismatch: { readonly error: unknown } | undefined
 
   /** @param id where the activation's records begin; @param records all of its scope, as they are now. */
   constructor(id: string, records: () => Readonly<Record<string, StepRecord>>) {
@@ -106,9 +107,18 @@ export class Revisits {
     return this.#seen.has(path)
   }
 
+  /**
+   * The function was told that a step is not what is recorded. It may have caught that: it is another function all the
+   * same, what was begun there is not found out, and it must not end as if nothing were open.
+   */
+  mismatch(error: unknown): void {
+    this.#mismatch ??= { error }
+  }
+
   restart(): void {
     this.#seen = new Set()
     this.#heard = new Set()
+    this.#mismatch = undefined
     this.#missing = undefined
     this.#held = []
     this.#strangers = new Map()
@@ -118,6 +128,7 @@ export class Revisits {
 
   /** Refuses to end while a step was not asked for that is finished, or begun. */
   check(): void {
+    if (this.#mismatch) throw this.#mismatch.error
     for (const [path, record] of this.#own()) {
       if (this.#seen.has(path)) continue
       if (isBegun(record)) throw leftBegun(path)
@@ -127,6 +138,7 @@ export class Revisits {
 
   /** What a function that failed has to answer for: its error, or that it left an effect behind whose outcome is open. */
   explain(error: unknown): unknown {
+    if (this.#mismatch) return this.#mismatch.error
     const left = this.#own().find(([path, record]) => isBegun(record) && !this.#seen.has(path))
     return left === undefined ? error : leftBegun(left[0], error)
   }
@@ -135,6 +147,7 @@ export class Revisits {
   hold(path: string): Promise<void> | undefined {
     // It was begun under this very name: what became of it is found out, whatever else the function does.
     if (isBegun(this.#recordOf(path))) return undefined
+    if (this.#mismatch) throw this.#mismatch.error
     this.#missing ??= this.#notSeen()
     if (this.#missing.size === 0) return undefined
     return new Promise((go, refuse) => this.#held.push({ path, go, refuse }))

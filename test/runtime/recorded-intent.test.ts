@@ -114,6 +114,29 @@ describe('an effect that was begun', () => {
     },
   )
 
+  it('is not forgotten when it comes back with another input, and the program catches that', async () => {
+    const { first, second, die } = await twoLives()
+    let charges = 0
+    const program = (input: string) =>
+      flow<number, string>(named, async (ctx) => {
+        const charge = () => {
+          charges++
+          die()
+          return 'charged'
+        }
+        await ctx.step('charge', { effect: 'once', input }, charge).catch(() => 'it did not work')
+        return ctx.step('charge again', { effect: 'once' }, charge)
+      })
+    await dies(first.thread(program('10 EUR'), 't').run({ input: 1 }))
+    const hf = await second()
+    expect(await hf.thread(program('20 EUR'), 't').run()).toMatchObject({ status: 'incompatible' })
+    expect(charges).toBe(1)
+    expect(await hf.thread(program('10 EUR'), 't').run()).toMatchObject({
+      status: 'paused',
+      pauses: [{ kind: 'unknown-effect' }],
+    })
+  })
+
   it('is named when the program fails before it comes to it', async () => {
     const { first, second, die } = await twoLives()
     const program = (fails: boolean) =>
