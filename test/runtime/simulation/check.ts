@@ -1,6 +1,7 @@
-import type { RunState, ScopeState } from '#src/runtime/run-state.js'
+import type { RunState, ScopeState, StepRecord } from '#src/runtime/run-state.js'
 import type { Landing } from './mortal.js'
-import type { Known, Place } from './world.js'
+import type { Known } from './rules.js'
+import type { Place } from './world.js'
 
 /** Reads from the store itself what is durably known of a place. */
 export function lookInto(read: () => Promise<RunState>): (place: Place) => Promise<Known> {
@@ -9,9 +10,9 @@ export function lookInto(read: () => Promise<RunState>): (place: Place) => Promi
     const scopes = allScopes(state)
     const own = scopes.filter((scope) => (scope.state?.['outer'] ?? '') === outer)
     const records = own.flatMap(({ steps = {} }) =>
-      Object.entries(steps).flatMap(([path, step]) => (path.endsWith(record) ? [step] : [])),
+      Object.entries(steps).flatMap(([path, step]) => (isRecord(record, path, step) ? [step] : [])),
     )
-    const closed = mark !== '' && scopes.some((scope) => ((scope.state?.['log'] ?? []) as string[]).includes(mark))
+    const closed = mark !== '' && scopes.some((scope) => marksOf(scope.state).includes(mark))
     return {
       intended: records.some(({ status }) => status === 'started'),
       acknowledged: closed || records.some(({ status }) => status === 'done'),
@@ -19,8 +20,38 @@ export function lookInto(read: () => Promise<RunState>): (place: Place) => Promi
   }
 }
 
+function isRecord(record: Place['record'], path: string, step: StepRecord): boolean {
+  if ('path' in record) return path.endsWith(record.path)
+  return step.input === record.input && path.slice(path.lastIndexOf('/') + 1).startsWith(`${record.name}[`)
+}
+
 function allScopes(scope: ScopeState): readonly ScopeState[] {
   return [scope, ...Object.values(scope.scopes ?? {}).flatMap(allScopes)]
+}
+
+/** What says in a state, or in a node's update of it, that a place is done: its mark, or the answer to its call. */
+export function marksOf(state: unknown): readonly string[] {
+  const { log = [], messages = [] } = (state ?? {}) as Marked
+  return [...log, ...answersOf(messages).map(({ callId }) => callId)]
+}
+
+/** What the model is told of each call. */
+export function answersOf(messages: Messages): readonly Answer[] {
+  return messages.flatMap(({ parts }) =>
+    parts.flatMap(({ type, callId, output }) => (type === 'tool-result' ? [{ callId, output }] : [])),
+  )
+}
+
+interface Answer {
+  readonly callId: string
+  readonly output: { readonly type: string; readonly value?: unknown }
+}
+
+type Messages = readonly { readonly parts: readonly (Answer & { readonly type: string })[] }[]
+
+interface Marked {
+  readonly log?: readonly string[]
+  readonly messages?: Messages
 }
 
 /** Epochs only rise, each by a claim, and only who claimed the newest writes as its owner. */

@@ -1,7 +1,29 @@
+import type { Effect } from 'holdfast'
 import type { Chaos } from './chaos.js'
-import type { ProgramSpec } from './spec.js'
+import type { NodeSpec, ProgramSpec, StatementSpec, WorkSpec } from './spec.js'
 
-/** Programs and blows that once broke a rule, as fast-check had shrunk them. */
+/** Of an effect, what is not said: it works at once, and people are asked what became of it. */
+function work(effect: Effect, other: Partial<WorkSpec> = {}): WorkSpec {
+  const rest = { mishaps: [], hopeless: false, spareAttempts: 2, ms: 0, store: false, shortTtl: false }
+  return { effect, ...rest, reconcile: 'truth', onUnknown: 'pause', ...other }
+}
+
+function step(effect: Effect, other: Partial<WorkSpec> = {}, caught = false): StatementSpec {
+  return { kind: 'step', work: work(effect, other), caught }
+}
+
+function node(effect: Effect, other: Partial<WorkSpec> = {}): NodeSpec {
+  return { kind: 'node', work: work(effect, other), body: [], gate: 'none' }
+}
+
+function all(...parts: readonly (readonly StatementSpec[])[]): StatementSpec {
+  return { kind: 'all', parts: parts.map((body) => ({ kind: 'loop', times: 1, body })) }
+}
+
+const CALM: Chaos = { blows: [], modes: ['run'], options: [{}], delays: [10_001], secondInput: false }
+const HOUR = 3_600_000
+
+/** Programs and blows that once broke a rule, as small as they were made. */
 export const KNOWN: readonly { readonly what: string; readonly spec: ProgramSpec; readonly blows: Chaos }[] = [
   {
     what: 'steps of a cancelled run that end while the next one begins',
@@ -13,111 +35,97 @@ export const KNOWN: readonly { readonly what: string; readonly spec: ProgramSpec
           {
             kind: 'parallel',
             blocks: [
-              {
-                kind: 'node',
-                body: [
-                  {
-                    kind: 'step',
-                    work: {
-                      effect: 'read',
-                      mishaps: [],
-                      hopeless: false,
-                      spareAttempts: 2,
-                      ms: 0,
-                      store: false,
-                      shortTtl: false,
-                      reconcile: 'truth',
-                      onUnknown: 'pause',
-                    },
-                    caught: false,
-                  },
-                ],
-                gate: 'none',
-              },
-              {
-                kind: 'node',
-                work: {
-                  effect: 'idempotent',
-                  mishaps: ['throw-before'],
-                  hopeless: false,
-                  spareAttempts: 2,
-                  ms: 0,
-                  store: false,
-                  shortTtl: false,
-                  reconcile: 'truth',
-                  onUnknown: 'pause',
-                },
-                body: [],
-                gate: 'none',
-              },
+              { kind: 'node', work: undefined, body: [step('read')], gate: 'none' },
+              node('idempotent', { mishaps: ['throw-before'] }),
             ],
           },
-          {
-            kind: 'parallel',
-            blocks: [
-              {
-                kind: 'node',
-                work: {
-                  effect: 'read',
-                  mishaps: [],
-                  hopeless: false,
-                  spareAttempts: 2,
-                  ms: 0,
-                  store: false,
-                  shortTtl: false,
-                  reconcile: 'truth',
-                  onUnknown: 'pause',
-                },
-                body: [],
-                gate: 'none',
-              },
-              {
-                kind: 'node',
-                work: {
-                  effect: 'read',
-                  mishaps: [],
-                  hopeless: true,
-                  spareAttempts: 2,
-                  ms: 0,
-                  store: false,
-                  shortTtl: false,
-                  reconcile: 'truth',
-                  onUnknown: 'pause',
-                },
-                body: [],
-                gate: 'none',
-              },
-            ],
-          },
-          {
-            kind: 'node',
-            work: {
-              effect: 'read',
-              mishaps: [],
-              hopeless: false,
-              spareAttempts: 2,
-              ms: 0,
-              store: false,
-              shortTtl: false,
-              reconcile: 'truth',
-              onUnknown: 'pause',
-            },
-            body: [],
-            gate: 'none',
-          },
+          { kind: 'parallel', blocks: [node('read'), node('read', { hopeless: true })] },
+          node('read'),
         ],
       },
-    } as unknown as ProgramSpec,
+    },
     blows: {
+      ...CALM,
       blows: [
         { kind: 'kill', at: 6 },
         { kind: 'second-input', at: 6 },
         { kind: 'cancel', at: 13 },
       ],
-      modes: ['run'],
       options: [{ durability: 'sync', frequency: { every: 3 } }],
-      delays: [10001],
       secondInput: true,
-    } as unknown as Chaos,
+    },
+  },
+  {
+    what: 'the age of an idempotent key, forgotten when a program came between that does not fit',
+    spec: {
+      kind: 'flow',
+      body: [all([step('idempotent', { shortTtl: true })], [step('once')]), step('reconcilable')],
+    },
+    blows: {
+      ...CALM,
+      blows: [
+        { kind: 'kill', at: 1 },
+        { kind: 'kill', at: 16 },
+      ],
+      edits: [{ from: 2, target: 1, change: { kind: 'remove' } }],
+    },
+  },
+  {
+    what: 'a begun effect that comes back with another input, and a program that catches that',
+    spec: { kind: 'flow', body: [step('once', {}, true)] },
+    blows: {
+      ...CALM,
+      blows: [{ kind: 'kill', at: 8 }],
+      edits: [{ from: 1, target: 0, change: { kind: 'input' } }],
+    },
+  },
+  {
+    what: 'a branch that fails again at once, before another has come back to what it had begun',
+    spec: {
+      kind: 'flow',
+      body: [
+        all(
+          [{ kind: 'receive', inTime: false }, step('idempotent', { mishaps: ['hang-after'], spareAttempts: 0 })],
+          [
+            { kind: 'pause', inTime: true },
+            { kind: 'receive', inTime: false },
+            step('idempotent', { mishaps: ['hang-after', 'throw-before'], spareAttempts: 0 }),
+          ],
+        ),
+      ],
+    },
+    blows: { ...CALM, blows: [{ kind: 'kill', at: 1 }], modes: ['worker', 'run', 'run'] },
+  },
+  {
+    what: 'the store’s time, told to a process that stood still for days before it heard of it',
+    spec: {
+      kind: 'flow',
+      body: [
+        all([{ kind: 'sleep', ms: 60_000 }], [step('idempotent', { hopeless: true })], [step('once', { ms: 2500 })]),
+      ],
+    },
+    blows: {
+      ...CALM,
+      blows: [
+        { kind: 'freeze', at: 1, for: 53 },
+        { kind: 'kill', at: 4 },
+      ],
+      options: [{ durability: 'sync', frequency: { every: 2 } }],
+      delays: [48 * HOUR],
+      skews: [HOUR],
+    },
+  },
+  {
+    what: 'a process of an erased thread that keeps the lease of the next one of that name',
+    spec: {
+      kind: 'flow',
+      body: [all([step('reconcilable', { reconcile: 'unknown', spareAttempts: 0 })], [{ kind: 'sleep', ms: 60_000 }])],
+    },
+    blows: {
+      ...CALM,
+      blows: [{ kind: 'freeze', at: 8, for: 40 }],
+      options: [{ durability: 'sync', frequency: 'boundary' }],
+      reuse: true,
+    },
   },
 ]

@@ -11,8 +11,13 @@ export interface Landing {
 /** What processes share: the store, the time, and whoever decides when one dies. */
 export interface Universe {
   readonly driver: Driver
+  /** The store's own. */
   readonly clock: Clock
-  readonly landings: Landing[]
+  /** The store's leases go by that clock. */
+  readonly leasesByClock: boolean
+  landings: Landing[]
+  /** How often the thread was erased. */
+  era: number
   readonly randomId: () => string
   /** Calls of the driver that were not answered yet: time stands still for them. */
   underWay: number
@@ -20,14 +25,22 @@ export interface Universe {
   onMoment(process: Mortal): void
 }
 
+export interface MortalOptions {
+  /** Never killed and never frozen. */
+  readonly immortal?: boolean
+  /** How far the wall clock of its machine is ahead of the store's, in milliseconds. */
+  readonly skew?: number
+}
+
 /**
  * A process that can be killed or frozen between any two things that it does: calls of the driver, their replies, ends
  * of sleeps, and calls of the outside world. A dead one hangs for ever; a frozen one hangs until it is woken, and then
- * does what it was about to do.
+ * does what it was about to do. Each stands on a machine of its own, whose clocks tell nothing about another's.
  */
 export class Mortal {
   readonly name: string
   readonly hf: Holdfast
+  readonly era: number
   /** Was frozen once: others may have taken over since. */
   stale = false
   state: 'alive' | 'frozen' | 'dead' = 'alive'
@@ -36,18 +49,20 @@ export class Mortal {
   readonly #universe: Universe
   readonly #immortal: boolean
   #wake: (() => void)[] = []
+  /** Until when the store holds its lease at least, by the store's clock, as far as an answer has said so. */
+  #leaseUntil = Number.NEGATIVE_INFINITY
 
-  constructor(universe: Universe, name: string, { immortal = false, skew = 0 } = {}) {
+  constructor(universe: Universe, name: string, { immortal = false, skew = 0 }: MortalOptions = {}) {
     this.name = name
+    this.era = universe.era
     this.#universe = universe
     this.#immortal = immortal
     const { clock } = universe
     this.clock = {
-      bootId: clock.bootId,
-      // A wrong clock is a machine's: then the store is asked, and else this is the time for all.
-      canBeWrong: skew !== 0,
+      bootId: skew === 0 ? clock.bootId : `${clock.bootId}-of-${name}`,
+      ...(skew === 0 ? {} : { canBeWrong: true }),
       now: () => clock.now() + skew,
-      monotonic: () => clock.monotonic(),
+      monotonic: () => clock.monotonic() + Math.abs(skew),
       sleep: async (ms, signal) => {
         try {
           await clock.sleep(ms, signal)
@@ -64,7 +79,14 @@ export class Mortal {
   /** It stood still, and another claimed the thread since. */
   get overtaken(): boolean {
     if (!this.stale) return false
+    if (this.era !== this.#universe.era) return true
     return this.#universe.landings.findLast(({ lease }) => lease === 'claim')?.process !== this.name
+  }
+
+  /** Whether it may know that nobody else can have taken the thread from it. */
+  get holdsLease(): boolean {
+    if (this.overtaken) return false
+    return !this.#universe.leasesByClock || this.#universe.clock.now() < this.#leaseUntil
   }
 
   /** Something is about to happen in this process; resolves only if it still can. */
@@ -93,9 +115,11 @@ export class Mortal {
   #drive(driver: Driver): Driver {
     return new Proxy(driver, {
       get: (target, name) => {
-        const method: unknown = name === 'now' ? async () => this.#universe.clock.now() : Reflect.get(target, name)
-        if (typeof method !== 'function') return method
         if (name === 'close') return async () => {}
+        // What the store says the time is, which is the same for all.
+        if (name === 'now') return () => this.#call('now', async () => this.#universe.clock.now(), [])
+        const method: unknown = Reflect.get(target, name)
+        if (typeof method !== 'function') return method
         return (...args: unknown[]) =>
           this.#call(String(name), () => method.apply(target, args) as Promise<unknown>, args)
       },
@@ -108,23 +132,31 @@ export class Mortal {
     if (loses !== undefined) this.loses = undefined
     if (loses === 'before') throw new UnavailableError('The connection broke.', { written: 'unknown' })
     this.#universe.underWay++
+    const sentAt = this.#universe.clock.now()
     let result: unknown
     try {
       result = await call()
     } finally {
       this.#universe.underWay--
     }
-    if (name === 'append') this.#note(args[0] as Appends, result as readonly { readonly status: string }[])
+    if (name === 'append') this.#note(args[0] as Appends, result as readonly { readonly status: string }[], sentAt)
+    if (name === 'renew' && result === true) this.#prolong(sentAt + (args[2] as number))
     await this.moment()
     if (loses === 'after') throw new UnavailableError('The connection broke.', { written: 'unknown' })
     return result
   }
 
-  #note(appends: Appends, results: readonly { readonly status: string }[]): void {
+  #note(appends: Appends, results: readonly { readonly status: string }[], sentAt: number): void {
     for (const [i, { epoch, lease }] of appends.entries()) {
       if (results[i].status !== 'appended') continue
       this.#universe.landings.push({ process: this.name, epoch, lease: lease.kind })
+      if (lease.kind === 'claim' || lease.kind === 'extend') this.#prolong(sentAt + lease.ms)
+      if (lease.kind === 'release') this.#leaseUntil = Number.NEGATIVE_INFINITY
     }
+  }
+
+  #prolong(until: number): void {
+    this.#leaseUntil = Math.max(this.#leaseUntil, until)
   }
 }
 

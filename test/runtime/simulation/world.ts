@@ -2,7 +2,9 @@ import type { Clock } from '#src/core/clock.js'
 import type { UnknownAnswer } from '#src/runtime/ledger.js'
 import { type Effect, NotExecutedError, type Reconciled, type StepContext } from 'holdfast'
 import type { Mortal } from './mortal.js'
+import { type Call, judgeStart, type Known } from './rules.js'
 import type { Mishap, WorkSpec } from './spec.js'
+import { WaitBook } from './wait-book.js'
 
 const SHORT_TTL_MS = 5000
 /** A key is checked a little before it is used; other sides remember it a little longer than they promise. */
@@ -10,31 +12,19 @@ const SLACK_MS = 3000
 const DAY_MS = 24 * 60 * 60 * 1000
 export const TIMEOUT_MS = 500
 
-/** One call that reached the outside world. */
-interface Call {
-  readonly place: string
-  readonly mark: string
-  readonly effect: Effect
-  readonly key: string
-  readonly process: string
-  /** A process that stands still in the middle of its call uses a key that was good when the call began. */
-  readonly begunAt: number
-  executed: boolean
-  /** The caller heard for certain that nothing happened. */
-  denied: boolean
-}
-
 interface Executed {
   readonly place: string
   readonly at: number
   readonly result: unknown
+  /** As it was declared: the other side honours the key of an idempotent one. */
+  readonly effect: Effect
 }
 
 /** Where in a program, and in which round of its loops, a call is made. */
 export interface Place {
   readonly name: string
-  /** The last part of the path of its record. */
-  readonly record: string
+  /** The last part of the path of its record, or, of a step, its name and the hash of its input, which no other has. */
+  readonly record: { readonly path: string } | { readonly input: string; readonly name: string }
   /** What its node appends to the state when it is done. */
   readonly mark: string
   /** Which instance of its subgraph it lies in. */
@@ -42,16 +32,6 @@ export interface Place {
   /** What the runtime is to be told of a call that another found out about: the result itself, or a node's update. */
   readonly told: (result: string) => unknown
 }
-
-/** What the log holds of a place when a call of it starts. */
-export interface Known {
-  /** Its intent is recorded. */
-  readonly intended: boolean
-  /** Its result is. */
-  readonly acknowledged: boolean
-}
-
-const FIRST_PROCESS = 'p0'
 
 /**
  * Everything outside of the programs: it outlives all processes and knows what really happened. Each place of a
@@ -63,6 +43,7 @@ export class World {
   readonly thread: string
   readonly violations: string[] = []
   readonly wanted = new Set<string>()
+  readonly waits: WaitBook
   /** Set once the log can be looked into. */
   look: (place: Place) => Promise<Known> = async () => ({ intended: true, acknowledged: false })
   readonly #calls: Call[] = []
@@ -76,6 +57,7 @@ export class World {
   constructor(clock: Clock, thread: string) {
     this.clock = clock
     this.thread = thread
+    this.waits = new WaitBook(clock, this.violations)
   }
 
   get calls(): readonly Readonly<Call>[] {
@@ -90,32 +72,45 @@ export class World {
     step: Pick<StepContext, 'idempotencyKey' | 'abort'>,
   ): Promise<string> {
     const begunAt = this.clock.now()
-    await process.moment()
-    await this.#refuseStale(process, work)
     const call: Call = {
       place: place.name,
       mark: place.mark,
       effect: work.effect,
       key: step.idempotencyKey,
+      ownKey: work.ownKey !== undefined,
       begunAt,
       process: process.name,
       executed: false,
       denied: false,
+      intended: true,
     }
-    this.#checkStart(call)
-    this.#calls.push(call)
+    // From here on a process may be overtaken in mid-call, which nothing can prevent. Before, it must have known better.
+    if (work.effect !== 'read' && !process.holdsLease) this.#blame(call, 'starts, though its lease may be lost')
+    await process.moment()
+    await this.#refuseStale(process, work)
+    // To a version that was overtaken it may still be a read, which anybody may repeat. And a read of a new name is
+    // another step: nobody can know that it does what one of another name did.
+    if (process.overtaken || (work.effect === 'read' && work.name !== undefined)) return resultOf(place.name)
     const known = await this.look(place)
-    if (known.acknowledged && work.effect !== 'read') this.#blame(call, 'runs again after its result was acknowledged')
-    if (!known.intended && isGuarded(work.effect)) this.#blame(call, 'started without a durable intent')
-    if (work.ms > 0) await process.clock.sleep(work.ms)
+    call.intended = known.intended
+    const judged = judgeStart(call, known, this.#calls, { denied: this.#denied, resolved: this.#resolved })
+    for (const what of judged) this.#blame(call, what)
+    this.#calls.push(call)
+    if (work.ms > 0) await process.clock.sleep(isTimed(work) ? Math.min(work.ms, TIMEOUT_MS / 2) : work.ms)
     await process.moment()
     await this.#refuseStale(process, work)
     // A process that stood still past its time limit has given the attempt up before its request was sent.
     step.abort.throwIfAborted()
     const mishap = this.#draw(call, work)
-    if (mishap === undefined || mishap.endsWith('after')) this.#execute(call, work, place.told(resultOf(place.name)))
+    // The request is out and can't be called back: it lands when everybody has given it up.
+    if (mishap === 'late') {
+      await process.clock.sleep(3 * TIMEOUT_MS)
+      await this.#refuseStale(process, work)
+    }
+    const happens = mishap === undefined || mishap === 'late' || mishap.endsWith('after')
+    if (happens) this.#execute(call, work, place.told(resultOf(place.name)))
     await process.moment()
-    if (mishap === undefined) return resultOf(place.name)
+    if (mishap === undefined || mishap === 'late') return resultOf(place.name)
     if (mishap.startsWith('hang')) await process.clock.sleep(10 * TIMEOUT_MS, step.abort)
     if (mishap !== 'not-executed') throw new Error(`no luck at ${place.name}`)
     this.#denied.add(call.key)
@@ -147,62 +142,54 @@ export class World {
   checkCounts(): void {
     const counts = new Map<string, number>()
     for (const { executed, place, effect } of this.#calls) {
-      if (!executed || effect === 'read') continue
+      // Only a read may come again; but not where something that is no read has happened before.
+      if (!executed || (effect === 'read' && !counts.has(place))) continue
       const count = (counts.get(place) ?? 0) + 1
       counts.set(place, count)
       if (count === 2) this.violations.push(`${place} (${effect}) took effect twice`)
     }
   }
 
-  // A process that stood still between an intent and its call wakes up with a permission that is no longer true. No
-  // log can prevent that; what it can, and must, is to keep such a process from writing.
+  // A process that stands still in the middle of a call wakes up with a permission that is no longer true. No log can
+  // prevent that; what it can, and must, is to keep such a process from writing.
   async #refuseStale(process: Mortal, work: WorkSpec): Promise<void> {
     if (process.overtaken && work.effect !== 'read') await new Promise(() => {})
   }
 
-  #checkStart(call: Call): void {
-    if (call.effect === 'read') return
-    const before = this.#calls.filter(({ place }) => place === call.place)
-    const last = before.at(-1)
-    if (last === undefined) return
-    if (last.key !== call.key) {
-      if (before.some(({ key }) => key === call.key)) this.#blame(call, 'comes back to a key that it had given up')
-      if (!this.#denied.has(last.key) && !this.#resolved.has(last.key)) {
-        this.#blame(call, 'has another key, though nothing says that the last one failed')
-      }
-    } else if (last.denied && last.process === call.process && !this.#mayHaveHappened(before, call)) {
-      this.#blame(call, 'keeps the key of a call that failed for certain')
-    }
-    const isSettled = last.denied || this.#resolved.has(last.key)
-    if (isGuarded(call.effect) && !isSettled) this.#blame(call, 'starts again, though nobody knows what the last did')
-    this.#resolved.delete(last.key)
-  }
-
-  /**
-   * A refusal speaks of one attempt: while another with the same key may have happened, the key must stay. Who takes a
-   * run up from a process that died can't know what that one tried.
-   */
-  #mayHaveHappened(before: readonly Call[], { key, process }: Call): boolean {
-    if (process !== FIRST_PROCESS) return true
-    return before.some((other) => other.key === key && !other.denied)
-  }
-
   #draw(call: Call, work: WorkSpec): Mishap | undefined {
-    // The other side remembers a refusal with its key.
-    if (call.effect !== 'read' && this.#denied.has(call.key)) return 'not-executed'
+    // The other side remembers a refusal with its key, unless the program insists on that key.
+    if (call.effect !== 'read' && !call.ownKey && this.#denied.has(call.key)) return 'not-executed'
     const drawn = this.#drawn.get(call.place) ?? 0
     this.#drawn.set(call.place, drawn + 1)
-    if (work.hopeless) return work.effect === 'read' || work.effect === 'reconcilable' ? 'throw-before' : 'not-executed'
-    const mishap = work.mishaps[drawn]
+    if (work.hopeless) {
+      // Of what was ever called otherwise a person may be asked each time, unless the error is definite.
+      const always = this.#calls.every(({ place, effect }) => place !== call.place || effect === work.effect)
+      const isVague = always && (work.effect === 'read' || work.effect === 'reconcilable')
+      return isVague ? 'throw-before' : 'not-executed'
+    }
+    // Where the other side honours the key, a request that lands late is one that was answered late.
+    const mishap = work.mishaps[drawn] === 'late' && work.effect === 'idempotent' ? 'hang-after' : work.mishaps[drawn]
     // Nor can it refuse what it did.
     return mishap === 'not-executed' && this.#executed.has(call.key) ? undefined : mishap
   }
 
   #execute(call: Call, work: WorkSpec, result: unknown): void {
     const found = this.#executed.get(call.key)
-    if (found && call.effect === 'idempotent' && call.begunAt - found.at <= ttlOf(work) + SLACK_MS) return
+    if (found && found.place !== call.place) this.#blame(call, `has the key of ${found.place}`)
+    const isIdempotent = call.effect === 'idempotent'
+    // Nothing is recorded of an idempotent effect that begins: who changes its own key in the program can't be helped.
+    const isRekeyed = call.ownKey && isIdempotent && !call.intended
+    if (
+      isRekeyed &&
+      this.#calls.some(({ place, executed, key }) => place === call.place && executed && key !== call.key)
+    )
+      return
+    if (found?.effect === 'idempotent' || (found?.effect === 'read' && isIdempotent)) {
+      // A later version that declares another kind does not know how old its key is.
+      if (!isIdempotent || call.begunAt - found.at <= ttlOf(work) + SLACK_MS) return
+    }
     call.executed = true
-    this.#executed.set(call.key, { place: call.place, at: this.clock.now(), result })
+    this.#executed.set(call.key, { place: call.place, at: this.clock.now(), result, effect: call.effect })
   }
 
   #blame(call: Call, what: string): void {
@@ -210,14 +197,15 @@ export class World {
   }
 }
 
+/** Has a time limit. */
+export function isTimed(work: WorkSpec): boolean {
+  return work.mishaps.some((mishap) => mishap.startsWith('hang') || mishap === 'late')
+}
+
 export function ttlOf(work: WorkSpec): number {
   return work.shortTtl ? SHORT_TTL_MS : DAY_MS
 }
 
-function isGuarded(effect: Effect): boolean {
-  return effect === 'once' || effect === 'reconcilable'
-}
-
-function resultOf(place: string): string {
+export function resultOf(place: string): string {
   return `result of ${place}`
 }

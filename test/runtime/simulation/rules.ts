@@ -1,0 +1,86 @@
+import type { Effect } from 'holdfast'
+
+/** What the log holds of a place when a call of it starts. */
+export interface Known {
+  /** Its intent is recorded. */
+  readonly intended: boolean
+  /** Its result is. */
+  readonly acknowledged: boolean
+}
+
+/** One call that reached the outside world. */
+export interface Call {
+  readonly place: string
+  readonly mark: string
+  /** As the program that makes it declares it. */
+  readonly effect: Effect
+  readonly key: string
+  readonly ownKey: boolean
+  readonly process: string
+  /** A process that stands still in the middle of its call uses a key that was good when the call began. */
+  readonly begunAt: number
+  /** Its intent was durable when it began. */
+  intended: boolean
+  executed: boolean
+  /** The caller heard for certain that nothing happened. */
+  denied: boolean
+}
+
+/** What is known of keys by now. */
+interface Fates {
+  /** The other side refused a call with this key. */
+  readonly denied: ReadonlySet<string>
+  /** Somebody said what became of the last call with this key; taken back by the next one. */
+  readonly resolved: Set<string>
+}
+
+const FIRST_PROCESS = 'p0'
+
+/** What is wrong about a call that starts now. */
+export function judgeStart(
+  call: Call,
+  known: Known,
+  calls: readonly Call[],
+  { denied, resolved }: Fates,
+): readonly string[] {
+  const wrong: string[] = []
+  const before = calls.filter(({ place }) => place === call.place)
+  const effects = before.filter(({ effect }) => effect !== 'read')
+  const last = effects.at(-1)
+  if (known.acknowledged && (call.effect !== 'read' || last !== undefined)) {
+    wrong.push('runs again after its result was acknowledged')
+  }
+  if (!known.intended && isGuarded(call.effect)) wrong.push('started without a durable intent')
+  if (last === undefined) return wrong
+  const isSettled = last.denied || resolved.has(last.key)
+  // Whatever the program calls it today: it was begun as one that must not come again.
+  if (isGuarded(last.effect) && !isSettled) wrong.push('starts again, though nobody knows what the last did')
+  if (call.effect === 'read') return wrong
+  if (last.key !== call.key) {
+    if (!call.ownKey && effects.some(({ key }) => key === call.key)) {
+      wrong.push('comes back to a key that it had given up')
+    }
+    // Of an idempotent effect there is no record: who changes its own key in the program can't be helped.
+    const isChanged = (last.ownKey || call.ownKey) && last.effect === 'idempotent'
+    if (!denied.has(last.key) && !resolved.has(last.key) && !isChanged) {
+      wrong.push('has another key, though nothing says that the last one failed')
+    }
+  } else if (last.denied && last.process === call.process && !call.ownKey && !mayHaveHappened(effects, call)) {
+    wrong.push('keeps the key of a call that failed for certain')
+  }
+  resolved.delete(last.key)
+  return wrong
+}
+
+/**
+ * A refusal speaks of one attempt: while another with the same key may have happened, the key must stay. Who takes a
+ * run up from a process that died can't know what that one tried.
+ */
+function mayHaveHappened(before: readonly Call[], { key, process }: Call): boolean {
+  if (process !== FIRST_PROCESS) return true
+  return before.some((other) => other.key === key && !other.denied)
+}
+
+export function isGuarded(effect: Effect): boolean {
+  return effect === 'once' || effect === 'reconcilable'
+}
