@@ -157,7 +157,7 @@ await onEveryBackend('CVE-2025-64439 and CVE-2025-68665: constructors in stored 
       await put(saver, start(`g${i}`), { value, messages: [message] })
       const tuple = await saver.getTuple(start(`g${i}`))
       expect(tuple?.checkpoint.channel_values['value']).toEqual(value)
-      const [read] = tuple?.checkpoint.channel_values['messages'] as AIMessage[]
+      const [read] = (tuple?.checkpoint.channel_values['messages'] ?? []) as AIMessage[]
       expect(read?.additional_kwargs['value']).toEqual(value)
       const items = hf.store.scope({ user: 'u' }).collection<unknown>('c')
       await items.put('k', value)
