@@ -7,7 +7,7 @@ import { cleanLines, toJson } from './output.js'
 import { breakLines } from './table.js'
 
 /** How much of a question lists show: whoever names a longer one may not have seen all of it. */
-export const LISTED = 400
+const LISTED = 400
 
 /** A question as it is listed. What is cut says so. */
 export function listQuestion(question: unknown): string {

@@ -143,7 +143,7 @@ export class Catalog {
 }
 
 /** The label by which the threads of pipelines are listed. */
-export const LABEL = 'holdfast.pipeline'
+const LABEL = 'holdfast.pipeline'
 
 function groupOf(id: string): string {
   return createHash('sha256').update(id).digest('hex').slice(0, 2)

@@ -368,7 +368,7 @@ export class PipelineRun {
 }
 
 /** The thread of a document. */
-export function threadOf({ name }: Pick<PipelinePlan, 'name'>, document: string): ThreadIdInput {
+function threadOf({ name }: Pick<PipelinePlan, 'name'>, document: string): ThreadIdInput {
   return { pipeline: name, document }
 }
 
