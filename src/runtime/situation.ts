@@ -151,19 +151,16 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   }
 }
 
-/** After so many claims without progress a thread is run alone. */
-const CRASHES_IN_COMPANY = 2
-
 /**
  * Whether a thread ends its workers. Company is no evidence: each thread of a process that died was there. A thread that
- * was claimed more than once without progress is a suspect, and guilty when it ended as many workers as are allowed, the
- * later ones while it ran alone.
+ * was claimed without progress as often as is allowed but for one is a suspect, and guilty when it ends a worker while it
+ * runs alone. Not sooner: where processes are evicted all the time, running innocent threads alone holds up all others,
+ * which then make no progress either and become suspects in their turn.
  */
 function judge({ claims = 0, alone = 0 }: RunState, maxClaims: number | undefined): 'guilty' | 'suspect' | undefined {
   if (maxClaims === undefined) return undefined
-  const inCompany = Math.max(1, Math.min(CRASHES_IN_COMPANY, maxClaims - 1))
-  if (claims >= maxClaims && alone >= Math.max(1, maxClaims - inCompany)) return 'guilty'
-  return claims >= inCompany ? 'suspect' : undefined
+  if (claims >= maxClaims && alone >= 1) return 'guilty'
+  return claims >= Math.max(1, maxClaims - 1) ? 'suspect' : undefined
 }
 
 function poisoned(claims: number): HoldfastError {

@@ -16,7 +16,7 @@ export interface WorkerOptions {
   /** How long steps may take to end after `stop`, in milliseconds. Default 30,000. */
   readonly graceMs?: number
   /**
-   * A run that ended this many workers without progress is parked as failed. After two crashes a thread runs alone in its
+   * A run that ended this many workers without progress is parked as failed. Before the last of them a thread runs alone in its
    * process, and only crashes that it had to itself make it a poisonous one. Default 5.
    */
   readonly maxCrashes?: number
