@@ -54,8 +54,17 @@ describe('several processes on one SQLite file', () => {
 
   it('keeps one log whole and in order while two processes append to it', { timeout: 240_000 }, async () => {
     const each = rounds(250, 20_000)
-    const outputs = await Promise.all([1, 2].map(() => outputOf(start('sqlite-race', file, String(each)))))
-    const lines = outputs.map((output) => output.split('\n').map((line) => JSON.parse(line)))
+    const children = [1, 2].map(() => start('sqlite-race', file, String(each)))
+    const outputs = Promise.all(children.map(outputOf))
+    // Both have read that the log is empty before either appends to it: one of the two first appends has to lose.
+    const haveRead = children.map((child) => once(child.stdout as NodeJS.ReadableStream, 'data'))
+    await Promise.race([Promise.all(haveRead), outputs])
+    for (const child of children) child.stdin?.write('go\n')
+    const lines = (await outputs).map((output) => {
+      const [ready, ...printed] = output.split('\n')
+      expect(ready).toBe('ready')
+      return printed.map((line) => JSON.parse(line))
+    })
     const conflicts = lines.map((printed) => printed.pop().conflicts)
     const entries = lines.flat().sort(([a], [b]) => a - b)
 
@@ -78,7 +87,7 @@ describe('several processes on one SQLite file', () => {
   })
 
   it('waits for a process that holds the lock', async () => {
-    const driver = await openSqlite(file)
+    const driver = await openSqlite(file, { busyTimeoutMs: 60_000 })
     const child = start('sqlite-lock', file)
     await once(child.stdout as NodeJS.ReadableStream, 'data')
     const append = mustAppend(driver, makeAppend(logNamed('waits'), null))

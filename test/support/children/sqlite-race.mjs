@@ -1,6 +1,8 @@
-// Appends to one log until this many of its own entries landed, trying again after each conflict. Prints for each
-// entry [seq, hash, seq before, hash before] and, at the end, how often it lost.
+// Reads the head of one log, prints "ready" and waits for a line. Then appends until this many of its own entries landed,
+// trying again after each conflict. Prints for each entry [seq, hash, seq before, hash before] and, at the end, how often
+// it lost.
 //   node sqlite-race.mjs <file> <count>
+import { once } from 'node:events'
 import { openSqlite } from '#src/drivers/sqlite/open-sqlite.js'
 import { makeAppend } from '#src/testing/entries.js'
 
@@ -8,6 +10,9 @@ const [file, count] = process.argv.slice(2)
 const log = { tenant: 't', thread: 'race', branch: 'main' }
 const driver = await openSqlite(file, { synchronous: 'normal', busyTimeoutMs: 60_000 })
 let head = await driver.head(log)
+console.log('ready')
+await once(process.stdin, 'data')
+process.stdin.destroy()
 let conflicts = 0
 for (let done = 0; done < Number(count); ) {
   const append = makeAppend(log, head ?? null)
