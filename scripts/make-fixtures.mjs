@@ -19,7 +19,7 @@ if (!build()) process.exit(1)
 const { parseBranchId, parseTenantId, parseThreadId } = await import('../dist/core/ids.js')
 const { openMemory } = await import('../dist/drivers/memory/memory-driver.js')
 const { LogStore } = await import('../dist/log/log-store.js')
-const { push, remove, set, splice } = await import('../dist/log/ops.js')
+const { push, remove, set, splice } = await import('../dist/log/entry/ops.js')
 const { virtualClock } = await import('../dist/testing/virtual-clock.js')
 
 const BLOB_THRESHOLD = 1024

@@ -12,7 +12,7 @@ import {
   type ThreadIdInput,
   threadIdInput,
 } from './core/ids.js'
-import { formatCheckpointId } from './log/checkpoint-id.js'
+import { formatCheckpointId } from './log/entry/checkpoint-id.js'
 import {
   type Capabilities,
   DUE,
@@ -23,14 +23,14 @@ import {
   type MetadataValue,
   type Tombstone,
 } from './log/contract.js'
-import type { Anchor, Anchors } from './log/anchors.js'
+import type { Anchor, Anchors } from './log/read/anchors.js'
 import type { ForkOptions, Log } from './log/log.js'
 import type { LogStore } from './log/log-store.js'
-import type { TenantKeys } from './log/tenant-keys.js'
-import type { Verification } from './log/verify.js'
-import type { AnchorReport } from './log/verify-anchors.js'
+import type { TenantKeys } from './log/keys/tenant-keys.js'
+import type { Verification } from './log/read/verify.js'
+import type { AnchorReport } from './log/read/verify-anchors.js'
 import { metricsOf } from './metrics-store.js'
-import type { AnswerOptions } from './runtime/answer.js'
+import type { AnswerOptions } from './runtime/pause/answer.js'
 import {
   answerAll,
   type BulkAnswer,
@@ -41,17 +41,17 @@ import {
   migrateAll,
   type PausePage,
   resumeAll,
-} from './runtime/bulk.js'
-import { Company } from './runtime/company.js'
-import type { FlowProgram } from './runtime/flow.js'
-import type { GraphProgram } from './runtime/graph.js'
-import type { ProgramPlan, TypedProgram } from './runtime/program.js'
-import { Attempts } from './runtime/attempts.js'
-import type { RuntimeEnvironment } from './runtime/run-thread.js'
-import type { Shape, StateOf, UpdateOf } from './runtime/state-key.js'
+} from './runtime/pause/bulk.js'
+import { Company } from './runtime/worker/company.js'
+import type { FlowProgram } from './runtime/program/flow.js'
+import type { GraphProgram } from './runtime/program/graph.js'
+import type { ProgramPlan, TypedProgram } from './runtime/program/program.js'
+import { Attempts } from './runtime/step/attempts.js'
+import type { RuntimeEnvironment } from './runtime/run/run-thread.js'
+import type { Shape, StateOf, UpdateOf } from './runtime/program/state-key.js'
 import { Thread, ThreadView } from './runtime/thread.js'
-import { Worker } from './runtime/worker.js'
-import type { WorkerOptions } from './runtime/worker-options.js'
+import { Worker } from './runtime/worker/worker.js'
+import type { WorkerOptions } from './runtime/worker/worker-options.js'
 import { Store } from './store/store.js'
 import { isProcessMetrics, type ProcessMetrics } from './telemetry/process-metrics.js'
 

@@ -28,7 +28,7 @@ export const PAGES = [
     entry: 'holdfast',
     title: 'The store',
     intro: ['Guide: [the store](../store.md).'],
-    holds: ['store/', 'runtime/step-store', 'log/store-'],
+    holds: ['store/', 'runtime/step/step-store', 'log/store-', 'log/items/'],
   },
   {
     file: 'programs.md',

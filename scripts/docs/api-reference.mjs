@@ -92,10 +92,10 @@ function addMentioned(found, { checker, dist, byDeclaration }) {
 /** What the engine is made of: public types mention it, and nobody outside can do anything with it. */
 const INTERNAL = new RegExp(
   `^(${[
-    'agent/(tool-set|schema)',
+    'agent/tools/(tool-set|schema)',
     'codec/data-key',
-    'log/(fold|group-commit|log-writer|log-environment|entry|key-ring|keys)',
-    'runtime/(program|run-thread|run-state|graph-declaration|state-shape|upgrade|recorder)',
+    'log/(entry/(fold|entry)|write/(group-commit|log-writer)|log-environment|keys/(key-ring|keys))',
+    'runtime/(program/(program|graph-declaration|state-shape)|run/(run-thread|run-state|recorder)|upgrade/upgrade)',
   ].join('|')})`,
 )
 

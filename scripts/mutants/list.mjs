@@ -14,7 +14,7 @@ export const MUTANTS = [
     what: 'an intent is judged by the kind that the program declares today',
     changes: [
       {
-        file: 'runtime/ledger.js',
+        file: 'runtime/step/ledger.js',
         find: 'this.effect = strictest(work.policy, own);',
         replace: "this.effect = work.policy.effect ?? 'read';",
       },
@@ -26,7 +26,7 @@ export const MUTANTS = [
     what: 'the key that an effect was begun with is taken from the program of today',
     changes: [
       {
-        file: 'runtime/ledger.js',
+        file: 'runtime/step/ledger.js',
         find: 'this.#key = isBegun(own) ? own.key : undefined;',
         replace: 'this.#key = undefined;',
       },
@@ -38,7 +38,7 @@ export const MUTANTS = [
     what: 'a begun effect that the program no longer comes to is forgotten',
     changes: [
       {
-        file: 'runtime/revisits.js',
+        file: 'runtime/step/revisits.js',
         find: 'if (isBegun(record))\n                throw leftBegun(path);',
         replace: 'if (isBegun(record)) continue;',
       },
@@ -49,7 +49,11 @@ export const MUTANTS = [
     item: '2',
     what: 'a gate is asked although the effect behind it was begun',
     changes: [
-      { file: 'runtime/graph-engine.js', find: 'const begun = this.#isBegun(task);', replace: 'const begun = false;' },
+      {
+        file: 'runtime/engine/graph-engine.js',
+        find: 'const begun = this.#isBegun(task);',
+        replace: 'const begun = false;',
+      },
     ],
     by: { histories: 'changes' },
   },
@@ -58,7 +62,7 @@ export const MUTANTS = [
     what: 'the keys of inputs are forgotten after a hundred others',
     changes: [
       {
-        file: 'runtime/input-keys.js',
+        file: 'runtime/run/input-keys.js',
         find: 'const own = entryOf(keys, key);',
         replace:
           'const known = Object.values(keys ?? {}).flatMap((bucket) => Object.values(bucket)).length;\n    const own = known > 100 ? undefined : entryOf(keys, key);',
@@ -71,7 +75,7 @@ export const MUTANTS = [
     what: 'a cancelled run takes the results on record with it',
     changes: [
       {
-        file: 'runtime/situation.js',
+        file: 'runtime/run/situation.js',
         find: 'const results = holds ? settled.ops : keepResults(state);',
         replace: 'const results = [];',
       },
@@ -83,7 +87,7 @@ export const MUTANTS = [
     what: 'new input that takes the place of a paused run drops the results on record',
     changes: [
       {
-        file: 'runtime/situation.js',
+        file: 'runtime/run/situation.js',
         find: "ops.push(...keepResults(state), ...cancelRun(state, 'new input was given', now, fold.seq + 2));",
         replace: "ops.push(...cancelRun(state, 'new input was given', now, fold.seq + 2));",
       },
@@ -95,7 +99,7 @@ export const MUTANTS = [
     what: 'a wait reads a view that lacks the signal it has taken',
     changes: [
       {
-        file: 'runtime/recorder.js',
+        file: 'runtime/run/recorder.js',
         find: 'this.#view = this.#pending.length === 0 ? undefined : new View(this.#claim.log.fold.state, drafts(this.#pending));',
         replace: 'if (this.#pending.length === 0) this.#view = undefined;',
       },
@@ -107,7 +111,7 @@ export const MUTANTS = [
     what: 'who waits for a thread waits for ever while input lies behind a failed run',
     changes: [
       {
-        file: 'runtime/situation.js',
+        file: 'runtime/run/situation.js',
         find: 'return fold.index.wakeAt === null || fold.index.wakeAt > now;',
         replace: 'return inputs.length === 0;',
       },
@@ -118,7 +122,11 @@ export const MUTANTS = [
     item: '14',
     what: 'an outcome says that its input was refused, though it is queued',
     changes: [
-      { file: 'runtime/given-input.js', find: "return at < 0 ? 'refused' : 'queued';", replace: "return 'refused';" },
+      {
+        file: 'runtime/run/given-input.js',
+        find: "return at < 0 ? 'refused' : 'queued';",
+        replace: "return 'refused';",
+      },
     ],
     by: { histories: 'crashes' },
   },

@@ -2,8 +2,8 @@ import { existsSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Holdfast } from '../index.js'
 import { CliError, usageError } from './cli-error.js'
-import { type Output, shellQuote } from './output.js'
-import { readSettings, type Settings } from './settings.js'
+import { type Output, shellQuote } from './screen/output.js'
+import { readSettings, type Settings } from './input/settings.js'
 import type { Surroundings } from './surroundings.js'
 
 /** The options that every command has. */

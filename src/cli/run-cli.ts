@@ -4,10 +4,10 @@ import type { CommandDeclaration } from './command.js'
 import { COMMANDS } from './commands.js'
 import { CommandContext, type GlobalOptions } from './context.js'
 import { EXIT } from './exit-codes.js'
-import { cleanLines, forStream, Output, paintText, type Stream, toJson } from './output.js'
-import { didYouMean, findSimilarNames } from './similar.js'
+import { cleanLines, forStream, Output, paintText, type Stream, toJson } from './screen/output.js'
+import { didYouMean, findSimilarNames } from './input/similar.js'
 import type { Surroundings } from './surroundings.js'
-import { readVersion } from './version.js'
+import { readVersion } from './commands/version.js'
 
 /** Commands of two words: what the first one stands for, and under which heading. */
 const GROUPS: Readonly<Record<string, readonly [description: string, heading: string]>> = {

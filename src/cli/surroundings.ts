@@ -1,4 +1,4 @@
-import type { Stream } from './output.js'
+import type { Stream } from './screen/output.js'
 
 /** Where a command line comes from, and where its answer goes. */
 export interface Surroundings {

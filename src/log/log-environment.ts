@@ -1,10 +1,10 @@
 import type { Limits } from '../codec/limits.js'
 import type { Observer } from '../telemetry/observer.js'
-import type { AnchorBook } from './anchor-book.js'
+import type { AnchorBook } from './read/anchor-book.js'
 import type { Driver } from './contract.js'
-import type { GroupCommit } from './group-commit.js'
-import type { ItemSealer } from './item-sealer.js'
-import type { KeySource } from './keys.js'
+import type { GroupCommit } from './write/group-commit.js'
+import type { ItemSealer } from './items/item-sealer.js'
+import type { KeySource } from './keys/keys.js'
 import type { StoreClock } from './store-clock.js'
 
 /** What all logs of one open store share. */

@@ -7,10 +7,10 @@ import { nameLog } from '../core/log-name.js'
 import { randomIds } from '../core/random-id.js'
 import { systemClock } from '../core/system-clock.js'
 import { NO_OBSERVER, type Observer } from '../telemetry/observer.js'
-import { AnchorBook } from './anchor-book.js'
-import { type Anchor, type Anchors, checkAnchors } from './anchors.js'
-import { DEFAULT_BLOB_THRESHOLD } from './blob-shelf.js'
-import { collectBlobs } from './collect-blobs.js'
+import { AnchorBook } from './read/anchor-book.js'
+import { type Anchor, type Anchors, checkAnchors } from './read/anchors.js'
+import { DEFAULT_BLOB_THRESHOLD } from './read/blob-shelf.js'
+import { collectBlobs } from './read/collect-blobs.js'
 import type {
   Capabilities,
   Driver,
@@ -22,21 +22,21 @@ import type {
   LogKey,
   Tombstone,
 } from './contract.js'
-import { GroupCommit } from './group-commit.js'
-import { ItemSealer } from './item-sealer.js'
-import { ItemStore } from './item-store.js'
-import { type KeyOptions, parseKeyOptions } from './key-options.js'
-import { KeyRing } from './key-ring.js'
+import { GroupCommit } from './write/group-commit.js'
+import { ItemSealer } from './items/item-sealer.js'
+import { ItemStore } from './items/item-store.js'
+import { type KeyOptions, parseKeyOptions } from './keys/key-options.js'
+import { KeyRing } from './keys/key-ring.js'
 import { KeptLogs } from './kept-logs.js'
-import { isReservedThread, refuseReservedThread } from './keys.js'
+import { isReservedThread, refuseReservedThread } from './keys/keys.js'
 import { type ForkOptions, Log } from './log.js'
 import type { LogEnvironment } from './log-environment.js'
 import { StoreClock } from './store-clock.js'
-import { PlainTenants } from './plain-tenants.js'
-import { retry } from './retry.js'
-import { TenantKeys } from './tenant-keys.js'
-import { type Verification, verifyLog } from './verify.js'
-import { type AnchorReport, verifyAnchors } from './verify-anchors.js'
+import { PlainTenants } from './keys/plain-tenants.js'
+import { retry } from './write/retry.js'
+import { TenantKeys } from './keys/tenant-keys.js'
+import { type Verification, verifyLog } from './read/verify.js'
+import { type AnchorReport, verifyAnchors } from './read/verify-anchors.js'
 
 /** Settings that hold for every backend. */
 export interface LogStoreOptions {

@@ -1,5 +1,5 @@
 import type { Append, StoredEntry } from './contract.js'
-import type { Fold } from './fold.js'
+import type { Fold } from './entry/fold.js'
 import type { LogEnvironment } from './log-environment.js'
 import type { CarriedWrite } from './store-contract.js'
 

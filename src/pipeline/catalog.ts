@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { InvalidProgramError } from '../core/errors.js'
 import type { Log } from '../log/log.js'
-import { type Op, set, type State } from '../log/ops.js'
+import { type Op, set, type State } from '../log/entry/ops.js'
 import type { RecordedError } from '../runtime/errors.js'
-import { isCompatible } from '../runtime/migration.js'
+import { isCompatible } from '../runtime/upgrade/migration.js'
 import type { PipelinePlan } from './pipeline.js'
 
 /** What is on record of a document. */

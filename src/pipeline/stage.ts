@@ -1,4 +1,4 @@
-import type { Reconciled, RetryPolicy } from '../runtime/context.js'
+import type { Reconciled, RetryPolicy } from '../runtime/step/context.js'
 import type { LoadedDocument } from './document.js'
 import type { Rate } from './rate.js'
 

@@ -1,5 +1,5 @@
 import { HoldfastError, IncompatibleError, isHoldfastError } from '../core/errors.js'
-import type { Path } from '../log/ops.js'
+import type { Path } from '../log/entry/ops.js'
 
 /** An error as it is kept in the log: what it said, not what it was. */
 export interface RecordedError {

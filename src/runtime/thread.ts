@@ -6,9 +6,9 @@ import { threadIdInput } from '../core/ids.js'
 import { nameLog } from '../core/log-name.js'
 import { DUE, type LogKey } from '../log/contract.js'
 import type { Log } from '../log/log.js'
-import { push, set } from '../log/ops.js'
-import { type AnswerOptions, answerPause, checkBy } from './answer.js'
-import { type Branch, type Comparison, compareBranches, listBranches } from './branches.js'
+import { push, set } from '../log/entry/ops.js'
+import { type AnswerOptions, answerPause, checkBy } from './pause/answer.js'
+import { type Branch, type Comparison, compareBranches, listBranches } from './history/branches.js'
 import {
   Checkpoint,
   type CheckpointInfo,
@@ -16,21 +16,21 @@ import {
   forkCheckpoint,
   type HistoryOptions,
   listCheckpoints,
-} from './checkpoint.js'
-import { type DeferOptions, deferPause } from './defer.js'
-import { unheard } from './event-feed.js'
-import type { RunEvent } from './events.js'
-import { follow } from './follow.js'
-import { type EventsOptions, followEvents } from './follow-events.js'
-import { claimThread } from './gap.js'
-import { type Settled, settleRun, showFold } from './kept-results.js'
-import { checkKey } from './given-input.js'
-import { placeOf } from './input-keys.js'
-import { describePauses, type OpenPause, type Outcome, readOutcome } from './outcome.js'
-import type { ProgramPlan } from './program.js'
-import { type ReplayReport, replayRun } from './replay.js'
-import { currentRun, type RunState, signalsOf } from './run-state.js'
-import { RunStream } from './run-stream.js'
+} from './history/checkpoint.js'
+import { type DeferOptions, deferPause } from './pause/defer.js'
+import { unheard } from './events/event-feed.js'
+import type { RunEvent } from './events/events.js'
+import { follow } from './events/follow.js'
+import { type EventsOptions, followEvents } from './events/follow-events.js'
+import { claimThread } from './run/gap.js'
+import { type Settled, settleRun, showFold } from './step/kept-results.js'
+import { checkKey } from './run/given-input.js'
+import { placeOf } from './run/input-keys.js'
+import { describePauses, type OpenPause, type Outcome, readOutcome } from './run/outcome.js'
+import type { ProgramPlan } from './program/program.js'
+import { type ReplayReport, replayRun } from './history/replay.js'
+import { currentRun, type RunState, signalsOf } from './run/run-state.js'
+import { RunStream } from './events/run-stream.js'
 import {
   type Enqueued,
   enqueueInput,
@@ -38,9 +38,9 @@ import {
   type RuntimeEnvironment,
   runThread,
   withOutput,
-} from './run-thread.js'
-import { endCancelled, isAtRest, restRun } from './situation.js'
-import { badSignalName, isSignalName } from './waits.js'
+} from './run/run-thread.js'
+import { endCancelled, isAtRest, restRun } from './run/situation.js'
+import { badSignalName, isSignalName } from './pause/waits.js'
 
 const MAX_SIGNALS = 1000
 

@@ -1,6 +1,6 @@
 import type { FieldPath } from '../codec/item-field.js'
 import { InvalidOptionError } from '../core/errors.js'
-import { MAX_INDEXED_FIELDS } from '../log/store-write.js'
+import { MAX_INDEXED_FIELDS } from '../log/items/store-write.js'
 import { type EmbedOptions, parseEmbed, type ParsedEmbed } from './embedding.js'
 import { type FieldInput, parseField } from './field.js'
 import { checkSchema, type StandardSchema } from './standard-schema.js'

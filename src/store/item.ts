@@ -1,4 +1,4 @@
-import type { StoreWrite } from '../log/store-write.js'
+import type { StoreWrite } from '../log/items/store-write.js'
 import type { FieldInput } from './field.js'
 import type { Filter } from './filter.js'
 

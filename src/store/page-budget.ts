@@ -1,5 +1,5 @@
 import { TooLargeError } from '../core/errors.js'
-import type { ItemStore, OpenItem } from '../log/item-store.js'
+import type { ItemStore, OpenItem } from '../log/items/item-store.js'
 
 /**
  * Counts what the values of one page unpack to, before each is unpacked: a few stored kilobytes can claim to be

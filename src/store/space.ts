@@ -1,5 +1,5 @@
 import { checkLength, checkText, decodeParts, encodeParts } from '../core/ids.js'
-import { MAX_KEY_BYTES, MAX_SPACE_BYTES } from '../log/store-write.js'
+import { MAX_KEY_BYTES, MAX_SPACE_BYTES } from '../log/items/store-write.js'
 
 /** Whose memory it is: named parts, such as `{ user: 'user-42' }`. The tenant is always part of it. */
 export type ScopeInput = Readonly<Record<string, string>>

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { agent, isHoldfastError, type LanguageModel, type Outcome, tool, type ToolOptions } from 'holdfast'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { remove } from '#src/log/ops.js'
+import { remove } from '#src/log/entry/ops.js'
 import { randomly, rounds } from '../support/scale.js'
 import { calls, lines, setUp } from './agent-setup.js'
 

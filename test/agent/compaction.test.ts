@@ -1,5 +1,5 @@
 import { estimateTokens, makeMessage, type Message, tool } from 'holdfast'
-import { safeCuts } from '#src/agent/compaction.js'
+import { safeCuts } from '#src/agent/messages/compaction.js'
 import type { ModelServerRequest } from 'holdfast/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

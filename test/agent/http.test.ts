@@ -1,6 +1,6 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import { callModel, type CallOptions } from '#src/agent/model.js'
-import type { ModelRequest, ModelTool } from '#src/agent/model-types.js'
+import { callModel, type CallOptions } from '#src/agent/model/model.js'
+import type { ModelRequest, ModelTool } from '#src/agent/model/model-types.js'
 import { checkMessage, isHoldfastError, makeMessage, type ModelEvent, systemClock, textOf } from 'holdfast'
 import { type ModelServer, type ModelServerOptions, type ScriptedReply, startModelServer } from 'holdfast/testing'
 import { afterEach, describe, expect, it } from 'vitest'

@@ -1,5 +1,5 @@
 import { APICallError } from '@ai-sdk/provider'
-import { type ModelRetryOptions, type RetryContext, retryModel } from '#src/agent/model-retry.js'
+import { type ModelRetryOptions, type RetryContext, retryModel } from '#src/agent/model/model-retry.js'
 import fc from 'fast-check'
 import { InvalidOptionError, isHoldfastError, ModelError, systemClock } from 'holdfast'
 import { virtualClock } from 'holdfast/testing'

@@ -1,6 +1,6 @@
 import type { LanguageModelV2, LanguageModelV3, LanguageModelV3StreamPart } from '@ai-sdk/provider'
-import { callModel, type CallOptions, checkModel } from '#src/agent/model.js'
-import type { ModelRequest } from '#src/agent/model-types.js'
+import { callModel, type CallOptions, checkModel } from '#src/agent/model/model.js'
+import type { ModelRequest } from '#src/agent/model/model-types.js'
 import { MockLanguageModelV3, simulateReadableStream } from 'ai/test'
 import { checkMessage, type LanguageModel, makeMessage, type ModelEvent, systemClock } from 'holdfast'
 import { virtualClock } from 'holdfast/testing'

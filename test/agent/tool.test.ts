@@ -1,4 +1,4 @@
-import { ToolSet, toToolOutput } from '#src/agent/tool-set.js'
+import { ToolSet, toToolOutput } from '#src/agent/tools/tool-set.js'
 import { dynamicTool, jsonSchema, tool as aiTool } from 'ai'
 import { makeMessage, tool, type ToolContext, type ToolOptions } from 'holdfast'
 import { describe, expect, expectTypeOf, it } from 'vitest'

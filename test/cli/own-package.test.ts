@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { ownPackage } from '#src/cli/own-package.js'
+import { ownPackage } from '#src/cli/input/own-package.js'
 import { holdfast } from './command.js'
 
 let top: string

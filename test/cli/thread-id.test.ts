@@ -1,5 +1,5 @@
 import { fc, test } from '@fast-check/vitest'
-import { formatThreadId, parseScope, parseThreadId } from '#src/cli/thread-id.js'
+import { formatThreadId, parseScope, parseThreadId } from '#src/cli/input/thread-id.js'
 import { describe, expect, it } from 'vitest'
 import { randomly } from '../support/scale.js'
 

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util'
-import { DemoScreen } from '#src/cli/demo-screen.js'
-import { Output } from '#src/cli/output.js'
+import { DemoScreen } from '#src/cli/screen/demo-screen.js'
+import { Output } from '#src/cli/screen/output.js'
 import { expect, it } from 'vitest'
 
 /** What one picture of the demo looks like on a terminal of this size, line by line. */

@@ -40,7 +40,7 @@ describe('docs/one-write.md', () => {
   })
 
   it('fails when a symbol moves', () => {
-    expect(defines(read('src/log/log-writer.ts'), '#notThere')).toBe(false)
+    expect(defines(read('src/log/write/log-writer.ts'), '#notThere')).toBe(false)
     expect(defines('const other = planAppendix()', 'planAppend')).toBe(false)
   })
 })

@@ -26,9 +26,9 @@ import {
   entryFields,
 } from '#src/drivers/redis/rows.js'
 import { encodeCursor, parseCursor } from '#src/drivers/shared/cursor.js'
-import { isAnchor } from '#src/log/anchors.js'
-import { formatCheckpointId, parseCheckpointId } from '#src/log/checkpoint-id.js'
-import { readBody } from '#src/log/entry-body.js'
+import { isAnchor } from '#src/log/read/anchors.js'
+import { formatCheckpointId, parseCheckpointId } from '#src/log/entry/checkpoint-id.js'
+import { readBody } from '#src/log/entry/entry-body.js'
 import { decodeCursor, encodeCursor as encodeItemCursor } from '#src/store/cursor.js'
 import { parseFilter } from '#src/store/filter.js'
 import { parseStoreUrl } from '#src/store-url.js'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { isHoldfastError } from '#src/core/errors.js'
 import { type BranchId, MAX_BRANCH_BYTES, parseBranchId } from '#src/core/ids.js'
-import { formatCheckpointId, parseCheckpointId } from '#src/log/checkpoint-id.js'
+import { formatCheckpointId, parseCheckpointId } from '#src/log/entry/checkpoint-id.js'
 import fc from 'fast-check'
 import { describe, it } from 'vitest'
 import { randomly, rounds } from '../support/scale.js'

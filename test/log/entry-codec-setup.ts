@@ -1,11 +1,11 @@
 import { MAIN_BRANCH, type BranchId, type TenantId, type ThreadId } from '#src/core/ids.js'
 import { DEFAULT_LIMITS, type Limits } from '#src/codec/limits.js'
-import { BlobShelf } from '#src/log/blob-shelf.js'
+import { BlobShelf } from '#src/log/read/blob-shelf.js'
 import type { Driver, Head, LogKey, StoredEntry } from '#src/log/contract.js'
-import { EntryCodec } from '#src/log/entry-codec.js'
+import { EntryCodec } from '#src/log/entry/entry-codec.js'
 import { LogStore, type LogStoreOptions } from '#src/log/log-store.js'
 import { openMemory } from '#src/drivers/memory/memory-driver.js'
-import { push, remove, set, splice } from '#src/log/ops.js'
+import { push, remove, set, splice } from '#src/log/entry/ops.js'
 import { virtualClock } from '#src/testing/virtual-clock.js'
 
 export const BLOB_THRESHOLD = 1024

@@ -11,7 +11,7 @@ import {
   MAX_LABEL_VALUE_BYTES,
   MAX_LABELS,
   MAX_STATUS_BYTES,
-} from '#src/log/index-state.js'
+} from '#src/log/entry/index-state.js'
 import { describe, it } from 'vitest'
 import { assertPristine, deepFreeze } from '../codec/values.js'
 

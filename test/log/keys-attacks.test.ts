@@ -5,7 +5,7 @@ import { decodeHeader, type EntryHeader, encodeHeader } from '#src/codec/header.
 import { parseBranchId } from '#src/core/ids.js'
 import { findLog, type MemoryLog, type MemoryStore } from '#src/drivers/memory/memory-store.js'
 import type { LogKey, StoredEntry } from '#src/log/contract.js'
-import { KEY_THREAD } from '#src/log/keys.js'
+import { KEY_THREAD } from '#src/log/keys/keys.js'
 import {
   adopting,
   hmacOnly,

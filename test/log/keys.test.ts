@@ -3,7 +3,7 @@ import { type KeyOptions, set } from 'holdfast'
 import { virtualClock } from 'holdfast/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseBranchId, parseThreadId } from '#src/core/ids.js'
-import { KEY_THREAD } from '#src/log/keys.js'
+import { KEY_THREAD } from '#src/log/keys/keys.js'
 import {
   adopting,
   diskPlace,

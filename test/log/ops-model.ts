@@ -1,5 +1,5 @@
 import type { PathPart, Value } from '#src/codec/value.js'
-import type { Op, Path, State } from '#src/log/ops.js'
+import type { Op, Path, State } from '#src/log/entry/ops.js'
 import fc from 'fast-check'
 import { anyValue } from '../codec/values.js'
 

@@ -13,7 +13,7 @@ import {
   set,
   splice,
   valueAt,
-} from '#src/log/ops.js'
+} from '#src/log/entry/ops.js'
 import fc from 'fast-check'
 import { describe, it } from 'vitest'
 import { randomly, rounds } from '../support/scale.js'

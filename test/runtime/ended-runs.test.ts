@@ -1,4 +1,4 @@
-import type { RunState } from '#src/runtime/run-state.js'
+import type { RunState } from '#src/runtime/run/run-state.js'
 import fc from 'fast-check'
 import { append, graph, type Holdfast, last, openHoldfast, START } from 'holdfast'
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-import { flow } from '#src/runtime/flow.js'
+import { flow } from '#src/runtime/program/flow.js'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 

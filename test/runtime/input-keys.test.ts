@@ -1,7 +1,7 @@
 import { type Driver, flow, Holdfast, LogStore, openDriver } from 'holdfast'
 import { virtualClock, type VirtualClock } from 'holdfast/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { RunState } from '#src/runtime/run-state.js'
+import type { RunState } from '#src/runtime/run/run-state.js'
 import { openRuntimeFixture } from '../support/runtime-fixture.js'
 import { until } from '../support/until.js'
 

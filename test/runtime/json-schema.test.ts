@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { hasFormat } from '#src/runtime/json-schema/format.js'
 import { Patterns } from '#src/runtime/json-schema/pattern.js'
 import { refuseSchema } from '#src/runtime/json-schema/schema-checker.js'
-import { checkAgainst } from '#src/runtime/json-schema.js'
+import { checkAgainst } from '#src/runtime/json-schema/json-schema.js'
 import { randomly, rounds } from '../support/scale.js'
 
 type Json = Parameters<typeof checkAgainst>[0]

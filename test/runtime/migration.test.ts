@@ -1,4 +1,4 @@
-import { isCompatible, migrateState } from '#src/runtime/migration.js'
+import { isCompatible, migrateState } from '#src/runtime/upgrade/migration.js'
 import { describe, expect, it } from 'vitest'
 
 const migrations = {

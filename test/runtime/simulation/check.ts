@@ -1,4 +1,4 @@
-import type { RunState, ScopeState, StepRecord } from '#src/runtime/run-state.js'
+import type { RunState, ScopeState, StepRecord } from '#src/runtime/run/run-state.js'
 import type { Landing } from './mortal.js'
 import type { Known } from './rules.js'
 import type { Place } from './world.js'

@@ -1,5 +1,5 @@
-import type { Op } from '#src/log/ops.js'
-import type { RunRecord, RunState, ScopeState, StepRecord } from '#src/runtime/run-state.js'
+import type { Op } from '#src/log/entry/ops.js'
+import type { RunRecord, RunState, ScopeState, StepRecord } from '#src/runtime/run/run-state.js'
 import type { Log } from 'holdfast'
 import { marksOf } from './check.js'
 import { isGuarded } from './rules.js'

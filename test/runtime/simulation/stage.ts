@@ -1,4 +1,4 @@
-import type { RunState } from '#src/runtime/run-state.js'
+import type { RunState } from '#src/runtime/run/run-state.js'
 import type { Driver, Holdfast, Log, Outcome } from 'holdfast'
 import type { VirtualClock } from 'holdfast/testing'
 import { buildProgram } from './build.js'

@@ -1,5 +1,5 @@
 import type { StepOptions } from 'holdfast'
-import type { ProgramPlan } from '#src/runtime/program.js'
+import type { ProgramPlan } from '#src/runtime/program/program.js'
 import type { Mortal } from './mortal.js'
 import type { WorkSpec } from './spec.js'
 import { isTimed, TIMEOUT_MS, ttlOf, type World } from './world.js'

@@ -1,0 +1,128 @@
+import type { Clock } from '../../core/clock.js'
+import { onAbort } from '../../core/on-abort.js'
+import { AttemptFailure } from './model-failure.js'
+import type { LanguageModel } from './model-types.js'
+import { type CollectedReply, ReplyCollector, type ReplyDelta } from './reply-collector.js'
+
+export interface AttemptLimits {
+  readonly clock: Clock
+  readonly signal: AbortSignal | undefined
+  readonly timeoutMs: number
+  readonly idleTimeoutMs: number | undefined
+  readonly stream: boolean
+}
+
+/** With a reason of ours no error with a stack is made for each attempt. */
+const OVER = 'over'
+
+type Call = (options: Readonly<Record<string, unknown>>) => PromiseLike<unknown>
+
+/** One attempt at a reply: whole, or an error. Ends within its limits even if the provider does not heed the signal. */
+export async function runAttempt(
+  model: LanguageModel,
+  options: Readonly<Record<string, unknown>>,
+  limits: AttemptLimits,
+  emit: (delta: ReplyDelta) => void,
+): Promise<CollectedReply> {
+  const control = new AbortController()
+  const done = new AbortController()
+  const letGo = onAbort(limits.signal, () => control.abort(limits.signal?.reason))
+  let lastPart = limits.clock.monotonic()
+  const touch = () => {
+    lastPart = limits.clock.monotonic()
+  }
+  watch(limits, control, done.signal, () => lastPart)
+  const collector = new ReplyCollector(emit)
+  try {
+    const call = { ...options, abortSignal: control.signal }
+    const isWhole = !limits.stream || model.doStream === undefined
+    if (isWhole || !(await readStream(model, call, control.signal, collector, touch))) {
+      collector.addResult(await orAbort((model.doGenerate as Call).call(model, call), control.signal))
+    }
+    return collector.finish()
+  } finally {
+    letGo()
+    done.abort(OVER)
+  }
+}
+
+/** False where the model has no stream. */
+async function readStream(
+  model: LanguageModel,
+  call: Readonly<Record<string, unknown>>,
+  signal: AbortSignal,
+  collector: ReplyCollector,
+  touch: () => void,
+): Promise<boolean> {
+  const result = (await orAbort(askStream(model, call), signal)) as { readonly stream?: ReadableStream<unknown> } | null
+  if (result === NO_STREAM) return false
+  if (typeof result?.stream?.getReader !== 'function') {
+    throw new AttemptFailure('broken-reply', 'The model gave no stream.')
+  }
+  const reader = result.stream.getReader()
+  try {
+    for (;;) {
+      const { done, value } = await orAbort(reader.read(), signal)
+      if (done) return true
+      touch()
+      collector.add(value)
+    }
+  } catch (error) {
+    // A stream that is given up must not go on filling memory, nor keep its connection.
+    reader.cancel().catch(() => {})
+    throw error
+  }
+}
+
+const NO_STREAM = {}
+
+/** Mocks of the AI SDK that were given only `doGenerate` have a `doStream` that says so. */
+async function askStream(model: LanguageModel, call: Readonly<Record<string, unknown>>): Promise<unknown> {
+  try {
+    return await (model.doStream as Call).call(model, call)
+  } catch (error) {
+    const isMissing = error instanceof Error && error.message === 'Not implemented'
+    if (isMissing && typeof model.doGenerate === 'function') return NO_STREAM
+    throw error
+  }
+}
+
+/** Aborts the attempt when its time is up, or when nothing has come for too long. */
+function watch(limits: AttemptLimits, control: AbortController, done: AbortSignal, lastPart: () => number): void {
+  const { clock, timeoutMs, idleTimeoutMs } = limits
+  // Timers that are set for longer go off at once.
+  const longest = 2 ** 31 - 1
+  const expire = (ms: number, what: string) =>
+    control.abort(new AttemptFailure('timeout', `The model ${what} within ${ms} ms.`))
+  clock.sleep(Math.min(timeoutMs, longest), done).then(
+    () => expire(timeoutMs, 'did not finish'),
+    () => {},
+  )
+  if (idleTimeoutMs === undefined) return
+  const waitForSilence = async () => {
+    for (;;) {
+      const left = lastPart() + idleTimeoutMs - clock.monotonic()
+      if (left <= 0) return expire(idleTimeoutMs, 'sent nothing')
+      await clock.sleep(Math.min(left, longest), done)
+    }
+  }
+  waitForSilence().catch(() => {})
+}
+
+/** A promise that also ends when the signal does, for providers that ignore it. */
+async function orAbort<Result>(promise: PromiseLike<Result>, signal: AbortSignal): Promise<Result> {
+  let abort = () => {}
+  const aborted = new Promise<never>((_resolve, reject) => {
+    abort = () => reject(signal.reason)
+    if (signal.aborted) abort()
+    signal.addEventListener('abort', abort, { once: true })
+  })
+  try {
+    return await Promise.race([promise, aborted])
+  } catch (error) {
+    // The provider's AbortError hides why; the reason says it.
+    throw signal.aborted ? signal.reason : error
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}

@@ -1,0 +1,273 @@
+import { isDeepStrictEqual } from 'node:util'
+import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
+import type { Context } from '../../runtime/step/context.js'
+import { internalsOf } from '../../runtime/step/internals.js'
+import type { FunctionNodePlan, State } from '../../runtime/program/program.js'
+import type { StepSettings } from '../agent-options.js'
+import type { Ending, Loop, Measured, OwnState, PendingCall } from '../agent-state.js'
+import { canCompact, isTooLong } from '../messages/compaction.js'
+import { findPrice } from './cost.js'
+import { makeMessage, type Message } from '../messages/message.js'
+import type { Part, ToolCallPart } from '../messages/message-part.js'
+import { callModel } from './model.js'
+import type { LanguageModel, ModelReply, ModelRequest } from './model-types.js'
+import { buildPrompt, callsOf, promptStart } from './prompt.js'
+import { toToolName } from '../tools/tool-set.js'
+import { type AgentSetup, messageId, relayEvents, reportCalls, spend, turnContext } from '../turn.js'
+
+const DEFAULT_MAX_TURNS = 50
+/** More than any model needs at a time, and few enough that a broken or hostile one can't hold up the process. */
+const DEFAULT_MAX_CALLS = 128
+
+/** One turn: asks the model and decides what its reply leads to. A turn that was not recorded is asked again. */
+export function planModelNode(setup: AgentSetup): FunctionNodePlan {
+  return {
+    kind: 'function',
+    name: 'model',
+    // Calls are tried again by the model's own rules, with what the provider says about waiting.
+    policy: { effect: 'read', retry: { attempts: 1 } },
+    pauseBefore: false,
+    pauseAfter: false,
+    // Its call to the model has one.
+    span: () => undefined,
+    report: reportCalls,
+    run: (state: State, ctx: Context) => takeTurn(setup, state as unknown as OwnState, ctx),
+  }
+}
+
+type LoopUpdate = Partial<Loop>
+
+async function takeTurn(setup: AgentSetup, before: OwnState, ctx: Context) {
+  const { options } = setup
+  const taken = await noteResume(setup, before, ctx)
+  const state: OwnState = { ...before, ...taken.changes, memory: { ...before.memory, ...taken.changes.memory } }
+  const update = (loop: LoopUpdate, rest: object = {}) => ({
+    ...taken.changes,
+    ...rest,
+    loop: { ...taken.loop, ...loop },
+  })
+  const ending = await endBefore(setup, state, ctx)
+  if (ending) return update({ next: 'end', calls: [] }, { ended: ending })
+
+  const call = await prepareCall(setup, state, ctx)
+  const { messages } = state
+  const mayCompact = () => options.compaction !== false && canCompact(state)
+  if (isTooLong(setup, state, call.request) && mayCompact()) return update({ next: 'compact', calls: [] })
+  let reply: ModelReply
+  try {
+    reply = await callModel(call.model, call.request, call.options)
+  } catch (error) {
+    const isFirst = state.loop.overflowAt !== messages.length
+    if (!isContextTooLong(error) || !isFirst || !mayCompact()) throw error
+    return update({ next: 'compact', calls: [], overflowAt: messages.length })
+  }
+  const { calls, message, refused } = await readReply(setup, reply.message, call.shown, ctx)
+  const { spent, ...sums } = await spend(setup, state, ctx, reply)
+  const next = calls.length > 0 ? 'tools' : refused.length > 0 ? 'model' : 'end'
+  return update(
+    { next, calls, spent, measured: measure(setup, state, call.request, reply, messages.length + 1) },
+    {
+      messages: [message, ...refused],
+      turn: state.turn + 1,
+      ...sums,
+      ...versionsIfChanged(setup, state),
+      ...(next === 'end' ? { ended: endingOf(reply) } : {}),
+    },
+  )
+}
+
+/** A run that was taken up again: its memory is refreshed, and what it did not spend again is counted. */
+async function noteResume(setup: AgentSetup, state: OwnState, ctx: Context) {
+  const { claim, watch } = internalsOf(ctx)
+  const { loop } = state
+  const isNew = loop.claim !== claim || loop.run !== ctx.run
+  const resumed = loop.claim !== claim && (loop.run === ctx.run || ctx.attempt > 1)
+  const changes: { memory?: OwnState['memory']; resumes?: OwnState['resumes'] } = {}
+  if (resumed) {
+    const { count, tokensSaved } = state.resumes
+    const { input, output } = state.runUsage
+    watch.count('holdfast.tokens.saved', input + output)
+    changes.resumes = { count: count + 1, tokensSaved: tokensSaved + input + output }
+    const memory = await setup.options.onResume?.(turnContext(state, ctx))
+    if (memory) changes.memory = memory
+  }
+  const taken: LoopUpdate = isNew ? { run: ctx.run, claim } : {}
+  return { changes, loop: taken }
+}
+
+/** Whether the run ends before another call, and why. */
+async function endBefore({ options }: AgentSetup, state: OwnState, ctx: Context): Promise<Ending | undefined> {
+  const { maxTurns = DEFAULT_MAX_TURNS, budget, isComplete } = options
+  const isAfterTools = state.turn > 0 && state.messages.at(-1)?.role === 'tool'
+  if (isAfterTools && (await isComplete?.(turnContext(state, ctx)))) {
+    return { reason: 'complete', message: 'The agent reached its goal.' }
+  }
+  if (state.turn >= maxTurns) {
+    return { reason: 'max-turns', message: `The run took its limit of ${maxTurns} turns.` }
+  }
+  const per = budget?.per ?? 'run'
+  const { total, cost } = per === 'run' ? state.runUsage : state.usage
+  if (budget?.tokens !== undefined && total >= budget.tokens) {
+    return { reason: 'token-budget', message: `The ${per} used ${total} of ${budget.tokens} tokens.` }
+  }
+  if (budget?.cost !== undefined && cost >= budget.cost) {
+    return { reason: 'cost-budget', message: `The ${per} cost ${cost} of ${budget.cost}.` }
+  }
+  return undefined
+}
+
+async function prepareCall(setup: AgentSetup, state: OwnState, ctx: Context) {
+  const { options, tools } = setup
+  const turn = turnContext(state, ctx)
+  const step: StepSettings = (await options.prepareStep?.({ ...turn, turn: state.turn + 1 })) ?? {}
+  const model = step.model ?? options.model
+  checkPriced(setup, model)
+  const { instructions = '' } = options
+  const text = step.instructions ?? (typeof instructions === 'function' ? await instructions(turn) : instructions)
+  const shown = step.tools ?? tools.names
+  const unknown = shown.find((name) => !tools.names.includes(name))
+  if (unknown !== undefined) {
+    throw new InvalidOptionError(
+      'prepareStep.tools',
+      `names "${unknown}", which the agent does not have`,
+      `Use any of: ${tools.names.join(', ')}.`,
+    )
+  }
+  const toolChoice = step.toolChoice ?? options.toolChoice
+  const request: ModelRequest = {
+    messages: buildPrompt(text, state.memory, state.summary, state.messages),
+    tools: (await tools.describe()).filter(({ name }) => shown.includes(name)),
+    ...(toolChoice === undefined ? {} : { toolChoice }),
+    settings: { ...options.settings, ...step.settings },
+  }
+  const internals = internalsOf(ctx)
+  const id = messageId(ctx, internals.path)
+  const { retry, timeoutMs, idleTimeoutMs, stream } = options
+  return {
+    model,
+    request,
+    shown,
+    options: {
+      clock: internals.clock,
+      random: internals.random,
+      watch: internals.watch,
+      step: internals.path,
+      signal: ctx.abort,
+      messageId: id,
+      onEvent: relayEvents(internals, id),
+      sizes: setup.sizes,
+      ...(retry === undefined ? {} : { retry }),
+      ...(timeoutMs === undefined ? {} : { timeoutMs }),
+      ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
+      ...(stream === undefined ? {} : { stream }),
+    },
+  }
+}
+
+// A budget in money that does not count some calls would never be reached.
+function checkPriced({ options }: AgentSetup, model: LanguageModel): void {
+  if (options.budget?.cost === undefined) return
+  const { provider, modelId: id } = model
+  if (findPrice(options.prices ?? {}, { provider, id }) !== undefined) return
+  throw new InvalidOptionError('prices', `has no price of ${provider}/${id}`, 'Add one: budget.cost depends on it.')
+}
+
+/** The message to keep, the calls to carry out, and results for those that can't be. */
+async function readReply(setup: AgentSetup, reply: Message, shown: readonly string[], ctx: Context) {
+  const { path } = internalsOf(ctx)
+  const { message, asked } = nameCalls(setup, reply)
+  const calls: PendingCall[] = []
+  const refused: Message[] = []
+  const { clock } = internalsOf(ctx)
+  const { maxCallsPerReply = DEFAULT_MAX_CALLS } = setup.options
+  const all = callsOf(message)
+  /** Tools whose check took too long once in this reply: each further one would hold up everything as long. */
+  const slow = new Set<string>()
+  for (const [i, call] of all.entries()) {
+    const id = messageId(ctx, path, i + 1)
+    const { callId, name, input, version } = call
+    // Looked up as the model wrote it: the name in the message may be one that was made fit to be sent back.
+    const read =
+      i >= maxCallsPerReply
+        ? { error: tooManyCalls(all.length, maxCallsPerReply) }
+        : slow.has(name)
+          ? { error: `Another call of ${name} in this reply could not be checked in time. This one was not made.` }
+          : await setup.tools.readInput(asked.get(callId) ?? call, reply.finish?.reason)
+    if ('isSlow' in read) slow.add(name)
+    const hidden = !shown.includes(name) && !('error' in read)
+    if (hidden || 'error' in read) {
+      const value = 'error' in read ? read.error : `The tool ${JSON.stringify(name)} is not available now.`
+      const part: Part = { type: 'tool-result', callId, name, output: { type: 'error', value } }
+      refused.push(makeMessage('tool', [part], { id, at: clock.now() }))
+    } else {
+      calls.push({ callId, name, input, ...(version === undefined ? {} : { version }), message: id })
+    }
+  }
+  return { message, calls, refused }
+}
+
+function tooManyCalls(made: number, most: number): string {
+  return `This reply made ${made} calls, and at most ${most} of one reply are carried out: the first ${most} were, this one was not. Make fewer calls at a time.`
+}
+
+/**
+ * Adds the tools' versions to the calls, ids of our own where a server gave none or one to several calls, and names that
+ * can be sent back: providers refuse a whole conversation for one call of `multi_tool_use.parallel`. A call that is there
+ * twice, id and all, was sent twice by the server: a payment must not be made twice for that.
+ */
+function nameCalls({ tools }: AgentSetup, reply: Message) {
+  const asked = new Map<string, ToolCallPart>()
+  const parts = reply.parts.flatMap((part, i): Part[] => {
+    if (part.type !== 'tool-call') return [part]
+    const first = part.callId === '' ? undefined : asked.get(part.callId)
+    if (first !== undefined && isSameCall(first, part)) return []
+    const callId = part.callId === '' || first !== undefined ? `${reply.id}-${i}` : part.callId
+    asked.set(callId, part)
+    const version = tools.get(part.name)?.version
+    const name = toToolName(part.name)
+    return [{ ...part, callId, name, ...(version === undefined ? {} : { version }) } satisfies ToolCallPart]
+  })
+  return { message: { ...reply, parts }, asked }
+}
+
+function isSameCall(one: ToolCallPart, other: ToolCallPart): boolean {
+  return one.name === other.name && one.raw === other.raw && isDeepStrictEqual(one.input, other.input)
+}
+
+function measure(setup: AgentSetup, state: OwnState, request: ModelRequest, reply: ModelReply, count: number) {
+  const { compaction } = setup.options
+  // Estimating costs a look at every character of what is new: only where a window is to be kept.
+  if (!compaction || compaction.window === undefined || reply.usage.basis !== 'provider') return null
+  const estimate = setup.sizes.of(request.messages, request.tools)
+  const measured: Measured = {
+    tokens: reply.usage.input + reply.usage.output,
+    count,
+    from: promptStart(state.summary, state.messages),
+    ratio: Math.round(Math.min(4, Math.max(0.5, reply.usage.input / Math.max(1, estimate))) * 1000) / 1000,
+  }
+  return measured
+}
+
+function versionsIfChanged({ tools }: AgentSetup, state: OwnState): Partial<OwnState> {
+  const versions = tools.versions()
+  const same = JSON.stringify(versions) === JSON.stringify(state.toolVersions)
+  return same ? {} : { toolVersions: versions }
+}
+
+function endingOf(reply: ModelReply): Ending {
+  switch (reply.finish) {
+    case 'stop':
+    case 'tool-calls':
+      return { reason: 'finished', message: 'The model had nothing more to do.' }
+    case 'length':
+      return { reason: 'length', message: 'The reply reached the limit of its length.' }
+    case 'content-filter':
+      return { reason: 'content-filter', message: 'The provider held the reply back.' }
+    default:
+      return { reason: 'other', message: `The model ended its reply: ${reply.message.finish?.raw ?? reply.finish}.` }
+  }
+}
+
+function isContextTooLong(error: unknown): boolean {
+  return isHoldfastError(error, 'model') && error.data.kind === 'context-too-long'
+}

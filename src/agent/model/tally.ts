@@ -1,0 +1,75 @@
+import type { Context } from '../../runtime/step/context.js'
+import { costOf, type PriceTable } from './cost.js'
+import type { ModelRef } from '../messages/message.js'
+import { addUsage, NO_USAGE, type Usage } from './usage.js'
+
+/** What model calls used in sum. */
+export type Tally = Usage & {
+  readonly calls: number
+  /** Of the calls whose price is known. */
+  readonly cost: number
+  /** Calls whose price is not known. */
+  readonly unpriced: number
+}
+
+export const EMPTY_TALLY: Tally = { ...NO_USAGE, calls: 0, cost: 0, unpriced: 0 }
+
+/** The tally of one call. */
+export function tallyOf(usage: Usage, model: ModelRef, prices: PriceTable): Tally {
+  const cost = costOf(usage, model, prices)
+  return { ...usage, calls: 1, cost: cost ?? 0, unpriced: cost === undefined ? 1 : 0 }
+}
+
+export function addTally(...tallies: readonly Tally[]): Tally {
+  const add = (field: 'calls' | 'cost' | 'unpriced') => tallies.reduce((all, tally) => all + tally[field], 0)
+  return { ...addUsage(...tallies), calls: add('calls'), cost: add('cost'), unpriced: add('unpriced') }
+}
+
+/** What one branch of a thread has used, as it lies in the tenant's store. */
+export interface ThreadUsage {
+  readonly thread: string
+  readonly branch: string
+  readonly program: string
+  readonly tally: Tally
+}
+
+const USAGE_SCOPE = { holdfast: 'usage' } as const
+const USAGE_COLLECTION = 'threads'
+
+/** Writes what a branch has used so far with the record of this step: no crash can count a call twice or lose it. */
+export async function writeTally(context: Context, id: string, usage: ThreadUsage): Promise<void> {
+  await context.store.scope(USAGE_SCOPE).collection<ThreadUsage>(USAGE_COLLECTION).put(id, usage)
+}
+
+interface ListedUsage {
+  readonly items: readonly { readonly value: ThreadUsage }[]
+  readonly cursor?: string
+}
+
+/** The slice of a store that is read; `hf.store` fits. */
+interface UsageStore {
+  scope(scope: Readonly<Record<string, string>>): {
+    collection<Item>(name: string): {
+      list(query: {
+        readonly limit: number
+        readonly cursor?: string
+      }): Promise<ListedUsage & { readonly items: readonly { readonly value: Item }[] }>
+    }
+  }
+}
+
+/**
+ * What all agents of a tenant have used, also on forks and on threads that were erased since: exactly the calls that
+ * are recorded.
+ */
+export async function tenantUsage(tenant: { readonly store: UsageStore }): Promise<Tally> {
+  const collection = tenant.store.scope(USAGE_SCOPE).collection<ThreadUsage>(USAGE_COLLECTION)
+  let sum = EMPTY_TALLY
+  let cursor: string | undefined
+  do {
+    const page = await collection.list({ limit: 500, ...(cursor === undefined ? {} : { cursor }) })
+    sum = addTally(sum, ...page.items.map(({ value }) => value.tally))
+    cursor = page.cursor
+  } while (cursor !== undefined)
+  return sum
+}

@@ -1,0 +1,164 @@
+import type { Value } from '../../codec/value.js'
+import type { Context, Reconciled } from '../../runtime/step/context.js'
+import { internalsOf } from '../../runtime/step/internals.js'
+import type { FunctionNodePlan, Refusal } from '../../runtime/program/program.js'
+import { checkPolicy } from '../../runtime/program/step-policy.js'
+import { joinUpdates, type OwnState, type PendingCall } from '../agent-state.js'
+import { makeMessage } from '../messages/message.js'
+import type { ToolOutput } from '../messages/message-part.js'
+import { toPlain } from '../messages/plain.js'
+import { planTool } from '../model/spans.js'
+import type { Tool } from './tool.js'
+import { callContext, planApproval } from './tool-approval.js'
+import { argumentsOf, readCall, showCall } from './tool-arguments.js'
+import { toToolOutput } from './tool-set.js'
+import { type AgentSetup, reportCalls } from '../turn.js'
+
+/** A tool as a node of its own: siblings run side by side, and each is recorded when it is done. */
+export function planToolNode(setup: AgentSetup, name: string, tool: Tool): FunctionNodePlan {
+  const { timeout, reconcile, onUnknown, keyTtlMs, settleMs, key } = tool
+  // Without `execute` nothing is done here: someone else is asked for the result.
+  const effect = tool.execute === undefined ? 'read' : tool.effect
+  const policy = {
+    effect,
+    retry: tool.retry ?? { attempts: effect === 'idempotent' ? 3 : 1 },
+    ...(timeout === undefined ? {} : { timeoutMs: timeout }),
+    ...(onUnknown === undefined ? {} : { onUnknown }),
+    ...(keyTtlMs === undefined ? {} : { keyTtlMs }),
+    ...(settleMs === undefined ? {} : { settleMs }),
+    ...(reconcile === undefined ? {} : { reconcile: askOtherSide }),
+  }
+  checkPolicy(policy, `tool "${name}"`)
+  return {
+    kind: 'function',
+    name: toolNode(name),
+    policy,
+    pauseBefore: false,
+    pauseAfter: false,
+    status: 'waiting_tool',
+    // Also where none is needed any more: what a person said of a call that waits still counts.
+    approval: planApproval(name, tool, { denied: denyCall, instead: resultOf }),
+    ...(key === undefined ? {} : { key: chooseKey }),
+    span: (call) => (tool.execute === undefined ? undefined : planTool(tool, call as PendingCall)),
+    resolved: (result, call) => resultOf(tool, call as PendingCall, result),
+    failed: ({ message }, call) => answer(call as PendingCall, { type: 'error', value: message }),
+    shown: (call) => showCall(tool, call as PendingCall),
+    report: reportCalls,
+    unbegun: (call) => answer(call as PendingCall, { type: 'error', value: NOT_MADE }),
+    run: (state, ctx) => runTool(setup, tool, state as unknown as OwnState, ctx as Context<PendingCall>),
+  }
+
+  async function chooseKey(call: unknown): Promise<string | undefined> {
+    const read = await argumentsOf(tool, call as PendingCall)
+    return 'input' in read ? key?.(read.input) : undefined
+  }
+
+  async function askOtherSide(idempotencyKey: string, given: unknown): Promise<Reconciled> {
+    const call = given as PendingCall
+    const read = await argumentsOf(tool, call)
+    // It may have been carried out while the arguments still fitted: the model must not hear that nothing was done.
+    if (!('input' in read)) return { outcome: 'unknown' }
+    const found = await reconcile?.(idempotencyKey, read.input)
+    if (found?.outcome !== 'executed') return { outcome: found?.outcome ?? 'unknown' }
+    return { outcome: 'executed', result: await resultOf(tool, call, found.result) }
+  }
+}
+
+const NOT_MADE = 'The call was not made: the run was ended before it began.'
+
+export function toolNode(name: string): string {
+  return `tool ${name}`
+}
+
+/** Why a call that is still open can't be carried out by the tools of today, in words for the person who waits. */
+export function refuseCall(
+  setup: AgentSetup,
+  call: PendingCall,
+  tool: Tool | undefined,
+  begun = false,
+): Refusal | undefined {
+  const { name: agent, version } = setup.options
+  const far = begun ? 'It was begun, and its outcome is unknown.' : 'It has not been completed.'
+  if (tool === undefined) {
+    return {
+      reason: `The conversation is waiting for "${call.name}", which ${agent} ${version} no longer offers. ${far}`,
+      remedy: `Bring the tool back, name its successor in toolAliases: { ${JSON.stringify(call.name)}: … }, or cancel the run and ask anew.`,
+    }
+  }
+  if (call.version === tool.version || tool.migrate !== undefined) return undefined
+  return {
+    reason: `The conversation is waiting for "${call.name}", which was requested from ${named(call.version)} of it. ${agent} ${version} has ${named(tool.version)}, which can't take over that request. ${far}`,
+    remedy: `Give the tool migrate: (input, fromVersion) => input, run the version that asked for it, or cancel the run and ask anew.`,
+  }
+}
+
+function named(version: string | undefined): string {
+  return version === undefined ? 'a version without a number' : `version ${version}`
+}
+
+async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Context<PendingCall>) {
+  const call = ctx.input
+  const read = await readCall(tool, call)
+  if ('refusal' in read) {
+    const value = refuseCall(setup, call, tool)?.reason ?? 'The call does not fit the tool.'
+    return answer(call, { type: 'error', value }, internalsOf(ctx).clock.now())
+  }
+  if ('error' in read) return answer(call, { type: 'error', value: read.error }, internalsOf(ctx).clock.now())
+  const { input } = read
+  if (tool.execute === undefined) return askCaller(tool, ctx)
+  let changes: Readonly<Record<string, unknown>> = {}
+  // Reading the arguments may have taken long: looked at again in the same breath as the call.
+  if (tool.effect !== 'read') for (let wait = secure(ctx); wait; wait = secure(ctx)) await wait
+  const result = await tool.execute(input, {
+    ...callContext(state, ctx, call),
+    idempotencyKey: ctx.idempotencyKey,
+    attempt: ctx.attempt,
+    signal: ctx.abort,
+    abortSignal: ctx.abort,
+    state: state as unknown as Readonly<Record<string, unknown>>,
+    update: (update) => {
+      changes = joinUpdates(changes, update, setup.options.state ?? {})
+    },
+    emit: (value) => ctx.emit(value),
+  })
+  return { ...changes, ...(await resultOf(tool, call, result, internalsOf(ctx).clock.now())) }
+}
+
+function secure(ctx: Context): Promise<void> | undefined {
+  return internalsOf(ctx).secure()
+}
+
+/** A tool that the caller of the run carries out: the run pauses until they say what came of it. */
+async function askCaller(tool: Tool, ctx: Context<PendingCall>) {
+  const { callId, name, input, ready = input } = ctx.input
+  const said = await ctx.pause<{ readonly result?: unknown; readonly error?: string }>(
+    { tool: name, callId, input: ready },
+    { jsonSchema: RESULT_SCHEMA, key: callId },
+  )
+  const now = internalsOf(ctx).clock.now()
+  if (said.error !== undefined) return answer(ctx.input, { type: 'error', value: said.error }, now)
+  return resultOf(tool, ctx.input, said.result ?? null, now)
+}
+
+const RESULT_SCHEMA: Value = {
+  type: 'object',
+  properties: { result: {}, error: { type: 'string' } },
+  additionalProperties: false,
+}
+
+async function resultOf(tool: Tool, call: PendingCall, result: unknown, at?: number) {
+  const { callId, input } = call
+  const output = await toToolOutput(tool, result, { callId, input })
+  return answer(call, output.type === 'json' ? { ...output, value: toPlain(output.value) ?? null } : output, at)
+}
+
+function denyCall(call: PendingCall, reason: string | undefined) {
+  return answer(call, { type: 'denied', ...(reason === undefined ? {} : { reason }) })
+}
+
+/** The update that answers a call. */
+function answer(call: PendingCall, output: ToolOutput, at?: number) {
+  const { callId, name, input, message: id } = call
+  const part = { type: 'tool-result', callId, name, output, ...(call.edited ? { edited: input } : {}) } as const
+  return { messages: [makeMessage('tool', [part], { id, ...(at === undefined ? {} : { at }) })] }
+}

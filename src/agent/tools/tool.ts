@@ -1,0 +1,166 @@
+import type { Value } from '../../codec/value.js'
+import { InvalidOptionError } from '../../core/errors.js'
+import type { Effect, Reconciled, RetryPolicy } from '../../runtime/step/context.js'
+import type { TimeLimit } from '../../runtime/step/time-limit.js'
+import type { Message } from '../messages/message.js'
+import type { ToolOutput } from '../messages/message-part.js'
+import type { JsonObject } from '../model/model-types.js'
+import { checkSchema, type SchemaOutput, type ToolSchema } from './schema.js'
+
+/** What a running tool is handed. The AI SDK's names stand beside ours, so that its tools run unchanged. */
+export interface ToolContext {
+  readonly callId: string
+  /** Stable over retries and crashes; hand it to the service that is called. */
+  readonly idempotencyKey: string
+  /** From 1. */
+  readonly attempt: number
+  /** Aborted by a timeout, a cancellation, or when another worker took over. */
+  readonly signal: AbortSignal
+  /** The conversation up to the call. */
+  readonly messages: readonly Message[]
+  /** What the caller of this run brought along. */
+  readonly context: unknown
+  /** The agent's state when the tool was called. */
+  readonly state: Readonly<Record<string, unknown>>
+  /**
+   * Changes the working memory and keys of the agent's own state, together with the record of this call. Several in one
+   * call count one after the other.
+   */
+  update(update: Readonly<Record<string, unknown>>): void
+  /** Sends something to whoever reads the stream; not recorded. */
+  emit(value: unknown): void
+  readonly toolCallId: string
+  readonly abortSignal: AbortSignal
+  readonly experimental_context: unknown
+}
+
+type ApprovalContext = Pick<ToolContext, 'callId' | 'toolCallId' | 'messages' | 'context' | 'experimental_context'>
+
+/** What `tool()` takes. Only `inputSchema` is required. */
+export interface ToolOptions<Schema extends ToolSchema = ToolSchema, Output = unknown> {
+  readonly description?: string
+  /** Any Standard Schema, or `jsonSchema()` of the AI SDK. */
+  readonly inputSchema: Schema
+  /** What the model is shown, for schema libraries that offer no JSON Schema. */
+  readonly jsonSchema?: JsonObject
+  /** Without it the call is handed to the caller of the run, who answers it. */
+  readonly execute?: (input: SchemaOutput<Schema>, context: ToolContext) => Output | PromiseLike<Output>
+  /** Whether a person must agree first. Default: no. */
+  readonly needsApproval?:
+    | boolean
+    | ((input: SchemaOutput<Schema>, context: ApprovalContext) => boolean | PromiseLike<boolean>)
+  /** Default 'once': nothing is repeated that did not say it may be. */
+  readonly effect?: Effect
+  /** Recorded with every call, so that a pending call of an older version is recognised. */
+  readonly version?: string
+  /** How long one attempt may take, in milliseconds. Default: no limit. */
+  readonly timeout?: number
+  /** Default: 'idempotent' tools 3 attempts, others 1. */
+  readonly retry?: RetryPolicy
+  /** What to do when nobody can tell whether a call took effect. Default 'pause': a person is asked. */
+  readonly onUnknown?: 'pause' | 'fail'
+  /** For 'idempotent': how long the other side remembers a key. Default 24 hours. */
+  readonly keyTtlMs?: number
+  /**
+   * For 'reconcilable' and 'once': how long a call that ran out of time may take to end before its outcome is asked.
+   * Default 10,000 ms.
+   */
+  readonly settleMs?: number
+  /** A key of the caller's own instead of the derived one. Equal inputs must give equal keys. */
+  readonly key?: (input: SchemaOutput<Schema>) => string
+  /** For 'reconcilable': asks the other side what became of the call with this key. */
+  readonly reconcile?: (
+    key: string,
+    input: SchemaOutput<Schema>,
+  ) => Reconciled<Output> | PromiseLike<Reconciled<Output>>
+  /** Arguments for this version from those of a pending call of an older one. */
+  readonly migrate?: (input: Value, fromVersion: string | undefined) => Value | PromiseLike<Value>
+  /** What the model is shown of a result. Default: text as text, anything else as JSON. */
+  readonly toModelOutput?: (
+    result: Output,
+    call: { readonly callId: string; readonly input: unknown },
+  ) => ToolOutput | PromiseLike<ToolOutput>
+  /** Asks the provider to hold the model to the schema. */
+  readonly strict?: boolean
+  readonly providerOptions?: { readonly [provider: string]: JsonObject }
+}
+
+const brand = Symbol.for('holdfast.tool')
+
+/** What keeps checks of the arguments from holding up everything; one for all tools of an agent. */
+export const LIMIT: unique symbol = Symbol('holdfast.limit')
+
+/** A tool that was checked; what `tool()` returns. */
+export interface Tool<Schema extends ToolSchema = ToolSchema, Output = unknown> extends ToolOptions<Schema, Output> {
+  readonly effect: Effect
+  readonly [brand]: true
+  readonly [LIMIT]?: TimeLimit
+}
+
+/** A tool for agents. Everything that can be wrong with its definition is refused here, not when a model calls it. */
+export function tool<Schema extends ToolSchema, Output = unknown>(
+  options: ToolOptions<Schema, Output>,
+): Tool<Schema, Output> {
+  checkToolOptions(options, 'tool')
+  return { ...options, effect: options.effect ?? 'once', [brand]: true }
+}
+
+export function isTool(candidate: unknown): candidate is Tool {
+  return typeof candidate === 'object' && candidate !== null && brand in candidate
+}
+
+const EFFECTS: readonly string[] = ['read', 'idempotent', 'reconcilable', 'once']
+const FUNCTIONS = ['execute', 'key', 'reconcile', 'migrate', 'toModelOutput'] as const
+
+export function checkToolOptions(options: unknown, field: string): asserts options is ToolOptions {
+  if (typeof options !== 'object' || options === null) {
+    throw new InvalidOptionError(field, 'must be an object', 'Pass { description, inputSchema, execute }.')
+  }
+  const given = options as ToolOptions
+  checkSchema(given.inputSchema, given.jsonSchema, field)
+  for (const name of FUNCTIONS) {
+    if (given[name] === undefined || typeof given[name] === 'function') continue
+    throw new InvalidOptionError(`${field}.${name}`, 'must be a function', 'Pass a function, or leave it out.')
+  }
+  const { effect, reconcile, timeout, version, description, needsApproval, retry } = given
+  if (effect !== undefined && !EFFECTS.includes(effect)) {
+    throw new InvalidOptionError(
+      `${field}.effect`,
+      `is ${JSON.stringify(effect)}`,
+      `Use one of: ${EFFECTS.join(', ')}.`,
+    )
+  }
+  if ((effect === 'reconcilable') !== (reconcile !== undefined)) {
+    const problem =
+      reconcile === undefined ? "is 'reconcilable' without reconcile" : "is not 'reconcilable', yet reconcile is given"
+    throw new InvalidOptionError(
+      `${field}.effect`,
+      problem,
+      "Pass both effect: 'reconcilable' and reconcile(key, input).",
+    )
+  }
+  if (timeout !== undefined && !(typeof timeout === 'number' && timeout > 0)) {
+    throw new InvalidOptionError(`${field}.timeout`, `is ${String(timeout)}`, 'Pass milliseconds above 0.')
+  }
+  if (retry?.attempts !== undefined && !(Number.isInteger(retry.attempts) && retry.attempts >= 1)) {
+    throw new InvalidOptionError(
+      `${field}.retry.attempts`,
+      `is ${String(retry.attempts)}`,
+      'Pass a whole number from 1.',
+    )
+  }
+  for (const [name, value] of [
+    ['version', version],
+    ['description', description],
+  ] as const) {
+    if (value === undefined || typeof value === 'string') continue
+    throw new InvalidOptionError(`${field}.${name}`, 'must be text', 'Pass a string, or leave it out.')
+  }
+  if (needsApproval !== undefined && typeof needsApproval !== 'boolean' && typeof needsApproval !== 'function') {
+    throw new InvalidOptionError(
+      `${field}.needsApproval`,
+      'must be a boolean or a function',
+      'Pass true or a function.',
+    )
+  }
+}

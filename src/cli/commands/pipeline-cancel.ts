@@ -1,0 +1,3 @@
+import { control } from '../screen/pipeline-report.js'
+
+export const run = control('cancel')

@@ -1,0 +1,123 @@
+import type { Holdfast, MetadataValue, ThreadQuery, ThreadSummary } from '../../index.js'
+import { usageError } from '../cli-error.js'
+import { type Command, list, type Options, text } from '../command.js'
+import { readPairs } from '../input/json-input.js'
+import type { Cell, Paint } from '../screen/output.js'
+import { didYouMean, findSimilarNames } from '../input/similar.js'
+import { formatThreadId, parseThreadId } from '../input/thread-id.js'
+import { ago, parseCount, parseDuration } from '../screen/times.js'
+
+/** Lists threads, newest change first. */
+export const run: Command = async (context, _args, options) => {
+  const hf = await context.open()
+  const query = threadQuery(options)
+  const limit = options['all'] ? Number.POSITIVE_INFINITY : parseCount(text(options, 'limit') ?? '50', '--limit')
+  const found: ThreadSummary[] = []
+  let cursor = text(options, 'cursor')
+  do {
+    const page = await hf.threads({
+      ...query,
+      limit: Math.min(500, limit - found.length),
+      ...(cursor ? { cursor } : {}),
+    })
+    found.push(...page.threads)
+    cursor = page.cursor
+  } while (cursor !== undefined && found.length < limit)
+
+  if (found.length === 0) await refuseUnknown(hf, options)
+  const { output } = context
+  if (output.json) {
+    output.document({ threads: found.map(describeThread), ...(cursor === undefined ? {} : { cursor }) })
+    return
+  }
+  const now = Date.now()
+  const onlyMain = output.terminal && found.every(({ branch }) => branch === 'main')
+  const rows = found.map((one): readonly Cell[] => [
+    formatThreadId(one.thread),
+    onlyMain ? '' : one.branch,
+    [one.status, paintStatus(one.status)],
+    String(one.entries),
+    output.terminal ? ago(one.updatedAt, now) : one.updatedAt.toISOString(),
+    describeProgram(one),
+    one.tags.join(' '),
+  ])
+  if (rows.length === 0) output.note('No threads.')
+  else {
+    const names = ['thread', 'branch', 'status', 'entries', 'updated', 'program', 'tags']
+    await output.table(names, rows, { spare: ['entries', 'program'], whole: ['thread', 'branch', 'status', 'updated'] })
+  }
+  if (cursor !== undefined) output.note('There are more: pass --all, or --limit.')
+}
+
+const STATUSES = ['active', 'waiting', 'waiting_human', 'waiting_tool', 'completed', 'failed', 'incompatible', 'forked']
+
+/** An empty list would hide that a status or a tag was mistyped: no thread at all has it. */
+async function refuseUnknown(hf: Holdfast, options: Options): Promise<void> {
+  const check = async (name: string, query: ThreadQuery, option: string, known: () => Promise<Iterable<string>>) => {
+    if ((await hf.threads({ ...query, limit: 1 })).threads.length > 0) return
+    const similar = findSimilarNames(name, await known())
+    if (similar.length > 0) throw usageError(`No thread has the ${option} "${name}"${didYouMean(similar)}`)
+  }
+  for (const status of statusesOf(options)) {
+    if (!STATUSES.includes(status)) await check(status, { status: [status] }, 'status', async () => STATUSES)
+  }
+  for (const tag of list(options, 'tag')) {
+    const known = async () => (await hf.threads({ limit: 1000, order: 'updated' })).threads.flatMap(({ tags }) => tags)
+    await check(tag, { tags: [tag] }, 'tag', known)
+  }
+}
+
+function statusesOf(options: Options): readonly string[] {
+  return list(options, 'status').flatMap((one) => one.split(','))
+}
+
+/** The query that the filter options ask for. */
+export function threadQuery(options: Options): ThreadQuery {
+  const older = text(options, 'olderThan')
+  const newer = text(options, 'newerThan')
+  const thread = text(options, 'thread')
+  const branch = text(options, 'branch')
+  const program = text(options, 'program')
+  const status = statusesOf(options)
+  const tags = list(options, 'tag')
+  const metadata = {
+    ...checkMetadata(readPairs(list(options, 'metadata'), '--metadata')),
+    ...(program === undefined ? {} : { 'holdfast.program': program }),
+  }
+  return {
+    order: 'updated',
+    direction: 'desc',
+    ...(status.length > 0 ? { status } : {}),
+    ...(tags.length > 0 ? { tags } : {}),
+    ...(Object.keys(metadata).length > 0 ? { metadata } : {}),
+    ...(older === undefined ? {} : { updatedBefore: new Date(Date.now() - parseDuration(older, '--older-than')) }),
+    ...(newer === undefined ? {} : { updatedAfter: new Date(Date.now() - parseDuration(newer, '--newer-than')) }),
+    ...(thread === undefined ? {} : { thread: parseThreadId(thread) }),
+    ...(branch === undefined ? {} : { branch }),
+  }
+}
+
+export function paintStatus(status: string): Paint {
+  if (status === 'completed' || status === 'ok') return 'green'
+  if (status === 'failed' || status === 'incompatible') return 'red'
+  return status === 'active' ? 'cyan' : 'yellow'
+}
+
+/** A thread for programs: its id as it was given, and in the form that commands take. */
+export function describeThread(summary: ThreadSummary): Readonly<Record<string, unknown>> {
+  return { id: formatThreadId(summary.thread), ...summary }
+}
+
+export function describeProgram({ metadata }: ThreadSummary): string {
+  const { 'holdfast.program': name, 'holdfast.version': version } = metadata
+  return name === undefined ? '' : `${name} ${version ?? ''}`.trim()
+}
+
+function checkMetadata(pairs: Readonly<Record<string, unknown>>): Readonly<Record<string, MetadataValue>> {
+  for (const [name, value] of Object.entries(pairs)) {
+    if (!['string', 'number', 'boolean'].includes(typeof value)) {
+      throw usageError(`--metadata ${name} is no text, number or boolean.`, 'Write --metadata region=eu.')
+    }
+  }
+  return pairs as Record<string, MetadataValue>
+}

@@ -1,0 +1,81 @@
+import type { WorkerEvent, WorkerOptions } from '../../index.js'
+import { type Command, type Options, text } from '../command.js'
+import { EXIT } from '../exit-codes.js'
+import { loadPrograms } from '../input/load-programs.js'
+import { clean, type Output } from '../screen/output.js'
+import { describeEvent } from '../screen/run-report.js'
+import { paintStatus } from './threads.js'
+import { briefDuration, parseCount, parseDuration } from '../screen/times.js'
+
+/** Runs whatever is due of a module's programs, until SIGTERM or Ctrl-C. */
+export const run: Command = async (context, [file = ''], options) => {
+  const programs = await loadPrograms(context, file)
+  const { output, signal } = context
+  const settings = readOptions(options)
+  const hf = await context.open({ create: true, runs: true })
+  const worker = hf.worker({
+    ...settings,
+    programs,
+    // The command has its own way of being interrupted, which also ends everything else.
+    handleSignals: false,
+    onEvent: (event) => tell(output, event, options['events'] === true),
+  })
+  // Ctrl-C may have come while the store was opened.
+  if (signal.aborted) void worker.stop()
+  else signal.addEventListener('abort', () => void worker.stop(), { once: true })
+  output.note(`Working on ${programs.map(({ plan }) => `${plan.name} ${plan.version}`).join(', ')}. Ctrl-C stops.`)
+  if (output.json) output.jsonLine({ type: 'ready', pid: process.pid })
+  await worker.done()
+  output.note('Stopped: every thread is let go.')
+  return EXIT.ok
+}
+
+function readOptions(options: Options): Partial<WorkerOptions> {
+  const duration = (name: string, option: string) => {
+    const given = text(options, name)
+    return given === undefined ? undefined : parseDuration(given, option)
+  }
+  const concurrency = text(options, 'concurrency')
+  const lease = duration('lease', '--lease')
+  const pollMs = duration('poll', '--poll')
+  const graceMs = duration('grace', '--grace')
+  const name = text(options, 'name')
+  return {
+    ...(concurrency === undefined ? {} : { concurrency: parseCount(concurrency, '--concurrency') }),
+    ...(lease === undefined ? {} : { lease }),
+    ...(pollMs === undefined ? {} : { pollMs }),
+    ...(graceMs === undefined ? {} : { graceMs }),
+    ...(name === undefined ? {} : { name }),
+  }
+}
+
+function tell(output: Output, event: WorkerEvent, all: boolean): void {
+  if (event.type === 'event' && !all) return
+  if (output.json) {
+    const { error } = event as { readonly error?: unknown }
+    output.jsonLine(error instanceof Error ? { ...event, error: { name: error.name, message: error.message } } : event)
+    return
+  }
+  const line = describe(output, event)
+  if (line !== undefined) output.line(line)
+}
+
+function describe(output: Output, event: WorkerEvent): string | undefined {
+  const log = clean(event.log ?? '')
+  switch (event.type) {
+    case 'taken':
+      return `${log} taken up after ${briefDuration(event.idleMs)}`
+    case 'ended':
+      return `${log} ${output.paint(paintStatus(event.outcome.status), event.outcome.status)}`
+    case 'stopped':
+      return `${log} let go`
+    case 'skipped':
+      return `${log} ${output.paint('yellow', 'skipped')}: ${clean(event.reason)}`
+    case 'error':
+      return `${log} ${output.paint('red', 'error')}: ${clean(event.error instanceof Error ? event.error.message : String(event.error))}`
+    case 'event': {
+      const line = describeEvent(output, event.event)
+      return line === undefined ? undefined : `${log} ${line}`
+    }
+  }
+}

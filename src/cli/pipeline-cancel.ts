@@ -1,3 +1,0 @@
-import { control } from './pipeline-report.js'
-
-export const run = control('cancel')

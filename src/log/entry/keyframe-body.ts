@@ -1,0 +1,38 @@
+import type { ChainBase } from '../../codec/header.js'
+import type { Limits } from '../../codec/limits.js'
+import { type BlobSink, encodeValue } from '../../codec/value.js'
+import { isHoldfastError } from '../../core/errors.js'
+import type { Applied, Fold } from './fold.js'
+
+/** A keyframe to be written. */
+export interface Keyframe {
+  /** What the entry itself says. */
+  readonly body: object
+  readonly before: Fold
+  readonly after: Applied
+  /** For the first entry of a fork: the entry it continues. */
+  readonly base: ChainBase | undefined
+  /** Asked for, and not only due. */
+  readonly isAsked: boolean
+}
+
+/**
+ * The body of a keyframe as JSON. Undefined where one that is only due would be over the limits: a state that has grown
+ * too large to be written in one piece must not stop its thread from being claimed, answered or cut down.
+ */
+export function encodeKeyframe(
+  { body, before, after, base, isAsked }: Keyframe,
+  limits: Limits,
+  sink: BlobSink,
+): string | undefined {
+  const { state, index } = after
+  // The first entry may be pruned, so every keyframe of a fork says where it came from.
+  const origin = base ?? before.origin ?? undefined
+  const fold = { state, index, origin, stored: after.stored < 0 ? undefined : after.stored }
+  try {
+    return encodeValue({ ...body, fold }, limits, sink).json
+  } catch (error) {
+    if (isAsked || !isHoldfastError(error, 'too-large')) throw error
+    return undefined
+  }
+}

@@ -1,0 +1,96 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { link, mkdir, open, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { SECRET_BYTES } from '../../codec/data-key.js'
+import { HoldfastError, InvalidOptionError } from '../../core/errors.js'
+import type { KeyVault } from './key-vault.js'
+
+/**
+ * Keeps the secrets of tenants in a folder, one file each, for its owner alone. Keep it apart from the store and from
+ * the store's backups: whoever has both, and the master keys, can read everything. It needs backups of its own, from
+ * which a destroyed secret must go as well.
+ */
+export function fileVault(folder: string): KeyVault {
+  if (typeof folder !== 'string' || folder === '') {
+    throw new InvalidOptionError('folder', 'is not the name of a folder', "Pass a path such as '/elsewhere/vault'.")
+  }
+  // Names of tenants may be anything; their hashes are names of files on every system.
+  const pathOf = (tenant: string) => join(folder, createHash('sha256').update(tenant).digest('hex').slice(0, 40))
+  return {
+    read: (tenant) => readSecret(`${pathOf(tenant)}.key`),
+    async create(tenant, secret) {
+      await mkdir(folder, { recursive: true, mode: 0o700 })
+      const path = pathOf(tenant)
+      const destroyed = await readFile(`${path}.destroyed`, 'utf8').catch(absent)
+      if (destroyed !== undefined) throw wasDestroyed(tenant, destroyed)
+      const temporary = `${path}.${process.pid}.${randomBytes(6).toString('hex')}.tmp`
+      try {
+        await writeNew(temporary, secret)
+        // Whole, and only if there is none: of several that begin at once, one is first and all use its secret.
+        await link(temporary, `${path}.key`).catch(exists)
+        await flushFolder(folder)
+      } finally {
+        await rm(temporary, { force: true })
+      }
+      return (await readSecret(`${path}.key`)) as Uint8Array
+    },
+    async destroy(tenant) {
+      await mkdir(folder, { recursive: true, mode: 0o700 })
+      const path = pathOf(tenant)
+      // The mark first: no process may begin with a new secret while the data of the old one is there.
+      await writeNew(`${path}.destroyed`, Buffer.from(new Date().toISOString())).catch(exists)
+      await overwrite(`${path}.key`)
+      await rm(`${path}.key`, { force: true })
+      await flushFolder(folder)
+    },
+  }
+}
+
+async function readSecret(path: string): Promise<Uint8Array | undefined> {
+  const bytes = await readFile(path).catch(absent)
+  if (bytes === undefined || bytes.length === SECRET_BYTES) return bytes
+  throw new HoldfastError('corrupt', `The secret in ${path} has ${bytes.length} bytes instead of ${SECRET_BYTES}.`, {
+    data: { path },
+    remedy: 'Restore the vault from its backup.',
+  })
+}
+
+async function writeNew(path: string, bytes: Uint8Array): Promise<void> {
+  const file = await open(path, 'wx', 0o600)
+  try {
+    await file.writeFile(bytes)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}
+
+// Before it is removed: the blocks of a removed file may be read from the disk for a long time.
+async function overwrite(path: string): Promise<void> {
+  const file = await open(path, 'r+').catch(absent)
+  if (file === undefined) return
+  try {
+    await file.write(randomBytes(SECRET_BYTES), 0, SECRET_BYTES, 0)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}
+
+async function flushFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r')
+  await handle.sync().finally(() => handle.close())
+}
+
+function wasDestroyed(tenant: string, when: string): HoldfastError {
+  const message = `The secret of tenant ${JSON.stringify(tenant)} was destroyed on ${when.slice(0, 10)}.`
+  return new HoldfastError('missing-key', message, { data: { tenant }, remedy: 'Use another tenant id for new data.' })
+}
+
+function absent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
+}
+
+function exists(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EEXIST') throw error
+}

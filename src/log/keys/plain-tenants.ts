@@ -1,0 +1,37 @@
+import type { Clock } from '../../core/clock.js'
+import { MissingKeyError } from '../../core/errors.js'
+import type { TenantId } from '../../core/ids.js'
+import type { Driver } from '../contract.js'
+import { keyLogOf } from './key-log.js'
+
+/** So long a process without keys goes on without looking whether the tenant has some now. */
+const LOOK_AGAIN_MS = 60 * 1000
+const MAX_TENANTS = 10_000
+
+/**
+ * Keeps a process without keys away from tenants that use them. Otherwise one service with a forgotten setting would
+ * write in the clear, and what it wrote would be refused by all others.
+ */
+export class PlainTenants {
+  readonly #driver: Driver
+  readonly #clock: Clock
+  readonly #seen = new Map<TenantId, number>()
+
+  constructor(driver: Driver, clock: Clock) {
+    this.#driver = driver
+    this.#clock = clock
+  }
+
+  /** Rejects if the tenant's entries have keys. */
+  async admit(tenant: TenantId): Promise<void> {
+    const seen = this.#seen.get(tenant)
+    const now = this.#clock.monotonic()
+    if (seen !== undefined && now - seen < LOOK_AGAIN_MS) return
+    if ((await this.#driver.head(keyLogOf(tenant))) !== undefined) {
+      const message = `Tenant ${JSON.stringify(tenant)} has data keys, but this store was opened without keys.`
+      throw new MissingKeyError(message, { tenant })
+    }
+    if (this.#seen.size >= MAX_TENANTS) this.#seen.clear()
+    this.#seen.set(tenant, now)
+  }
+}

@@ -1,0 +1,63 @@
+import { ConflictError, DataLossError, NotFoundError } from '../../core/errors.js'
+import { nameLog } from '../../core/log-name.js'
+import type { Head, LogKey, StoredEntry } from '../contract.js'
+import { emptyFold, type Fold } from '../entry/fold.js'
+import type { LogEnvironment } from '../log-environment.js'
+import type { LogReader } from './log-reader.js'
+
+/**
+ * From the fold a handle knows to what the log holds now. A log that holds less than was acknowledged, or another
+ * past, is reported and never taken for the same log.
+ */
+export async function catchUp(
+  environment: LogEnvironment,
+  log: LogKey,
+  reader: LogReader,
+  known: Fold,
+  head: Head | undefined,
+): Promise<Fold> {
+  if (known.seq < 0) return (await reader.newest()) ?? emptyFold(environment.randomId())
+  if (head === undefined || head.incarnation !== known.incarnation) throw await goneError(environment, log, known, head)
+  checkLoss(log, known, head)
+  if (head.seq === known.seq) return known
+  if (head.base.seq > known.seq) return (await reader.newest()) ?? known
+  // What we know must still be there: a backend that came back older and was written to since holds another past.
+  const [same] = await environment.driver.read(log, known.seq, 1)
+  checkLoss(log, known, head, same)
+  return reader.since(known, head.seq)
+}
+
+async function goneError({ driver }: LogEnvironment, log: LogKey, known: Fold, head: Head | undefined): Promise<Error> {
+  if (head !== undefined) {
+    return new ConflictError(`${nameLog(log)} was erased and created again.`, { log, incarnation: head.incarnation })
+  }
+  const tombstone = await driver.tombstone(log.tenant, log.thread)
+  if (tombstone) {
+    const message = `${nameLog(log)} was erased (${tombstone.reason}).`
+    return new NotFoundError(message, 'Open the thread again to start anew.', { log, tombstone })
+  }
+  // A tombstone goes when the thread is made again; a thread whose oldest branch is younger than what we know was.
+  const { tenant, thread } = log
+  const { heads } = await driver.heads({ tenant, thread, order: 'created', direction: 'asc', limit: 1 })
+  if (heads[0] && heads[0].index.createdAt >= known.at) {
+    return new NotFoundError(`${nameLog(log)} was erased, and its thread created again.`, 'Open the thread again.', {
+      log,
+    })
+  }
+  const message = `${nameLog(log)} is gone from the backend, though it was acknowledged.`
+  return new DataLossError(message, { log, acknowledged: known.seq })
+}
+
+/** Refuses a head that lies before what is known, or on another past, and another entry in the place of the known one. */
+export function checkLoss(log: LogKey, known: Fold, head: Head, same?: StoredEntry): void {
+  const isShorter = head.seq < known.seq || (head.seq === known.seq && head.hash !== known.hash)
+  if (isShorter || (same?.seq === known.seq && same.hash !== known.hash)) throw lossError(log, known, head)
+}
+
+function lossError(log: LogKey, known: Fold, head: Head): DataLossError {
+  return new DataLossError(
+    `The backend holds an older or another past of ${nameLog(log)}: entry ${known.seq} was acknowledged, ` +
+      `and it now ends at ${head.seq} without it.`,
+    { log, acknowledged: known.seq, found: head.seq },
+  )
+}

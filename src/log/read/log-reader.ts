@@ -1,0 +1,299 @@
+import { CorruptError, type HoldfastError, isHoldfastError, NotFoundError } from '../../core/errors.js'
+import { nameLog } from '../../core/log-name.js'
+import { checkLoss } from './catch-up.js'
+import { formatCheckpointId } from '../entry/checkpoint-id.js'
+import type { Driver, Head, LogKey, StoredEntry, Tail } from '../contract.js'
+import type { EntryCodec } from '../entry/entry-codec.js'
+import type { OpenedEntry, OpenedRun, RunStart } from '../entry/entry-opening.js'
+import { emptyFold, type Fold } from '../entry/fold.js'
+import type { KeySource } from '../keys/keys.js'
+import { pinPlainPast } from '../keys/plain-past.js'
+
+const PAGE = 256
+
+/** Whether a log may lack entries that were acknowledged, as a head tells it. */
+export type Standing = Pick<Head, 'generation' | 'loss'>
+
+export function standingOf({ generation, loss }: Head): Standing {
+  return { ...(generation === undefined ? {} : { generation }), ...(loss ? { loss } : {}) }
+}
+
+export function withoutLoss({ generation }: Standing): Standing {
+  return generation === undefined ? {} : { generation }
+}
+
+/** Reads folds of one log from its driver. Whatever it returns has been verified. */
+export class LogReader {
+  /** Up to where the newest head that was read said that writes to the store are applied. */
+  applied = -1
+  /** What the newest head that was read said of losses. */
+  standing: Standing = {}
+  readonly #driver: Driver
+  readonly #log: LogKey
+  readonly #codec: EntryCodec
+  readonly #keys: KeySource | undefined
+  #pinned: ReadonlyMap<number, string> | undefined
+
+  constructor(driver: Driver, log: LogKey, codec: EntryCodec, keys?: KeySource) {
+    this.#driver = driver
+    this.#log = log
+    this.#codec = codec
+    this.#keys = keys
+  }
+
+  /** The newest fold, or undefined if the log does not exist. */
+  async newest(): Promise<Fold | undefined> {
+    const tail = await this.#newestTail()
+    if (tail === undefined) return undefined
+    const { head } = tail
+    this.applied = head.applied ?? -1
+    this.standing = standingOf(head)
+    const fold = await this.#foldTail(tail, head.seq)
+    if (fold.hash !== head.hash || fold.epoch !== head.epoch) {
+      throw this.#corrupt(`The head of ${nameLog(this.#log)} does not match its last entry.`, fold, { seq: fold.seq })
+    }
+    return fold
+  }
+
+  /** The newest fold, reading on from a known one; undefined where that one no longer leads to it in one page. */
+  async newestAfter(known: Fold): Promise<Fold | undefined> {
+    const found = await Promise.all([
+      this.#driver.head(this.#log),
+      this.#driver.read(this.#log, known.seq, PAGE),
+    ]).catch(unlessCorrupt)
+    // Damage is told by whoever opens the log, with the newest entry that still verifies.
+    if (found === undefined) return undefined
+    const [head, [same, ...rest]] = found
+    if (head?.incarnation !== known.incarnation) return undefined
+    checkLoss(this.#log, known, head, same)
+    if (same?.seq !== known.seq) return undefined
+    const run = await this.#verify({ before: known, fromKeyframe: false, onlyLast: true }, rest)
+    const fold = rest.length === 0 ? known : run.last
+    // More may have been appended between the two reads, less may not.
+    if (run.failure || fold === undefined || fold.seq < head.seq) return undefined
+    if (fold.seq === head.seq && (fold.hash !== head.hash || fold.epoch !== head.epoch)) return undefined
+    this.applied = head.applied ?? -1
+    this.standing = standingOf(head)
+    return fold
+  }
+
+  /** The fold at an older entry. */
+  async at(seq: number): Promise<Fold> {
+    const tail = await this.#driver.tail(this.#log, seq)
+    if (tail === undefined)
+      throw new NotFoundError(`There is no ${nameLog(this.#log)}.`, 'Check the id.', { log: this.#log })
+    const { head } = tail
+    if (!Number.isSafeInteger(seq) || seq > head.seq || seq < 0) {
+      throw new NotFoundError(
+        `${nameLog(this.#log)} has no entry ${seq}; its newest is ${head.seq}.`,
+        'Use a checkpoint that history lists.',
+        { seq, newest: head.seq },
+      )
+    }
+    if (seq < head.base.seq) throw this.#pruned(seq, head.base.seq)
+    return this.#foldTail(tail, seq)
+  }
+
+  /** The folds after `known`, up to `seq` at least: what others appended. */
+  async since(known: Fold, seq: number): Promise<Fold> {
+    let fold = known
+    while (fold.seq < seq) {
+      const page = await this.#page(fold)
+      if (page.length === 0) throw this.#corrupt(`Entry ${fold.seq + 1} of ${nameLog(this.#log)} is missing.`, fold)
+      // Another pruned after our head was read: what lies between is gone for good, and its keyframe holds the sum.
+      if (page[0]?.seq !== fold.seq + 1 && (await this.#isPruned(fold.seq + 1))) return (await this.newest()) ?? fold
+      const run = await this.#verify({ before: fold, fromKeyframe: false, onlyLast: true }, page)
+      fold = run.last ?? fold
+      // So much was appended that reading it all again from the newest keyframe is less.
+      if (run.failure?.data['overBudget'] === true) return (await this.newest()) ?? fold
+      if (run.failure) throw this.#fail(run.failure, fold)
+    }
+    return fold
+  }
+
+  /**
+   * Verified entries from `from` on, with the fold after each; `from` may be any kept entry. Ends with an error where
+   * entries are pruned before they were read: what they said is gone, and must not be passed over in silence.
+   */
+  async *entries(from: number, to: number, before?: Fold): AsyncGenerator<OpenedEntry> {
+    let run = before && (await this.#openAfter(before, from))
+    if (run === undefined) {
+      const tail = await this.#driver.tail(this.#log, from)
+      if (tail === undefined) return
+      if (from < tail.head.base.seq && tail.entries.length === 0) throw this.#pruned(from, tail.head.base.seq)
+      run = await this.#open(tail, false)
+    }
+    let last: Fold | undefined
+    for (;;) {
+      for (const entry of run.entries) {
+        last = entry.fold
+        if (entry.header.seq > to) return
+        if (entry.header.seq >= from) yield entry
+      }
+      const isOnlyMuch = run.failure?.data['overBudget'] === true && run.entries.length > 0
+      if (run.failure && !isOnlyMuch) throw this.#fail(run.failure, last)
+      if (last === undefined || last.seq >= to) return
+      const page = await this.#page(last)
+      if (page.length === 0) return
+      const oldest = page[0]?.seq === last.seq + 1 ? undefined : await this.#oldestKept()
+      if (oldest !== undefined && oldest > last.seq + 1) throw this.#pruned(last.seq + 1, oldest)
+      run = await this.#verify({ before: last, fromKeyframe: false }, page)
+    }
+  }
+
+  /**
+   * The entries after a fold. Where the driver itself notices damage among them, those before it; none before it, and
+   * the damage is reported.
+   */
+  async #page(after: Fold): Promise<readonly StoredEntry[]> {
+    const first = after.seq + 1
+    const whole = await this.#driver.read(this.#log, first, PAGE).catch(unlessCorrupt)
+    if (whole !== undefined) return whole
+    const good: StoredEntry[] = []
+    for (let seq = first; good.length < PAGE; seq++) {
+      const [entry] = await this.#driver.read(this.#log, seq, 1).catch((error: unknown) => {
+        unlessCorrupt(error)
+        if (good.length === 0) throw this.#fail(error as CorruptError, after)
+        return []
+      })
+      if (entry?.seq !== seq) break
+      good.push(entry)
+    }
+    return good
+  }
+
+  /** Verified entries from the newest keyframe at or before `upTo` up to it, in one round trip; none if it was pruned. */
+  async tail(upTo: number): Promise<readonly OpenedEntry[]> {
+    const tail = await this.#driver.tail(this.#log, upTo)
+    if (tail === undefined) return []
+    const { entries, last, failure } = await this.#open(tail, false)
+    if (failure) throw this.#fail(failure, last)
+    return entries
+  }
+
+  /** Undefined where the fold is not the one right before `from`, or what follows it is no longer there. */
+  async #openAfter(before: Fold, from: number): Promise<OpenedRun | undefined> {
+    if (before.seq < 0 || before.seq !== from - 1) return undefined
+    const page = await this.#driver.read(this.#log, from, PAGE)
+    if (page[0]?.seq !== from) return undefined
+    return this.#verify({ before, fromKeyframe: false }, page)
+  }
+
+  async #isPruned(seq: number): Promise<boolean> {
+    return ((await this.#oldestKept()) ?? 0) > seq
+  }
+
+  async #oldestKept(): Promise<number | undefined> {
+    return (await this.#driver.head(this.#log))?.base.seq
+  }
+
+  #pruned(seq: number, oldest: number): NotFoundError {
+    return new NotFoundError(
+      `Entry ${seq} of ${nameLog(this.#log)} was pruned; the oldest kept is ${oldest}.`,
+      'Use a checkpoint that history lists, or restore an archive.',
+      { seq, oldest },
+    )
+  }
+
+  /** Plain entries are authentic where one with a key follows them, which may lie beyond what was read. */
+  async #verify(start: RunStart, entries: readonly StoredEntry[]): Promise<OpenedRun> {
+    const pinned = this.#pinned
+    const run = await this.#codec.open(pinned ? { ...start, pinned } : start, entries)
+    const { plain, seq } = run.failure?.data ?? {}
+    if (plain !== true || typeof seq !== 'number' || !this.#keys) return run
+    const { incarnation, key } = start.before
+    if (key !== null) return run
+    const found = await pinPlainPast(this.#driver, this.#log, this.#keys, incarnation, seq)
+    if (found === undefined) return run
+    this.#pinned = found
+    return this.#codec.open({ ...start, pinned: found }, entries)
+  }
+
+  #open({ head, entries }: Tail, onlyLast: boolean): Promise<OpenedRun> {
+    return this.#verify({ before: emptyFold(head.incarnation), fromKeyframe: true, onlyLast }, entries)
+  }
+
+  async #foldTail(tail: Tail, seq: number): Promise<Fold> {
+    const { last, failure } = await this.#open(tail, true)
+    if (failure === undefined && last?.seq === seq) return last
+    const lastGood = last ?? (await this.#lastGoodBefore(Math.min(tail.entries[0]?.seq ?? seq, seq)))
+    const error =
+      failure ?? new CorruptError(`Entry ${(last?.seq ?? seq - 1) + 1} of ${nameLog(this.#log)} is missing.`, {})
+    throw this.#fail(error, lastGood)
+  }
+
+  /** Damage that the driver itself notices is reported with the newest entry that still verifies. */
+  async #newestTail(): Promise<Tail | undefined> {
+    try {
+      return await this.#driver.tail(this.#log)
+    } catch (damage) {
+      if (!isHoldfastError(damage, 'corrupt')) throw damage
+      const seq = await this.#readableEnd()
+      const lastGood = seq === undefined ? undefined : await this.#lastGoodBefore(seq + 1)
+      throw lastGood === undefined ? damage : this.#fail(damage, lastGood)
+    }
+  }
+
+  /** The seq of the head, if at least that can be read. */
+  async #readableEnd(): Promise<number | undefined> {
+    try {
+      return (await this.#driver.head(this.#log))?.seq
+    } catch {
+      return undefined
+    }
+  }
+
+  // The keyframe itself is damaged: an older one may still verify. Only walked when something is wrong already.
+  async #lastGoodBefore(seq: number): Promise<Fold | undefined> {
+    for (let upTo = seq - 1; upTo >= 0; ) {
+      const tail = await this.#driver.tail(this.#log, upTo).catch((error: unknown) => {
+        if (isHoldfastError(error, 'corrupt')) return 'damaged' as const
+        throw error
+      })
+      if (tail === 'damaged') {
+        upTo--
+        continue
+      }
+      const first = tail?.entries[0]
+      if (tail === undefined || first === undefined) return undefined
+      const { last } = await this.#open(tail, true)
+      if (last) return last
+      // A damaged row may name any seq, and must not make this walk in circles.
+      upTo = Math.min(first.seq, upTo) - 1
+    }
+    return undefined
+  }
+
+  #fail(failure: HoldfastError, lastGood: Fold | undefined): CorruptError {
+    const cause = failure.cause ?? failure
+    const { plain, overBudget } = failure.data
+    const isOdd = plain === true || overBudget === true
+    const what = plain === true ? "can't be trusted" : overBudget === true ? 'is too large to read' : 'is damaged'
+    const message = `${nameLog(this.#log)} ${what}: ${firstSentence(failure)}`
+    const remedy = isOdd ? failure.remedy : undefined
+    return this.#corrupt(message, lastGood, failure.data, cause, remedy)
+  }
+
+  #corrupt(
+    message: string,
+    lastGood: Fold | undefined,
+    data: object = {},
+    cause?: unknown,
+    remedy?: string,
+  ): CorruptError {
+    const id =
+      lastGood && lastGood.seq >= 0 ? formatCheckpointId(this.#log.branch, lastGood.seq, lastGood.hash) : undefined
+    return new CorruptError(message, { ...data, log: this.#log, lastGood: id }, cause, remedy)
+  }
+}
+
+/** Nothing instead of damage; any other failure stays one. */
+function unlessCorrupt(error: unknown): undefined {
+  if (!isHoldfastError(error, 'corrupt')) throw error
+}
+
+function firstSentence(error: HoldfastError): string {
+  return error.remedy && error.message.endsWith(error.remedy)
+    ? error.message.slice(0, -error.remedy.length).trim()
+    : error.message
+}

@@ -1,0 +1,153 @@
+import type { Clock } from '../../core/clock.js'
+import { FencedError, InvalidOptionError } from '../../core/errors.js'
+import { nameLog } from '../../core/log-name.js'
+import type { SqlSession } from '../contract.js'
+import type { Draft } from '../entry/draft.js'
+import type { Fold } from '../entry/fold.js'
+import type { Log } from '../log.js'
+import { DEFAULT_TIMEOUT_MS, type Transacted, type TransactRequest } from './transact.js'
+import type { Decide, Updated } from './update.js'
+
+/** How a worker takes a log for itself. */
+export interface ClaimOptions {
+  /** Names the worker, for people who look. */
+  readonly owner: string
+  /** How long the claim holds without a sign of life. */
+  readonly ms: number
+  /** Takes the log even while another's lease runs. */
+  readonly force?: boolean
+  /** Entries that travel with the claim in one append, decided on the state it takes over. Throwing claims nothing. */
+  readonly decide?: Decide
+}
+
+/** A moment by both clocks: one stands still while the machine sleeps, the other can be set. */
+export interface Moment {
+  readonly monotonic: number
+  readonly wall: number
+}
+
+export function momentOf(clock: Clock): Moment {
+  return { monotonic: clock.monotonic(), wall: clock.now() }
+}
+
+interface ClaimActions {
+  readonly clock: Clock
+  /** When the claim was sent. */
+  readonly sent: Moment
+  update(decide: Decide, release: boolean): Promise<Updated>
+  transact<T>(request: TransactRequest<T>): Promise<Transacted<T>>
+  renew(ms: number): Promise<boolean>
+}
+
+/** The right to run a log, for as long as nobody else claims it. Every append of the owner prolongs the lease. */
+export class Claim {
+  readonly log: Log
+  readonly epoch: number
+  readonly owner: string
+  readonly ms: number
+  readonly #actions: ClaimActions
+  /** When the last sign of life that arrived was sent, at the latest. */
+  #sent: Moment
+
+  constructor(log: Log, epoch: number, options: ClaimOptions, actions: ClaimActions) {
+    this.log = log
+    this.epoch = epoch
+    this.owner = options.owner
+    this.ms = options.ms
+    this.#actions = actions
+    this.#sent = actions.sent
+  }
+
+  /**
+   * For how long the lease is known to hold from now on: below 0 another may have it. Counted from when the last sign of
+   * life was sent, because the store may have counted from then, however late its reply came.
+   */
+  get remainingMs(): number {
+    const { monotonic, wall } = momentOf(this.#actions.clock)
+    return this.ms - Math.max(monotonic - this.#sent.monotonic, wall - this.#sent.wall)
+  }
+
+  /** Appends as the owner. Rejects with FencedError, and writes nothing, once another took over. */
+  update(decide: Decide): Promise<Updated> {
+    return this.#append(decide, false)
+  }
+
+  /** Appends as the owner and lets go in the same breath. Deciding on nothing keeps the claim. */
+  conclude(decide: Decide): Promise<Updated> {
+    return this.#append(decide, true)
+  }
+
+  /**
+   * Runs SQL of your own and records what came of it, in one transaction: both stay or neither. `decide` makes the
+   * entries, at least one, of the result. `work` runs again, and everything it did is undone before, when a guest
+   * appended meanwhile or the database asks for it: it must do nothing but SQL. Only on SQLite and Postgres.
+   */
+  async transact<T>(
+    work: (sql: SqlSession) => Promise<T>,
+    decide: (fold: Fold, result: T) => readonly Draft[],
+    options: { readonly timeoutMs?: number } = {},
+  ): Promise<Transacted<T>> {
+    let sent = this.#sent
+    const sending = (fold: Fold, result: T) => {
+      sent = momentOf(this.#actions.clock)
+      return decide(fold, result)
+    }
+    const { timeoutMs = DEFAULT_TIMEOUT_MS } = options
+    const done = await this.#actions.transact({ work, decide: sending, timeoutMs })
+    this.#arrived(sent)
+    return done
+  }
+
+  /** Prolongs the lease during long work that appends nothing. */
+  async renew(): Promise<void> {
+    const sent = momentOf(this.#actions.clock)
+    if (!(await this.#actions.renew(this.ms))) throw await this.#fenced()
+    this.#arrived(sent)
+  }
+
+  /** Lets go, with a last append if there is something to say; otherwise without an entry. */
+  async release(decide?: Decide): Promise<void> {
+    const said = decide ? await this.#append(decide, true) : undefined
+    if (said && said.entries.length > 0) return
+    if (!(await this.#actions.renew(0))) throw await this.#fenced()
+  }
+
+  async #append(decide: Decide, release: boolean): Promise<Updated> {
+    let sent = this.#sent
+    const sending: Decide = (fold) => {
+      sent = momentOf(this.#actions.clock)
+      return decide(fold)
+    }
+    const updated = await this.#actions.update(sending, release)
+    if (updated.entries.length > 0) this.#arrived(sent)
+    return updated
+  }
+
+  #arrived(sent: Moment): void {
+    if (sent.monotonic >= this.#sent.monotonic) this.#sent = sent
+  }
+
+  async #fenced(): Promise<FencedError> {
+    const current = (await this.log.refresh()).epoch
+    return new FencedError({ log: nameLog(this.log.key), epoch: this.epoch, current })
+  }
+}
+
+export function checkClaimOptions({ owner, ms }: ClaimOptions): void {
+  if (
+    typeof owner !== 'string' ||
+    owner === '' ||
+    owner.length > 256 ||
+    !owner.isWellFormed() ||
+    /\p{Cc}/u.test(owner)
+  ) {
+    throw new InvalidOptionError(
+      'owner',
+      'must be 1 to 256 printable characters',
+      'Name the worker, for example by host and pid.',
+    )
+  }
+  if (!Number.isSafeInteger(ms) || ms < 1 || ms > 24 * 60 * 60 * 1000) {
+    throw new InvalidOptionError('ms', 'must be 1 to 86,400,000', 'Pass the lease in milliseconds, for example 10000.')
+  }
+}

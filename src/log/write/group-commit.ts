@@ -1,0 +1,104 @@
+import { ClosedError, isHoldfastError } from '../../core/errors.js'
+import type { Append, AppendResult, Driver } from '../contract.js'
+
+/** A batch stops growing here, so that one flood of large bodies does not become one giant transaction. */
+const MAX_BATCH_BYTES = 8 * 1024 * 1024
+
+interface Waiting {
+  readonly append: Append
+  /** Sent by itself: it was part of a batch that failed, and may be the reason. */
+  readonly alone: boolean
+  resolve(result: AppendResult): void
+  reject(error: unknown): void
+}
+
+/**
+ * Gathers the appends of all logs in the process while commits are under way and sends them together. One session
+ * pays one commit per step; many share one.
+ */
+export class GroupCommit {
+  readonly #driver: Driver
+  #waiting: Waiting[] = []
+  #underWay = 0
+  #scheduled = false
+  #closed = false
+  #idle: (() => void)[] = []
+
+  constructor(driver: Driver) {
+    this.#driver = driver
+  }
+
+  submit(append: Append, alone = false): Promise<AppendResult> {
+    if (this.#closed) return Promise.reject(new ClosedError('This Holdfast'))
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ append, alone, resolve, reject })
+      this.#schedule()
+    })
+  }
+
+  /** Takes no more and waits for what is here. */
+  async close(): Promise<void> {
+    this.#closed = true
+    while (this.#waiting.length > 0 || this.#underWay > 0)
+      await new Promise<void>((resolve) => this.#idle.push(resolve))
+  }
+
+  // Appends made in the same turn of the event loop leave together: the batch is cut in a microtask.
+  #schedule(): void {
+    if (this.#scheduled || this.#underWay >= this.#driver.capabilities.parallelBatches) return
+    this.#scheduled = true
+    queueMicrotask(() => {
+      this.#scheduled = false
+      while (this.#waiting.length > 0 && this.#underWay < this.#driver.capabilities.parallelBatches) {
+        void this.#send(this.#cutBatch())
+      }
+    })
+  }
+
+  // At most one append per log: the second of two handles on one log waits for the next batch.
+  #cutBatch(): Waiting[] {
+    if (this.#waiting[0]?.alone) return this.#waiting.splice(0, 1)
+    const batch: Waiting[] = []
+    const logs = new Set<string>()
+    const left: Waiting[] = []
+    let bytes = 0
+    for (const member of this.#waiting) {
+      const { tenant, thread, branch } = member.append.log
+      const name = `${tenant}\n${thread}\n${branch}`
+      for (const entry of member.append.entries) bytes += entry.body.length + entry.header.length
+      const fits = batch.length < this.#driver.capabilities.maxBatch && (batch.length === 0 || bytes <= MAX_BATCH_BYTES)
+      if (!fits || member.alone || logs.has(name)) {
+        left.push(member)
+      } else {
+        logs.add(name)
+        batch.push(member)
+      }
+    }
+    this.#waiting = left
+    return batch
+  }
+
+  async #send(batch: Waiting[]): Promise<void> {
+    this.#underWay++
+    try {
+      const results = await this.#driver.append(batch.map(({ append }) => append))
+      for (let i = 0; i < batch.length; i++) batch[i]?.resolve(results[i] as AppendResult)
+    } catch (error) {
+      this.#fail(batch, error)
+    } finally {
+      this.#underWay--
+      this.#schedule()
+      if (this.#underWay === 0 && this.#waiting.length === 0) for (const wake of this.#idle.splice(0)) wake()
+    }
+  }
+
+  // When surely nothing was written, the members go again one by one, so that a bad one fails alone. Otherwise each
+  // writer must first find out whether its append landed.
+  #fail(batch: Waiting[], error: unknown): void {
+    if (batch.length > 1 && isHoldfastError(error) && error.data.written === 'nothing') {
+      this.#waiting.unshift(...batch.map((member) => ({ ...member, alone: true })))
+    } else {
+      for (const { reject } of batch) reject(error)
+    }
+  }
+}

@@ -1,0 +1,538 @@
+import { isDeepStrictEqual } from 'node:util'
+import { cloneValue } from '../../codec/clone.js'
+import type { Value } from '../../codec/value.js'
+import { HoldfastError, IncompatibleError } from '../../core/errors.js'
+import type { Draft } from '../../log/entry/draft.js'
+import { type Op, remove, type State, set } from '../../log/entry/ops.js'
+import type { StoreWrite } from '../../log/items/store-write.js'
+import { Activation } from '../step/activation.js'
+import type { Drive } from '../run/drive.js'
+import type { Asked, FunctionNodePlan, GraphNodePlan, GraphPlan, NodePlan, Task } from '../program/program.js'
+import { leftBegun, StepFailedError } from '../errors.js'
+import { perform } from '../step/perform.js'
+import {
+  findBegun,
+  inScope,
+  isBegun,
+  type Prefix,
+  type RunState,
+  scopeAt,
+  type TaskRecord,
+  type Waiting,
+} from '../run/run-state.js'
+import type { Session } from '../run/session.js'
+import { explainFrozen, ShownState } from '../program/shown-state.js'
+import type { Recorded, Update } from '../program/state-shape.js'
+
+/** What a task brought: an update that is recorded already, one that closes the super-step, or none yet. */
+type Landed =
+  | { readonly status: 'recorded' }
+  | {
+      readonly status: 'last'
+      readonly update: Update
+      readonly writes: readonly StoreWrite[]
+      readonly closing: readonly Op[]
+      readonly events: readonly unknown[]
+    }
+  | { readonly status: 'failed'; readonly error: unknown; readonly others?: readonly unknown[] }
+  | { readonly status: 'suspended'; readonly waiting: readonly Waiting[] }
+
+/**
+ * Runs a graph, or a subgraph, from its recorded tasks on. All tasks of a super-step run side by side and each result
+ * is recorded as it lands; the last one to land is recorded by the entry that closes the super-step. That entry refers
+ * to the results recorded before it and does not copy them.
+ */
+export class GraphEngine {
+  readonly #session: Session
+  readonly #plan: GraphPlan
+  readonly #prefix: Prefix
+  readonly #path: string
+  readonly #shown = new ShownState()
+  /** The tasks were made here: nobody before us can have begun them. */
+  #isNew = false
+
+  constructor(session: Session, plan: GraphPlan, prefix: Prefix = [], path = '') {
+    this.#session = session
+    this.#plan = plan
+    this.#prefix = prefix
+    this.#path = path
+  }
+
+  /** Ends with the last entry noted but not yet written, so that it can say how the run ends. */
+  async drive(): Promise<Drive> {
+    if (this.#scope().tasks === undefined) {
+      const tasks = nameTasks(await this.#orLeft(this.#plan.start(this.#state())), 0)
+      this.#session.recorder.add({ kind: 'step', ops: [set(inScope(this.#prefix, 'tasks'), tasks)] })
+      this.#isNew = true
+    }
+    for (;;) {
+      const scope = this.#scope()
+      const tasks = scope.tasks ?? []
+      if (tasks.length === 0) return { status: 'completed', output: this.#state() }
+      const count = this.#count(scope)
+      if (count >= this.#plan.maxSteps) return { status: 'failed', error: tooManySteps(this.#plan) }
+      if (this.#session.draining) return { status: 'suspended', waiting: [] }
+      const landed = await this.#superStep(tasks)
+      const [failure, ...others] = landed.flatMap((task) =>
+        task.status === 'failed' ? [task.error, ...(task.others ?? [])] : [],
+      )
+      if (failure !== undefined) return { status: 'failed', error: failure, others }
+      const waiting = landed.flatMap((task) => (task.status === 'suspended' ? [task] : []))
+      if (waiting.length > 0) return { status: 'suspended', waiting: waiting.flatMap((task) => task.waiting) }
+      const more = await this.#closeOrKeep(tasks, landed, count)
+      for (const [i, one] of landed.entries()) if (one.status === 'last') this.#report(tasks[i], one.update)
+      this.#isNew = true
+      if (!more) return { status: 'completed', output: this.#state() }
+    }
+  }
+
+  async #superStep(tasks: readonly TaskRecord[]): Promise<readonly Landed[]> {
+    // Those with a record too: one that still waits at its gate keeps the super-step from closing.
+    let left = tasks.length
+    let unfinished = false
+    return Promise.all(
+      tasks.map(async (task): Promise<Landed> => {
+        // One whose result can't be written must not leave the others behind.
+        const failed = (error: unknown): Landed => ({ status: 'failed', error })
+        const landed = await this.#runTask(task, () => left === 1 && !unfinished).catch(failed)
+        left--
+        if (landed.status === 'failed' || landed.status === 'suspended') unfinished = true
+        return landed
+      }),
+    )
+  }
+
+  async #runTask(task: TaskRecord, isLast: () => boolean): Promise<Landed> {
+    const node = this.#plan.resolve(task.node)
+    if (node === undefined) return { status: 'failed', error: missingNode(this.#plan, task.node) }
+    const path = this.#path === '' ? task.id : `${this.#path}/${task.id}`
+    const at = inScope(this.#prefix, 'steps', task.id)
+    const activation = new Activation(this.#session, task.id, this.#prefix, this.#path, { isNew: this.#isNew })
+    let writes: readonly StoreWrite[] = []
+    let event: unknown = { type: 'step', step: path, status: 'completed' }
+    let recorded = this.#scope().steps?.[task.id]?.status === 'done'
+
+    const done = await activation.run(async () => {
+      const passed = this.#scope().steps?.[task.id]?.passed === true
+      if (recorded && (!node.pauseAfter || passed)) return undefined
+      const state = this.#state()
+      let update: Update = {}
+      if (!recorded) {
+        const begun = this.#isBegun(task)
+        const entry = await this.#enter(node, task, path, activation, begun)
+        const agreed = entry.approved ? await this.#agree(node, task, path, state, activation, begun) : {}
+        if ('denied' in agreed) {
+          update = await this.#check(agreed.denied, task)
+        } else if ('input' in agreed) {
+          if (node.kind === 'function') this.#checkLeft(task)
+          const made =
+            node.kind === 'graph'
+              ? await this.#runSubgraph(node, agreed.input, task, path, state)
+              : await this.#runFunction(node, agreed.input, state, activation)
+          if ('drive' in made) throw new Interrupted(made.drive)
+          writes = made.writes
+          event = { type: 'step', step: path, status: 'completed', attempt: made.attempts, ms: made.ms }
+          update = await this.#check(made.value, task)
+          activation.checkRevisited()
+        }
+        // What the person said comes first, and the node may overrule it.
+        if (entry.update) update = { ...entry.update, ...update }
+      }
+      if (node.pauseAfter) {
+        if (!recorded) {
+          // Before the question is asked, so that the node does not run again when it is answered.
+          await this.#session.record({
+            kind: 'step',
+            ops: [
+              set(at, { status: 'done', result: update as Value }),
+              ...this.#dropInner(task.id, activation),
+              ...this.#leaveScope(task.id),
+            ],
+            data: { events: [event] },
+            ...(writes.length > 0 ? { store: writes } : {}),
+          })
+          recorded = true
+        }
+        const exit = await this.#gate(activation, 'after', task, path)
+        const result = exit.approved ? (this.#scope().steps?.[task.id]?.result as Update) : {}
+        update = { ...result, ...exit.update }
+        // Remembered in the record, because the question is closed now and must not be asked again while others wait.
+        const record = { status: 'done', result: update as Value, passed: true }
+        this.#session.recorder.add({ kind: 'step', ops: [set(at, record)] })
+      }
+      return update
+    })
+
+    if (done.status === 'suspended') return done
+    if (done.status === 'failed') {
+      if (!(done.error instanceof Interrupted)) return { ...done, error: activation.explainFailure(done.error) }
+      const { drive } = done.error
+      return drive.status === 'completed' ? { status: 'failed', error: done.error } : drive
+    }
+    if (recorded) {
+      const closing = activation.asking.closing()
+      if (closing.length > 0) this.#session.recorder.add({ kind: 'step', ops: closing })
+      return { status: 'recorded' }
+    }
+    const update = done.value as Update
+    const events = [event, ...done.notes]
+    const hasScope = node.kind === 'graph' || !this.#isNew
+    const closing = [...activation.asking.closing(), ...(hasScope ? this.#leaveScope(task.id) : [])]
+    if (isLast()) return { status: 'last', update, writes, closing, events }
+    await this.#session.record({
+      kind: 'step',
+      ops: [set(at, { status: 'done', result: update as Value }), ...this.#dropInner(task.id, activation), ...closing],
+      data: { events },
+      ...(writes.length > 0 ? { store: writes } : {}),
+    })
+    this.#report(task, update)
+    return { status: 'recorded' }
+  }
+
+  /** Tells who listens what a node's update means, now that it is recorded. */
+  #report(task: TaskRecord | undefined, update: Update): void {
+    const node = task && this.#plan.resolve(task.node)
+    if (node?.kind !== 'function' || node.report === undefined) return
+    const path = this.#path === '' ? task?.id : `${this.#path}/${task?.id}`
+    for (const event of node.report(update, path ?? '')) this.#session.emit(event)
+  }
+
+  async #check(update: unknown, task: TaskRecord): Promise<Update> {
+    return this.#own(await this.#plan.shape.check(update, `the update of node "${task.node}"`))
+  }
+
+  async #runFunction(node: FunctionNodePlan, input: unknown, state: State, activation: Activation) {
+    const idempotencyKey = await node.key?.(input)
+    const options = { ...node.policy, input, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) }
+    const work = activation.wholeWork(options, async (step) => {
+      activation.restart()
+      try {
+        return (await node.run(state, activation.context(cloneValue(input as Value | undefined), step))) ?? {}
+      } catch (error) {
+        throw explainFrozen(error, `Node "${node.name}"`, node.name)
+      } finally {
+        await activation.settled()
+      }
+    })
+    const ask: typeof work.ask = async (kind, question, schema) => {
+      // Of an effect that nobody has begun, they are asked about what it will be.
+      const made = kind === 'permission' && node.shown ? { input: await node.shown(input) } : {}
+      const answer = await work.ask(kind, { ...(question as object), ...made }, schema)
+      const { outcome, allowed, result } = answer as { outcome?: string; allowed?: boolean; result?: unknown }
+      // A person's own result stands in for the effect's, not for the node's update.
+      const given = kind === 'unknown-effect' ? outcome === 'succeeded' : !allowed && result !== undefined
+      if (!given || node.resolved === undefined) return answer
+      return { ...(answer as object), result: await node.resolved(result, input) }
+    }
+    try {
+      const { result, writes, attempts, ms } = await perform(this.#session, {
+        ...work,
+        ask,
+        sees: { state, input },
+        span: node.span && (() => node.span?.(input)),
+      })
+      return { value: result, writes, attempts, ms }
+    } catch (error) {
+      if (!(error instanceof StepFailedError) || node.failed === undefined) throw error
+      return { value: await node.failed(error.recorded, input), writes: [], attempts: 1, ms: 0 }
+    }
+  }
+
+  async #runSubgraph(node: GraphNodePlan, input: unknown, task: TaskRecord, path: string, state: State) {
+    const plan = node.graph
+    const prefix = [...this.#prefix, 'scopes', task.id]
+    if (scopeAt(this.#session.state, prefix).state === undefined) {
+      const update = this.#own(await plan.checkInput(await node.enter(state, input)))
+      const begun = plan.shape.reduce(plan.shape.initial(), [{ update }], [])
+      this.#session.recorder.add({
+        kind: 'step',
+        ops: [
+          set(inScope(prefix, 'state'), begun.state),
+          // Absent means 1: most subgraphs never change theirs.
+          ...(plan.stateVersion === 1 ? [] : [set(inScope(prefix, 'stateVersion'), plan.stateVersion)]),
+        ],
+      })
+    }
+    const drive = await this.#watched(path, new GraphEngine(this.#session, plan, prefix, path))
+    if (drive.status !== 'completed') return { drive }
+    const value = await node.leave(drive.output as State, state)
+    return { value, writes: [] as readonly StoreWrite[], attempts: 1, ms: 0 }
+  }
+
+  /** Drives a subgraph within a span of its own, which fails with it. */
+  async #watched(path: string, engine: GraphEngine): Promise<Drive> {
+    const { watch, abort } = this.#session
+    let drive: Drive | undefined
+    // A drive reports its end, a span takes it from what is thrown.
+    const once = async () => {
+      drive = await engine.drive()
+      if (drive.status === 'failed') throw drive.error
+      if (drive.status === 'suspended') throw new Interrupted(drive)
+      return drive
+    }
+    try {
+      return await watch.step(path, 1, once, undefined, () => drive?.status === 'suspended' || abort.signal.aborted)
+    } catch (error) {
+      if (drive === undefined) throw error
+      return drive
+    }
+  }
+
+  /**
+   * Whether any of a task was begun. Then no gate is asked any more: a no would be recorded for what has happened, and
+   * what is known of it would be dropped.
+   */
+  #isBegun({ id }: TaskRecord): boolean {
+    if (this.#isNew) return false
+    const { steps = {}, scopes = {} } = this.#scope()
+    if (isBegun(steps[id]) || scopes[id] !== undefined) return true
+    return Object.entries(steps).some(
+      ([path, record]) =>
+        path.startsWith(`${id}/`) && (isBegun(record) || record.status === 'done' || record.status === 'failed'),
+    )
+  }
+
+  /** A node that was a subgraph when it began may be a function now: what was begun inside must not go unnoticed. */
+  #checkLeft({ id }: TaskRecord): void {
+    const scope = this.#isNew ? undefined : this.#scope().scopes?.[id]
+    const begun = scope && findBegun(scope)
+    if (begun !== undefined) throw leftBegun(`${id}/${begun}`)
+  }
+
+  /** The gate before a node, where it has one and nothing of it was begun. What a person said there before holds. */
+  async #enter(node: NodePlan, task: TaskRecord, path: string, activation: Activation, begun: boolean) {
+    if (!begun) return node.pauseBefore ? this.#gate(activation, 'before', task, path) : OPEN_GATE
+    const said = activation.asking.askedAt(`${path} before`)?.answer
+    return said === undefined ? OPEN_GATE : this.#readGate(said)
+  }
+
+  /** Asks a person first, where the node says so: before anything is recorded as begun. */
+  async #agree(
+    node: NodePlan,
+    task: TaskRecord,
+    path: string,
+    state: State,
+    activation: Activation,
+    begun: boolean,
+  ): Promise<{ readonly input: unknown } | { readonly denied: unknown }> {
+    const input = cloneValue(task.input as Value | undefined)
+    const approval = node.kind === 'function' ? node.approval : undefined
+    if (approval === undefined) return { input }
+    const place = `${path} approval`
+    // Who said no must not be passed over because the rule has another opinion today.
+    const before = activation.asking.askedAt(place)
+    if (begun) {
+      // It was begun with what was agreed to then.
+      const agreed = (before?.answer as { readonly approved?: boolean } | undefined)?.approved === true
+      return { input: before && agreed ? await approval.approved(input, before.answer, before) : input }
+    }
+    if (!before && !(await approval.needed(state, input, this.#session.context))) return { input }
+    const shown = (await approval.question(state, input, before)) as Value
+    const jsonSchema = typeof approval.answer === 'function' ? await approval.answer(input) : approval.answer
+    const isSame = before !== undefined && isDeepStrictEqual(before.question, shown)
+    const asked = (answer: unknown): Asked => ({
+      question: shown,
+      answer: answer as Value,
+      ...(isSame && !before.exact ? {} : { exact: true }),
+    })
+    const answer = await activation.ask('approval', place, shown, {
+      jsonSchema,
+      refuse: (given) => approval.refuse?.(input, given, asked(given)),
+    })
+    const { approved } = answer as { readonly approved?: boolean }
+    if (!approved) return { denied: await approval.denied(input, answer) }
+    const instead = await approval.instead?.(input, answer)
+    return instead === undefined
+      ? { input: await approval.approved(input, answer, asked(answer)) }
+      : { denied: instead }
+  }
+
+  /** Asks whether to go on. An answer may bring an update of its own. */
+  async #gate(activation: Activation, kind: 'before' | 'after', task: TaskRecord, path: string) {
+    const result = kind === 'after' ? this.#scope().steps?.[task.id]?.result : undefined
+    const shown = {
+      node: task.node,
+      ...(task.input === undefined ? {} : { input: task.input }),
+      ...(result === undefined ? {} : { update: result }),
+    }
+    return this.#readGate(await activation.ask(kind, `${path} ${kind}`, shown, { jsonSchema: GATE_SCHEMA }))
+  }
+
+  async #readGate(answer: unknown): Promise<{ readonly approved: boolean; readonly update?: Update | undefined }> {
+    const { approved, update } = answer as { readonly approved: boolean; readonly update?: unknown }
+    const checked = update === undefined ? undefined : await this.#plan.shape.check(update, 'the answer’s update')
+    return { approved, update: checked }
+  }
+
+  /** As `#close`. A reducer or a branch that throws must not cost what the last node did: that is recorded on its own. */
+  async #closeOrKeep(tasks: readonly TaskRecord[], landed: readonly Landed[], count: number): Promise<boolean> {
+    try {
+      return await this.#close(tasks, landed, count)
+    } catch (error) {
+      const at = landed.findIndex(({ status }) => status === 'last')
+      const [task, last] = [tasks[at], landed[at]]
+      if (task === undefined || last?.status !== 'last') throw error
+      await this.#session.record({
+        kind: 'step',
+        ops: [
+          set(inScope(this.#prefix, 'steps', task.id), { status: 'done', result: last.update as Value }),
+          ...this.#dropInner(task.id),
+          ...last.closing,
+        ],
+        data: { events: last.events },
+        ...(last.writes.length > 0 ? { store: last.writes } : {}),
+      })
+      throw error
+    }
+  }
+
+  /** Writes down what the super-step made of the state and what comes next; false when nothing does. */
+  async #close(tasks: readonly TaskRecord[], landed: readonly Landed[], count: number): Promise<boolean> {
+    const scope = this.#scope()
+    // The last result is recorded by this very entry: what each node returned is in the log, once.
+    const records: Op[] = []
+    const updates = tasks.map((task, i): Recorded => {
+      const own = landed[i] as Landed
+      const from = inScope(this.#prefix, 'steps', task.id, 'result')
+      if (own.status !== 'last') return { update: (scope.steps?.[task.id]?.result ?? {}) as Update, from }
+      const record = { status: 'done', result: own.update as Value }
+      records.push(set(inScope(this.#prefix, 'steps', task.id), record))
+      return { update: own.update, from }
+    })
+    const reduced = this.#plan.shape.reduce(this.#state(), updates, [...this.#prefix, 'state'])
+    const finished = tasks.map(({ node }) => node)
+    const joins = scope.joins ?? {}
+    const next = await this.#orLeft(this.#plan.next(finished, reduced.state, joins))
+    const last = landed.find((task) => task.status === 'last')
+    const draft: Draft = {
+      kind: 'step',
+      ops: [
+        ...records,
+        ...reduced.ops,
+        set(inScope(this.#prefix, 'tasks'), nameTasks(next.tasks, count + 1)),
+        ...(next.joins === joins ? [] : [set(inScope(this.#prefix, 'joins'), next.joins)]),
+        remove(inScope(this.#prefix, 'steps')),
+        set(this.#prefix.length === 0 ? ['run', 'count'] : inScope(this.#prefix, 'count'), count + 1),
+        ...(last?.closing ?? []),
+      ],
+      ...(last ? { data: { events: last.events } } : {}),
+      ...this.#showStatus(tasks, next.tasks),
+      ...(last && last.writes.length > 0 ? { store: last.writes } : {}),
+    }
+    if (next.tasks.length > 0) await this.#session.record(draft)
+    else this.#session.recorder.add(draft)
+    return next.tasks.length > 0
+  }
+
+  /** A branch may wait for something that knows nothing of the run: it is left behind when the run is stopped. */
+  async #orLeft<Result>(choice: Promise<Result>): Promise<Result> {
+    const { signal } = this.#session.abort
+    let leave = () => {}
+    const left = new Promise<never>((_, reject) => {
+      leave = () => reject(signal.reason)
+      // One that is aborted already says so no more.
+      if (signal.aborted) leave()
+      else signal.addEventListener('abort', leave, { once: true })
+    })
+    try {
+      return await Promise.race([choice, left])
+    } finally {
+      signal.removeEventListener('abort', leave)
+    }
+  }
+
+  /** What the index says changes when tasks begin or end that have a status of their own. */
+  #showStatus(before: readonly Task[], next: readonly Task[]): Pick<Draft, 'index'> {
+    if (this.#prefix.length > 0 || next.length === 0) return {}
+    const status = statusOf(this.#plan, next)
+    return status === statusOf(this.#plan, before) ? {} : { index: { status } }
+  }
+
+  #leaveScope(task: string): readonly Op[] {
+    return this.#scope().scopes?.[task] === undefined ? [] : [remove(inScope(this.#prefix, 'scopes', task))]
+  }
+
+  /** Records of steps inside of a node are of no use once the node itself is recorded. */
+  #dropInner(task: string, activation?: Activation): readonly Op[] {
+    // With thousands of tasks side by side, looking for them costs more than the tasks.
+    if (this.#isNew && activation?.hasSteps === false) return []
+    return Object.keys(this.#scope().steps ?? {})
+      .filter((path) => path.startsWith(`${task}/`))
+      .map((path) => remove(inScope(this.#prefix, 'steps', path)))
+  }
+
+  #count(scope: ReturnType<typeof scopeAt>): number {
+    return this.#prefix.length === 0 ? ((scope as RunState).run?.count ?? 0) : (scope.count ?? 0)
+  }
+
+  /** The state as the program sees it. */
+  #state(): State {
+    return this.#shown.show(this.#scope().state ?? {})
+  }
+
+  /** Nobody else's: what is noted is shown to the program as its state, which is frozen. */
+  #own(update: Update): Update {
+    return this.#session.keep(update) as Update
+  }
+
+  #scope(): ReturnType<typeof scopeAt> {
+    return scopeAt(this.#session.state, this.#prefix)
+  }
+}
+
+/** Carries the end of a subgraph out of the activation of its node. */
+class Interrupted extends Error {
+  readonly drive: Drive
+
+  constructor(drive: Drive) {
+    super(`The subgraph ${drive.status}.`)
+    this.drive = drive
+  }
+}
+
+const OPEN_GATE: { readonly approved: boolean; readonly update?: Update | undefined } = { approved: true }
+
+const GATE_SCHEMA: Value = {
+  type: 'object',
+  properties: { approved: { type: 'boolean' }, update: { type: 'object' } },
+  required: ['approved'],
+  additionalProperties: false,
+}
+
+/** What the index shows of a thread while these tasks run. */
+export function statusOf(plan: GraphPlan, tasks: readonly Task[]): string {
+  for (const { node } of tasks) {
+    const status = plan.resolve(node)?.status
+    if (status !== undefined) return status
+  }
+  return 'active'
+}
+
+/** Names tasks so that each is found again: by super-step, node and place among those of the same node. */
+export function nameTasks(tasks: readonly Task[], count: number): readonly TaskRecord[] {
+  const places = new Map<string, number>()
+  for (const { node } of tasks) places.set(node, (places.get(node) ?? 0) + 1)
+  const next = new Map<string, number>()
+  return tasks.map((task) => {
+    const place = next.get(task.node) ?? 0
+    next.set(task.node, place + 1)
+    const many = (places.get(task.node) ?? 0) > 1
+    return { ...task, id: many ? `${count}:${task.node}[${place}]` : `${count}:${task.node}` }
+  })
+}
+
+function missingNode(plan: GraphPlan, node: string): IncompatibleError {
+  return new IncompatibleError(
+    `The run waits at node "${node}", which ${plan.name} ${plan.version} does not have.`,
+    'missing-node',
+    `Bring the node back, or name its successor in aliases: { ${JSON.stringify(node)}: … }.`,
+    { node, program: plan.name, version: plan.version },
+  )
+}
+
+function tooManySteps(plan: GraphPlan): HoldfastError {
+  return new HoldfastError('step-failed', `${plan.name} took its limit of ${plan.maxSteps} super-steps.`, {
+    data: { maxSteps: plan.maxSteps, reason: 'step-limit' },
+    remedy: 'Raise maxSteps, or give its loop an exit.',
+  })
+}

@@ -1,0 +1,91 @@
+import type { Draft } from '../../log/entry/draft.js'
+import type { Fold } from '../../log/entry/fold.js'
+import type { Log } from '../../log/log.js'
+import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
+import type { State } from '../../log/entry/ops.js'
+import { entryEvents, type LiveEvent, type RunEvent } from './events.js'
+
+/** For runs that nobody listens to. */
+export function unheard(): void {}
+
+/**
+ * Tells a listener what happens on a log, in the order of its entries and without a gap: what others wrote meanwhile,
+ * such as an answer, is read and told first. So the id of any event is a place to reconnect at, with nothing before it
+ * left out.
+ */
+export class EventFeed {
+  readonly #emit: (event: RunEvent) => void
+  readonly #log: Log | undefined
+  /** The newest entry that was told. */
+  #told: number
+  #id: string
+  /** As the log was when listening began: what comes right after it is read without reading the log anew. */
+  readonly #before: Fold | undefined
+  #waiting: Promise<void> | undefined
+
+  constructor(
+    emit: (event: RunEvent) => void,
+    start: { readonly log?: Log; readonly told: number; readonly id: string; readonly before?: Fold },
+  ) {
+    this.#emit = emit
+    this.#log = emit === unheard ? undefined : start.log
+    this.#told = start.told
+    this.#id = start.id
+    this.#before = start.before
+  }
+
+  live(event: LiveEvent): void {
+    this.#inTurn(() => this.#emit({ ...event, id: this.#id }))
+  }
+
+  /** An entry of ours that was acknowledged; without one, of a run that keeps nothing. */
+  recorded(draft: Draft, entry: { readonly id: string; readonly seq: number } | undefined, before: State): void {
+    if (this.#emit === unheard) return
+    if (entry) this.catchUp(entry.seq - 1)
+    const events = entryEvents(entry ?? { id: '', seq: -1 }, draft, before)
+    if (entry) this.#told = entry.seq
+    this.#inTurn(() => {
+      this.#id = entry?.id ?? ''
+      for (const event of events) this.#emit(event)
+    })
+  }
+
+  /** Tells everything up to an entry that was not told yet. */
+  catchUp(seq: number): void {
+    const log = this.#log
+    const from = this.#told + 1
+    if (log === undefined || from > seq) return
+    this.#told = seq
+    this.#inTurn(async () => {
+      // Guests and claims leave the program's state alone, so what it was before them is not needed.
+      for await (const { header, hash, body } of log.entries(from, seq, this.#before)) {
+        this.#id = formatCheckpointId(log.key.branch, header.seq, hash)
+        for (const event of entryEvents({ id: this.#id, seq: header.seq }, body, {})) this.#emit(event)
+      }
+    })
+  }
+
+  /** Resolves when everything was told. */
+  async ended(): Promise<void> {
+    while (this.#waiting) await this.#waiting
+  }
+
+  // At once when nothing waits, so that tokens are not held up by a turn of the loop each.
+  #inTurn(tell: () => void | Promise<void>): void {
+    if (this.#waiting === undefined) {
+      const told = tell()
+      if (told === undefined) return
+      this.#wait(told)
+    } else this.#wait(this.#waiting.then(tell))
+  }
+
+  #wait(turn: Promise<void>): void {
+    // What can't be read now is not told; it is in the log, where `thread.events` finds it or says what is wrong.
+    const waiting = turn
+      .catch(() => {})
+      .finally(() => {
+        if (this.#waiting === waiting) this.#waiting = undefined
+      })
+    this.#waiting = waiting
+  }
+}

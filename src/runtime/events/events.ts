@@ -1,0 +1,189 @@
+import { cloneValue } from '../../codec/clone.js'
+import type { Redactor } from '../../codec/redactor.js'
+import type { Value } from '../../codec/value.js'
+import { applyOp, type Op, type Path, type State, valueAt } from '../../log/entry/ops.js'
+import type { RecordedError } from '../errors.js'
+
+/** What one model call used, and what it cost (`null` where no price is known). */
+export type UsageOfCall = {
+  readonly input: number
+  readonly cachedInput: number
+  readonly cacheWrite: number
+  readonly output: number
+  readonly reasoning: number
+  readonly total: number
+  readonly basis: 'provider' | 'estimate' | 'mixed'
+  readonly cost: number | null
+  readonly model: { readonly provider: string; readonly id: string; readonly actual?: string | undefined }
+  readonly attempts: number
+}
+
+/** What a record says of itself. Kept in the entry, so that readers who come later see it too. */
+export type RecordedEvent =
+  | {
+      readonly type: 'run'
+      readonly run: string
+      /** 'interrupted': its worker could not go on because the store failed. It is resumed by whoever comes next. */
+      readonly status:
+        | 'started'
+        | 'resumed'
+        | 'interrupted'
+        | 'completed'
+        | 'paused'
+        | 'failed'
+        | 'cancelled'
+        | 'incompatible'
+      readonly error?: RecordedError
+    }
+  | {
+      readonly type: 'step'
+      readonly step: string
+      readonly status: 'started' | 'completed' | 'failed' | 'unknown'
+      readonly attempt?: number
+      readonly ms?: number
+      readonly error?: RecordedError
+    }
+  /** Nobody takes the thread up by itself any more. */
+  | { readonly type: 'parked'; readonly error: RecordedError }
+  /** A result of a run that was ended could not be brought into the state. It is kept until a program comes that can. */
+  | { readonly type: 'kept'; readonly step: string; readonly key?: string; readonly error: RecordedError }
+  | {
+      readonly type: 'pause'
+      readonly pause: string
+      readonly kind: string
+      readonly question: Value
+      /** Why the answer that it had was not taken: it is open again. */
+      readonly refused?: string
+    }
+  | { readonly type: 'answer'; readonly pause: string; readonly by?: string; readonly expired?: true }
+  | { readonly type: 'defer'; readonly pause: string; readonly until: number; readonly by?: string }
+  | { readonly type: 'usage'; readonly step: string; readonly usage: UsageOfCall }
+
+/** What only those see who listen while it happens. */
+export type LiveEvent =
+  | {
+      readonly type: 'retry'
+      readonly step: string
+      readonly attempt: number
+      readonly inMs: number
+      readonly error: RecordedError
+    }
+  | { readonly type: 'custom'; readonly step: string; readonly value: unknown }
+  | {
+      readonly type: 'token'
+      readonly step: string
+      readonly attempt: number
+      /** 'text', 'reasoning' or 'tool-input'. */
+      readonly kind: string
+      readonly text: string
+      /** For 'tool-input': which call it belongs to. */
+      readonly callId?: string
+      /** For the first piece of 'tool-input'. */
+      readonly tool?: string
+      /** The id of the message that it will be part of. */
+      readonly message?: string
+    }
+  /** The model asks for a tool to be run, recorded by now; `message` is the id of the message that holds the call. */
+  | {
+      readonly type: 'tool-call'
+      readonly step: string
+      readonly message: string
+      readonly callId: string
+      readonly tool: string
+      readonly input: Value
+    }
+  /** What a call came to, recorded by now; `message` is the id of the message that holds the result. */
+  | {
+      readonly type: 'tool-result'
+      readonly step: string
+      readonly message: string
+      readonly callId: string
+      readonly tool: string
+      readonly output: Value
+    }
+  | { readonly type: 'superseded'; readonly step: string; readonly attempt: number }
+
+/** What an entry adds: which parts of the program's state it changed, and where one can go back to. */
+export type DerivedEvent =
+  /** What changed of the program's state, as operations with paths inside of it. */
+  | { readonly type: 'state'; readonly ops: readonly Op[] }
+  | { readonly type: 'checkpoint'; readonly checkpoint: string; readonly seq: number }
+
+/**
+ * An event with the id to reconnect after. The last event of an entry has the id of its checkpoint, those before it also
+ * say which of the entry they are, and live events carry the id of the entry before them.
+ */
+export type RunEvent = (RecordedEvent | LiveEvent | DerivedEvent) & { readonly id: string }
+
+/** All events of one entry, in order. The last names the checkpoint. */
+export function entryEvents(
+  entry: { readonly id: string; readonly seq: number },
+  body: { readonly ops?: readonly Op[] | undefined; readonly data?: unknown },
+  before: State,
+): readonly RunEvent[] {
+  const recorded = (body.data as { readonly events?: readonly RecordedEvent[] } | undefined)?.events ?? []
+  const ops = stateOps(before, body.ops ?? [])
+  const events: (RecordedEvent | DerivedEvent)[] = recorded.map((event) => cloneValue(event as Value) as typeof event)
+  if (ops.length > 0) events.push({ type: 'state', ops })
+  events.push({ type: 'checkpoint', checkpoint: entry.id, seq: entry.seq })
+  const last = events.length - 1
+  // Each by itself: who got the first event of an entry and then lost the connection gets the others.
+  return events.map((event, i) => ({ ...event, id: i === last || entry.id === '' ? entry.id : `${entry.id}#${i}` }))
+}
+
+/** The entry of an event's id, and how many of its events came up to that one; undefined for all of them. */
+export function readEventId(id: string): { readonly checkpoint: string; readonly seen: number | undefined } {
+  const [, checkpoint = id, place] = /^(.*)#(\d+)$/.exec(id) ?? []
+  return { checkpoint, seen: place === undefined ? undefined : Number(place) + 1 }
+}
+
+/** The operations on the program's state, with values in place of references to records, which readers do not have. */
+function stateOps(before: State, ops: readonly Op[]): readonly Op[] {
+  if (!ops.some(([, path]) => path[0] === 'state')) return []
+  const found: Op[] = []
+  let state = before
+  for (const op of ops) {
+    // The listener's own: the run goes on from what the log has.
+    if (op[1][0] === 'state') found.push(cloneValue(withinState(state, op) as unknown as Value) as unknown as Op)
+    state = applyOp(state, op)
+  }
+  return found
+}
+
+function withinState(state: State, op: Op): Op {
+  const path = op[1].slice(1) as unknown as Path
+  switch (op[0]) {
+    case 'copy':
+      return ['set', path, valueAt(state, op[2]) as Value]
+    case 'concat':
+      return ['push', path, (valueAt(state, op[2]) ?? []) as readonly Value[]]
+    default:
+      return [op[0], path, ...op.slice(2)] as unknown as Op
+  }
+}
+
+/** A live event without what must not be kept. Pieces of text are looked at one by one: a secret may lie across two. */
+export function redactEvent(redactor: Redactor | undefined, event: LiveEvent): LiveEvent {
+  if (redactor === undefined) return event
+  switch (event.type) {
+    case 'custom':
+      return isPlain(event.value) ? { ...event, value: redactor.value(event.value) } : event
+    case 'token':
+      return { ...event, text: redactor.text(event.text) }
+    case 'tool-call':
+      return { ...event, input: redactor.value(event.input) }
+    case 'tool-result':
+      return { ...event, output: redactor.value(event.output) }
+    case 'retry':
+      return { ...event, error: { ...event.error, message: redactor.text(event.error.message) } }
+    default:
+      return event
+  }
+}
+
+/** What a program emits is handed on as it is; only plain data can be looked into. */
+function isPlain(value: unknown): value is Value {
+  if (typeof value !== 'object' || value === null) return value !== undefined && typeof value !== 'function'
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return Array.isArray(value) || prototype === Object.prototype || prototype === null
+}

@@ -1,0 +1,56 @@
+import type { Clock } from '../../core/clock.js'
+import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
+import type { Log } from '../../log/log.js'
+import type { State } from '../../log/entry/ops.js'
+import { entryEvents, readEventId, type RunEvent } from './events.js'
+import { follow } from './follow.js'
+import { isAtRest } from '../run/situation.js'
+
+/** Where to begin reading what is recorded, and when to stop. */
+export interface EventsOptions {
+  /** The id of the last event that was seen: what came after it follows. Default: from the beginning of what is kept. */
+  readonly after?: string
+  /** Ends when the thread rests. Default true; false goes on until the signal. */
+  readonly untilRest?: boolean
+  readonly signal?: AbortSignal
+}
+
+/**
+ * What is recorded on a log, as events, from any process: first what has happened since, then what happens. Tokens and
+ * other live events are only seen by the process that runs the thread.
+ */
+export async function* followEvents(log: Log, clock: Clock, options: EventsOptions): AsyncGenerator<RunEvent> {
+  const { after, untilRest = true, signal } = options
+  let seen = -1
+  let before: State = {}
+  /** Events of the next entry that were seen already. */
+  let skip = 0
+  if (after !== undefined) {
+    const { checkpoint, seen: some } = readEventId(after)
+    // By id and not by number alone: an event of another past must not be taken for one of this.
+    const fold = await log.at(checkpoint)
+    seen = some === undefined ? fold.seq : fold.seq - 1
+    skip = some ?? 0
+    before = some === undefined ? fold.state : await stateBefore(log, fold.seq)
+  } else {
+    seen = (await log.firstKept()) - 1
+  }
+  for await (const _ of follow(log, clock, signal)) {
+    if (log.fold.seq > seen) {
+      for await (const { body, fold, header, hash } of log.entries(seen + 1, log.fold.seq)) {
+        const entry = { id: formatCheckpointId(log.key.branch, header.seq, hash), seq: header.seq }
+        yield* entryEvents(entry, body, before).slice(skip)
+        skip = 0
+        before = fold.state
+        seen = header.seq
+      }
+    }
+    if (untilRest && isAtRest(log.fold, clock.now())) return
+  }
+}
+
+// Only needed to say what an entry copied from a record; where the entry before is pruned, it is the first one kept.
+async function stateBefore(log: Log, seq: number): Promise<State> {
+  if (seq <= (await log.firstKept())) return {}
+  return (await log.at(seq - 1)).state
+}

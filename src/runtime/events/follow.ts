@@ -1,0 +1,20 @@
+import type { Clock } from '../../core/clock.js'
+import type { Log } from '../../log/log.js'
+
+const FIRST_POLL_MS = 20
+const LONGEST_POLL_MS = 500
+
+/**
+ * Waits until a log changed, by looking at its head again and again: shorter at first, since what is waited for is
+ * often about to happen. Rejects with the signal's reason.
+ */
+export async function* follow(log: Log, clock: Clock, signal?: AbortSignal): AsyncGenerator<void> {
+  let wait = FIRST_POLL_MS
+  for (;;) {
+    const before = log.fold.seq
+    await log.refresh()
+    yield
+    wait = log.fold.seq === before ? Math.min(LONGEST_POLL_MS, wait * 1.5) : FIRST_POLL_MS
+    await clock.sleep(wait, signal)
+  }
+}

@@ -1,0 +1,160 @@
+import type { Value } from '../../codec/value.js'
+import { NotFoundError } from '../../core/errors.js'
+import type { Head, LogKey } from '../../log/contract.js'
+import type { LogStore } from '../../log/log-store.js'
+import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
+import { type Difference, diffValues } from './diff.js'
+import type { RunState } from '../run/run-state.js'
+
+/** A branch and those that were forked from it. */
+export interface Branch {
+  readonly name: string
+  readonly status: string
+  readonly entries: number
+  /** The newest checkpoint. */
+  readonly head: string
+  readonly createdAt: Date
+  readonly updatedAt: Date
+  /** Where it was forked from. */
+  readonly from?: { readonly branch: string; readonly seq: number; readonly checkpoint: string }
+  readonly forks: readonly Branch[]
+}
+
+/** All branches of a thread as a tree. A fork whose origin is gone stands at the top, beside main. */
+export async function listBranches(logs: LogStore, { tenant, thread }: LogKey): Promise<readonly Branch[]> {
+  const heads: Head[] = []
+  for (let cursor: string | undefined; ; ) {
+    const page = await logs.list({
+      tenant,
+      thread,
+      order: 'created',
+      direction: 'asc',
+      limit: 1000,
+      ...(cursor ? { cursor } : {}),
+    })
+    heads.push(...page.heads)
+    cursor = page.cursor
+    if (cursor === undefined) break
+  }
+  const names = new Set<string>(heads.map(({ log }) => log.branch))
+  const under = (parent: string | undefined): readonly Branch[] =>
+    heads
+      .filter(({ index, log }) => {
+        const origin = index.origin?.branch
+        const known = origin !== undefined && origin !== log.branch && names.has(origin)
+        return parent === undefined ? !known : known && origin === parent
+      })
+      .map((head) => describe(head, under(head.log.branch)))
+  return under(undefined)
+}
+
+function describe({ log, seq, hash, index }: Head, forks: readonly Branch[]): Branch {
+  const { origin } = index
+  return {
+    name: log.branch,
+    status: index.status,
+    entries: seq + 1,
+    head: formatCheckpointId(log.branch, seq, hash),
+    createdAt: new Date(index.createdAt),
+    updatedAt: new Date(index.updatedAt),
+    ...(origin === null
+      ? {}
+      : {
+          from: {
+            branch: origin.branch,
+            seq: origin.seq,
+            checkpoint: formatCheckpointId(origin.branch, origin.seq, origin.hash),
+          },
+        }),
+    forks,
+  }
+}
+
+/** How two branches of a thread differ. */
+export interface Comparison {
+  /** The newest checkpoint that both have in their past; undefined when they have none in common. */
+  readonly common: string | undefined
+  readonly state: readonly Difference[]
+  readonly branches: readonly {
+    readonly name: string
+    readonly head: string
+    readonly status: string
+    /** How many entries lie in its past that the other does not have. */
+    readonly since: number
+  }[]
+}
+
+export async function compareBranches(
+  logs: LogStore,
+  key: LogKey,
+  names: readonly [string, string],
+): Promise<Comparison> {
+  const all = flatten(await listBranches(logs, key))
+  for (const branch of names) {
+    if (all.has(branch)) continue
+    throw new NotFoundError(`There is no branch "${branch}" of thread ${key.thread}.`, 'See thread.branches().', {
+      thread: key.thread,
+      branch,
+    })
+  }
+  const pasts = names.map((name) => pastOf(all, name))
+  const common = commonPast(pasts[0] ?? [], pasts[1] ?? [])
+  const opened = await Promise.all(names.map((name) => logs.open({ ...key, branch: name as LogKey['branch'] })))
+  const states = opened.map(({ fold }) => ((fold.state as RunState).state ?? {}) as Value)
+  return {
+    common: common?.checkpoint,
+    state: diffValues(states[0], states[1]),
+    branches: names.map((name, i) => {
+      const { fold, checkpoint } = opened[i] as (typeof opened)[number]
+      return { name, head: checkpoint ?? '', status: fold.index.status, since: entriesSince(pasts[i] ?? [], common) }
+    }),
+  }
+}
+
+/** Entries of this past that the other has not: those of branches on the way, and of the common one what came later. */
+function entriesSince(past: readonly Past[], common: Past | undefined): number {
+  let entries = 0
+  for (const { branch, seq } of past) {
+    if (branch === common?.branch) return entries + seq - common.seq
+    entries += seq + 1
+  }
+  return entries
+}
+
+interface Past {
+  readonly branch: string
+  /** The newest entry of it that lies in the past. */
+  readonly seq: number
+  readonly checkpoint: string
+}
+
+/** The branches a branch descends from, itself first, with how far each belongs to its past. */
+function pastOf(all: ReadonlyMap<string, Branch>, name: string): readonly Past[] {
+  const past: Past[] = []
+  let branch = all.get(name)
+  let reach: Past | undefined = branch && { branch: name, seq: branch.entries - 1, checkpoint: branch.head }
+  while (branch && reach && !past.some((seen) => seen.branch === reach?.branch)) {
+    past.push(reach)
+    reach = branch.from
+    branch = reach && all.get(reach.branch)
+  }
+  return past
+}
+
+function commonPast(a: readonly Past[], b: readonly Past[]): Past | undefined {
+  for (const one of a) {
+    const other = b.find(({ branch }) => branch === one.branch)
+    if (other) return one.seq <= other.seq ? one : other
+  }
+  return undefined
+}
+
+function flatten(branches: readonly Branch[]): ReadonlyMap<string, Branch> {
+  const all = new Map<string, Branch>()
+  const add = (branch: Branch) => {
+    all.set(branch.name, branch)
+    branch.forks.forEach(add)
+  }
+  branches.forEach(add)
+  return all
+}

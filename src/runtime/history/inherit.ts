@@ -1,0 +1,68 @@
+import { InvalidOptionError } from '../../core/errors.js'
+import type { Fold } from '../../log/entry/fold.js'
+import { applyOp, type Op, remove, set } from '../../log/entry/ops.js'
+import { closePauses } from '../pause/asking.js'
+import { keysThere } from '../run/input-keys.js'
+import type { ForkRecord, RunState, ScopeState, StepRecord } from '../run/run-state.js'
+
+/** What a fork keeps of the run under way: finished steps as they are, begun ones as begun elsewhere. */
+export function inherit(
+  fold: Fold,
+  branch: string,
+  now: number,
+  options: { readonly effects?: ForkRecord['effects']; readonly reads?: ForkRecord['reads'] },
+): readonly Op[] {
+  const { effects = 'ask', reads = 'live' } = options
+  if (!['ask', 'allow', 'deny'].includes(effects)) {
+    throw new InvalidOptionError('effects', 'is none that is known', "Use 'ask', 'allow' or 'deny'.")
+  }
+  if (!['live', 'recorded'].includes(reads)) {
+    throw new InvalidOptionError('reads', 'is none that is known', "Use 'live' or 'recorded'.")
+  }
+  return inheritOps(fold.state as RunState, { branch, seq: fold.seq, effects, reads }, now)
+}
+
+/**
+ * A branch that was made below the runtime, as by `hf.fork` or by going back to the last good checkpoint, as if the
+ * runtime had made it. Without that, an effect that was begun where it came from would count as one of this branch, under
+ * a key that nobody has seen.
+ */
+export function ownBranch(fold: Fold, now: number): { readonly fold: Fold; readonly ops: readonly Op[] } {
+  const { origin } = fold
+  const state = fold.state as RunState
+  if (origin === null || (state.fork?.branch === origin.branch && state.fork.seq === origin.seq)) {
+    return { fold, ops: [] }
+  }
+  const ops = inheritOps(state, { branch: origin.branch, seq: origin.seq, effects: 'ask', reads: 'live' }, now)
+  return { fold: { ...fold, state: ops.reduce((after, op) => applyOp(after, op), fold.state) }, ops }
+}
+
+function inheritOps(state: RunState, record: ForkRecord, now: number): readonly Op[] {
+  return [
+    set('fork', record),
+    ...(state.cancel ? [remove('cancel')] : []),
+    ...(state.claims ? [set('claims', 0)] : []),
+    ...(state.alone ? [set('alone', 0)] : []),
+    // What was under way there is nothing to this branch, whose keys are its own.
+    ...(state.openSince === undefined ? [] : [remove('openSince')]),
+    ...(state.ahead ? [remove('ahead')] : []),
+    ...(state.gap ? [remove('gap')] : []),
+    ...begunSteps(state, []),
+    // What became of an effect there, and whether it might run there, are no questions here: this branch asks its own.
+    ...closePauses(state, ({ kind }) => kind === 'unknown-effect' || kind === 'permission', now),
+    // What it waits for may be another thing after an edit: the program has to say so itself.
+    ...(state.run?.waiting ? [remove(['run', 'waiting'])] : []),
+    ...keysThere(state, record.branch),
+  ]
+}
+
+function begunSteps(scope: ScopeState, prefix: readonly string[]): readonly Op[] {
+  const own = Object.entries(scope.steps ?? {})
+    .filter(([, { status }]) => status === 'started' || status === 'retry')
+    .map(([id, record]) => {
+      const inherited: StepRecord = { ...record, inherited: true }
+      return set([...prefix, 'steps', id] as never, inherited)
+    })
+  const inner = Object.entries(scope.scopes ?? {}).flatMap(([id, sub]) => begunSteps(sub, [...prefix, 'scopes', id]))
+  return [...own, ...inner]
+}

@@ -1,0 +1,87 @@
+import { ReplayGapError, ReplayOrderError } from '../errors.js'
+import type { Records } from '../run/records.js'
+
+/** How long today's program may take between two steps that run side by side, before it counts as waiting. */
+const STUCK_MS = 100
+
+/**
+ * Hands recorded results back in the order in which they were recorded, as they came at the time: a program that asks
+ * for them in another order is found out, and steps that ran side by side meet as they met then.
+ */
+export class ReplayScript {
+  /** Steps that today's program asked for and that are not recorded. */
+  readonly gaps: string[] = []
+  readonly #records: Records
+  readonly #places: ReadonlyMap<string, number>
+  readonly #completed: boolean
+  readonly #asked = new Set<string>()
+  readonly #waiting = new Map<string, PromiseWithReject>()
+  #next = 0
+  #stuck: NodeJS.Timeout | undefined
+
+  /** `completed`: the record is whole, so a step that is not in it was never taken. */
+  constructor(records: Records, completed: boolean) {
+    this.#records = records
+    this.#places = new Map(records.order.map((path, place) => [path, place]))
+    this.#completed = completed
+  }
+
+  /** How many recorded steps were asked for. */
+  get steps(): number {
+    return this.#asked.size
+  }
+
+  /** The first step that ended and that today's program did not come to. */
+  get unasked(): string | undefined {
+    return this.#records.order.find((path) => !this.#asked.has(path))
+  }
+
+  /** Resolves when it is this step's turn; at once, when its turn is not known. */
+  turn(path: string): Promise<void> {
+    if (this.#records.steps.has(path)) this.#asked.add(path)
+    const place = this.#places.get(path)
+    if (place === undefined || place < this.#next) return Promise.resolve()
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(path, { resolve, reject })
+      this.#advance()
+    })
+  }
+
+  /** A step without a record: a difference where the record is whole, else as far as it goes. */
+  miss(path: string): void {
+    this.gaps.push(path)
+    if (this.#completed) throw new ReplayGapError(path)
+  }
+
+  end(): void {
+    clearTimeout(this.#stuck)
+  }
+
+  // One in each turn of the loop, so that the program has done what follows from one before the next comes.
+  #advance(): void {
+    clearTimeout(this.#stuck)
+    const path = this.#records.order[this.#next]
+    const ready = path === undefined ? undefined : this.#waiting.get(path)
+    if (path !== undefined && ready !== undefined) {
+      this.#waiting.delete(path)
+      this.#next++
+      setImmediate(() => {
+        ready.resolve()
+        setImmediate(() => this.#advance())
+      })
+      return
+    }
+    const [first] = this.#waiting.keys()
+    if (first === undefined) return
+    this.#stuck = setTimeout(() => {
+      const error = new ReplayOrderError(this.#records.order[this.#next] as string, first)
+      for (const { reject } of this.#waiting.values()) reject(error)
+      this.#waiting.clear()
+    }, STUCK_MS)
+  }
+}
+
+interface PromiseWithReject {
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+}

@@ -1,0 +1,185 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Value } from '../../codec/value.js'
+import type { Log } from '../../log/log.js'
+import { isHoldfastError, NotFoundError } from '../../core/errors.js'
+import { ReplayGapError, ReplayOrderError, recordError } from '../errors.js'
+import { driveFlow } from '../engine/flow-engine.js'
+import type { FlowPlan, ProgramPlan } from '../program/program.js'
+import { collectRecords, lineage, type Records } from '../run/records.js'
+import { ReplayScript } from './replay-script.js'
+import { ViewRecorder } from '../run/view-recorder.js'
+import type { RuntimeEnvironment } from '../run/run-thread.js'
+import { replayGraph } from './replay-graph.js'
+import type { PauseRecord, RunRecord, RunState } from '../run/run-state.js'
+import { Session } from '../run/session.js'
+
+/** Where today's program would have gone another way than is recorded. */
+export interface ReplayDifference {
+  readonly step: string
+  readonly checkpoint?: string
+  readonly what: 'route' | 'state' | 'missing-node' | 'step' | 'output'
+  readonly message: string
+  readonly recorded?: Value
+  readonly now?: Value
+}
+
+/** Records of another version of the state than today's program has, and how far it was compared with them. */
+export interface OtherVersionRecords {
+  /** The graph whose state it is: the program's own, or a subgraph. */
+  readonly graph: string
+  readonly stateVersion: number
+  /** How many recorded steps. */
+  readonly steps: number
+  /**
+   * 'routes': where the graph goes from the state as its migrations make it, but not its reducers, and not what it makes
+   * of input. 'nothing': no migration leads to today's version, see `reason`.
+   */
+  readonly compared: 'routes' | 'nothing'
+  readonly reason?: string
+}
+
+/** What going through the records with today's program found. */
+export interface ReplayReport {
+  /** 'incomplete': the record ends before the run does; up to there all is the same. */
+  readonly status: 'identical' | 'incomplete' | 'differs'
+  /** How many recorded steps were gone through. */
+  readonly steps: number
+  /** The state at the end of the record, from the records alone. */
+  readonly state: Readonly<Record<string, Value>>
+  readonly output?: Value
+  readonly difference?: ReplayDifference
+  /** What could be compared in part or not at all; absent when there is no such record. */
+  readonly otherVersions?: readonly OtherVersionRecords[]
+  /** Why a replay went less far than the run did. */
+  readonly message?: string
+}
+
+/**
+ * Goes through the last run of a log from its records alone: calls no node and no step. A graph's routes and reducers,
+ * and a flow's own code between its steps, are today's; the first place where they lead elsewhere is reported.
+ */
+export async function replayRun(environment: RuntimeEnvironment, log: Log, plan: ProgramPlan): Promise<ReplayReport> {
+  const { run, state = {} } = log.fold.state as RunState
+  if (run === undefined) {
+    throw new NotFoundError(`Thread ${log.key.thread} has no run to replay.`, 'Run it first.', {
+      thread: log.key.thread,
+    })
+  }
+  if (plan.kind === 'flow') return replayFlow(environment, log, plan, run)
+  return replayGraph(log, plan, state)
+}
+
+async function replayFlow(
+  environment: RuntimeEnvironment,
+  log: Log,
+  plan: FlowPlan,
+  run: RunRecord,
+): Promise<ReplayReport> {
+  const state = ((log.fold.state as RunState).state ?? {}) as Readonly<Record<string, Value>>
+  const records = await collectRecords(await lineage(environment.logs, log, run.id), run.id)
+  if (records.begun === undefined) {
+    return { status: 'incomplete', steps: 0, state, message: 'The beginning of this run is no longer kept.' }
+  }
+  const script = new ReplayScript(records, run.status === 'completed')
+  const recorder = new ViewRecorder({ ...log.fold, state: replayed(records, run) as never }, () => {}, true)
+  const driven = await driveFlow(replaySession(environment, log, recorder, script), plan)
+  script.end()
+  const report = { steps: script.steps, state }
+  if (driven.status === 'failed') return failedReplay(report, driven.error, run)
+  if (driven.status === 'suspended') return suspendedReplay(report, run, script, records, newPause(recorder, records))
+  const output = driven.output as Value | undefined
+  if (run.status === 'completed' && isDeepStrictEqual(output, run.output)) {
+    return { ...report, status: 'identical', ...(output === undefined ? {} : { output }) }
+  }
+  const message =
+    run.status === 'completed' ? 'The output is another one.' : 'The run is not recorded as completed, but ends now.'
+  const difference = {
+    step: 'the end',
+    what: 'output' as const,
+    message,
+    ...(run.output === undefined ? {} : { recorded: run.output }),
+    ...(output === undefined ? {} : { now: output }),
+  }
+  return { ...report, status: 'differs', difference }
+}
+
+/** The run as if it were under way, with everything it ever recorded at hand. */
+function replayed({ steps, pauses, begun }: Records, run: RunRecord): RunState {
+  const { output: _, error: __, ...rest } = run
+  const input = begun?.input
+  return {
+    run: { ...rest, status: 'running', ...(input === undefined ? {} : { input }) },
+    steps: Object.fromEntries(steps),
+    pauses: Object.fromEntries([...pauses].map(([id, pause]) => [id, { ...pause, used: true }])),
+  }
+}
+
+function replaySession(
+  { clock, random, store, redactor }: RuntimeEnvironment,
+  log: Log,
+  recorder: ViewRecorder,
+  replay: ReplayScript,
+): Session {
+  return new Session({
+    log: log.key,
+    recorder,
+    clock,
+    random,
+    store: store(log.key.tenant),
+    openSince: undefined,
+    context: undefined,
+    abort: new AbortController(),
+    heartbeat: async () => {},
+    emit: () => {},
+    inlineSleepMs: 0,
+    isDraining: undefined,
+    redactor,
+    replay,
+  })
+}
+
+/** A question that today's program asks and the record does not know. */
+function newPause(recorder: ViewRecorder, { pauses }: Records): string | undefined {
+  return Object.values(recorder.state.pauses ?? {}).find(({ id }) => !pauses.has(id))?.path
+}
+
+type Gone = Pick<ReplayReport, 'steps' | 'state'>
+
+function failedReplay(report: Gone, error: unknown, run: RunRecord): ReplayReport {
+  if (error instanceof ReplayGapError) {
+    const message = `Step "${error.step}" is not recorded: today's program takes another way.`
+    return { ...report, status: 'differs', difference: { step: error.step, what: 'step', message } }
+  }
+  if (error instanceof ReplayOrderError) {
+    return { ...report, status: 'differs', difference: { step: error.step, what: 'step', message: error.message } }
+  }
+  if (run.status === 'failed' && run.error?.message === recordError(error).message)
+    return { ...report, status: 'identical' }
+  const at = isHoldfastError(error) && typeof error.data['step'] === 'string' ? error.data['step'] : 'the program'
+  return { ...report, status: 'differs', difference: { step: at, what: 'step', message: recordError(error).message } }
+}
+
+/** The step that waits for a person to decide about its effect. */
+function askingStep({ path, kind }: PauseRecord): string {
+  return path.endsWith(` ${kind}`) ? path.slice(0, -kind.length - 1) : path
+}
+
+/** Today's program has nothing left to do but wait: right, if the record goes no further. */
+function suspendedReplay(
+  report: Gone,
+  run: RunRecord,
+  { gaps, unasked }: ReplayScript,
+  { steps, pauses }: Records,
+  pause: string | undefined,
+): ReplayReport {
+  const waits = run.waiting && [...run.waiting.map(({ step }) => step), ...[...pauses.values()].map(askingStep)]
+  const gap = gaps.find((path) => !steps.has(path) && !waits?.includes(path))
+  // A run that rests has come to its end for now: what today's program would do besides is another way.
+  const news = waits === undefined ? undefined : (gap ?? pause)
+  if (run.status !== 'completed' && unasked === undefined && news === undefined)
+    return { ...report, status: 'incomplete' }
+  const step = gap ?? pause ?? unasked ?? 'a wait'
+  const next = unasked === undefined ? 'The record does not' : `The record goes on with "${unasked}"`
+  const message = `Today's program waits at "${step}". ${next}.`
+  return { ...report, status: 'differs', difference: { step, what: 'step', message } }
+}

@@ -1,0 +1,231 @@
+import { DEFAULT_LIMITS } from '../../codec/limits.js'
+import { cloneValue } from '../../codec/clone.js'
+import { copyValue, type Value } from '../../codec/value.js'
+import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
+import { type Op, push, remove, set, splice } from '../../log/entry/ops.js'
+import { validate } from '../../store/standard-schema.js'
+import type { PauseOptions } from '../step/context.js'
+import type { Asked } from '../program/program.js'
+import { PauseClosedError } from '../errors.js'
+import { hashValue } from '../step/hash-value.js'
+import { jsonSchemaOf } from '../json-schema/json-schema.js'
+import { refuseSchema } from '../json-schema/schema-checker.js'
+import type { AnswerRecord, ClosedPause, PauseRecord, RefusalRecord, RunState } from '../run/run-state.js'
+import type { Session } from '../run/session.js'
+import { TimeLimit } from '../step/time-limit.js'
+
+const MAX_CLOSED = 100
+const MAX_REASON = 4000
+
+/** Of the questions that the engine asks itself. */
+export interface AskOptions extends PauseOptions {
+  /** Why an answer can't be taken although it fits the JSON Schema. */
+  readonly refuse?: (answer: unknown) => string | undefined | Promise<string | undefined>
+  /** It has no key, and may be asked by one of several branches. */
+  readonly beside?: boolean
+}
+
+/** The questions of one activation: asks each once, and finds its answer when the activation is called again. */
+export class Asking {
+  readonly #session: Session
+  #used = new Set<string>()
+
+  constructor(session: Session) {
+    this.#session = session
+  }
+
+  restart(): void {
+    this.#used = new Set()
+  }
+
+  /** The answer, or undefined while there is none. */
+  async ask(
+    kind: PauseRecord['kind'],
+    place: string,
+    shown: unknown,
+    options: AskOptions,
+  ): Promise<{ readonly value: unknown } | undefined> {
+    const { recorder, clock } = this.#session
+    if (!recorder.durable) {
+      throw new InvalidOptionError('frequency', "is 'none', which can't keep a question", "Use 'step' or 'boundary'.")
+    }
+    // What is approved is shown as it will run: it was made of what is kept, and nothing of it may be hidden.
+    const question = kind === 'approval' ? copyValue(shown ?? null, DEFAULT_LIMITS) : this.#session.keep(shown ?? null)
+    const id = pauseId(this.#session.state.run?.id ?? '', place, kind, question)
+    this.#used.add(id)
+    const found = this.#find(id)
+    if (found === undefined) {
+      const asked = await this.#open(id, kind, place, question, options)
+      if (kind === 'unknown-effect') this.#session.watch.count('holdfast.effects.unknown')
+      recorder.add({ kind: 'pause', ops: asked.ops, data: { events: [asked.event] } })
+      return undefined
+    }
+    const answer = found.answer ?? (await this.#expired(found))
+    if (answer === undefined) return undefined
+    if (answer.expired && found.onExpire === 'fail') {
+      throw new PauseClosedError(`Question "${id}" expired without an answer.`, 'Run the thread again to ask anew.', {
+        pause: id,
+        reason: 'expired',
+        at: clock.now(),
+      })
+    }
+    const taken = await take(answer, options)
+    if ('refused' in taken) {
+      // Nobody could answer any more, and every resume would fail the same way.
+      this.#reopen(found, answer, taken.refused)
+      return undefined
+    }
+    if (!found.used) recorder.add({ kind: 'step', ops: [set(['pauses', id, 'used'], true)] })
+    return taken
+  }
+
+  #reopen({ id, kind, question }: PauseRecord, { by }: AnswerRecord, reason: string): void {
+    const { recorder, clock } = this.#session
+    const refused: RefusalRecord = { reason, at: clock.now(), ...(by === undefined ? {} : { by }) }
+    recorder.add({
+      kind: 'pause',
+      ops: [remove(['pauses', id, 'answer']), set(['pauses', id, 'refused'], refused)],
+      data: { events: [{ type: 'pause', pause: id, kind, question, refused: reason }] },
+    })
+  }
+
+  /** What a place asks, or asked and was told, on behalf of this activation. */
+  askedAt(place: string): Asked | undefined {
+    const { recorder, state } = this.#session
+    const own = Object.values(state.pauses ?? {}).find(({ path }) => path === place)
+    if (own === undefined) return undefined
+    const { question, answer, exact } = recorder.seen.pauses?.[own.id] ?? own
+    if (answer !== undefined) this.#used.add(own.id)
+    return {
+      question,
+      ...(answer === undefined || answer.expired ? {} : { answer: answer.value }),
+      ...(exact === undefined ? {} : { exact }),
+    }
+  }
+
+  /** Takes back what a place asked: it found out by itself, and an answer that nobody reads would keep the run awake. */
+  drop(place: string): void {
+    const { recorder, clock } = this.#session
+    const ops = closePauses(recorder.seen, (pause) => pause.path === place, clock.now(), 'superseded')
+    if (ops.length > 0) recorder.add({ kind: 'pause', ops })
+  }
+
+  /** What to write when the activation has ended: its questions take no more answers. */
+  closing(): readonly Op[] {
+    if (this.#used.size === 0) return []
+    return closePauses(this.#session.state, (pause) => this.#used.has(pause.id), this.#session.clock.now())
+  }
+
+  // Guests' answers lie in the newest fold, questions not yet written in our own view.
+  #find(id: string): PauseRecord | undefined {
+    return this.#session.recorder.seen.pauses?.[id] ?? this.#session.state.pauses?.[id]
+  }
+
+  // Decided on the newest state: an answer that came in time holds, though we had not read it yet.
+  async #expired(pause: PauseRecord): Promise<AnswerRecord | undefined> {
+    const { recorder, clock } = this.#session
+    const now = clock.now()
+    if (pause.expiresAt === undefined || pause.expiresAt > now) return undefined
+    const value = typeof pause.onExpire === 'object' ? pause.onExpire.answer : null
+    const answer: AnswerRecord = { value, at: now, expired: true }
+    await recorder.conclude((fold) => {
+      const current = (fold.state as RunState).pauses?.[pause.id]
+      if (current === undefined || current.answer !== undefined || (current.expiresAt ?? Infinity) > now)
+        return undefined
+      return {
+        kind: 'pause',
+        ops: [set(['pauses', pause.id, 'answer'], answer)],
+        data: { events: [{ type: 'answer', pause: pause.id, expired: true }] },
+      }
+    }, false)
+    return this.#find(pause.id)?.answer
+  }
+
+  async #open(
+    id: string,
+    kind: PauseRecord['kind'],
+    place: string,
+    question: Value,
+    options: AskOptions,
+  ): Promise<{ readonly ops: readonly Op[]; readonly event: unknown }> {
+    const now = this.#session.clock.now()
+    const { expiresIn, onExpire = 'fail' } = options
+    if (expiresIn !== undefined && !(Number.isSafeInteger(expiresIn) && expiresIn > 0)) {
+      throw new InvalidOptionError('expiresIn', 'is no positive number of milliseconds', 'Pass whole milliseconds.')
+    }
+    const schema = options.jsonSchema ?? (options.schema ? await jsonSchemaOf(options.schema) : undefined)
+    const refusal = schema === undefined ? undefined : refuseSchema(schema)
+    if (refusal !== undefined) {
+      const field = options.jsonSchema === undefined ? 'schema' : 'jsonSchema'
+      throw new InvalidOptionError(field, refusal, 'Mend the schema: no answer could be checked against it.')
+    }
+    const record: PauseRecord = {
+      id,
+      path: place,
+      kind,
+      question,
+      askedAt: now,
+      ...(kind === 'approval' ? { exact: true as const } : {}),
+      ...(options.beside ? { beside: true as const } : {}),
+      ...(schema === undefined ? {} : { schema }),
+      ...(expiresIn === undefined
+        ? {}
+        : { expiresAt: now + expiresIn, onExpire: onExpire as PauseRecord['onExpire'] & {} }),
+    }
+    // The same place asks something else now: who answers the old question would answer what is no longer asked.
+    const superseded = closePauses(this.#session.state, (pause) => pause.path === place, now, 'superseded')
+    return {
+      ops: [...superseded, set(['pauses', id], record)],
+      event: { type: 'pause', pause: id, kind, question },
+    }
+  }
+}
+
+/** What the program makes of an answer, or why it can't be taken. */
+async function take(
+  answer: AnswerRecord,
+  { schema, refuse }: AskOptions,
+): Promise<{ readonly value: unknown } | { readonly refused: string }> {
+  const value = cloneValue(answer.value)
+  const refused = await refuse?.(value)
+  if (refused !== undefined) return { refused: shorten(refused) }
+  if (schema === undefined) return { value }
+  try {
+    return { value: await new TimeLimit().run(value, () => validate(schema, value)) }
+  } catch (error) {
+    const isRefused = isHoldfastError(error, 'invalid-value') || isHoldfastError(error, 'timeout')
+    // The program's own answer for a question that expired would only expire again.
+    if (answer.expired || !isRefused) throw error
+    return { refused: shorten(error.message) }
+  }
+}
+
+function shorten(reason: string): string {
+  return (reason.length > MAX_REASON ? `${reason.slice(0, MAX_REASON)}…` : reason).toWellFormed()
+}
+
+/** Ops that take questions away and remember what became of them, so that a late answer hears why. */
+export function closePauses(
+  state: RunState,
+  which: (pause: PauseRecord) => boolean,
+  at: number,
+  otherwise: ClosedPause['reason'] = 'cancelled',
+): readonly Op[] {
+  const closing = Object.values(state.pauses ?? {}).filter(which)
+  if (closing.length === 0) return []
+  const closed = closing.map(({ id, answer }): ClosedPause => {
+    const reason = answer === undefined ? otherwise : answer.expired ? 'expired' : 'answered'
+    return { id, reason, at: answer?.at ?? at, ...(answer?.by === undefined ? {} : { by: answer.by }) }
+  })
+  const surplus = (state.closed?.length ?? 0) + closed.length - MAX_CLOSED
+  return [
+    ...closing.map(({ id }) => remove(['pauses', id])),
+    push('closed', ...closed),
+    ...(surplus > 0 ? [splice('closed', 0, surplus)] : []),
+  ]
+}
+
+/** Includes the hash of what is shown: a changed question is another one. */
+function pauseId(run: string, place: string, kind: string, question: Value): string {
+  return `p-${hashValue([run, place, kind, question]).slice(0, 20)}`
+}

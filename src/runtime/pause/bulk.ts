@@ -1,0 +1,262 @@
+import type { ThreadIdInput } from '../../core/ids.js'
+import { threadIdInput } from '../../core/ids.js'
+import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
+import type { HeadQuery, LogKey } from '../../log/contract.js'
+import { migrateRun } from '../run/begin.js'
+import { unheard } from '../events/event-feed.js'
+import { claimThread } from '../run/gap.js'
+import { describePauses, type OpenPause, type Outcome } from '../run/outcome.js'
+import type { ProgramPlan } from '../program/program.js'
+import { type RuntimeEnvironment, runThread } from '../run/run-thread.js'
+import type { RunState } from '../run/run-state.js'
+import { ASKS, PROGRAM } from '../run/labels.js'
+import { type Upgraded, upgradeInput, upgradeRun } from '../upgrade/upgrade.js'
+
+/** An open question with the thread that asks it. */
+export interface ThreadPause extends OpenPause {
+  readonly thread: ThreadIdInput
+  readonly branch: string
+}
+
+/** One page of open questions. */
+export interface PausePage {
+  readonly pauses: readonly ThreadPause[]
+  /** Threads whose questions can't be read, because they are damaged for example. The others are listed all the same. */
+  readonly unreadable: readonly { readonly thread: ThreadIdInput; readonly branch: string; readonly error: unknown }[]
+  readonly cursor?: string
+}
+
+/** Threads that wait for people, then those whose run failed while it also asked. */
+const ASKING: readonly Partial<HeadQuery>[] = [
+  { status: ['waiting_human'] },
+  { status: ['failed', 'incompatible'], metadata: { [ASKS]: true } },
+]
+
+/** One page of threads with open questions, and the questions. */
+export async function listPauses(
+  environment: RuntimeEnvironment,
+  query: HeadQuery,
+  options: { readonly deferred?: boolean },
+): Promise<PausePage> {
+  const { keys, cursor } = await listAsking(environment, query)
+  const now = environment.clock.now()
+  const isListed = ({ deferred }: OpenPause) =>
+    options.deferred !== false || deferred === undefined || deferred.until.getTime() <= now
+  const pauses: ThreadPause[] = []
+  const unreadable: PausePage['unreadable'][number][] = []
+  const found = await mapSome(keys, CONCURRENCY, async (key) => {
+    const where = { thread: threadIdInput(key.thread), branch: key.branch as string }
+    try {
+      const { fold } = await environment.logs.open(key)
+      return describePauses(fold.state as RunState)
+        .filter(isListed)
+        .map((pause) => ({ ...pause, ...where }))
+    } catch (error) {
+      unreadable.push({ ...where, error })
+      return []
+    }
+  })
+  pauses.push(...found.flat())
+  return { pauses, unreadable, ...(cursor === undefined ? {} : { cursor }) }
+}
+
+async function listAsking({ logs }: RuntimeEnvironment, query: HeadQuery) {
+  const [start = '0', ...rest] = (query.cursor ?? '0.').split('.')
+  let phase = Number(start)
+  let at: string | undefined = rest.join('.')
+  if (!(phase in ASKING))
+    throw new InvalidOptionError('cursor', 'is none of this list', 'Pass the one of the last page.')
+  const keys: LogKey[] = []
+  const { cursor: _, ...filters } = query
+  while (phase < ASKING.length && keys.length < query.limit) {
+    const { metadata, ...asking } = ASKING[phase] as Partial<HeadQuery>
+    const page = await logs.list({
+      ...filters,
+      ...asking,
+      metadata: { ...filters.metadata, ...metadata },
+      limit: query.limit - keys.length,
+      ...(at ? { cursor: at } : {}),
+    })
+    keys.push(...page.heads.map(({ log }) => log))
+    at = page.cursor
+    if (at === undefined) phase++
+  }
+  return { keys, cursor: phase < ASKING.length ? `${phase}.${at ?? ''}` : undefined }
+}
+
+/** What became of one of many answers. */
+export interface BulkAnswer {
+  readonly pause: string
+  /** Why this one was refused. The others are not concerned. */
+  readonly error?: unknown
+}
+
+/** Gives many answers, some at a time, each by itself. The results are in the order of the answers. */
+export function answerAll<Answer extends { readonly pause: string }>(
+  answers: readonly Answer[],
+  give: (answer: Answer) => Promise<void>,
+): Promise<readonly BulkAnswer[]> {
+  return mapSome(answers, CONCURRENCY, async (answer) => {
+    try {
+      await give(answer)
+      return { pause: answer.pause }
+    } catch (error) {
+      return { pause: answer.pause, error }
+    }
+  })
+}
+
+/** How one of many resumed threads ended. */
+export interface BulkRun {
+  readonly thread: ThreadIdInput
+  readonly branch: string
+  readonly outcome?: Outcome
+  readonly error?: unknown
+  /** What `onRun` threw when it was told of this run. */
+  readonly listenerError?: unknown
+}
+
+const CONCURRENCY = 16
+const MAX_CONCURRENCY = 10_000
+
+/** How threads are resumed together. */
+export interface BulkRunOptions {
+  /** Threads at once. Default 16. */
+  readonly concurrency?: number
+  readonly context?: unknown
+  readonly signal?: AbortSignal
+  /**
+   * Called with each run as it ends, and with how many there are in all; the next thread of its place starts when it is
+   * done. What it throws stops nothing and is told beside the run, as `listenerError`.
+   */
+  readonly onRun?: (run: BulkRun, total: number) => void | Promise<void>
+}
+
+/** Resumes all threads of a program that a query finds, some at a time. */
+export async function resumeAll(
+  environment: RuntimeEnvironment,
+  plan: ProgramPlan,
+  query: HeadQuery,
+  options: BulkRunOptions,
+): Promise<readonly BulkRun[]> {
+  const { concurrency = CONCURRENCY, onRun } = options
+  if (!(Number.isSafeInteger(concurrency) && concurrency >= 1 && concurrency <= MAX_CONCURRENCY)) {
+    throw new InvalidOptionError('concurrency', `must be 1 to ${MAX_CONCURRENCY}`, 'Pass a whole number.')
+  }
+  const keys = await listOf(environment, plan, query)
+  return mapSome(keys, concurrency, async (key): Promise<BulkRun> => {
+    const run = await resumeOne(environment, plan, key, options)
+    try {
+      await onRun?.(run, keys.length)
+      return run
+    } catch (listenerError) {
+      // Thrown on, it would hide how all the other runs ended, those under way included.
+      return { ...run, listenerError }
+    }
+  })
+}
+
+async function resumeOne(
+  environment: RuntimeEnvironment,
+  plan: ProgramPlan,
+  key: LogKey,
+  { context, signal }: BulkRunOptions,
+): Promise<BulkRun> {
+  const where = { thread: threadIdInput(key.thread), branch: key.branch as string }
+  try {
+    const settings = { hasInput: false, emit: unheard, context, ...(signal ? { signal } : {}) }
+    return { ...where, outcome: await runThread(environment, plan, key, settings) }
+  } catch (error) {
+    return { ...where, error }
+  }
+}
+
+/** Which threads were led to the newest state version, and which could not be. */
+export interface MigrationReport {
+  readonly checked: number
+  readonly migrated: readonly {
+    readonly thread: ThreadIdInput
+    readonly branch: string
+    readonly from: number
+    readonly to: number
+    /** States of subgraphs under way that were led to a newer version too. */
+    readonly subgraphs: readonly Upgraded[]
+  }[]
+  readonly failed: readonly { readonly thread: ThreadIdInput; readonly branch: string; readonly error: unknown }[]
+}
+
+/** Brings the states of all threads of a program up to date. With `dryRun` nothing is written. */
+export async function migrateAll(
+  environment: RuntimeEnvironment,
+  plan: ProgramPlan,
+  query: HeadQuery,
+  options: { readonly dryRun?: boolean },
+): Promise<MigrationReport> {
+  const keys = await listOf(environment, plan, query)
+  const migrated: MigrationReport['migrated'][number][] = []
+  const failed: MigrationReport['failed'][number][] = []
+  await mapSome(keys, CONCURRENCY, async (key) => {
+    const where = { thread: threadIdInput(key.thread), branch: key.branch as string }
+    try {
+      const done = await migrateOne(environment, plan, key, options.dryRun ?? false)
+      if (done) migrated.push({ ...where, ...done })
+    } catch (error) {
+      failed.push({ ...where, error })
+    }
+  })
+  return { checked: keys.length, migrated, failed }
+}
+
+/** What was led where; undefined when there was nothing to do. */
+async function migrateOne(environment: RuntimeEnvironment, plan: ProgramPlan, key: LogKey, dryRun: boolean) {
+  const log = await environment.logs.open(key)
+  // Throws for a gap and for a state of the future, before anything is claimed.
+  const { upgraded } = upgradeRun(plan, log.fold.state as RunState)
+  // Input that waits stays as it is until it is taken; here is said what will be refused then.
+  for (const input of (log.fold.state as RunState).inputs ?? []) if (plan.kind === 'graph') upgradeInput(plan, input)
+  if (upgraded.length === 0) return undefined
+  const version = (log.fold.state as RunState).run?.stateVersion ?? 1
+  const { from, to } = upgraded.find(({ path }) => path === '') ?? { from: version, to: version }
+  const report = { from, to, subgraphs: upgraded.filter(({ path }) => path !== '') }
+  if (dryRun) return report
+  const claim = await claimThread(log, { owner: environment.owner, ms: 10_000 })
+  try {
+    await claim.release((fold) => {
+      const draft = migrateRun(plan, fold.state as RunState)
+      return draft && [draft]
+    })
+  } catch (error) {
+    if (!isHoldfastError(error, 'fenced')) await claim.release().catch(() => {})
+    throw error
+  }
+  return report
+}
+
+async function listOf(
+  environment: RuntimeEnvironment,
+  plan: ProgramPlan,
+  query: HeadQuery,
+): Promise<readonly LogKey[]> {
+  const keys: LogKey[] = []
+  for (let cursor: string | undefined; ; ) {
+    const metadata = { ...query.metadata, [PROGRAM]: plan.name }
+    const page = await environment.logs.list({ ...query, metadata, limit: 1000, ...(cursor ? { cursor } : {}) })
+    keys.push(...page.heads.map(({ log }) => log))
+    cursor = page.cursor
+    if (cursor === undefined) return keys
+  }
+}
+
+async function mapSome<Item, Result>(
+  items: readonly Item[],
+  atOnce: number,
+  work: (item: Item) => Promise<Result>,
+): Promise<readonly Result[]> {
+  const results: Result[] = new Array(items.length)
+  let next = 0
+  const walk = async () => {
+    for (let at = next++; at < items.length; at = next++) results[at] = await work(items[at] as Item)
+  }
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, walk))
+  return results
+}

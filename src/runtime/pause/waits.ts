@@ -1,0 +1,119 @@
+import { cloneValue } from '../../codec/clone.js'
+import type { Value } from '../../codec/value.js'
+import { InvalidOptionError, InvalidValueError } from '../../core/errors.js'
+import { set, splice, valueAt } from '../../log/entry/ops.js'
+import { validate } from '../../store/standard-schema.js'
+import type { ReceiveOptions, SleepOptions } from '../step/context.js'
+import { type RunState, signalsOf, type StepRecord, type Waiting } from '../run/run-state.js'
+import type { Session } from '../run/session.js'
+import type { StepRecords } from '../step/step-records.js'
+
+/** The function that waits, as far as it matters here. */
+export interface WaitingFunction {
+  readonly session: Session
+  readonly records: StepRecords
+  /** Where a wait lies: by its key, or by its turn among those of its name. */
+  place(name: string, key: string | number | undefined): Placed
+  /** Leaves the function hanging until what it waits for has come. */
+  wait(waiting: Waiting): Promise<never>
+  /** A replay has no record of this. */
+  gap(path: string): Promise<never>
+}
+
+/** The place of a wait. */
+export interface Placed {
+  readonly path: string
+  /** Whether it has no key, and may be one of a branch: the function has had several things open at once. */
+  hasBranches(): boolean
+  /** Resolves when what is recorded there may be handed out. */
+  found(record: StepRecord): Promise<void>
+  /** The wait is over. */
+  end(): void
+}
+
+/** Sleeps here when it is short, and otherwise leaves the run to be woken. */
+export async function sleep(at: WaitingFunction, duration: number | Date, options: SleepOptions = {}): Promise<void> {
+  const { clock, recorder, inlineSleepMs, abort, replay } = at.session
+  const ms = duration instanceof Date ? duration.getTime() - clock.now() : duration
+  if (typeof ms !== 'number' || !Number.isFinite(ms)) {
+    throw new InvalidValueError('sleep', 'is no time', 'Pass milliseconds or a Date.')
+  }
+  const placed = at.place('sleep', options.key)
+  const { path } = placed
+  const found = at.records.find(path, 'none')
+  if (found) await placed.found(found)
+  // Short sleeps leave no record, and a replay waits for nothing.
+  if (replay) return placed.end()
+  const until = found?.until ?? Math.ceil(clock.now() + Math.max(0, ms))
+  const left = until - clock.now()
+  const isLong = left > inlineSleepMs && recorder.durable
+  if (found === undefined && left > inlineSleepMs) {
+    recorder.add({ kind: 'step', ops: [set(at.records.at(path), waitingRecord(placed, until))] })
+  }
+  if (isLong) return at.wait({ kind: 'sleep', step: path, until })
+  if (left > 0) await clock.sleep(left, abort.signal)
+  placed.end()
+}
+
+/** Takes the first signal of a name, or leaves the run to be woken by one. Undefined when none came in time. */
+export async function receive(at: WaitingFunction, name: string, options: ReceiveOptions = {}): Promise<unknown> {
+  const { clock, recorder, replay } = at.session
+  if (!recorder.durable) {
+    throw new InvalidOptionError('frequency', "is 'none', which can't wait for a signal", "Use 'step' or 'boundary'.")
+  }
+  if (!isSignalName(name)) throw badSignalName(name)
+  const placed = at.place(`receive ${name}`, options.key)
+  const { path } = placed
+  const place = at.records.at(path)
+  const parse = (recorded: Value | undefined) => {
+    placed.end()
+    const value = cloneValue(recorded)
+    return options.schema ? validate(options.schema, value) : value
+  }
+  await replay?.turn(path)
+  const found = at.records.find(path, 'none')
+  if (found) await placed.found(found)
+  if (found?.status === 'done') return parse(found.result)
+  if (replay) return at.gap(path)
+  let got: StepRecord | undefined
+  await recorder.conclude((fold) => {
+    const [first] = signalsOf(fold.state as RunState, name)
+    // One that an attempt took which ran out of time is still for this place.
+    const before = valueAt(fold.state, place) as StepRecord | undefined
+    got = before?.status === 'done' ? before : undefined
+    if (first === undefined || got !== undefined) return undefined
+    got = { ...doneRecord(placed), ...(first.value === undefined ? {} : { result: first.value }) }
+    const events = [{ type: 'step', step: at.records.name(path), status: 'completed' }]
+    return { kind: 'step', ops: [splice(['signals', name], 0, 1), set(place, got)], data: { events } }
+  }, false)
+  // As it was decided, and not as some view of the state shows it: a signal is taken once.
+  if (got !== undefined) return parse(got.result)
+  const until = found?.until ?? (options.timeoutMs === undefined ? undefined : clock.now() + options.timeoutMs)
+  if (until !== undefined && until <= clock.now()) {
+    recorder.add({ kind: 'step', ops: [set(place, doneRecord(placed))] })
+    return placed.end()
+  }
+  if (found === undefined && until !== undefined) {
+    recorder.add({ kind: 'step', ops: [set(place, waitingRecord(placed, until))] })
+  }
+  return at.wait({ kind: 'signal', step: path, name, ...(until === undefined ? {} : { until }) })
+}
+
+function waitingRecord(placed: Placed, until: number): StepRecord {
+  return { status: 'waiting', until, ...(placed.hasBranches() ? { beside: true } : {}) }
+}
+
+function doneRecord(placed: Placed): StepRecord {
+  return { status: 'done', ...(placed.hasBranches() ? { beside: true } : {}) }
+}
+
+/** What a signal may be called. */
+export function isSignalName(name: unknown): name is string {
+  return typeof name === 'string' && /^[^/[\]\p{Cc}]{1,200}$/u.test(name)
+}
+
+export function badSignalName(name: unknown): InvalidValueError {
+  const given = typeof name === 'string' ? JSON.stringify(name.slice(0, 200)) : `a ${typeof name}`
+  const remedy = 'Use 1 to 200 printable characters without slashes and square brackets.'
+  return new InvalidValueError('name', `can't be ${given}, which is no name of a signal`, remedy)
+}

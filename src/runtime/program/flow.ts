@@ -1,0 +1,84 @@
+import { InvalidProgramError } from '../../core/errors.js'
+import { type SchemaInput, type SchemaOutput, type StandardSchema, validate } from '../../store/standard-schema.js'
+import type { Context, RetryPolicy } from '../step/context.js'
+import { checkDeclaredSchema } from './declared-schema.js'
+import type { FlowPlan } from './program.js'
+import { checkProgramName, checkRange, checkVersion } from './program-name.js'
+import { checkPolicy, pickPolicy } from './step-policy.js'
+
+/** What identifies a flow, and how its steps behave unless they say otherwise. */
+export interface FlowOptions {
+  readonly name: string
+  /** Semantic. Recorded with every checkpoint. */
+  readonly version: string
+  /** The versions whose threads this one continues, as a semantic range. Default: those with the same major. */
+  readonly compatibleWith?: string
+  /** For steps that don't say otherwise. */
+  readonly retry?: RetryPolicy
+  /** For steps that don't say otherwise. */
+  readonly timeoutMs?: number
+}
+
+/** A plain async function whose steps are recorded, as the program of a thread. */
+export interface FlowProgram<Input = unknown, Output = unknown> {
+  readonly kind: 'flow'
+  readonly plan: FlowPlan
+  /** Never there: carries the types. */
+  readonly '~types'?: { readonly input: Input; readonly output: Output }
+}
+
+type FlowFunction<Input, Output> = (ctx: Context<Input>, input: Input) => Output | Promise<Output>
+
+/**
+ * Makes a program of a function. After a crash it is called again and gets the recorded results of its steps, so what
+ * it does between them must be the same every time: no clock, no chance, no effects outside of `ctx`.
+ */
+export function flow<Input, Output>(
+  options: FlowOptions & { readonly input?: undefined; readonly output?: undefined },
+  run: FlowFunction<Input, Output>,
+): FlowProgram<Input, Output>
+export function flow<In extends StandardSchema, Out extends StandardSchema>(
+  options: FlowOptions & { readonly input: In; readonly output: Out },
+  run: FlowFunction<SchemaOutput<In>, SchemaInput<Out>>,
+): FlowProgram<SchemaInput<In>, SchemaOutput<Out>>
+export function flow<In extends StandardSchema, Output>(
+  options: FlowOptions & { readonly input: In; readonly output?: undefined },
+  run: FlowFunction<SchemaOutput<In>, Output>,
+): FlowProgram<SchemaInput<In>, Output>
+export function flow<Input, Out extends StandardSchema>(
+  options: FlowOptions & { readonly input?: undefined; readonly output: Out },
+  run: FlowFunction<Input, SchemaInput<Out>>,
+): FlowProgram<Input, SchemaOutput<Out>>
+export function flow(
+  options: FlowOptions & { readonly input?: StandardSchema | undefined; readonly output?: StandardSchema | undefined },
+  run: FlowFunction<never, unknown>,
+): FlowProgram {
+  const { name, version, compatibleWith, input, output } = options
+  checkProgramName(name)
+  checkVersion(name, version)
+  checkRange(name, compatibleWith)
+  const policy = pickPolicy(options)
+  checkPolicy(policy, `flow "${name}"`)
+  checkDeclaredSchema(input, `input of flow "${name}"`, 'input')
+  checkDeclaredSchema(output, `output of flow "${name}"`, 'output')
+  if (typeof run !== 'function') {
+    throw new InvalidProgramError(
+      `Flow "${name}" has nothing to run.`,
+      'run',
+      'Pass an async function (ctx, input) => … as the second argument.',
+    )
+  }
+  const plan: FlowPlan = {
+    kind: 'flow',
+    name,
+    version,
+    compatibleWith,
+    policy,
+    ...(input && { inputSchema: input }),
+    ...(output && { outputSchema: output }),
+    checkInput: async (value) => (input ? validate(input, value, 'input') : value),
+    checkOutput: async (value) => (output ? validate(output, value, 'output') : value),
+    run: run as FlowPlan['run'],
+  }
+  return { kind: 'flow', plan }
+}

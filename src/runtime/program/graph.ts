@@ -1,0 +1,256 @@
+import { InvalidProgramError } from '../../core/errors.js'
+import type { State } from '../../log/entry/ops.js'
+import type { SchemaInput, SchemaOutput, StandardSchema } from '../../store/standard-schema.js'
+import type { Context, RetryPolicy, StepPolicy } from '../step/context.js'
+import { checkDeclaredSchema } from './declared-schema.js'
+import type { BranchDeclaration, Choice, END, GraphDeclaration, NodeDeclaration, START } from './graph-declaration.js'
+import { planGraph } from './graph-plan.js'
+import type { Approval, GraphPlan, Migrations } from './program.js'
+import { checkNodeName, checkProgramName, checkRange, checkVersion } from './program-name.js'
+import type { Shape, StateOf, UpdateOf } from './state-key.js'
+import { StateShape } from './state-shape.js'
+import { checkPolicy, pickPolicy } from './step-policy.js'
+
+/** What identifies a graph, what its state is, and how its nodes behave unless they say otherwise. */
+export interface GraphOptions<S extends Shape> {
+  readonly name: string
+  /** Semantic. Recorded with every checkpoint. */
+  readonly version: string
+  readonly state: S
+  /** What a run's input must fit; what it makes of the input is the first update. Default: any update of the state. */
+  readonly input?: StandardSchema
+  /** The versions whose threads this one continues, as a semantic range. Default: those with the same major. */
+  readonly compatibleWith?: string
+  /** How many super-steps one run may take before it fails: what ends a loop that does not end itself. Default 1,000. */
+  readonly maxSteps?: number
+  /** Raised when the meaning of the state changes; `migrations` lead there. Default 1. */
+  readonly stateVersion?: number
+  readonly migrations?: Migrations
+  /** From names that nodes once had to the names they have now. */
+  readonly aliases?: Readonly<Record<string, string>>
+  /** For nodes that don't say otherwise. */
+  readonly retry?: RetryPolicy
+  /** For nodes that don't say otherwise. */
+  readonly timeoutMs?: number
+}
+
+/** Reads the state and returns what changes. What it does through `ctx` is recorded and survives a crash. */
+export type NodeFunction<S extends Shape, Item = unknown> = (
+  state: StateOf<S>,
+  ctx: Context<Item>,
+) => UpdateOf<S> | undefined | void | Promise<UpdateOf<S> | undefined | void>
+
+/** A node that needs more than its function: an effect, retries, a time limit, an approval. */
+export interface NodeOptions<S extends Shape, Schema extends StandardSchema = StandardSchema> extends StepPolicy {
+  /** What the items of a fan-out to this node must fit; types `ctx.input`. */
+  readonly input?: Schema
+  /** Whether a person must agree before this node runs, and what follows from the answer. */
+  readonly approval?: Approval
+  readonly run: NodeFunction<S, SchemaOutput<Schema>>
+}
+
+/**
+ * How a subgraph's state hangs together with its parent's. Without it they share the keys that both declare the same
+ * way (`last`, `append` or `merge`): values are handed in, and what the subgraph changed comes back.
+ */
+export interface SubgraphOptions<S extends Shape, Sub extends Shape, SubInput> {
+  /** What the subgraph starts with. Default: the shared keys. `item` is what a fan-out sent, if one did. */
+  readonly input?: (state: StateOf<S>, item: unknown) => SubInput | undefined
+  /** What the parent takes from the subgraph's last state. */
+  readonly output: (subState: StateOf<Sub>, state: StateOf<S>) => UpdateOf<S> | undefined | void
+}
+
+/** A graph as a part of another, or as the program of a thread. */
+export interface GraphProgram<S extends Shape = Shape, Input = unknown> {
+  readonly kind: 'graph'
+  /** The checked graph. Throws an InvalidProgramError that names what is wrong with it. */
+  readonly plan: GraphPlan
+  /** Never there: carries the types. */
+  readonly '~types'?: { readonly shape: S; readonly input: Input }
+}
+
+/** A graph of nodes over a typed state. Every method returns a new graph; the one it is called on stays as it was. */
+export class Graph<S extends Shape, Names extends string, Input> implements GraphProgram<S, Input> {
+  readonly kind = 'graph'
+  declare readonly '~types'?: { readonly shape: S; readonly input: Input }
+  readonly #declaration: GraphDeclaration
+  #plan: GraphPlan | undefined
+
+  constructor(declaration: GraphDeclaration) {
+    this.#declaration = declaration
+  }
+
+  get plan(): GraphPlan {
+    this.#plan ??= planGraph(this.#declaration)
+    return this.#plan
+  }
+
+  node<Name extends string>(name: Name, run: NodeFunction<S>): Graph<S, Names | Name, Input>
+  node<Name extends string, Sub extends Shape, SubInput>(
+    name: Name,
+    subgraph: GraphProgram<Sub, SubInput>,
+    options?: SubgraphOptions<S, Sub, SubInput>,
+  ): Graph<S, Names | Name, Input>
+  node<Name extends string, Schema extends StandardSchema = StandardSchema>(
+    name: Name,
+    options: NodeOptions<S, Schema>,
+  ): Graph<S, Names | Name, Input>
+  node(
+    name: string,
+    work: NodeFunction<S> | NodeOptions<S> | GraphProgram,
+    options?: SubgraphOptions<S, Shape, unknown>,
+  ): Graph<S, string, Input> {
+    checkNodeName(name)
+    const { nodes } = this.#declaration
+    if (nodes.has(name)) {
+      throw new InvalidProgramError(
+        `${this.#title()} already has a node "${name}".`,
+        `node "${name}"`,
+        'Give every node a name of its own.',
+        { node: name },
+      )
+    }
+    const node = declareNode(name, work as AnyWork, options as AnyMapping | undefined)
+    return this.#with({ nodes: new Map(nodes).set(name, node) })
+  }
+
+  /** `to` runs after `from`. A list of nodes is a join: `to` runs when all of them have finished since it last ran. */
+  edge(from: Names | typeof START | readonly Names[], to: Names | typeof END): Graph<S, Names, Input> {
+    const sources: readonly string[] = typeof from === 'string' ? [from] : [...new Set(from)]
+    if (sources.length === 0) {
+      throw new InvalidProgramError(
+        `A join to "${to}" in ${this.#title()} waits for no node.`,
+        `edge to "${to}"`,
+        'List the nodes that it waits for.',
+        { target: to },
+      )
+    }
+    return this.#with({ edges: [...this.#declaration.edges, { from: sources, to }] })
+  }
+
+  /**
+   * After `from` the function decides what runs: one of the targets, several, `END`, or a fan-out by `send`, which
+   * starts its node once per item. A fan-out over a list that may be empty needs END among its targets, because then
+   * the path ends there.
+   */
+  branch<Target extends Names | typeof END>(
+    from: Names | typeof START,
+    choose: (state: StateOf<S>) => Choice<NoInfer<Target>> | Promise<Choice<NoInfer<Target>>>,
+    targets: readonly Target[],
+  ): Graph<S, Names, Input> {
+    if (typeof choose !== 'function' || !Array.isArray(targets) || targets.length === 0) {
+      throw new InvalidProgramError(
+        `The branch from "${from}" in ${this.#title()} lacks its function or its targets.`,
+        `branch from "${from}"`,
+        'Pass (state) => target, then the list of all targets it may return.',
+        { node: from },
+      )
+    }
+    const branch: BranchDeclaration = {
+      from,
+      choose: choose as unknown as BranchDeclaration['choose'],
+      targets: [...targets],
+    }
+    return this.#with({ branches: [...this.#declaration.branches, branch] })
+  }
+
+  /** Runs pause before these nodes start, until they are continued. */
+  pauseBefore(...names: readonly Names[]): Graph<S, Names, Input> {
+    return this.#with({ pauseBefore: [...this.#declaration.pauseBefore, ...names] })
+  }
+
+  /** Runs pause after these nodes finished, until they are continued. */
+  pauseAfter(...names: readonly Names[]): Graph<S, Names, Input> {
+    return this.#with({ pauseAfter: [...this.#declaration.pauseAfter, ...names] })
+  }
+
+  #with<More extends string>(change: Partial<GraphDeclaration>): Graph<S, Names | More, Input> {
+    return new Graph({ ...this.#declaration, ...change })
+  }
+
+  #title(): string {
+    return `graph "${this.#declaration.name}"`
+  }
+}
+
+/** Begins a graph; go on with `.node`, `.edge` and `.branch`. */
+export function graph<const S extends Shape, Schema extends StandardSchema>(
+  options: GraphOptions<S> & { readonly input: Schema },
+): Graph<S, never, SchemaInput<Schema>>
+export function graph<const S extends Shape>(options: GraphOptions<S>): Graph<S, never, UpdateOf<S>>
+export function graph(options: GraphOptions<Shape>): Graph<Shape, never, unknown> {
+  const { name, version, compatibleWith, aliases = {}, migrations = {} } = options
+  checkProgramName(name)
+  checkVersion(name, version)
+  checkRange(name, compatibleWith)
+  const policy = pickPolicy(options)
+  checkPolicy(policy, `graph "${name}"`)
+  checkDeclaredSchema(options.input, `input of graph "${name}"`, 'input')
+  return new Graph({
+    name,
+    version,
+    shape: new StateShape(options.state),
+    input: options.input,
+    compatibleWith,
+    maxSteps: options.maxSteps ?? 1000,
+    stateVersion: options.stateVersion ?? 1,
+    migrations: { ...migrations },
+    aliases: { ...aliases },
+    policy,
+    nodes: new Map(),
+    edges: [],
+    branches: [],
+    pauseBefore: [],
+    pauseAfter: [],
+  })
+}
+
+// Which state they read is forgotten here: the engine hands them one that was made by the same shape.
+type AnyWork = NodeFunction<Shape> | NodeOptions<Shape> | GraphProgram
+type AnyMapping = SubgraphOptions<Shape, Shape, unknown>
+
+function declareNode(name: string, work: AnyWork, options: AnyMapping | undefined): NodeDeclaration {
+  const plain = { name, policy: {}, inputSchema: undefined, approval: undefined }
+  if (options !== undefined && !isGraph(work)) {
+    throw new InvalidProgramError(
+      `Node "${name}" has options after its function, which would not be looked at.`,
+      `node "${name}"`,
+      'Pass them together: { run: function, effect, retry, … }.',
+      { node: name },
+    )
+  }
+  if (typeof work === 'function') return { ...plain, work: { kind: 'function', run: asRun(work) } }
+  if (isGraph(work)) {
+    if (options?.input !== undefined && typeof options.output !== 'function') {
+      throw new InvalidProgramError(
+        `Node "${name}" maps the input of its subgraph but not its output.`,
+        `node "${name}"`,
+        'Pass { input, output }; what the two states share is only known when neither is given.',
+        { node: name },
+      )
+    }
+    const input = options?.input as ((state: State, input: unknown) => unknown) | undefined
+    const output = options?.output as ((subState: State, state: State) => unknown) | undefined
+    return { ...plain, work: { kind: 'graph', graph: work.plan, input, output } }
+  }
+  if (typeof work?.run !== 'function') {
+    throw new InvalidProgramError(
+      `Node "${name}" has nothing to run.`,
+      `node "${name}"`,
+      'Pass a function, { run: function, … } or a graph.',
+      { node: name },
+    )
+  }
+  const { input, approval, run, ...policy } = work
+  checkPolicy(policy, `node "${name}"`)
+  checkDeclaredSchema(input, `input of node "${name}"`, `node "${name}".input`)
+  return { name, policy, inputSchema: input, approval, work: { kind: 'function', run: asRun(run) } }
+}
+
+function isGraph(work: unknown): work is GraphProgram {
+  return (work as Partial<GraphProgram> | null)?.kind === 'graph'
+}
+
+function asRun(run: NodeFunction<Shape>): (state: State, context: Context) => unknown {
+  return run as (state: State, context: Context) => unknown
+}

@@ -1,0 +1,180 @@
+import type { Value } from '../../codec/value.js'
+import type { State } from '../../log/entry/ops.js'
+import type { StandardSchema } from '../../store/standard-schema.js'
+import type { SpanPlan } from '../../telemetry/observer.js'
+import type { Context, StepPolicy } from '../step/context.js'
+import type { RecordedError } from '../errors.js'
+import type { LiveEvent } from '../events/events.js'
+import type { Durable, Frequency } from '../run/record-policy.js'
+import type { StateShape, Update } from './state-shape.js'
+
+export type { State } from '../../log/entry/ops.js'
+
+/** One activation of a node that is to run. */
+export interface Task {
+  readonly node: string
+  /** The item of a fan-out, as the node's input schema made it. Absent for a node started by an edge. */
+  readonly input?: unknown
+}
+
+/** For each join under way, which of its sources have finished. Plain data that the engine records. */
+export type Joins = Readonly<Record<string, readonly string[]>>
+
+/** By the version they lead to: 2 turns a state of version 1 into one of version 2. */
+export type Migrations = Readonly<Record<number, Migration>>
+
+/** Leads a state to the version it is declared under. Computes only, and returns the whole state. */
+export type Migration = ((state: State) => State) | FullMigration
+
+/** For input that waits and results that are recorded but not yet applied: they are updates of the older state. */
+export interface FullMigration {
+  readonly state: (state: State) => State
+  /**
+   * Turns input, or what a node returned, into an update of the new version. Left out, an update stays as it is if it
+   * changes only keys that `state` leaves alone, and is refused otherwise.
+   */
+  readonly update?: (update: Update) => Update
+}
+
+interface NodePlanBase {
+  readonly name: string
+  readonly policy: StepPolicy
+  /** What items sent to this node must fit; `start` and `next` have applied it to the tasks they return. */
+  readonly inputSchema?: StandardSchema
+  readonly pauseBefore: boolean
+  readonly pauseAfter: boolean
+  /** What the thread index shows while tasks of this node run. Default 'active'. */
+  readonly status?: string
+}
+
+/** What a person was shown, and what they said so far. */
+export interface Asked {
+  readonly question: Value
+  readonly answer?: Value
+  /** What is shown is what runs. Questions of version 0.1 showed what that was made from. */
+  readonly exact?: true
+}
+
+/** Whether a person must agree before a node runs, and what follows from the answer. All of it must only compute. */
+export interface Approval {
+  /** Once the question was asked, its answer holds whatever this says. `context` is what the caller brought along. */
+  readonly needed: (state: State, input: unknown, context: unknown) => boolean | Promise<boolean>
+  /** What the person is shown. `asked` is what was shown here before, if anything: returning it keeps its answer. */
+  readonly question: (state: State, input: unknown, asked?: Asked) => unknown
+  /** The JSON Schema of an answer, which holds at least `approved`. */
+  readonly answer: Value | ((input: unknown) => Value | Promise<Value>)
+  /** Why this answer can't be taken, in words for whoever gave it: the question is open again then. */
+  readonly refuse?: (input: unknown, answer: unknown, asked: Asked) => string | undefined | Promise<string | undefined>
+  /** The input that the node runs with after a yes: the person may have edited it. */
+  readonly approved: (input: unknown, answer: unknown, asked: Asked) => unknown
+  /** An update in place of the node's own after a yes: the person has done it themselves. Undefined runs the node. */
+  readonly instead?: (input: unknown, answer: unknown) => unknown
+  /** The update in place of the node's own after a no. */
+  readonly denied: (input: unknown, answer: unknown) => unknown
+}
+
+export interface FunctionNodePlan extends NodePlanBase {
+  readonly kind: 'function'
+  readonly approval?: Approval
+  /** A key of its own for this input, instead of the derived one. */
+  readonly key?: (input: unknown) => string | undefined | Promise<string | undefined>
+  /** The update from what a person says the result of an unknown outcome was. Default: the result itself. */
+  readonly resolved?: (result: unknown, input: unknown) => unknown
+  /** The update that stands for a definite failure, which otherwise fails the run. */
+  readonly failed?: (error: RecordedError, input: unknown) => unknown
+  /** The update that stands for a task that was never begun, because its run was ended before. Default: none. */
+  readonly unbegun?: (input: unknown) => unknown
+  /** What a person is shown of the input before an effect on a fork, if that is not what the node works with. */
+  readonly shown?: (input: unknown) => unknown
+  /** What to tell who listens, once the update is recorded. */
+  readonly report?: (update: Update, step: string) => readonly LiveEvent[]
+  /** The span of an attempt, instead of that of a step; undefined for none. */
+  readonly span?: (input: unknown) => SpanPlan | undefined
+  /** Its result is an update that is still to be checked. */
+  readonly run: (state: State, context: Context) => unknown
+}
+
+export interface GraphNodePlan extends NodePlanBase {
+  readonly kind: 'graph'
+  readonly graph: GraphPlan
+  /** The input of the subgraph, still to be checked by `graph.checkInput`. */
+  readonly enter: (state: State, input: unknown) => unknown
+  /** The update of this graph's state when the subgraph has ended, still to be checked. May be a promise. */
+  readonly leave: (subState: State, state: State) => unknown
+}
+
+export type NodePlan = FunctionNodePlan | GraphNodePlan
+
+/** Why a task can't be continued by a program. */
+export interface Refusal {
+  readonly reason: string
+  readonly remedy: string
+}
+
+/** What the engine uses of a graph. */
+export interface GraphPlan {
+  readonly kind: 'graph'
+  /** What it is to those who watch, if more than a graph. */
+  readonly role?: 'agent'
+  readonly name: string
+  readonly version: string
+  readonly compatibleWith: string | undefined
+  /** How many super-steps one run may take. */
+  readonly maxSteps: number
+  readonly shape: StateShape
+  readonly nodes: ReadonlyMap<string, NodePlan>
+  /** From a name that may be recorded to the name that the node has now. */
+  readonly aliases: Readonly<Record<string, string>>
+  readonly stateVersion: number
+  readonly migrations: Migrations
+  readonly inputSchema?: StandardSchema
+  /** For runs that don't say otherwise. */
+  readonly defaults?: { readonly frequency?: Frequency; readonly durability?: Durable }
+  /** What a completed run gives back. Default: the state. */
+  output?(state: State): unknown
+  /**
+   * Why a recorded task can't be continued; undefined when it can. Must only compute. `begun`: it was begun, and its
+   * outcome is unknown.
+   */
+  refuse?(task: Task, begun: boolean): Refusal | undefined
+  /** The update that an input makes of the state when a run begins. No input changes nothing. */
+  checkInput(input: unknown): Promise<Update>
+  /** The node of this name, or of the name it has now; undefined if there is none. */
+  resolve(name: string): NodePlan | undefined
+  /** What runs first. */
+  start(state: State): Promise<readonly Task[]>
+  /**
+   * What follows after these nodes finished in one super-step; nothing, when the run has come to its end. Names and
+   * joins may be recorded ones, from before a node was renamed.
+   */
+  next(
+    finished: readonly string[],
+    state: State,
+    joins: Joins,
+  ): Promise<{ readonly tasks: readonly Task[]; readonly joins: Joins }>
+}
+
+/** What the engine uses of a flow. */
+export interface FlowPlan {
+  readonly kind: 'flow'
+  readonly name: string
+  readonly version: string
+  readonly compatibleWith: string | undefined
+  /** What its steps have unless they say otherwise. */
+  readonly policy: StepPolicy
+  readonly inputSchema?: StandardSchema
+  readonly outputSchema?: StandardSchema
+  checkInput(input: unknown): Promise<unknown>
+  checkOutput(output: unknown): Promise<unknown>
+  readonly run: (context: Context, input: unknown) => unknown
+}
+
+export type ProgramPlan = GraphPlan | FlowPlan
+
+/** A program whose input, state and output have types of their own. */
+export interface TypedProgram<Input = unknown, State = unknown, Output = unknown> {
+  readonly kind: 'agent'
+  readonly plan: GraphPlan
+  /** Never there: carries the types. */
+  readonly '~types'?: { readonly input: Input; readonly state: State; readonly output: Output }
+}

@@ -1,0 +1,199 @@
+import { cloneValue } from '../../codec/clone.js'
+import type { Value } from '../../codec/value.js'
+import { threadIdInput, type ThreadIdInput } from '../../core/ids.js'
+import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
+import { DUE, type LogKey } from '../../log/contract.js'
+import type { Fold } from '../../log/entry/fold.js'
+import type { RecordedError } from '../errors.js'
+import { openPauses, type PauseRecord, type RunRecord, type RunState, type Waiting } from './run-state.js'
+
+/** A question that waits for an answer. */
+export interface OpenPause {
+  readonly id: string
+  readonly kind: PauseRecord['kind']
+  /** The step that asks. */
+  readonly step: string
+  readonly question: Value
+  /** The JSON Schema of a valid answer. */
+  readonly schema?: Value
+  readonly askedAt: Date
+  readonly expiresAt?: Date
+  /** Set when someone put the question off. It can be answered all the same. */
+  readonly deferred?: { readonly until: Date; readonly at: Date; readonly by?: string }
+  /** Why the last answer was not taken, and who gave it: it fitted the schema, but not the program's own check. */
+  readonly refused?: { readonly reason: string; readonly at: Date; readonly by?: string }
+}
+
+/**
+ * What became of the input that was given.
+ * - `taken`: its run has begun, now or earlier, and this outcome is of that run.
+ * - `queued`: it is recorded and its turn comes later; this outcome is of the run before it. Don't send it again.
+ * - `refused`: nothing of it is kept; this outcome is of what stands in its way. Send it again when that is over.
+ */
+export type InputFate = 'taken' | 'queued' | 'refused'
+
+interface OutcomeBase<State> {
+  readonly thread: ThreadIdInput
+  readonly branch: string
+  /** The id of the run. */
+  readonly run: string
+  /** The newest checkpoint; undefined when nothing is kept. */
+  readonly checkpoint: string | undefined
+  readonly state: State
+  /** What became of the input that was given; absent when none was. */
+  readonly input?: InputFate
+  /** True when history that was expected is gone and the thread began anew. */
+  readonly restarted: boolean
+  /** For the end user, when there is something they should know. */
+  readonly message?: string
+}
+
+export interface CompletedOutcome<State, Output> extends OutcomeBase<State> {
+  readonly status: 'completed'
+  readonly output: Output
+}
+
+export interface PausedOutcome<State> extends OutcomeBase<State> {
+  readonly status: 'paused'
+  /** Open questions. Empty when the run only sleeps or waits for a signal. */
+  readonly pauses: readonly OpenPause[]
+  readonly waiting: readonly Waiting[]
+  /** When a worker will look again by itself. */
+  readonly wakeAt?: Date
+}
+
+export interface FailedOutcome<State> extends OutcomeBase<State> {
+  readonly status: 'failed'
+  readonly error: RecordedError
+  /** False after a cancellation: the run is over, the thread takes new input. */
+  readonly canResume: boolean
+  /** Questions that can still be answered. */
+  readonly pauses: readonly OpenPause[]
+}
+
+export interface IncompatibleOutcome<State> extends OutcomeBase<State> {
+  readonly status: 'incompatible'
+  readonly canResume: false
+  readonly reason: string
+  readonly remedy: string
+}
+
+export interface BusyOutcome<State> extends OutcomeBase<State> {
+  readonly status: 'busy'
+  readonly owner: string
+  readonly remainingMs: number
+}
+
+/** The input was taken earlier and its run is over, but the entry that tells its outcome was pruned. It does not run again. */
+export interface PrunedOutcome<State> extends OutcomeBase<State> {
+  readonly status: 'pruned'
+  /** How the run ended, where that is still known. */
+  readonly ended?: 'completed' | 'cancelled'
+}
+
+/** How a run ended, or why it did not begin. */
+export type Outcome<State = Readonly<Record<string, Value>>, Output = State> =
+  | CompletedOutcome<State, Output>
+  | PausedOutcome<State>
+  | FailedOutcome<State>
+  | IncompatibleOutcome<State>
+  | BusyOutcome<State>
+  | PrunedOutcome<State>
+
+export interface Restart {
+  readonly restarted: boolean
+  readonly message?: string
+}
+
+/** What a log says of its last run. */
+export function readOutcome(log: LogKey, fold: Fold, restart: Restart = { restarted: false }): Outcome {
+  const state = fold.state as RunState
+  const { run } = state
+  const base = outcomeBase(log, fold, restart)
+  if (state.parked) {
+    return { ...base, status: 'failed', error: state.parked, canResume: true, pauses: describePauses(state) }
+  }
+  switch (run?.status) {
+    case 'completed':
+      return {
+        ...base,
+        status: 'completed',
+        output: (cloneValue(run.output) ?? (isFlow(run) ? undefined : base.state)) as never,
+      }
+    case 'failed':
+    case 'cancelled': {
+      const error = run.error ?? { name: 'Error', message: 'The run failed.' }
+      return { ...base, status: 'failed', error, canResume: run.status === 'failed', pauses: describePauses(state) }
+    }
+    case 'incompatible':
+      return incompatible(base, run.error?.message ?? 'The run does not fit the program.')
+    default:
+      return {
+        ...base,
+        status: 'paused',
+        pauses: describePauses(state),
+        waiting: run?.waiting ?? [],
+        ...(fold.index.wakeAt === null
+          ? {}
+          : { wakeAt: new Date(fold.index.wakeAt === DUE ? fold.at : fold.index.wakeAt) }),
+      }
+  }
+}
+
+/** What is left to say of an input whose outcome was pruned: the state is the thread's newest. */
+export function prunedOutcome(
+  log: LogKey,
+  fold: Fold,
+  ended: PrunedOutcome<unknown>['ended'],
+  restart: Restart,
+): Outcome {
+  const known = ended === undefined ? {} : { ended }
+  return { ...outcomeBase(log, fold, restart), run: '', status: 'pruned', input: 'taken', ...known }
+}
+
+export function incompatible(
+  base: OutcomeBase<Readonly<Record<string, Value>>>,
+  reason: string,
+  remedy?: string,
+): Outcome {
+  return {
+    ...base,
+    status: 'incompatible',
+    canResume: false,
+    reason,
+    remedy: remedy ?? 'Run the thread with the version of the program that began it, or cancel the run and start anew.',
+  }
+}
+
+export function outcomeBase(log: LogKey, fold: Fold, restart: Restart): OutcomeBase<Readonly<Record<string, Value>>> {
+  const { state = {}, run } = fold.state as RunState
+  return {
+    thread: threadIdInput(log.thread),
+    branch: log.branch,
+    run: run?.id ?? '',
+    checkpoint: fold.seq < 0 ? undefined : formatCheckpointId(log.branch, fold.seq, fold.hash),
+    // The caller's own: the log goes on from what it has.
+    state: cloneValue(state),
+    ...restart,
+  }
+}
+
+export function describePauses(state: RunState): readonly OpenPause[] {
+  return openPauses(state).map(({ id, kind, path, question, schema, askedAt, expiresAt, deferred, refused }) => ({
+    id,
+    kind,
+    step: path,
+    question: cloneValue(question),
+    askedAt: new Date(askedAt),
+    ...(schema === undefined ? {} : { schema: cloneValue(schema) }),
+    ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt) }),
+    ...(refused === undefined ? {} : { refused: { ...refused, at: new Date(refused.at) } }),
+    ...(deferred === undefined
+      ? {}
+      : { deferred: { ...deferred, until: new Date(deferred.until), at: new Date(deferred.at) } }),
+  }))
+}
+
+function isFlow(run: RunRecord): boolean {
+  return run.kind === 'flow'
+}

@@ -1,0 +1,50 @@
+import { InvalidOptionError } from '../../core/errors.js'
+
+/** How often what happened is written: after every step, every so many steps, at the ends of a run, or never. */
+export type Frequency = 'step' | 'boundary' | 'none' | { readonly every: number }
+
+/** 'sync': the next step starts when the record of the last is acknowledged. 'async': a bounded number may be under way. */
+export type Durable = 'sync' | 'async' | { readonly lag: number }
+
+export interface RecordPolicy {
+  readonly frequency: Frequency
+  readonly durability: Durable
+}
+
+const DEFAULT_LAG = 16
+
+/** Refuses policies that nobody knows. */
+export function checkRecordPolicy({ frequency, durability }: RecordPolicy): void {
+  if (frequency !== 'none') stepsPerWrite(frequency)
+  lagOf(durability)
+}
+
+/** How many steps travel in one write. */
+export function stepsPerWrite(frequency: Frequency): number {
+  if (frequency === 'step') return 1
+  if (frequency === 'boundary') return Number.POSITIVE_INFINITY
+  if (
+    typeof frequency === 'object' &&
+    frequency !== null &&
+    Number.isSafeInteger(frequency.every) &&
+    frequency.every >= 1
+  ) {
+    return frequency.every
+  }
+  throw new InvalidOptionError('frequency', 'is none that is known', "Use 'step', { every: n }, 'boundary' or 'none'.")
+}
+
+/** How many writes may be under way while the program goes on. */
+export function lagOf(durability: Durable): number {
+  if (durability === 'sync') return 0
+  if (durability === 'async') return DEFAULT_LAG
+  if (
+    typeof durability === 'object' &&
+    durability !== null &&
+    Number.isSafeInteger(durability.lag) &&
+    durability.lag >= 1
+  ) {
+    return durability.lag
+  }
+  throw new InvalidOptionError('durability', 'is none that is known', "Use 'sync', 'async' or { lag: n }.")
+}

@@ -1,0 +1,324 @@
+import type { Value } from '../../codec/value.js'
+import type { Path, State } from '../../log/entry/ops.js'
+import type { StoreWrite } from '../../log/items/store-write.js'
+import type { Effect } from '../step/context.js'
+import type { RecordedError } from '../errors.js'
+import type { Joins, Task } from '../program/program.js'
+
+/** Everything the runtime keeps in a log's fold. Written only as ops, read as plain data. */
+export interface RunState {
+  /** The program's own state. */
+  readonly state?: State
+  readonly run?: RunRecord
+  /** The tasks of the super-step that is under way. */
+  readonly tasks?: readonly TaskRecord[]
+  readonly joins?: Joins
+  /** What the tasks of this super-step, or this flow, have finished or begun. */
+  readonly steps?: Readonly<Record<string, StepRecord>>
+  /** Subgraphs that are under way, by the path of their task. */
+  readonly scopes?: Readonly<Record<string, ScopeState>>
+  readonly pauses?: Readonly<Record<string, PauseRecord>>
+  /** Questions that no longer take an answer, newest last. */
+  readonly closed?: readonly ClosedPause[]
+  /** Inputs that wait for their turn. */
+  readonly inputs?: readonly InputRecord[]
+  readonly signals?: Readonly<Record<string, readonly SignalRecord[]>>
+  readonly cancel?: CancelRecord
+  /** Claims since the last progress: a thread that ends its workers is parked. */
+  readonly claims?: number
+  /** How many of these ran alone in their process: only those are evidence. */
+  readonly alone?: number
+  /** Since when the thread has not come to an orderly rest: what was under way then may have happened. */
+  readonly openSince?: number
+  /** Whoever ran it then went on before its records were acknowledged: steps further on may have happened, too. */
+  readonly ahead?: true
+  /** Runs that may have gone further than the log says: the store came back and may have lost what was newest. */
+  readonly gap?: GapRecord
+  /** Why nobody takes this thread up by itself any more. */
+  readonly parked?: RecordedError
+  /** Set on a branch that time travel made. */
+  readonly fork?: ForkRecord
+  /**
+   * Of runs that were ended without their program: results on record that are not yet part of the state. The program
+   * brings them in before it takes its next input.
+   */
+  readonly left?: readonly LeftRecord[]
+  /** The keys of all inputs whose runs have ended on this branch, for as long as the thread lives. */
+  readonly keys?: KeyIndex
+  /** Those of the branches that this one comes from, up to where it parted from them. */
+  readonly keysOf?: Readonly<Record<string, KeyIndex>>
+  /** Names and keys of the signals that were sent with a key. */
+  readonly signalKeys?: KeyIndex
+  /** Where 0.1 kept the keys of the last hundred inputs, newest last. Carried over to `keys` when the next run ends. */
+  readonly taken?: readonly TakenInput[]
+}
+
+/**
+ * Keys by the start of their hash, then by the rest of it, with the seq of the entry that ended the run, and how where
+ * it was not completed. `[seq]`: how is not known; `[]`: nor where.
+ */
+export type KeyIndex = Readonly<
+  Record<string, Readonly<Record<string, number | readonly [seq?: number, ended?: 'cancelled']>>>
+>
+
+/** Where records may be missing. */
+export interface GapRecord {
+  /** The time of the newest record that was left: what is missing came after it. */
+  readonly since: number
+  /** The runs that were under way then or had yet to begin, by the ids of their inputs. */
+  readonly runs: readonly string[]
+}
+
+/** What a forked branch may do. */
+export interface ForkRecord {
+  readonly branch: string
+  readonly seq: number
+  /** Effects that reach outside: a person is asked, they run, or they are refused. */
+  readonly effects: 'ask' | 'allow' | 'deny'
+  /** Steps that only read: they run, or their results are taken from the branch that this one came from. */
+  readonly reads: 'live' | 'recorded'
+  /** It began anew beside a branch that can't be read, and has nothing of it. */
+  readonly restarted?: true
+}
+
+export type ScopeState = Pick<RunState, 'state' | 'tasks' | 'joins' | 'steps' | 'scopes'> & {
+  readonly count?: number
+  /** Of the subgraph's own state. */
+  readonly stateVersion?: number
+}
+
+/** The super-step that was under way when a run was ended. */
+export interface LeftRecord extends Pick<RunState, 'tasks' | 'steps' | 'scopes'> {
+  readonly run: string
+  readonly stateVersion: number
+  readonly questions?: readonly LeftQuestion[]
+}
+
+/** A question about one of its tasks, and the answer if there was one. */
+export interface LeftQuestion {
+  /** The place that asked. */
+  readonly path: string
+  readonly answer?: Value
+}
+
+export interface RunRecord {
+  /** The id of its input. */
+  readonly id: string
+  readonly number: number
+  readonly status: 'running' | 'completed' | 'failed' | 'cancelled' | 'incompatible'
+  readonly kind: 'graph' | 'flow'
+  readonly program: string
+  readonly version: string
+  readonly stateVersion: number
+  readonly key?: string
+  readonly inputHash: string
+  /** Kept only for flows, whose function is called again with it. */
+  readonly input?: Value
+  readonly startedAt: number
+  /** The life of the thread in which it began, part of its idempotency keys. Absent in runs begun by 0.1. */
+  readonly incarnation?: string
+  /** The span in which it began, if it was traced: spans of whoever resumes it refer to it. */
+  readonly trace?: string
+  /** Super-steps that were closed. */
+  readonly count: number
+  /** How often it was taken up. */
+  readonly takes: number
+  /** Where the records of the failed steps lie that made it fail: they are tried again when it is resumed. */
+  readonly retry?: readonly Path[]
+  /** Those of failed steps which it may stem from or have gone on from. Absent in records of 0.1, and while it runs. */
+  readonly doubt?: readonly Path[]
+  readonly output?: Value
+  readonly error?: RecordedError
+  /** What a suspended run waits for. */
+  readonly waiting?: readonly Waiting[]
+}
+
+/** What a run waits for besides answers. */
+export type Waiting =
+  | { readonly kind: 'sleep'; readonly step: string; readonly until: number }
+  | { readonly kind: 'signal'; readonly step: string; readonly name: string; readonly until?: number }
+
+export interface TaskRecord extends Task {
+  /** Unique among the tasks of the run. */
+  readonly id: string
+}
+
+export interface StepRecord {
+  readonly status: 'started' | 'retry' | 'done' | 'failed' | 'waiting'
+  /** The hash of its input. */
+  readonly input?: string
+  readonly effect?: Effect
+  readonly result?: Value
+  readonly error?: RecordedError
+  /** Of an effect whose outcome is not known: what it wrote to the store, which is to happen if it turns out to have. */
+  readonly writes?: readonly StoreWrite[]
+  /** The run was resumed after a failure that may stem from this one: it is tried again unless something depends on it. */
+  readonly doubted?: true
+  /** The program was told that nobody knows what became of it, and may have gone on from there. */
+  readonly unknown?: true
+  /** Raised after each definite failure, so that the other side sees a new key. */
+  readonly generation?: number
+  /** Of an effect that was begun: the key that the other side was given. Absent in records of 0.1. */
+  readonly key?: string
+  /** Of an idempotent effect that was begun: how long the other side remembers the key. */
+  readonly keyTtlMs?: number
+  readonly startedAt?: number
+  /**
+   * Where in its function the step was asked for: a hash of the step whose end the function reacted to, "-" for its call,
+   * "~" where it did other things in between; then "+" if something else was open. Absent in records of 0.1.
+   */
+  readonly after?: string
+  /** For sleeps and waits. */
+  readonly until?: number
+  /** Of a wait without a key: the function has had several things open at once, so it may be one of a branch. */
+  readonly beside?: true
+  /** A person let a node go on that pauses when it is done. */
+  readonly passed?: true
+  /** It is known that nothing of it was begun in the lost part of the log whose gap began then. */
+  readonly clear?: number
+  /** Begun on the branch that this one was forked from; what became of it there says nothing here. */
+  readonly inherited?: true
+}
+
+export interface PauseRecord {
+  readonly id: string
+  /** The activation and place that asked. */
+  readonly path: string
+  readonly kind: 'question' | 'approval' | 'before' | 'after' | 'unknown-effect' | 'permission'
+  readonly question: Value
+  readonly schema?: Value
+  readonly askedAt: number
+  readonly expiresAt?: number
+  readonly onExpire?: { readonly answer: Value } | 'fail'
+  readonly answer?: AnswerRecord
+  /** Asked without a key, by a function that has had several things open at once. */
+  readonly beside?: true
+  /** Why the last answer was not taken: it fitted the schema, but not the program's own check. */
+  readonly refused?: RefusalRecord
+  /** Of an approval: what is shown is what runs. Absent in records of version 0.1, which showed what that is made from. */
+  readonly exact?: true
+  /** Someone put the question off. */
+  readonly deferred?: DeferralRecord
+  /** The program has seen the answer; it is kept for when the program is called again. */
+  readonly used?: true
+}
+
+export interface AnswerRecord {
+  readonly value: Value
+  readonly by?: string
+  readonly at: number
+  readonly expired?: true
+}
+
+export interface RefusalRecord {
+  readonly reason: string
+  /** Who gave the answer. */
+  readonly by?: string
+  readonly at: number
+}
+
+export interface DeferralRecord {
+  readonly until: number
+  readonly by?: string
+  readonly at: number
+}
+
+export interface ClosedPause {
+  readonly id: string
+  readonly reason: 'answered' | 'expired' | 'superseded' | 'cancelled'
+  readonly by?: string
+  readonly at: number
+}
+
+export interface InputRecord {
+  readonly id: string
+  readonly key?: string
+  readonly hash: string
+  readonly value?: Value
+  /** Of a graph's input: the version of the state that it is an update of. Absent in records from before it was kept. */
+  readonly stateVersion?: number
+  readonly at: number
+  /**
+   * Whoever gave it has not been told yet what became of it, and may take it back. `true`: while nobody holds the thread
+   * its giver is dead, and without a key the same content given again is this very input. 'waits': its giver stands by.
+   */
+  readonly unsaid?: true | 'waits'
+}
+
+export interface SignalRecord {
+  readonly id: string
+  readonly value?: Value
+  readonly at: number
+}
+
+export interface CancelRecord {
+  readonly reason: string
+  readonly by?: string
+  readonly at: number
+  readonly run: string
+}
+
+/** As 0.1 recorded it. */
+export interface TakenInput {
+  readonly run: string
+  readonly key?: string
+  /** The seq of the entry that ended the run; absent while it is under way. */
+  readonly seq?: number
+  /** The branch of that entry, when it is one that this was forked from. */
+  readonly branch?: string
+}
+
+/** Where a scope lies in the fold: the root at the top, a subgraph below the scope of its task. */
+export type Prefix = readonly string[]
+
+export function inScope(prefix: Prefix, ...rest: readonly [string, ...(string | number)[]]): Path {
+  return [...prefix, ...rest] as unknown as Path
+}
+
+/** The scope at a prefix, or an empty one. */
+export function scopeAt(state: RunState, prefix: Prefix): ScopeState {
+  let scope: unknown = state
+  for (const part of prefix) {
+    scope = (scope as Record<string, unknown> | undefined)?.[part]
+  }
+  return (scope ?? {}) as ScopeState
+}
+
+/** Whether an effect was begun on this branch and nobody knows what became of it. */
+export function isBegun(record: StepRecord | undefined): record is StepRecord & { readonly status: 'started' } {
+  return record?.status === 'started' && !record.inherited
+}
+
+/** The first effect of a scope, or of one inside of it, that was begun and whose outcome is open. */
+export function findBegun({ steps = {}, scopes = {} }: ScopeState): string | undefined {
+  for (const [path, record] of Object.entries(steps)) if (isBegun(record)) return path
+  for (const [path, inner] of Object.entries(scopes)) {
+    const begun = findBegun(inner)
+    if (begun !== undefined) return `${path}/${begun}`
+  }
+  return undefined
+}
+
+/** The signals of a name that nobody has received. One may be named `constructor`: only what was sent counts. */
+export function signalsOf({ signals = {} }: Pick<RunState, 'signals'>, name: string): readonly SignalRecord[] {
+  return Object.hasOwn(signals, name) ? (signals[name] ?? []) : []
+}
+
+export function isUnfinished(run: RunRecord | undefined): run is RunRecord {
+  return run !== undefined && run.status !== 'completed' && run.status !== 'cancelled'
+}
+
+/**
+ * The run that a cancellation means: the unfinished one, or that of the first waiting input. A run that has recorded
+ * nothing yet is known to its worker alone, and others see only its input.
+ */
+export function currentRun({ run, inputs }: RunState): string | undefined {
+  return isUnfinished(run) ? run.id : inputs?.[0]?.id
+}
+
+/** Questions that still wait for an answer, oldest first. */
+export function openPauses(state: RunState): readonly PauseRecord[] {
+  return Object.values(state.pauses ?? {})
+    .filter(({ answer }) => answer === undefined)
+    .sort((a, b) => a.askedAt - b.askedAt)
+}

@@ -1,0 +1,316 @@
+import { HoldfastError, NotFoundError } from '../../core/errors.js'
+import { DUE, type LogKey } from '../../log/contract.js'
+import type { Draft } from '../../log/entry/draft.js'
+import type { Fold } from '../../log/entry/fold.js'
+import type { IndexPatch } from '../../log/entry/index-state.js'
+import { type Op, push, remove, set } from '../../log/entry/ops.js'
+import { closePauses } from '../pause/asking.js'
+import { CancelledError, recordError } from '../errors.js'
+import { retryFailed } from '../step/failed-steps.js'
+import { checkFits } from '../upgrade/fitting.js'
+import {
+  fateOf,
+  findQueued,
+  findUnsaid,
+  isInput,
+  isInputOf,
+  type OnPaused,
+  relyOn,
+  settleInput,
+} from './given-input.js'
+import { statusOf } from '../engine/graph-engine.js'
+import { ownBranch } from '../history/inherit.js'
+import { type Ended, findEnded, noteEnded } from './input-keys.js'
+import { keepResults, type Settled, showFold, whatIsOpen } from '../step/kept-results.js'
+import { ASKS, PROGRAM, VERSION } from './labels.js'
+import { type Outcome, type Restart, readOutcome } from './outcome.js'
+import type { ProgramPlan } from '../program/program.js'
+import {
+  type ForkRecord,
+  type InputRecord,
+  isUnfinished,
+  openPauses,
+  type PauseRecord,
+  type RunRecord,
+  type RunState,
+  signalsOf,
+} from './run-state.js'
+
+export interface Intent {
+  readonly plan: ProgramPlan
+  readonly input: InputRecord | undefined
+  /** The input was put into the queue by this very request: it is never added again. */
+  readonly isQueued: boolean
+  readonly onPaused: OnPaused
+  readonly restart: Restart
+  /** What the first entry of a log says that begins beside a damaged one. */
+  readonly begins?: ForkRecord | undefined
+  readonly now: number
+  /** A run that was claimed this often without progress is parked: it seems to kill its workers. */
+  readonly maxClaims?: number
+  /** Steps are not always recorded before the next one starts. */
+  readonly ahead: boolean
+}
+
+/** What a request means on a log as it is: nothing to do but to answer, or a claim with what travels along. */
+export type Situation =
+  | { readonly do: 'answer'; readonly outcome: Outcome | Promise<Outcome> }
+  | {
+      readonly do: 'claim'
+      readonly drafts: readonly Draft[]
+      readonly target: string | undefined
+      /** It may be what ended its workers: to be run alone. */
+      readonly isSuspect: boolean
+    }
+  /** To be claimed, written and let go: marked as poisoned, or with the input taken back. */
+  | { readonly do: 'settle'; readonly drafts: readonly Draft[] }
+  /** To be put into the queue of a run that waits, which need not be claimed for that. */
+  | { readonly do: 'queue' }
+  /** The input's run ended earlier; the log at that entry tells how. */
+  | { readonly do: 'recall'; readonly ended: Ended }
+  /** The input was queued and is no longer there: another took it, to its end. The log since then tells how. */
+  | { readonly do: 'search' }
+
+/**
+ * The rule of input identity: on an unfinished run, no input or the same input resumes it; another one is taken after
+ * it. An input whose key was taken before is not taken twice.
+ */
+export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
+  const { plan, input, restart, now, onPaused } = intent
+  const { fold, ops: owning } = ownBranch(found, now)
+  const state = fold.state as RunState
+  const { run } = state
+  const unfinished = isUnfinished(run)
+  // What was queued is another input than that of the run before it, whatever it says.
+  const isOf = intent.isQueued ? isInput : isInputOf
+  const isSame = input === undefined || (unfinished && isOf(input, run))
+  const misfit = checkFits(log, fold, plan, restart)
+  if (misfit) return answer(misfit)
+  const ended = input?.key === undefined ? undefined : findEnded(state, input.key, log.branch)
+  if (ended) return { do: 'recall', ended }
+  const queued = input && (findQueued(state, input) ?? (intent.isQueued ? undefined : findUnsaid(state, input)))
+  if (intent.isQueued && !isSame && queued === undefined) return { do: 'search' }
+  if (!unfinished && input === undefined && (state.inputs ?? []).length === 0) {
+    if (run === undefined) throw nothingToRun(log)
+    return asItIs()
+  }
+  // Another ran what was queued here, and told nobody how it failed. That is an answer, not a reason to try again.
+  if (intent.isQueued && isSame && isStuck(state)) return asItIs()
+  const waits = unfinished && run.status === 'running' && isOnlyWaiting(fold, now)
+  if (waits && isSame) return asItIs()
+  // Another request put it there and stands by: it must not take back what this one speaks of.
+  const isOthers = queued?.unsaid === 'waits' && queued.id !== input?.id
+  if (waits && isOthers && onPaused !== 'cancel') return { do: 'queue' }
+  if (waits && onPaused === 'return') {
+    const back = settleInput(state, queued?.id, false)
+    return back.length === 0 ? asItIs() : { do: 'settle', drafts: [{ kind: 'input', ops: [...owning, ...back] }] }
+  }
+  if (waits && onPaused === 'queue') return queued && !queued.unsaid ? asItIs() : { do: 'queue' }
+  const { claims = 0 } = state
+  const verdict = judge(state, intent.maxClaims)
+  if (verdict === 'guilty') return { do: 'settle', drafts: [park(poisoned(claims), state)] }
+  const cancelled = waits && onPaused === 'cancel'
+  const ops: Op[] = [
+    ...owning,
+    ...(intent.begins && fold.seq < 0 ? [set('fork', intent.begins)] : []),
+    set('claims', claims + 1),
+    ...(state.openSince === undefined ? [set('openSince', now)] : []),
+    ...(intent.ahead && !state.ahead ? [set('ahead', true)] : []),
+    ...(state.parked ? [remove('parked')] : []),
+  ]
+  // The claim itself is the entry before.
+  if (cancelled) ops.push(...keepResults(state), ...cancelRun(state, 'new input was given', now, fold.seq + 2))
+  else if (unfinished) ops.push(...resumeRun(state, run))
+  const added = input !== undefined && !isSame && queued === undefined
+  if (added) ops.push(push('inputs', { ...input, unsaid: true }))
+  if (isOthers) ops.push(...relyOn(state, queued))
+  const target = input === undefined ? undefined : isSame ? run?.id : (queued?.id ?? input.id)
+  const resumed = unfinished && !cancelled ? [{ type: 'run', run: run.id, status: 'resumed' }] : []
+  const draft: Draft = {
+    kind: added ? 'input' : 'resume',
+    ops,
+    index: { status: statusNow(), wakeAt: DUE, ...labels(fold, plan) },
+    ...(resumed.length > 0 ? { data: { events: resumed } } : {}),
+  }
+  return { do: 'claim', drafts: [draft], target, isSuspect: verdict === 'suspect' }
+
+  // Nothing is written, so the state is of the version that ran last; the program at hand is shown its own.
+  function asItIs(): Situation {
+    return answer(showFold(plan, fold).then((shown) => readOutcome(log, shown, restart)))
+  }
+
+  function answer(found: Outcome | Promise<Outcome>): Situation {
+    if (input === undefined) return { do: 'answer', outcome: found }
+    const fate = isSame ? 'taken' : fateOf(state, input)
+    return { do: 'answer', outcome: Promise.resolve(found).then((outcome) => ({ ...outcome, input: fate })) }
+  }
+
+  function statusNow(): string {
+    const goesOn = unfinished && !cancelled && plan.kind === 'graph'
+    return goesOn ? statusOf(plan, state.tasks ?? []) : 'active'
+  }
+}
+
+/**
+ * Whether a thread ends its workers. Company is no evidence: each thread of a process that died was there. A thread that
+ * was claimed without progress as often as is allowed but for one is a suspect, and guilty when it ends a worker while it
+ * runs alone. Not sooner: where processes are evicted all the time, running innocent threads alone holds up all others,
+ * which then make no progress either and become suspects in their turn.
+ */
+function judge({ claims = 0, alone = 0 }: RunState, maxClaims: number | undefined): 'guilty' | 'suspect' | undefined {
+  if (maxClaims === undefined) return undefined
+  if (claims >= maxClaims && alone >= 1) return 'guilty'
+  return claims >= Math.max(1, maxClaims - 1) ? 'suspect' : undefined
+}
+
+function poisoned(claims: number): HoldfastError {
+  const message = `The thread was taken up ${claims} times and made no progress: it seems to end its workers.`
+  const remedy = 'Find out why its next step ends the process, then run the thread again.'
+  return new HoldfastError('poisoned', message, { data: { claims }, remedy })
+}
+
+/** Leaves a thread alone until someone runs it: nothing of its run changes. */
+export function park(cause: unknown, { alone }: RunState): Draft {
+  const error = recordError(cause)
+  return {
+    kind: 'end',
+    ops: [set('parked', error), set('claims', 0), ...(alone ? [set('alone', 0)] : []), remove('openSince')],
+    index: { status: 'failed', wakeAt: null },
+    data: { events: [{ type: 'parked', error }] },
+  }
+}
+
+// Only when they change: drivers write labels anew each time they are given.
+export function labels({ index }: Fold, { name, version }: ProgramPlan): Pick<IndexPatch, 'metadata'> {
+  const asks = ASKS in index.metadata
+  if (!asks && index.metadata[PROGRAM] === name && index.metadata[VERSION] === version) return {}
+  return { metadata: { [PROGRAM]: name, [VERSION]: version, ...(asks ? { [ASKS]: null } : {}) } }
+}
+
+/**
+ * Ops that end a run at a person's wish, in the entry with this seq. Its effects stay in the log, also those whose
+ * outcome is unknown.
+ */
+function cancelRun(state: RunState, reason: string, now: number, seq: number): readonly Op[] {
+  const error = recordError(new CancelledError(reason))
+  return [
+    set(['run', 'status'], 'cancelled'),
+    set(['run', 'error'], error),
+    remove(['run', 'waiting']),
+    ...leaveRun(state, now),
+    ...noteEnded(state, seq, 'cancelled'),
+  ]
+}
+
+/**
+ * The entry that ends a cancelled run; undefined when there is none to end. `settled` brings its results into the state;
+ * without it, or when more was recorded since it was made, they are kept for the next run.
+ */
+export function endCancelled(
+  fold: Fold,
+  rest: readonly Op[],
+  now: number,
+  settled?: Settled | undefined,
+): Draft | undefined {
+  const state = fold.state as RunState
+  const { run, cancel } = state
+  if (!isUnfinished(run) || cancel?.run !== run.id) return undefined
+  const waits = (state.inputs ?? []).length > 0
+  const holds = settled !== undefined && settled.of === whatIsOpen(state)
+  const results = holds ? settled.ops : keepResults(state)
+  return {
+    kind: 'end',
+    ops: [...results, ...cancelRun(state, cancel.reason, now, fold.seq + 1), ...rest],
+    index: { status: waits ? 'active' : 'failed', wakeAt: waits ? DUE : null },
+    data: { events: [...(holds ? settled.events : []), { type: 'run', run: run.id, status: 'cancelled' }] },
+  }
+}
+
+/** Ops that take away what only a run under way needs. */
+export function leaveRun(state: RunState, now: number): readonly Op[] {
+  const gone = (['tasks', 'joins', 'steps', 'scopes', 'cancel'] as const).filter((key) => state[key] !== undefined)
+  return [
+    ...gone.map((key) => remove(key)),
+    ...(state.run?.input === undefined ? [] : [remove(['run', 'input'])]),
+    ...closePauses(state, () => true, now),
+  ]
+}
+
+function resumeRun(state: RunState, run: RunRecord): readonly Op[] {
+  return [
+    set(['run', 'takes'], run.takes + 1),
+    ...(run.waiting === undefined ? [] : [remove(['run', 'waiting'])]),
+    ...(run.status === 'running'
+      ? []
+      : [
+          set(['run', 'status'], 'running'),
+          remove(['run', 'error']),
+          ...retryFailed(state, run),
+          ...(run.retry ? [remove(['run', 'retry'])] : []),
+          ...(run.doubt ? [remove(['run', 'doubt'])] : []),
+        ]),
+  ]
+}
+
+/** Ops that say that nothing of the thread is under way. */
+export function restRun({ claims, alone, openSince, ahead }: RunState): readonly Op[] {
+  return [
+    ...(claims ? [set('claims', 0)] : []),
+    ...(alone ? [set('alone', 0)] : []),
+    ...(openSince === undefined ? [] : [remove('openSince')]),
+    ...(ahead ? [remove('ahead')] : []),
+  ]
+}
+
+/** True while nothing could go on: all questions open, no sleep over, no signal come, and nobody cancelled. */
+export function isOnlyWaiting(fold: Fold, now: number): boolean {
+  const state = fold.state as RunState
+  const { run } = state
+  if (run?.waiting === undefined || state.cancel) return false
+  const pauses = Object.values(state.pauses ?? {})
+  const isNews = ({ used, answer, expiresAt }: PauseRecord) =>
+    !used && (answer !== undefined || (expiresAt !== undefined && expiresAt <= now))
+  if (pauses.some(isNews)) return false
+  return !run.waiting.some((wait) =>
+    wait.kind === 'signal'
+      ? signalsOf(state, wait.name).length > 0 || (wait.until !== undefined && wait.until <= now)
+      : wait.until <= now,
+  )
+}
+
+/**
+ * True when nothing goes on by itself: all runs ended, or what is left waits for someone who has not come yet. Input
+ * behind a run that can't go on waits with it.
+ */
+export function isAtRest(fold: Fold, now: number): boolean {
+  const state = fold.state as RunState
+  const { run, parked, inputs = [] } = state
+  if (parked) return true
+  if (run === undefined) return false
+  if (run.status === 'running') return isOnlyWaiting(fold, now)
+  // Somebody asked for another try, by new input, an answer or a cancellation: whoever looks for work will make it.
+  if (isStuck(state)) return fold.index.wakeAt === null || fold.index.wakeAt > now
+  return inputs.length === 0
+}
+
+/** A run that ended and is not over: it goes on when somebody resumes it. */
+export function isStuck({ run }: RunState): boolean {
+  return run?.status === 'failed' || run?.status === 'incompatible'
+}
+
+/** When a suspended run has to be looked at again, if nobody does something first. */
+export function nextWake(state: RunState): number | null {
+  const times = [
+    ...openPauses(state).flatMap(({ expiresAt }) => (expiresAt === undefined ? [] : [expiresAt])),
+    ...(state.run?.waiting ?? []).flatMap(({ until }) => (until === undefined ? [] : [until])),
+  ]
+  return times.length === 0 ? null : Math.min(...times)
+}
+
+function nothingToRun(log: LogKey): NotFoundError {
+  return new NotFoundError(
+    `Thread ${log.thread} (${log.branch}) has nothing to run: it has never been given input.`,
+    'Pass input, or check the thread id.',
+    { thread: log.thread, branch: log.branch },
+  )
+}

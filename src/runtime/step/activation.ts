@@ -1,0 +1,707 @@
+import { cloneValue } from '../../codec/clone.js'
+import type { Value } from '../../codec/value.js'
+import { InvalidProgramError, isHoldfastError } from '../../core/errors.js'
+import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
+import type { SqlSession } from '../../log/contract.js'
+import { set } from '../../log/entry/ops.js'
+import type { StoreWrite } from '../../log/items/store-write.js'
+import { Asking } from '../pause/asking.js'
+import type { Context, PauseOptions, StepContext, StepOptions, StepPolicy, TransactionOptions } from './context.js'
+import { EffectHeldError, isNondeterministic, isStoreFailure } from '../errors.js'
+import type { RecordedEvent } from '../events/events.js'
+import { gapOf } from '../run/gap.js'
+import { accuse, Failures, stemsOf } from './failed-steps.js'
+import { INTERNALS, type Internals } from './internals.js'
+import { transactOwn } from './own-transaction.js'
+import { perform, permit, type Work } from './perform.js'
+import { Revisits } from './revisits.js'
+import type { Prefix, Waiting } from '../run/run-state.js'
+import type { Session } from '../run/session.js'
+import { encodeKey } from './step-key.js'
+import { checkPolicy } from '../program/step-policy.js'
+import { doneRecord, joinPath, StepRecords } from './step-records.js'
+import { StepStore } from './step-store.js'
+import { Trail } from './trail.js'
+import { type UnkeyedWait, WaitOrder } from '../pause/wait-order.js'
+import { type Placed, receive, sleep, type WaitingFunction } from '../pause/waits.js'
+
+export type Activated =
+  | {
+      readonly status: 'done'
+      readonly value: unknown
+      readonly writes: readonly StoreWrite[]
+      readonly notes: readonly RecordedEvent[]
+    }
+  | { readonly status: 'failed'; readonly error: unknown }
+  | { readonly status: 'suspended'; readonly waiting: readonly Waiting[] }
+
+/**
+ * One call of a program's function: a flow, or a node of a graph. Everything the function does through its context
+ * is found again under the activation's path when it is called anew.
+ *
+ * A function that waits for a person, a signal or a long sleep is left hanging in a promise that never settles: when
+ * nothing else of it is under way it counts as suspended, and no code of the user's can catch that by mistake.
+ */
+export class Activation {
+  readonly asking: Asking
+  readonly #session: Session
+  /** The start of the names of its records. */
+  readonly #id: string
+  /** What steps have unless they say otherwise. */
+  readonly #defaults: StepPolicy
+  readonly #records: StepRecords
+  readonly #revisits: Revisits
+  readonly #waits: WaitingFunction
+  #order = new WaitOrder()
+  /** The questions that were asked under a key. */
+  #pauseKeys = new Map<string, string>()
+  readonly #writes: StoreWrite[] = []
+  #notes: RecordedEvent[] = []
+  #waiting: Waiting[] = []
+  #active = 0
+  #suspended = 0
+  /** Raised whenever the function asks for something. */
+  #asked = 0
+  #closed = false
+  #over = false
+  #calls = 0
+  #suspend: (() => void) | undefined
+  #fail: ((error: unknown) => void) | undefined
+  #onIdle: (() => void)[] = []
+  readonly #left = new AbortController()
+  readonly #isNew: boolean
+  /** An attempt of the function may run out of time while steps of it are under way. */
+  #isTimed = false
+  /** The function threw while something else of it was under way. */
+  #threwInCompany = false
+  #hasSteps = false
+  readonly #failures = new Failures()
+  readonly #trail = new Trail()
+  /** On a fork: what the function has heard of is the same as there. A node may see another state from the start. */
+  #isSamePast: boolean
+  /** It is looked at soon whether what is held back may go on. */
+  #isJudging = false
+  #isWaiting = false
+  /** It was given time to come to what is recorded, and did not: it waits for steps that failed. */
+  #hadTime = false
+  /** Signs of life of a function that does something else between steps. */
+  #beats = 0
+
+  /** @param isNew nobody before us can have begun any of it. */
+  constructor(
+    session: Session,
+    id: string,
+    prefix: Prefix,
+    scopePath = '',
+    { defaults = {}, isNew = false }: { readonly defaults?: StepPolicy; readonly isNew?: boolean } = {},
+  ) {
+    this.#session = session
+    this.#isNew = isNew
+    this.#id = id
+    this.#isSamePast = id === ''
+    this.#defaults = defaults
+    this.asking = new Asking(session)
+    this.#records = new StepRecords(session, prefix, scopePath)
+    this.#revisits = new Revisits(id, () => this.#records.all)
+    this.#waits = {
+      session,
+      records: this.#records,
+      place: (name, key) => this.#place(name, key),
+      wait: (waiting) => {
+        this.#waiting.push(waiting)
+        return this.#hang()
+      },
+      gap: (path) => this.#gap(path),
+    }
+  }
+
+  /** Whether the function has asked for a step, here or in an attempt before. */
+  get hasSteps(): boolean {
+    return this.#hasSteps
+  }
+
+  /** The same as the id, and unique among all scopes of the thread. */
+  get path(): string {
+    return this.#records.name(this.#id)
+  }
+
+  /**
+   * Calls the function and waits until it returns, throws, or has nothing left to do but wait. When it throws, what
+   * else of it is under way ends first: a step that fails does not cancel the others. When it returns, it did not want
+   * what is still under way, and nothing of that is recorded any more.
+   */
+  run(body: () => Promise<unknown>): Promise<Activated> {
+    return new Promise((resolve) => {
+      const { signal } = this.#session.abort
+      const leave = () => end({ status: 'failed', error: signal.reason })
+      const end = (result: Activated) => {
+        this.#closed = true
+        signal.removeEventListener('abort', leave)
+        const before = result.status === 'failed' ? this.settled() : Promise.resolve()
+        void before.then(() => {
+          this.#over = true
+          return resolve(result)
+        })
+      }
+      this.#fail = (error) => {
+        end({ status: 'failed', error })
+        this.#left.abort()
+      }
+      this.#suspend = () => {
+        end({ status: 'suspended', waiting: this.#waiting })
+        this.#left.abort()
+      }
+      // Code between steps may wait for something that knows nothing of the run: it is left behind.
+      if (signal.aborted) return leave()
+      signal.addEventListener('abort', leave, { once: true })
+      body().then(
+        (value) => end({ status: 'done', value, writes: this.#writes, notes: this.#notes }),
+        (error: unknown) => {
+          this.#threwInCompany = this.#busy > 0
+          end({ status: 'failed', error: accuse(error, () => this.#failures.suspects(this.#asked)) })
+        },
+      )
+    })
+  }
+
+  /**
+   * Resolves when nothing is under way any more. A function may end while steps of it run, as when one of several
+   * fails: a run that ended before them would leave their records to nobody, and a retry would start them twice.
+   */
+  settled(): Promise<void> {
+    if (this.#busy === 0) return Promise.resolve()
+    return new Promise((resolve) => this.#onIdle.push(resolve))
+  }
+
+  /** Starts over, as a retry does: names may be used again. */
+  restart(): void {
+    this.#revisits.restart()
+    this.#failures.restart()
+    this.#order = new WaitOrder()
+    this.#pauseKeys = new Map()
+    this.#notes = []
+    this.#waiting = []
+    this.#active = 0
+    this.#suspended = 0
+    // Code of the attempt before may still be running: nothing it asks for happens any more.
+    this.#calls++
+    this.#asked++
+    this.asking.restart()
+  }
+
+  /** Refuses to end while records of this activation were not asked for: the program took another way than before. */
+  checkRevisited(): void {
+    this.#revisits.check()
+  }
+
+  /**
+   * Why a function that threw has failed. When it left an effect behind that was begun, that is said first: whoever reads
+   * the error must not take the effect for one that never began.
+   */
+  explainFailure(error: unknown): unknown {
+    const { signal } = this.#session.abort
+    if (signal.aborted || isHoldfastError(error, 'incompatible') || isStoreFailure(error)) return error
+    // A step that had failed throws again at once: then what runs beside it has not come back yet to what it had begun.
+    const { retry, doubt } = stemsOf([error])
+    if (this.#threwInCompany || retry.length + doubt.length > 0) return error
+    return this.#revisits.explain(error)
+  }
+
+  context<Input>(input: Input, step?: StepContext): Context<Input> & { readonly [INTERNALS]: Internals } {
+    const { log, context, attempt, recorder } = this.#session
+    this.#trail.begin()
+    const { seq, hash } = recorder.fold
+    const call: Call = { number: this.#calls, outer: this.#isTimed ? step?.abort : undefined }
+    const track = <Result>(what: string, operation: (heard: Heard) => Promise<Result>) => {
+      const tracked = this.#track(call, what, operation)
+      // The program may look at it later, or never when the run is stopped: that must not end the process.
+      tracked.catch(() => {})
+      return tracked
+    }
+    return {
+      input,
+      context,
+      thread: log.thread,
+      branch: log.branch,
+      tenant: log.tenant,
+      run: recorder.state.run?.id ?? '',
+      checkpoint: seq < 0 ? '' : formatCheckpointId(log.branch, seq, hash),
+      attempt,
+      abort: step?.abort ?? this.#session.abort.signal,
+      idempotencyKey: step?.idempotencyKey ?? this.#session.idempotencyKey(this.path, 0),
+      // A node's writes belong to the attempt that makes them, a flow's to the run.
+      store: step?.store ?? new StepStore(this.#session.store, this.#writes),
+      step: <Result>(name: string, ...rest: StepArguments<Result>) =>
+        track('step', (heard) => this.#step(call, heard, name, ...rest)) as Promise<Result>,
+      transaction: (name, work, options) =>
+        track('transaction', (heard) => this.#transaction(call, heard, name, work, options)),
+      sleep: (duration, options) => track('sleep', () => sleep(this.#waits, duration, options)),
+      receive: (name, options) => track('receive', () => receive(this.#waits, name, options)) as Promise<never>,
+      pause: (question, options) => track('pause', () => this.#pause(question, options)) as Promise<never>,
+      heartbeat: () => {
+        this.#beats++
+        return this.#session.heartbeat()
+      },
+      emit: (value) => this.#session.emit({ type: 'custom', step: this.path, value }),
+      [INTERNALS]: {
+        path: this.path,
+        clock: this.#session.clock,
+        random: this.#session.random,
+        watch: this.#session.watch,
+        claim: `${log.branch}:${recorder.fold.epoch}`,
+        secure: () => (this.#session.lease?.isSure === false ? this.#session.lease.secure() : undefined),
+        emit: (event) => this.#session.emit(event),
+        note: (event) => this.#notes.push(event),
+      },
+    }
+  }
+
+  /** Waits for an answer on behalf of the activation itself. */
+  async ask(...question: Parameters<Asking['ask']>): Promise<unknown> {
+    const answer = await this.asking.ask(...question)
+    return answer === undefined ? this.#hang(false) : answer.value
+  }
+
+  async #askInside(...question: Parameters<Asking['ask']>): Promise<unknown> {
+    const answer = await this.asking.ask(...question)
+    return answer === undefined ? this.#hang() : answer.value
+  }
+
+  /** The activation as a whole as a piece of work. */
+  wholeWork(options: StepOptions, run: (step: StepContext) => unknown): Work {
+    this.#isTimed = options.timeoutMs !== undefined
+    return {
+      ...this.#work(this.#id, options, run),
+      left: this.#left.signal,
+      ask: (kind, question, jsonSchema) => this.ask(kind, `${this.path} ${kind}`, question, { jsonSchema }),
+      unask: () => this.asking.drop(`${this.path} unknown-effect`),
+    }
+  }
+
+  #work(id: string, options: StepOptions, run: (step: StepContext) => unknown, isLive = false): Work {
+    const path = this.#records.name(id)
+    return {
+      path,
+      at: this.#records.at(id),
+      policy: { ...this.#defaults, ...options },
+      input: options.input,
+      inputHash: this.#session.hashInput(options.input),
+      openSince: this.#openSince(isLive),
+      idempotencyKey: options.idempotencyKey,
+      run,
+      ask: (kind, question, jsonSchema) => this.#askInside(kind, `${path} ${kind}`, question, { jsonSchema }),
+      unask: () => this.asking.drop(`${path} unknown-effect`),
+    }
+  }
+
+  /**
+   * Since when an effect that is asked for now may have been begun by someone before us. Whatever was begun needs no
+   * result that is made here, because all records before an effect are acknowledged when it begins.
+   * @param isLive the function asks for it in reaction to such a result.
+   */
+  #openSince(isLive: boolean): number | undefined {
+    const { openSince, state } = this.#session
+    const gap = gapOf(state)
+    if (gap !== undefined) return Math.min(gap, openSince ?? gap)
+    if (openSince === undefined || state.ahead) return openSince
+    return this.#isNew || isLive ? undefined : openSince
+  }
+
+  /** Notes where the function asks for a step, before anything else happens. */
+  #arrive(path: string, isEffect: boolean, heard: Heard) {
+    const isBeside = this.#active + this.#suspended > 1
+    const asked = { path, isEffect, isBeside, ...this.#trail.ask() }
+    heard.path = path
+    // One that waited for a person has no record, but is no stranger either.
+    const asks = `${this.#records.name(path)} `
+    const isWaited =
+      isEffect && Object.values(this.#session.state.pauses ?? {}).some((one) => one.path.startsWith(asks))
+    this.#revisits.arrive(isWaited ? { ...asked, after: undefined } : asked)
+    const number = this.#asked
+    return { isLive: asked.isLive, after: () => this.#revisits.place(asked, this.#asked !== number) }
+  }
+
+  async #step<Result>(call: Call, heard: Heard, name: string, ...rest: StepArguments<Result>): Promise<unknown> {
+    const [options, run] = rest.length === 1 ? [{} as StepOptions<Result>, rest[0]] : rest
+    const path = this.#claimPath(name, options.key)
+    const isEffect = (options.effect ?? this.#defaults.effect ?? 'read') !== 'read'
+    const { isLive, after } = this.#arrive(path, isEffect, heard)
+    checkPolicy(options, `step "${path}"`)
+    const inputHash = this.#session.hashInput(options.input)
+    await this.#session.replay?.turn(path)
+    if (this.#records.isDoubted(path)) await this.#settleDoubt(path, isEffect ? 'effect' : 'read')
+    const found = this.#records.find(path, inputHash, options.idempotencyKey)
+    if (found) return cloneValue(found.result)
+    if (this.#session.replay) return this.#gap(path)
+    heard.isLive = true
+    const inside = (step: StepContext) => this.#session.inside.run(path, () => run(step))
+    const work: Work = {
+      ...this.#work(path, options as StepOptions, inside, isLive),
+      outer: call.outer,
+      after,
+      isSamePast: this.#isSamePast,
+    }
+    if (isEffect) await this.#hold(path)
+    try {
+      const performed = await perform(this.#session, work)
+      if (this.#isLeft(call)) return never()
+      await this.#records.done(work, performed)
+      // What is written later must not be what the program made of it meanwhile.
+      return cloneValue(performed.result)
+    } catch (error) {
+      if (!this.#isLeft(call)) await this.#records.threw(work, error)
+      throw error
+    }
+  }
+
+  /** A step whose failure is in doubt is tried again if nothing that is recorded depends on it; else it stays failed. */
+  async #settleDoubt(path: string, effect: 'read' | 'effect'): Promise<void> {
+    if (this.#session.replay) return
+    const held = this.#revisits.holdDoubted(path, effect)
+    if (held !== true) this.#checkIdle()
+    if (await held) this.#records.retry(path)
+  }
+
+  /** Nobody waits for it any more: the function has ended, or another attempt of it is under way. */
+  #isLeft({ number }: Call): boolean {
+    return this.#over || number !== this.#calls
+  }
+
+  async #transaction<Result, Prepared>(
+    call: Call,
+    heard: Heard,
+    name: string,
+    run: (sql: SqlSession, prepared: Prepared) => Promise<Result>,
+    options: TransactionOptions<Prepared> = {},
+  ): Promise<Result> {
+    const path = this.#claimPath(name, options.key)
+    const { after } = this.#arrive(path, true, heard)
+    await this.#session.replay?.turn(path)
+    // That of an attempt that ran out of time may be about to commit.
+    if (call.number > 1) await this.#session.recorder.barrier()
+    if (this.#records.isDoubted(path)) await this.#settleDoubt(path, 'effect')
+    const found = this.#records.find(path, this.#session.hashInput(options.input))
+    if (found) return cloneValue(found.result) as Result
+    if (this.#session.replay) return this.#gap(path)
+    heard.isLive = true
+    await this.#hold(path)
+    const work: Work = { ...this.#work(path, { input: options.input, effect: 'once' }, () => undefined), after }
+    const current = async (sql: SqlSession, prepared: Prepared): Promise<Result> => {
+      call.outer?.throwIfAborted()
+      const result = await run(sql, prepared)
+      // In the form in which it is found again, and refused as the step's own where it has none.
+      return (result === undefined ? undefined : this.#session.keep(result)) as Result
+    }
+    const record = (result: Result) => {
+      // Rolls back: the node's next attempt does it all again.
+      call.outer?.throwIfAborted()
+      return {
+        kind: 'step',
+        ops: [set(work.at, doneRecord(work, result as Value | undefined))],
+        data: { events: [{ type: 'step', step: work.path, status: 'completed' }] },
+      }
+    }
+    const instead = await permit(this.#session, work, 'once')
+    if (instead) {
+      const result = instead.result === undefined ? undefined : this.#session.keep(instead.result)
+      await this.#records.done(work, { result, writes: [], attempts: 0, ms: 0 })
+      return result as Result
+    }
+    try {
+      const result = await transactOwn(this.#session, work, current, record, options)
+      return cloneValue(result as Value | undefined) as Result
+    } catch (error) {
+      if (!this.#isLeft(call)) await this.#records.threw(work, error)
+      throw error
+    }
+  }
+
+  async #pause(question: unknown, options: PauseOptions = {}): Promise<unknown> {
+    const { key } = options
+    if (key !== undefined) {
+      const place = this.#pausePlace(key)
+      const asked = this.#session.hashInput(question ?? null)
+      const before = this.#pauseKeys.get(place) ?? asked
+      this.#pauseKeys.set(place, before)
+      if (before !== asked) {
+        const problem = `The key ${JSON.stringify(key)} is used for two questions, of which each would take the other back.`
+        throw new InvalidProgramError(problem, 'key', 'Give every question a key of its own.', { key })
+      }
+      return this.#askInside('question', place, question, options)
+    }
+    const wait = this.#unkeyed('pause')
+    const place = joinPath(this.path, `pause ${wait.place}`)
+    const found = Object.values(this.#session.recorder.seen.pauses ?? {}).find(({ path }) => path === place)
+    if (found?.beside) await this.#settleIn('pause')
+    const answer = await this.#askInside('question', place, question, { ...options, beside: wait.hasBranches })
+    wait.end()
+    return answer
+  }
+
+  #pausePlace(key: string | number): string {
+    const { text, cut } = encodeKey(key)
+    const old = cut === undefined ? undefined : joinPath(this.path, `pause[${cut}]`)
+    const { pauses = {} } = this.#session.state
+    if (old !== undefined && Object.values(pauses).some(({ path }) => path === old)) return old
+    return joinPath(this.path, `pause[${text}]`)
+  }
+
+  /** Where a wait lies: by its key, or by its turn among those of its name. */
+  #place(name: string, key: string | number | undefined): Placed {
+    if (key !== undefined) {
+      return { path: this.#claimPath(name, key), hasBranches: () => false, found: async () => {}, end: () => {} }
+    }
+    const wait = this.#unkeyed(name)
+    return {
+      path: this.#claimPath(name, wait.place),
+      hasBranches: () => wait.hasBranches,
+      found: async (record) => {
+        if (record.beside) await this.#settleIn(name)
+      },
+      end: () => wait.end(),
+    }
+  }
+
+  #unkeyed(name: string): UnkeyedWait {
+    const { recorder, replay, state } = this.#session
+    const others = this.#active + this.#suspended - 1
+    // Only what is recorded can be mistaken for another's, and what 0.1 began goes on as it did then.
+    if (!recorder.durable || replay || state.run?.incarnation === undefined) return this.#order.arrived(name, others)
+    const wait = this.#isAmbiguous(name) ? undefined : this.#order.next(name, others)
+    if (wait) return wait
+    recorder.add({ kind: 'step', ops: [set(this.#records.at(this.#ambiguity(name)), { status: 'waiting' })] })
+    throw needsKey(name)
+  }
+
+  /**
+   * A wait that was open beside something else has its record back. Before that is handed out, the function has time to
+   * come to where it was: if another branch then asks for the same, neither gets what may be the other's.
+   */
+  async #settleIn(name: string): Promise<void> {
+    let asked: number
+    do {
+      asked = this.#asked
+      await new Promise(setImmediate)
+      await new Promise(setImmediate)
+    } while (asked !== this.#asked)
+    if (this.#isAmbiguous(name)) throw needsKey(name)
+  }
+
+  #isAmbiguous(name: string): boolean {
+    return Object.hasOwn(this.#records.all, this.#ambiguity(name))
+  }
+
+  // No key looks like this, so it is nobody's record.
+  #ambiguity(name: string): string {
+    return joinPath(this.#id, `${name}[?]`)
+  }
+
+  #claimPath(name: string, key: string | number | undefined): string {
+    if (typeof name !== 'string' || !/^(receive )?[^/[\]\p{Cc}]{1,200}$/u.test(name)) {
+      throw new InvalidProgramError(`A step can't be named ${JSON.stringify(name)}.`, 'name', NAME_RULE)
+    }
+    const path = joinPath(this.#id, key === undefined ? name : this.#keyed(name, key))
+    this.#hasSteps = true
+    if (!this.#revisits.note(path)) {
+      const remedy = 'Give repeated steps of one name a key: ctx.step(name, { key }, …).'
+      throw new InvalidProgramError(`The step name "${path}" is used twice.`, 'name', remedy, { step: path })
+    }
+    return path
+  }
+
+  #keyed(name: string, key: string | number): string {
+    const { text, cut } = encodeKey(key)
+    const old = cut === undefined ? undefined : `${name}[${cut}]`
+    // What 0.1 recorded under a key that it cut is found under that, by the first that asks, as then.
+    const isOld = old !== undefined && Object.hasOwn(this.#records.all, joinPath(this.#id, old))
+    return isOld && !this.#revisits.has(joinPath(this.#id, old)) ? old : `${name}[${text}]`
+  }
+
+  /** Counts what is under way. A function that was left hanging may wake up later: nothing it asks for happens. */
+  async #track<Result>(
+    { number: call }: Call,
+    what: string,
+    operation: (heard: Heard) => Promise<Result>,
+  ): Promise<Result> {
+    if (this.#closed || call !== this.#calls) return never()
+    this.#session.throwIfAborted()
+    const outer = this.#session.inside.getStore()
+    if (outer !== undefined) {
+      const remedy = 'Do it before or after the step, in the function itself.'
+      throw new InvalidProgramError(`Step "${outer}" uses ctx.${what} inside of itself.`, 'step', remedy, {
+        step: outer,
+      })
+    }
+    const others = this.#active + this.#suspended
+    this.#active++
+    const asked = ++this.#asked
+    this.#order.asked(others)
+    if (this.#session.draining) return this.#hang()
+    const heard: Heard = { path: undefined, isLive: false }
+    try {
+      return await operation(heard)
+    } catch (error) {
+      if (call === this.#calls) {
+        this.#failures.hear(error, this.#asked, others > 0 || asked !== this.#asked)
+        if (isNondeterministic(error)) this.#revisits.mismatch(error)
+      }
+      throw error
+    } finally {
+      if (call === this.#calls) {
+        this.#active--
+        this.#trail.heard(heard.path, heard.isLive)
+        if (heard.path !== undefined) this.#revisits.hear(heard.path)
+        if (this.#isSamePast) this.#isSamePast = this.#isAsThere(what, heard.path)
+        this.#checkIdle()
+      }
+    }
+  }
+
+  /** Whether the function heard what it would have heard on the branch that this one was forked from. */
+  #isAsThere(what: string, path: string | undefined): boolean {
+    // Answers and signals are this branch's own.
+    if (path === undefined) return what === 'sleep'
+    const { all } = this.#records
+    return this.#session.isAsThere(path, Object.hasOwn(all, path) ? all[path] : undefined)
+  }
+
+  /** Resolves when the function has come back to all that is recorded. */
+  async #hold(path: string): Promise<void> {
+    const held = this.#revisits.hold(path)
+    if (held === undefined) return
+    this.#checkIdle()
+    await held
+  }
+
+  /** A step of a replay that is not recorded: where the record is not whole, the replay waits here as the run does. */
+  #gap(path: string): Promise<never> {
+    this.#session.replay?.miss(path)
+    return this.#hang()
+  }
+
+  #hang(tracked = true): Promise<never> {
+    this.#suspended++
+    // Counted as waiting from here on, not as under way: `#track` of this call never ends.
+    if (tracked) this.#active--
+    this.#checkIdle()
+    return never()
+  }
+
+  /** What is under way and not held back. */
+  get #busy(): number {
+    return this.#active - this.#revisits.held
+  }
+
+  // Two turns of the loop, so that whatever just settled can start its next step first.
+  #checkIdle(): void {
+    if (this.#revisits.held > 0) this.#judgeSoon()
+    if (this.#busy > 0) return
+    for (const wake of this.#onIdle.splice(0)) wake()
+    if (this.#suspended === 0 && this.#active === 0) return
+    setImmediate(() => {
+      setImmediate(() => {
+        if (this.#busy > 0 || this.#closed) return
+        // One that waits for somebody may come to need what is in doubt, or not: that is seen when it goes on.
+        const isWaiting = this.#suspended > 0 && this.#revisits.isOnlyInDoubt
+        if (this.#active > 0 && !this.#session.draining && !isWaiting) {
+          void (this.#revisits.isInDoubt ? this.#giveUp() : this.#waitForReturn())
+        } else if (this.#active + this.#suspended > 0) this.#suspend?.()
+      })
+    })
+  }
+
+  /** Only what is held back is under way: looks for some time whether the function waits for what failed before. */
+  async #giveUp(): Promise<void> {
+    const { clock, abort } = this.#session
+    const asked = this.#asked
+    // Once it had its time, the next failure is handed out sooner; an effect is always given all of it.
+    const isSoon = this.#hadTime && !this.#revisits.isOnlyInDoubt
+    for (let looks = isSoon ? PATIENCE_LOOKS - 1 : 0; looks < PATIENCE_LOOKS; looks++) {
+      await clock.sleep(PATIENCE_MS / PATIENCE_LOOKS, abort.signal).catch(() => {})
+      // What it asked for meanwhile comes to rest again, and then it is given time again.
+      if (this.#closed || asked !== this.#asked) return
+      if (this.#session.draining) return this.#suspend?.()
+    }
+    if (this.#revisits.decide(this.#session.state.run?.takes ?? 0)) this.#hadTime = true
+  }
+
+  /** Looks at what is held back once the function has reacted to all that it heard of. */
+  #judgeSoon(): void {
+    if (this.#isJudging) return
+    this.#isJudging = true
+    setImmediate(() => {
+      setImmediate(() => {
+        this.#isJudging = false
+        if (this.#closed) return
+        if (this.#revisits.judge()) this.#checkIdle()
+      })
+    })
+  }
+
+  /**
+   * Only what is held back is under way. What the function does between steps may take any time, and nobody can see
+   * whether it does something: one that shows no sign of life for very long is ended, so that somebody looks. That says
+   * nothing of its records; resumed, it waits again.
+   */
+  async #waitForReturn(): Promise<void> {
+    if (this.#isWaiting) return
+    this.#isWaiting = true
+    const { clock, abort } = this.#session
+    const signs = () => this.#asked + this.#beats
+    for (let waited = 0, before = signs(); waited < RETURN_MS; waited += LOOK_MS) {
+      await clock.sleep(LOOK_MS, abort.signal).catch(() => {})
+      if (this.#closed || abort.signal.aborted || this.#busy > 0 || this.#revisits.held === 0) break
+      if (this.#session.draining) this.#suspend?.()
+      if (before === signs()) continue
+      before = signs()
+      waited = 0
+    }
+    this.#isWaiting = false
+    const { waiting } = this.#revisits
+    if (this.#closed || abort.signal.aborted || this.#busy > 0 || waiting === undefined) return
+    this.#fail?.(new EffectHeldError(waiting.held, waiting.missing, RETURN_MS / 60_000))
+  }
+}
+
+/** How long a function may show no sign of life while an effect waits for it to come back to what is recorded. */
+const RETURN_MS = 10 * 60_000
+/** How often it is looked at meanwhile whether the run is to stop. */
+const LOOK_MS = 200
+/** How long it is looked whether a function waits for steps that failed before, and in how many parts. */
+const PATIENCE_MS = 1000
+const PATIENCE_LOOKS = 10
+
+/** What a function hears of when something that it asked for has ended. */
+interface Heard {
+  path: string | undefined
+  /** It was made here, by nobody before us. */
+  isLive: boolean
+}
+
+/** One call of the function. */
+interface Call {
+  readonly number: number
+  /** Aborted when it is over, where it has a time limit. */
+  readonly outer: AbortSignal | undefined
+}
+
+type StepArguments<Result> =
+  | [work: (step: StepContext) => Result | Promise<Result>]
+  | [options: StepOptions<Result>, work: (step: StepContext) => Result | Promise<Result>]
+
+const NAME_RULE = 'Use 1 to 200 printable characters without slashes and square brackets.'
+
+function needsKey(name: string): InvalidProgramError {
+  const what = name.startsWith('receive ') ? `Two waits for "${name.slice(8)}"` : `Two calls of ctx.${name}`
+  const call = name.startsWith('receive ') ? `ctx.receive(${JSON.stringify(name.slice(8))}, { key })` : `{ key }`
+  return new InvalidProgramError(
+    `${what} run side by side without a key, so that one could get what the other waits for.`,
+    'key',
+    `Give each of them a key of its own: ${call}.`,
+    { wait: name },
+  )
+}
+
+function never(): Promise<never> {
+  return new Promise(() => {})
+}

@@ -1,0 +1,104 @@
+import type { Clock } from '../../core/clock.js'
+import { onAbort } from '../../core/on-abort.js'
+import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
+import type { RetryPolicy } from './context.js'
+import { StepTimeoutError } from '../errors.js'
+
+/** Runs one attempt with a signal that a time limit or the end of the run aborts. */
+export async function attempt<Result>(
+  work: (abort: AbortSignal) => Result | Promise<Result>,
+  options: {
+    readonly step: string
+    readonly timeoutMs?: number | undefined
+    readonly run: AbortSignal
+    /** Aborted when the work is left hanging: nobody waits for it, so its time limit ends nothing any more. */
+    readonly left?: AbortSignal | undefined
+    /** Of the attempt that this work is a part of, which has a time limit. Aborted with the run, too. */
+    readonly outer?: AbortSignal | undefined
+    readonly clock: Clock
+  },
+): Promise<Result> {
+  const { step, timeoutMs, run, left, outer, clock } = options
+  run.throwIfAborted()
+  outer?.throwIfAborted()
+  // Only a time limit needs a signal of its own; the run's serves the rest, at a fraction of the cost.
+  const own = timeoutMs === undefined ? undefined : new AbortController()
+  const done = timeoutMs === undefined ? undefined : new AbortController()
+  let stop: (() => void) | undefined
+  let leave: (() => void) | undefined
+  let letGo = () => {}
+  const stopped = new Promise<never>((_, reject) => {
+    stop = () => {
+      own?.abort(run.reason)
+      reject(run.reason)
+    }
+    run.addEventListener('abort', stop, { once: true })
+    leave = () => reject(left?.reason)
+    left?.addEventListener('abort', leave, { once: true })
+    // Any number of steps may run inside of one attempt.
+    letGo = onAbort(outer, () => {
+      own?.abort(outer?.reason)
+      reject(outer?.reason)
+    })
+  })
+  const races: Promise<Result>[] = [stopped, Promise.resolve().then(() => work(own?.signal ?? outer ?? run))]
+  if (timeoutMs !== undefined) {
+    races.push(
+      clock.sleep(timeoutMs, done?.signal).then(() => {
+        const error = new StepTimeoutError(step, timeoutMs)
+        own?.abort(error)
+        throw error
+      }),
+    )
+  }
+  // Those that lose the race may still reject, when nobody listens any more.
+  for (const race of races) race.catch(() => {})
+  try {
+    return await Promise.race(races)
+  } finally {
+    if (stop) run.removeEventListener('abort', stop)
+    if (leave) left?.removeEventListener('abort', leave)
+    letGo()
+    done?.abort(DONE)
+  }
+}
+
+const DONE = new Error('The attempt has ended.')
+
+export interface Backoff {
+  readonly attempts: number
+  readonly initialMs: number
+  readonly factor: number
+  readonly maxMs: number
+  readonly jitter: number
+  readonly retryIf: (error: unknown) => boolean
+}
+
+export function parseRetry(policy: RetryPolicy = {}): Backoff {
+  const { attempts = 3, initialMs = 200, factor = 2, maxMs = 30_000, jitter = 0.5, retryIf = isWorthRetrying } = policy
+  check('retry.attempts', Number.isSafeInteger(attempts) && attempts >= 1 && attempts <= 1000, 'be 1 to 1,000')
+  check('retry.initialMs', isFinite(initialMs) && initialMs >= 0, 'be 0 or more milliseconds')
+  check('retry.factor', isFinite(factor) && factor >= 1, 'be 1 or more')
+  check('retry.maxMs', isFinite(maxMs) && maxMs >= 0, 'be 0 or more milliseconds')
+  check('retry.jitter', jitter >= 0 && jitter <= 1, 'be 0 to 1')
+  check('retry.retryIf', typeof retryIf === 'function', 'be a function')
+  return { attempts, initialMs, factor, maxMs, jitter, retryIf }
+}
+
+/** The pause after so many failed attempts. The random part keeps many threads from coming back at once. */
+export function pauseAfter(backoff: Backoff, failed: number, random: () => number): number {
+  const full = Math.min(backoff.maxMs, backoff.initialMs * backoff.factor ** (failed - 1))
+  return full * (1 - backoff.jitter * random())
+}
+
+function isWorthRetrying(error: unknown): boolean {
+  return !isHoldfastError(error) || error.retryable
+}
+
+function isFinite(value: unknown): boolean {
+  return typeof value === 'number' && Number.isFinite(value)
+}
+
+function check(field: string, fits: boolean, rule: string): void {
+  if (!fits) throw new InvalidOptionError(field, `must ${rule}`, 'Correct the retry policy.')
+}

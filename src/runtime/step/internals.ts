@@ -1,0 +1,31 @@
+import type { Clock } from '../../core/clock.js'
+import type { RunObserver } from '../../telemetry/observer.js'
+import type { Context } from './context.js'
+import type { LiveEvent, RecordedEvent } from '../events/events.js'
+
+/** What programs of this library, such as the agent, use of a run beyond the public context. */
+export interface Internals {
+  /** The path of the activation, for events. */
+  readonly path: string
+  readonly clock: Clock
+  readonly random: () => number
+  /** Names the claim under which this run is driven: another one means that the run was taken up again. */
+  readonly claim: string
+  /**
+   * Undefined when the thread is known to be ours for long enough to start something that reaches outside; otherwise
+   * resolves when that is to be looked at again.
+   */
+  secure(): Promise<void> | undefined
+  /** Told of model calls and tools. */
+  readonly watch: RunObserver
+  /** Sends an event to whoever listens now; not recorded. */
+  emit(event: LiveEvent): void
+  /** Adds an event to the record of this node. */
+  note(event: RecordedEvent): void
+}
+
+export const INTERNALS: unique symbol = Symbol('holdfast.internals')
+
+export function internalsOf(context: Context): Internals {
+  return (context as Context & { readonly [INTERNALS]: Internals })[INTERNALS]
+}

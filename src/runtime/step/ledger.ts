@@ -1,0 +1,271 @@
+import type { Value } from '../../codec/value.js'
+import { InvalidOptionError } from '../../core/errors.js'
+import { set, valueAt } from '../../log/entry/ops.js'
+import type { StoreWrite } from '../../log/items/store-write.js'
+import { attempt, type Backoff, parseRetry, pauseAfter } from './attempt.js'
+import type { Ended } from './attempts.js'
+import type { Effect, Reconciled, StepPolicy } from './context.js'
+import { EffectUnknownError, recordError, StepFailedError } from '../errors.js'
+import { gapOf } from '../run/gap.js'
+import type { Work } from './perform.js'
+import { isBegun, type StepRecord } from '../run/run-state.js'
+import type { Session } from '../run/session.js'
+
+/** What became of an effect, once somebody knows. */
+interface Resolved {
+  readonly result: unknown
+  readonly writes: readonly StoreWrite[]
+}
+
+/** What a person may say of an effect that nobody knows about. */
+export type UnknownAnswer =
+  | { readonly outcome: 'succeeded'; readonly result?: unknown }
+  | { readonly outcome: 'not-executed' }
+  | { readonly outcome: 'failed'; readonly message?: string }
+
+const UNKNOWN_ANSWER: Value = {
+  type: 'object',
+  properties: {
+    outcome: { enum: ['succeeded', 'not-executed', 'failed'] },
+    result: {},
+    message: { type: 'string' },
+  },
+  required: ['outcome'],
+  additionalProperties: false,
+}
+
+const DEFAULT_KEY_TTL_MS = 24 * 60 * 60 * 1000
+const DEFAULT_SETTLE_MS = 10_000
+const RECONCILE: Backoff = parseRetry({ attempts: 4 })
+const RECONCILED: readonly unknown[] = ['executed', 'not-executed', 'unknown'] satisfies Reconciled['outcome'][]
+/** From the laxest to the strictest. */
+const KINDS: readonly Effect[] = ['read', 'idempotent', 'reconcilable', 'once']
+
+/** What is durably known of an effect, and how that knowledge changes. */
+export class Ledger {
+  /**
+   * What the effect is: the stricter of what it was begun as and of what the program calls it now. A program that was
+   * mended between a crash and the resume must not repeat what it said must never be repeated.
+   */
+  readonly effect: Effect
+  readonly #session: Session
+  readonly #work: Work
+  readonly #keyTtlMs: number
+  #generation: number
+  /** The key that an attempt before us used. It stays until that attempt is known to have failed. */
+  #key: string | undefined
+  /** When the first attempt of this generation began, or may have begun at the earliest. */
+  #startedAt: number | undefined
+  #writes: readonly StoreWrite[]
+
+  constructor(session: Session, work: Work, before: StepRecord | undefined) {
+    const own = before?.inherited ? undefined : before
+    this.#session = session
+    this.#work = work
+    this.effect = strictest(work.policy, own)
+    this.#generation = before?.generation ?? 0
+    this.#key = isBegun(own) ? own.key : undefined
+    const { keyTtlMs = DEFAULT_KEY_TTL_MS } = work.policy
+    this.#keyTtlMs = Math.min(keyTtlMs, (isBegun(own) ? own.keyTtlMs : undefined) ?? keyTtlMs)
+    this.#writes = own?.writes ?? []
+    this.#startedAt = own?.startedAt ?? (this.effect === 'idempotent' ? work.openSince : undefined)
+  }
+
+  /** Whether it is repeated only when it is known not to have happened. */
+  get mustNotRepeat(): boolean {
+    return this.effect === 'once' || this.effect === 'reconcilable'
+  }
+
+  get key(): string {
+    return this.#key ?? this.#work.idempotencyKey ?? this.#session.idempotencyKey(this.#work.path, this.#generation)
+  }
+
+  /** Whether the other side may have forgotten the key of an idempotent effect. */
+  get isForgotten(): boolean {
+    if (this.effect !== 'idempotent' || this.#startedAt === undefined) return false
+    return this.isOlderThanKey(this.#startedAt)
+  }
+
+  isOlderThanKey(at: number): boolean {
+    return this.#session.clock.now() - at > this.#keyTtlMs
+  }
+
+  /** Makes durable what must be before the attempt starts. */
+  async announce(): Promise<void> {
+    if (this.effect === 'read') return
+    const { recorder, clock } = this.#session
+    this.#startedAt ??= clock.now()
+    if (this.mustNotRepeat) {
+      if (!recorder.durable) throw needsRecord(this.#work.path, this.effect)
+      const events = [{ type: 'step' as const, step: this.#work.path, status: 'started' as const }]
+      recorder.add({ kind: 'effect', ops: [this.#set({})], data: { events } })
+    } else if (!isBegun(recordAt(this.#session, this.#work))) {
+      recorder.along(this.#work.path, { kind: 'step', ops: [this.#set({})] })
+    }
+    await recorder.barrier()
+  }
+
+  /** The attempt has ended: an intent that has not been written yet is of no use any more. */
+  end(): void {
+    if (this.effect === 'idempotent') this.#session.recorder.drop(this.#work.path)
+  }
+
+  /** What the last attempt whose outcome is open wrote to the store. */
+  get writes(): readonly StoreWrite[] {
+    return this.#writes
+  }
+
+  /**
+   * Keeps the error beside the intent, so that the same question is asked again after a crash, and what the attempt
+   * wrote to the store: if it turns out to have happened, so do its writes. The intent of an idempotent effect may not be
+   * written yet: this also says how old its key will be when the run is taken up again.
+   */
+  note(writes: readonly StoreWrite[], error?: unknown): void {
+    this.#writes = writes
+    if (this.effect === 'read' || !this.#session.recorder.durable) return
+    this.end()
+    const change = {
+      ...(error === undefined ? {} : { error: recordError(error) }),
+      ...(writes.length === 0 ? {} : { writes: [...writes] }),
+    }
+    this.#session.recorder.add({ kind: 'effect', ops: [this.#set(change)] })
+  }
+
+  /** The run is stopped while an attempt is under way, whose intent says the rest. */
+  leave(writes: readonly StoreWrite[]): void {
+    if (this.effect === 'idempotent' || writes.length > 0) this.note(writes)
+  }
+
+  /** After a definite failure: the other side may have remembered the key together with the failure. */
+  raise(): void {
+    this.#generation++
+    this.#key = undefined
+    this.#startedAt = undefined
+    this.#writes = []
+    this.end()
+    if (this.#session.recorder.durable) {
+      this.#session.recorder.add({ kind: 'effect', ops: [this.#set({ status: 'retry' })] })
+    }
+  }
+
+  /** Waits until an attempt of this process at this effect has ended, if one still runs, but not for ever. */
+  async settle(): Promise<Ended | undefined> {
+    const { attempts, clock, abort } = this.#session
+    const { policy, outer } = this.#work
+    const stop = new AbortController()
+    const signals = [stop.signal, abort.signal, ...(outer ? [outer] : [])]
+    try {
+      const limit = () => clock.sleep(policy.settleMs ?? DEFAULT_SETTLE_MS, AbortSignal.any(signals))
+      const ended = await attempts.ended(this.#name, limit)
+      if (ended?.status === 'returned') this.#work.unask()
+      return ended
+    } finally {
+      stop.abort()
+    }
+  }
+
+  /** Lets an attempt that must not be repeated be found while it runs. */
+  track<Result>(writes: readonly StoreWrite[], running: Promise<Result>): Promise<Result> {
+    return this.#session.attempts.track(this.#name, writes, running)
+  }
+
+  /** Names the effect among all of the process. */
+  get #name(): string {
+    const { log, state } = this.#session
+    return JSON.stringify([log.tenant, log.thread, log.branch, state.run?.id, this.#work.path])
+  }
+
+  /**
+   * Finds out what became of the effect: its result and what it wrote to the store, or undefined if it did not happen
+   * and may be tried again. Of a process that died only the intent is known, not what it would have written. `isRunning`:
+   * an attempt of our own has not ended, so that only a person can say what becomes of it.
+   */
+  async resolve(error: string | null, isRunning = false): Promise<Resolved | undefined> {
+    const { path, at, policy, input } = this.#work
+    // The other side can't know of a request that is still to be sent.
+    if (this.effect === 'reconcilable' && policy.reconcile && !isRunning) {
+      const answer = await this.#reconcile(policy.reconcile)
+      if (answer.outcome !== 'unknown') this.#work.unask()
+      if (answer.outcome === 'executed') return { result: answer.result, writes: this.#writes }
+      if (answer.outcome === 'not-executed') return undefined
+    }
+    const about = { effect: this.effect, idempotencyKey: this.key, error }
+    // Without a record this would be forgotten: the next claim would see nothing that may have happened.
+    if (this.#session.recorder.durable && recordAt(this.#session, this.#work)?.status !== 'started') {
+      this.note(this.#writes)
+    }
+    if (policy.onUnknown === 'fail') {
+      this.#session.watch.count('holdfast.effects.unknown')
+      throw new EffectUnknownError(path, at, about)
+    }
+    if (!this.#session.recorder.durable) throw needsRecord(path, this.effect)
+    const question = { ...about, step: path, input: input ?? null, generation: this.#generation }
+    const answer = (await this.#work.ask('unknown-effect', question, UNKNOWN_ANSWER)) as UnknownAnswer
+    if (answer.outcome === 'succeeded') return { result: answer.result, writes: this.#writes }
+    this.raise()
+    if (answer.outcome === 'not-executed') return undefined
+    throw failed(this.#work, new Error(answer.message ?? 'a person said that it failed'))
+  }
+
+  async #reconcile(ask: NonNullable<StepPolicy['reconcile']>): Promise<Reconciled> {
+    const { clock, abort, random } = this.#session
+    for (let tried = 1; ; tried++) {
+      try {
+        const answer = await attempt(() => ask(this.key, this.#work.input), {
+          step: this.#work.path,
+          timeoutMs: this.#work.policy.timeoutMs,
+          run: abort.signal,
+          clock,
+        })
+        // What says nothing that is known must not be taken for a yes or a no.
+        return RECONCILED.includes(answer?.outcome) ? answer : { outcome: 'unknown' }
+      } catch {
+        this.#session.throwIfAborted()
+        if (tried >= RECONCILE.attempts) return { outcome: 'unknown' }
+        await clock.sleep(pauseAfter(RECONCILE, tried, random), abort.signal)
+      }
+    }
+  }
+
+  #set(change: Partial<StepRecord>): ReturnType<typeof set> {
+    const { inputHash, at } = this.#work
+    const since = gapOf(this.#session.state)
+    return set(at, {
+      status: 'started',
+      effect: this.effect,
+      input: inputHash,
+      ...(change.status === 'retry' ? {} : { key: this.key }),
+      ...(this.effect === 'idempotent' && change.status !== 'retry' ? { keyTtlMs: this.#keyTtlMs } : {}),
+      ...(this.#generation > 0 ? { generation: this.#generation } : {}),
+      ...(this.#startedAt === undefined ? {} : { startedAt: this.#startedAt }),
+      ...(since === undefined ? {} : { clear: since }),
+      ...change,
+    })
+  }
+}
+
+function strictest({ effect = 'read', reconcile }: StepPolicy, before: StepRecord | undefined): Effect {
+  const isOpen = before?.status === 'started' || before?.status === 'retry'
+  const level = Math.max(KINDS.indexOf(effect), isOpen ? KINDS.indexOf(before.effect ?? 'read') : 0)
+  const kind = KINDS[level] as Effect
+  // Begun as one that can be asked about by a program that could: nobody but a person can tell now.
+  return kind === 'reconcilable' && reconcile === undefined ? 'once' : kind
+}
+
+export function recordAt(session: Session, work: Work): StepRecord | undefined {
+  return valueAt(session.state as never, work.at) as StepRecord | undefined
+}
+
+export function failed(work: Work, error: unknown): StepFailedError {
+  return error instanceof StepFailedError
+    ? error
+    : new StepFailedError(work.path, work.at, recordError(error, work.path), error)
+}
+
+function needsRecord(path: string, effect: Effect): InvalidOptionError {
+  return new InvalidOptionError(
+    'frequency',
+    `is 'none', but step "${path}" has the effect '${effect}', which needs a record`,
+    "Use 'step', { every: n } or 'boundary'.",
+  )
+}

@@ -1,0 +1,285 @@
+import type { Value } from '../../codec/value.js'
+import { isHoldfastError, NotExecutedError } from '../../core/errors.js'
+import type { Path } from '../../log/entry/ops.js'
+import type { StoreWrite } from '../../log/items/store-write.js'
+import type { SpanPlan } from '../../telemetry/observer.js'
+import { attempt, parseRetry, pauseAfter } from './attempt.js'
+import type { Effect, StepContext, StepPolicy } from './context.js'
+import { EffectUnknownError, isNondeterministic, nondeterministic, recordError } from '../errors.js'
+import { gapOf } from '../run/gap.js'
+import { failed, Ledger, recordAt } from './ledger.js'
+import type { Seen } from '../run/records.js'
+import { type ForkRecord, isBegun, type StepRecord } from '../run/run-state.js'
+import type { Session } from '../run/session.js'
+import { StepStore } from './step-store.js'
+
+/** One piece of work with its policy, and where its record lies. */
+export interface Work {
+  readonly path: string
+  readonly at: Path
+  readonly policy: StepPolicy
+  readonly input: unknown
+  readonly inputHash: string
+  readonly idempotencyKey?: string | undefined
+  readonly run: (step: StepContext) => unknown
+  /** For a node: what it is handed, which decides whether a recorded read still holds. */
+  readonly sees?: Seen
+  /** On a fork: all that the function has heard of is the same as on the branch it came from. */
+  readonly isSamePast?: boolean
+  /** Where in its function it was asked for, for its record. */
+  readonly after?: (() => string) | undefined
+  /** Since when someone before us may have begun it without a record; undefined if nobody can have. */
+  readonly openSince: number | undefined
+  /** Aborted when the activation was left hanging: the work is neither retried nor timed any more. */
+  readonly left?: AbortSignal
+  /**
+   * Of a step inside of a node with a time limit: the node's attempt. When that ends the step does, as in a crash; the
+   * node's next attempt finds out what became of it.
+   */
+  readonly outer?: AbortSignal | undefined
+  /** Asks a person; never resolves while there is no answer. */
+  readonly ask: (kind: 'unknown-effect' | 'permission', question: unknown, schema: Value) => Promise<unknown>
+  /** The span of an attempt, where it is another than that of a step. */
+  readonly span?: (() => SpanPlan | undefined) | undefined
+  /** Takes the question what became of an effect back. */
+  readonly unask: () => void
+}
+
+export interface Performed {
+  readonly result: Value | undefined
+  readonly writes: readonly StoreWrite[]
+  readonly attempts: number
+  readonly ms: number
+}
+
+const PERMISSION_ANSWER: Value = {
+  type: 'object',
+  properties: { allowed: { type: 'boolean' }, result: {} },
+  required: ['allowed'],
+  additionalProperties: false,
+}
+
+/**
+ * Does a piece of work by the rules of its effect and returns its result, which the caller records. An effect that
+ * reaches outside starts only when everything before it is acknowledged, and one that must not repeat also when its
+ * intent is. An outcome that nobody knows is resolved before anything else sees it.
+ */
+export async function perform(session: Session, work: Work): Promise<Performed> {
+  const backoff = parseRetry(work.policy.retry)
+  const before = recordAt(session, work)
+  checkInput(work, before)
+  const ledger = new Ledger(session, work, before)
+  const { effect } = ledger
+  const begun = session.clock.monotonic()
+  // A refusal speaks of one attempt: while another with the same key may have happened, the key must stay.
+  let unsure = effect === 'idempotent' && (work.openSince !== undefined || isBegun(before))
+  const finish = (result: unknown, writes: readonly StoreWrite[], attempts: number): Performed => {
+    ledger.end()
+    const kept = result === undefined ? undefined : session.keep(result)
+    return { result: kept, writes, attempts, ms: Math.round(session.clock.monotonic() - begun) }
+  }
+
+  const instead =
+    effect === 'read'
+      ? session.recordedRead(work.path, work.inputHash, work.sees, work.isSamePast ?? false)
+      : await permit(session, work, effect)
+  if (instead) return finish(instead.result, [], 0)
+  if (mayHaveHappened(session, work, ledger, before)) {
+    const missing = isBegun(before) ? undefined : missingRecord(session, effect)
+    // Kept beside the intent, so that the same question is asked until it is answered.
+    if (missing) ledger.note([], missing)
+    const late = await ledger.settle()
+    if (late?.status === 'returned') return finish(late.result, late.writes, 0)
+    if (late?.status === 'threw' && isHoldfastError(late.error, 'not-executed')) ledger.raise()
+    else {
+      const trouble = before?.error?.message ?? missing?.message ?? null
+      const known = await ledger.resolve(trouble, late?.status === 'running')
+      if (known) return finish(known.result, known.writes, 0)
+    }
+    unsure = false
+  }
+  // A pause between attempts, or a machine that stood still, may outlast the lease, and what the other side remembers.
+  const mayStart = () => effect === 'read' || ((session.lease?.isSure ?? true) && !(unsure && ledger.isForgotten))
+  for (let tried = 1, trouble: string | null = null; ; tried++) {
+    await ledger.announce()
+    if (effect !== 'read') await session.lease?.secure()
+    if (unsure && ledger.isForgotten) {
+      const known = await ledger.resolve(trouble)
+      if (known) return finish(known.result, known.writes, tried)
+      unsure = false
+      await ledger.announce()
+    }
+    const writes: StoreWrite[] = []
+    try {
+      const result = await runOnce(session, work, ledger, tried, writes, mayStart)
+      return finish(result, writes, tried)
+    } catch (thrown) {
+      if (session.abort.signal.aborted || work.outer?.aborted) ledger.leave(writes)
+      session.throwIfAborted()
+      work.outer?.throwIfAborted()
+      if (thrown instanceof NotStarted) {
+        tried--
+        continue
+      }
+      // A step inside of this one is not what was recorded: that is said of the whole run.
+      if (isNondeterministic(thrown)) throw thrown
+      work.left?.throwIfAborted()
+      let error = thrown
+      let isRunning = false
+      if (ledger.mustNotRepeat && !isHoldfastError(thrown, 'not-executed')) {
+        ledger.note(writes, thrown)
+        const late = await ledger.settle()
+        if (late?.status === 'returned') return finish(late.result, late.writes, tried)
+        if (late?.status === 'threw' && isHoldfastError(late.error, 'not-executed')) error = late.error
+        isRunning = late?.status === 'running'
+      }
+      const definite = isHoldfastError(error, 'not-executed')
+      const last = tried >= backoff.attempts || !(definite || backoff.retryIf(error))
+      if (!definite && ledger.mustNotRepeat) {
+        const known = await ledger.resolve(recordError(error).message, isRunning)
+        if (known) return finish(known.result, known.writes, tried)
+        if (last && effect === 'reconcilable') throw failed(work, error)
+      } else {
+        if (!definite) {
+          unsure = true
+          trouble = recordError(error).message
+          ledger.note(writes, error)
+        } else if (effect !== 'read' && !unsure) ledger.raise()
+        if (last) {
+          if ((definite && !unsure) || effect === 'read') throw failed(work, error)
+          if (definite) {
+            // This attempt was refused, but an earlier one with the same key may have gone through.
+            ledger.note(ledger.writes, error)
+            const known = await ledger.resolve(recordError(error).message)
+            if (known) return finish(known.result, known.writes, tried)
+            unsure = false
+            tried = 0
+            continue
+          }
+          session.watch.count('holdfast.effects.unknown')
+          throw new EffectUnknownError(
+            work.path,
+            work.at,
+            { effect, idempotencyKey: ledger.key, error: trouble },
+            error,
+          )
+        }
+      }
+      const inMs = pauseAfter(backoff, tried, session.random)
+      session.emit({ type: 'retry', step: work.path, attempt: tried, inMs, error: recordError(error) })
+      const { signal } = session.abort
+      // A node's attempt ends with the run.
+      await session.clock.sleep(inMs, work.left ? AbortSignal.any([signal, work.left]) : (work.outer ?? signal))
+    }
+  }
+}
+
+/**
+ * On a branch that time travel made, an effect on the outside world needs permission: what happened on the branch it
+ * came from has happened. Resolves to a result that stands in for the effect, or to undefined when it may run.
+ */
+export async function permit(
+  session: Session,
+  work: Work,
+  effect: Effect,
+): Promise<{ readonly result: unknown } | undefined> {
+  const fork = forkOf(session)
+  if (fork === undefined || fork.effects === 'allow') return undefined
+  const begun = recordAt(session, work)
+  // Begun on this very branch: permission was given, and what became of it is another question.
+  if (isBegun(begun) || (begun?.status === 'retry' && !begun.inherited)) return undefined
+  if (fork.effects === 'deny')
+    throw failed(work, new NotExecutedError(`Branch "${session.log.branch}" allows no effects.`))
+  const from = { branch: fork.branch, seq: fork.seq }
+  const question = {
+    effect,
+    step: work.path,
+    input: work.input ?? null,
+    ...(fork.restarted
+      ? { restartedBeside: from, begunThere: 'unknown' }
+      : { forkedFrom: from, begunThere: begun?.inherited === true && begun.status === 'started' }),
+  }
+  const answer = (await work.ask('permission', question, PERMISSION_ANSWER)) as { allowed: boolean; result?: unknown }
+  if (answer.allowed) return undefined
+  if ('result' in answer) return { result: answer.result }
+  throw failed(work, new NotExecutedError('Permission to run this effect on a fork was denied.'))
+}
+
+// A branch that was made below the runtime says nothing of effects, or has what its parent said: then a person decides.
+function forkOf({ state, recorder }: Session): ForkRecord | undefined {
+  const { origin } = recorder.fold
+  const { fork } = state
+  if (origin === null) return fork
+  if (fork?.branch === origin.branch && fork.seq === origin.seq) return fork
+  return { branch: origin.branch, seq: origin.seq, effects: 'ask', reads: 'live' }
+}
+
+/** Something came between the decision to start and the start: it is decided again. */
+class NotStarted extends Error {}
+
+async function runOnce(
+  session: Session,
+  work: Work,
+  ledger: Ledger,
+  tried: number,
+  writes: StoreWrite[],
+  mayStart: () => boolean,
+) {
+  const tryOnce = () =>
+    attempt(
+      (abort) => {
+        // In the same breath as the call itself: after any wait another worker may have the thread.
+        if (!mayStart()) throw new NotStarted()
+        const running = work.run({
+          idempotencyKey: ledger.key,
+          attempt: tried,
+          abort,
+          store: new StepStore(session.store, writes),
+          heartbeat: session.heartbeat,
+          emit: (value) => session.emit({ type: 'custom', step: work.path, value }),
+        })
+        return ledger.mustNotRepeat ? ledger.track(writes, Promise.resolve(running)) : running
+      },
+      {
+        step: work.path,
+        timeoutMs: work.policy.timeoutMs,
+        run: session.abort.signal,
+        left: work.left,
+        outer: work.outer,
+        clock: session.clock,
+      },
+    )
+  // Before anybody sees it: the program, the record, and whoever traces.
+  const once = session.redactor
+    ? () => tryOnce().catch((error: unknown) => Promise.reject(session.keepError(error)))
+    : tryOnce
+  const isLeft = () => session.abort.signal.aborted || work.left?.aborted === true
+  return session.watch.step(work.path, tried, once, work.span, isLeft)
+}
+
+// An intent without an end is an effect that may have happened. One with the other side's key needs none: it is
+// repeated, as long as the other side still knows the key.
+function mayHaveHappened(session: Session, work: Work, ledger: Ledger, before: StepRecord | undefined): boolean {
+  if (ledger.effect === 'read') return false
+  if (ledger.effect !== 'idempotent') return isBegun(before) || mayBeMissing(session, before)
+  const since = isBegun(before) ? (before.startedAt ?? Number.NEGATIVE_INFINITY) : work.openSince
+  return since !== undefined && ledger.isOlderThanKey(since)
+}
+
+// The store came back and may have lost its newest records, the intent of this effect among them.
+function mayBeMissing({ state }: Session, before: StepRecord | undefined): boolean {
+  const since = gapOf(state)
+  return since !== undefined && before?.clear !== since
+}
+
+function missingRecord({ state }: Session, effect: Effect): Error | undefined {
+  const since = effect === 'idempotent' ? undefined : gapOf(state)
+  if (since === undefined) return undefined
+  const last = new Date(since).toISOString()
+  return new Error(`The store came back and may have lost what was recorded after ${last}: this may have begun then.`)
+}
+
+function checkInput(work: Work, before: StepRecord | undefined): void {
+  if (before?.input === undefined || before.input === work.inputHash) return
+  throw nondeterministic(`Step "${work.path}" was begun with another input than it has now.`, work.path)
+}

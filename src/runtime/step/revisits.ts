@@ -1,0 +1,290 @@
+import { leftBegun, nondeterministic } from '../errors.js'
+import { isBegun, type StepRecord } from '../run/run-state.js'
+import { CALLED, type Cause, causesOf, shortHash } from './trail.js'
+
+interface Held {
+  readonly path: string
+  readonly go: () => void
+  readonly refuse: (error: unknown) => void
+  /** A step that failed, and is tried again if nothing that is recorded depends on that. */
+  readonly doubted?: 'read' | 'effect'
+}
+
+/** Where in its function a step was asked for. */
+export interface Asked extends Cause {
+  readonly path: string
+  readonly isEffect: boolean
+  /** Something else of the function was open at that time. */
+  readonly isBeside: boolean
+}
+
+/** Marks in a record: not asked for directly after something, and asked for beside something else. */
+const SOMETIME = '~'
+const BESIDE = '+'
+
+/**
+ * Which recorded steps of an activation its function has come back to.
+ *
+ * Everything that a function has seen is recorded before what it did next. So it comes back to all of its records
+ * without a new effect, unless it is another function by now: one that calls a step by a new name would do again what
+ * is done. So an effect is held back until the function has come back to all effects that are recorded.
+ *
+ * How long the function may take is not limited. That it is another one shows in the order of things: at a point where
+ * the recorded function asked for one step, it asks for another that was not asked for there.
+ */
+export class Revisits {
+  readonly #id: string
+  readonly #records: () => Readonly<Record<string, StepRecord>>
+  #seen = new Set<string>()
+  #heard = new Set<string>()
+  /** Recorded when the function was called and not come back to yet; known from the first effect on. */
+  #missing: Set<string> | undefined
+  #held: Held[] = []
+  /** Steps without a record, by what they were asked for after. */
+  #strangers = new Map<string, Asked[]>()
+  /** A recorded step came back before what it had followed. */
+  #isMoved = false
+  /** The function has had several things open at once. */
+  #isParallel = false
+  #mismatch: { readonly error: unknown } | undefined
+
+  /** @param id where the activation's records begin; @param records all of its scope, as they are now. */
+  constructor(id: string, records: () => Readonly<Record<string, StepRecord>>) {
+    this.#id = id
+    this.#records = records
+  }
+
+  /** How many effects wait. */
+  get held(): number {
+    return this.#held.length
+  }
+
+  /** Notes that the function asks for this step. False if it did before. */
+  note(path: string): boolean {
+    if (this.#seen.has(path)) return false
+    this.#seen.add(path)
+    if (this.#missing?.delete(path) && this.#missing.size === 0) this.#release(({ doubted }) => doubted !== 'effect')
+    return true
+  }
+
+  /** Notes where in the function a step is asked for. */
+  arrive(asked: Asked): void {
+    const { path, after, isBeside } = asked
+    if (isBeside) this.#isParallel = true
+    const record = this.#recordOf(path)
+    if (record === undefined) {
+      if (after !== undefined) this.#strangers.set(after, [...(this.#strangers.get(after) ?? []), asked])
+      return
+    }
+    const then = placeOf(record).after
+    if (then !== undefined && !this.#hasHeard(then)) this.#isMoved = true
+  }
+
+  /** The function hears of the end of this step. */
+  hear(path: string): void {
+    this.#heard.add(shortHash(path))
+  }
+
+  /** What a record keeps of where its step was asked for. */
+  place({ after, isBeside }: Asked, isBesideLater: boolean): string {
+    // While effects are held back nothing is where it would be otherwise.
+    const where = this.#held.length > 0 ? SOMETIME : (after ?? SOMETIME)
+    return isBeside || isBesideLater ? `${where}${BESIDE}` : where
+  }
+
+  /** Whether a step is held back that failed before. */
+  get isInDoubt(): boolean {
+    return this.#held.some(({ doubted }) => doubted !== undefined)
+  }
+
+  /** Only effects are held back that failed before: whether the function still waits for them is to be seen. */
+  get isOnlyInDoubt(): boolean {
+    return this.#missing?.size === 0
+  }
+
+  /** Whether the function has asked for this step. */
+  has(path: string): boolean {
+    return this.#seen.has(path)
+  }
+
+  /**
+   * The function was told that a step is not what is recorded. It may have caught that: it is another function all the
+   * same, what was begun there is not found out, and it must not end as if nothing were open.
+   */
+  mismatch(error: unknown): void {
+    this.#mismatch ??= { error }
+  }
+
+  restart(): void {
+    this.#seen = new Set()
+    this.#heard = new Set()
+    this.#mismatch = undefined
+    this.#missing = undefined
+    this.#held = []
+    this.#strangers = new Map()
+    this.#isMoved = false
+    this.#isParallel = false
+  }
+
+  /** Refuses to end while a step was not asked for that is finished, or begun. */
+  check(): void {
+    if (this.#mismatch) throw this.#mismatch.error
+    for (const [path, record] of this.#own()) {
+      if (this.#seen.has(path)) continue
+      if (isBegun(record)) throw leftBegun(path)
+      if (isFinished(record)) throw notRevisited(path)
+    }
+  }
+
+  /** What a function that failed has to answer for: its error, or that it left an effect behind whose outcome is open. */
+  explain(error: unknown): unknown {
+    if (this.#mismatch) return this.#mismatch.error
+    const left = this.#own().find(([path, record]) => isBegun(record) && !this.#seen.has(path))
+    return left === undefined ? error : leftBegun(left[0], error)
+  }
+
+  /** Undefined if an effect may start now; otherwise resolves when it may. */
+  hold(path: string): Promise<void> | undefined {
+    // It was begun under this very name: what became of it is found out, whatever else the function does.
+    if (isBegun(this.#recordOf(path))) return undefined
+    if (this.#mismatch) throw this.#mismatch.error
+    this.#missing ??= this.#notSeen()
+    if (this.#missing.size === 0) return undefined
+    return new Promise((go, refuse) => this.#held.push({ path, go, refuse }))
+  }
+
+  /**
+   * As `hold`, for a step that failed: false when the function does not come back to the rest without that failure. An
+   * effect also waits until the function has nothing else to do: one that nobody waits for any more must not happen.
+   */
+  holdDoubted(path: string, effect: 'read' | 'effect'): Promise<boolean> | true {
+    this.#missing ??= this.#notSeen()
+    if (this.#missing.size === 0 && effect === 'read') return true
+    return new Promise((resolve) => {
+      this.#held.push({ path, go: () => resolve(true), refuse: () => resolve(false), doubted: effect })
+    })
+  }
+
+  /**
+   * The function waits only for what is held back. If it has come back to all that is recorded, it waits for steps that
+   * failed before, and they are tried again. If not, it went on from a failure of one of those, and is told so again: of
+   * each effect, because the function may want none of them since; of reads one by one, another first each time the run
+   * is resumed, because it is not known which it was. Returns whether a failure was handed out again.
+   */
+  decide(turn: number): boolean {
+    if (this.isOnlyInDoubt) {
+      this.#release(() => true)
+      return false
+    }
+    const effects = this.#held.filter(({ doubted }) => doubted === 'effect')
+    const reads = this.#held.filter(({ doubted }) => doubted === 'read')
+    const failed = effects.length > 0 || reads.length === 0 ? effects : [reads[turn % reads.length] as Held]
+    this.#held = this.#held.filter((held) => !failed.includes(held))
+    for (const { refuse } of failed) refuse(undefined)
+    return failed.length > 0
+  }
+
+  /**
+   * To be asked when the function has reacted to all that it heard of: whether the effects that are held back may start,
+   * or the order of things tells that it is another function. Returns whether that is known.
+   */
+  judge(): boolean {
+    const { waiting } = this
+    if (waiting === undefined) return false
+    const effects = this.#held.filter(({ doubted }) => doubted === undefined)
+    const isAnother = this.#isAnother()
+    // Otherwise it does nothing again that is done. If it does not come back to the rest, it ends as another one.
+    if (!isAnother && [...(this.#missing ?? [])].some((path) => isEffect(this.#recordOf(path)))) return false
+    this.#held = this.#held.filter((held) => !effects.includes(held))
+    const error = isAnother ? notRevisited(waiting.missing, waiting.held) : undefined
+    for (const { go, refuse } of effects) {
+      if (error === undefined) go()
+      else refuse(error)
+    }
+    return true
+  }
+
+  /** The effect that is held back, and what it waits for. */
+  get waiting(): { readonly held: string; readonly missing: string } | undefined {
+    const first = this.#held.find(({ doubted }) => doubted === undefined)
+    const all = [...(this.#missing ?? [])]
+    const missing = all.find((path) => isEffect(this.#recordOf(path))) ?? all[0]
+    return first === undefined || missing === undefined ? undefined : { held: first.path, missing }
+  }
+
+  /**
+   * Whether the function asks for a step at a point where the recorded one asked for another, and did not ask for this
+   * one. An effect that was asked for there would be on record, because its intent travels with the next record of
+   * anything; of a read that holds only if the recorded step had nothing beside it.
+   */
+  #isAnother(): boolean {
+    const isReplaced = [...(this.#missing ?? [])].some((path) => {
+      const record = this.#recordOf(path)
+      const { after, isBeside } = placeOf(record)
+      const strangers = after === undefined ? [] : (this.#strangers.get(after) ?? [])
+      return strangers.some((stranger) => (stranger.isEffect ? isEffect(record) : !isBeside))
+    })
+    return isReplaced || (this.#isMoved && this.#isSequential())
+  }
+
+  /** Whether the function has heard of all of these. */
+  #hasHeard(after: string): boolean {
+    return causesOf(after).every((cause) => cause === CALLED || this.#heard.has(cause))
+  }
+
+  /** Whether the function never had two things open at once, neither when it was recorded nor now. */
+  #isSequential(): boolean {
+    if (this.#isParallel) return false
+    return this.#own().every(([, record]) => !mustReturn(record) || !placeOf(record).isBeside)
+  }
+
+  #recordOf(path: string): StepRecord | undefined {
+    const records = this.#records()
+    return Object.hasOwn(records, path) ? records[path] : undefined
+  }
+
+  #release(which: (held: Held) => boolean): void {
+    const released = this.#held.filter(which)
+    this.#held = this.#held.filter((held) => !which(held))
+    for (const { go } of released) go()
+  }
+
+  #notSeen(): Set<string> {
+    return new Set(this.#own().flatMap(([own, record]) => (mustReturn(record) && !this.#seen.has(own) ? [own] : [])))
+  }
+
+  #own(): readonly (readonly [string, StepRecord])[] {
+    const begin = this.#id === '' ? '' : `${this.#id}/`
+    return Object.entries(this.#records()).filter(([path]) => path !== this.#id && path.startsWith(begin))
+  }
+}
+
+/** Where a recorded step was asked for. Of one of 0.1 nothing is known. */
+function placeOf(record: StepRecord | undefined): { readonly after: string | undefined; readonly isBeside: boolean } {
+  const place = record?.after
+  if (place === undefined) return { after: undefined, isBeside: true }
+  const isBeside = place.endsWith(BESIDE)
+  const after = isBeside ? place.slice(0, -BESIDE.length) : place
+  return { after: after === SOMETIME ? undefined : after, isBeside }
+}
+
+function isFinished({ status }: StepRecord): boolean {
+  return status === 'done' || status === 'failed'
+}
+
+/** Whether doing it again would do harm. Records of 0.1 do not say. */
+function isEffect(record: StepRecord | undefined): boolean {
+  if (record === undefined) return false
+  const isKnownRead = record.after !== undefined && (record.effect ?? 'read') === 'read'
+  return isBegun(record) || (record.status === 'done' && !isKnownRead)
+}
+
+// An effect that was begun may have happened, too, unless it was begun on another branch.
+function mustReturn(record: StepRecord): boolean {
+  return isFinished(record) || isBegun(record)
+}
+
+function notRevisited(path: string, instead?: string) {
+  const held = instead === undefined ? '' : ` "${instead}", an effect, was not started.`
+  return nondeterministic(`Step "${path}" is recorded, but the program did not come back to it.${held}`, path)
+}

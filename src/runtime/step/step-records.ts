@@ -1,0 +1,134 @@
+import type { Value } from '../../codec/value.js'
+import { type Path, set, valueAt } from '../../log/entry/ops.js'
+import { EffectUnknownError, nondeterministic, recordError, StepFailedError } from '../errors.js'
+import { isFailed, retryStep } from './failed-steps.js'
+import type { Performed, Work } from './perform.js'
+import { inScope, type Prefix, scopeAt, type StepRecord } from '../run/run-state.js'
+import type { Session } from '../run/session.js'
+
+/** The records of an activation's steps: how they are found again, and how they are made. */
+export class StepRecords {
+  readonly #session: Session
+  readonly #prefix: Prefix
+  readonly #scopePath: string
+
+  /** @param scopePath where the scope of the records lies in the thread, for people. */
+  constructor(session: Session, prefix: Prefix, scopePath: string) {
+    this.#session = session
+    this.#prefix = prefix
+    this.#scopePath = scopePath
+  }
+
+  /** All records of the scope, as they are now. */
+  get all(): Readonly<Record<string, StepRecord>> {
+    return scopeAt(this.#session.state, this.#prefix).steps ?? {}
+  }
+
+  at(path: string): Path {
+    return inScope(this.#prefix, 'steps', path)
+  }
+
+  /** A step's path in the whole thread. */
+  name(path: string): string {
+    return joinPath(this.#scopePath, path)
+  }
+
+  /**
+   * A finished record, or one that waits; throws what the step threw.
+   * @param ownKey the idempotency key that the step brings itself.
+   */
+  find(path: string, inputHash: string, ownKey?: string): StepRecord | undefined {
+    const { all } = this
+    // A step may be named `toString`: only what was recorded counts, not what every object has.
+    const record = Object.hasOwn(all, path) ? all[path] : undefined
+    if (record === undefined || record.status === 'retry') return undefined
+    if (record.status === 'started' && !record.unknown) return undefined
+    if (record.status !== 'waiting' && (record.input ?? 'none') !== inputHash) {
+      throw nondeterministic(`Step "${path}" was recorded with another input than it has now.`, path)
+    }
+    if (record.unknown) throw this.#unknownAgain(path, record, ownKey)
+    if (record.status === 'failed') {
+      const error = record.error ?? { name: 'Error', message: 'no reason recorded' }
+      throw new StepFailedError(this.name(path), this.at(path), error)
+    }
+    return record
+  }
+
+  /** Whether a step failed, and it is in doubt whether the program went on from that. */
+  isDoubted(path: string): boolean {
+    const { all } = this
+    return Object.hasOwn(all, path) && all[path]?.doubted === true && isFailed(all[path])
+  }
+
+  /** Lets a step be tried again that failed before. */
+  retry(path: string): void {
+    this.#session.recorder.add({ kind: 'step', ops: [retryStep(this.#session.state, this.at(path))] })
+  }
+
+  async done(work: Work, { result, writes, attempts, ms }: Performed): Promise<void> {
+    const event = { type: 'step', step: work.path, status: 'completed', attempt: attempts, ms }
+    await this.#session.record({
+      kind: 'step',
+      ops: [set(work.at, doneRecord(work, result))],
+      data: { events: [event] },
+      ...(writes.length > 0 ? { store: writes } : {}),
+    })
+  }
+
+  /** The program may catch what a step threw and go on; on the way back it must be thrown again. */
+  async threw(work: Work, error: unknown): Promise<void> {
+    if (error instanceof StepFailedError) await this.#failed(work, error)
+    if (error instanceof EffectUnknownError) await this.#unknown(work)
+  }
+
+  async #failed(work: Work, error: StepFailedError): Promise<void> {
+    const record: StepRecord = {
+      status: 'failed',
+      input: work.inputHash,
+      error: error.recorded,
+      ...(work.after === undefined ? {} : { after: work.after() }),
+    }
+    const generation = this.#now(work)?.generation
+    await this.#session.record({
+      kind: 'step',
+      ops: [set(work.at, { ...record, ...(generation === undefined ? {} : { generation }) })],
+      data: { events: [{ type: 'step', step: work.path, status: 'failed', error: recordError(error) }] },
+    })
+  }
+
+  // Stays begun: whoever resumes a run that failed of it must find out what happened.
+  async #unknown(work: Work): Promise<void> {
+    const record = this.#now(work)
+    if (record?.status !== 'started' || !this.#session.recorder.durable) return
+    await this.#session.record({ kind: 'step', ops: [set(work.at, { ...record, unknown: true })] })
+  }
+
+  #unknownAgain(
+    path: string,
+    { effect, error, key, generation = 0 }: StepRecord,
+    ownKey: string | undefined,
+  ): EffectUnknownError {
+    const name = this.name(path)
+    const idempotencyKey = key ?? ownKey ?? this.#session.idempotencyKey(name, generation)
+    return new EffectUnknownError(name, this.at(path), { effect, idempotencyKey, error: error?.message ?? null })
+  }
+
+  #now({ at }: Work): StepRecord | undefined {
+    return valueAt(this.#session.state as never, at) as StepRecord | undefined
+  }
+}
+
+export function doneRecord({ inputHash, after, policy }: Work, result: Value | undefined): StepRecord {
+  const { effect = 'read' } = policy
+  return {
+    status: 'done',
+    ...(inputHash === 'none' ? {} : { input: inputHash }),
+    ...(effect === 'read' ? {} : { effect }),
+    ...(after === undefined ? {} : { after: after() }),
+    ...(result === undefined ? {} : { result }),
+  }
+}
+
+export function joinPath(path: string, name: string): string {
+  return path === '' ? name : `${path}/${name}`
+}

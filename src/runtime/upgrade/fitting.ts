@@ -1,0 +1,79 @@
+import { isHoldfastError } from '../../core/errors.js'
+import type { LogKey } from '../../log/contract.js'
+import type { Fold } from '../../log/entry/fold.js'
+import { stateVersionOf } from '../run/begin.js'
+import { PROGRAM } from '../run/labels.js'
+import { isCompatible } from './migration.js'
+import { incompatible, type Outcome, outcomeBase, type Restart } from '../run/outcome.js'
+import type { ProgramPlan } from '../program/program.js'
+import { isBegun, isUnfinished, type RunState } from '../run/run-state.js'
+import { findMissingNode, reasonOf, upgradeInput, upgradeRun } from './upgrade.js'
+
+/** Why this program can't continue this log, as an outcome; undefined when it can. Looks, writes nothing. */
+export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: Restart): Outcome | undefined {
+  const { run, tasks = [], steps = {} } = fold.state as RunState
+  const refuse = (reason: string, remedy?: string) => incompatible(outcomeBase(log, fold, restart), reason, remedy)
+  const program = run?.program ?? queuedFor(fold)
+  if (program !== undefined && program !== plan.name) {
+    return refuse(
+      `The thread was run by the program "${program}", not by "${plan.name}".`,
+      'Open it with that program, or use another thread id.',
+    )
+  }
+  try {
+    if (!isUnfinished(run)) checkQueued(plan, fold.state as RunState)
+  } catch (error) {
+    if (!isHoldfastError(error)) throw error
+    return refuse(reasonOf(error), error.remedy)
+  }
+  if (run === undefined) return undefined
+  const known = stateVersionOf(plan)
+  if (run.stateVersion > known) {
+    return refuse(
+      `The state is of version ${run.stateVersion}; ${plan.name} ${plan.version} knows up to ${known}.`,
+      'Run the thread with the newer program.',
+    )
+  }
+  try {
+    // Tried here, where nothing is written yet: a gap or a migration that fails must not leave a claim behind.
+    upgradeRun(plan, fold.state as RunState)
+  } catch (error) {
+    if (!isHoldfastError(error)) throw error
+    return refuse(reasonOf(error), error.remedy)
+  }
+  if (!isUnfinished(run)) return undefined
+  if (!isCompatible(run.version, plan)) {
+    return refuse(
+      `The run was begun by ${plan.name} ${run.version}, which version ${plan.version} does not continue.`,
+      `Finish it with ${run.version}, declare compatibleWith, or cancel the run.`,
+    )
+  }
+  if (run.kind !== plan.kind) return refuse(`The run is of a ${run.kind}, but "${plan.name}" is a ${plan.kind} now.`)
+  for (const task of tasks) {
+    const record = steps[task.id]
+    const refusal =
+      plan.kind === 'graph' && record?.status !== 'done' ? plan.refuse?.(task, isBegun(record)) : undefined
+    if (refusal) return refuse(refusal.reason, refusal.remedy)
+  }
+  const missing = plan.kind === 'graph' ? findMissingNode(plan, fold.state as RunState) : undefined
+  if (missing) {
+    const { name, version } = missing.plan
+    return refuse(
+      `The run waits at node "${missing.node}", which ${name} ${version} does not have.${missing.begun ? ' It was begun, and its outcome is unknown.' : ''}`,
+      `Bring the node back, or name its successor in aliases: { ${JSON.stringify(missing.node)}: … }.`,
+    )
+  }
+  return undefined
+}
+
+/** Refuses input that is next and that this program can't take. One that was dropped is taken by any. */
+function checkQueued(plan: ProgramPlan, { inputs, cancel }: RunState): void {
+  const next = inputs?.[0]
+  if (plan.kind === 'graph' && next && next.id !== cancel?.run) upgradeInput(plan, next)
+}
+
+/** The program of a thread that has never been run, if it was given input. */
+function queuedFor({ state, index }: Fold): string | undefined {
+  const program = ((state as RunState).inputs ?? []).length > 0 ? index.metadata[PROGRAM] : undefined
+  return typeof program === 'string' ? program : undefined
+}

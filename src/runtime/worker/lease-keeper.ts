@@ -1,0 +1,109 @@
+import type { Clock } from '../../core/clock.js'
+import { ClosedError, isHoldfastError, UnavailableError } from '../../core/errors.js'
+import type { Claim } from '../../log/write/claim.js'
+
+const RENEWALS_PER_LEASE = 3
+/** The part of a lease that must be left when something starts. Less than what is left when a renewal is due. */
+const SURE_PART = 1 / 4
+const MAX_BEATS = 5
+
+/**
+ * Keeps a claim alive while a step takes long, and looks for what others sent meanwhile. Calls `onLost` once when the
+ * claim is gone, or when the store did not answer for as long as the lease lasts: from then on another may hold it.
+ */
+export class LeaseKeeper {
+  readonly #claim: Claim
+  readonly #clock: Clock
+  readonly #onLost: (error: unknown) => void
+  readonly #onNews: () => void
+  readonly #stop = new AbortController()
+  #renewing: Promise<unknown> = Promise.resolve()
+  #lettingGo = false
+
+  constructor(claim: Claim, clock: Clock, options: { onLost: (error: unknown) => void; onNews: () => void }) {
+    this.#claim = claim
+    this.#clock = clock
+    this.#onLost = options.onLost
+    this.#onNews = options.onNews
+    void this.#keep()
+  }
+
+  /**
+   * Whether the lease is known to hold for long enough to start something that reaches outside. To be asked in the same
+   * breath in which it starts: the process may have stood still since anything before.
+   */
+  get isSure(): boolean {
+    return !this.#stop.signal.aborted && this.#claim.remainingMs >= this.#claim.ms * SURE_PART
+  }
+
+  /** Renews until the lease is known to hold for long enough. Rejects when the claim is lost. */
+  async secure(): Promise<void> {
+    for (let beats = 0; !this.isSure; beats++) {
+      if (beats === MAX_BEATS) throw tooSlow(this.#claim.ms)
+      await this.beat()
+    }
+  }
+
+  /** Renews now. Rejects when the claim is lost. */
+  async beat(): Promise<void> {
+    if (this.#stop.signal.aborted) throw new ClosedError('This run')
+    if (this.#lettingGo) return
+    const renewed = this.#claim.renew()
+    this.#renewing = Promise.allSettled([this.#renewing, renewed])
+    await renewed
+  }
+
+  /**
+   * Does what may release the claim while no renewal is under way: one that lands after the release would bring the
+   * lease back, and the next worker would wait for nobody. Goes on renewing if nothing came of it.
+   */
+  async letGo<Result>(release: () => Promise<Result>): Promise<Result> {
+    this.#lettingGo = true
+    try {
+      await this.#renewing
+      const result = await release()
+      if (result !== undefined) this.stop()
+      return result
+    } finally {
+      this.#lettingGo = false
+    }
+  }
+
+  stop(): void {
+    this.#stop.abort()
+  }
+
+  async #keep(): Promise<void> {
+    const { signal } = this.#stop
+    const interval = this.#claim.ms / RENEWALS_PER_LEASE
+    while (!signal.aborted) {
+      try {
+        await this.#clock.sleep(interval, signal)
+        if (signal.aborted) return
+        if (this.#claim.ms - this.#claim.remainingMs >= interval / 2) await this.beat()
+        const before = this.#claim.log.fold.seq
+        // Asked once: while it is repeated nobody would see the lease run out.
+        await this.#claim.log.refresh({ once: true })
+        const { seq, epoch } = this.#claim.log.fold
+        if (epoch !== this.#claim.epoch) await this.beat()
+        if (seq !== before) this.#onNews()
+      } catch (error) {
+        if (signal.aborted) return
+        const expired = this.#claim.remainingMs <= 0
+        // Erased and created again: the log of that name is another one, also if its epoch happens to be the same.
+        const isGone = isHoldfastError(error, 'conflict')
+        if (isHoldfastError(error, 'fenced') || isGone || expired || !(isHoldfastError(error) && error.retryable)) {
+          this.#onLost(error)
+          return
+        }
+      }
+    }
+  }
+}
+
+function tooSlow(ms: number): UnavailableError {
+  return new UnavailableError(
+    `The store takes most of the lease of ${ms} ms to renew it, so no effect can be started safely. Raise the option lease.`,
+    { written: 'nothing' },
+  )
+}

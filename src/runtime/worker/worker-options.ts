@@ -1,0 +1,61 @@
+import { InvalidOptionError } from '../../core/errors.js'
+import type { RunEvent } from '../events/events.js'
+import type { Outcome } from '../run/outcome.js'
+import type { ProgramPlan } from '../program/program.js'
+import type { Durable, Frequency } from '../run/record-policy.js'
+
+/** Which programs a worker runs, how many threads at once, and how it behaves when it stops. */
+export interface WorkerOptions {
+  readonly programs: readonly { readonly plan: ProgramPlan }[]
+  /** How many threads run at once. Default 10. */
+  readonly concurrency?: number
+  /** How long a thread stays claimed without a sign of life, in milliseconds. Default 10,000. */
+  readonly lease?: number
+  /** How often to look for work, in milliseconds. Default 500. */
+  readonly pollMs?: number
+  /** How long steps may take to end after `stop`, in milliseconds. Default 30,000. */
+  readonly graceMs?: number
+  /**
+   * A run that ended this many workers without progress is parked as failed. Before the last of them a thread runs alone in its
+   * process, and only crashes that it had to itself make it a poisonous one. Default 5.
+   */
+  readonly maxCrashes?: number
+  /** The context of a run that is resumed here, or a promise of it. */
+  readonly context?: (thread: { readonly tenant: string; readonly thread: string; readonly branch: string }) => unknown
+  readonly durability?: Durable
+  readonly frequency?: Frequency
+  /** Names this worker to people who look. Default: host and process id. */
+  readonly name?: string
+  /** Stops on SIGTERM and SIGINT. Default true. */
+  readonly handleSignals?: boolean
+  readonly onEvent?: (event: WorkerEvent) => void
+}
+
+/** What a worker tells `onEvent`. */
+export type WorkerEvent =
+  | { readonly type: 'taken'; readonly log: string; readonly idleMs: number }
+  | { readonly type: 'ended'; readonly log: string; readonly outcome: Outcome }
+  | { readonly type: 'stopped'; readonly log: string }
+  | { readonly type: 'error'; readonly log?: string; readonly error: unknown }
+  /** Due, but recorded by a version that this worker's program does not continue. */
+  | { readonly type: 'skipped'; readonly log: string; readonly reason: string }
+  | { readonly type: 'event'; readonly log: string; readonly event: RunEvent }
+
+export function readPrograms({ programs }: WorkerOptions): ReadonlyMap<string, ProgramPlan> {
+  if (!Array.isArray(programs) || programs.length === 0) {
+    throw new InvalidOptionError('programs', 'names no program', 'Pass the programs whose threads this worker runs.')
+  }
+  const plans = new Map<string, ProgramPlan>()
+  for (const { plan } of programs) {
+    if (plans.has(plan.name)) {
+      throw new InvalidOptionError('programs', `holds "${plan.name}" twice`, 'Pass one version of each program.')
+    }
+    plans.set(plan.name, plan)
+  }
+  return plans
+}
+
+export function checkCount(field: string, value: number, most: number): number {
+  if (Number.isSafeInteger(value) && value >= 1 && value <= most) return value
+  throw new InvalidOptionError(field, `must be 1 to ${most}`, 'Pass a whole number.')
+}
