@@ -330,8 +330,11 @@ export interface Driver extends Partial<ItemDriver> {
   /** The head alone. Undefined for a log that does not exist. */
   head(log: LogKey): Promise<Head | undefined>
 
-  /** Ends the lease `ms` from now (0: now) if the epoch is still `epoch`, also when it ran out and nobody came. */
-  renew(log: LogKey, epoch: number, ms: number): Promise<boolean>
+  /**
+   * Ends the lease `ms` from now (0: now) if incarnation and epoch are still these, also when it ran out and nobody came.
+   * The epoch alone does not tell: a log that is erased and made again counts from 0 once more.
+   */
+  renew(log: LogKey, incarnation: string, epoch: number, ms: number): Promise<boolean>
 
   /**
    * One page of the thread index. A log that does not change while its pages are read is returned exactly once; in

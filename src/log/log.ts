@@ -150,7 +150,7 @@ export class Log {
           request,
         )
       },
-      renew: (forMs) => this.#environment.driver.renew(this.key, fold.epoch, forMs),
+      renew: (forMs) => this.#environment.driver.renew(this.key, fold.incarnation, fold.epoch, forMs),
     })
   }
 

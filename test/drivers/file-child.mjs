@@ -48,7 +48,7 @@ const operations = {
   async claim(driver, head) {
     return appendOne(driver, makeAppend(log, head, { seed: name, lease: claim }))
   },
-  renew: (driver, head) => driver.renew(log, head.epoch, 60_000),
+  renew: (driver, head) => driver.renew(log, head.incarnation, head.epoch, 60_000),
   prune: (driver, head) => driver.prune(log, head.incarnation, head.seq - 1),
   reindex: (driver, head) => driver.reindex(log, head, { ...head.index, status: 'reindexed' }),
   erase: (driver) => driver.erase({ tenant: log.tenant, thread: log.thread, tombstone: null }),

@@ -201,7 +201,7 @@ describe('a process stopped at any system call, and woken after the world went o
       'claim',
       async (driver, found) => {
         before = found
-        if (found?.epoch === 1) assert.equal(await driver.renew(log, 1, 600_000), true)
+        if (found?.epoch === 1) assert.equal(await driver.renew(log, found.incarnation, 1, 600_000), true)
         end = await driver.head(log)
       },
       async (driver, report, point) => {

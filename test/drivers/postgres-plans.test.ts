@@ -136,7 +136,7 @@ describe.skipIf(given === undefined)('with plans that were made while the tables
       head = expectAfter(batch[0])
       other = expectAfter(batch[1])
       await Promise.all([driver.head(a), driver.tail(a), driver.read(a, 0, 5), driver.headers(a, { limit: 5 })])
-      await driver.renew(a, 0, 5)
+      await driver.renew(a, head.incarnation, 0, 5)
       await driver.append([makeAppend(a, null)])
     }
     await driver.reindex(a, head, makeIndex({}))

@@ -152,7 +152,7 @@ describe.skipIf(url === undefined)('redis that is killed', () => {
       () => driver.tail(log),
       () => driver.head(log),
       () => driver.heads({ limit: 10 }),
-      () => driver.renew(log, 0, 1000),
+      () => driver.renew(log, at.incarnation, 0, 1000),
       () => driver.getBlobs(log.tenant, ['ab'.repeat(32)]),
     ]
     for (const operation of operations) {
@@ -173,7 +173,7 @@ describe.skipIf(url === undefined)('redis that is flushed under a live driver', 
     ['a head', (driver, log) => driver.head(log)],
     ['a page of the index', (driver) => driver.heads({ limit: 10 })],
     ['the heads of a thread', (driver, { tenant, thread }) => driver.heads({ tenant, thread, limit: 10 })],
-    ['a renewal', (driver, log) => driver.renew(log, 0, 100)],
+    ['a renewal', (driver, log, at) => driver.renew(log, at.incarnation, 0, 100)],
     ['a prune', (driver, log, at) => driver.prune(log, at.incarnation, 0)],
   ]
   it.each(operations)('is noticed by %s', async (_, operation) => {
@@ -263,9 +263,9 @@ describe.skipIf(url === undefined)('redis that refuses', () => {
       makeAppend(log, null, { lease: { kind: 'claim', owner: 'a', ms: 1000, force: false } }),
     )
     await server.command('CONFIG', 'SET', 'maxmemory', '1')
-    expect(await driver.renew(log, at.epoch, 60_000)).toBe(true)
+    expect(await driver.renew(log, at.incarnation, at.epoch, 60_000)).toBe(true)
     expect((await driver.head(log))?.lease?.remainingMs).toBeGreaterThan(1000)
-    expect(await driver.renew(log, at.epoch, 0)).toBe(true)
+    expect(await driver.renew(log, at.incarnation, at.epoch, 0)).toBe(true)
     expect((await driver.head(log))?.lease).toBeNull()
   })
 

@@ -50,14 +50,21 @@ async function leaseOf(store: FileStore, folder: string, row: HeadRow): Promise<
  * is written first and the log looked at afterwards, while a claim announces itself in the log first and looks at
  * the renewal afterwards: whatever the order, one of the two sees the other.
  */
-export async function renewLease(store: FileStore, key: LogKey, epoch: number, ms: number): Promise<boolean> {
+export async function renewLease(
+  store: FileStore,
+  key: LogKey,
+  incarnation: string,
+  epoch: number,
+  ms: number,
+): Promise<boolean> {
   const again = attempts('the log')
   let written: string | undefined
   for (;;) {
     const state = await findLog(store, key)
     if (state === undefined) return false
     const { record } = state.newest
-    if (record.row.epoch !== epoch || record.row.lease === null) return false
+    const { row } = record
+    if (row.incarnation !== incarnation || row.epoch !== epoch || row.lease === null) return false
     if (written !== state.folder) {
       if (await writeRenewal(store, state.folder, epoch, ms, record.slot)) written = state.folder
       else store.logs.delete(logName(key))

@@ -116,7 +116,7 @@ function createDriver(store: FileStore, durability: Driver['durability']): Drive
         const state = await findLog(store, log)
         return state && headOf(store, state)
       }),
-    renew: (log, epoch, ms) => write(log, () => renewLease(store, log, epoch, ms)),
+    renew: (log, incarnation, epoch, ms) => write(log, () => renewLease(store, log, incarnation, epoch, ms)),
     heads: (query) => run(() => queryHeads(store, query)),
     prune: (log, incarnation, seq) => write(log, () => pruneLog(store, log, incarnation, seq)),
     erase: (request) => run(() => eraseLogs(store, request)),

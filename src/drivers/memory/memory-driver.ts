@@ -113,9 +113,9 @@ export async function openMemory(
       return found && headOf(store, found)
     },
 
-    async renew(log, epoch, ms) {
+    async renew(log, incarnation, epoch, ms) {
       const found = find(log)
-      if (found === undefined || found.owner === null || found.epoch !== epoch) return false
+      if (found?.incarnation !== incarnation || found.owner === null || found.epoch !== epoch) return false
       found.leaseEnd = store.clock.monotonic() + ms
       return true
     },

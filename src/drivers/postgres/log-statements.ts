@@ -1,5 +1,6 @@
 import type { LogKey, StoredEntry, StoredHeader } from '../../log/contract.js'
 import type { Row, Statement } from './sessions.js'
+import { toText } from './text-form.js'
 
 // Bytes are asked for in an encoding of our choice: how bytea is shown is a setting of the server.
 const KEY = 'l.tenant = $1 AND l.thread = $2 AND l.branch = $3'
@@ -13,7 +14,7 @@ export interface LogStatements {
   tail(log: LogKey, upTo: number | undefined): Statement
   read(log: LogKey, from: number, limit: number): Statement
   headers(log: LogKey, before: number | undefined, limit: number): Statement
-  renew(log: LogKey, epoch: number, ms: number): Statement
+  renew(log: LogKey, incarnation: string, epoch: number, ms: number): Statement
 }
 
 export function makeLogStatements(schema: string, nameOf: (operation: string) => string): LogStatements {
@@ -32,7 +33,7 @@ export function makeLogStatements(schema: string, nameOf: (operation: string) =>
     FROM ${schema}.logs l JOIN ${schema}.entries e ON e.log_id = l.id
     WHERE ${KEY} AND e.seq < coalesce($4::bigint, l.seq + 1) ORDER BY e.seq DESC LIMIT $5`
   const renewText = `UPDATE ${schema}.logs l SET lease_until = clock_timestamp() + $5::double precision * interval '1 millisecond'
-    WHERE ${KEY} AND l.epoch = $4 AND l.lease_owner IS NOT NULL RETURNING 1`
+    WHERE ${KEY} AND l.incarnation = $6 AND l.epoch = $4 AND l.lease_owner IS NOT NULL RETURNING 1`
   return {
     head: (log) => ({ name: nameOf('head'), text: headText, values: keyValues(log) }),
     tail: (log, upTo) => ({ name: nameOf('tail'), text: tailText, values: [...keyValues(log), upTo ?? null] }),
@@ -42,7 +43,11 @@ export function makeLogStatements(schema: string, nameOf: (operation: string) =>
       text: headersText,
       values: [...keyValues(log), before ?? null, limit],
     }),
-    renew: (log, epoch, ms) => ({ name: nameOf('renew'), text: renewText, values: [...keyValues(log), epoch, ms] }),
+    renew: (log, incarnation, epoch, ms) => ({
+      name: nameOf('renew'),
+      text: renewText,
+      values: [...keyValues(log), epoch, ms, toText(incarnation)],
+    }),
   }
 }
 

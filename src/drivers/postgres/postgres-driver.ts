@@ -102,8 +102,8 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'> {
     return row?.[0] ? parseHead(row[0]) : undefined
   }
 
-  async renew(log: LogKey, epoch: number, ms: number): Promise<boolean> {
-    return (await this.#sessions.write(this.#logs.renew(log, epoch, ms))).length > 0
+  async renew(log: LogKey, incarnation: string, epoch: number, ms: number): Promise<boolean> {
+    return (await this.#sessions.write(this.#logs.renew(log, incarnation, epoch, ms))).length > 0
   }
 
   async heads(query: Parameters<Driver['heads']>[0]): ReturnType<Driver['heads']> {

@@ -77,8 +77,15 @@ export async function readHead(store: Store, log: LogKey): Promise<Head | undefi
   return row ? readHeadRow(store, log, row) : undefined
 }
 
-export async function renewLease(store: Store, log: LogKey, epoch: number, ms: number): Promise<boolean> {
-  return (await writeLog(store, logCall(store, 'renew', log, [String(epoch), String(ms), store.marker]))) === 1
+export async function renewLease(
+  store: Store,
+  log: LogKey,
+  incarnation: string,
+  epoch: number,
+  ms: number,
+): Promise<boolean> {
+  const values = [String(epoch), String(ms), store.marker, escapeControls(incarnation)]
+  return (await writeLog(store, logCall(store, 'renew', log, values))) === 1
 }
 
 export async function pruneLog(

@@ -62,7 +62,7 @@ export function createRedisDriver(store: Store, durability: Durability, release:
     confirm: (log) => connection.confirm(store.keys.log(log)),
     headers: (log, options) => readHeaders(store, log, options),
     head: (log) => readHead(store, log),
-    renew: (log, epoch, ms) => renewLease(store, log, epoch, ms),
+    renew: (log, incarnation, epoch, ms) => renewLease(store, log, incarnation, epoch, ms),
     heads: (query) => queryHeads(store, query),
     prune: (log, incarnation, seq) => pruneLog(store, log, incarnation, seq),
     erase: (request) => eraseLogs(store, request),

@@ -5,10 +5,17 @@ import type { Row } from './engine.js'
 import type { Instant } from './lease.js'
 import { compareLog, findLog, leaseEnd, replaceLabels, updateLog } from './log-row.js'
 
-export function renewLease(db: Connection, log: LogKey, epoch: number, ms: number, now: () => Instant): boolean {
+export function renewLease(
+  db: Connection,
+  log: LogKey,
+  incarnation: string,
+  epoch: number,
+  ms: number,
+  now: () => Instant,
+): boolean {
   return db.write(() => {
     const row = findLog(db, log)
-    if (row === undefined || row['lease_owner'] === null || row['epoch'] !== epoch) return false
+    if (row?.['incarnation'] !== incarnation || row['lease_owner'] === null || row['epoch'] !== epoch) return false
     const lease = leaseEnd(ms, now())
     const found = {
       id: row['id'] as number,

@@ -91,8 +91,8 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
       return found === null ? undefined : unpackHead(found)
     },
 
-    async renew(log, epoch, ms) {
-      return link.call('renew', [keyOf(log), epoch, ms])
+    async renew(log, incarnation, epoch, ms) {
+      return link.call('renew', [keyOf(log), incarnation, epoch, ms])
     },
 
     async heads({ limit, cursor, ...query }) {

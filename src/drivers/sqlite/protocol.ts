@@ -28,7 +28,7 @@ export interface Calls {
   read(log: LogKey, from: number, limit: number): Parcel
   headers(log: LogKey, before: number | null, limit: number): Parcel
   head(log: LogKey): PackedHead | null
-  renew(log: LogKey, epoch: number, ms: number): boolean
+  renew(log: LogKey, incarnation: string, epoch: number, ms: number): boolean
   heads(task: HeadsTask): PackedHead[]
   prune(log: LogKey, incarnation: string, seq: number): number | 'conflict'
   erase(request: EraseRequest): number | 'conflict'

@@ -166,7 +166,7 @@ async function checkLogs(driver: Driver, logs: readonly LogKey[]): Promise<void>
       heads.map((found) => [found.log.tenant, found.log.thread, found.log.branch, found.index.status]),
       [[log.tenant, log.thread, log.branch, `s${i}`]],
     )
-    assert.equal(await driver.renew(log, 1, LONG_MS), true, name)
+    assert.equal(await driver.renew(log, head.incarnation, 1, LONG_MS), true, name)
     assert.equal(await driver.reindex(log, head, { ...head.index, status: `r${i}` }), true, name)
     assert.deepEqual(await driver.prune(log, head.incarnation, 2), { removed: 2 }, name)
   }

@@ -102,7 +102,7 @@ export const leaseTests: readonly SuiteTest[] = [
           assert.equal(result.status === 'conflict' && result.head?.epoch, 2)
         }
       }
-      assert.equal(await driver.renew(log, old.epoch, LONG_MS), false)
+      assert.equal(await driver.renew(log, old.incarnation, old.epoch, LONG_MS), false)
       await assertUnchanged(driver, before, entries)
     },
   },
@@ -213,13 +213,13 @@ export const leaseTests: readonly SuiteTest[] = [
     name: 'starts at epoch 0 and without a lease when an erased id is used again',
     async run({ driver, tenant }) {
       const log = logKey(tenant)
-      await createLog(driver, log, { lease: claim('old') })
+      const old = await createLog(driver, log, { lease: claim('old') })
       await driver.erase({ tenant, thread: log.thread, tombstone: null })
       await createLog(driver, log)
       const head = await headOf(driver, log)
       assert.equal(head.epoch, 0)
       assert.equal(head.lease, null)
-      assert.equal(await driver.renew(log, 1, LONG_MS), false)
+      assert.equal(await driver.renew(log, old.incarnation, 1, LONG_MS), false)
     },
   },
   {
@@ -232,7 +232,7 @@ export const leaseTests: readonly SuiteTest[] = [
       await mustAppend(driver, makeAppend(two, at, { lease: claim('second') }))
       assert.equal((await headOf(driver, one)).lease?.owner, 'first')
       assert.equal((await headOf(driver, two)).lease?.owner, 'second')
-      await driver.renew(two, 1, 0)
+      await driver.renew(two, at.incarnation, 1, 0)
       assert.equal((await headOf(driver, one)).lease?.owner, 'first')
     },
   },

@@ -124,7 +124,7 @@ export const lifecycleTests: readonly SuiteTest[] = [
         (await next.heads({ tenant, tags: ['t'], metadata: { m: 1 }, lease: 'held', limit: 5 })).heads.length,
         1,
       )
-      assert.equal(await next.renew(log, 1, LONG_MS), true)
+      assert.equal(await next.renew(log, at.incarnation, 1, LONG_MS), true)
       await mustAppend(next, makeAppend(log, at))
     },
   },
@@ -198,7 +198,7 @@ function everyMethod(driver: Driver, log: LogKey): Record<string, () => Promise<
     read: () => driver.read(log, 0, 1),
     headers: () => driver.headers(log, { limit: 1 }),
     head: () => driver.head(log),
-    renew: () => driver.renew(log, 1, 1),
+    renew: () => driver.renew(log, 'i', 1, 1),
     heads: () => driver.heads({ tenant, limit: 1 }),
     prune: () => driver.prune(log, 'i', 0),
     erase: () => driver.erase({ tenant, thread, tombstone: null }),

@@ -16,7 +16,8 @@ export const maintenanceRaceTests: readonly SuiteTest[] = [
       await advance(50)
       for (const [i, log] of logs.entries()) {
         const taking = makeAppend(log, ends[i] ?? null, { lease: claim('next', LONG_MS) })
-        const [renewed, [taken]] = await Promise.all([driver.renew(log, 1, LONG_MS), other.append([taking])])
+        const renewing = driver.renew(log, ends[i]?.incarnation ?? '', 1, LONG_MS)
+        const [renewed, [taken]] = await Promise.all([renewing, other.append([taking])])
         assert.equal(taken?.status, renewed ? 'held' : 'appended')
         const head = await headOf(driver, log)
         assert.equal(head.lease?.owner, renewed ? 'slow' : 'next')

@@ -32,7 +32,7 @@ export const tenantTests: readonly SuiteTest[] = [
       assert.equal((await driver.tail(theirLog))?.head.hash, their.hash)
       assert.equal((await driver.read(theirLog, 0, 10)).length, 3)
       assert.equal((await driver.headers(theirLog, { limit: 10 })).length, 3)
-      assert.equal(await driver.renew(theirLog, 1, LONG_MS), false)
+      assert.equal(await driver.renew(theirLog, my.incarnation, 1, LONG_MS), false)
       assert.equal(await driver.prune(theirLog, my.incarnation, 2), 'conflict')
       assert.equal(await driver.reindex(theirLog, my, before.index), false)
       for (const query of [{}, index, { status: ['idle'] }, { thread: myLog.thread }]) {

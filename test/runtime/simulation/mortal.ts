@@ -140,7 +140,7 @@ export class Mortal {
       this.#universe.underWay--
     }
     if (name === 'append') this.#note(args[0] as Appends, result as readonly { readonly status: string }[], sentAt)
-    if (name === 'renew' && result === true) this.#prolong(sentAt + (args[2] as number))
+    if (name === 'renew' && result === true) this.#prolong(sentAt + (args[3] as number))
     await this.moment()
     if (loses === 'after') throw new UnavailableError('The connection broke.', { written: 'unknown' })
     return result
