@@ -12,8 +12,10 @@ export default defineConfig({
     pool: 'forks',
     // One more than the cores: many tests wait for leases, servers and killed processes.
     maxWorkers: 3,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // They end what hangs and judge nothing: a machine that does ten other things must not fail a test.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
     watch: false,
     // What is tested is what is published: dist runs in Node as it is, never transformed.
     server: { deps: { external: [/\/dist\//] } },

@@ -51,13 +51,13 @@ export async function findLost(url, prefix, acknowledged) {
 }
 
 /**
- * One round: a child appends and prints each acknowledgement, is killed with SIGKILL at a random moment, and what it
- * was told is compared with what the store holds.
- * @param {{ url: string, prefix: string, longestMs?: number }} options
+ * One round: a child appends and prints each acknowledgement, is killed with SIGKILL at a random moment after it printed
+ * this, and what it was told is compared with what the store holds.
+ * @param {{ url: string, prefix: string, after?: 'ready' | 'ack', longestMs?: number }} options
  */
-export async function crashRound({ url, prefix, longestMs = 400 }) {
+export async function crashRound({ url, prefix, after = 'ready', longestMs = 400 }) {
   const { child, exited, errors, line, acknowledged } = startAppender(url, prefix)
-  await line('ready')
+  await line(after)
   await sleep(Math.random() * longestMs)
   child.kill('SIGKILL')
   assert.equal(await exited, null, `the child ended by itself: ${errors()}`)
@@ -67,12 +67,13 @@ export async function crashRound({ url, prefix, longestMs = 400 }) {
 
 /**
  * One round: a child inserts rows of its own and records each in the same transaction, is killed with SIGKILL at a
- * random moment, and what the table holds is compared with what the log does.
- * @param {{ url: string, thread: string, table: string, readIds: () => Promise<string[]>, longestMs?: number }} options
+ * random moment after it printed this, and what the table holds is compared with what the log does.
+ * @param {{ url: string, thread: string, table: string, readIds: () => Promise<string[]>, after?: 'ready' | 'ack',
+ *   longestMs?: number }} options
  */
-export async function transactRound({ url, thread, table, readIds, longestMs = 250 }) {
+export async function transactRound({ url, thread, table, readIds, after = 'ready', longestMs = 250 }) {
   const { child, exited, errors, line, lines } = spawnChild(['transact', url, thread, table])
-  await line('ready')
+  await line(after)
   await sleep(Math.random() * longestMs)
   child.kill('SIGKILL')
   assert.equal(await exited, null, `the child ended by itself: ${errors()}`)
@@ -183,7 +184,7 @@ export async function fenceRound({ url, thread, leaseMs = 300 }) {
 
 /** @param {import('holdfast').Log} log @param {number} leaseMs */
 async function claimWhenFree(log, leaseMs) {
-  const deadline = Date.now() + leaseMs + 10_000
+  const deadline = Date.now() + leaseMs + 60_000
   for (;;) {
     try {
       return await log.claim({ owner: 'successor', ms: 10_000 })

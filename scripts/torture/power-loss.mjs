@@ -35,7 +35,8 @@ export async function powerLossRound({ url, longestMs = 1500 }) {
   try {
     const acknowledged = await withImage(folder, async (mounted, image) => {
       const writer = startAppender(url(mounted), 'p')
-      await writer.line('ready')
+      // Only what was acknowledged can be lost.
+      await writer.line('ack')
       await sleep(300 + Math.random() * longestMs)
       writer.child.kill('SIGSTOP')
       // What the writer printed before it froze is still on its way through the pipe.

@@ -51,12 +51,19 @@ export async function runSessions({
       maxCrashes: 1000,
       ...(rows === undefined ? {} : { table: rows.table, mark: rows.mark }),
     },
-    (_worker, event, thread, status) => {
+    (worker, event, thread, status) => {
       if (event === 'ended' && status === 'completed') completed.add(thread)
+      if (event === 'taken') beginToKill(worker)
     },
   )
   const names = Array.from({ length: sessions }, (_, i) => `s-${seed}-${i}`)
   const over = new AbortController()
+  /** @type {(victim: import('./worker-fleet.mjs').FleetWorker) => void} */
+  let beginToKill = () => {}
+  /** @type {Promise<import('./worker-fleet.mjs').FleetWorker>} */
+  const firstVictim = new Promise((resolve) => {
+    beginToKill = resolve
+  })
   let kills = 0
   let answered = 0
   try {
@@ -66,7 +73,8 @@ export async function runSessions({
     await queueAll()
     for (;;) {
       const lookedAt = Date.now()
-      if (over.signal.aborted || (await isAllOver())) break
+      // However late this process hears of it, one was killed with a thread in its hands.
+      if (over.signal.aborted || (kills > 0 && (await isAllOver()))) break
       answered += await answerPauses(hf, connectService(service.url))
       onProgress?.(completed.size, kills)
       assert.ok(Date.now() - began < longestMs, `${names.length - completed.size} sessions hang after ${longestMs} ms`)
@@ -105,14 +113,12 @@ export async function runSessions({
 
   // A new worker takes the place of each that is killed, so that there are always as many.
   async function keepKilling() {
-    while (!over.signal.aborted) {
-      await sleep(killEveryMs * (0.5 + random()), undefined, { signal: over.signal }).catch(() => {})
-      if (over.signal.aborted) return
-      const victim = fleet.workers[Math.floor(random() * fleet.workers.length)]
-      if (victim === undefined) continue
+    for (let victim = await firstVictim; !over.signal.aborted; ) {
       await fleet.kill(victim)
       kills++
       await fleet.add()
+      await sleep(killEveryMs * (0.5 + random()), undefined, { signal: over.signal }).catch(() => {})
+      victim = fleet.workers[Math.floor(random() * fleet.workers.length)] ?? victim
     }
   }
 

@@ -98,7 +98,7 @@ export function driverSuite(name: string, setup: () => Promise<DriverSetup>, opt
         for (const test of tests) {
           const reason = reasons.get(test.name)
           if (reason !== undefined) framework.skip?.(`${test.name} (skipped: ${reason})`)
-          else framework.it(test.name, (context) => runTest(test, setup, rounds, context), test.timeoutMs ?? 30_000)
+          else framework.it(test.name, (context) => runTest(test, setup, rounds, context), test.timeoutMs ?? 120_000)
         }
       })
     }

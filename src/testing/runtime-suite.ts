@@ -65,7 +65,7 @@ export function runtimeSuite(
     const shared = new SharedBackend(setup)
     for (const [group, tests] of GROUPS) {
       framework.describe(group, () => {
-        for (const test of tests) framework.it(test.name, () => runTest(test, shared), test.timeoutMs ?? 30_000)
+        for (const test of tests) framework.it(test.name, () => runTest(test, shared), test.timeoutMs ?? 120_000)
       })
     }
     framework.afterAll(() => shared.close())

@@ -46,7 +46,8 @@ export function storeSuite(name: string, setup: () => Promise<DriverSetup>, opti
   framework.describe(name, () => {
     for (const [group, tests] of GROUPS) {
       framework.describe(group, () => {
-        for (const test of tests) framework.it(test.name, () => runTest(test, setup, options), test.timeoutMs ?? 60_000)
+        for (const test of tests)
+          framework.it(test.name, () => runTest(test, setup, options), test.timeoutMs ?? 120_000)
       })
     }
   })

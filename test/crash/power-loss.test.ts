@@ -12,20 +12,17 @@ describe.skipIf(reason !== undefined)(`power loss${reason ? ` (skipped: ${reason
   }
   for (const [name, url] of Object.entries(stores)) {
     it(`loses nothing acknowledged on ${name}`, { timeout: 600_000 }, async () => {
-      let acknowledged = 0
       for (let i = 0; i < rounds(3); i++) {
-        const round = await powerLossRound({ url })
-        expect(round.lost).toBe(0)
-        acknowledged += round.acknowledged
+        const { acknowledged, lost } = await powerLossRound({ url })
+        expect(acknowledged).toBeGreaterThan(0)
+        expect(lost).toBe(0)
       }
-      expect(acknowledged).toBeGreaterThan(0)
     })
   }
 
   it('would notice: without disk syncs acknowledged entries do get lost', { timeout: 600_000 }, async () => {
-    let lost = 0
-    for (let i = 0; i < 5 && lost === 0; i++)
-      lost += (await powerLossRound({ url: (folder) => `sqlite:${folder}/store.db?synchronous=normal` })).lost
-    expect(lost).toBeGreaterThan(0)
+    // Until something is lost: the kernel may happen to write all of it in time, though not every time.
+    const url = (folder: string) => `sqlite:${folder}/store.db?synchronous=normal`
+    while ((await powerLossRound({ url })).lost === 0);
   })
 })

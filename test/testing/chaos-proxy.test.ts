@@ -3,6 +3,7 @@ import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type ChaosProxy, startChaosProxy } from '#src/testing/chaos-proxy.js'
+import { until } from '../support/until.js'
 
 /** Answers each line with `ok <line>`, and remembers what it handled and how its connections ended. */
 async function startLineServer() {
@@ -68,16 +69,12 @@ async function connect(port: number) {
     ending: () => ending,
     async ask(line: string) {
       socket.write(`${line}\n`)
-      await until(() => received.includes(`ok ${line}\n`))
+      await until(() => {
+        const isAnswered = received.includes(`ok ${line}\n`)
+        if (!isAnswered && socket.destroyed) throw new Error(`closed before "${line.slice(0, 20)}" was answered`)
+        return isAnswered
+      }, 5)
     },
-  }
-}
-
-async function until(condition: () => boolean, timeoutMs = 3000) {
-  const deadline = Date.now() + timeoutMs
-  while (!condition()) {
-    if (Date.now() > deadline) throw new Error(`not within ${timeoutMs} ms: ${condition.toString()}`)
-    await sleep(5)
   }
 }
 
@@ -266,9 +263,9 @@ describe('the faults of a chaos proxy', () => {
     expect(performance.now() - began).toBeGreaterThan(300)
     expect(pieces).toBeGreaterThan(2)
     await proxy.heal()
-    const healed = performance.now()
+    pieces = 0
     await client.ask('z'.repeat(300))
-    expect(performance.now() - healed).toBeLessThan(250)
+    expect(pieces).toBe(1)
   })
 
   it('slow: a delay is added in each direction', async () => {
@@ -319,21 +316,24 @@ describe('random faults', () => {
   it('never tear or mix what a client receives, and stopping heals', async () => {
     const faults = proxy.randomFaults(42, pace)
     let answered = 0
-    for (let attempt = 0; attempt < 60 || faults.applied.length < 40; attempt++) {
+    for (let attempt = 0; attempt < 60 || faults.applied.length < 40 || answered === 0; attempt++) {
       const client = await connect(proxy.port).catch(() => undefined)
       if (!client) {
         await sleep(3)
         continue
       }
       const line = `attempt ${attempt}`
-      await Promise.race([client.ask(line).catch(() => {}), sleep(30), once(client.socket, 'close').catch(() => {})])
+      await Promise.race([
+        client.ask(line).catch(() => {}),
+        sleep(30 + attempt),
+        once(client.socket, 'close').catch(() => {}),
+      ])
       if (client.received() === `ok ${line}\n`) answered++
       // A slowed reply may be cut short; it is never somebody else's.
       expect(`ok ${line}\n`.startsWith(client.received())).toBe(true)
       client.socket.destroy()
     }
     await faults.stop()
-    expect(answered).toBeGreaterThan(0)
     await (await connect(proxy.port)).ask('healed')
   })
 })

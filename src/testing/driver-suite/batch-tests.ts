@@ -55,7 +55,7 @@ export const batchTests: readonly SuiteTest[] = [
   },
   {
     name: 'lands a batch of the largest size it declares',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, tenant }) {
       const size = Math.min(driver.capabilities.maxBatch, 2000)
       assert.ok(Number.isInteger(size) && size >= 1)
@@ -75,7 +75,7 @@ export const batchTests: readonly SuiteTest[] = [
   },
   {
     name: 'lands a batch of several megabytes',
-    timeoutMs: 60_000,
+    timeoutMs: 300_000,
     async run({ driver, tenant }) {
       const size = Math.min(driver.capabilities.maxBatch, 32)
       const batch = Array.from({ length: size }, (_, i) =>
@@ -102,7 +102,7 @@ export const batchTests: readonly SuiteTest[] = [
   },
   {
     name: 'lands batches that name the same logs in opposite orders at the same time',
-    timeoutMs: 60_000,
+    timeoutMs: 300_000,
     async run({ driver, tenant, open, rounds }) {
       const other = await open()
       const logs = Array.from({ length: 8 }, (_, i) => logKey(tenant, `thread-${i}`))

@@ -182,7 +182,7 @@ export const blobTests: readonly SuiteTest[] = [
   },
   {
     name: 'either touches or removes a blob when both happen at once, and says which',
-    timeoutMs: 60_000,
+    timeoutMs: 300_000,
     async run({ driver, tenant, open, rounds }) {
       const other = await open()
       for (let round = 0; round < Math.ceil(rounds / 20); round++) {
@@ -200,7 +200,7 @@ export const blobTests: readonly SuiteTest[] = [
   },
   {
     name: 'keeps a blob that is put while it is being removed',
-    timeoutMs: 60_000,
+    timeoutMs: 300_000,
     async run({ driver, tenant, open, rounds }) {
       const other = await open()
       for (let round = 0; round < Math.ceil(rounds / 20); round++) {

@@ -91,7 +91,7 @@ const ODD_IDS: readonly string[] = [
 export const idTests: readonly SuiteTest[] = [
   {
     name: 'carries a thread id of any characters through every method',
-    timeoutMs: 180_000,
+    timeoutMs: 600_000,
     async run({ driver, tenant }) {
       const inputs: ThreadIdInput[] = [
         ...ODD_IDS,
@@ -109,7 +109,7 @@ export const idTests: readonly SuiteTest[] = [
   },
   {
     name: 'carries a branch id of any characters through every method',
-    timeoutMs: 180_000,
+    timeoutMs: 600_000,
     async run({ driver, tenant }) {
       const inputs = [...ODD_IDS, 'x'.repeat(MAX_BRANCH_BYTES), '🦀'.repeat(MAX_BRANCH_BYTES / 4)]
       await checkLogs(
@@ -120,7 +120,7 @@ export const idTests: readonly SuiteTest[] = [
   },
   {
     name: 'carries a tenant id of any characters through every method',
-    timeoutMs: 180_000,
+    timeoutMs: 600_000,
     async run({ driver, tenant }) {
       const fill = (unit: string) =>
         tenant + unit.repeat(Math.floor((MAX_ID_BYTES - tenant.length) / Buffer.byteLength(unit)))

@@ -64,7 +64,7 @@ const ODD_TEXTS: readonly string[] = [
 export const labelTests: readonly SuiteTest[] = [
   {
     name: 'finds each tag by exactly its characters, whatever they are',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, tenant }) {
       for (const [i, tag] of ODD_TEXTS.entries()) {
         await createLog(driver, logKey(tenant, `t${i}`), { index: { tags: [tag] } })
@@ -81,7 +81,7 @@ export const labelTests: readonly SuiteTest[] = [
   },
   {
     name: 'finds each metadata key and value by exactly its characters, whatever they are',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, tenant }) {
       for (const [i, text] of ODD_TEXTS.entries()) {
         await createLog(driver, logKey(tenant, `k${i}`), { index: { metadata: record([[text, 'v']]) } })
@@ -107,7 +107,7 @@ export const labelTests: readonly SuiteTest[] = [
   },
   {
     name: 'finds each status by exactly its characters, whatever they are',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, tenant }) {
       for (const [i, status] of ODD_TEXTS.entries()) {
         await createLog(driver, logKey(tenant, `s${i}`), { index: { status } })

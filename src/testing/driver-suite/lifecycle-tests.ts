@@ -130,7 +130,7 @@ export const lifecycleTests: readonly SuiteTest[] = [
   },
   {
     name: 'reports appends to watchers, of other drivers too, until they end it',
-    timeoutMs: 60_000,
+    timeoutMs: 300_000,
     async run({ driver, tenant, open }) {
       assert.equal(typeof driver.watch, driver.capabilities.watch ? 'function' : 'undefined')
       if (driver.watch === undefined) return
@@ -162,7 +162,7 @@ export const lifecycleTests: readonly SuiteTest[] = [
   },
   {
     name: 'ends one of two watchers and leaves the other',
-    timeoutMs: 60_000,
+    timeoutMs: 300_000,
     async run({ driver, tenant }) {
       if (driver.watch === undefined) {
         assert.equal(driver.capabilities.watch, false)

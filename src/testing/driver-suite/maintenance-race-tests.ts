@@ -6,7 +6,7 @@ import { branchId, comparableIndex, createLog, headOf, LONG_MS, logKey, type Sui
 export const maintenanceRaceTests: readonly SuiteTest[] = [
   {
     name: 'gives a lease that ran out either back to its owner or to the next, when both come at once',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, open, tenant, rounds, advance }) {
       const other = await open()
       const logs = Array.from({ length: Math.ceil(rounds / 20) }, (_, i) => logKey(tenant, `thread-${i}`))
@@ -27,7 +27,7 @@ export const maintenanceRaceTests: readonly SuiteTest[] = [
   },
   {
     name: 'never lets a reindex overwrite the index row of a newer append',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, open, tenant, rounds }) {
       const other = await open()
       for (let round = 0; round < Math.ceil(rounds / 20); round++) {
@@ -45,7 +45,7 @@ export const maintenanceRaceTests: readonly SuiteTest[] = [
   },
   {
     name: 'counts every erased log once when two erase the same thread',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, open, tenant, rounds }) {
       const other = await open()
       for (let round = 0; round < Math.ceil(rounds / 40); round++) {
@@ -61,7 +61,7 @@ export const maintenanceRaceTests: readonly SuiteTest[] = [
   },
   {
     name: 'removes every entry once when two prune the same log',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, open, tenant, rounds }) {
       const other = await open()
       for (let round = 0; round < Math.ceil(rounds / 40); round++) {
@@ -77,7 +77,7 @@ export const maintenanceRaceTests: readonly SuiteTest[] = [
   },
   {
     name: 'has either a tombstone or a log when a thread is erased and created at once',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, open, tenant, rounds }) {
       const other = await open()
       for (let round = 0; round < Math.ceil(rounds / 20); round++) {
@@ -97,7 +97,7 @@ export const maintenanceRaceTests: readonly SuiteTest[] = [
   },
   {
     name: 'takes the same new blobs from two at once, in opposite orders',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, open, tenant, rounds }) {
       const other = await open()
       for (let round = 0; round < Math.ceil(rounds / 40); round++) {

@@ -8,7 +8,7 @@ import { allHeads, createLog, logKey, newTenant, type SuiteTest } from './suite-
 export const pageTests: readonly SuiteTest[] = [
   {
     name: 'returns every log exactly once over pages of any size, in every order and direction',
-    timeoutMs: 60_000,
+    timeoutMs: 300_000,
     async run({ driver, tenant }) {
       await createMany(driver, tenant, 23)
       for (const order of ['created', 'updated'] as const) {
@@ -148,7 +148,7 @@ export const pageTests: readonly SuiteTest[] = [
   },
   {
     name: 'returns each log exactly once in created order while logs are written, created and erased between pages',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, open }) {
       const writer = await open()
       for (const direction of ['asc', 'desc'] as const) {
@@ -187,7 +187,7 @@ export const pageTests: readonly SuiteTest[] = [
   },
   {
     name: 'returns a log that does not change exactly once in updated order, while others change',
-    timeoutMs: 60_000,
+    timeoutMs: 300_000,
     async run({ driver, open }) {
       const writer = await open()
       for (const direction of ['asc', 'desc'] as const) {

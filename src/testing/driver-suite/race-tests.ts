@@ -6,28 +6,28 @@ import { branchId, createLog, headOf, LONG_MS, logKey, type SuiteTest } from './
 export const raceTests: readonly SuiteTest[] = [
   {
     name: 'lets exactly one of two racing writers win, round after round',
-    timeoutMs: 300_000,
+    timeoutMs: 600_000,
     async run({ driver, open, tenant, rounds }) {
       await raceAppends([driver, await open()], logKey(tenant), rounds)
     },
   },
   {
     name: 'lets exactly one of three racing writers win',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, open, tenant, rounds }) {
       await raceAppends([driver, await open(), await open()], logKey(tenant), Math.ceil(rounds / 10))
     },
   },
   {
     name: 'lets exactly one of two writers win that share one driver',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, tenant, rounds }) {
       await raceAppends([driver, driver], logKey(tenant), Math.ceil(rounds / 10))
     },
   },
   {
     name: 'lets exactly one of three creators of the same log win',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, open, tenant, rounds }) {
       const drivers = [driver, await open(), await open()]
       for (let round = 0; round < Math.ceil(rounds / 20); round++) {
@@ -39,7 +39,7 @@ export const raceTests: readonly SuiteTest[] = [
   },
   {
     name: 'lets exactly one of two identical claims win',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, open, tenant, rounds }) {
       const drivers = [driver, await open()]
       for (let round = 0; round < Math.ceil(rounds / 20); round++) {
@@ -61,7 +61,7 @@ export const raceTests: readonly SuiteTest[] = [
   },
   {
     name: 'lets exactly one of two forced claims win, and fences the one it took over from',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, open, tenant, rounds }) {
       const drivers = [driver, await open()]
       const log = logKey(tenant)
@@ -79,7 +79,7 @@ export const raceTests: readonly SuiteTest[] = [
   },
   {
     name: 'either erases a log or appends to it when both happen at once, never both',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, open, tenant, rounds }) {
       const other = await open()
       for (let round = 0; round < Math.ceil(rounds / 20); round++) {
@@ -107,7 +107,7 @@ export const raceTests: readonly SuiteTest[] = [
   },
   {
     name: 'leaves nothing of a thread that is erased while it is being forked',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, open, tenant, rounds }) {
       const other = await open()
       for (let round = 0; round < Math.ceil(rounds / 20); round++) {
@@ -127,7 +127,7 @@ export const raceTests: readonly SuiteTest[] = [
   },
   {
     name: 'prunes and appends at the same time without losing either',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, open, tenant, rounds }) {
       const other = await open()
       const log = logKey(tenant)
@@ -149,7 +149,7 @@ export const raceTests: readonly SuiteTest[] = [
   },
   {
     name: 'reads a head and its entries from one snapshot while others append and prune',
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run({ driver, open, tenant, rounds }) {
       const writer = await open()
       const log = logKey(tenant)

@@ -177,7 +177,7 @@ export const readTests: readonly SuiteTest[] = [
   },
   {
     name: 'stores a long log, and reads its end and its middle',
-    timeoutMs: 60_000,
+    timeoutMs: 300_000,
     async run({ driver, tenant }) {
       const log = logKey(tenant)
       const entries = Array.from({ length: 3000 }, (_, seq) => makeEntry({ seq, keyframe: seq - (seq % 100) }))

@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict'
 import { flow } from '../../index.js'
-import { aborted, dies, entriesOf, expectStatus, gate, named, type RuntimeTest, takeOver } from './runtime-context.js'
+import {
+  aborted,
+  dies,
+  entriesOf,
+  expectStatus,
+  gate,
+  LONG_LEASE_MS,
+  named,
+  type RuntimeTest,
+  takeOver,
+} from './runtime-context.js'
 
 /** Holds its thread until the gate of its input opens, or its signal is aborted. */
 function holder() {
@@ -68,9 +78,9 @@ export const busyTests: readonly RuntimeTest[] = [
   },
   {
     name: 'are interrupted on request: the run is cancelled and the new input taken',
-    async run({ hf, other }) {
+    async run({ watchful, other }) {
       const { begun, program, ran } = holder()
-      const first = hf.thread(program, 't').run({ input: 'hold', lease: 1000 })
+      const first = watchful().thread(program, 't').run({ input: 'hold', lease: LONG_LEASE_MS })
       await begun.passed
       const second = (await other()).thread(program, 't').run({ input: 'new', busy: 'interrupt' })
       const { error, canResume } = expectStatus(await first, 'failed')
@@ -81,7 +91,7 @@ export const busyTests: readonly RuntimeTest[] = [
   },
   {
     name: 'that a resumed run holds go on with the input that interrupted it',
-    async run({ hf, mortal, other }) {
+    async run({ hf, mortal, watchful, other }) {
       const { hf: victim, die } = mortal()
       const { begun, program, ran } = holder()
       const dying = flow<string, string>(named('holder'), (ctx) => {
@@ -90,7 +100,7 @@ export const busyTests: readonly RuntimeTest[] = [
       })
       await dies(victim.thread(dying, 't').run({ input: 'hold' }))
       await takeOver(hf, 't')
-      const first = hf.thread(program, 't').run({ lease: 1000 })
+      const first = watchful().thread(program, 't').run({ lease: LONG_LEASE_MS })
       await begun.passed
       const second = (await other()).thread(program, 't').run({ input: 'new', busy: 'interrupt' })
       assert.equal(expectStatus(await second, 'completed').output, 'new')

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict'
 import { flow } from '../../index.js'
-import { aborted, entriesOf, expectStatus, gate, named, refuses, type RuntimeTest } from './runtime-context.js'
+import {
+  aborted,
+  entriesOf,
+  expectStatus,
+  gate,
+  LONG_LEASE_MS,
+  named,
+  refuses,
+  type RuntimeTest,
+} from './runtime-context.js'
 
 const asking = flow<string, unknown>(named('asking'), async (ctx, input) => {
   if (input === 'fail') throw new Error('failed')
@@ -10,7 +19,7 @@ const asking = flow<string, unknown>(named('asking'), async (ctx, input) => {
 export const cancelTests: readonly RuntimeTest[] = [
   {
     name: 'of a running run aborts its signal, ends it for good and frees the thread',
-    async run({ hf, other }) {
+    async run({ hf, watchful, other }) {
       const begun = gate()
       let reason: unknown
       const program = flow<string, string>(named('long'), async (ctx, input) => {
@@ -23,7 +32,7 @@ export const cancelTests: readonly RuntimeTest[] = [
         })
       })
       const thread = hf.thread(program, 't')
-      const running = thread.run({ input: 'hold', lease: 1000 })
+      const running = watchful().thread(program, 't').run({ input: 'hold', lease: LONG_LEASE_MS })
       await begun.passed
       await (await other()).inspect('t').cancel({ reason: 'no longer needed', by: 'Ada' })
       const { error, canResume } = expectStatus(await running, 'failed')

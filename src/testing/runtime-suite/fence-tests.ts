@@ -5,6 +5,7 @@ import {
   entriesOf,
   expectStatus,
   gate,
+  LONG_LEASE_MS,
   named,
   refuses,
   type RuntimeTest,
@@ -28,7 +29,7 @@ export const fenceTests: readonly RuntimeTest[] = [
           return 'by the old owner'
         }),
       )
-      const fenced = refuses(() => hf.thread(program, 't').run({ input: 1, lease: 150 }), 'fenced')
+      const fenced = refuses(() => hf.thread(program, 't').run({ input: 1, lease: 900 }), 'fenced')
       await begun.passed
       hold = false
       const successor = await other()
@@ -75,9 +76,10 @@ export const fenceTests: readonly RuntimeTest[] = [
   },
   {
     name: 'does not happen to a long step, whose lease is renewed',
-    async run({ hf, other }) {
+    async run({ watchful, other }) {
       const program = flow<number, string>(named('long'), (ctx) =>
         ctx.step('long', async () => {
+          begun.open()
           await looked
           return 'done'
         }),
@@ -86,9 +88,16 @@ export const fenceTests: readonly RuntimeTest[] = [
       const looked = new Promise<void>((resolve) => {
         end = resolve
       })
-      const running = hf.thread(program, 't').run({ input: 1, lease: 300 })
-      await new Promise((resolve) => setTimeout(resolve, 550))
-      expectStatus(await (await other()).thread(program, 't').run(), 'busy')
+      const begun = gate()
+      const running = watchful().thread(program, 't').run({ input: 1, lease: LONG_LEASE_MS })
+      await begun.passed
+      const second = (await other()).thread(program, 't')
+      const left = async () => {
+        await new Promise((resolve) => setTimeout(resolve, 20))
+        return expectStatus(await second.run(), 'busy').remainingMs
+      }
+      // Less and less of it is left, until it is renewed.
+      for (let before = await left(), now = before; now <= before; now = await left()) before = now
       end()
       assert.equal(expectStatus(await running, 'completed').output, 'done')
     },

@@ -194,8 +194,9 @@ export const graphTests: readonly RuntimeTest[] = [
       let tries = 0
       const program = graph({ ...named('slow'), state: trail })
         .node('slow', {
-          timeoutMs: 30,
-          retry: { ...quick, attempts: 2 },
+          timeoutMs: 100,
+          // More than it takes: on a busy machine an attempt may run out of time by itself.
+          retry: { ...quick, attempts: 20 },
           run: async (_state, ctx) => {
             if (++tries > 1) return { n: 7 }
             await aborted(ctx.abort)
@@ -205,7 +206,8 @@ export const graphTests: readonly RuntimeTest[] = [
         })
         .edge(START, 'slow')
       const { state } = expectStatus(await hf.thread(program, 't').run({ input: {} }), 'completed')
-      assert.deepEqual([state.n, tries], [7, 2])
+      assert.equal(state.n, 7)
+      assert.ok(tries > 1)
     },
   },
   {

@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict'
 import { append, graph, type Holdfast, last, reduced, START, type Thread } from '../../index.js'
-import { aborted, expectStatus, gate, named, type RuntimeContext, type RuntimeTest } from './runtime-context.js'
+import {
+  aborted,
+  expectStatus,
+  gate,
+  LONG_LEASE_MS,
+  named,
+  type RuntimeContext,
+  type RuntimeTest,
+} from './runtime-context.js'
 
 const shape = { paid: append<string>(), seen: append<string>(), note: last<string>() }
 
@@ -51,10 +59,9 @@ export const keptResultTests: readonly RuntimeTest[] = [
   {
     name: 'reaches the state of a run that is cancelled while a sibling is under way',
     async run(context) {
-      const { hf, other } = context
+      const { hf, watchful, other } = context
       const begun = gate()
-      const thread = open(hf, shop('hangs', begun))
-      const running = thread.run({ input: {}, lease: 1000 })
+      const running = open(watchful(), shop('hangs', begun)).run({ input: {}, lease: LONG_LEASE_MS })
       await begun.passed
       await recorded(hf)
       await (await other()).inspect('t').cancel()
@@ -104,9 +111,9 @@ export const keptResultTests: readonly RuntimeTest[] = [
   },
   {
     name: 'reaches the state when new input interrupts a run',
-    async run({ hf, other }) {
+    async run({ hf, watchful, other }) {
       const begun = gate()
-      const running = open(hf, shop('hangs', begun)).run({ input: {}, lease: 1000 })
+      const running = open(watchful(), shop('hangs', begun)).run({ input: {}, lease: LONG_LEASE_MS })
       await begun.passed
       await recorded(hf)
       const next = open(await other(), shop('asks')).run({ input: { note: 'x' }, busy: 'interrupt' })

@@ -14,6 +14,7 @@ import {
   type ThreadIdInput,
 } from '../../index.js'
 import { faultyDriver } from '../faulty-driver.js'
+import { hurriedClock } from '../hurried-clock.js'
 
 /** What one test of the suite works with. Every handle is narrowed to a tenant that no other test uses. */
 export interface RuntimeContext {
@@ -27,6 +28,8 @@ export interface RuntimeContext {
   mortal(): Mortal
   /** As `mortal`, on a machine whose clock is wrong by so many milliseconds. */
   wrong(ms: number): Mortal
+  /** A process that looks after a lease of LONG_LEASE_MS many times a second: nothing that stands still loses it. */
+  watchful(): Holdfast
   /** The time of the store's own clock; undefined where that is this machine's. */
   storeNow(): Promise<number | undefined>
 }
@@ -53,6 +56,9 @@ export interface RuntimeTest {
   readonly run: (context: RuntimeContext) => Promise<void>
   readonly timeoutMs?: number
 }
+
+/** Longer than any test may take to look. */
+export const LONG_LEASE_MS = 20_000
 
 export const DAY = 24 * 60 * 60 * 1000
 
@@ -97,6 +103,7 @@ export function runtimeContext(
       const system = systemClock()
       return mortal({ ...system, now: () => system.now() + ms })
     },
+    watchful: () => over(driver, hurriedClock()),
     storeNow: async () => driver.now?.(),
   }
 }
