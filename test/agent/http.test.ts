@@ -166,7 +166,11 @@ describe.each([true, false])('a model over HTTP (stream: %s)', (stream) => {
 
   it('outlasts a server that hangs', async () => {
     const hangs: ScriptedReply[] = [{ hang: true }, { text: 'a b c', hang: { afterChunks: 2 } }]
-    const { attempts, events, message } = await call(({ index }) => hangs[index] ?? 'ok', { stream, timeoutMs: 200 })
+    const { attempts, events, message } = await call(({ index }) => hangs[index] ?? 'ok', {
+      stream,
+      timeoutMs: 1000,
+      retry: { attempts: 50, initialMs: 1, maxMs: 5 },
+    })
     // A slow machine may need more of them.
     expect(attempts).toBeGreaterThanOrEqual(3)
     const kinds = events.flatMap((event) => (event.type === 'failure' ? [event.failure.kind] : []))

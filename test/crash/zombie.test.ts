@@ -43,6 +43,8 @@ for (const backend of await durableBackends()) {
         // In the middle of a step: the service has done it and has not answered yet.
         await until(async () => (await outside.ledger()).effects.length === THREADS.length)
         await freeze(frozen.child, url)
+        // Usually the first: unless the machine stood still for longer than the lease before.
+        const epochs = await Promise.all(THREADS.map(async (thread) => (await hf.log(thread)).fold.epoch))
         await outside.release('until released')
 
         const successor = await fleet.add()
@@ -53,8 +55,8 @@ for (const backend of await durableBackends()) {
         }
         const before = await Promise.all(THREADS.map((thread) => everythingOf(hf, thread)))
         const seenOutside = await outside.ledger()
-        for (const { entries, items, row } of before) {
-          expect(entries.at(-1)?.epoch).toBe(2)
+        for (const [i, { entries, items, row }] of before.entries()) {
+          expect(entries.at(-1)?.epoch).toBeGreaterThan(epochs[i] as number)
           expect(items.map(({ value }) => value)).toEqual([{ worker: successor.name }])
           expect(row).toMatchObject([{ status: 'completed', claimedBy: null, wakeAt: null }])
         }
@@ -63,7 +65,8 @@ for (const backend of await durableBackends()) {
         const stopped = until(() => frozen.holds.size === 0)
         frozen.child.kill('SIGCONT')
         await stopped
-        expect(frozen.lines.filter((line) => line.startsWith('stopped')).length).toBe(THREADS.length)
+        const stops = new Set(frozen.lines.filter((line) => line.startsWith('stopped')))
+        expect(stops).toEqual(new Set(THREADS.map((thread) => `stopped thread "${thread}"`)))
         expect(frozen.lines.filter((line) => line.startsWith('ended'))).toEqual([])
 
         expect(await Promise.all(THREADS.map((thread) => everythingOf(hf, thread)))).toEqual(before)

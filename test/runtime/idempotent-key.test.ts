@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { flow, NotExecutedError, openHoldfast } from 'holdfast'
+import { flow, Holdfast, LogStore, NotExecutedError, openDriver, openHoldfast } from 'holdfast'
+import { virtualClock } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 
 const RETRY = { attempts: 4, initialMs: 1, maxMs: 1 }
@@ -91,12 +92,13 @@ describe('the key of an idempotent step', () => {
   })
 
   it('is not used again past its lifetime, even if a sibling was recorded meanwhile', async () => {
-    const hf = await openHoldfast('memory:')
+    const clock = virtualClock()
+    const hf = new Holdfast(new LogStore(await openDriver('memory:', { clock }), { clock }))
     const stop = new AbortController()
     let tried = 0
     const order = flow({ name: 'order', version: '1.0.0' }, (ctx) =>
       Promise.all([
-        ctx.step('pay', { effect: 'idempotent', keyTtlMs: 30 }, async () => {
+        ctx.step('pay', { effect: 'idempotent', keyTtlMs: 60_000 }, async () => {
           tried++
           await new Promise(() => {})
         }),
@@ -108,7 +110,7 @@ describe('the key of an idempotent step', () => {
     )
     const thread = hf.thread(order, 'order')
     await expect(thread.run({ input: 'go', signal: stop.signal })).rejects.toMatchObject({ name: 'AbortError' })
-    await sleep(60)
+    await clock.advance(61_000)
     expect(await thread.run({ input: 'go' })).toMatchObject({ status: 'paused', pauses: [{ kind: 'unknown-effect' }] })
     expect(tried).toBe(1)
     await hf.close()

@@ -1,52 +1,83 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type Driver, flow, Holdfast, LogStore, openDriver } from 'holdfast'
+import { virtualClock } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
+import { until } from '../support/until.js'
 
-/** A store whose renewals take long to land, as on a busy server. */
-async function openSlowToRenew(landMs: number) {
-  const memory = await openDriver('memory:')
-  let renewals = 0
+const LEASE_MS = 300
+
+function gate() {
+  let open = () => {}
+  const passed = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { passed, open }
+}
+
+/** Long enough for whatever does not wait for a renewal to be written before it. */
+const turns = async () => {
+  for (let i = 0; i < 50; i++) await new Promise(setImmediate)
+}
+
+/** A store whose renewals are under way until they are let go, as on a busy server, and a run in the middle of a step. */
+async function runWhileRenewing(signal?: AbortSignal) {
+  const clock = virtualClock()
+  const memory = await openDriver('memory:', { clock })
+  const land = gate()
+  const renewals = { sent: 0, landed: 0 }
   const driver = new Proxy(memory, {
     get(target, name: keyof Driver) {
       if (name !== 'renew') return Reflect.get(target, name, target)
       return async (...args: Parameters<Driver['renew']>) => {
-        renewals++
-        await sleep(landMs)
-        return target.renew(...args)
+        renewals.sent++
+        await land.passed
+        const renewed = await target.renew(...args)
+        renewals.landed++
+        return renewed
       }
     },
   })
-  return { hf: new Holdfast(new LogStore(driver)), renewals: () => renewals }
+  const hf = new Holdfast(new LogStore(driver, { clock }))
+  const [begun, end] = [gate(), gate()]
+  const nap = flow({ name: 'nap', version: '1.0.0' }, (ctx) =>
+    ctx.step('nap', () => {
+      begun.open()
+      return end.passed
+    }),
+  )
+  const running = hf.thread(nap, 'nap').run({ input: 'go', lease: LEASE_MS, ...(signal ? { signal } : {}) })
+  await begun.passed
+  // Renewed every third of the lease.
+  await clock.advance(LEASE_MS / 2)
+  expect(renewals).toEqual({ sent: 1, landed: 0 })
+  return {
+    hf,
+    running,
+    end,
+    async landRenewal() {
+      await turns()
+      land.open()
+      await until(() => renewals.landed === renewals.sent)
+    },
+  }
 }
 
 describe('a lease that is let go', () => {
-  // Renewed every 100 ms, and each renewal is under way for 100 ms: also when the run ends after 150.
-  const lease = 300
-  const landMs = 100
-  const endsAfterMs = 150
-
   it('is not brought back by a renewal that was under way when the run ended', async () => {
-    const { hf, renewals } = await openSlowToRenew(landMs)
-    const nap = flow({ name: 'nap', version: '1.0.0' }, (ctx) => ctx.step('nap', () => sleep(endsAfterMs)))
-    await hf.thread(nap, 'nap').run({ input: 'go', lease })
-    await sleep(landMs)
-    expect(renewals()).toBeGreaterThan(0)
+    const { hf, running, end, landRenewal } = await runWhileRenewing()
+    end.open()
+    await landRenewal()
+    await running
     expect((await hf.threads()).threads).toMatchObject([{ thread: 'nap', status: 'completed', claimedBy: null }])
     await hf.close()
   })
 
   it('is not brought back by a renewal that was under way when the run was stopped', async () => {
-    const { hf, renewals } = await openSlowToRenew(landMs)
     const stop = new AbortController()
-    const nap = flow({ name: 'nap', version: '1.0.0' }, (ctx) =>
-      ctx.step('nap', () => {
-        setTimeout(() => stop.abort(), endsAfterMs)
-        return new Promise(() => {})
-      }),
-    )
-    await expect(hf.thread(nap, 'nap').run({ input: 'go', lease, signal: stop.signal })).rejects.toThrow('stopped')
-    await sleep(landMs)
-    expect(renewals()).toBeGreaterThan(0)
+    const { hf, running, landRenewal } = await runWhileRenewing(stop.signal)
+    const stopped = expect(running).rejects.toThrow('stopped')
+    stop.abort()
+    await landRenewal()
+    await stopped
     expect((await hf.threads()).threads).toMatchObject([{ thread: 'nap', status: 'active', claimedBy: null }])
     await hf.close()
   })
