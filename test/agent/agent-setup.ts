@@ -2,9 +2,12 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import {
   agent,
   type AgentOptions,
-  type Holdfast,
+  type Clock,
+  Holdfast,
   type LanguageModel,
+  LogStore,
   type Message,
+  openDriver,
   openHoldfast,
   type RunEvent,
   textOf,
@@ -31,15 +34,22 @@ export function setUp() {
     return hf
   }
 
+  async function storeBy(clock: Clock): Promise<Holdfast> {
+    const hf = new Holdfast(new LogStore(await openDriver('memory:'), { clock }))
+    open.push(hf)
+    return hf
+  }
+
   /** An agent with a scripted model on a thread of its own. */
   async function talk(
     reply: ModelServerOptions['reply'],
     options: Partial<AgentOptions> = {},
     server: Partial<ModelServerOptions> = {},
+    clock?: Clock,
   ) {
     const { server: started, model } = await serve({ ...server, reply })
     const program = agent({ name: 'support', version: '1.0.0', model, retry: FAST, ...options } as AgentOptions)
-    const hf = await store()
+    const hf = clock ? await storeBy(clock) : await store()
     return { server: started, model, hf, program, thread: hf.thread(program, 'thread-1') }
   }
 

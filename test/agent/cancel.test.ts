@@ -1,3 +1,4 @@
+import { hurriedClock } from '#src/testing/hurried-clock.js'
 import { agent, tool } from 'holdfast'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -65,8 +66,14 @@ describe('a run of an agent that is ended while calls are open', () => {
     it(`shows the model what was paid after ${how}`, async () => {
       const { payments, tools, begun } = shop()
       const beside = how === 'drop' ? 'refund' : 'ship'
-      const { thread, server, model, hf } = await talk([calls(['pay'], [beside]), 'Hello again.'], { tools })
-      const running = thread.run({ input: 'Pay', lease: 1000 })
+      const { thread, server, model, hf } = await talk(
+        [calls(['pay'], [beside]), 'Hello again.'],
+        { tools },
+        {},
+        // It hears at once that it is interrupted, and its lease does not run out meanwhile: then another would end it.
+        hurriedClock(),
+      )
+      const running = thread.run({ input: 'Pay', lease: 20_000 })
       if (how === 'drop') await running
       else {
         await begun

@@ -85,6 +85,8 @@ describe.each(['sqlite', 'file'])('a session of 20 turns that is killed after an
     const where = place(scheme, own.url)
     own.clear()
     expect(await runChild(where, nth), `killed after append ${nth}`).toBeUndefined()
+    // What it sent before it died is counted by now.
+    for (let i = 0; i < 10; i++) await new Promise(setImmediate)
     const asked = own.counters.requests
     const killed = await readThread(where)
     const hf = await openHoldfast(where.url)

@@ -218,9 +218,7 @@ describe.skipIf(given === undefined)('transactions on Postgres', () => {
     expect(await heard).toBe(0)
   })
 
-  it('does not know the outcome when the reply to COMMIT is lost, and the log finds out', {
-    timeout: 60_000,
-  }, async () => {
+  it('does not know the outcome when the reply to COMMIT is lost, and the log finds out', async () => {
     const { hostname, port } = new URL(url)
     await using proxy = await startChaosProxy({ target: { host: hostname, port: Number(port || 5432) } })
     const driver = await openDriver({ poolSize: 4 }, proxy.url(url))

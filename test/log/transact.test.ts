@@ -143,16 +143,19 @@ describeEach((backend) => {
   it('ends at its time limit when the work waits for a write that waits for it', async () => {
     const claim = await (await hf.log(fresh())).claim(LEASE)
     let inner: Promise<unknown> | undefined
-    const stuck = claim.transact(
-      async (sql) => {
-        await sql.query(...insert('stuck'))
-        inner = claim.update(() => [{ kind: 'step', ops: [set('inner', true)] }])
-        await inner
-      },
-      () => [{ kind: 'step' }],
-      { timeoutMs: 100 },
-    )
-    await expect(stuck).rejects.toMatchObject({ code: 'transaction', data: { reason: 'timeout' } })
+    // Again where the time was over before it came to that.
+    while (inner === undefined) {
+      const stuck = claim.transact(
+        async (sql) => {
+          await sql.query(...insert('stuck'))
+          inner = claim.update(() => [{ kind: 'step', ops: [set('inner', true)] }])
+          await inner
+        },
+        () => [{ kind: 'step' }],
+        { timeoutMs: 100 },
+      )
+      await expect(stuck).rejects.toMatchObject({ code: 'transaction', data: { reason: 'timeout' } })
+    }
     await inner
     expect(claim.log.fold.state['inner']).toBe(true)
     expect(await table.ids()).toEqual([])
@@ -322,7 +325,7 @@ describeEach((backend) => {
     await other.close()
   })
 
-  it('lets many workers count in one row without losing any', { timeout: 60_000 }, async () => {
+  it('lets many workers count in one row without losing any', async () => {
     await table.run(`INSERT INTO ${table.name} (id, n) VALUES ('total', 0)`)
     await Promise.all(
       Array.from({ length: 12 }, async () => {

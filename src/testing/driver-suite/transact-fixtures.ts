@@ -13,7 +13,7 @@ export interface SqlContext extends Omit<SuiteContext, 'driver'> {
   readonly table: string
 }
 
-export const PLENTY_MS = 20_000
+export const PLENTY_MS = 60_000
 
 function lacksTransactions({ capabilities }: Driver): string | undefined {
   return capabilities.transactions ? undefined : 'capabilities.transactions is false'
