@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
 // scripts/test.mjs names a file here to receive what each test file took.
@@ -11,7 +12,7 @@ export default defineConfig({
     exclude: ['**/node_modules/**', 'test/fixtures/**'],
     pool: 'forks',
     // One more than the cores: many tests wait for leases, servers and killed processes.
-    maxWorkers: 3,
+    maxWorkers: availableParallelism() + 1,
     // They end what hangs and judge nothing: a machine that does ten other things must not fail a test.
     testTimeout: 120_000,
     hookTimeout: 120_000,

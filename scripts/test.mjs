@@ -159,7 +159,7 @@ function printReport(report, code, { build: buildMs, services: servicesMs }) {
   if (outside > 0) console.log(`\nErrors outside of tests, shown above: ${outside}`)
   console.log(
     `\nbuild ${seconds(buildMs)}, servers ${seconds(servicesMs)}, in all ${seconds(performance.now() - started)};` +
-      ` areas run three files at a time, so their times add up to more\n`,
+      ` several files run at a time, so the times of areas add up to more\n`,
   )
   const skipped = total.skipped > 0 ? `, ${total.skipped} skipped` : ''
   console.log(`${total.passed} passed, ${total.failed} failed${skipped}`)

@@ -13,7 +13,7 @@ import { drive, makeAgent, readLedger, reply, THREAD } from './crash-session.mjs
 // A session of 20 turns is killed with SIGKILL right after each of its appends in turn, once per append, and taken up
 // again each time. `npm test` kills a spread of the appends; `npm run test:full` kills all of them on SQLite and a third
 // of them on files.
-const SPREAD = 8
+const SPREAD = 6
 const CHILD = fileURLToPath(new URL('./crash-child.mjs', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-agent-'))
 let server: ModelServer

@@ -5,6 +5,7 @@ import { openHoldfast } from 'holdfast'
 import { COMMANDS } from '#src/cli/commands.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { durableBackends } from '../support/backends.js'
+import { full } from '../support/scale.js'
 import { holdfast, pipelines, programs } from './command.js'
 import { counter, returns } from './programs.mjs'
 
@@ -281,14 +282,16 @@ describe.each(backends)('every command on $name', ({ name, missing, fresh, clean
       expect(error.code).toMatch(/^[a-z-]+$/)
     })
 
-    it.skipIf(missing)('prints plain text without a terminal', async () => {
+    // Where the demo keeps its threads changes nothing of what it prints.
+    const tooLong = command === 'demo' && name !== 'SQLite' && !full
+    it.skipIf(missing || tooLong)('prints plain text without a terminal', async () => {
       const [args, says, code = 0] = plain
       const ended = await run(args)
       expect(ended, ended.err).toMatchObject({ code, out: expect.stringMatching(says) })
       expect(ended.out).not.toContain('\u001b')
     })
 
-    it.skipIf(missing)('prints JSON when asked', async () => {
+    it.skipIf(missing || tooLong)('prints JSON when asked', async () => {
       const [args, holds, code = 0] = json
       const ended = await run([...args, '--json'])
       expect(ended.code, ended.err).toBe(code)

@@ -175,7 +175,11 @@ describe('on a terminal', () => {
     const where = `sqlite:${join(folder, 'held.db')}`
     {
       await using hf = await openHoldfast(where)
-      for (const id of ['never', 'later', 'soon']) await hf.thread(held, id).enqueue(id === 'soon' ? 'quick' : 'held')
+      for (const id of ['never', 'later', 'soon']) {
+        await hf.thread(held, id).enqueue(id === 'soon' ? 'quick' : 'held')
+        // Each at a time of its own: what is told apart by the time of its change comes in no order within a millisecond.
+        for (const from = Date.now(); Date.now() === from; ) await new Promise((resolve) => setTimeout(resolve, 1))
+      }
     }
     // The newest change comes first; the one that never begins waits for a place.
     const args = ['resume', file, '--all', '--concurrency', '1', '--store', where]

@@ -138,14 +138,17 @@ export async function killEverywhere(
   }
 }
 
-/** Stops a process at each system call of an operation, lets `meanwhile` happen, and wakes it again. */
+/**
+ * Stops a process at each system call of an operation, at every other one unless in the full run, lets `meanwhile`
+ * happen, and wakes it again.
+ */
 export async function stopEverywhere(
   operation: string,
   meanwhile: (driver: FileDriver, before: Head | undefined) => Promise<void>,
   check: (driver: FileDriver, report: Report, point: string, folder: string) => Promise<void>,
 ): Promise<void> {
   const template = await makeTemplate()
-  for (let at = 1; ; at++) {
+  for (let at = 1; ; at += full ? 1 : 2) {
     const folder = await copyOf(template)
     const { child, reports, ended } = start({ folder, operation, at, signal: 'SIGSTOP', skip: full ? [] : UNSEEN })
     await Promise.race([ended, waitFor(() => reports.length > 0)])

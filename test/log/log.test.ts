@@ -14,6 +14,7 @@ import {
 } from 'holdfast'
 import { faultyDriver } from 'holdfast/testing'
 import { durableBackends } from '../support/backends.js'
+import { until } from '../support/until.js'
 
 const MEMORY = { name: 'memory', missing: false, fresh: async () => 'memory:', cleanup: async () => {} }
 const step = (n: number | string) => [{ kind: 'step', ops: [push('items', n)] }]
@@ -363,7 +364,7 @@ describe('lost acknowledgements and losses', () => {
     faulty.loseNext('append', 'after')
     faulty.loseNext('read', 'before')
     const first = log.update(() => step('mine'))
-    await new Promise((resolve) => setTimeout(resolve, 5))
+    await until(async () => (await driver.head(key))?.seq === 1)
     await other.update(() => step('theirs'))
     await first
     expect((await store.open(key)).fold.state.items).toEqual([0, 'mine', 'theirs'])

@@ -43,10 +43,9 @@ describe.each(crowds)('$count paused threads on $name', ({ url, count }) => {
       }
     }
     await Promise.all(Array.from({ length: 200 }, walk))
-    const after = await resources()
-    for (const kind of new Set([...Object.keys(before), ...Object.keys(after)])) {
-      expect(`${kind}: ${after[kind] ?? 0}`).toBe(`${kind}: ${Math.min(after[kind] ?? 0, before[kind] ?? 0)}`)
-    }
+    // What is left behind stays; a timer of whoever runs the tests goes again.
+    const more = async () => Object.entries(await resources()).filter(([kind, n]) => n > (before[kind] ?? 0))
+    await expect.poll(more).toEqual([])
     // The last of them is as alive as the first.
     const [{ id }] = await hf.inspect(`t${count - 1}`).pauses()
     await hf.inspect(`t${count - 1}`).answer(id, 'fine')

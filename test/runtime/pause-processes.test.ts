@@ -61,7 +61,7 @@ for (const backend of await durableBackends()) {
       expect(readFileSync(file, 'utf8')).toBe('quote order\npay order 12\n')
     })
 
-    const count = rounds(25, 250)
+    const count = rounds(10, 250)
     it(`two answer at once, ${count} times: one wins, the other hears who`, { timeout: 300_000 }, async () => {
       const url = await backend.fresh()
       const { pausing } = await import('../support/children/pausing-program.mjs')

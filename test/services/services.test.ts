@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { describe, expect, it, type TestContext } from 'vitest'
@@ -104,9 +103,8 @@ describe('the servers of the tests', () => {
     const { pid, dir } = JSON.parse(line) as { pid: number; dir: string }
     expect(existsSync(dir)).toBe(true)
     parent.kill('SIGKILL')
-    for (let waited = 0; existsSync(dir) && waited < 5000; waited += 20) await sleep(20)
     // The folder is removed after the server has ended, so that one look is enough.
-    expect(existsSync(dir)).toBe(false)
+    await expect.poll(() => existsSync(dir)).toBe(false)
     expect(isRunning(pid)).toBe(false)
   })
 
