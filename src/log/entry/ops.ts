@@ -1,6 +1,7 @@
 import type { PathPart, Value } from '../../codec/value.js'
 import { renderPath, setOwn, Whole } from '../../codec/value.js'
 import { InvalidValueError } from '../../core/errors.js'
+import { isWide, WIDE_KEYS, widen, withWideProperty } from './wide-record.js'
 
 /** The state of a log: an object whose keys the layers above declare. */
 export type State = { readonly [key: string]: Value }
@@ -161,10 +162,7 @@ function change(
   const value = change(Object.hasOwn(old, key) ? old[key] : undefined, path, at + 1, owned, edit)
   // Not `old`: removing below what is not there must not leave an empty object behind.
   if (value === undefined && !Object.hasOwn(old, key)) return node
-  const record = ownRecord(old, owned)
-  if (value === undefined) delete record[key]
-  else setOwn(record, key, value)
-  return record
+  return withProperty(old, key, value, owned)
 }
 
 function present(state: State, path: Path): Value {
@@ -188,11 +186,17 @@ function ownList(items: readonly Value[], owned: Set<object> | undefined): Value
   return copy
 }
 
-// Spread defines own properties, `__proto__` included, where assignment would not.
-function ownRecord(record: State, owned: Set<object> | undefined): Record<string, Value> {
-  if (owned?.has(record)) return record as Record<string, Value>
-  const copy = { ...record }
-  owned?.add(copy)
+function withProperty(record: State, key: string, value: Value | undefined, owned: Set<object> | undefined): State {
+  if (isWide(record)) return withWideProperty(record, key, value, owned)
+  let copy = record as Record<string, Value>
+  if (!owned?.has(record)) {
+    if (Object.keys(record).length >= WIDE_KEYS) return withWideProperty(widen(record), key, value, owned)
+    // Spread defines own properties, `__proto__` included, where assignment would not.
+    copy = { ...record }
+    owned?.add(copy)
+  }
+  if (value === undefined) delete copy[key]
+  else setOwn(copy, key, value)
   return copy
 }
 
