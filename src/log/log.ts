@@ -140,7 +140,8 @@ export class Log {
     return new Claim(this, fold.epoch, options, {
       clock,
       sent,
-      update: (decide, release) => this.#writer.submit(decide, { kind: 'owner', epoch: fold.epoch, ms, release }),
+      post: (decide, release, settle) =>
+        this.#writer.post(decide, { kind: 'owner', epoch: fold.epoch, ms, release }, settle),
       transact: (request) => {
         const codecFor = (blobs: BlobWriter) => this.#codec(this.#shelf.within(blobs))
         const writer = { kind: 'owner', epoch: fold.epoch, ms, release: false } as const

@@ -1,14 +1,15 @@
 import { chainHash, chainIdentity } from '../../codec/chain.js'
-import { pack } from '../../codec/compress.js'
+import { type Packed, pack } from '../../codec/compress.js'
 import { bodyContext, type DataKey, encrypt } from '../../codec/data-key.js'
 import { type ChainBase, type EntryHeader, encodeHeader } from '../../codec/header.js'
 import type { Limits } from '../../codec/limits.js'
-import { encodeValue } from '../../codec/value.js'
+import { type Encoded, encodeValue } from '../../codec/value.js'
+import { andThen } from '../../core/at-once.js'
 import type { BlobCollector, BlobShelf } from '../read/blob-shelf.js'
 import type { LogKey, Origin, StoredEntry } from '../contract.js'
 import { checkDraft, type Draft, draftBody } from './draft.js'
 import { type OpenedRun, openRun, type RunStart } from './entry-opening.js'
-import { advanceFold, applyBody, type EntryBody, type Fold } from './fold.js'
+import { type Applied, advanceFold, applyBody, type EntryBody, type Fold } from './fold.js'
 import { checkIndexSize } from './index-state.js'
 import { checkDepth, checkReadable } from './entry-limits.js'
 import { encodeKeyframe } from './keyframe-body.js'
@@ -32,6 +33,29 @@ export interface EntryContext {
   readonly keys: KeySource | undefined
 }
 
+/** An entry as it is stored, and the fold it leads to. */
+export interface SealedEntry {
+  readonly entry: StoredEntry
+  readonly fold: Fold
+}
+
+interface Drafted {
+  readonly before: Fold
+  readonly draft: Draft
+  readonly sealing: Sealing
+  readonly encoded: Encoded
+  readonly applied: Applied
+  readonly key: DataKey | null
+  /** The names of the blobs that it points to. */
+  readonly blobs: readonly string[]
+}
+
+interface SealParts extends Drafted {
+  readonly json: string
+  readonly isKeyframe: boolean
+  readonly holdsWholeFold: boolean
+}
+
 /** Turns drafts into stored entries of one log and back, each bound to its place in the chain. */
 export class EntryCodec {
   readonly #context: EntryContext
@@ -42,49 +66,64 @@ export class EntryCodec {
     this.#context = context
   }
 
-  /** The next entry after `before`, and the fold it leads to. Blobs it needs are stored when this resolves. */
-  async seal(before: Fold, draft: Draft, sealing: Sealing): Promise<{ entry: StoredEntry; fold: Fold }> {
+  /**
+   * The next entry after `before`, and the fold it leads to. Blobs it needs are stored when this resolves. Where a key
+   * has to be fetched, blobs to be stored or much to be packed, that takes time; otherwise none.
+   */
+  seal(before: Fold, draft: Draft, sealing: Sealing): SealedEntry | Promise<SealedEntry> {
     const { log, limits, shelf, keys } = this.#context
-    const seq = before.seq + 1
-    checkDraft(draft, seq)
-    const delta = shelf.sink(false)
-    const encoded = encodeValue(draftBody(draft), limits, delta)
+    checkDraft(draft, before.seq + 1)
+    const sink = shelf.sink(false)
+    const encoded = encodeValue(draftBody(draft), limits, sink)
     checkDepth(encoded, limits)
     // An entry of many operations, as of a run that writes at its end, copies each container once.
     const applied = applyBody(before, encoded.value as EntryBody, sealing.at, shelf.isBlob, new Set())
     checkIndexSize(applied.index)
-    const key = keys ? await keys.current(log.tenant) : null
-    let json = encoded.json
-    let blobs = await storeBlobs(shelf, delta, key)
+    return andThen(keys ? keys.current(log.tenant) : null, (key) =>
+      // The blobs of the entry itself first: a whole fold points to them.
+      andThen(storeBlobs(shelf, sink, key), (blobs) =>
+        andThen(this.#withFold({ before, draft, sealing, encoded, applied, key, blobs }), (parts) => {
+          const raw = Buffer.from(parts.json)
+          if (!parts.isKeyframe) checkReadable(before.weight, raw.length, limits)
+          return andThen(pack(raw), (packed) => this.#seal(parts, packed, raw.length))
+        }),
+      ),
+    )
+  }
 
+  /** What the entry is made of: with the whole fold where that is due. */
+  #withFold(parts: Drafted): SealParts | Promise<SealParts> {
+    const { before, draft, sealing, encoded, applied, key } = parts
+    const { limits, shelf } = this.#context
+    const isFirst = before.seq < 0
     const isDue = isKeyframeDue(before.weight) && before.weight.deltaBytes >= this.#keyframeFrom
     const isAsked = draft.keyframe === true || sealing.base !== undefined
-    const mayHoldFold = sealing.base !== undefined || (seq > 0 && (isAsked || isDue))
-    const whole = mayHoldFold ? shelf.sink(true) : delta
+    const without = { ...parts, json: encoded.json, isKeyframe: isFirst, holdsWholeFold: false }
+    if (sealing.base === undefined && (isFirst || !(isAsked || isDue))) return without
+    const whole = shelf.sink(true)
     const keyframe = { body: encoded.value as object, before, after: applied, base: sealing.base, isAsked }
-    const wholeJson = mayHoldFold ? encodeKeyframe(keyframe, limits, whole) : undefined
-    const holdsWholeFold = wholeJson !== undefined
-    const isKeyframe = seq === 0 || holdsWholeFold
-    if (holdsWholeFold) {
-      json = wholeJson
-      blobs = await storeBlobs(shelf, whole, key)
-    }
-    if (mayHoldFold) this.#keyframeFrom = holdsWholeFold ? 0 : 2 * before.weight.deltaBytes
+    const json = encodeKeyframe(keyframe, limits, whole)
+    this.#keyframeFrom = json === undefined ? 2 * before.weight.deltaBytes : 0
+    if (json === undefined) return without
+    return andThen(storeBlobs(shelf, whole, key), (blobs) => {
+      return { ...parts, blobs, json, isKeyframe: true, holdsWholeFold: true }
+    })
+  }
 
-    const raw = Buffer.from(json)
-    if (!isKeyframe) checkReadable(before.weight, raw.length, limits)
-    const packing = pack(raw)
-    const packed = packing instanceof Promise ? await packing : packing
+  #seal(parts: SealParts, packed: Packed, size: number): SealedEntry {
+    const { log, keys } = this.#context
+    const { before, draft, sealing, key, blobs } = parts
+    const seq = before.seq + 1
     const header: EntryHeader = {
       seq,
       epoch: sealing.epoch,
       kind: draft.kind,
       appendId: sealing.appendId,
       at: sealing.at,
-      keyframe: isKeyframe ? seq : before.weight.keyframe,
+      keyframe: parts.isKeyframe ? seq : before.weight.keyframe,
       packing: packed.packing,
-      size: raw.length,
-      parent: isKeyframe ? (sealing.base?.hash ?? before.hash) : null,
+      size,
+      parent: parts.isKeyframe ? (sealing.base?.hash ?? before.hash) : null,
       base: sealing.base ?? null,
       key: key?.id ?? null,
       encrypted: key !== null && keys?.encrypt === true,
@@ -99,7 +138,7 @@ export class EntryCodec {
     const hash = chainHash(identity, header.parent ?? before.hash, headerBytes, body, key?.macKey)
     const entry = { seq, keyframe: header.keyframe, hash, header: headerBytes, body }
     const facts = { ...header, hash, origin: header.base as Origin | null }
-    return { entry, fold: advanceFold(before, applied, facts, holdsWholeFold) }
+    return { entry, fold: advanceFold(before, parts.applied, facts, parts.holdsWholeFold) }
   }
 
   /** Verifies and decodes consecutive entries. Stops at the first that does not verify, and says why. */
@@ -108,10 +147,12 @@ export class EntryCodec {
   }
 }
 
+const NO_BLOBS: readonly string[] = []
+
 function storeBlobs(
   shelf: BlobShelf,
   sink: BlobCollector,
   key: DataKey | null,
 ): readonly string[] | Promise<readonly string[]> {
-  return sink.items.length === 0 ? [] : shelf.store(sink, key)
+  return sink.items.length === 0 ? NO_BLOBS : shelf.store(sink, key)
 }

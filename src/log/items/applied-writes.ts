@@ -30,7 +30,7 @@ export class AppliedWrites {
 
   /** After an append landed: what came before it first, then what it carries itself. */
   async apply(before: Fold, after: Fold, carried: readonly CarriedWrite[]): Promise<void> {
-    if (this.#isDone(after)) return
+    if (this.isDone(after)) return
     await this.catchUp(before)
     if (carried.length === 0) return
     if (await this.#send(after.incarnation, carried, after.stored, false)) this.#upTo = after.stored
@@ -39,12 +39,12 @@ export class AppliedWrites {
   /** Redoes what entries up to this fold carry and nobody applied. `applied` is what the head said of it, if known. */
   async catchUp(fold: Fold, applied = -1): Promise<void> {
     this.#upTo = Math.max(this.#upTo, applied)
-    if (this.#isDone(fold)) return
+    if (this.isDone(fold)) return
     const head = await this.#environment.driver.head(this.#log)
     // A log that was erased meanwhile has nothing left to redo; whoever writes to it next finds out.
     if (head?.incarnation !== fold.incarnation) return
     this.#upTo = Math.max(this.#upTo, head.applied ?? -1)
-    if (!this.#isDone(fold)) await this.#redo(fold, Math.max(this.#upTo + 1, head.base.seq))
+    if (!this.isDone(fold)) await this.#redo(fold, Math.max(this.#upTo + 1, head.base.seq))
   }
 
   async #redo(fold: Fold, from: number): Promise<void> {
@@ -84,7 +84,8 @@ export class AppliedWrites {
     )
   }
 
-  #isDone({ stored }: Fold): boolean {
+  /** Nothing is left to apply up to this fold. */
+  isDone({ stored }: Fold): boolean {
     return stored <= this.#upTo || this.#environment.driver.capabilities.storeAtomic
   }
 }

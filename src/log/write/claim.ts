@@ -6,7 +6,7 @@ import type { Draft } from '../entry/draft.js'
 import type { Fold } from '../entry/fold.js'
 import type { Log } from '../log.js'
 import { DEFAULT_TIMEOUT_MS, type Transacted, type TransactRequest } from './transact.js'
-import type { Decide, Updated } from './update.js'
+import type { Decide, Settle, Updated } from './update.js'
 
 /** How a worker takes a log for itself. */
 export interface ClaimOptions {
@@ -34,7 +34,7 @@ interface ClaimActions {
   readonly clock: Clock
   /** When the claim was sent. */
   readonly sent: Moment
-  update(decide: Decide, release: boolean): Promise<Updated>
+  post(decide: Decide, release: boolean, settle: Settle): void
   transact<T>(request: TransactRequest<T>): Promise<Transacted<T>>
   renew(ms: number): Promise<boolean>
 }
@@ -70,6 +70,11 @@ export class Claim {
   /** Appends as the owner. Rejects with FencedError, and writes nothing, once another took over. */
   update(decide: Decide): Promise<Updated> {
     return this.#append(decide, false)
+  }
+
+  /** As `update`, for who does not wait for a promise. */
+  post(decide: Decide, settle: Settle): void {
+    this.#post(decide, false, settle)
   }
 
   /** Appends as the owner and lets go in the same breath. Deciding on nothing keeps the claim. */
@@ -112,15 +117,21 @@ export class Claim {
     if (!(await this.#actions.renew(0))) throw await this.#fenced()
   }
 
-  async #append(decide: Decide, release: boolean): Promise<Updated> {
+  #append(decide: Decide, release: boolean): Promise<Updated> {
+    return new Promise((resolve, reject) => this.#post(decide, release, { resolve, reject }))
+  }
+
+  #post(decide: Decide, release: boolean, { resolve, reject }: Settle): void {
     let sent = this.#sent
     const sending: Decide = (fold) => {
       sent = momentOf(this.#actions.clock)
       return decide(fold)
     }
-    const updated = await this.#actions.update(sending, release)
-    if (updated.entries.length > 0) this.#arrived(sent)
-    return updated
+    const arrived = (updated: Updated) => {
+      if (updated.entries.length > 0) this.#arrived(sent)
+      resolve(updated)
+    }
+    this.#actions.post(sending, release, { resolve: arrived, reject })
   }
 
   #arrived(sent: Moment): void {

@@ -11,7 +11,7 @@ import { type LogReader, type Standing, standingOf, withoutLoss } from '../read/
 import { observeSave } from '../observed.js'
 import { heldError, isRefusal, originGone } from './refusals.js'
 import { pauseAfter, retry } from './retry.js'
-import { type Decide, type PendingUpdate, travelsAlone, type Updated, type Writer } from './update.js'
+import { type Decide, type PendingUpdate, type Settle, travelsAlone, type Updated, type Writer } from './update.js'
 import { type Planned, planAppend } from './update-plan.js'
 
 /** After this many conflicts in a row a writer gives up: something else writes without pause. */
@@ -42,8 +42,12 @@ export class LogWriter {
   }
 
   submit(decide: Decide, writer: Writer): Promise<Updated> {
-    const appendId = this.#environment.randomId()
-    return new Promise((resolve, reject) => this.#enqueue({ decide, writer, appendId, resolve, reject }))
+    return new Promise((resolve, reject) => this.post(decide, writer, { resolve, reject }))
+  }
+
+  /** As `submit`, for who does not wait for a promise. */
+  post(decide: Decide, writer: Writer, { resolve, reject }: Settle): void {
+    this.#enqueue({ decide, writer, appendId: this.#environment.randomId(), resolve, reject })
   }
 
   /** Does another kind of write, while none of these is under way. */
@@ -90,7 +94,8 @@ export class LogWriter {
     for (let conflicts = 0; conflicts <= MAX_CONFLICTS; conflicts++) {
       if (this.mustRefresh) await retry(this.#environment, () => this.refresh())
       const known = this.fold
-      const plan = await planAppend(this.#log, this.#codec, this.#environment, known, members, this.standing)
+      const planning = planAppend(this.#log, this.#codec, this.#environment, known, members, this.standing)
+      const plan = planning instanceof Promise ? await planning : planning
       members = plan.members.map(({ update }) => update)
       if (plan.append === undefined) return settle(plan)
       const result = await this.#send(plan.append).catch((error: unknown) => {
@@ -102,7 +107,7 @@ export class LogWriter {
         this.fold = plan.fold
         // Whoever owns the log from here on was told what may be missing.
         if (plan.append.lease.kind === 'claim') this.standing = withoutLoss(this.standing)
-        await this.applied.apply(known, plan.fold, plan.carried)
+        if (!this.applied.isDone(plan.fold)) await this.applied.apply(known, plan.fold, plan.carried)
         observeSave(this.#environment, plan.append, plan.carried, begun)
         return settle(plan)
       }

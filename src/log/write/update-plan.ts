@@ -1,9 +1,11 @@
+import { andThen, forEachInTurn } from '../../core/at-once.js'
 import { ClaimRequiredError, FencedError } from '../../core/errors.js'
 import { nameLog } from '../../core/log-name.js'
 import { carryWrites, newestPerItem } from '../items/carried-writes.js'
 import { formatCheckpointId } from '../entry/checkpoint-id.js'
+import type { Draft } from '../entry/draft.js'
 import type { Append, LeaseChange, LogKey, StoredEntry } from '../contract.js'
-import type { EntryCodec } from '../entry/entry-codec.js'
+import type { EntryCodec, SealedEntry } from '../entry/entry-codec.js'
 import type { Fold } from '../entry/fold.js'
 import { indexFields } from '../entry/index-state.js'
 import type { LogEnvironment } from '../log-environment.js'
@@ -28,82 +30,119 @@ export interface Planned {
 const GUEST_KINDS = new Set(['input', 'answer', 'cancel', 'signal', 'tag', 'adopt'])
 
 /** Decides updates one after another on the same fold and makes one append of them. One that throws fails alone. */
-export async function planAppend(
+export function planAppend(
   log: LogKey,
   codec: EntryCodec,
   environment: LogEnvironment,
   known: Fold,
   updates: readonly PendingUpdate[],
-  { generation }: Standing = {},
-): Promise<Planned> {
-  let fold = known
-  const stored: StoredEntry[] = []
-  const carried: CarriedWrite[] = []
-  const members: Planned['members'][number][] = []
-  for (const update of updates) {
-    try {
-      const drafted = await sealDrafts(log, codec, environment, fold, update)
-      fold = drafted.fold
-      stored.push(...drafted.stored)
-      carried.push(...drafted.carried)
-      const entries = drafted.stored.map(({ seq, hash }) => ({
-        id: formatCheckpointId(log.branch, seq, hash),
+  standing: Standing = {},
+): Planned | Promise<Planned> {
+  const plan = new Plan(log, codec, environment, known)
+  return andThen(
+    forEachInTurn(updates, (update) => plan.add(update)),
+    () => plan.make(standing),
+  )
+}
+
+class Plan {
+  readonly #log: LogKey
+  readonly #codec: EntryCodec
+  readonly #environment: LogEnvironment
+  readonly #known: Fold
+  readonly #members: Planned['members'][number][] = []
+  #fold: Fold
+  #stored: StoredEntry[] = []
+  #carried: CarriedWrite[] = []
+
+  constructor(log: LogKey, codec: EntryCodec, environment: LogEnvironment, known: Fold) {
+    this.#log = log
+    this.#codec = codec
+    this.#environment = environment
+    this.#known = known
+    this.#fold = known
+  }
+
+  add(update: PendingUpdate): undefined | Promise<undefined> {
+    const before = { fold: this.#fold, stored: this.#stored.length, carried: this.#carried.length }
+    const fail = (error: unknown): undefined => {
+      this.#fold = before.fold
+      this.#stored.length = before.stored
+      this.#carried.length = before.carried
+      update.reject(error)
+    }
+    const succeed = (): undefined => {
+      const entries = this.#stored.slice(before.stored).map(({ seq, hash }) => ({
+        id: formatCheckpointId(this.#log.branch, seq, hash),
         seq,
         hash,
       }))
-      members.push({ update, entries, after: fold })
+      this.#members.push({ update, entries, after: this.#fold })
+    }
+    try {
+      const sealing = this.#sealDrafts(update)
+      return sealing instanceof Promise ? sealing.then(succeed, fail) : succeed()
     } catch (error) {
-      update.reject(error)
+      return fail(error)
     }
   }
-  if (stored.length === 0) return { fold, carried, members }
-  const exists = known.seq >= 0
-  const { incarnation, seq, hash, epoch } = known
-  const writers = members.map(({ update }) => update.writer)
-  const fork = writers.find((writer) => writer.kind === 'fork')
-  const append: Append = {
-    log,
-    expect: exists ? { incarnation, seq, hash, epoch } : null,
-    entries: stored,
-    incarnation,
-    epoch: fold.epoch,
-    lease: leaseChange(writers),
-    ...(generation === undefined ? {} : { generation }),
-    index: indexFields(fold.index, fold.at, fold.origin),
-    labelsChanged: !exists || fold.index.tags !== known.index.tags || fold.index.metadata !== known.index.metadata,
-    ...(carried.length > 0 && environment.driver.capabilities.storeAtomic ? { carried: newestPerItem(carried) } : {}),
-    ...(fork ? { requires: { branch: fork.base.branch as LogKey['branch'], incarnation: fork.base.incarnation } } : {}),
-  }
-  return { append, fold, carried, members }
-}
 
-async function sealDrafts(
-  log: LogKey,
-  codec: EntryCodec,
-  environment: LogEnvironment,
-  known: Fold,
-  { decide, writer, appendId }: PendingUpdate,
-): Promise<{ fold: Fold; stored: StoredEntry[]; carried: CarriedWrite[] }> {
-  if (writer.kind === 'owner' && known.epoch !== writer.epoch) {
-    throw new FencedError({ log: nameLog(log), epoch: writer.epoch, current: known.epoch })
-  }
-  const at = Math.max(environment.clock.now(), known.at)
-  const drafts = decide(known) ?? []
-  const stored: StoredEntry[] = []
-  const carried: CarriedWrite[] = []
-  let fold = writer.kind === 'fork' ? { ...known, state: writer.state, index: writer.index } : known
-  const epoch = writer.kind === 'claim' ? known.epoch + 1 : known.epoch
-  for (const draft of drafts) {
-    if (writer.kind === 'guest' && known.epoch > 0 && !GUEST_KINDS.has(draft.kind)) {
-      throw new ClaimRequiredError(nameLog(log), draft.kind)
+  #sealDrafts({ decide, writer, appendId }: PendingUpdate): undefined | Promise<undefined> {
+    const known = this.#fold
+    if (writer.kind === 'owner' && known.epoch !== writer.epoch) {
+      throw new FencedError({ log: nameLog(this.#log), epoch: writer.epoch, current: known.epoch })
     }
-    const isFork = writer.kind === 'fork' && fold.seq < 0
-    const sealed = await codec.seal(fold, draft, { appendId, epoch, at, ...(isFork ? { base: writer.base } : {}) })
-    fold = sealed.fold
-    stored.push(sealed.entry)
-    if (draft.store) carried.push(...(await carryWrites(environment, log, fold, draft.store)))
+    const at = Math.max(this.#environment.clock.now(), known.at)
+    const drafts = decide(known) ?? []
+    if (writer.kind === 'fork') this.#fold = { ...known, state: writer.state, index: writer.index }
+    const epoch = writer.kind === 'claim' ? known.epoch + 1 : known.epoch
+    return forEachInTurn(drafts, (draft) => {
+      if (writer.kind === 'guest' && known.epoch > 0 && !GUEST_KINDS.has(draft.kind)) {
+        throw new ClaimRequiredError(nameLog(this.#log), draft.kind)
+      }
+      const isFork = writer.kind === 'fork' && this.#fold.seq < 0
+      const sealing = { appendId, epoch, at, ...(isFork ? { base: writer.base } : {}) }
+      return andThen(this.#codec.seal(this.#fold, draft, sealing), (sealed) => this.#take(sealed, draft))
+    })
   }
-  return { fold, stored, carried }
+
+  #take({ entry, fold }: SealedEntry, { store }: Draft): undefined | Promise<undefined> {
+    this.#fold = fold
+    this.#stored.push(entry)
+    if (store === undefined) return undefined
+    return carryWrites(this.#environment, this.#log, fold, store).then((carried): undefined => {
+      this.#carried.push(...carried)
+    })
+  }
+
+  make({ generation }: Standing): Planned {
+    const known = this.#known
+    const fold = this.#fold
+    const carried = this.#carried
+    const members = this.#members
+    if (this.#stored.length === 0) return { fold, carried, members }
+    const exists = known.seq >= 0
+    const { incarnation, seq, hash, epoch } = known
+    const writers = members.map(({ update }) => update.writer)
+    const fork = writers.find((writer) => writer.kind === 'fork')
+    const isCarried = carried.length > 0 && this.#environment.driver.capabilities.storeAtomic
+    const append: Append = {
+      log: this.#log,
+      expect: exists ? { incarnation, seq, hash, epoch } : null,
+      entries: this.#stored,
+      incarnation,
+      epoch: fold.epoch,
+      lease: leaseChange(writers),
+      ...(generation === undefined ? {} : { generation }),
+      index: indexFields(fold.index, fold.at, fold.origin),
+      labelsChanged: !exists || fold.index.tags !== known.index.tags || fold.index.metadata !== known.index.metadata,
+      ...(isCarried ? { carried: newestPerItem(carried) } : {}),
+      ...(fork
+        ? { requires: { branch: fork.base.branch as LogKey['branch'], incarnation: fork.base.incarnation } }
+        : {}),
+    }
+    return { append, fold, carried, members }
+  }
 }
 
 function leaseChange(writers: readonly Writer[]): LeaseChange {

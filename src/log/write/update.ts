@@ -21,12 +21,16 @@ export type Writer =
   | { readonly kind: 'owner'; readonly epoch: number; readonly ms: number; readonly release: boolean }
   | { readonly kind: 'fork'; readonly base: ChainBase; readonly state: State; readonly index: IndexState }
 
-export interface PendingUpdate {
+/** Who is told what became of an update. */
+export interface Settle {
+  readonly resolve: (result: Updated) => void
+  readonly reject: (error: unknown) => void
+}
+
+export interface PendingUpdate extends Settle {
   readonly decide: Decide
   readonly writer: Writer
   readonly appendId: string
-  resolve(result: Updated): void
-  reject(error: unknown): void
 }
 
 /** Claims, releases and forks change more than entries, so they share an append with nobody. */
