@@ -1,12 +1,12 @@
 /**
- * Calls `next` with a value: at once, or when it is there. What usually needs no waiting then takes no turn of its own
+ * Calls `use` with a value: at once, or when it is there. What usually needs no waiting then takes no turn of its own
  * and no promise, which would cost more than the work itself.
  */
 export function andThen<Value, Result>(
   value: Value | Promise<Value>,
-  next: (value: Value) => Result | Promise<Result>,
+  use: (value: Value) => Result | Promise<Result>,
 ): Result | Promise<Result> {
-  return value instanceof Promise ? value.then(next) : next(value)
+  return value instanceof Promise ? value.then(use) : use(value)
 }
 
 /** Does something for each item, one after another, and at once as long as nothing has to be waited for. */

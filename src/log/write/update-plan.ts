@@ -10,6 +10,7 @@ import type { Fold } from '../entry/fold.js'
 import { indexFields } from '../entry/index-state.js'
 import type { LogEnvironment } from '../log-environment.js'
 import type { Standing } from '../read/log-reader.js'
+import type { StoreWrite } from '../items/store-write.js'
 import type { CarriedWrite } from '../store-contract.js'
 import type { PendingUpdate, Updated, Writer } from './update.js'
 
@@ -109,10 +110,11 @@ class Plan {
   #take({ entry, fold }: SealedEntry, { store }: Draft): undefined | Promise<undefined> {
     this.#fold = fold
     this.#stored.push(entry)
-    if (store === undefined) return undefined
-    return carryWrites(this.#environment, this.#log, fold, store).then((carried): undefined => {
-      this.#carried.push(...carried)
-    })
+    return store === undefined ? undefined : this.#carry(fold, store)
+  }
+
+  async #carry(fold: Fold, store: readonly StoreWrite[]): Promise<undefined> {
+    this.#carried.push(...(await carryWrites(this.#environment, this.#log, fold, store)))
   }
 
   make({ generation }: Standing): Planned {

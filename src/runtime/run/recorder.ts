@@ -50,16 +50,33 @@ export interface Recorder {
 }
 
 /** A write that is under way. */
-interface Flight {
+class Flight {
   /** Where the log ended when it was last decided on. */
-  on: number
+  on = -1
   /** Not written as it was: the log can't hold it, or something before it. */
-  refused: boolean
+  refused = false
   /** What of it waits again. */
-  left: readonly Note[]
-  /** Resolves when it is over, whatever came of it. */
-  landed: Promise<void>
+  left: readonly Note[] = []
+  /** What nobody but the writer can be told. */
+  failure: { readonly error: unknown } | undefined
+  #isOver = false
+  #over: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined
+
+  /** Resolves when it is over, whatever came of it. Most are over before anybody asks. */
+  over(): Promise<void> {
+    if (this.#isOver) return DONE
+    this.#over ??= deferred()
+    return this.#over.promise
+  }
+
+  end(failure?: { readonly error: unknown }): void {
+    this.#isOver = true
+    this.failure = failure
+    this.#over?.resolve()
+  }
 }
+
+const DONE = Promise.resolve()
 
 /** Something that waits to be written. */
 interface Note {
@@ -133,30 +150,43 @@ export class LogRecorder implements Recorder {
     this.#pending = this.#pending.filter(({ along }) => along !== name)
   }
 
-  async record(draft: Draft): Promise<void> {
+  record(draft: Draft): Promise<void> {
     const step = newStep()
     const note: Note = { draft, step }
-    this.#note(note)
-    this.#steps++
-    if (this.#steps < this.#every) return
+    try {
+      this.#note(note)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    if (++this.#steps < this.#every) return DONE
     step.waits = this.#lag === 0
+    if (this.#lag > 0 || this.#deciding > 0) return this.#recordInTurn(note, step)
+    this.#write()
+    return step.written
+  }
+
+  async #recordInTurn(note: Note, step: Step): Promise<void> {
     // What is being decided on holds entries noted earlier: if nothing comes of it they are put back, and go first.
     if (this.#deciding > 0) await this.#decided()
     this.#check()
-    const written = this.#pending.includes(note) ? this.#write() : undefined
-    // A failure is reported to the step it is of, or by the next call; an unhandled rejection would end the process.
-    written?.catch(noop)
+    if (this.#pending.includes(note)) this.#write()
     if (this.#lag === 0) return step.written
-    while (this.#flights.length > this.#lag) await this.#flights[0]?.landed
+    while (this.#flights.length > this.#lag) await this.#flights[0]?.over()
     this.#check()
   }
 
-  async barrier(): Promise<void> {
+  barrier(): Promise<void> {
+    const isClear = this.#deciding === 0 && this.#pending.length === 0 && this.#flights.length === 0
+    return isClear && this.#failure === undefined && this.#refused === undefined ? DONE : this.#clear()
+  }
+
+  async #clear(): Promise<void> {
     // Whatever is concluded at this moment holds entries that were noted before.
     await this.#decided()
     // Again, when a step was told that its record can't be written: what was noted before it still waits.
     while (this.#pending.some(({ along }) => along === undefined)) {
-      await this.#write()
+      this.#check()
+      await this.#written()
       await this.#decided()
     }
     await this.#drain()
@@ -208,7 +238,7 @@ export class LogRecorder implements Recorder {
   }
 
   async discard(): Promise<void> {
-    while (this.#flights.length > 0) await this.#flights[0]?.landed
+    while (this.#flights.length > 0) await this.#flights[0]?.over()
     for (const { step } of this.#take()) step?.reject(new ClosedError('This run'))
     this.#refused = undefined
     this.#view = undefined
@@ -247,7 +277,7 @@ export class LogRecorder implements Recorder {
       } catch (error) {
         if (!isRefusal(error) || !this.#pending.some(({ step }) => step)) throw error
         // Of a record that waits, perhaps: that is told to its own step, and then it is known.
-        await this.#write()
+        await this.#written()
         return await this.#writeWith(write)
       }
     })
@@ -261,11 +291,10 @@ export class LogRecorder implements Recorder {
   async #writeWith<Result>(write: (pending: Draft | undefined) => Promise<Result | undefined>) {
     await this.#drain()
     const notes = this.#take()
-    const written = this.#guard(write(mergeAll(drafts(notes))))
-    const flight: Flight = { ...newFlight(), landed: written.then(noop, noop) }
+    const flight = new Flight()
     this.#flights.push(flight)
     try {
-      const result = await written
+      const result = await this.#guard(write(mergeAll(drafts(notes))))
       if (result === undefined) this.#restore(notes)
       else for (const { step } of notes) step?.resolve()
       return result
@@ -277,44 +306,73 @@ export class LogRecorder implements Recorder {
     }
   }
 
-  /** Writes all that waits. Rejects when nothing can be written any more, or the fault is none of a step's. */
-  #write(): Promise<void> {
+  /** Writes all that waits. What becomes of it is told to the steps it is of, and to whoever waits for the flight. */
+  #write(): Flight {
     const notes = this.#take()
     const previous = this.#flights.at(-1)
-    const flight = newFlight()
-    const written = this.#send(notes, flight, previous).catch(async (error: unknown) => {
-      if (!(error instanceof AfterRefused) || this.#lag > 0) return this.#refuse(error, notes, flight)
-      await previous?.landed
-      const left = previous?.left.filter((note) => this.#pending.includes(note)) ?? []
-      this.#pending = this.#pending.filter((note) => !left.includes(note))
-      return this.#writeEach([...left, ...notes], flight)
-    })
-    flight.landed = written.then(noop, noop)
+    const flight = new Flight()
     this.#flights.push(flight)
-    return written.finally(() => this.#landed(flight))
+    const landed = () => this.#landed(flight)
+    this.#send(notes, flight, previous, landed, (error) => void this.#recover(error, notes, flight, previous))
+    return flight
   }
 
-  async #send(notes: readonly Note[], flight: Flight, previous?: Flight): Promise<void> {
+  /** Rejects when nothing can be written any more, or the fault is none of a step's. */
+  async #written(): Promise<void> {
+    const flight = this.#write()
+    await flight.over()
+    if (flight.failure) throw flight.failure.error
+  }
+
+  #send(
+    notes: readonly Note[],
+    flight: Flight,
+    previous: Flight | undefined,
+    landed: () => void,
+    failed: (error: unknown) => void,
+  ): void {
     const draft = mergeAll(drafts(notes)) as Draft
     let before: State = {}
     const decided = (fold: Fold) => {
       // What was noted earlier, such as the beginning of the run, and what the program made of it, must come first.
-      if (previous !== undefined && (previous.refused || fold.seq <= previous.on)) {
-        flight.refused = true
-        throw new AfterRefused()
-      }
+      if (previous !== undefined && (previous.refused || fold.seq <= previous.on)) throw new AfterRefused()
       flight.on = fold.seq
       before = fold.state
       return [draft]
     }
-    try {
-      const updated = await this.#guard(this.#claim.update(decided))
-      this.#onRecorded(draft, updated, before)
-    } catch (error) {
+    const reject = (error: unknown) => {
       flight.refused = true
-      throw error
+      // Values that can't be stored are the step's fault, not the log's.
+      if (isStoreFailure(error)) this.fail(error)
+      failed(error)
     }
-    for (const { step } of notes) step?.resolve()
+    const resolve = (updated: Updated) => {
+      try {
+        this.#onRecorded(draft, updated, before)
+      } catch (error) {
+        return reject(error)
+      }
+      for (const { step } of notes) step?.resolve()
+      landed()
+    }
+    this.#claim.post(decided, { resolve, reject })
+  }
+
+  async #recover(error: unknown, notes: readonly Note[], flight: Flight, previous: Flight | undefined): Promise<void> {
+    const isLater = error instanceof AfterRefused && this.#lag === 0
+    try {
+      await (isLater ? this.#writeAfter(notes, flight, previous) : this.#refuse(error, notes, flight))
+      this.#landed(flight)
+    } catch (unmended) {
+      this.#landed(flight, { error: unmended })
+    }
+  }
+
+  async #writeAfter(notes: readonly Note[], flight: Flight, previous: Flight | undefined): Promise<void> {
+    await previous?.over()
+    const left = previous?.left.filter((note) => this.#pending.includes(note)) ?? []
+    this.#pending = this.#pending.filter((note) => !left.includes(note))
+    return this.#writeEach([...left, ...notes], flight)
   }
 
   // A value that can't be stored is the business of the step that brought it, and of no other that was to be written
@@ -340,7 +398,8 @@ export class LogRecorder implements Recorder {
       group = [...group, note]
       if (note.step === undefined) continue
       try {
-        await this.#send(group, newFlight())
+        const sent = group
+        await new Promise<void>((resolve, reject) => this.#send(sent, new Flight(), undefined, resolve, reject))
         group = []
       } catch (error) {
         if (isStoreFailure(error)) return this.#refuse(error, notes.slice(i), flight)
@@ -359,9 +418,13 @@ export class LogRecorder implements Recorder {
 
   // Once all is acknowledged the log's own fold is the state, guests' entries included. What is noted meanwhile lies on
   // top of it: a view of before would lack what was just decided.
-  #landed(flight: Flight): void {
+  #landed(flight: Flight, failure?: { readonly error: unknown }): void {
     this.#flights.splice(this.#flights.indexOf(flight), 1)
-    if (this.#flights.length > 0) return
+    if (this.#flights.length === 0) this.#lookAnew()
+    flight.end(failure)
+  }
+
+  #lookAnew(): void {
     this.#view = this.#pending.length === 0 ? undefined : new View(this.#claim.log.fold.state, drafts(this.#pending))
   }
 
@@ -376,7 +439,7 @@ export class LogRecorder implements Recorder {
   }
 
   async #drain(): Promise<void> {
-    while (this.#flights.length > 0) await this.#flights[0]?.landed
+    while (this.#flights.length > 0) await this.#flights[0]?.over()
     this.#check()
   }
 
@@ -419,18 +482,19 @@ function drafts(notes: readonly Note[]): readonly Draft[] {
   return notes.map(({ draft }) => draft)
 }
 
-function newFlight(): Flight {
-  return { on: -1, refused: false, left: [], landed: Promise.resolve() }
-}
-
 function newStep(): Step {
-  let settle: Pick<Step, 'resolve' | 'reject'> | undefined
-  const written = new Promise<void>((resolve, reject) => {
-    settle = { resolve, reject }
-  })
+  const { promise: written, resolve, reject } = deferred()
   // The step may hear of it later, or never when the run is stopped: that must not end the process.
   written.catch(noop)
-  return { waits: false, written, ...(settle as Pick<Step, 'resolve' | 'reject'>) }
+  return { waits: false, written, resolve, reject }
+}
+
+function deferred() {
+  let settle: Pick<Step, 'resolve' | 'reject'> | undefined
+  const promise = new Promise<void>((resolve, reject) => {
+    settle = { resolve, reject }
+  })
+  return { promise, ...(settle as Pick<Step, 'resolve' | 'reject'>) }
 }
 
 function noop(): void {}
