@@ -32,11 +32,11 @@ describe('docs/one-write.md', () => {
       expect(defines(read(file as string), symbol as string), `${symbol} in ${file}`).toBe(true)
   })
 
-  it('needs no more than five files and 600 lines', () => {
+  it('needs no more than twelve files and 1,500 lines', () => {
     const files = [...new Set(steps.map(({ file }) => file))]
-    expect(files.length).toBeLessThanOrEqual(5)
+    expect(files.length).toBeLessThanOrEqual(12)
     const lines = files.reduce((sum, file) => sum + read(file).split('\n').length, 0)
-    expect(lines).toBeLessThanOrEqual(600)
+    expect(lines).toBeLessThanOrEqual(1500)
   })
 
   it('fails when a symbol moves', () => {
