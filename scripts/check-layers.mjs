@@ -28,7 +28,7 @@ const LAYERS = {
       'log/items/item-store.ts',
     ],
   },
-  retention: { may: ['core', 'codec', 'log'] },
+  retention: { may: ['core', 'codec', 'log', 'store', 'telemetry/process-metrics.ts'] },
   runtime: { may: ['core', 'codec', 'telemetry', 'log', 'store'] },
   agent: { may: ['core', 'codec', 'telemetry', 'runtime', 'store/standard-schema.ts'] },
   pipeline: { may: ['core', 'codec', 'log', 'runtime'] },
@@ -37,7 +37,7 @@ const LAYERS = {
   demo: { may: ['public'] },
   testing: { may: ['core', 'codec', 'log', 'public'] },
   'index.ts': { may: ['*'] },
-  'holdfast.ts': { may: ['core', 'codec', 'telemetry', 'log', 'store', 'runtime', 'metrics-store.ts'] },
+  'holdfast.ts': { may: ['core', 'codec', 'telemetry', 'log', 'store', 'retention', 'runtime', 'metrics-store.ts'] },
   'metrics-store.ts': { may: ['core', 'telemetry', 'log', 'store'] },
   'store-url.ts': { may: ['core'] },
   'open.ts': {

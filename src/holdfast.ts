@@ -12,6 +12,13 @@ import {
   type ThreadIdInput,
   threadIdInput,
 } from './core/ids.js'
+import {
+  describePolicy,
+  parseStoreRetention,
+  type Retention,
+  type StoreRetention,
+  type SweepReport,
+} from './core/retention.js'
 import { formatCheckpointId } from './log/entry/checkpoint-id.js'
 import {
   type Capabilities,
@@ -52,11 +59,37 @@ import type { Shape, StateOf, UpdateOf } from './runtime/program/state-key.js'
 import { Thread, ThreadView } from './runtime/thread.js'
 import { Worker } from './runtime/worker/worker.js'
 import type { WorkerOptions } from './runtime/worker/worker-options.js'
+import { Sweeper, type SweptThread } from './retention/sweeper.js'
 import { Store } from './store/store.js'
 import { isProcessMetrics, type ProcessMetrics } from './telemetry/process-metrics.js'
 
-/** How many expired items a worker frees at a time. */
-const SWEEP = 1000
+/** Which branch of a thread is meant, and what is said of it alone. */
+export interface ThreadOptions {
+  /** Default `main`. */
+  readonly branch?: string
+  /** How long this thread is kept, and what of it, whatever its program and the store say. Recorded by its next run. */
+  readonly retention?: Retention
+}
+
+/** What a sweep looks at, and whether it only counts. */
+export interface SweepThreadsOptions {
+  /** Counts what would be removed, and removes nothing. */
+  readonly dryRun?: boolean
+  /** Instead of the policy that the store was opened with. */
+  readonly retention?: StoreRetention
+  /** Only threads with these labels. */
+  readonly metadata?: Readonly<Record<string, MetadataValue>>
+  /** How long a large value is spared after it was last written or pointed to, in milliseconds. Default 1 hour. */
+  readonly graceMs?: number
+  readonly signal?: AbortSignal
+  /** Told of each thread from which something was removed. */
+  readonly onSwept?: (swept: Swept) => void
+}
+
+/** What a sweep removed of one thread. */
+export interface Swept extends Omit<SweptThread, 'thread'> {
+  readonly thread: ThreadIdInput
+}
 
 /** What `threads` filters by. */
 export interface ThreadQuery {
@@ -122,7 +155,8 @@ export class Holdfast {
       workers: { running: new Set(), closing: false },
       redactor: store.redactor,
       store: (of) => new Store(store.items, of),
-      sweep: async () => (await store.items.sweep(SWEEP)) >= SWEEP,
+      retention: store.retention,
+      sweep: (of) => new Sweeper(store, store.retention, { tenant: of }),
     }
   }
 
@@ -139,6 +173,11 @@ export class Holdfast {
   async serverTime(): Promise<Date | undefined> {
     const now = await this.#store.now()
     return now === undefined ? undefined : new Date(now)
+  }
+
+  /** How long threads are kept, in one line for people. */
+  get retention(): string {
+    return describePolicy(this.#store.retention)
   }
 
   /** The keys of this tenant: rotation and what there is. Needs the option `keys`. */
@@ -160,24 +199,25 @@ export class Holdfast {
   thread<S extends Shape, Input>(
     program: GraphProgram<S, Input>,
     id: ThreadIdInput,
-    options?: { readonly branch?: string },
+    options?: ThreadOptions,
   ): Thread<Input, StateOf<S>, StateOf<S>, UpdateOf<S>>
   thread<Input, Output>(
     program: FlowProgram<Input, Output>,
     id: ThreadIdInput,
-    options?: { readonly branch?: string },
+    options?: ThreadOptions,
   ): Thread<Input, Readonly<Record<string, Value>>, Output>
   thread<Input, State, Output>(
     program: TypedProgram<Input, State, Output>,
     id: ThreadIdInput,
-    options?: { readonly branch?: string },
+    options?: ThreadOptions,
   ): Thread<Input, State, Output>
   thread(
     program: { readonly plan: ProgramPlan },
     id: ThreadIdInput,
-    options: { readonly branch?: string } = {},
+    options: ThreadOptions = {},
   ): Thread<never, never, never> {
-    return new Thread<never, never, never>(this.#runtime, this.#key(id, options.branch), program.plan)
+    const { branch, retention } = options
+    return new Thread<never, never, never>(this.#runtime, this.#key(id, branch), program.plan, retention)
   }
 
   /** A thread without its program: to look at it, answer its questions, signal or cancel it. */
@@ -284,6 +324,24 @@ export class Holdfast {
     const tombstone: Tombstone = { at: this.#store.clock.now(), reason: options.reason ?? 'erased' }
     const result = await this.#store.erase({ tenant: this.#tenant, thread: parseThreadId(thread), tombstone })
     return result === 'conflict' ? { erased: 0 } : result
+  }
+
+  /**
+   * Removes what the retention policy no longer keeps, as workers do every minute: expired threads, checkpoints beyond what
+   * is kept of a branch, large values that nothing points to and expired items. Of this tenant if narrowed to one, else of
+   * all. Safe beside everything else, from any number of processes; what was used meanwhile stays.
+   */
+  sweep(options: SweepThreadsOptions = {}): Promise<SweepReport> {
+    const { retention, onSwept, ...rest } = options
+    const policy = retention === undefined ? this.#store.retention : parseStoreRetention(retention)
+    const sweeper = new Sweeper(this.#store, policy, {
+      ...rest,
+      tenant: this.#narrowed ? this.#tenant : undefined,
+      ...(onSwept === undefined
+        ? {}
+        : { onSwept: (swept) => onSwept({ ...swept, thread: threadIdInput(swept.thread) }) }),
+    })
+    return sweeper.run()
   }
 
   /** What an erased thread left behind. */

@@ -70,8 +70,24 @@ export {
 } from './core/errors.js'
 export { type BranchId, type TenantId, type ThreadId, type ThreadIdInput } from './core/ids.js'
 export { describeStoreUrl } from './core/secrets.js'
+export {
+  describeRetention,
+  type Retention,
+  type RetentionRules,
+  type StoreRetention,
+  type StoreRetentionRules,
+  type SweepReport,
+} from './core/retention.js'
 export { systemClock } from './core/system-clock.js'
-export { Holdfast, type ThreadPage, type ThreadQuery, type ThreadSummary } from './holdfast.js'
+export {
+  Holdfast,
+  type SweepThreadsOptions,
+  type Swept,
+  type ThreadOptions,
+  type ThreadPage,
+  type ThreadQuery,
+  type ThreadSummary,
+} from './holdfast.js'
 export type { Claim, ClaimOptions } from './log/write/claim.js'
 export type * from './log/contract.js'
 export type { Draft } from './log/entry/draft.js'

@@ -1,5 +1,6 @@
 import { Redactor } from './codec/redactor.js'
 import { InvalidOptionError } from './core/errors.js'
+import { parseStoreRetention } from './core/retention.js'
 import type { FileOptions } from './drivers/file/open-file.js'
 import type { PostgresOptions } from './drivers/postgres/options.js'
 import type { PgPoolLike } from './drivers/postgres/pg-client.js'
@@ -76,6 +77,7 @@ export async function openHoldfast(url: string, options: OpenOptions = {}): Prom
   // Checked before anything is opened: a bad key must not leave a new file or a connection behind.
   if (options.keys !== undefined) parseKeyOptions(options.keys)
   if (options.anchors !== undefined) checkAnchors(options.anchors)
+  parseStoreRetention(options.retention)
   const { telemetry: wanted, ...rest } = options
   if (wanted === false) return new Holdfast(new LogStore(await openDriver(url, options), rest))
   const flushEveryMs = checkTelemetry(wanted ?? {})

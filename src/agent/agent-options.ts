@@ -1,3 +1,4 @@
+import type { Retention } from '../core/retention.js'
 import type { Value } from '../codec/value.js'
 import { InvalidProgramError } from '../core/errors.js'
 import type { Durable, Frequency } from '../runtime/run/record-policy.js'
@@ -104,6 +105,8 @@ export interface AgentOptions<S extends Shape = Shape> {
   /** How often runs write, unless they say otherwise. Default 'step'. */
   readonly frequency?: Frequency
   readonly durability?: Durable
+  /** How long its threads are kept, and what of them. Default: what the store says. */
+  readonly retention?: Retention
   /** The versions whose threads this one continues. Default: those with the same major. */
   readonly compatibleWith?: string
   /** Of the keys in `state`; raised when their meaning changes. Default 1. */

@@ -1,3 +1,4 @@
+import { parseRetention } from '../core/retention.js'
 import type { FunctionNodePlan, GraphPlan, State, Task, TypedProgram } from '../runtime/program/program.js'
 import { checkProgramName, checkRange, checkVersion } from '../runtime/program/program-name.js'
 import type { Shape } from '../runtime/program/state-key.js'
@@ -37,7 +38,7 @@ export function agent<const S extends Shape = {}>(options: AgentOptions<S>): Age
 
 function planAgent(setup: AgentSetup): GraphPlan {
   const { options, tools } = setup
-  const { name, version, compatibleWith, frequency, durability } = options
+  const { name, version, compatibleWith, frequency, durability, retention } = options
   const nodes = new Map<string, FunctionNodePlan>()
   const add = (node: FunctionNodePlan) => nodes.set(node.name, node)
   add(planModelNode(setup))
@@ -65,6 +66,7 @@ function planAgent(setup: AgentSetup): GraphPlan {
     aliases,
     stateVersion: options.stateVersion ?? 1,
     migrations: options.migrations ?? {},
+    ...(retention === undefined ? {} : { retention: parseRetention(retention) }),
     defaults: {
       ...(frequency === undefined ? {} : { frequency }),
       ...(durability === undefined ? {} : { durability }),

@@ -334,6 +334,26 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     load: () => import('./commands/verify.js'),
   },
   {
+    usage: 'sweep',
+    group: 'Care',
+    summary:
+      'remove what the retention policy no longer keeps, as workers do: expired threads, old checkpoints, unused blobs',
+    options: [
+      ['--dry-run', 'only count what would be removed'],
+      [
+        '--ttl <duration>',
+        'how long threads live after their last use, instead of what the store was opened with; or never',
+      ],
+      ['--keep-last <n>', 'keep this many of the newest checkpoints of each branch'],
+      ['--keep-for <duration>', 'keep checkpoints younger than this'],
+      ['--existing', 'with --ttl: also threads that were begun before there was a policy'],
+      ['--program <name>', 'only threads of this program'],
+      ['--grace <duration>', 'spare large values that were written or pointed to since (default 1h)'],
+    ],
+    examples: ['holdfast sweep --dry-run', 'holdfast sweep --ttl 30d --existing --program support'],
+    load: () => import('./commands/sweep.js'),
+  },
+  {
     usage: 'stats',
     group: 'Care',
     summary: 'figures of threads, runs, resumes and checkpoints',

@@ -5,6 +5,7 @@ import { ClosedError, InvalidOptionError, NotFoundError } from '../core/errors.j
 import type { TenantId, ThreadId } from '../core/ids.js'
 import { nameLog } from '../core/log-name.js'
 import { randomIds } from '../core/random-id.js'
+import { parseStoreRetention, type StoreRetention, type StoreRetentionPolicy } from '../core/retention.js'
 import { systemClock } from '../core/system-clock.js'
 import { NO_OBSERVER, type Observer } from '../telemetry/observer.js'
 import { AnchorBook } from './read/anchor-book.js'
@@ -64,6 +65,11 @@ export interface LogStoreOptions {
    * questions, answers, signals, errors, items and spans. Programs see what it returns, at once and after a resume alike.
    */
   readonly redact?: Redact
+  /**
+   * How long threads are kept, and what of them. By default a thread that was begun under this policy expires 7 days after
+   * its last use, a document of a pipeline after 30; never while something of it is open. `'keep'` keeps everything.
+   */
+  readonly retention?: StoreRetention
   /** For tests that must repeat exactly. */
   readonly randomId?: () => string
   /** Told what happens. `openHoldfast` makes one of its option `telemetry`. */
@@ -78,6 +84,8 @@ export class LogStore {
   readonly items: ItemStore
   /** Takes out what must not be kept; undefined where everything may be. */
   readonly redactor: Redactor | undefined
+  /** How long threads are kept. */
+  readonly retention: StoreRetentionPolicy
   readonly #environment: LogEnvironment
   readonly #keyRing: KeyRing | undefined
   readonly #plainTenants: PlainTenants
@@ -91,6 +99,7 @@ export class LogStore {
     if (!(cacheBytes >= 0))
       throw new InvalidOptionError('cacheBytes', 'is no size', 'Pass a number of bytes from 0 on.')
     if (!(retryMs >= 0)) throw new InvalidOptionError('retryMs', 'is not a duration', 'Pass milliseconds from 0 on.')
+    this.retention = parseStoreRetention(options.retention)
     this.redactor = options.redact === undefined ? undefined : new Redactor(options.redact)
     if (options.anchors !== undefined) checkAnchors(options.anchors)
     const masters = options.keys === undefined ? undefined : parseKeyOptions(options.keys)

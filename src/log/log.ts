@@ -14,6 +14,7 @@ import type { LogEnvironment } from './log-environment.js'
 import { LogReader } from './read/log-reader.js'
 import { LogWriter } from './write/log-writer.js'
 import { observeLoad } from './observed.js'
+import { expiryFrom, prolong } from './write/prolong.js'
 import { retry } from './write/retry.js'
 import { transact } from './write/transact.js'
 import type { Decide, Updated } from './write/update.js'
@@ -122,7 +123,8 @@ export class Log {
    * may be appended to a log that is run by claims.
    */
   update(decide: Decide): Promise<Updated> {
-    return this.#writer.submit(decide, { kind: 'guest' })
+    const { clock } = this.#environment
+    return this.#writer.submit((fold) => prolong(decide(fold), fold, clock.now()), { kind: 'guest' })
   }
 
   /** Takes the log: raises its epoch, so that whoever held it before can't write any more. */
@@ -269,7 +271,12 @@ export class Log {
         if (fold.seq >= 0) throw new ConflictError(`${nameLog(fork.key)} exists already.`, { log: fork.key })
         return [{ ...options.draft, kind: 'fork' }]
       },
-      { kind: 'fork', base, state: from.state, index: { ...from.index, tags: {} } },
+      {
+        kind: 'fork',
+        base,
+        state: from.state,
+        index: { ...from.index, tags: {}, expiresAt: expiryFrom(from, this.#environment.clock.now()) },
+      },
     )
     return fork
   }

@@ -1,3 +1,4 @@
+import { DEFAULT_PIPELINE_TTL_MS } from '../core/retention.js'
 import { createHash } from 'node:crypto'
 import type { Clock } from '../core/clock.js'
 import { HoldfastError, InvalidValueError } from '../core/errors.js'
@@ -45,9 +46,15 @@ interface Prepared {
 
 /** The program of a document's thread: one record per batch, made together with its rows where the sink allows it. */
 export function documentFlow(plan: PipelinePlan): FlowProgram<DocumentInput, DocumentResult> {
-  const { name, version, compatibleWith, retry, batch } = plan
-  const options = { name, version, ...(compatibleWith && { compatibleWith }), ...(retry && { retry }) }
-  return flow(options, async (ctx: Context<DocumentInput>, input: DocumentInput): Promise<DocumentResult> => {
+  const { name, version, compatibleWith, retry, retention, batch } = plan
+  const options = {
+    name,
+    version,
+    ...(compatibleWith && { compatibleWith }),
+    ...(retry && { retry }),
+    ...(retention && { retention }),
+  }
+  const program = flow(options, async (ctx: Context<DocumentInput>, input: DocumentInput): Promise<DocumentResult> => {
     if (input.remove) {
       await remove(ctx, plan, input.document)
       return { chunks: 0, tokens: 0, resumed: false }
@@ -66,6 +73,7 @@ export function documentFlow(plan: PipelinePlan): FlowProgram<DocumentInput, Doc
     }
     return { chunks: chunks.length, tokens, resumed: ctx.attempt > 1 }
   })
+  return { ...program, plan: { ...program.plan, defaultTtlMs: DEFAULT_PIPELINE_TTL_MS } }
 }
 
 /** The content is no longer what this run began with: it is given up, and the document begun anew. */

@@ -16,13 +16,11 @@ import type { FailedDocument, PipelineProgress, PipelineReport } from './report.
 export interface PipelineHost {
   readonly capabilities: Capabilities
   log(id: ThreadIdInput): Promise<Log>
-  threads(query: {
+  sweep(options: {
     readonly metadata: Readonly<Record<string, string>>
-    readonly status: string
-    readonly updatedBefore: Date
-    readonly limit: number
-  }): Promise<{ readonly threads: readonly { readonly thread: ThreadIdInput }[] }>
-  erase(id: ThreadIdInput, options: { readonly reason: string }): Promise<unknown>
+    readonly signal: AbortSignal
+    readonly retention?: { readonly ttlMs: number; readonly existing: boolean }
+  }): Promise<{ readonly threads: number }>
   thread<Input, Output>(
     program: FlowProgram<Input, Output>,
     id: ThreadIdInput,

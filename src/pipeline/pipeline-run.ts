@@ -25,7 +25,6 @@ interface Settings extends PipelineRunOptions {
 /** How often a process looks what others did, while it waits for documents that they hold. */
 const LOOK_MS = 250
 /** How many histories one run removes at most. */
-const EXPIRED_AT_ONCE = 1000
 /** How many documents are started between two looks at what others did. */
 const LOOK_EVERY = 32
 
@@ -318,20 +317,18 @@ export class PipelineRun {
     await this.#catalog.note(id, { status: 'removed', hash: '', version, chunks: 0, tokens: 0, generation })
   }
 
-  /** Removes the history of documents that were finished long ago, some at a time: the next run takes the rest. */
+  /** Removes the history of documents that were finished long ago: a pipeline may be all that runs on its store. */
   async #expire(): Promise<void> {
-    const { name, retentionMs } = this.#plan
-    if (retentionMs === 'keep') return
-    const { threads } = await this.#host.threads({
+    const { name, retention } = this.#plan
+    if (retention === 'keep' || retention?.ttlMs === 'never') return
+    // What the pipeline itself says holds also for documents from before it said so.
+    const named = retention?.ttlMs === undefined ? {} : { retention: { ttlMs: retention.ttlMs, existing: true } }
+    const { threads } = await this.#host.sweep({
       metadata: { [PROGRAM]: name },
-      status: 'completed',
-      updatedBefore: new Date(this.#clock.now() - retentionMs),
-      limit: EXPIRED_AT_ONCE,
+      signal: this.#stop.signal,
+      ...named,
     })
-    for (const { thread } of threads) {
-      await this.#host.erase(thread, { reason: 'expired' })
-      this.#tally.expired++
-    }
+    this.#tally.expired += threads
   }
 
   async #failed(id: string, hash: string, error: RecordedError): Promise<void> {

@@ -1,4 +1,5 @@
 import { InvalidProgramError } from '../core/errors.js'
+import { parseRetention, type Retention } from '../core/retention.js'
 import type { RetryPolicy } from '../runtime/step/context.js'
 import { checkProgramName, checkRange, checkVersion } from '../runtime/program/program-name.js'
 import { checkPolicy } from '../runtime/program/step-policy.js'
@@ -28,10 +29,11 @@ export interface PipelineOptions<Stages, Item> {
   /** How often a failing batch, or a document that can't be read, is tried. Default: 3 attempts. */
   readonly retry?: RetryPolicy
   /**
-   * How long the history of a finished document is kept after its last change, in milliseconds. Default 30 days; 'keep'
-   * keeps it for ever. Each run removes what is older. What is on record of the document, and its rows, stay.
+   * How long the history of a document is kept after its last use. Default: what the store says, and 30 days where it says
+   * nothing. Each run removes what is older, as workers and `hf.sweep` do. What is on record of the document, and its rows,
+   * stay.
    */
-  readonly retentionMs?: number | 'keep'
+  readonly retention?: Retention
 }
 
 /** What a pipeline does, checked. */
@@ -46,7 +48,7 @@ export interface PipelinePlan {
   readonly concurrency: number
   readonly batch: number
   readonly retry: RetryPolicy | undefined
-  readonly retentionMs: number | 'keep'
+  readonly retention: Retention | undefined
 }
 
 /** A declared pipeline, to be opened on a store with `openPipeline`. */
@@ -59,7 +61,6 @@ export interface Pipeline<Item = unknown> {
 
 const DEFAULT_CONCURRENCY = 4
 const DEFAULT_BATCH = 32
-const DEFAULT_RETENTION_MS = 30 * 24 * 60 * 60 * 1000
 const RESERVED = new Set(['batch', 'remove', 'setup'])
 
 /** Declares how documents become rows of a sink. Everything that can't work is refused here, before anything runs. */
@@ -84,7 +85,7 @@ export function pipeline<Chunk, A, B, C, Item>(
 ): Pipeline<Item>
 export function pipeline<Item>(options: PipelineOptions<readonly unknown[], Item>): Pipeline<Item> {
   const { name, version, compatibleWith, source, sink, concurrency = DEFAULT_CONCURRENCY, retry } = options
-  const { batch = DEFAULT_BATCH, retentionMs = DEFAULT_RETENTION_MS } = options
+  const { batch = DEFAULT_BATCH, retention } = options
   checkProgramName(name)
   checkVersion(name, version)
   checkRange(name, compatibleWith)
@@ -99,13 +100,7 @@ export function pipeline<Item>(options: PipelineOptions<readonly unknown[], Item
     if (Number.isSafeInteger(value) && value >= 1 && value <= most) continue
     throw refuse(field, `must be a whole number from 1 to ${most}, not ${String(value)}`, 'Correct it or leave it out.')
   }
-  if (retentionMs !== 'keep' && !(Number.isSafeInteger(retentionMs) && retentionMs >= 0)) {
-    throw refuse(
-      'retentionMs',
-      `must be milliseconds or 'keep', not ${String(retentionMs)}`,
-      'Correct it or leave it out.',
-    )
-  }
+  if (retention !== undefined) parseRetention(retention)
   checkPolicy({ ...(retry && { retry }) }, `pipeline "${name}"`)
   const [split, ...stages] = checkStages(name, options.stages)
   checkSink(sink as Sink<unknown>, refuse)
@@ -120,7 +115,7 @@ export function pipeline<Item>(options: PipelineOptions<readonly unknown[], Item
     concurrency,
     batch,
     retry,
-    retentionMs,
+    retention,
   }
   return { kind: 'pipeline', plan }
 }

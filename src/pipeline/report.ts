@@ -21,7 +21,7 @@ export interface PipelineReport {
   readonly failed: number
   /** Gone from the source, and removed from the sink because that was asked for. */
   readonly removed: number
-  /** Finished documents whose history was older than `retentionMs`, and is gone now. */
+  /** Finished documents whose history was older than `retention` keeps it, and is gone now. */
   readonly expired: number
   readonly chunks: number
   readonly tokens: number

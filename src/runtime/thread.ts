@@ -3,6 +3,7 @@ import { copyValue, type Value } from '../codec/value.js'
 import { HoldfastError, InvalidOptionError, isHoldfastError, NotFoundError, TooLargeError } from '../core/errors.js'
 import type { ThreadIdInput } from '../core/ids.js'
 import { threadIdInput } from '../core/ids.js'
+import { formatPolicy, parseRetention, type Retention, type RetentionPolicy } from '../core/retention.js'
 import { nameLog } from '../core/log-name.js'
 import { DUE, type LogKey } from '../log/contract.js'
 import type { Log } from '../log/log.js'
@@ -29,7 +30,7 @@ import { placeOf } from './run/input-keys.js'
 import { describePauses, type OpenPause, type Outcome, readOutcome } from './run/outcome.js'
 import type { ProgramPlan } from './program/program.js'
 import { type ReplayReport, replayRun } from './history/replay.js'
-import { currentRun, type RunState, signalsOf } from './run/run-state.js'
+import { currentRun, isOver, type RunState, signalsOf } from './run/run-state.js'
 import { RunStream } from './events/run-stream.js'
 import {
   type Enqueued,
@@ -39,6 +40,8 @@ import {
   runThread,
   withOutput,
 } from './run/run-thread.js'
+import { type Expiry, expiresWhenAtRest } from './run/expiry.js'
+import { RETENTION } from './run/labels.js'
 import { endCancelled, isAtRest, restRun } from './run/situation.js'
 import { badSignalName, isSignalName } from './pause/waits.js'
 
@@ -155,7 +158,7 @@ export class ThreadView<Result = Outcome> {
       let ends = false
       const settled = await this.settle(log.fold.state as RunState)
       await claim.release((fold) => {
-        const end = endCancelled(fold, restRun(fold.state as RunState), clock.now(), settled)
+        const end = endCancelled(fold, restRun(fold.state as RunState), clock.now(), this.expiry, settled)
         ends = end !== undefined
         return end && [end]
       })
@@ -196,6 +199,24 @@ export class ThreadView<Result = Outcome> {
     })
   }
 
+  /**
+   * Says how long this branch is kept, and what of it, whatever its program and the store say: `'keep'`, or rules such as
+   * `{ ttlMs }`. Holds until it is said again.
+   */
+  async setRetention(retention: Retention): Promise<void> {
+    const policy = parseRetention(retention)
+    const { clock } = this.environment
+    const log = await this.existing()
+    await log.update((fold) => {
+      const metadata = { [RETENTION]: formatPolicy(policy, true) }
+      const after = { ...fold, index: { ...fold.index, metadata: { ...fold.index.metadata, ...metadata } } }
+      const expires = isOver(fold.state as RunState)
+        ? expiresWhenAtRest(this.expiry, after, undefined, clock.now())
+        : {}
+      return [{ kind: 'retain', index: { metadata, ...expires } }]
+    })
+  }
+
   /** Checkpoints, newest first. Only headers are read. The next page is `before` the last id of this one. */
   async history(options: HistoryOptions = {}): Promise<readonly CheckpointInfo[]> {
     return listCheckpoints(this.environment.logs.unread(this.key), options)
@@ -227,6 +248,10 @@ export class ThreadView<Result = Outcome> {
   /** What brings results of a run that ends here into the state: without the program, the next run has to. */
   protected async settle(_state: RunState): Promise<Settled | undefined> {
     return undefined
+  }
+
+  protected get expiry(): Expiry {
+    return { store: this.environment.retention }
   }
 
   protected open(): Promise<Log> {
@@ -287,10 +312,12 @@ export class Thread<
   Update = Readonly<Record<string, unknown>>,
 > extends ThreadView<Outcome<State, Output>> {
   readonly #plan: ProgramPlan
+  readonly #own: { readonly retention?: RetentionPolicy }
 
-  constructor(environment: RuntimeEnvironment, key: LogKey, plan: ProgramPlan) {
+  constructor(environment: RuntimeEnvironment, key: LogKey, plan: ProgramPlan, retention?: Retention) {
     super(environment, key)
     this.#plan = plan
+    this.#own = retention === undefined ? {} : { retention: parseRetention(retention) }
   }
 
   /**
@@ -309,7 +336,7 @@ export class Thread<
    * call is another input.
    */
   enqueue(input: Input, options: { readonly key?: string } = {}): Promise<Enqueued> {
-    return enqueueInput(this.environment, this.#plan, this.key, { ...options, input })
+    return enqueueInput(this.environment, this.#plan, this.key, { ...options, ...this.#own, input })
   }
 
   /** As `run`, as a stream of what happens, with `.outcome` and `.abort()`. */
@@ -347,6 +374,10 @@ export class Thread<
     return withOutput(this.#plan, readOutcome(this.key, fold)) as Outcome<State, Output>
   }
 
+  protected override get expiry(): Expiry & { readonly plan: ProgramPlan } {
+    return { ...super.expiry, plan: this.#plan }
+  }
+
   protected override settle(state: RunState): Promise<Settled | undefined> {
     return settleRun(this.#plan, state)
   }
@@ -356,7 +387,7 @@ export class Thread<
     emit: Parameters<typeof runThread>[3]['emit'],
     signal: AbortSignal | undefined,
   ): Promise<Outcome<State, Output>> {
-    const drive = { ...options, hasInput: 'input' in options && options.input !== undefined, emit }
+    const drive = { ...options, ...this.#own, hasInput: 'input' in options && options.input !== undefined, emit }
     const outcome = await runThread(this.environment, this.#plan, this.key, signal ? { ...drive, signal } : drive)
     return outcome as Outcome<State, Output>
   }

@@ -16,6 +16,7 @@ import { gateTests } from './runtime-suite/gate-tests.js'
 import { graphTests } from './runtime-suite/graph-tests.js'
 import { incompatibleTests } from './runtime-suite/incompatible-tests.js'
 import { inputTests } from './runtime-suite/input-tests.js'
+import { retentionTests } from './runtime-suite/retention-tests.js'
 import { recordTests } from './runtime-suite/record-tests.js'
 import { type RuntimeTest, runtimeContext } from './runtime-suite/runtime-context.js'
 import { stateTests } from './runtime-suite/state-tests.js'
@@ -47,6 +48,7 @@ const GROUPS: readonly (readonly [string, readonly RuntimeTest[]])[] = [
   ['gates', gateTests],
   ['fencing', fenceTests],
   ['bad input', badInputTests],
+  ['retention', retentionTests],
 ]
 
 /** Which test framework runs the suite. */

@@ -314,6 +314,7 @@ describe.each(backends)('the command line on $name', ({ missing, fresh, cleanup 
       'durability',
       'clock',
       'writing',
+      'retention',
       'workers',
     ])
     expect(report.durability.powerLoss).toBe('yes')

@@ -201,13 +201,24 @@ const CASES: Readonly<Record<string, Case>> = {
     json: [['store', 'delete', 'user=u', 'prefs', 'size'], { key: 'size', deleted: true }],
     wrong: [['store', 'delete', 'user=u', 'prefs', 'theme', '--expect', 'other'], 4, 'theme'],
   },
+  sweep: {
+    plain: [
+      ['sweep', '--dry-run', '--ttl', '1ms', '--existing'],
+      /expired: \d+ entries[^]*\nWould remove \d+ expired threads?, /,
+    ],
+    json: [['sweep'], { dryRun: false, threads: 0, swept: [] }],
+    wrong: [['sweep', '--existing'], 2, '--existing needs --ttl'],
+  },
   stats: {
     plain: [['stats'], /^threads: +\d+ \(\d+ branches\)\n/],
     json: [['stats'], { statuses: expect.anything() }],
     wrong: [['stats', '--sample', 'few'], 2, '--sample is "few"'],
   },
   doctor: {
-    plain: [['doctor', '--read-only'], /^ok +versions +holdfast [^]*\nok +schema /],
+    plain: [
+      ['doctor', '--read-only'],
+      /^ok +versions +holdfast [^]*\nok +schema [^]*\nok +retention +.*retention: 'keep' turns this off/s,
+    ],
     json: [['doctor'], { ok: true, checks: expect.anything() }],
     wrong: [['doctor', '--readonly'], 2, 'Did you mean --read-only?'],
   },

@@ -56,6 +56,7 @@ describe('the public names', () => {
         "checkMessage",
         "checkMessages",
         "costOf",
+        "describeRetention",
         "describeStoreUrl",
         "estimateTokens",
         "fileAnchors",

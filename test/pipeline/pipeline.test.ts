@@ -269,7 +269,7 @@ describe('the work of a pipeline', () => {
     await clock.advance(29 * DAY)
     expect(await open().run()).toMatchObject({ skipped: 3, expired: 0 })
     await clock.advance(2 * DAY)
-    expect(await open({ retentionMs: 'keep' }).run()).toMatchObject({ skipped: 3, expired: 0 })
+    expect(await open({ retention: 'keep' }).run()).toMatchObject({ skipped: 3, expired: 0 })
     expect(await histories()).toBe(3)
     expect(await open().run()).toMatchObject({ skipped: 3, expired: 3 })
     expect(await histories()).toBe(0)

@@ -41,7 +41,7 @@ export const run: Command = async (context, _args, options) => {
   if (hf) {
     checks.push(...checkDurability(hf.durability), await checkClock(hf))
     if (options['readOnly'] !== true) checks.push(await checkWriting(hf))
-    checks.push(...(await checkThreads(hf)))
+    checks.push({ name: 'retention', status: 'ok', found: hf.retention }, ...(await checkThreads(hf)))
   }
   const failed = checks.some(({ status }) => status === 'failed')
   if (output.json) {

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
+import { describeRetention } from '../../index.js'
 import { CliError, usageError } from '../cli-error.js'
 import { type Command, text } from '../command.js'
 import type { CommandContext } from '../context.js'
@@ -45,6 +46,7 @@ export const run: Command = async (context, [given], options) => {
   output.note(`\nTry it:                   ${enter}${installed ? '' : 'npm install && '}npm start`)
   output.note('Kill it and resume it:    npm test')
   output.note('A real model is one line: src/model.ts')
+  output.note(`Retention: ${describeRetention()}`)
 }
 
 /** This folder if it is empty. Where it is not, a person is asked for another. */

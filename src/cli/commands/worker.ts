@@ -3,6 +3,7 @@ import { type Command, type Options, text } from '../command.js'
 import { EXIT } from '../exit-codes.js'
 import { loadPrograms } from '../input/load-programs.js'
 import { clean, type Output } from '../screen/output.js'
+import { describeSweep } from '../screen/sweep-report.js'
 import { describeEvent } from '../screen/run-report.js'
 import { paintStatus } from './threads.js'
 import { briefDuration, parseCount, parseDuration } from '../screen/times.js'
@@ -24,6 +25,7 @@ export const run: Command = async (context, [file = ''], options) => {
   if (signal.aborted) void worker.stop()
   else signal.addEventListener('abort', () => void worker.stop(), { once: true })
   output.note(`Working on ${programs.map(({ plan }) => `${plan.name} ${plan.version}`).join(', ')}. Ctrl-C stops.`)
+  output.note(hf.retention)
   if (output.json) output.jsonLine({ type: 'ready', pid: process.pid })
   await worker.done()
   output.note('Stopped: every thread is let go.')
@@ -73,6 +75,8 @@ function describe(output: Output, event: WorkerEvent): string | undefined {
       return `${log} ${output.paint('yellow', 'skipped')}: ${clean(event.reason)}`
     case 'error':
       return `${log} ${output.paint('red', 'error')}: ${clean(event.error instanceof Error ? event.error.message : String(event.error))}`
+    case 'swept':
+      return describeSweep(event.swept)
     case 'event': {
       const line = describeEvent(output, event.event)
       return line === undefined ? undefined : `${log} ${line}`

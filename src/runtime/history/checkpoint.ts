@@ -12,7 +12,8 @@ import { type Difference, diffValues } from './diff.js'
 import { describePauses, type OpenPause } from '../run/outcome.js'
 import type { ProgramPlan } from '../program/program.js'
 import type { Update } from '../program/state-shape.js'
-import type { ForkRecord, RunRecord, RunState } from '../run/run-state.js'
+import { expiresWhenAtRest, staysOpen } from '../run/expiry.js'
+import { type ForkRecord, openPauses, type RunRecord, type RunState } from '../run/run-state.js'
 import type { RuntimeEnvironment } from '../run/run-thread.js'
 import { checkFits } from '../upgrade/fitting.js'
 import { inherit } from './inherit.js'
@@ -70,7 +71,7 @@ export interface HistoryOptions {
 }
 
 /** Written by whoever holds or looks at the thread; nothing of the program happened. */
-const NO_CHECKPOINTS: ReadonlySet<string> = new Set(['claim', 'resume', 'release', 'park', 'tag', 'adopt'])
+const NO_CHECKPOINTS: ReadonlySet<string> = new Set(['claim', 'resume', 'release', 'park', 'tag', 'adopt', 'retain'])
 const PAGE = 100
 
 /** One page of checkpoints, newest first. Only headers are read. */
@@ -186,11 +187,17 @@ export async function forkCheckpoint(
     ...inherit(fold, from.branch, environment.clock.now(), options),
   ]
   const { status } = fold.index
+  const expiry = { store: environment.retention }
+  // Nobody waits for a run that was under way where it came from: a fork that is never run must not keep its thread.
+  const expires =
+    openPauses(fold.state as RunState).length > 0
+      ? staysOpen(fold.index)
+      : expiresWhenAtRest(expiry, fold, plan, environment.clock.now())
   await environment.logs.fork(from, {
     branch: name,
     at: id,
     // Not due by itself: a worker that took up the fork at once would run it before anyone has looked at it.
-    draft: { ops, index: { status: status === 'active' ? 'forked' : status, wakeAt: null } },
+    draft: { ops, index: { status: status === 'active' ? 'forked' : status, wakeAt: null, ...expires } },
   })
   return name
 }

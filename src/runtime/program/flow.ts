@@ -1,4 +1,5 @@
 import { InvalidProgramError } from '../../core/errors.js'
+import { parseRetention, type Retention } from '../../core/retention.js'
 import { type SchemaInput, type SchemaOutput, type StandardSchema, validate } from '../../store/standard-schema.js'
 import type { Context, RetryPolicy } from '../step/context.js'
 import { checkDeclaredSchema } from './declared-schema.js'
@@ -17,6 +18,8 @@ export interface FlowOptions {
   readonly retry?: RetryPolicy
   /** For steps that don't say otherwise. */
   readonly timeoutMs?: number
+  /** How long its threads are kept, and what of them. Default: what the store says. */
+  readonly retention?: Retention
 }
 
 /** A plain async function whose steps are recorded, as the program of a thread. */
@@ -53,7 +56,7 @@ export function flow(
   options: FlowOptions & { readonly input?: StandardSchema | undefined; readonly output?: StandardSchema | undefined },
   run: FlowFunction<never, unknown>,
 ): FlowProgram {
-  const { name, version, compatibleWith, input, output } = options
+  const { name, version, compatibleWith, input, output, retention } = options
   checkProgramName(name)
   checkVersion(name, version)
   checkRange(name, compatibleWith)
@@ -74,6 +77,7 @@ export function flow(
     version,
     compatibleWith,
     policy,
+    ...(retention === undefined ? {} : { retention: parseRetention(retention) }),
     ...(input && { inputSchema: input }),
     ...(output && { outputSchema: output }),
     checkInput: async (value) => (input ? validate(input, value, 'input') : value),

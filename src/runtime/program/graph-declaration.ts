@@ -1,3 +1,4 @@
+import type { RetentionPolicy } from '../../core/retention.js'
 import type { State } from '../../log/entry/ops.js'
 import type { StandardSchema } from '../../store/standard-schema.js'
 import type { Context, StepPolicy } from '../step/context.js'
@@ -67,6 +68,7 @@ export interface GraphDeclaration {
   readonly aliases: Readonly<Record<string, string>>
   /** For nodes that don't say otherwise. */
   readonly policy: StepPolicy
+  readonly retention: RetentionPolicy | undefined
   readonly nodes: ReadonlyMap<string, NodeDeclaration>
   readonly edges: readonly EdgeDeclaration[]
   readonly branches: readonly BranchDeclaration[]

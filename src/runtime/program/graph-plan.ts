@@ -10,7 +10,7 @@ export type { GraphPlan } from './program.js'
 /** What the engine uses of a graph, after every check that can be made without running it. */
 export function planGraph(declaration: GraphDeclaration): GraphPlan {
   checkGraph(declaration)
-  const { shape, input, aliases } = declaration
+  const { shape, input, aliases, retention } = declaration
   const nodes = new Map<string, NodePlan>()
   for (const node of declaration.nodes.values()) nodes.set(node.name, planNode(declaration, node))
   const resolve = (name: string): NodePlan | undefined =>
@@ -27,6 +27,7 @@ export function planGraph(declaration: GraphDeclaration): GraphPlan {
     aliases,
     stateVersion: declaration.stateVersion,
     migrations: declaration.migrations,
+    ...(retention && { retention }),
     ...(input && { inputSchema: input }),
     async checkInput(value) {
       if (value === undefined || input === undefined) return shape.check(value, 'input')

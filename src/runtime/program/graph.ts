@@ -1,4 +1,5 @@
 import { InvalidProgramError } from '../../core/errors.js'
+import { parseRetention, type Retention } from '../../core/retention.js'
 import type { State } from '../../log/entry/ops.js'
 import type { SchemaInput, SchemaOutput, StandardSchema } from '../../store/standard-schema.js'
 import type { Context, RetryPolicy, StepPolicy } from '../step/context.js'
@@ -32,6 +33,8 @@ export interface GraphOptions<S extends Shape> {
   readonly retry?: RetryPolicy
   /** For nodes that don't say otherwise. */
   readonly timeoutMs?: number
+  /** How long its threads are kept, and what of them. Default: what the store says. */
+  readonly retention?: Retention
 }
 
 /** Reads the state and returns what changes. What it does through `ctx` is recorded and survives a crash. */
@@ -197,6 +200,7 @@ export function graph(options: GraphOptions<Shape>): Graph<Shape, never, unknown
     migrations: { ...migrations },
     aliases: { ...aliases },
     policy,
+    retention: options.retention === undefined ? undefined : parseRetention(options.retention),
     nodes: new Map(),
     edges: [],
     branches: [],

@@ -1,4 +1,5 @@
 import type { Value } from '../../codec/value.js'
+import type { RetentionPolicy } from '../../core/retention.js'
 import type { State } from '../../log/entry/ops.js'
 import type { StandardSchema } from '../../store/standard-schema.js'
 import type { SpanPlan } from '../../telemetry/observer.js'
@@ -111,8 +112,16 @@ export interface Refusal {
   readonly remedy: string
 }
 
+/** How long threads of a program are kept. */
+export interface RetentionPlan {
+  /** What the program itself says of it. */
+  readonly retention?: RetentionPolicy
+  /** How long they live where nobody says anything. Default 7 days. */
+  readonly defaultTtlMs?: number
+}
+
 /** What the engine uses of a graph. */
-export interface GraphPlan {
+export interface GraphPlan extends RetentionPlan {
   readonly kind: 'graph'
   /** What it is to those who watch, if more than a graph. */
   readonly role?: 'agent'
@@ -155,7 +164,7 @@ export interface GraphPlan {
 }
 
 /** What the engine uses of a flow. */
-export interface FlowPlan {
+export interface FlowPlan extends RetentionPlan {
   readonly kind: 'flow'
   readonly name: string
   readonly version: string

@@ -1,5 +1,7 @@
 /** Labels by which workers and tools find the threads of a program. */
 export const PROGRAM = 'holdfast.program'
 export const VERSION = 'holdfast.version'
+/** What the program, or whoever opened the thread, said of how long it is kept. Absent: what the store says. */
+export const RETENTION = 'holdfast.retention'
 /** Set on a thread whose run failed while it also has open questions. */
 export const ASKS = 'holdfast.asks'

@@ -49,6 +49,8 @@ export interface RunState {
   readonly keysOf?: Readonly<Record<string, KeyIndex>>
   /** Names and keys of the signals that were sent with a key. */
   readonly signalKeys?: KeyIndex
+  /** Begun under a policy that lets threads expire. Absent in what 0.1 wrote, and in what was begun under 'keep'. */
+  readonly retention?: true
   /** Where 0.1 kept the keys of the last hundred inputs, newest last. Carried over to `keys` when the next run ends. */
   readonly taken?: readonly TakenInput[]
 }
@@ -306,6 +308,13 @@ export function signalsOf({ signals = {} }: Pick<RunState, 'signals'>, name: str
 
 export function isUnfinished(run: RunRecord | undefined): run is RunRecord {
   return run !== undefined && run.status !== 'completed' && run.status !== 'cancelled'
+}
+
+/** Nothing of the thread is open: its last run has ended, no question is open and no input waits. Then it may expire. */
+export function isOver(state: RunState): boolean {
+  const { run, parked, inputs = [] } = state
+  if (run === undefined || parked || inputs.length > 0 || openPauses(state).length > 0) return false
+  return run.status === 'completed' || run.status === 'cancelled' || run.status === 'failed'
 }
 
 /**

@@ -4,6 +4,7 @@ import { copyValue, type Value } from '../../codec/value.js'
 import type { Clock } from '../../core/clock.js'
 import { IncompatibleError, InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
+import type { RetentionPolicy, StoreRetentionPolicy, SweepReport } from '../../core/retention.js'
 import type { Claim } from '../../log/write/claim.js'
 import { DUE, type LogKey } from '../../log/contract.js'
 import type { Fold } from '../../log/entry/fold.js'
@@ -18,6 +19,7 @@ import { Company, Place } from '../worker/company.js'
 import { checkFits } from '../upgrade/fitting.js'
 import { claimThread } from './gap.js'
 import { checkKey, fateOf, findQueued, isInput, type OnPaused, relyOn } from './given-input.js'
+import { beginUnder, type Expiry, staysOpen } from './expiry.js'
 import { hashKept } from '../step/hash-value.js'
 import { ownBranch } from '../history/inherit.js'
 import type { Ended } from './input-keys.js'
@@ -51,9 +53,17 @@ export interface RuntimeEnvironment {
   readonly redactor: Redactor | undefined
   /** Those that must stop before the store is closed. */
   readonly workers: LiveWorkers
+  /** How long threads are kept. */
+  readonly retention: StoreRetentionPolicy
   store(tenant: TenantId): Store
-  /** Frees the room of a bounded number of expired items. True when more may be left. */
-  sweep(): Promise<boolean>
+  /** Begins to remove what the policy no longer keeps, of one tenant or of all. */
+  sweep(tenant: TenantId | undefined): Sweep
+}
+
+/** One pass over what has expired, in small pieces. */
+export interface Sweep {
+  /** The next piece, and what it removed. `more`: the pass is not over. */
+  step(): Promise<{ readonly more: boolean; readonly swept: SweepReport }>
 }
 
 /** The workers of one open store, of all tenants. */
@@ -122,6 +132,8 @@ export interface DriveOptions extends RunOptions {
   /** A run that was claimed this often without progress is parked. */
   readonly maxClaims?: number
   readonly owner?: string
+  /** What was said of this thread alone. */
+  readonly retention?: RetentionPolicy
 }
 
 const DEFAULT_LEASE_MS = 10_000
@@ -155,7 +167,7 @@ export async function enqueueInput(
   environment: RuntimeEnvironment,
   plan: ProgramPlan,
   key: LogKey,
-  options: { readonly input: unknown; readonly key?: string },
+  options: { readonly input: unknown; readonly key?: string; readonly retention?: RetentionPolicy },
 ): Promise<Enqueued> {
   return new ThreadRunner(environment, plan, key, { ...options, hasInput: true, emit: () => {} }).enqueue()
 }
@@ -263,6 +275,10 @@ class ThreadRunner {
     return onPaused ?? (busy === 'reject' ? 'return' : 'queue')
   }
 
+  get #expiry(): Expiry {
+    return { store: this.#environment.retention, own: this.#options.retention }
+  }
+
   #intent(): Intent {
     const { maxClaims } = this.#options
     return {
@@ -273,6 +289,7 @@ class ThreadRunner {
       restart: this.#restart,
       begins: this.#begins,
       now: this.#environment.clock.now(),
+      expiry: this.#expiry,
       ahead: (this.#options.frequency ?? 'step') !== 'step' || (this.#options.durability ?? 'sync') !== 'sync',
       ...(maxClaims === undefined ? {} : { maxClaims }),
     }
@@ -402,10 +419,15 @@ class ThreadRunner {
       return [
         {
           kind: stop ? 'cancel' : 'input',
-          ops: [...(isKnown ? relied : [push('inputs', input)]), ...(stop ? [set('cancel', cancel)] : [])],
+          ops: [
+            ...beginUnder(this.#expiry, fold),
+            ...(isKnown ? relied : [push('inputs', input)]),
+            ...(stop ? [set('cancel', cancel)] : []),
+          ],
           index: {
             ...(isBehind ? {} : { wakeAt: DUE }),
-            ...labels(fold, this.#plan),
+            ...staysOpen(fold.index),
+            ...labels(fold, this.#plan, this.#expiry),
             // A thread at rest has work again; one that waits for a person still does.
             ...(isUnfinished(state.run) ? {} : { status: 'active' }),
           },
@@ -431,10 +453,10 @@ class ThreadRunner {
   }
 
   #newRun(): Run {
-    const { clock, random, store, observer, attempts, redactor } = this.#environment
+    const { clock, random, store, observer, attempts, redactor, retention } = this.#environment
     const { frequency = 'step', durability = 'sync', context, signal, isDraining, emit } = this.#options
     return new Run(
-      { clock, random, observer, attempts, redactor, store: store(this.#key.tenant) },
+      { clock, random, observer, attempts, redactor, retention, store: store(this.#key.tenant) },
       {
         policy: { frequency, durability },
         context,

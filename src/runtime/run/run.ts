@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { Redactor } from '../../codec/redactor.js'
 import type { Clock } from '../../core/clock.js'
+import type { StoreRetentionPolicy } from '../../core/retention.js'
 import { ClosedError, InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import { onAbort } from '../../core/on-abort.js'
 import type { Claim } from '../../log/write/claim.js'
@@ -38,7 +39,16 @@ import type { RecordedReads } from './records.js'
 import { RunDoor } from './run-door.js'
 import { isUnfinished, openPauses, type RunState } from './run-state.js'
 import { Session } from './session.js'
-import { endCancelled, isOnlyWaiting, leaveRun, nextWake, park as parkThread, restRun } from './situation.js'
+import { expiresWhenAtRest } from './expiry.js'
+import {
+  endCancelled,
+  type ExpiryOf,
+  isOnlyWaiting,
+  leaveRun,
+  nextWake,
+  park as parkThread,
+  restRun,
+} from './situation.js'
 import { ViewRecorder } from './view-recorder.js'
 
 /** What a run needs from its surroundings. */
@@ -49,6 +59,7 @@ export interface RunEnvironment {
   readonly observer: Observer
   readonly attempts: Attempts
   readonly redactor: Redactor | undefined
+  readonly retention: StoreRetentionPolicy
 }
 
 export interface RunSettings {
@@ -86,6 +97,10 @@ export class Run {
     this.#plan = plan
     this.#key = key
     this.#feed = new EventFeed(settings.emit, { told: -1, id: '' })
+  }
+
+  get #expiry(): ExpiryOf {
+    return { store: this.#environment.retention, plan: this.#plan }
   }
 
   /**
@@ -246,6 +261,7 @@ export class Run {
             inherited,
             target,
             onPaused: this.#settings.onPaused,
+            expiry: this.#expiry,
             settled,
           }
           return endOf(fold, driven, ending)
@@ -327,7 +343,7 @@ export class Run {
       await recorder.discard()
       const failure = await this.#begin(recorder, isUnfinished(recorder.state.run))
       if (failure) return park(failure.error)
-      const ending = { now: clock.now(), stuck: true, goOn: false, inherited, target, onPaused }
+      const ending = { now: clock.now(), stuck: true, goOn: false, inherited, target, onPaused, expiry: this.#expiry }
       try {
         return await recorder.conclude((fold) => endOf(fold, { status: 'failed', error }, ending), true)
       } catch (again) {
@@ -345,11 +361,13 @@ export class Run {
 
   /** Nothing to run after all: lets go. Undefined when input came meanwhile, which nobody would ever be woken for. */
   async #rest(recorder: Recorder, keeper: LeaseKeeper | undefined): Promise<Fold | undefined> {
+    const { clock } = this.#environment
     const release = () =>
       recorder.conclude((fold) => {
         const state = fold.state as RunState
         if ((state.inputs ?? []).length > 0) return undefined
-        return { kind: 'release', ops: restRun(state), index: { wakeAt: null } }
+        const expires = isUnfinished(state.run) ? {} : expiresWhenAtRest(this.#expiry, fold, this.#plan, clock.now())
+        return { kind: 'release', ops: restRun(state), index: { wakeAt: null, ...expires } }
       }, true)
     const released = await (keeper === undefined ? release() : keeper.letGo(release))
     return released?.fold
@@ -455,13 +473,14 @@ interface Ending {
   /** The input that this claim was made for, and what becomes of it if this run, before it, can't go on. */
   readonly target: string | undefined
   readonly onPaused: OnPaused
+  readonly expiry: ExpiryOf
   /** Of a run that is cancelled: what brings its results into the state. */
   readonly settled?: Settled | undefined
 }
 
 /** The entry that ends a stretch of a run. Undefined when something came that lets it go on. */
 function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefined {
-  const { now, stuck, goOn, inherited, target, onPaused, settled } = ending
+  const { now, stuck, goOn, inherited, target, onPaused, expiry, settled } = ending
   const state = fold.state as RunState
   const { run } = state
   if (run === undefined) return undefined
@@ -475,7 +494,7 @@ function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefined {
   // keys are.
   const isOpen = inherited !== undefined && (state.ahead === true || isMisfit)
   const rest = isOpen ? [set('claims', 0), ...(state.alone ? [set('alone', 0)] : [])] : over
-  const cancelled = endCancelled(fold, over, now, settled)
+  const cancelled = endCancelled(fold, over, now, expiry, settled)
   if (cancelled) return cancelled
   const waits = (state.inputs ?? []).length > 0
   switch (driven.status) {
@@ -489,7 +508,11 @@ function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefined {
           ...leaveRun(state, now),
           ...noteEnded(state, fold.seq + 1, 'completed'),
         ],
-        index: { status: waits ? 'active' : 'completed', wakeAt: waits ? DUE : null },
+        index: {
+          status: waits ? 'active' : 'completed',
+          wakeAt: waits ? DUE : null,
+          ...(waits ? {} : expiresWhenAtRest(expiry, fold, expiry.plan, now)),
+        },
         data: { events: [{ type: 'run', run: run.id, status: 'completed' }] },
       }
     case 'suspended': {
@@ -527,6 +550,9 @@ function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefined {
           status: isMisfit ? 'incompatible' : 'failed',
           wakeAt: null,
           ...(openPauses(state).length > 0 ? { metadata: { [ASKS]: true } } : {}),
+          ...(isMisfit || waits || openPauses(state).length > 0
+            ? {}
+            : expiresWhenAtRest(expiry, fold, expiry.plan, now)),
         },
         data: { events: [{ type: 'run', run: run.id, status: isMisfit ? 'incompatible' : 'failed', error }] },
       }

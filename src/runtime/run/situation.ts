@@ -22,7 +22,8 @@ import { statusOf } from '../engine/graph-engine.js'
 import { ownBranch } from '../history/inherit.js'
 import { type Ended, findEnded, noteEnded } from './input-keys.js'
 import { keepResults, type Settled, showFold, whatIsOpen } from '../step/kept-results.js'
-import { ASKS, PROGRAM, VERSION } from './labels.js'
+import { beginUnder, type Expiry, expiresWhenAtRest, retentionLabel, staysOpen } from './expiry.js'
+import { ASKS, PROGRAM, RETENTION, VERSION } from './labels.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from '../program/program.js'
 import {
@@ -46,6 +47,8 @@ export interface Intent {
   /** What the first entry of a log says that begins beside a damaged one. */
   readonly begins?: ForkRecord | undefined
   readonly now: number
+  /** How long the thread is kept. */
+  readonly expiry: Expiry
   /** A run that was claimed this often without progress is parked: it seems to kill its workers. */
   readonly maxClaims?: number
   /** Steps are not always recorded before the next one starts. */
@@ -112,6 +115,7 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   const cancelled = waits && onPaused === 'cancel'
   const ops: Op[] = [
     ...owning,
+    ...beginUnder(intent.expiry, fold),
     ...(intent.begins && fold.seq < 0 ? [set('fork', intent.begins)] : []),
     set('claims', claims + 1),
     ...(state.openSince === undefined ? [set('openSince', now)] : []),
@@ -129,7 +133,7 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   const draft: Draft = {
     kind: added ? 'input' : 'resume',
     ops,
-    index: { status: statusNow(), wakeAt: DUE, ...labels(fold, plan) },
+    index: { status: statusNow(), wakeAt: DUE, ...staysOpen(fold.index), ...labels(fold, plan, intent.expiry) },
     ...(resumed.length > 0 ? { data: { events: resumed } } : {}),
   }
   return { do: 'claim', drafts: [draft], target, isSuspect: verdict === 'suspect' }
@@ -181,10 +185,20 @@ export function park(cause: unknown, { alone }: RunState): Draft {
 }
 
 // Only when they change: drivers write labels anew each time they are given.
-export function labels({ index }: Fold, { name, version }: ProgramPlan): Pick<IndexPatch, 'metadata'> {
-  const asks = ASKS in index.metadata
-  if (!asks && index.metadata[PROGRAM] === name && index.metadata[VERSION] === version) return {}
-  return { metadata: { [PROGRAM]: name, [VERSION]: version, ...(asks ? { [ASKS]: null } : {}) } }
+export function labels(fold: Fold, plan: ProgramPlan, expiry: Expiry): Pick<IndexPatch, 'metadata'> {
+  const { metadata } = fold.index
+  const { name, version } = plan
+  const asks = ASKS in metadata
+  const kept = retentionLabel(expiry, fold, plan)
+  if (!asks && metadata[PROGRAM] === name && metadata[VERSION] === version && metadata[RETENTION] === kept) return {}
+  return {
+    metadata: {
+      [PROGRAM]: name,
+      [VERSION]: version,
+      ...(asks ? { [ASKS]: null } : {}),
+      ...(kept === metadata[RETENTION] ? {} : { [RETENTION]: kept ?? null }),
+    },
+  }
 }
 
 /**
@@ -202,6 +216,11 @@ function cancelRun(state: RunState, reason: string, now: number, seq: number): r
   ]
 }
 
+/** How long a thread of a program is kept, where its program is known. */
+export interface ExpiryOf extends Expiry {
+  readonly plan?: ProgramPlan | undefined
+}
+
 /**
  * The entry that ends a cancelled run; undefined when there is none to end. `settled` brings its results into the state;
  * without it, or when more was recorded since it was made, they are kept for the next run.
@@ -210,6 +229,7 @@ export function endCancelled(
   fold: Fold,
   rest: readonly Op[],
   now: number,
+  expiry: ExpiryOf,
   settled?: Settled | undefined,
 ): Draft | undefined {
   const state = fold.state as RunState
@@ -221,7 +241,11 @@ export function endCancelled(
   return {
     kind: 'end',
     ops: [...results, ...cancelRun(state, cancel.reason, now, fold.seq + 1), ...rest],
-    index: { status: waits ? 'active' : 'failed', wakeAt: waits ? DUE : null },
+    index: {
+      status: waits ? 'active' : 'failed',
+      wakeAt: waits ? DUE : null,
+      ...(waits ? {} : expiresWhenAtRest(expiry, fold, expiry.plan, now)),
+    },
     data: { events: [...(holds ? settled.events : []), { type: 'run', run: run.id, status: 'cancelled' }] },
   }
 }

@@ -1,4 +1,5 @@
 import { InvalidOptionError } from '../../core/errors.js'
+import type { SweepReport } from '../../core/retention.js'
 import type { RunEvent } from '../events/events.js'
 import type { Outcome } from '../run/outcome.js'
 import type { ProgramPlan } from '../program/program.js'
@@ -39,6 +40,8 @@ export type WorkerEvent =
   | { readonly type: 'error'; readonly log?: string; readonly error: unknown }
   /** Due, but recorded by a version that this worker's program does not continue. */
   | { readonly type: 'skipped'; readonly log: string; readonly reason: string }
+  /** Removed what the retention policy no longer keeps. */
+  | { readonly type: 'swept'; readonly log?: undefined; readonly swept: SweepReport }
   | { readonly type: 'event'; readonly log: string; readonly event: RunEvent }
 
 export function readPrograms({ programs }: WorkerOptions): ReadonlyMap<string, ProgramPlan> {

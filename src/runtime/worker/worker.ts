@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { ClosedError, isHoldfastError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
+import { addReports, hasSwept, type SweepReport } from '../../core/retention.js'
 import { nameLog } from '../../core/log-name.js'
 import type { Head } from '../../log/contract.js'
 import { unheard } from '../events/event-feed.js'
@@ -18,6 +19,7 @@ const SPREAD = 25
 const SWEEP_EVERY_MS = 60_000
 /** A sweep that takes long, because a backend has to look at every item, is followed by a rest this many times as long. */
 const SWEEP_REST = 20
+const MOST_BREATH_MS = 1000
 /** The part of the places in use at which the worker looks for more before its time. */
 const REFILL_BELOW = 0.75
 
@@ -238,15 +240,25 @@ export class Worker {
 
   async #sweepSome(): Promise<void> {
     const { clock } = this.#environment
-    const began = clock.monotonic()
-    let isMoreLeft = false
+    const sweep = this.#environment.sweep(this.#tenant)
+    let looked = 0
+    let all: SweepReport | undefined
     try {
-      isMoreLeft = await this.#environment.sweep()
+      for (let more = true; more && !this.#drain.signal.aborted; ) {
+        const began = clock.monotonic()
+        const piece = await sweep.step()
+        const took = clock.monotonic() - began
+        more = piece.more
+        all = all ? addReports(all, piece.swept) : piece.swept
+        if (!hasSwept(piece.swept)) looked += took
+        // Every other moment belongs to those who append.
+        if (more && took > 0) await clock.sleep(Math.min(took, MOST_BREATH_MS), this.#drain.signal).catch(() => {})
+      }
     } catch (error) {
       this.#tell({ type: 'error', error })
     }
-    const took = clock.monotonic() - began
-    this.#sweepAt = clock.monotonic() + (isMoreLeft ? 0 : Math.max(SWEEP_EVERY_MS, took * SWEEP_REST))
+    if (all && hasSwept(all)) this.#tell({ type: 'swept', swept: all })
+    this.#sweepAt = clock.monotonic() + Math.max(SWEEP_EVERY_MS, looked * SWEEP_REST)
   }
 
   // A listener that throws must not end the worker.

@@ -8,6 +8,7 @@ import {
   isHoldfastError,
   type Log,
   LogStore,
+  type LogStoreOptions,
   type Outcome,
   type StandardSchema,
   systemClock,
@@ -22,6 +23,10 @@ export interface RuntimeContext {
   readonly hf: Holdfast
   readonly calls: CallCounts
   readonly clock: ShiftedClock
+  /** The same store, opened with these options. */
+  opened(options: LogStoreOptions): Holdfast
+  /** As `opened`, through a driver that dies before its nth call from then on. */
+  dying(nth: number): { readonly hf: Holdfast; readonly died: () => boolean }
   /** Another process, so to speak: the same store through a driver of its own. */
   other(): Promise<Holdfast>
   /** A process that can be ended: after `die` nothing it does reaches the store, and its lease stays behind. */
@@ -88,7 +93,8 @@ export function runtimeContext(
 ): RuntimeContext & { readonly clock: ShiftedClock } {
   const clock = shiftedClock()
   const calls: CallCounts = { appends: 0, entries: 0, transactions: 0 }
-  const over = (below: Driver, by: Clock = clock) => new Holdfast(new LogStore(below, { clock: by })).tenant(tenant)
+  const over = (below: Driver, by: Clock = clock, options: LogStoreOptions = {}) =>
+    new Holdfast(new LogStore(below, { clock: by, ...options })).tenant(tenant)
   const mortal = (by?: Clock) => {
     const faulty = faultyDriver(driver)
     return { hf: over(faulty, by), die: () => faulty.crashAt(1, 'before') }
@@ -97,6 +103,12 @@ export function runtimeContext(
     hf: over(counting(driver, calls)),
     calls,
     clock,
+    opened: (options) => over(driver, clock, options),
+    dying(nth) {
+      const faulty = faultyDriver(driver)
+      faulty.crashAt(nth, 'before')
+      return { hf: over(faulty), died: () => faulty.crashed }
+    },
     other: async () => over(await another()),
     mortal: () => mortal(),
     wrong(ms) {

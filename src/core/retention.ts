@@ -1,0 +1,225 @@
+import { InvalidOptionError } from './errors.js'
+
+/** What is kept of a thread, and for how long. */
+export interface RetentionRules {
+  /**
+   * How long a thread is kept after its newest entry, in milliseconds. Counted only while nothing of it is open: not while
+   * a run is unfinished, a question waits for its answer or input waits for its turn. Default 7 days, and 30 days for the
+   * documents of a pipeline; 'never': threads don't expire.
+   */
+  readonly ttlMs?: number | 'never'
+  /** How many of the newest checkpoints of a branch are kept. Default: all. */
+  readonly keepLast?: number
+  /** Checkpoints younger than this, in milliseconds, are kept. Given with `keepLast`, whatever either of them keeps. */
+  readonly keepForMs?: number
+}
+
+/** Rules, or `'keep'`: everything stays until it is erased. */
+export type Retention = RetentionRules | 'keep'
+
+/** Rules for a whole store. */
+export interface StoreRetentionRules extends RetentionRules {
+  /**
+   * Applies `ttlMs` also to threads that were begun before there was a policy, and to those that were last used under a
+   * longer one. Needs `ttlMs`. Default false: those stay.
+   */
+  readonly existing?: boolean
+}
+
+/** As `Retention`, for a whole store. */
+export type StoreRetention = StoreRetentionRules | 'keep'
+
+/** Which checkpoints of a branch stay, whichever rule keeps more. */
+export interface Caps {
+  readonly last?: number
+  readonly forMs?: number
+}
+
+/** Rules that were checked. What is absent is for the next in line to say: thread, program, store, default. */
+export interface RetentionPolicy {
+  readonly ttlMs?: number | 'never'
+  readonly caps?: Caps | 'none'
+}
+
+export interface StoreRetentionPolicy extends RetentionPolicy {
+  readonly existing: boolean
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000
+/** For threads of programs that say nothing else. */
+export const DEFAULT_TTL_MS = 7 * DAY_MS
+/** For the documents of a pipeline. */
+export const DEFAULT_PIPELINE_TTL_MS = 30 * DAY_MS
+/** A thousand years: whoever means more means for ever. */
+const MAX_MS = 1000 * 366 * DAY_MS
+const MAX_LAST = 1_000_000_000
+/** Says in the label of a thread that its rules are its own, and not those of its program. */
+const OWN = 'own'
+
+/** Checks rules. `field` is where they were given, for messages. */
+export function parseRetention(given: unknown, field = 'retention'): RetentionPolicy {
+  if (given === 'keep') return { ttlMs: 'never', caps: 'none' }
+  const { existing: _, ...policy } = parse(given, field, RULES)
+  return policy
+}
+
+/** Checks the rules of a store; undefined are the default ones. */
+export function parseStoreRetention(given: unknown): StoreRetentionPolicy {
+  if (given === undefined) return { existing: false }
+  if (given === 'keep') return { ttlMs: 'never', caps: 'none', existing: false }
+  return parse(given, 'retention', [...RULES, 'existing'])
+}
+
+const RULES = ['ttlMs', 'keepLast', 'keepForMs']
+
+function parse(given: unknown, field: string, known: readonly string[]): StoreRetentionPolicy {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw new InvalidOptionError(field, `is ${show(given)}`, "Pass 'keep', or an object such as { ttlMs: 604800000 }.")
+  }
+  for (const name of Object.keys(given)) {
+    if (known.includes(name)) continue
+    throw new InvalidOptionError(`${field}.${name}`, 'is not an option of it', `Use ${known.join(', ')}, or 'keep'.`)
+  }
+  const { ttlMs, keepLast, keepForMs, existing = false } = given as StoreRetentionRules
+  if (ttlMs !== undefined && ttlMs !== 'never') check(`${field}.ttlMs`, ttlMs, 1, MAX_MS, "milliseconds, or 'never'")
+  if (keepLast !== undefined) check(`${field}.keepLast`, keepLast, 1, MAX_LAST, 'a number of checkpoints')
+  if (keepForMs !== undefined) check(`${field}.keepForMs`, keepForMs, 1, MAX_MS, 'milliseconds')
+  if (typeof existing !== 'boolean') {
+    throw new InvalidOptionError(`${field}.existing`, `is ${show(existing)}`, 'Pass true or false.')
+  }
+  if (existing && typeof ttlMs !== 'number') {
+    throw new InvalidOptionError(`${field}.existing`, 'needs ttlMs', 'Say with ttlMs how long those threads are kept.')
+  }
+  const caps = {
+    ...(keepLast === undefined ? {} : { last: keepLast }),
+    ...(keepForMs === undefined ? {} : { forMs: keepForMs }),
+  }
+  return {
+    ...(ttlMs === undefined ? {} : { ttlMs }),
+    ...(Object.keys(caps).length === 0 ? {} : { caps }),
+    existing,
+  }
+}
+
+function check(field: string, value: unknown, least: number, most: number, what: string): void {
+  if (Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most) return
+  throw new InvalidOptionError(field, `is ${show(value)}`, `Pass ${what}: a whole number from ${least} to ${most}.`)
+}
+
+function show(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value) : String(value)
+}
+
+/** How long a thread lives at rest; null: for ever. The first policy that says so decides. */
+export function ttlOf(policies: readonly (RetentionPolicy | undefined)[], fallback: number = DEFAULT_TTL_MS) {
+  const ttl = policies.find((policy) => policy?.ttlMs !== undefined)?.ttlMs ?? fallback
+  return ttl === 'never' ? null : ttl
+}
+
+/** Which checkpoints stay; undefined: all. The first policy that says so decides. */
+export function capsOf(policies: readonly (RetentionPolicy | undefined)[]): Caps | undefined {
+  const caps = policies.find((policy) => policy?.caps !== undefined)?.caps
+  return caps === 'none' ? undefined : caps
+}
+
+/** The rules of a program or thread as a label of the thread, so that every process knows them from the index alone. */
+export function formatPolicy({ ttlMs, caps }: RetentionPolicy, isOwn: boolean): string {
+  const words = [
+    ...(ttlMs === undefined ? [] : [`ttl=${ttlMs}`]),
+    ...(caps === undefined ? [] : caps === 'none' ? ['all'] : []),
+    ...(typeof caps === 'object' && caps.last !== undefined ? [`last=${caps.last}`] : []),
+    ...(typeof caps === 'object' && caps.forMs !== undefined ? [`for=${caps.forMs}`] : []),
+    ...(isOwn ? [OWN] : []),
+  ]
+  return words.join(' ')
+}
+
+/** The rules that a label holds. What can't be read is passed over: such a thread is kept as if it had none of its own. */
+export function readPolicy(label: unknown): (RetentionPolicy & { readonly isOwn: boolean }) | undefined {
+  if (typeof label !== 'string') return undefined
+  const words = label.split(' ')
+  const number = (name: string) => {
+    const found = words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1)
+    return found !== undefined && /^[1-9]\d{0,15}$/.test(found) ? Number(found) : undefined
+  }
+  const ttl = words.includes('ttl=never') ? 'never' : number('ttl')
+  const last = number('last')
+  const forMs = number('for')
+  const caps = { ...(last === undefined ? {} : { last }), ...(forMs === undefined ? {} : { forMs }) }
+  return {
+    ...(ttl === undefined ? {} : { ttlMs: ttl }),
+    ...(words.includes('all') ? { caps: 'none' } : Object.keys(caps).length === 0 ? {} : { caps }),
+    isOwn: words.includes(OWN),
+  }
+}
+
+/** What a store keeps by these rules, in one line for people, with the word that turns it off. None: the default ones. */
+export function describeRetention(retention?: StoreRetention): string {
+  return describePolicy(parseStoreRetention(retention))
+}
+
+export function describePolicy(policy: StoreRetentionPolicy): string {
+  const caps = capsOf([policy])
+  const cut = [
+    ...(caps?.last === undefined ? [] : [`the last ${caps.last} checkpoints`]),
+    ...(caps?.forMs === undefined ? [] : [`those younger than ${spell(caps.forMs)}`]),
+  ]
+  const kept = cut.length === 0 ? '' : ` Of each branch ${cut.join(' and ')} are kept.`
+  const off = "retention: 'keep' turns this off."
+  if (policy.ttlMs === 'never')
+    return cut.length === 0 ? "Everything is kept (retention: 'keep')." : `${kept.trim()} ${off}`
+  const whose = policy.existing ? 'Threads' : 'Threads begun under this policy'
+  const pipelines = policy.ttlMs === undefined ? `, documents of pipelines after ${spell(DEFAULT_PIPELINE_TTL_MS)}` : ''
+  return `${whose} expire ${spell(policy.ttlMs ?? DEFAULT_TTL_MS)} after their last use${pipelines}.${kept} ${off}`
+}
+
+function spell(ms: number): string {
+  const units: readonly (readonly [number, string])[] = [
+    [DAY_MS, 'day'],
+    [3_600_000, 'hour'],
+    [60_000, 'minute'],
+    [1000, 'second'],
+  ]
+  const [size, name] = units.find(([size]) => ms >= size && ms % size === 0) ?? [1, 'millisecond']
+  const count = ms / size
+  return `${count} ${name}${count === 1 ? '' : 's'}`
+}
+
+/** What a sweep removed, or with `dryRun` would have. */
+export interface SweepReport {
+  readonly dryRun: boolean
+  /** Threads that had expired. Each leaves a tombstone. */
+  readonly threads: number
+  /** Branches that were cut to what is kept of them. */
+  readonly cut: number
+  readonly entries: number
+  /** Stored bytes of these entries. */
+  readonly bytes: number
+  /** Large values that nothing points to any more. */
+  readonly blobs: { readonly removed: number; readonly bytes: number }
+  /** Expired items of the store. */
+  readonly items: number
+  /** Expired threads that were used while the sweep ran, and stay. */
+  readonly used: number
+  /** Expired threads that can't be read, and stay for somebody to look at. */
+  readonly damaged: number
+}
+
+export function addReports(one: SweepReport, other: SweepReport): SweepReport {
+  return {
+    dryRun: one.dryRun,
+    threads: one.threads + other.threads,
+    cut: one.cut + other.cut,
+    entries: one.entries + other.entries,
+    bytes: one.bytes + other.bytes,
+    blobs: { removed: one.blobs.removed + other.blobs.removed, bytes: one.blobs.bytes + other.blobs.bytes },
+    items: one.items + other.items,
+    used: one.used + other.used,
+    damaged: one.damaged + other.damaged,
+  }
+}
+
+/** Whether anything was removed. */
+export function hasSwept({ threads, cut, blobs, items }: SweepReport): boolean {
+  return threads > 0 || cut > 0 || blobs.removed > 0 || items > 0
+}

@@ -1,0 +1,209 @@
+import { isHoldfastError } from '../core/errors.js'
+import type { TenantId } from '../core/ids.js'
+import { addReports, type StoreRetentionPolicy, type SweepReport } from '../core/retention.js'
+import type { Head, HeadQuery, MetadataValue } from '../log/contract.js'
+import type { LogStore } from '../log/log-store.js'
+import { CollectNotes } from './collect-notes.js'
+import { existingTtl, isExpired, RESTING } from './expired.js'
+import { measureEntries } from './measure.js'
+
+/** What a sweep removed of one thread. */
+export interface SweptThread {
+  readonly tenant: TenantId
+  readonly thread: Head['log']['thread']
+  /** Present where only a branch was cut. */
+  readonly branch?: Head['log']['branch']
+  readonly why: 'expired' | 'capped'
+  readonly branches: number
+  readonly entries: number
+  /** Stored bytes of these entries, without the blobs that they point to. */
+  readonly bytes: number
+}
+
+export interface SweepOptions {
+  /** Only of this tenant; absent: of all. */
+  readonly tenant?: TenantId | undefined
+  /** Only threads with these labels. */
+  readonly metadata?: Readonly<Record<string, MetadataValue>>
+  /** Counts what would be removed, and removes nothing. */
+  readonly dryRun?: boolean
+  /** How long a large value is spared after it was last written or pointed to, in milliseconds. Default 1 hour. */
+  readonly graceMs?: number
+  readonly signal?: AbortSignal | undefined
+  readonly onSwept?: ((swept: SweptThread) => void) | undefined
+}
+
+type Counts = { -readonly [Field in keyof SweepReport]: SweepReport[Field] }
+
+const PAGE = 100
+const BRANCH_PAGE = 1000
+const ITEMS = 1000
+const DEFAULT_GRACE_MS = 60 * 60 * 1000
+
+/**
+ * Removes what a policy no longer keeps, a little at a time: each thread goes in one step of its own that compares it with
+ * what was looked at, so nothing waits for a sweep and nothing that was used meanwhile is lost. Whatever a killed sweep
+ * left, the next one finds.
+ */
+export class Sweeper {
+  readonly #logs: LogStore
+  readonly #policy: StoreRetentionPolicy
+  readonly #options: SweepOptions
+  readonly #notes: CollectNotes
+  readonly #steps: AsyncGenerator<void, undefined>
+  #counts: Counts
+
+  constructor(logs: LogStore, policy: StoreRetentionPolicy, options: SweepOptions = {}) {
+    this.#logs = logs
+    this.#policy = policy
+    this.#options = options
+    this.#notes = new CollectNotes(logs)
+    this.#counts = this.#nothing()
+    this.#steps = this.#pass()
+  }
+
+  /** The next bounded piece of work. `more`: the pass is not over. Counts are of this piece. */
+  async step(): Promise<{ readonly more: boolean; readonly swept: SweepReport }> {
+    this.#counts = this.#nothing()
+    this.#options.signal?.throwIfAborted()
+    const { done } = await this.#steps.next()
+    return { more: done !== true, swept: this.#counts }
+  }
+
+  /** All of it. */
+  async run(): Promise<SweepReport> {
+    let all: SweepReport = this.#nothing()
+    for (;;) {
+      const { more, swept } = await this.step()
+      all = addReports(all, swept)
+      if (!more) return all
+    }
+  }
+
+  #nothing(): Counts {
+    const { dryRun = false } = this.#options
+    return {
+      dryRun,
+      threads: 0,
+      cut: 0,
+      entries: 0,
+      bytes: 0,
+      blobs: { removed: 0, bytes: 0 },
+      items: 0,
+      used: 0,
+      damaged: 0,
+    }
+  }
+
+  async *#pass(): AsyncGenerator<void, undefined> {
+    const now = this.#logs.clock.now()
+    yield* this.#expire({ expiresBefore: now }, now)
+    const ttl = existingTtl(this.#policy)
+    if (ttl !== undefined) yield* this.#expire({ updatedBefore: now - ttl, status: RESTING }, now)
+    yield* this.#collect()
+    if (!this.#options.dryRun && this.#options.metadata === undefined) yield* this.#sweepItems()
+    return undefined
+  }
+
+  async *#expire(query: Partial<HeadQuery>, now: number): AsyncGenerator<void> {
+    const seen = new Set<string>()
+    for await (const heads of this.#pages(query)) {
+      for (const head of heads) {
+        const { tenant, thread } = head.log
+        const name = JSON.stringify([tenant, thread])
+        if (seen.has(name) || !isExpired(head, this.#policy, now)) continue
+        seen.add(name)
+        await this.#removeExpired(head, now).catch((error: unknown) => {
+          // It stays, for somebody to look at; and it must not keep the sweep from what lies behind it.
+          if (!isHoldfastError(error, 'corrupt')) throw error
+          this.#counts.damaged++
+        })
+        yield
+      }
+      // Of one page to the next only: a set of all threads of a store would outgrow the process.
+      if (seen.size > 10 * PAGE) seen.clear()
+    }
+  }
+
+  async *#pages(query: Partial<HeadQuery>): AsyncGenerator<readonly Head[]> {
+    const { tenant, metadata, signal } = this.#options
+    const whole: HeadQuery = {
+      ...query,
+      order: 'updated',
+      direction: 'asc',
+      limit: PAGE,
+      ...(tenant === undefined ? {} : { tenant }),
+      ...(metadata === undefined ? {} : { metadata }),
+    }
+    let cursor: string | undefined
+    do {
+      signal?.throwIfAborted()
+      const page = await this.#logs.list(cursor === undefined ? whole : { ...whole, cursor })
+      yield page.heads
+      cursor = page.cursor
+    } while (cursor !== undefined)
+  }
+
+  /** A thread goes when all its branches have expired: a fork may still look at the branch that it came from. */
+  async #removeExpired({ log: { tenant, thread } }: Head, now: number): Promise<void> {
+    const heads = await this.#branches(tenant, thread)
+    if (heads.length === 0 || !heads.every((head) => isExpired(head, this.#policy, now))) return
+    let entries = 0
+    let bytes = 0
+    let hasBlobs = false
+    for (const head of heads) {
+      const measured = await measureEntries(this.#logs, head)
+      entries += measured.entries
+      bytes += measured.bytes
+      hasBlobs ||= measured.hasBlobs
+    }
+    if (!this.#options.dryRun) {
+      if (hasBlobs) await this.#notes.add(tenant)
+      const expect = heads.map(({ log: { branch }, incarnation, seq }) => ({ branch, incarnation, seq }))
+      const tombstone = { at: now, reason: 'expired' }
+      const result = await this.#logs.erase({ tenant, thread, expect, tombstone })
+      if (result === 'conflict') {
+        this.#counts.used++
+        return
+      }
+      if (result.erased === 0) return
+    }
+    this.#counts.threads++
+    this.#counts.entries += entries
+    this.#counts.bytes += bytes
+    this.#options.onSwept?.({ tenant, thread, why: 'expired', branches: heads.length, entries, bytes })
+  }
+
+  async #branches(tenant: TenantId, thread: Head['log']['thread']): Promise<readonly Head[]> {
+    const heads: Head[] = []
+    let cursor: string | undefined
+    do {
+      const query = { tenant, thread, limit: BRANCH_PAGE }
+      const page = await this.#logs.list(cursor === undefined ? query : { ...query, cursor })
+      heads.push(...page.heads)
+      cursor = page.cursor
+    } while (cursor !== undefined)
+    return heads
+  }
+
+  async *#collect(): AsyncGenerator<void> {
+    const { tenant, dryRun = false, graceMs = DEFAULT_GRACE_MS } = this.#options
+    if (dryRun) return
+    // Not before what was noted is old enough to go: each collection reads the headers of all threads of its tenant.
+    for (const note of await this.#notes.due(this.#logs.clock.now() - graceMs, tenant)) {
+      const { removed, bytes } = await this.#logs.collectBlobs(note.tenant, { graceMs })
+      this.#counts.blobs = { removed: this.#counts.blobs.removed + removed, bytes: this.#counts.blobs.bytes + bytes }
+      await this.#notes.done(note)
+      yield
+    }
+  }
+
+  async *#sweepItems(): AsyncGenerator<void> {
+    for (;;) {
+      const removed = await this.#logs.items.sweep(ITEMS)
+      this.#counts.items += removed
+      if (removed < ITEMS) return
+      yield
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import {
+  formatPolicy,
+  type RetentionPolicy,
+  readPolicy,
+  type StoreRetentionPolicy,
+  ttlOf,
+} from '../../core/retention.js'
+import type { Fold } from '../../log/entry/fold.js'
+import type { IndexPatch } from '../../log/entry/index-state.js'
+import { type Op, set } from '../../log/entry/ops.js'
+import type { ProgramPlan } from '../program/program.js'
+import { RETENTION } from './labels.js'
+import type { RunState } from './run-state.js'
+
+/** Who says how long a thread lives. */
+export interface Expiry {
+  readonly store: StoreRetentionPolicy
+  /** Given for this thread alone. */
+  readonly own?: RetentionPolicy | undefined
+}
+
+type ExpiryPatch = Pick<IndexPatch, 'expiresAt'>
+
+/**
+ * For the first entry of a thread: that it is begun under a policy. What was begun before there was one, or under 'keep',
+ * stays until a policy names it.
+ */
+export function beginUnder({ store }: Expiry, { seq }: Fold): readonly Op[] {
+  return seq < 0 && store.ttlMs !== 'never' ? [set('retention', true)] : []
+}
+
+/** The label that tells every process what the program, or whoever opened the thread, said of it. */
+export function retentionLabel({ own }: Expiry, { index }: Fold, plan: ProgramPlan): string | undefined {
+  const known = index.metadata[RETENTION]
+  if (own !== undefined) return formatPolicy(own, true)
+  if (readPolicy(known)?.isOwn) return known as string
+  return plan.retention && formatPolicy(plan.retention, false)
+}
+
+/** For an entry after which nothing of the thread is open: when it expires if nobody uses it. */
+export function expiresWhenAtRest(
+  { store }: Expiry,
+  { index, state }: Fold,
+  plan: ProgramPlan | undefined,
+  now: number,
+): ExpiryPatch {
+  const policy = readPolicy(index.metadata[RETENTION])
+  const isUnder = (state as RunState).retention === true || policy?.ttlMs !== undefined
+  const ttl = isUnder ? ttlOf([policy, store], plan?.defaultTtlMs) : null
+  return ttl === null ? staysOpen(index) : { expiresAt: now + ttl }
+}
+
+/** For an entry after which something is open: nothing expires under a run, a question or waiting input. */
+export function staysOpen({ expiresAt }: Pick<Fold['index'], 'expiresAt'>): ExpiryPatch {
+  return expiresAt === null ? {} : { expiresAt: null }
+}
