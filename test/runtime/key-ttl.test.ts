@@ -1,4 +1,5 @@
 import {
+  type Context,
   END,
   flow,
   type FlowProgram,
@@ -9,6 +10,7 @@ import {
   NotExecutedError,
   openDriver,
   START,
+  type ThreadView,
 } from 'holdfast'
 import { faultyDriver, virtualClock } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
@@ -56,6 +58,153 @@ describe('an idempotent step that a crash left behind', () => {
     expect((await hf.thread(other, 't').run()).status).toBe('incompatible')
     expect(await hf.thread(pay, 't').run()).toMatchObject({ status: 'paused', pauses: [{ kind: 'unknown-effect' }] })
     expect(calls).toBe(1)
+  })
+
+  const DAYS = 3 * 24 * 60 * 60 * 1000
+
+  /** What a new version of the program puts in front of the step, and what lets it pass. */
+  const WAITS: Record<
+    string,
+    { wait: (ctx: Context) => Promise<unknown>; pass: (thread: ThreadView) => Promise<unknown> }
+  > = {
+    'a question': {
+      wait: (ctx) => ctx.pause('well?'),
+      pass: async (thread) => {
+        const [pause] = await thread.pauses()
+        if (pause) await thread.answer(pause.id, 'yes')
+      },
+    },
+    'a question with a key': {
+      wait: (ctx) => ctx.pause('well?', { key: 'k' }),
+      pass: async (thread) => {
+        const [pause] = await thread.pauses()
+        if (pause) await thread.answer(pause.id, 'yes')
+      },
+    },
+    'a signal': { wait: (ctx) => ctx.receive('go'), pass: (thread) => thread.signal('go') },
+    'a sleep': { wait: (ctx) => ctx.sleep(DAYS), pass: async () => {} },
+  }
+
+  /** Its first version dies in the middle of the payment, whose intent has not been written. */
+  async function diesPaying() {
+    const lives = await twoLives()
+    let calls = 0
+    const version = (number: number, before: (ctx: Context) => Promise<unknown>) =>
+      flow<string, string>({ name: 'pays', version: `1.${number}.0` }, async (ctx) => {
+        await ctx.step('look', () => 'seen')
+        await before(ctx)
+        return ctx.step('pay', { effect: 'idempotent' }, () => {
+          if (++calls === 1) lives.die()
+          return 'paid'
+        })
+      })
+    await dies(
+      lives.first
+        .thread(
+          version(0, async () => {}),
+          't',
+        )
+        .run({ input: 'a' }),
+    )
+    return { ...lives, version, calls: () => calls }
+  }
+
+  for (const [what, { wait, pass }] of Object.entries(WAITS)) {
+    it(`is asked about, not repeated, also when ${what} comes before it by now`, async () => {
+      const { clock, second, version, calls } = await diesPaying()
+      const hf = await second()
+      const thread = hf.thread(version(1, wait), 't')
+      expect(await thread.run()).toMatchObject({ status: 'paused' })
+      // Taken up once more in between: it waits at the same place.
+      expect(await thread.run()).toMatchObject({ status: 'paused' })
+      await clock.advance(DAYS + 1)
+      await pass(hf.inspect('t'))
+      expect(await thread.run()).toMatchObject({ status: 'paused', pauses: [{ kind: 'unknown-effect' }] })
+      expect(calls()).toBe(1)
+    })
+
+    it(`is not asked about when nobody can have come by ${what} before it`, async () => {
+      const { clock, first, second, die } = await twoLives()
+      let paid = 0
+      let works = 0
+      const program = flow<string, number>({ name: 'pays', version: '1.0.0' }, async (ctx) => {
+        await ctx.step('look', () => 'seen')
+        await ctx.step('work', async () => {
+          if (++works === 1) die()
+          await new Promise(setImmediate)
+        })
+        await wait(ctx)
+        return ctx.step('pay', { effect: 'idempotent' }, () => ++paid)
+      })
+      await dies(first.thread(program, 't').run({ input: 'a' }))
+      const hf = await second()
+      expect(await hf.thread(program, 't').run()).toMatchObject({ status: 'paused' })
+      await clock.advance(DAYS + 1)
+      await pass(hf.inspect('t'))
+      expect(await hf.thread(program, 't').run()).toMatchObject({ status: 'completed', output: 1 })
+    })
+  }
+
+  it('is asked about, not repeated, also when a gate stands before it by now', async () => {
+    const { clock, first, second, die } = await twoLives()
+    let calls = 0
+    const pay = graph({ name: 'pays', version: '1.0.0', state: { paid: last<string>(undefined, { initial: '' }) } })
+      .node('look', () => ({ paid: 'not yet' }))
+      .node('pay', {
+        effect: 'idempotent',
+        run: () => {
+          if (++calls === 1) die()
+          return { paid: 'yes' }
+        },
+      })
+      .edge(START, 'look')
+      .edge('look', 'pay')
+      .edge('pay', END)
+    await dies(first.thread(pay, 't').run({ input: {} }))
+    const thread = (await second()).thread(pay.pauseBefore('pay'), 't')
+    const asked = await thread.run()
+    if (asked.status !== 'paused') throw new Error(asked.status)
+    expect(asked.pauses).toMatchObject([{ kind: 'before' }])
+    await clock.advance(DAYS)
+    await thread.answer(asked.pauses[0].id, { approved: true })
+    expect(await thread.run()).toMatchObject({ status: 'paused', pauses: [{ kind: 'unknown-effect' }] })
+    expect(calls).toBe(1)
+  })
+
+  it('is asked about, not repeated, also after a version that failed before it came to it', async () => {
+    const { clock, second, version, calls } = await diesPaying()
+    const hf = await second()
+    const failing = version(1, () => Promise.reject(new Error('the service is down')))
+    expect(await hf.thread(failing, 't').run()).toMatchObject({ status: 'failed' })
+    await clock.advance(DAYS)
+    const outcome = await hf
+      .thread(
+        version(0, async () => {}),
+        't',
+      )
+      .run()
+    expect(outcome).toMatchObject({ status: 'paused', pauses: [{ kind: 'unknown-effect' }] })
+    expect(calls()).toBe(1)
+  })
+
+  it('is asked about, not repeated, also after a process that was stopped before it came to it', async () => {
+    const { clock, second, version, calls } = await diesPaying()
+    const hf = await second()
+    const stop = new AbortController()
+    const slow = version(0, () => {
+      stop.abort()
+      return new Promise(() => {})
+    })
+    await expect(hf.thread(slow, 't').run({ signal: stop.signal })).rejects.toMatchObject({ name: 'AbortError' })
+    await clock.advance(DAYS)
+    const outcome = await hf
+      .thread(
+        version(0, async () => {}),
+        't',
+      )
+      .run()
+    expect(outcome).toMatchObject({ status: 'paused', pauses: [{ kind: 'unknown-effect' }] })
+    expect(calls()).toBe(1)
   })
 
   it('is asked about, not repeated, also after it was refused and tried under a new key', async () => {

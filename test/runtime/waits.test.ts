@@ -1,5 +1,16 @@
 import fc from 'fast-check'
-import { type Context, flow, Holdfast, LogStore, openHoldfast, remove, systemClock } from 'holdfast'
+import {
+  type Context,
+  flow,
+  type FlowProgram,
+  Holdfast,
+  LogStore,
+  openDriver,
+  openHoldfast,
+  remove,
+  systemClock,
+} from 'holdfast'
+import { virtualClock } from 'holdfast/testing'
 import { openMemory } from '#src/drivers/memory/memory-driver.js'
 import { describe, expect, it } from 'vitest'
 import { mortalDriver } from '../support/mortal-driver.js'
@@ -189,6 +200,84 @@ describe('a wait without a key in one of two branches', () => {
   })
 })
 
+describe('the first wait of its name', () => {
+  /** Plays a flow until it waits no more, with days passing in between. */
+  async function play(program: FlowProgram<number, unknown>, signals: readonly string[]) {
+    const clock = virtualClock()
+    const hf = new Holdfast(new LogStore(await openDriver('memory:', { clock }), { clock }))
+    const thread = hf.thread(program, 't')
+    let outcome = await thread.run({ input: 1 })
+    for (const signal of signals) {
+      await thread.signal(signal, `for ${signal}`)
+      outcome = await thread.run()
+    }
+    for (let i = 0; outcome.status === 'paused' && i < 5; i++) {
+      await clock.advance(DAY)
+      outcome = await thread.run()
+    }
+    await hf.close()
+    return outcome
+  }
+
+  it('does not get what another branch received, when that is called again and comes later', async () => {
+    const seen: unknown[] = []
+    const program = flow<number, unknown>(NAMED, (ctx) =>
+      Promise.all([
+        (async () => {
+          await ctx.receive('a')
+          // The first time it is here before the question expires, and later the other comes first.
+          if (seen.length > 0) await turns(50)
+          seen.push(['first', await ctx.receive('shared')])
+        })(),
+        (async () => {
+          await ctx.pause('well?', { expiresIn: 1000, onExpire: { answer: 'too late' } })
+          seen.push(['second', await ctx.receive('shared', { timeoutMs: 1000 })])
+        })(),
+      ]),
+    )
+    expect(await play(program, ['a', 'shared'])).toMatchObject(needsKey)
+    expect(seen).toEqual([['first', 'for shared']])
+  })
+
+  it('does not sleep for as long as another branch was to', async () => {
+    const woken: string[] = []
+    let calls = 0
+    const program = flow<number, unknown>(NAMED, (ctx) => {
+      const life = calls++
+      return Promise.all([
+        (async () => {
+          // The first time it is here at once, and later the other comes first.
+          if (life > 0) await turns(50)
+          await ctx.sleep(DAY)
+          woken.push('after a day')
+        })(),
+        (async () => {
+          await ctx.sleep(DAY / 2, { key: 'half' })
+          await ctx.sleep(10 * DAY)
+          woken.push('after ten days')
+        })(),
+      ])
+    })
+    expect(await play(program, [])).toMatchObject(needsKey)
+    expect(woken).not.toContain('after ten days')
+  })
+
+  it('gets what it had when the program comes by the same before it, however long anything takes', async () => {
+    let calls = 0
+    const program = flow<number, unknown>(NAMED, async (ctx) => {
+      const life = calls++
+      const beside = ctx.step('beside', () => turns(life % 2 === 0 ? 1 : 60))
+      await ctx.step('before', () => turns(life % 2 === 0 ? 60 : 1))
+      if (life % 2 === 0) await new Promise(setImmediate)
+      const got = await ctx.receive('shared')
+      await ctx.sleep(DAY)
+      await beside
+      return got
+    })
+    expect(await play(program, ['shared'])).toMatchObject({ status: 'completed', output: 'for shared' })
+  })
+})
+
 type Op = { readonly kind: 'step' | 'pause' | 'receive'; readonly delays: readonly number[] }
 
 const op: fc.Arbitrary<Op> = fc.record({
@@ -279,6 +368,77 @@ describe('waits in random fan-outs', () => {
         await people.close()
       }),
       randomly(rounds(40)),
+    ),
+  )
+
+  const unkeyed = fc.record({
+    branches: fc.array(fc.array(op, { minLength: 1, maxLength: 3 }), { minLength: 2, maxLength: 3 }),
+    deaths: fc.array(fc.record({ at: fc.integer({ min: 1, max: 25 }), after: fc.boolean() }), { maxLength: 4 }),
+    early: fc.nat(4),
+  })
+
+  it('without a key get their own or none: whose a record is must be certain', { timeout: 60_000 }, () =>
+    fc.assert(
+      fc.asyncProperty(unkeyed, async ({ branches, deaths, early }) => {
+        const store = await openMemory()
+        const seen = new Map<string, unknown>()
+        const broken: string[] = []
+        let life = 0
+        const program = flow<string, unknown>(NAMED, async (ctx, input) => {
+          if (input === 'begin') return
+          const parts = branches.map(async (ops, b) => {
+            // Branches that have come by nothing of their own can't be told apart by anything but a key.
+            await ctx.step('branch', { key: b }, () => b)
+            for (const [i, { kind, delays }] of ops.entries()) {
+              const place = `${b}.${i}`
+              const delay = delays[life % delays.length] ?? 0
+              await turns(delay)
+              // Some take long enough for all others to come first.
+              for (let i = 15; i < delay; i++) await new Promise(setImmediate)
+              if (kind === 'step') await ctx.step('step', { key: place }, () => place)
+              else {
+                const value = await (kind === 'pause' ? ctx.pause('well?') : ctx.receive('news'))
+                const before = seen.get(place)
+                if (before !== undefined && before !== value) broken.push(`${place}: ${before}, then ${value}`)
+                const other = [...seen].find(([at, got]) => got === value && at !== place)
+                if (other) broken.push(`${place} and ${other[0]}: ${value}`)
+                seen.set(place, value)
+              }
+            }
+          })
+          await Promise.all(parts)
+        })
+        const people = new Holdfast(new LogStore(store))
+        await people.thread(program, 't').run({ input: 'begin' })
+        let said = 0
+        for (let i = 0; i < early; i++) await people.inspect('t').signal('news', `signal ${said++}`)
+        for (; life < 40; life++) {
+          const mortal = mortalDriver(store)
+          const death = deaths[life]
+          if (death) mortal.dieAt(death.at, death.after ? 'after' : 'before')
+          const process = new Holdfast(new LogStore(mortal.driver))
+          const running = process.thread(program, 't').run({ input: 'go', key: 'go' })
+          const outcome = await Promise.race([running, mortal.died])
+          if (outcome === 'died') {
+            const log = await people.log('t')
+            await (await log.claim({ owner: 'people', ms: 1000, force: true })).release()
+            continue
+          }
+          if (outcome.status === 'failed') {
+            expect(outcome).toMatchObject(needsKey)
+            break
+          }
+          if (outcome.status === 'completed') break
+          if (outcome.status !== 'paused') throw new Error(JSON.stringify(outcome))
+          const [pause] = outcome.pauses
+          if (pause) await people.inspect('t').answer(pause.id, `answer ${said++}`)
+          else await people.inspect('t').signal('news', `signal ${said++}`)
+        }
+        expect(life).toBeLessThan(40)
+        expect(broken).toEqual([])
+        await people.close()
+      }),
+      randomly(rounds(60)),
     ),
   )
 })

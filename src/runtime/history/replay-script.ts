@@ -38,7 +38,9 @@ export class ReplayScript {
 
   /** Resolves when it is this step's turn; at once, when its turn is not known. */
   turn(path: string): Promise<void> {
-    if (this.#records.steps.has(path)) this.#asked.add(path)
+    const record = this.#records.steps.get(path)
+    // One that still waits for a signal has not come to anything.
+    if (record !== undefined && record.status !== 'waiting') this.#asked.add(path)
     const place = this.#places.get(path)
     if (place === undefined || place < this.#next) return Promise.resolve()
     return new Promise((resolve, reject) => {

@@ -23,6 +23,10 @@ export interface AskOptions extends PauseOptions {
   readonly refuse?: (answer: unknown) => string | undefined | Promise<string | undefined>
   /** It has no key, and may be asked by one of several branches. */
   readonly beside?: boolean
+  /** Of one without a key: what the code that asks came by last. */
+  readonly past?: string
+  /** Since when something behind it may have been begun without a record. */
+  readonly since?: number | undefined
 }
 
 /** The questions of one activation: asks each once, and finds its answer when the activation is called again. */
@@ -167,6 +171,8 @@ export class Asking {
       askedAt: now,
       ...(kind === 'approval' ? { exact: true as const } : {}),
       ...(options.beside ? { beside: true as const } : {}),
+      ...(options.past === undefined ? {} : { past: options.past }),
+      ...(options.since === undefined ? {} : { since: options.since }),
       ...(schema === undefined ? {} : { schema }),
       ...(expiresIn === undefined
         ? {}

@@ -23,8 +23,8 @@ export interface WaitingFunction {
 /** The place of a wait. */
 export interface Placed {
   readonly path: string
-  /** Whether it has no key, and may be one of a branch: the function has had several things open at once. */
-  hasBranches(): boolean
+  /** What its record says of it besides what it waits for. */
+  marks(): Pick<StepRecord, 'since' | 'past' | 'beside'>
   /** Resolves when what is recorded there may be handed out. */
   found(record: StepRecord): Promise<void>
   /** The wait is over. */
@@ -93,18 +93,19 @@ export async function receive(at: WaitingFunction, name: string, options: Receiv
     recorder.add({ kind: 'step', ops: [set(place, doneRecord(placed))] })
     return placed.end()
   }
-  if (found === undefined && until !== undefined) {
+  // Also without a limit: that somebody waits here tells whoever comes next that nobody has come by.
+  if (found === undefined) {
     recorder.add({ kind: 'step', ops: [set(place, waitingRecord(placed, until))] })
   }
   return at.wait({ kind: 'signal', step: path, name, ...(until === undefined ? {} : { until }) })
 }
 
-function waitingRecord(placed: Placed, until: number): StepRecord {
-  return { status: 'waiting', until, ...(placed.hasBranches() ? { beside: true } : {}) }
+function waitingRecord(placed: Placed, until: number | undefined): StepRecord {
+  return { status: 'waiting', ...(until === undefined ? {} : { until }), ...placed.marks() }
 }
 
 function doneRecord(placed: Placed): StepRecord {
-  return { status: 'done', ...(placed.hasBranches() ? { beside: true } : {}) }
+  return { status: 'done', ...placed.marks() }
 }
 
 /** What a signal may be called. */

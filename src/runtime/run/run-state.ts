@@ -174,6 +174,13 @@ export interface StepRecord {
   readonly until?: number
   /** Of a wait without a key: the function has had several things open at once, so it may be one of a branch. */
   readonly beside?: true
+  /**
+   * Of a wait without a key: a hash of what the code that asked had come by last, "-" for the call of the function. Absent
+   * in records of 0.1.
+   */
+  readonly past?: string
+  /** Of a wait: since when something behind it may have been begun without a record, by who came by before it was there. */
+  readonly since?: number
   /** A person let a node go on that pauses when it is done. */
   readonly passed?: true
   /** It is known that nothing of it was begun in the lost part of the log whose gap began then. */
@@ -195,6 +202,9 @@ export interface PauseRecord {
   readonly answer?: AnswerRecord
   /** Asked without a key, by a function that has had several things open at once. */
   readonly beside?: true
+  /** As in the record of a step that waits. */
+  readonly past?: string
+  readonly since?: number
   /** Why the last answer was not taken: it fitted the schema, but not the program's own check. */
   readonly refused?: RefusalRecord
   /** Of an approval: what is shown is what runs. Absent in records of version 0.1, which showed what that is made from. */

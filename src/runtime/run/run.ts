@@ -147,7 +147,7 @@ export class Run {
       return { ...outcome, input: fateOf(fold.state as RunState, { id: target }) }
     } catch (error) {
       this.#watch?.ended(error instanceof StoppedError ? 'stopped' : 'lost', error)
-      if (error instanceof StoppedError) await keeper.letGo(() => park(claim, recorder))
+      if (error instanceof StoppedError) await keeper.letGo(() => park(claim, recorder, openSince !== undefined))
       else void giveUp(claim, this.#environment, error, place.isAlone)
       throw error
     } finally {
@@ -490,9 +490,9 @@ function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefined {
     : restRun(state)
   const isMisfit = driven.status === 'failed' && isHoldfastError(driven.error, 'incompatible')
   // What an interrupted worker did further on, ahead of its records, is not found out before the run comes there; and a
-  // program that does not fit comes to nothing: whoever resumes the run with one that does must still know how old the
-  // keys are.
-  const isOpen = inherited !== undefined && (state.ahead === true || isMisfit)
+  // program that fails, or does not fit, may come to nothing of what was under way: whoever resumes the run must still
+  // know how old the keys are.
+  const isOpen = inherited !== undefined && (state.ahead === true || driven.status === 'failed')
   const rest = isOpen ? [set('claims', 0), ...(state.alone ? [set('alone', 0)] : [])] : over
   const cancelled = endCancelled(fold, over, now, expiry, settled)
   if (cancelled) return cancelled
@@ -569,11 +569,14 @@ function parkBehind(fold: Fold, cause: unknown, target: string | undefined, onPa
 }
 
 // What is recorded stays; what is under way is lost as in a crash, but nobody has to wait for the lease.
-async function park(claim: Claim, recorder: LogRecorder): Promise<void> {
+// And where something was under way before, it is not known how far this process has come to it.
+async function park(claim: Claim, recorder: LogRecorder, wasOpen: boolean): Promise<void> {
   try {
     const said = await recorder.conclude(({ state }) => {
-      const { run } = state as RunState
-      return isUnfinished(run) ? { kind: 'park', ops: restRun(state as RunState), data: { events: [] } } : undefined
+      const { run, ...others } = state as RunState
+      if (!isUnfinished(run)) return undefined
+      const { openSince: _, ahead: __, ...counts } = others
+      return { kind: 'park', ops: restRun(wasOpen ? counts : others), data: { events: [] } }
     }, true)
     if (said === undefined) await claim.release()
   } catch {

@@ -5,7 +5,7 @@ import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
 import type { SqlSession } from '../../log/contract.js'
 import { set } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
-import { Asking } from '../pause/asking.js'
+import { type AskOptions, Asking } from '../pause/asking.js'
 import type { Context, PauseOptions, StepContext, StepOptions, StepPolicy, TransactionOptions } from './context.js'
 import { EffectHeldError, isNondeterministic, isStoreFailure } from '../errors.js'
 import type { RecordedEvent } from '../events/events.js'
@@ -15,7 +15,7 @@ import { INTERNALS, type Internals } from './internals.js'
 import { transactOwn } from './own-transaction.js'
 import { perform, permit, type Work } from './perform.js'
 import { Revisits } from './revisits.js'
-import type { Prefix, Waiting } from '../run/run-state.js'
+import type { PauseRecord, Prefix, Waiting } from '../run/run-state.js'
 import type { Session } from '../run/session.js'
 import { encodeKey } from './step-key.js'
 import { checkPolicy } from '../program/step-policy.js'
@@ -70,6 +70,8 @@ export class Activation {
   #onIdle: (() => void)[] = []
   readonly #left = new AbortController()
   readonly #isNew: boolean
+  /** Since when it may have been begun without a record, by who came before its gates stood there. */
+  #gatedSince: number | undefined
   /** An attempt of the function may run out of time while steps of it are under way. */
   #isTimed = false
   /** The function threw while something else of it was under way. */
@@ -177,7 +179,7 @@ export class Activation {
   restart(): void {
     this.#revisits.restart()
     this.#failures.restart()
-    this.#order = new WaitOrder()
+    this.#order = new WaitOrder(this.#gatedSince)
     this.#pauseKeys = new Map()
     this.#notes = []
     this.#waiting = []
@@ -257,8 +259,10 @@ export class Activation {
   }
 
   /** Waits for an answer on behalf of the activation itself. */
-  async ask(...question: Parameters<Asking['ask']>): Promise<unknown> {
-    const answer = await this.asking.ask(...question)
+  async ask(kind: PauseRecord['kind'], place: string, question: unknown, options: AskOptions): Promise<unknown> {
+    const isGate = kind === 'before' || kind === 'approval'
+    const since = isGate ? this.#sinceBehind(this.#pauseAt(place), false) : undefined
+    const answer = await this.asking.ask(kind, place, question, { ...options, since })
     return answer === undefined ? this.#hang(false) : answer.value
   }
 
@@ -270,6 +274,8 @@ export class Activation {
   /** The activation as a whole as a piece of work. */
   wholeWork(options: StepOptions, run: (step: StepContext) => unknown): Work {
     this.#isTimed = options.timeoutMs !== undefined
+    this.#gatedSince = this.#leastSince('before', 'approval')
+    this.#order = new WaitOrder(this.#gatedSince)
     return {
       ...this.#work(this.#id, options, run),
       left: this.#left.signal,
@@ -303,8 +309,26 @@ export class Activation {
     const { openSince, state } = this.#session
     const gap = gapOf(state)
     if (gap !== undefined) return Math.min(gap, openSince ?? gap)
-    if (openSince === undefined || state.ahead) return openSince
-    return this.#isNew || isLive ? undefined : openSince
+    if (openSince !== undefined && state.ahead) return openSince
+    return this.#isNew || isLive ? undefined : least(openSince, this.#order.since)
+  }
+
+  /**
+   * Since when something behind a wait may have been begun without a record: the wait was not there yet when somebody
+   * came by. That is known when it is first asked for, and its record keeps it.
+   */
+  #sinceBehind(record: { readonly since?: number } | undefined, isLive = this.#trail.isLive): number | undefined {
+    return record === undefined ? this.#openSince(isLive) : record.since
+  }
+
+  /** The earliest that the answered gates of this activation say. */
+  #leastSince(...gates: readonly PauseRecord['kind'][]): number | undefined {
+    return gates.map((kind) => this.#pauseAt(`${this.path} ${kind}`)?.since).reduce(least, undefined)
+  }
+
+  /** What was asked at a place, as it is recorded. */
+  #pauseAt(place: string): PauseRecord | undefined {
+    return Object.values(this.#session.state.pauses ?? {}).find(({ path }) => path === place)
   }
 
   /** Notes where the function asks for a step, before anything else happens. */
@@ -312,6 +336,7 @@ export class Activation {
     const isBeside = this.#active + this.#suspended > 1
     const asked = { path, isEffect, isBeside, ...this.#trail.ask() }
     heard.path = path
+    this.#order.came(path)
     // One that waited for a person has no record, but is no stranger either.
     const asks = `${this.#records.name(path)} `
     const isWaited =
@@ -427,13 +452,23 @@ export class Activation {
         const problem = `The key ${JSON.stringify(key)} is used for two questions, of which each would take the other back.`
         throw new InvalidProgramError(problem, 'key', 'Give every question a key of its own.', { key })
       }
-      return this.#askInside('question', place, question, options)
+      const since = this.#sinceBehind(this.#pauseAt(place))
+      this.#order.came(place, since)
+      return this.#askInside('question', place, question, { ...options, since })
     }
     const wait = this.#unkeyed('pause')
     const place = joinPath(this.path, `pause ${wait.place}`)
-    const found = Object.values(this.#session.recorder.seen.pauses ?? {}).find(({ path }) => path === place)
-    if (found?.beside) await this.#settleIn('pause')
-    const answer = await this.#askInside('question', place, question, { ...options, beside: wait.hasBranches })
+    const found = this.#pauseAt(place)
+    const since = this.#sinceBehind(found)
+    this.#order.came(place, since)
+    if (found) await this.#handOver('pause', wait, found)
+    const { past } = wait
+    const answer = await this.#askInside('question', place, question, {
+      ...options,
+      beside: wait.hasBranches,
+      since,
+      ...(past === undefined ? {} : { past }),
+    })
     wait.end()
     return answer
   }
@@ -448,17 +483,22 @@ export class Activation {
 
   /** Where a wait lies: by its key, or by its turn among those of its name. */
   #place(name: string, key: string | number | undefined): Placed {
-    if (key !== undefined) {
-      return { path: this.#claimPath(name, key), hasBranches: () => false, found: async () => {}, end: () => {} }
-    }
-    const wait = this.#unkeyed(name)
+    const wait = key === undefined ? this.#unkeyed(name) : undefined
+    const path = this.#claimPath(name, key ?? wait?.place)
+    const { all } = this.#records
+    const since = this.#sinceBehind(Object.hasOwn(all, path) ? all[path] : undefined)
+    this.#order.came(path, since)
     return {
-      path: this.#claimPath(name, wait.place),
-      hasBranches: () => wait.hasBranches,
+      path,
+      marks: () => ({
+        ...(since === undefined ? {} : { since }),
+        ...(wait?.past === undefined ? {} : { past: wait.past }),
+        ...(wait?.hasBranches ? { beside: true as const } : {}),
+      }),
       found: async (record) => {
-        if (record.beside) await this.#settleIn(name)
+        if (wait) await this.#handOver(name, wait, record)
       },
-      end: () => wait.end(),
+      end: () => wait?.end(),
     }
   }
 
@@ -469,8 +509,24 @@ export class Activation {
     if (!recorder.durable || replay || state.run?.incarnation === undefined) return this.#order.arrived(name, others)
     const wait = this.#isAmbiguous(name) ? undefined : this.#order.next(name, others)
     if (wait) return wait
+    throw this.#refuse(name)
+  }
+
+  /** Nobody gets what waits of this name have on record from here on: it is not known whose it is. */
+  #refuse(name: string): InvalidProgramError {
+    const { recorder } = this.#session
     recorder.add({ kind: 'step', ops: [set(this.#records.at(this.#ambiguity(name)), { status: 'waiting' })] })
-    throw needsKey(name)
+    return needsKey(name)
+  }
+
+  /** A wait without a key has a record: only the code that made it may have that. */
+  async #handOver(
+    name: string,
+    { past }: UnkeyedWait,
+    record: { readonly past?: string; readonly beside?: true },
+  ): Promise<void> {
+    if (past !== undefined && record.past !== undefined && past !== record.past) throw this.#refuse(name)
+    if (record.beside) await this.#settleIn(name)
   }
 
   /**
@@ -700,6 +756,10 @@ function needsKey(name: string): InvalidProgramError {
     `Give each of them a key of its own: ${call}.`,
     { wait: name },
   )
+}
+
+function least(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)
 }
 
 function never(): Promise<never> {

@@ -40,6 +40,11 @@ export class Trail {
     this.#react(path === undefined ? undefined : shortHash(path), isLive)
   }
 
+  /** Whether what the function reacts to now was made here, by nobody before us. */
+  get isLive(): boolean {
+    return this.#drain?.isLive ?? false
+  }
+
   /** The function asks for something now. */
   ask(): Cause {
     const drain = this.#drain
