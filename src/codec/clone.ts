@@ -1,4 +1,5 @@
 import { setOwn, type Value } from './value.js'
+import { isWide } from './wide-record.js'
 
 /** A copy that shares nothing with a value which is known to be storable: for whoever may do with it what he likes. */
 export function cloneValue<V extends Value | undefined>(value: V): V {
@@ -41,7 +42,10 @@ function show(value: Value | undefined): Value | undefined {
   const keys = Object.keys(record)
   const shown = keys.map((key) => show(record[key]) as Value)
   const before = keys.map((key) => record[key] as Value)
-  return isSame(shown, before) ? Object.freeze(record) : showProperties(keys.map((key, i) => [key, shown[i] as Value]))
+  // A wide record refuses changes by itself, and can't be frozen.
+  return isSame(shown, before) && !isWide(record)
+    ? Object.freeze(record)
+    : showProperties(keys.map((key, i) => [key, shown[i] as Value]))
 }
 
 function isSame(shown: readonly Value[], before: readonly Value[]): boolean {

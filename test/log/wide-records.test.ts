@@ -1,8 +1,9 @@
 import { inspect, isDeepStrictEqual } from 'node:util'
+import { cloneValue, showValue } from '#src/codec/clone.js'
 import { encodeValue } from '#src/codec/value.js'
 import { DEFAULT_LIMITS } from '#src/codec/limits.js'
 import { applyOp, type Op, type State } from '#src/log/entry/ops.js'
-import { isWide, WIDE_KEYS } from '#src/log/entry/wide-record.js'
+import { isWide, WIDE_KEYS } from '#src/codec/wide-record.js'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { randomly, rounds } from '../support/scale.js'
@@ -107,6 +108,17 @@ describe('a record with many keys', () => {
     expect(() => Object.freeze(map)).toThrow(TypeError)
     expect(() => Object.setPrototypeOf(map, null)).toThrow(TypeError)
     expect(map['step[0]']).toBe(0)
+  })
+
+  it('is shown to programs as a record that is frozen throughout', () => {
+    const state = applyOp(wideState(), ['set', ['map', 'inner'], { list: [1] }])
+    const shown = showValue(state['map'] as never) as { inner: { list: number[] } }
+    expect(shown).toEqual({ ...(state['map'] as object) })
+    expect(Object.isFrozen(shown)).toBe(true)
+    expect(() => shown.inner.list.push(2)).toThrow(TypeError)
+    const own = cloneValue(state['map'] as never) as { inner: { list: number[] } }
+    own.inner.list.push(2)
+    expect((state['map'] as unknown as typeof own).inner.list).toEqual([1])
   })
 
   it('is copied and added to elsewhere without being shared by mistake', () => {

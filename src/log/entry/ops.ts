@@ -1,7 +1,7 @@
 import type { PathPart, Value } from '../../codec/value.js'
 import { renderPath, setOwn, Whole } from '../../codec/value.js'
 import { InvalidValueError } from '../../core/errors.js'
-import { isWide, WIDE_KEYS, widen, withWideProperty } from './wide-record.js'
+import { isWide, WIDE_KEYS, widen, withWideProperty } from '../../codec/wide-record.js'
 
 /** The state of a log: an object whose keys the layers above declare. */
 export type State = { readonly [key: string]: Value }

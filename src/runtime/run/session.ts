@@ -199,11 +199,20 @@ export class Session {
 
   /** The key a service sees: the same over crashes and retries, another on every branch and after a definite failure. */
   idempotencyKey(path: string, generation: number): string {
+    return this.keyMaker(path, generation)()
+  }
+
+  /** That key, made when it is asked for, of the run that is under way now: most steps never look at theirs. */
+  keyMaker(path: string, generation: number): () => string {
     const { run } = this.state
     const { tenant, thread, branch } = this.log
     const parts = [tenant, thread, branch, run?.key ?? run?.id ?? '', path, `${generation}`]
     // An id that was erased and used again would meet the charges of its former life.
     if (run?.incarnation !== undefined) parts.push(run.incarnation)
-    return createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 32)
+    let made: string | undefined
+    return () => {
+      made ??= createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 32)
+      return made
+    }
   }
 }

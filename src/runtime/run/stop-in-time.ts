@@ -4,6 +4,7 @@ import { StoppedError } from './run.js'
 
 /** How long a run that was stopped may take to let go of its thread. */
 const LET_GO_MS = 2000
+const OVER = new Error('The run has ended.')
 
 /**
  * The outcome of a run, or an error soon after its caller stopped it: while the store hangs, letting go of the thread may
@@ -29,7 +30,7 @@ export async function stopInTime<Result>(
   try {
     return await Promise.race([running, late])
   } finally {
-    over.abort()
+    over.abort(OVER)
     letGo()
   }
 }

@@ -147,11 +147,11 @@ export class Activation {
       }
       this.#fail = (error) => {
         end({ status: 'failed', error })
-        this.#left.abort()
+        this.#left.abort(LEFT)
       }
       this.#suspend = () => {
         end({ status: 'suspended', waiting: this.#waiting })
-        this.#left.abort()
+        this.#left.abort(LEFT)
       }
       // Code between steps may wait for something that knows nothing of the run: it is left behind.
       if (signal.aborted) return leave()
@@ -213,6 +213,7 @@ export class Activation {
     const { log, context, attempt, recorder } = this.#session
     this.#trail.begin()
     const { seq, hash } = recorder.fold
+    const ownKey = this.#session.keyMaker(this.path, 0)
     const call: Call = { number: this.#calls, outer: this.#isTimed ? step?.abort : undefined }
     const track = <Result>(what: string, operation: (heard: Heard) => Promise<Result>) => {
       const tracked = this.#track(call, what, operation)
@@ -230,7 +231,9 @@ export class Activation {
       checkpoint: seq < 0 ? '' : formatCheckpointId(log.branch, seq, hash),
       attempt,
       abort: step?.abort ?? this.#session.abort.signal,
-      idempotencyKey: step?.idempotencyKey ?? this.#session.idempotencyKey(this.path, 0),
+      get idempotencyKey() {
+        return step === undefined ? ownKey() : step.idempotencyKey
+      },
       // A node's writes belong to the attempt that makes them, a flow's to the run.
       store: step?.store ?? new StepStore(this.#session.store, this.#writes),
       step: <Result>(name: string, ...rest: StepArguments<Result>) =>
@@ -719,6 +722,8 @@ export class Activation {
   }
 }
 
+/** Made once: without a reason each abort makes an error with a stack. */
+const LEFT = new Error('The function was left where it waits.')
 /** How long a function may show no sign of life while an effect waits for it to come back to what is recorded. */
 const RETURN_MS = 10 * 60_000
 /** How often it is looked at meanwhile whether the run is to stop. */

@@ -24,22 +24,20 @@ export async function attempt<Result>(
   // Only a time limit needs a signal of its own; the run's serves the rest, at a fraction of the cost.
   const own = timeoutMs === undefined ? undefined : new AbortController()
   const done = timeoutMs === undefined ? undefined : new AbortController()
-  let stop: (() => void) | undefined
-  let leave: (() => void) | undefined
-  let letGo = () => {}
+  const letGo: (() => void)[] = []
   const stopped = new Promise<never>((_, reject) => {
-    stop = () => {
-      own?.abort(run.reason)
-      reject(run.reason)
+    const endWith = (signal: AbortSignal) => {
+      letGo.push(
+        onAbort(signal, () => {
+          own?.abort(signal.reason)
+          reject(signal.reason)
+        }),
+      )
     }
-    run.addEventListener('abort', stop, { once: true })
-    leave = () => reject(left?.reason)
-    left?.addEventListener('abort', leave, { once: true })
+    endWith(run)
+    if (left) letGo.push(onAbort(left, () => reject(left.reason)))
     // Any number of steps may run inside of one attempt.
-    letGo = onAbort(outer, () => {
-      own?.abort(outer?.reason)
-      reject(outer?.reason)
-    })
+    if (outer) endWith(outer)
   })
   const races: Promise<Result>[] = [stopped, Promise.resolve().then(() => work(own?.signal ?? outer ?? run))]
   if (timeoutMs !== undefined) {
@@ -56,9 +54,7 @@ export async function attempt<Result>(
   try {
     return await Promise.race(races)
   } finally {
-    if (stop) run.removeEventListener('abort', stop)
-    if (leave) left?.removeEventListener('abort', leave)
-    letGo()
+    for (const each of letGo) each()
     done?.abort(DONE)
   }
 }

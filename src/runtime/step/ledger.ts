@@ -77,7 +77,13 @@ export class Ledger {
   }
 
   get key(): string {
-    return this.#key ?? this.#work.idempotencyKey ?? this.#session.idempotencyKey(this.#work.path, this.#generation)
+    return this.keyMaker()()
+  }
+
+  /** The key as it is now, made when it is asked for. */
+  keyMaker(): () => string {
+    const known = this.#key ?? this.#work.idempotencyKey
+    return known === undefined ? this.#session.keyMaker(this.#work.path, this.#generation) : () => known
   }
 
   /** Whether the other side may have forgotten the key of an idempotent effect. */

@@ -230,8 +230,11 @@ async function runOnce(
       (abort) => {
         // In the same breath as the call itself: after any wait another worker may have the thread.
         if (!mayStart()) throw new NotStarted()
+        const key = ledger.keyMaker()
         const running = work.run({
-          idempotencyKey: ledger.key,
+          get idempotencyKey() {
+            return key()
+          },
           attempt: tried,
           abort,
           store: new StepStore(session.store, writes),

@@ -60,7 +60,7 @@ function findTouched(update: Update, step: (state: State) => State): string | un
   const keys = Object.keys(update)
   if (keys.length === 0) return undefined
   try {
-    const after: unknown = step(structuredClone(update) as State)
+    const after: unknown = step(cloneValue(update as State))
     if (!isPlainObject(after)) return keys[0]
     return keys.find((key) => !Object.hasOwn(after, key) || !isDeepStrictEqual(after[key], update[key]))
   } catch {

@@ -6,6 +6,8 @@ const RENEWALS_PER_LEASE = 3
 /** The part of a lease that must be left when something starts. Less than what is left when a renewal is due. */
 const SURE_PART = 1 / 4
 const MAX_BEATS = 5
+/** Made once: without a reason each abort makes an error with a stack. */
+const STOPPED = new ClosedError('This run')
 
 /**
  * Keeps a claim alive while a step takes long, and looks for what others sent meanwhile. Calls `onLost` once when the
@@ -70,7 +72,7 @@ export class LeaseKeeper {
   }
 
   stop(): void {
-    this.#stop.abort()
+    this.#stop.abort(STOPPED)
   }
 
   async #keep(): Promise<void> {

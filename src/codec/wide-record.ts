@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import type { Value } from '../../codec/value.js'
+import type { Value } from './value.js'
 
 type PlainRecord = { readonly [key: string]: Value }
 
