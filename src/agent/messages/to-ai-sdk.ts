@@ -22,10 +22,31 @@ export function toAiSdkPrompt(messages: readonly Message[], version: SpecVersion
 export function toAiSdkPrompt(messages: readonly Message[], version: SpecVersion = 'v3'): AnyAiMessage[] {
   const prompt: AnyAiMessage[] = []
   for (let i = 0; i < messages.length; i++) {
-    const converted = toAiMessage(messages[i] as Message, version, i)
+    const converted = convertOnce(messages[i] as Message, version, i)
     if (converted !== undefined) prompt.push(converted)
   }
   return prompt
+}
+
+/** What was made of messages that can't change any more: a conversation is converted for every turn. */
+const CONVERTED = new WeakMap<Message, { readonly version: SpecVersion; readonly made: AnyAiMessage | undefined }>()
+
+function convertOnce(message: Message, version: SpecVersion, index: number): AnyAiMessage | undefined {
+  const known = CONVERTED.get(message)
+  if (known?.version === version) return copyMessage(known.made)
+  const made = toAiMessage(message, version, index)
+  if (!Object.isFrozen(message)) return made
+  CONVERTED.set(message, { version, made })
+  return copyMessage(made)
+}
+
+// Models and their middleware add options to messages and parts, such as marks for a provider's cache: they must find
+// none of the last turn.
+function copyMessage(made: AnyAiMessage | undefined): AnyAiMessage | undefined {
+  if (made === undefined) return undefined
+  return Array.isArray(made.content)
+    ? { ...made, content: made.content.map((part: Loose) => ({ ...part })) }
+    : { ...made }
 }
 
 function toAiMessage(message: Message, version: SpecVersion, index: number): AnyAiMessage | undefined {

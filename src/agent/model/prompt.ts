@@ -71,31 +71,63 @@ interface OpenCall {
   readonly call: ToolCallPart
 }
 
+/** What was found in a conversation up to its end, to go on from when it has grown. */
+interface Walk {
+  messages: readonly Message[]
+  readonly open: Map<string, OpenCall>
+  /** Calls that later ones of the same id took the place of. */
+  readonly replaced: OpenCall[]
+  readonly edited: Set<number>
+}
+
+/** The newest walk of each conversation, by its first message. */
+const WALKS = new WeakMap<Message, Walk>()
+
 /** By the places of their messages: calls without a result, and results of calls that a person changed. */
 function findFlaws(messages: readonly Message[]) {
-  const open = new Map<string, OpenCall>()
+  const { open, replaced, edited } = walk(messages)
   const unanswered = new Map<number, ToolCallPart[]>()
-  const edited = new Set<number>()
-  const leave = ({ at, call }: OpenCall) => {
+  for (const { at, call } of [...replaced, ...open.values()]) {
     const others = unanswered.get(at)
     if (others === undefined) unanswered.set(at, [call])
     else others.push(call)
   }
-  for (let at = 0; at < messages.length; at++) {
-    for (const part of (messages[at] as Message).parts) {
+  return { unanswered, edited }
+}
+
+/** Looks only at what was added since the last turn: messages never change, they are only added. */
+function walk(messages: readonly Message[]): Walk {
+  const [first] = messages
+  const known = first && WALKS.get(first)
+  const found: Walk =
+    known && isStart(known.messages, messages)
+      ? known
+      : { messages: [], open: new Map(), replaced: [], edited: new Set() }
+  let isFixed = true
+  for (let at = found.messages.length; at < messages.length; at++) {
+    const message = messages[at] as Message
+    isFixed &&= Object.isFrozen(message)
+    for (const part of message.parts) {
       if (part.type === 'tool-call' && part.providerExecuted !== true) {
         // Some servers number the calls of every reply from 0 again.
-        const earlier = open.get(part.callId)
-        if (earlier !== undefined) leave(earlier)
-        open.set(part.callId, { at, call: part })
+        const earlier = found.open.get(part.callId)
+        if (earlier !== undefined) found.replaced.push(earlier)
+        found.open.set(part.callId, { at, call: part })
       } else if (part.type === 'tool-result') {
-        open.delete(part.callId)
-        if (part.edited !== undefined) edited.add(at)
+        found.open.delete(part.callId)
+        if (part.edited !== undefined) found.edited.add(at)
       }
     }
   }
-  for (const one of open.values()) leave(one)
-  return { unanswered, edited }
+  found.messages = messages
+  // What is not frozen may be changed in place.
+  if (first && isFixed) WALKS.set(first, found)
+  else if (first) WALKS.delete(first)
+  return found
+}
+
+function isStart(start: readonly Message[], messages: readonly Message[]): boolean {
+  return start.length <= messages.length && start.every((message, i) => message === messages[i])
 }
 
 function showEdit(part: Part): Part {
