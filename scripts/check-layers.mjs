@@ -15,7 +15,10 @@ const LAYERS = {
   codec: { may: ['core'] },
   telemetry: { may: ['core'] },
   log: { may: ['core', 'codec', 'telemetry'] },
-  drivers: { may: ['core', 'log/contract.ts', 'log/store-contract.ts', 'drivers/shared'], separate: true },
+  drivers: {
+    may: ['core', 'log/contract.ts', 'log/copy-contract.ts', 'log/store-contract.ts', 'drivers/shared'],
+    separate: true,
+  },
   'drivers/shared': { may: ['core', 'log/contract.ts', 'log/store-contract.ts'] },
   store: {
     may: [
@@ -29,6 +32,7 @@ const LAYERS = {
     ],
   },
   retention: { may: ['core', 'codec', 'log', 'store', 'telemetry/process-metrics.ts'] },
+  copy: { may: ['core', 'codec', 'log'] },
   runtime: { may: ['core', 'codec', 'telemetry', 'log', 'store'] },
   agent: { may: ['core', 'codec', 'telemetry', 'runtime', 'store/standard-schema.ts'] },
   pipeline: { may: ['core', 'codec', 'log', 'runtime'] },
@@ -40,6 +44,7 @@ const LAYERS = {
   'holdfast.ts': { may: ['core', 'codec', 'telemetry', 'log', 'store', 'retention', 'runtime', 'metrics-store.ts'] },
   'metrics-store.ts': { may: ['core', 'telemetry', 'log', 'store'] },
   'store-url.ts': { may: ['core'] },
+  'copy-store.ts': { may: ['core', 'log', 'copy', 'open.ts'] },
   'open.ts': {
     may: ['core', 'codec', 'telemetry', 'log', 'drivers', 'holdfast.ts', 'metrics-store.ts', 'store-url.ts'],
   },

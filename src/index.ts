@@ -69,6 +69,14 @@ export {
   UnavailableError,
 } from './core/errors.js'
 export { type BranchId, type TenantId, type ThreadId, type ThreadIdInput } from './core/ids.js'
+export { copyStore, type CopyStoreOptions } from './copy-store.js'
+export type {
+  CopyOptions,
+  CopyProgress,
+  CopyRefusal,
+  CopyRefusalReason,
+  CopyReport,
+} from './copy/copy-report.js'
 export { describeStoreUrl } from './core/secrets.js'
 export {
   describeRetention,
@@ -90,6 +98,7 @@ export {
 } from './holdfast.js'
 export type { Claim, ClaimOptions } from './log/write/claim.js'
 export type * from './log/contract.js'
+export type * from './log/copy-contract.js'
 export type { Draft } from './log/entry/draft.js'
 export type { OpenedEntry } from './log/entry/entry-opening.js'
 export type { EntryBody, Fold } from './log/entry/fold.js'

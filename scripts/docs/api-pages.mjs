@@ -31,6 +31,13 @@ export const PAGES = [
     holds: ['store/', 'runtime/step/step-store', 'log/store-', 'log/items/'],
   },
   {
+    file: 'data.md',
+    entry: 'holdfast',
+    title: 'Moving, archiving and exporting data',
+    intro: ['Guide: [moving data](../moving-data.md).'],
+    holds: ['copy', 'log/copy-'],
+  },
+  {
     file: 'programs.md',
     entry: 'holdfast',
     title: 'Opening, programs, threads and workers',

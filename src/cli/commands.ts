@@ -354,6 +354,21 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     load: () => import('./commands/sweep.js'),
   },
   {
+    usage: 'copy <from> <to>',
+    group: 'Moving data',
+    summary: 'copy a store to another backend: threads, store, blobs and tombstones, hashes unchanged',
+    options: [
+      ['--since <when>', 'a second pass: only what changed since, as 2h or a time; may replace what the first brought'],
+      ['--delete', 'also remove there what the source no longer has'],
+      ['--concurrency <n>', 'branches at once (default 16)'],
+    ],
+    examples: [
+      'holdfast copy sqlite:agents.db postgres://user@host/database',
+      'holdfast copy sqlite:agents.db postgres://user@host/database --since 2h --delete',
+    ],
+    load: () => import('./commands/copy.js'),
+  },
+  {
     usage: 'stats',
     group: 'Care',
     summary: 'figures of threads, runs, resumes and checkpoints',

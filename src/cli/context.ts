@@ -110,7 +110,7 @@ function mayHoldPassword(store: string): boolean {
 }
 
 // Opening a local store makes it: a mistyped path would answer "no threads" and leave an empty file behind.
-function refuseMissing(store: string, source: string): void {
+export function refuseMissing(store: string, source: string): void {
   const [, kind, path] = /^(sqlite|file):(?:\/\/)?([^?]+)/.exec(store) ?? []
   // A folder is a store if it says so itself; opening one that is none would fill it.
   if (path === undefined || existsSync(kind === 'file' ? join(path, 'holdfast.json') : path)) return

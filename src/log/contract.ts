@@ -1,4 +1,5 @@
 import type { BranchId, TenantId, ThreadId } from '../core/ids.js'
+import type { CopyDriver } from './copy-contract.js'
 import type { CarriedWrite, ItemDriver } from './store-contract.js'
 
 /** The name of one log: a branch of a thread of a tenant. */
@@ -149,6 +150,12 @@ export interface Append {
    * order, at most one per space and key.
    */
   readonly carried?: readonly CarriedWrite[]
+  /**
+   * Entries of another store, brought here as they are, with their incarnation. Such an append may create a log that
+   * begins at any keyframe, where the other was pruned to, and may raise the epoch by any number, because it stands for
+   * many appends, claims among them. It leaves the lease as it is: nobody holds a log because it was copied.
+   */
+  readonly copied?: boolean
 }
 
 /** What became of an append. */
@@ -295,7 +302,7 @@ export interface Capabilities {
  * rejected `append` may have landed unless the error's `data.written` is 'nothing'; the log layer finds out by
  * looking for its appendId. Every method rejects with ClosedError after `close`.
  */
-export interface Driver extends Partial<ItemDriver> {
+export interface Driver extends Partial<ItemDriver>, Partial<CopyDriver> {
   /** For messages: 'memory', 'sqlite', … */
   readonly name: string
   readonly capabilities: Capabilities

@@ -16,6 +16,8 @@ export interface StoredItem {
   readonly updatedAt: number
   /** From this moment on (`now >= expiresAt`) the item is absent for every method. */
   readonly expiresAt: number | null
+  /** Only from a scan that asked for them: as they were written. */
+  readonly fields?: NewItem['fields']
 }
 
 /** What a write leaves behind. */
@@ -57,6 +59,8 @@ export interface ItemScan {
    * and return more, never less.
    */
   readonly where?: readonly (readonly [name: string, tokens: readonly string[]])[]
+  /** Returns the fields of the items as well, for whoever writes them elsewhere. */
+  readonly fields?: boolean
 }
 
 /** A write that an entry carries, ready to be applied. */

@@ -3,6 +3,7 @@ import type { Driver } from '../log/contract.js'
 import { appendTests } from './driver-suite/append-tests.js'
 import { batchTests } from './driver-suite/batch-tests.js'
 import { blobTests } from './driver-suite/blob-tests.js'
+import { copyTests } from './driver-suite/copy-tests.js'
 import { eraseTests } from './driver-suite/erase-tests.js'
 import { forkTests } from './driver-suite/fork-tests.js'
 import { idTests } from './driver-suite/id-tests.js'
@@ -50,6 +51,7 @@ const GROUPS: readonly (readonly [string, readonly SuiteTest[]])[] = [
   ['scans of items', itemScanTests],
   ['items that appends carry', itemCarriedTests],
   ['items that are applied', itemApplyTests],
+  ['copies', copyTests],
   ['transactions', transactTests],
   ['races of transactions', transactRaceTests],
   ['opening and closing', lifecycleTests],

@@ -51,6 +51,9 @@ const METHODS: readonly DriverMethod[] = [
   'listSpaces',
   'sweepItems',
   'applyWrites',
+  'listTenants',
+  'listTombstones',
+  'bury',
   'transact',
   'now',
 ]

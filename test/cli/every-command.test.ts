@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openHoldfast } from 'holdfast'
@@ -20,6 +20,9 @@ const backends = (await durableBackends()).filter(({ name }) => name === 'SQLite
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-every-command-'))
 const smallDemo = ['demo', '--sessions', '1', '--workers', '1', '--kill-every', '0s', '--latency', '1ms', '--folder']
 const returnsRun = ['run', programs, '--program', 'returns']
+
+/** Stands for the url of the store that all commands of a backend work on. */
+const STORE = '<store>'
 
 const CASES: Readonly<Record<string, Case>> = {
   init: {
@@ -209,6 +212,14 @@ const CASES: Readonly<Record<string, Case>> = {
     json: [['sweep'], { dryRun: false, threads: 0, swept: [] }],
     wrong: [['sweep', '--existing'], 2, '--existing needs --ttl'],
   },
+  copy: {
+    plain: [
+      ['copy', STORE, `sqlite:${join(folder, 'copy-one.db')}`],
+      /^branches: +\d+ \(0 were there\)\nentries: +\d+ /,
+    ],
+    json: [['copy', STORE, `file:${join(folder, 'copy-two')}`], { complete: true, refused: [], same: 0 }],
+    wrong: [['copy', STORE, 'memory:', '--since', 'soon'], 2, '--since is "soon"'],
+  },
   stats: {
     plain: [['stats'], /^threads: +\d+ \(\d+ branches\)\n/],
     json: [['stats'], { statuses: expect.anything() }],
@@ -257,6 +268,7 @@ describe.each(backends)('every command on $name', ({ name, missing, fresh, clean
 
   beforeAll(async () => {
     if (missing) return
+    mkdirSync(join(folder, name), { recursive: true })
     store = await fresh()
     await using hf = await openHoldfast(store)
     await hf.thread(counter, 'c-1').run({ input: {} })
@@ -274,8 +286,7 @@ describe.each(backends)('every command on $name', ({ name, missing, fresh, clean
   describe.each(Object.entries(CASES))('%s', (command, { plain, json, wrong }) => {
     // A worker has no end of its own and is interrupted at once; a project can be made once.
     const run = async (args: readonly string[]) => {
-      const where =
-        args[0] === 'init' || args[0] === 'demo' ? args.map((arg) => arg.replace(folder, join(folder, name))) : args
+      const where = args.map((arg) => (arg === STORE ? store : arg.replace(folder, join(folder, name))))
       const signal = command === 'worker' ? AbortSignal.abort() : new AbortController().signal
       return holdfast(['--store', store, ...where], { signal })
     }

@@ -55,6 +55,7 @@ describe('the public names', () => {
         "append",
         "checkMessage",
         "checkMessages",
+        "copyStore",
         "costOf",
         "describeRetention",
         "describeStoreUrl",

@@ -112,13 +112,15 @@ async function addBranch(
 async function beginLog(store: FileStore, append: Append, folder: string): Promise<ChainLink<LogRecord>> {
   const { entries, log } = append
   await store.disk.makeFolder(folder)
+  // Slots count on from the first entry: 0, but for a copied log whose beginning was pruned.
+  const slot = entries[0]?.seq ?? 0
   const record: LogRecord = {
     kind: 'append',
-    slot: 0,
-    next: entries.length,
+    slot,
+    next: slot + entries.length,
     prev: null,
     log: { tenant: log.tenant, thread: log.thread, branch: log.branch },
-    row: rowAfter(store, append, null, 0),
+    row: rowAfter(store, append, null, slot),
     entries: describeEntries(entries),
   }
   const first = await begin(store.disk, folder, record, entries)

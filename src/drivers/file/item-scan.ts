@@ -19,7 +19,7 @@ export async function scanItems(
   store: FileStore,
   tenant: TenantId,
   space: string,
-  { prefix = '', after, limit, where = [] }: ItemScan,
+  { prefix = '', after, limit, where = [], fields = false }: ItemScan,
   now: number,
 ): Promise<StoredItem[]> {
   const found: StoredItem[] = []
@@ -34,7 +34,8 @@ export async function scanItems(
       const items = await mapSome(some, (key) => findItem(store, placeOf(store, tenant, space, key), { value: true }))
       for (const item of items) {
         if (!isThere(item?.record, now) || !fits(item?.record.item as ItemMeta, where)) continue
-        found.push(storedItem(item) as StoredItem)
+        const stored = storedItem(item) as StoredItem
+        found.push(fields ? { ...stored, fields: item?.record.item?.fields ?? [] } : stored)
       }
       if (found.length >= limit) return found
       at += some.length

@@ -7,6 +7,7 @@ import type { ItemDriver } from '../../log/store-contract.js'
 import { checkBatch } from '../shared/checks.js'
 import { checkItemWrites } from '../shared/item-checks.js'
 import { appendToLog } from './append.js'
+import { bury, listTenants, listTombstones } from './census.js'
 import { applyWrites } from './apply-writes.js'
 import { mapSome, writeEach } from './batch.js'
 import { getBlob, listBlobs, putBlob, removeBlob, touchBlob } from './blobs.js'
@@ -157,6 +158,10 @@ function createDriver(store: FileStore, durability: Driver['durability']): Drive
     sweepItems: (now, limit) => run(() => sweepItems(store, now, limit)),
     applyWrites: (log, incarnation, writes, options) =>
       run(() => applyWrites(store, log, incarnation, writes, options)),
+
+    listTenants: () => run(() => listTenants(store)),
+    listTombstones: () => run(async () => ({ tombstones: await listTombstones(store) })),
+    bury: (tenant, thread, tombstone) => run(() => bury(store, tenant, thread, tombstone)),
 
     async close() {
       closed = true

@@ -27,7 +27,7 @@ export function scanItems(
   store: MemoryStore,
   tenant: TenantId,
   space: string,
-  { prefix = '', after, limit, where = [] }: ItemScan,
+  { prefix = '', after, limit, where = [], fields = false }: ItemScan,
   now: number,
 ): StoredItem[] {
   const holder = store.items.get(tenant)?.get(space)
@@ -39,9 +39,15 @@ export function scanItems(
     // Keys with the same beginning lie side by side.
     if (!key.startsWith(prefix)) break
     const found = holder.items.get(key) as MemoryItem
-    if (isAlive(found, now) && fits(found.item as NewItem, where)) items.push(stored(key, found))
+    if (isAlive(found, now) && fits(found.item as NewItem, where)) {
+      items.push(fields ? { ...stored(key, found), fields: fieldsOf(found) } : stored(key, found))
+    }
   }
   return items
+}
+
+function fieldsOf(found: MemoryItem): NewItem['fields'] {
+  return (found.item as NewItem).fields.map(([name, token]) => [name, token])
 }
 
 export function listSpaces(store: MemoryStore, tenant: TenantId, after: string | undefined, limit: number): string[] {

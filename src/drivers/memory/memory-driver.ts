@@ -2,6 +2,7 @@ import type { Clock } from '../../core/clock.js'
 import { ClosedError } from '../../core/errors.js'
 import type { TenantId, ThreadId } from '../../core/ids.js'
 import type { Capabilities, Driver, Durability, Head, HeadQuery, LogKey } from '../../log/contract.js'
+import type { NamedTombstone } from '../../log/copy-contract.js'
 import { checkBatch } from '../shared/checks.js'
 import { checkItemWrites } from '../shared/item-checks.js'
 import { selectHeads } from '../shared/head-query.js'
@@ -19,7 +20,14 @@ import {
   lastEntry,
   pruneLog,
 } from './log-operations.js'
-import { createMemoryStore, findLog, findThread, type MemoryLog, type MemoryStore } from './memory-store.js'
+import {
+  createMemoryStore,
+  ensureThread,
+  findLog,
+  findThread,
+  type MemoryLog,
+  type MemoryStore,
+} from './memory-store.js'
 
 const CAPABILITIES: Capabilities = {
   multiProcess: false,
@@ -215,6 +223,23 @@ export async function openMemory(
       return true
     },
 
+    async listTenants() {
+      checkOpen()
+      return [...new Set([...store.threads.keys(), ...store.blobs.keys(), ...store.items.keys()])]
+    },
+
+    async listTombstones() {
+      checkOpen()
+      return { tombstones: walkTombstones(store) }
+    },
+
+    async bury(tenant, thread, tombstone) {
+      checkOpen()
+      if ((findThread(store, tenant, thread)?.branches.size ?? 0) > 0) return false
+      ensureThread(store, tenant, thread).tombstone = { ...tombstone }
+      return true
+    },
+
     async watch(listener) {
       checkOpen()
       // Wrapped: the same function watching twice is two watchers, and ending one leaves the other.
@@ -257,4 +282,12 @@ function* walkHeads(store: MemoryStore, query: HeadQuery): Generator<Head> {
       for (const log of threads.get(id)?.branches.values() ?? []) yield headOf(store, log, now)
     }
   }
+}
+
+function walkTombstones(store: MemoryStore): NamedTombstone[] {
+  const found: NamedTombstone[] = []
+  for (const [tenant, threads] of store.threads) {
+    for (const [thread, { tombstone }] of threads) if (tombstone) found.push({ tenant, thread, ...tombstone })
+  }
+  return found
 }

@@ -18,3 +18,12 @@ export function nameText(name: string): string {
 export function fieldText(name: string, token: string): string {
   return `${JSON.stringify(name)}:${JSON.stringify(token)}`
 }
+
+/** The fields of such an array: its texts in turn are a name, and name and token. */
+export function readFields(texts: readonly string[]): NewItem['fields'] {
+  return texts.flatMap((name, i) => {
+    if (i % 2 !== 0) return []
+    const field = texts[i + 1] ?? ''
+    return [[JSON.parse(name) as string, JSON.parse(field.slice(name.length + 1)) as string] as const]
+  })
+}

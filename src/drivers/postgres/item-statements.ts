@@ -2,7 +2,7 @@ import type { TenantId } from '../../core/ids.js'
 import { compareUtf8 } from '../../core/text-order.js'
 import type { ItemScan, ItemWrite, ItemWriteResult, StoredItem } from '../../log/store-contract.js'
 import { encodeArray } from './binary-array.js'
-import { fieldsText, fieldText, nameText } from './item-fields.js'
+import { fieldsText, fieldText, nameText, readFields } from './item-fields.js'
 import { bytesOf } from './log-statements.js'
 import type { Row, Statement } from './sessions.js'
 import { fromText, toText } from './text-form.js'
@@ -41,6 +41,10 @@ export function makeItemStatements(schema: string, nameOf: (operation: string) =
       WHERE i.tenant = $1 AND i.space = $2 AND i.key = wanted.key AND (i.expires_at IS NULL OR i.expires_at > $4)
       OFFSET 0
     ) AS found`
+  // For copies only: a walk along the primary key, planned each time, that reads the fields as well.
+  const scanAllText = `SELECT ${ITEM}, array_to_json(i.fields) FROM ${schema}.items i
+    WHERE i.tenant = $1 AND i.space = $2 AND i.key >= $3 AND i.key < $4 AND (i.expires_at IS NULL OR i.expires_at > $5)
+    ORDER BY i.key LIMIT $6`
   const extendText = `SELECT * FROM ${schema}.extend_items($1, $2, $3, $4, $5)`
   const scanText = `SELECT * FROM ${schema}.scan_items($1, $2, $3, $4, $5, $6, $7, $8)`
   // One step in the index per space, however many items it holds: SELECT DISTINCT would walk through all of them.
@@ -87,11 +91,11 @@ export function makeItemStatements(schema: string, nameOf: (operation: string) =
       text: extendText,
       values: [tenant, space, encodeArray('text', [...new Set(keys)].sort(compareUtf8)), now, extendTo],
     }),
-    scan: (tenant, space, scan, now) => ({
-      name: nameOf('scan_items'),
-      text: scanText,
-      values: [tenant, space, ...rangeOf(scan), now, scan.limit, ...narrowing(scan.where)],
-    }),
+    scan: (tenant, space, scan, now) => {
+      const values = [tenant, space, ...rangeOf(scan), now, scan.limit]
+      if (scan.fields) return { text: scanAllText, values }
+      return { name: nameOf('scan_items'), text: scanText, values: [...values, ...narrowing(scan.where)] }
+    },
     // Without names, and so planned each time: both are rare, and a plan made while the table was small would be kept.
     spaces: (tenant, after, limit) => ({ text: spacesText, values: [tenant, after ?? '', limit] }),
     sweep: (now, limit) => ({ text: sweepText, values: [now, limit] }),
@@ -110,7 +114,7 @@ export function readWriteResults(rows: readonly Row[], order: readonly number[])
   return results
 }
 
-export function readItem([key, version, createdAt, updatedAt, expiresAt, value]: Row): StoredItem {
+export function readItem([key, version, createdAt, updatedAt, expiresAt, value, fields]: Row): StoredItem {
   return {
     key: key as string,
     value: bytesOf(value),
@@ -118,6 +122,7 @@ export function readItem([key, version, createdAt, updatedAt, expiresAt, value]:
     createdAt: Number(createdAt),
     updatedAt: Number(updatedAt),
     expiresAt: expiresAt == null ? null : Number(expiresAt),
+    ...(fields == null ? {} : { fields: readFields(JSON.parse(fields) as string[]) }),
   }
 }
 

@@ -1,10 +1,21 @@
-import type { Append, AppendResult, Capabilities, Driver, Durability, Hash, LogKey } from '../../log/contract.js'
+import type {
+  Append,
+  AppendResult,
+  Capabilities,
+  Driver,
+  Durability,
+  Hash,
+  LogKey,
+  Tombstone,
+} from '../../log/contract.js'
+import type { CopyDriver } from '../../log/copy-contract.js'
 import type { ItemDriver } from '../../log/store-contract.js'
 import { checkBatch } from '../shared/checks.js'
 import { checkItemWrites } from '../shared/item-checks.js'
 import { hashBytes, indexValues, makeAppendStatement, readAppendResults, type SortedBatch } from './append-statement.js'
 import { encodeArray } from './binary-array.js'
 import { type BlobStatements, makeBlobStatements } from './blob-statements.js'
+import { bury, listTombstones, tenantsStatement } from './census.js'
 import { makeHeadsStatement, readHeadPage } from './heads-statement.js'
 import { parseHead } from './head-row.js'
 import { type ItemStatements, makeItemStatements, readItem, readWriteResults } from './item-statements.js'
@@ -30,7 +41,7 @@ export interface Connected {
 }
 
 /** The contract, operation by operation. Each but a large `putBlobs` is one statement and one round trip. */
-export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'> {
+export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'>, CopyDriver {
   readonly name = 'postgres'
   readonly capabilities: Capabilities
   readonly durability: Durability
@@ -249,6 +260,19 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'> {
   async sweepItems(now: number, limit: number): Promise<number> {
     const [row] = await this.#sessions.write(this.#items.sweep(now, limit))
     return Number(row?.[0])
+  }
+
+  async listTenants(): ReturnType<CopyDriver['listTenants']> {
+    return (await this.#sessions.read(tenantsStatement(this.#schema))).map(([tenant]) => tenant as LogKey['tenant'])
+  }
+
+  listTombstones({ cursor }: { readonly cursor?: string }): ReturnType<CopyDriver['listTombstones']> {
+    return listTombstones(this.#sessions, this.#schema, cursor)
+  }
+
+  bury(tenant: LogKey['tenant'], thread: LogKey['thread'], tombstone: Tombstone): Promise<boolean> {
+    const { statementTimeoutMs } = this.#connected.settings
+    return bury(this.#sessions, this.#schema, tenant, thread, tombstone, statementTimeoutMs)
   }
 
   async now(): Promise<number> {

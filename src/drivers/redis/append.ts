@@ -112,7 +112,7 @@ function createCall(store: Store, append: Append): ScriptCall {
     escapeControls(requires?.incarnation ?? ''),
     encodeHead(row, { seq: last.seq, hash: last.hash, epoch, incarnation }, index),
     'b',
-    `0 ${entries[0]?.hash ?? ''}`,
+    `${entries[0]?.seq ?? 0} ${entries[0]?.hash ?? ''}`,
     'g',
     encodeLabels(index),
   ]

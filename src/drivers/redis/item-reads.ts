@@ -48,7 +48,7 @@ export async function scanItems(
   scan: ItemScan,
   now: number,
 ): Promise<StoredItem[]> {
-  const { prefix = '', after, limit, where = [] } = scan
+  const { prefix = '', after, limit, where = [], fields: withFields = false } = scan
   const found: StoredItem[] = []
   const upper = prefix === '' ? '+' : Buffer.concat([Buffer.from(`(${prefix}`), ABOVE_ALL])
   let lower = prefix === '' ? '-' : `[${prefix}`
@@ -57,13 +57,22 @@ export async function scanItems(
     const call = {
       script: store.scripts['scan-items'],
       keys: store.keys.space(tenant, space),
-      args: [store.marker, String(now), String(limit - found.length), lower, upper, JSON.stringify(where)],
+      args: [
+        store.marker,
+        String(now),
+        String(limit - found.length),
+        lower,
+        upper,
+        JSON.stringify(where),
+        withFields ? '1' : '0',
+      ],
       binary: true,
     }
     const [reply] = await store.connection.read([call])
     const [last, ...fields] = checkLost(store, reply ?? null) as readonly Reply[]
-    for (let i = 0; i < fields.length; i += 3) {
-      found.push(decodeItem(space, String(fields[i]), fields[i + 1] ?? null, fields[i + 2] ?? null))
+    for (let i = 0; i < fields.length; i += 4) {
+      const item = decodeItem(space, String(fields[i]), fields[i + 1] ?? null, fields[i + 2] ?? null)
+      found.push(withFields ? { ...item, fields: decodeFields(String(fields[i + 3])) } : item)
     }
     if (last === null || last === undefined) break
     lower = `(${String(last)}`
@@ -84,6 +93,13 @@ export async function listSpaces(
     if (names.length >= limit) break
   }
   return names.slice(0, Math.max(0, limit))
+}
+
+// An empty list of Lua is an empty object as JSON.
+function decodeFields(json: string): NonNullable<StoredItem['fields']> {
+  const flat: unknown = JSON.parse(json)
+  if (!Array.isArray(flat)) return []
+  return flat.flatMap((name, i) => (i % 2 === 0 ? [[String(name), String(flat[i + 1])] as const] : []))
 }
 
 function decodeItem(space: string, key: string, head: Reply, value: Reply): StoredItem {

@@ -4,6 +4,7 @@ import type { ItemDriver } from '../../log/store-contract.js'
 import { checkBatch } from '../shared/checks.js'
 import { checkItemWrites } from '../shared/item-checks.js'
 import { appendBatch } from './append.js'
+import { bury, listTenants, listTombstones } from './census.js'
 import { getBlobs, listBlobs, putBlobs, removeBlob, touchBlobs } from './blobs.js'
 import { toDriverError } from './errors.js'
 import { queryHeads } from './heads.js'
@@ -129,6 +130,16 @@ export function createRedisDriver(store: Store, durability: Durability, release:
         throw toDriverError(error, false)
       }
     },
+
+    async listTenants() {
+      checkOpen()
+      return listTenants(store)
+    },
+    async listTombstones({ cursor }) {
+      checkOpen()
+      return listTombstones(store, cursor)
+    },
+    bury: (tenant, thread, tombstone) => bury(store, tenant, thread, tombstone),
 
     async close() {
       release()

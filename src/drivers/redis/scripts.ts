@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 const NAMES = [
   'append',
   'apply-items',
+  'bury',
   'create',
   'erase',
   'headers',

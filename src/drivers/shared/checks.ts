@@ -23,7 +23,7 @@ export function checkBatch(batch: readonly Append[]): void {
 function checkAppend(append: Append): void {
   const { expect, entries, lease } = append
   if (entries.length === 0) throw broken(append, 'has no entries')
-  const first = expect === null ? 0 : expect.seq + 1
+  const first = expect === null ? (append.copied ? (entries[0]?.seq ?? 0) : 0) : expect.seq + 1
   let keyframe: number | undefined
   for (const [i, entry] of entries.entries()) {
     if (entry.seq !== first + i) throw broken(append, `has entry ${entry.seq} where ${first + i} must be`)
@@ -38,7 +38,10 @@ function checkAppend(append: Append): void {
   }
   const before = expect === null ? 0 : expect.epoch
   const after = lease.kind === 'claim' ? before + 1 : before
-  if (append.epoch !== after) {
+  if (append.copied) {
+    if (lease.kind !== 'keep') throw broken(append, `is copied and would ${lease.kind} a lease`)
+    if (append.epoch < before) throw broken(append, `goes back from epoch ${before} to ${append.epoch}`)
+  } else if (append.epoch !== after) {
     throw broken(
       append,
       `goes from epoch ${before} to ${append.epoch} with "${lease.kind}", which must lead to ${after}`,

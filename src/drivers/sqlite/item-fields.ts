@@ -11,6 +11,14 @@ export function fieldLines(fields: NewItem['fields']): string {
   return `\n${fields.map(([name, token]) => `${lineStart(name)}${JSON.stringify(token)}\n`).join('')}`
 }
 
+/** The fields of such a text. */
+export function readFieldLines(lines: string): NewItem['fields'] {
+  return lines
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(`[${line.replace(/^("(?:[^"\\]|\\.)*"):/, '$1,')}]`) as [string, string])
+}
+
 /** True in SQL for an item that has no field of that name, or one of the tokens in it. Everything is bound. */
 export const FIELD_FITS = `(instr(fields, ?) = 0
   OR EXISTS (SELECT 1 FROM json_each(?) AS line WHERE instr(fields, line.value) > 0))`

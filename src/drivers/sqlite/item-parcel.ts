@@ -1,6 +1,6 @@
 import type { CarriedWrite, ItemWrite, NewItem, StoredItem } from '../../log/store-contract.js'
 import type { Row } from './engine.js'
-import { fieldLines } from './item-fields.js'
+import { fieldLines, readFieldLines } from './item-fields.js'
 import { type Parcel, ParcelReader, ParcelWriter } from './parcel.js'
 
 /** A write as the worker sees it: what is only stored arrives as the text or bytes that are stored. */
@@ -124,6 +124,7 @@ export function packItems(rows: readonly Row[]): Parcel {
     parcel.number(row['created_at'] as number)
     parcel.number(row['updated_at'] as number)
     parcel.number((row['expires_at'] as number | null) ?? Number.NaN)
+    parcel.text((row['fields'] as string | undefined) ?? '')
     parcel.bytes(row['value'] as Uint8Array)
   }
   return parcel.finish()
@@ -133,14 +134,15 @@ export function unpackItems(packed: Parcel): StoredItem[] {
   const parcel = new ParcelReader(packed)
   const items: StoredItem[] = []
   for (let left = parcel.number(); left > 0; left--) {
-    items.push({
+    const item = {
       key: parcel.text(),
       version: parcel.text(),
       createdAt: parcel.number(),
       updatedAt: parcel.number(),
       expiresAt: numberOrNull(parcel.number()),
-      value: parcel.bytes(),
-    })
+    }
+    const lines = parcel.text()
+    items.push({ ...item, value: parcel.bytes(), ...(lines && { fields: readFieldLines(lines) }) })
   }
   return items
 }

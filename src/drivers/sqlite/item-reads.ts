@@ -9,6 +9,9 @@ import type { Parcel } from './parcel.js'
 
 const COLUMNS = 'key, version, created_at, updated_at, expires_at, value'
 
+/** With the fields where a scan wants them. */
+const WITH_FIELDS = `${COLUMNS}, fields`
+
 const FIND_ITEM = `SELECT ${COLUMNS} FROM items WHERE ${PLACE} AND ${ALIVE}`
 
 const EXTEND_ITEM = `UPDATE items SET expires_at = ? WHERE ${PLACE} AND expires_at > ? AND expires_at < ?`
@@ -53,13 +56,13 @@ export function scanItems(db: Connection, tenant: string, space: string, scan: I
 export function buildItemScan(
   tenant: string,
   space: string,
-  { prefix = '', after, limit, where = [] }: ItemScan,
+  { prefix = '', after, limit, where = [], fields = false }: ItemScan,
   now: number,
 ): { readonly sql: string; readonly values: SqlValue[] } {
   // SQLite begins a range at one bound only, so the one that lies further on is chosen here.
   const afterPrefix = after !== undefined && compareUtf8(after, prefix) >= 0
   const sql = [
-    `SELECT ${COLUMNS} FROM items WHERE tenant = ? AND space = ?`,
+    `SELECT ${fields ? WITH_FIELDS : COLUMNS} FROM items WHERE tenant = ? AND space = ?`,
     `AND key ${afterPrefix ? '>' : '>='} ? AND key < CAST(? AS TEXT) AND ${ALIVE}`,
     ...where.map(() => `AND ${FIELD_FITS}`),
     'ORDER BY key LIMIT ?',

@@ -1,4 +1,6 @@
+import type { TenantId, ThreadId } from '../../core/ids.js'
 import type { EraseRequest, Expect, LogKey, Tombstone } from '../../log/contract.js'
+import type { NamedTombstone } from '../../log/copy-contract.js'
 import type { IndexTask, Labels } from './append-parcel.js'
 import type { Connection } from './connection.js'
 import type { Row } from './engine.js'
@@ -101,5 +103,49 @@ export function reindexLog(db: Connection, log: LogKey, expect: Expect, index: I
     updateLog(db, found, { index, labels })
     replaceLabels(db, found.id, labels, false)
     return true
+  })
+}
+
+/** How many tombstones one page holds. */
+const PAGE = 1000
+
+/** A page of all tombstones, in the order of tenant and thread. `after` is where the page before ended. */
+export function listTombstones(db: Connection, after: readonly [string, string] | null): NamedTombstone[] {
+  const rows = db.all(
+    'SELECT tenant, thread, at, reason FROM tombstones WHERE (tenant, thread) > (?, ?) ORDER BY tenant, thread LIMIT ?',
+    after?.[0] ?? '',
+    after?.[1] ?? '',
+    PAGE,
+  )
+  return rows.map((row) => ({
+    tenant: row['tenant'] as TenantId,
+    thread: row['thread'] as ThreadId,
+    at: row['at'] as number,
+    reason: JSON.parse(row['reason'] as string),
+  }))
+}
+
+export function bury(db: Connection, tenant: string, thread: string, tombstone: Tombstone): boolean {
+  return db.write(() => {
+    if (db.get('SELECT 1 FROM logs WHERE tenant = ? AND thread = ? LIMIT 1', tenant, thread)) return false
+    leaveTombstone(db, tenant, thread, tombstone, 1)
+    return true
+  })
+}
+
+/** One step in each index per tenant, however much each has. */
+export function listTenants(db: Connection): string[] {
+  const next = ['logs', 'tombstones', 'blobs', 'items'].map(
+    (table) => `SELECT min(tenant) AS tenant FROM ${table} WHERE tenant > ?1`,
+  )
+  const sql = `SELECT min(tenant) AS tenant FROM (${next.join(' UNION ALL ')})`
+  return db.read(() => {
+    const tenants: string[] = []
+    for (let last = ''; ; ) {
+      const found = db.get(sql, last)?.['tenant']
+      if (typeof found !== 'string') return tenants
+      tenants.push(found)
+      last = found
+    }
   })
 }

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import type { Clock } from '../../core/clock.js'
 import { InvalidOptionError } from '../../core/errors.js'
+import type { TenantId } from '../../core/ids.js'
 import { systemClock } from '../../core/system-clock.js'
 import type { Capabilities, Driver } from '../../log/contract.js'
 import { checkBatch } from '../shared/checks.js'
@@ -166,6 +167,21 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
 
     async sweepItems(now, limit) {
       return link.call('sweepItems', [now, rowLimit(limit)])
+    },
+
+    async listTenants() {
+      return (await link.call('listTenants', [])) as TenantId[]
+    },
+
+    async listTombstones({ cursor }) {
+      const after = cursor === undefined ? null : (JSON.parse(cursor) as [string, string])
+      const tombstones = await link.call('listTombstones', [after])
+      const last = tombstones.at(-1)
+      return { tombstones, ...(last && { cursor: JSON.stringify([last.tenant, last.thread]) }) }
+    },
+
+    async bury(tenant, thread, { at, reason }) {
+      return link.call('bury', [tenant, thread, { at, reason }])
     },
 
     transact(work, options) {

@@ -1,4 +1,5 @@
 import type { BlobInfo, EraseRequest, Expect, Hash, LogKey, Tombstone } from '../../log/contract.js'
+import type { NamedTombstone } from '../../log/copy-contract.js'
 import type { ItemScan, ItemWriteResult } from '../../log/store-contract.js'
 import type { PackedResult } from './append.js'
 import type { IndexTask, Labels } from './append-parcel.js'
@@ -44,6 +45,9 @@ export interface Calls {
   scanItems(tenant: string, space: string, scan: ItemScan, now: number): Parcel
   listSpaces(tenant: string, after: string | null, limit: number): string[]
   sweepItems(now: number, limit: number): number
+  listTenants(): string[]
+  listTombstones(after: readonly [string, string] | null): NamedTombstone[]
+  bury(tenant: string, thread: string, tombstone: Tombstone): boolean
   /** Answered when the transaction has begun, with its number. Other calls that write wait until it ends. */
   begin(timeoutMs: number): number
   query(session: number, sql: string, params: readonly SqlParam[]): SqlRows

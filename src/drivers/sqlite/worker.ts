@@ -11,7 +11,16 @@ import { findHeads } from './heads.js'
 import { listSpaces, readItems, scanItems } from './item-reads.js'
 import { sweepItems, writeItems } from './item-writes.js'
 import { type Instant, instantOf } from './lease.js'
-import { eraseLogs, pruneLog, readTombstone, reindexLog, renewLease } from './logs.js'
+import {
+  bury,
+  eraseLogs,
+  listTenants,
+  listTombstones,
+  pruneLog,
+  readTombstone,
+  reindexLog,
+  renewLease,
+} from './logs.js'
 import { migrate } from './migrate.js'
 import { MIGRATIONS } from './migrations/list.js'
 import { type Parcel, transferOf } from './parcel.js'
@@ -58,6 +67,9 @@ const handlers: Handlers = {
   scanItems: (db, _, tenant, space, scan, now) => scanItems(db, tenant, space, scan, now),
   listSpaces: (db, _, tenant, after, limit) => listSpaces(db, tenant, after, limit),
   sweepItems: (db, _, now, limit) => sweepItems(db, now, limit),
+  listTenants: (db) => listTenants(db),
+  listTombstones: (db, _, after) => listTombstones(db, after),
+  bury: (db, _, tenant, thread, tombstone) => bury(db, tenant, thread, tombstone),
 }
 
 /** Those that take the write lock, which a transaction of the user's holds: they wait for its end. */
@@ -72,6 +84,7 @@ const WRITES = new Set<CallName>([
   'removeBlob',
   'writeItems',
   'sweepItems',
+  'bury',
   'begin',
 ])
 

@@ -2,8 +2,9 @@
 --
 -- KEYS  1 items of the space   2 their keys, in order   3 index of the bucket
 -- ARGV  1 marker of the store   2 now   3 limit   4 lower and 5 upper bound of the keys, as ZRANGEBYLEX takes them
---       6 JSON of what narrows the scan: [[name, [token, …]], …]
--- Returns 'lost', or { key to go on after, nil at the end; then key, head and value of each item in turn }.
+--       6 JSON of what narrows the scan: [[name, [token, …]], …]   7 '1' to return fields as well, else '0'
+-- Returns 'lost', or { key to go on after, nil at the end; then key, head, value and fields of each item
+-- in turn, the fields as JSON, or '' }.
 
 -- @include items
 
@@ -44,6 +45,7 @@ while left > 0 do
       reply[#reply + 1] = key
       reply[#reply + 1] = item[1]
       reply[#reply + 1] = value
+      reply[#reply + 1] = ARGV[7] == '1' and cjson.encode(item[6]) or ''
       left = left - 1
       bytes = bytes + #key + (value and #value or 0)
     end

@@ -1,0 +1,43 @@
+import { copyDrivers } from './copy/copy-drivers.js'
+import type { CopyOptions, CopyReport } from './copy/copy-report.js'
+import { InvalidOptionError } from './core/errors.js'
+import type { Driver } from './log/contract.js'
+import { openDriver, type OpenOptions } from './open.js'
+
+/** Settings of the two stores, as `openHoldfast` takes them. */
+export interface CopyStoreOptions extends CopyOptions {
+  readonly from?: OpenOptions
+  readonly to?: OpenOptions
+}
+
+/**
+ * Copies a store to another backend: threads with all branches and history, the store, blobs, wrapped data keys and
+ * tombstones, with their hashes unchanged. Takes urls as `openHoldfast` does, or drivers, which stay open.
+ *
+ * Nothing at the destination is written over: what is in the way is left as it is and named in `refused`. A copy that was
+ * stopped or killed goes on where it was when it is called again. The source may be in use; what is appended behind the
+ * copy comes with a second pass (`since`).
+ */
+export async function copyStore(
+  from: string | Driver,
+  to: string | Driver,
+  options: CopyStoreOptions = {},
+): Promise<CopyReport> {
+  if (from === to) throw new InvalidOptionError('to', 'is the store to copy from', 'Name two different stores.')
+  const { from: fromOptions, to: toOptions, ...rest } = options
+  const keys = rest.keys ?? fromOptions?.keys
+  const opened: Driver[] = []
+  const open = async (store: string | Driver, settings: OpenOptions = {}): Promise<Driver> => {
+    if (typeof store !== 'string') return store
+    const driver = await openDriver(store, settings)
+    opened.push(driver)
+    return driver
+  }
+  try {
+    const source = await open(from, fromOptions)
+    const target = await open(to, toOptions)
+    return await copyDrivers(source, target, { ...rest, ...(keys ? { keys } : {}) })
+  } finally {
+    await Promise.all(opened.map((driver) => driver.close()))
+  }
+}

@@ -1,0 +1,59 @@
+import { chainHash, chainIdentity, sameHash } from '../codec/chain.js'
+import { decodeHeader, type EntryHeader } from '../codec/header.js'
+import { CorruptError } from '../core/errors.js'
+import { nameLog } from '../core/log-name.js'
+import type { LogKey, StoredEntry } from '../log/contract.js'
+
+/** Entries of one page, read for the way. */
+export interface CheckedPage {
+  /** The epoch after the last of them. */
+  readonly epoch: number
+  /** The blobs that they point to, and whether the entry that does was written under a key. */
+  readonly blobs: ReadonlyMap<string, boolean>
+  /** How many hashes were recomputed. Under a key only who has the key can. */
+  readonly verified: number
+}
+
+/**
+ * Looks at entries before they go anywhere: they follow each other, each is what its hash says, and which blobs they need.
+ * Throws CorruptError for one that is not what was written: damage must not travel.
+ */
+export function checkEntries(
+  log: LogKey,
+  incarnation: string,
+  before: { readonly seq: number; readonly hash: string } | undefined,
+  entries: readonly StoredEntry[],
+): CheckedPage {
+  const identity = chainIdentity(log.tenant, log.thread, log.branch, incarnation)
+  const blobs = new Map<string, boolean>()
+  let { seq, hash: parent } = before ?? { seq: undefined, hash: undefined }
+  let verified = 0
+  let epoch = 0
+  for (const entry of entries) {
+    if (seq !== undefined && entry.seq !== seq + 1) throw damaged(log, seq + 1, 'is missing')
+    const header = decodeHeader(entry.header)
+    if (header.seq !== entry.seq || header.keyframe !== entry.keyframe)
+      throw damaged(log, entry.seq, 'contradicts its row')
+    const above: string | null = parent ?? header.parent
+    if (above === null) throw damaged(log, entry.seq, 'is where the log begins, but is no keyframe')
+    if (header.parent !== null && header.parent !== above) throw damaged(log, entry.seq, 'names another parent')
+    if (header.key === null) {
+      if (!sameHash(chainHash(identity, above, entry.header, entry.body), entry.hash))
+        throw damaged(log, entry.seq, 'does not match its hash')
+      verified++
+    }
+    noteBlobs(blobs, header)
+    epoch = header.epoch
+    parent = entry.hash
+    seq = entry.seq
+  }
+  return { epoch, blobs, verified }
+}
+
+function noteBlobs(blobs: Map<string, boolean>, { blobs: names, key }: EntryHeader): void {
+  for (const name of names) blobs.set(name, key !== null)
+}
+
+function damaged(log: LogKey, seq: number, problem: string): CorruptError {
+  return new CorruptError(`Entry ${seq} of ${nameLog(log)} ${problem}.`, { log, seq })
+}
