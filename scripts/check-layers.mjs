@@ -37,6 +37,8 @@ const LAYERS = {
   agent: { may: ['core', 'codec', 'telemetry', 'runtime', 'store/standard-schema.ts'] },
   pipeline: { may: ['core', 'codec', 'log', 'runtime'] },
   adapters: { may: ['public'], separate: true },
+  server: { may: ['public', 'core', 'runtime/json-schema'] },
+  client: { may: [] },
   cli: { may: ['public', 'demo'] },
   demo: { may: ['public'] },
   testing: { may: ['core', 'codec', 'log', 'public'] },

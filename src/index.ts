@@ -181,7 +181,7 @@ export type { Approval, FullMigration, Migration, Migrations, TypedProgram } fro
 export type { Durable, Frequency } from './runtime/run/record-policy.js'
 export type { Waiting } from './runtime/run/run-state.js'
 export { RunStream } from './runtime/events/run-stream.js'
-export type { Enqueued, RunOptions } from './runtime/run/run-thread.js'
+export type { Enqueued, EnqueueOptions, RunOptions } from './runtime/run/run-thread.js'
 export {
   append,
   last,

@@ -5,6 +5,8 @@ export const ENTRIES = [
   { name: 'holdfast/pipeline', file: 'pipeline/index.d.ts' },
   { name: 'holdfast/testing', file: 'testing/index.d.ts' },
   { name: 'holdfast/langgraph', file: 'adapters/langgraph/index.d.ts' },
+  { name: 'holdfast/server', file: 'server/index.d.ts' },
+  { name: 'holdfast/client', file: 'client/index.d.ts' },
 ]
 
 /** A name belongs to the first page of its entry point that holds the beginning of its file's path. */
@@ -63,6 +65,20 @@ export const PAGES = [
     entry: 'holdfast/testing',
     title: 'holdfast/testing',
     intro: ['Guide: [testing your agents](../testing-your-agents.md).'],
+    holds: [''],
+  },
+  {
+    file: 'server.md',
+    entry: 'holdfast/server',
+    title: 'holdfast/server',
+    intro: ['Guide: [the server](../server.md).'],
+    holds: [''],
+  },
+  {
+    file: 'client.md',
+    entry: 'holdfast/client',
+    title: 'holdfast/client',
+    intro: ['Guide: [the server](../server.md).'],
     holds: [''],
   },
   {

@@ -85,6 +85,30 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     load: () => import('./commands/worker.js'),
   },
   {
+    usage: 'serve [file]',
+    group: 'Running programs',
+    summary: 'serve a module’s programs over HTTP, with a worker, until SIGTERM',
+    options: [
+      ['--host <address>', 'where to listen (default 127.0.0.1: this machine only)'],
+      ['--port <n>', 'default 8787; 0 takes any that is free'],
+      [
+        '--tokens <file>',
+        'JSON: [{ "token", "tenant", "subject", "roles" }, …] (default: HOLDFAST_TOKEN, or a random one)',
+      ],
+      ['--allow-host <name>…', 'a host name that is answered, besides localhost and IP addresses'],
+      ['--allow-origin <origin>…', 'an origin whose pages may call from a browser'],
+      ['--no-worker', 'run nothing here: workers elsewhere do'],
+      ['--concurrency <n>', 'threads at once (default 10)'],
+      ['--lease <duration>', 'how long a thread stays claimed without a sign of life (default 10s)'],
+      ['--grace <duration>', 'how long steps may take to end when stopped (default 30s)'],
+    ],
+    examples: [
+      'holdfast serve agent.mjs --store sqlite:agents.db',
+      'HOLDFAST_TOKEN=… holdfast serve agent.mjs --host 0.0.0.0',
+    ],
+    load: () => import('./commands/serve.js'),
+  },
+  {
     usage: 'pipeline run <file>',
     group: 'Running programs',
     summary: 'process the documents of a pipeline that are new, changed or unfinished',

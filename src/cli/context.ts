@@ -73,6 +73,11 @@ export class CommandContext {
     return resolve(this.#around.cwd, given)
   }
 
+  /** A variable of the environment; empty counts as not set. */
+  variable(name: string): string | undefined {
+    return this.#around.env[name] || undefined
+  }
+
   settings(): Promise<Settings> {
     this.#settings ??= readSettings(this.global, this.#around)
     return this.#settings

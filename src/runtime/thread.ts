@@ -34,6 +34,7 @@ import { currentRun, isOver, type RunState, signalsOf } from './run/run-state.js
 import { RunStream } from './events/run-stream.js'
 import {
   type Enqueued,
+  type EnqueueOptions,
   enqueueInput,
   type RunOptions,
   type RuntimeEnvironment,
@@ -42,7 +43,7 @@ import {
 } from './run/run-thread.js'
 import { type Expiry, expiresWhenAtRest } from './run/expiry.js'
 import { RETENTION } from './run/labels.js'
-import { endCancelled, isAtRest, restRun } from './run/situation.js'
+import { endCancelled, isAtRest, isOnlyWaiting, restRun } from './run/situation.js'
 import { badSignalName, isSignalName } from './pause/waits.js'
 
 const MAX_SIGNALS = 1000
@@ -167,6 +168,22 @@ export class ThreadView<Result = Outcome> {
       // Held: its worker ends the run.
       if (!isHoldfastError(error, 'held') && !isHoldfastError(error, 'fenced')) throw error
     }
+  }
+
+  /**
+   * Asks for another try of a run that failed, was parked, or waits on a branch that nobody has run yet. A worker makes
+   * it; nothing runs here. False when there is nothing to try.
+   */
+  async wake(): Promise<boolean> {
+    const { clock } = this.environment
+    const log = await this.existing()
+    const { entries } = await log.update((fold) => {
+      const state = fold.state as RunState
+      if (currentRun(state) === undefined || isOnlyWaiting(fold, clock.now())) return undefined
+      if (fold.index.wakeAt !== null && fold.index.wakeAt <= clock.now()) return undefined
+      return [{ kind: 'input', ops: [], index: { wakeAt: DUE } }]
+    })
+    return entries.length > 0
   }
 
   /**
@@ -335,8 +352,8 @@ export class Thread<
    * returned says whether it waits (`queued`) or its run has begun, perhaps ended, before (`taken`). Without one, every
    * call is another input.
    */
-  enqueue(input: Input, options: { readonly key?: string } = {}): Promise<Enqueued> {
-    return enqueueInput(this.environment, this.#plan, this.key, { ...options, ...this.#own, input })
+  enqueue(input: Input, options: EnqueueOptions = {}): Promise<Enqueued> {
+    return enqueueInput(this.environment, this.#plan, this.key, input, { ...options, ...this.#own })
   }
 
   /** As `run`, as a stream of what happens, with `.outcome` and `.abort()`. */

@@ -49,6 +49,11 @@ const CASES: Readonly<Record<string, Case>> = {
     json: [['worker', programs, '--poll', '20ms'], { type: 'ready' }],
     wrong: [['worker', programs, '--concurrency', 'all'], 2, '--concurrency is "all"'],
   },
+  serve: {
+    plain: [['serve', programs, '--port', '0'], /^Listening on http:\/\/127\.0\.0\.1:\d+\nToken: hf_[\w-]+\n$/],
+    json: [['serve', programs, '--port', '0'], { type: 'ready', token: expect.stringMatching(/^hf_/) }],
+    wrong: [['serve', programs, '--host', '0.0.0.0'], 2, 'can be reached from other machines'],
+  },
   'pipeline run': {
     plain: [
       ['pipeline', 'run', pipelines],
@@ -284,10 +289,10 @@ describe.each(backends)('every command on $name', ({ name, missing, fresh, clean
   afterAll(cleanup)
 
   describe.each(Object.entries(CASES))('%s', (command, { plain, json, wrong }) => {
-    // A worker has no end of its own and is interrupted at once; a project can be made once.
+    // A worker and a server have no end of their own and are interrupted at once; a project can be made once.
     const run = async (args: readonly string[]) => {
       const where = args.map((arg) => (arg === STORE ? store : arg.replace(folder, join(folder, name))))
-      const signal = command === 'worker' ? AbortSignal.abort() : new AbortController().signal
+      const signal = command === 'worker' || command === 'serve' ? AbortSignal.abort() : new AbortController().signal
       return holdfast(['--store', store, ...where], { signal })
     }
 

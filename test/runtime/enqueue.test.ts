@@ -1,44 +1,63 @@
+import { flow, openHoldfast } from 'holdfast'
 import { describe, expect, it } from 'vitest'
-import { flow, graph, last, openHoldfast, START } from 'holdfast'
 
-const double = flow<{ n: number }, number>({ name: 'double', version: '1.0.0' }, (ctx, { n }) =>
-  ctx.step('double', () => n * 2),
-)
+const asks = flow({ name: 'asks', version: '1.0.0' }, async (ctx, input: string) => {
+  if (input === 'ask') return ctx.pause('Really?')
+  if (input === 'fail') await ctx.step('fail', { retry: { attempts: 1 } }, () => Promise.reject(new Error('no')))
+  return input
+})
 
 describe('input left for a worker', () => {
-  it('runs nothing by itself, and is taken by a worker, once per key', async () => {
+  it('is given its run, and the place from which everything of it follows', async () => {
     await using hf = await openHoldfast('memory:')
-    const thread = hf.thread(double, 't')
-    await thread.enqueue({ n: 21 }, { key: 'm-1' })
-    await thread.enqueue({ n: 21 }, { key: 'm-1' })
-    expect((await hf.threads({ status: 'active' })).threads).toHaveLength(1)
-    expect((await thread.history()).map(({ kind }) => kind)).toEqual(['input'])
-    await using _ = hf.worker({ programs: [double], pollMs: 10, handleSignals: false })
-    expect(await thread.waitFor({ timeoutMs: 10_000 })).toMatchObject({ status: 'completed', output: 42 })
-    expect(await thread.run({ input: { n: 21 }, key: 'm-1' })).toMatchObject({ status: 'completed', output: 42 })
-    expect((await hf.threads({ status: 'completed' })).threads).toHaveLength(1)
+    const thread = hf.thread(asks, 't')
+    const first = await thread.enqueue('a', { key: 'a' })
+    expect(first).toMatchObject({ input: 'queued', ended: false })
+    expect(await thread.enqueue('a', { key: 'a' })).toEqual(first)
+    const outcome = await thread.run()
+    expect(outcome.run).toBe(first.run)
+    const events: string[] = []
+    for await (const event of thread.events({ after: first.checkpoint as string })) events.push(event.type)
+    expect(events).toContain('run')
+    expect(await thread.enqueue('a', { key: 'a' })).toMatchObject({ input: 'taken', run: first.run, ended: true })
   })
 
-  it('waits behind a question, which keeps its place', async () => {
+  it('is refused, left behind or takes the place of a run that is not over', async () => {
     await using hf = await openHoldfast('memory:')
-    const ask = flow<string, unknown>({ name: 'ask', version: '1.0.0' }, (ctx, input) => ctx.pause({ about: input }))
-    const thread = hf.thread(ask, 't')
-    const first = await thread.run({ input: 'one' })
-    await thread.enqueue('two')
-    expect((await hf.pauses()).pauses).toHaveLength(1)
-    if (first.status !== 'paused') throw new Error(first.status)
-    await thread.answer(first.pauses[0]?.id ?? '', 'yes')
-    expect(await thread.run()).toMatchObject({ status: 'paused', pauses: [{ question: { about: 'two' } }] })
+    const thread = hf.thread(asks, 't')
+    await thread.run({ input: 'ask' })
+    const before = await thread.history({ all: true })
+    expect(await thread.enqueue('b', { busy: 'reject' })).toMatchObject({ input: 'refused', run: undefined })
+    expect(await thread.history({ all: true })).toEqual(before)
+    expect(await thread.enqueue('b', { busy: 'queue', key: 'b' })).toMatchObject({ input: 'queued' })
+    const last = await thread.enqueue('c', { busy: 'interrupt', key: 'c' })
+    await thread.run()
+    const done = await thread.run({ input: 'c', key: 'c' })
+    expect(done).toMatchObject({ status: 'completed', output: 'c', run: last.run })
+    expect(await thread.enqueue('d', { busy: 'reject' })).toMatchObject({ input: 'queued' })
+    await expect(thread.enqueue('e', { busy: 'wait' as never })).rejects.toMatchObject({ code: 'invalid-option' })
   })
+})
 
-  it('is refused when it does not fit, with nothing written', async () => {
+describe('a failed run', () => {
+  it('is tried again by a worker once somebody asks for it', async () => {
     await using hf = await openHoldfast('memory:')
-    const count = graph({ name: 'count', version: '1.0.0', state: { n: last<number>() } })
-      .node('a', () => ({}))
-      .edge(START, 'a')
-    await expect(hf.thread(count, 't').enqueue({ m: 1 } as never)).rejects.toMatchObject({ code: 'invalid-value' })
-    expect((await hf.threads()).threads).toHaveLength(0)
-    await hf.thread(double, 'd').run({ input: { n: 1 } })
-    await expect(hf.thread(count, 'd').enqueue({ n: 1 })).rejects.toMatchObject({ code: 'incompatible' })
+    let broken = true
+    const flaky = flow({ name: 'flaky', version: '1.0.0' }, (ctx) =>
+      ctx.step('try', { retry: { attempts: 1 } }, async () => {
+        if (broken) throw new Error('no')
+        return 'mended'
+      }),
+    )
+    const thread = hf.thread(flaky, 't')
+    expect(await thread.run({ input: 'go' as never })).toMatchObject({ status: 'failed' })
+    broken = false
+    expect(await thread.wake()).toBe(true)
+    expect(await thread.wake()).toBe(false)
+    const worker = hf.worker({ programs: [flaky], pollMs: 5, handleSignals: false })
+    expect(await thread.waitFor()).toMatchObject({ status: 'completed', output: 'mended' })
+    await worker.stop()
+    expect(await thread.wake()).toBe(false)
+    await expect(hf.inspect('none').wake()).rejects.toMatchObject({ code: 'not-found' })
   })
 })

@@ -12,7 +12,7 @@ import { briefDuration, parseCount, parseDuration } from '../screen/times.js'
 export const run: Command = async (context, [file = ''], options) => {
   const programs = await loadPrograms(context, file)
   const { output, signal } = context
-  const settings = readOptions(options)
+  const settings = readWorkerOptions(options)
   const hf = await context.open({ create: true, runs: true })
   const worker = hf.worker({
     ...settings,
@@ -32,7 +32,8 @@ export const run: Command = async (context, [file = ''], options) => {
   return EXIT.ok
 }
 
-function readOptions(options: Options): Partial<WorkerOptions> {
+/** The settings of a worker that its options name. */
+export function readWorkerOptions(options: Options): Partial<WorkerOptions> {
   const duration = (name: string, option: string) => {
     const given = text(options, name)
     return given === undefined ? undefined : parseDuration(given, option)

@@ -22,7 +22,7 @@ import { checkKey, fateOf, findQueued, isInput, type OnPaused, relyOn } from './
 import { beginUnder, type Expiry, staysOpen } from './expiry.js'
 import { hashKept } from '../step/hash-value.js'
 import { ownBranch } from '../history/inherit.js'
-import type { Ended } from './input-keys.js'
+import { type Ended, findEnded } from './input-keys.js'
 import { showFold } from '../step/kept-results.js'
 import { type BusyOutcome, type Outcome, outcomeBase, prunedOutcome, type Restart, readOutcome } from './outcome.js'
 import { observeClaim } from '../events/observe.js'
@@ -157,9 +157,27 @@ export function withOutput(plan: ProgramPlan, outcome: Outcome): Outcome {
   return { ...outcome, output: plan.output(outcome.state) as never }
 }
 
-/** What became of input that was left for a worker: it waits for its turn, or its key was known and its run has begun. */
+/** How input is left for a worker. */
+export interface EnqueueOptions {
+  /** Names this input: it is not taken twice, for as long as the thread lives. */
+  readonly key?: string
+  /**
+   * What to do when the thread has a run that is not over, whether it runs, waits or failed, or input before this one.
+   * 'queue' (the default) leaves the input behind it, 'interrupt' also cancels that run, 'reject' leaves nothing.
+   */
+  readonly busy?: 'queue' | 'interrupt' | 'reject'
+}
+
+/** What became of input that was left for a worker. */
 export interface Enqueued {
-  readonly input: 'queued' | 'taken'
+  /** It waits for its turn; or its key was known and its run has begun; or it was refused, and nothing of it is kept. */
+  readonly input: 'queued' | 'taken' | 'refused'
+  /** The id of its run. Undefined when it was refused, and for a key whose run ended in entries that were pruned. */
+  readonly run: string | undefined
+  /** The run of its key is over: `run` with the same input and key tells how it ended, and does not run it again. */
+  readonly ended: boolean
+  /** The newest checkpoint, for `events({ after })`: all that happens from now on. Undefined where there is no thread. */
+  readonly checkpoint: string | undefined
 }
 
 /** Leaves input for whoever runs the thread next, usually a worker. Nothing runs here. */
@@ -167,9 +185,13 @@ export async function enqueueInput(
   environment: RuntimeEnvironment,
   plan: ProgramPlan,
   key: LogKey,
-  options: { readonly input: unknown; readonly key?: string; readonly retention?: RetentionPolicy },
+  input: unknown,
+  options: EnqueueOptions & { readonly retention?: RetentionPolicy },
 ): Promise<Enqueued> {
-  return new ThreadRunner(environment, plan, key, { ...options, hasInput: true, emit: () => {} }).enqueue()
+  const { busy = 'queue', ...rest } = options
+  const drive = { ...rest, input, hasInput: true, emit: () => {} }
+  checkChoices({ ...drive, busy })
+  return new ThreadRunner(environment, plan, key, drive).enqueue(busy)
 }
 
 class ThreadRunner {
@@ -381,16 +403,45 @@ class ThreadRunner {
     }
   }
 
-  async enqueue(): Promise<Enqueued> {
-    this.#input = await this.#readInput()
+  async enqueue(busy: NonNullable<EnqueueOptions['busy']>): Promise<Enqueued> {
+    const input = (await this.#readInput()) as InputRecord
+    this.#input = input
     const log = await this.#environment.logs.borrow(this.#key)
     const misfit = checkFits(this.#key, log.fold, this.#plan, this.#restart)
     if (misfit?.status === 'incompatible') {
       throw new IncompatibleError(misfit.reason, 'program', misfit.remedy, { thread: this.#key.thread })
     }
-    await this.#enqueue(log, this.#input as InputRecord, false)
+    // Its own run is no reason to refuse it: a request that is sent again is told what became of the first.
+    const isFree = ({ state }: Fold) =>
+      fateOf(state as RunState, input) !== 'refused' || currentRun(state as RunState) === undefined
+    const known = await this.#enqueue(log, input, busy === 'interrupt', busy === 'reject' ? isFree : undefined)
+    const state = log.fold.state as RunState
+    const enqueued: Enqueued = {
+      input: known === undefined ? 'refused' : fateOf(state, input),
+      run: known === undefined ? undefined : await this.#runOf(state, input),
+      ended: input.key !== undefined && findEnded(state, input.key, this.#key.branch) !== undefined,
+      checkpoint: log.checkpoint,
+    }
     this.#environment.logs.giveBack(log)
-    return { input: fateOf(log.fold.state as RunState, this.#input as InputRecord) as Enqueued['input'] }
+    return enqueued
+  }
+
+  /** The id of the run that an input is given to: that of the first input with its key. */
+  async #runOf(state: RunState, input: InputRecord): Promise<string | undefined> {
+    const known = [state.run, ...(state.inputs ?? [])].find((other) => other !== undefined && isInput(input, other))
+    if (known !== undefined) return known.id
+    const ended = input.key === undefined ? undefined : findEnded(state, input.key, this.#key.branch)
+    if (ended?.seq === undefined) return undefined
+    try {
+      const fold = await this.#environment.logs
+        .unread({ ...this.#key, branch: ended.branch as LogKey['branch'] })
+        .at(ended.seq)
+      const { run } = fold.state as RunState
+      return run?.key === input.key ? run?.id : undefined
+    } catch (error) {
+      if (isHoldfastError(error, 'not-found')) return undefined
+      throw error
+    }
   }
 
   /** Undefined when the thread is no longer as it has to be; otherwise the input is known to the log from here on. */

@@ -101,7 +101,7 @@ export const inputTests: readonly RuntimeTest[] = [
       assert.ok(removed > 0)
       const pruned = expectStatus(await second.run({ input: 'changed', key: 'k0' }), 'pruned')
       assert.deepEqual([pruned.input, pruned.ended], ['taken', 'completed'])
-      assert.deepEqual(await second.enqueue('changed', { key: 'k0' }), { input: 'taken' })
+      assert.equal((await second.enqueue('changed', { key: 'k0' })).input, 'taken')
       assert.equal(journal.ran.length, 110)
     },
   },

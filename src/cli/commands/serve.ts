@@ -1,0 +1,102 @@
+import { readFile } from 'node:fs/promises'
+import type { ServerToken } from '../../server/index.js'
+import { CliError, usageError } from '../cli-error.js'
+import { type Command, list, type Options, text } from '../command.js'
+import type { CommandContext } from '../context.js'
+import { EXIT } from '../exit-codes.js'
+import { loadPrograms } from '../input/load-programs.js'
+import { clean } from '../screen/output.js'
+import { parseCount } from '../screen/times.js'
+import { readWorkerOptions } from './worker.js'
+
+/** Serves a module's programs over HTTP until SIGTERM or Ctrl-C. */
+export const run: Command = async (context, [file], options) => {
+  const { output, signal } = context
+  const { createServer, isLoopback, listen, makeToken } = await import('../../server/index.js')
+  const host = text(options, 'host') ?? '127.0.0.1'
+  const port = readPort(text(options, 'port') ?? '8787')
+  const { tenant } = await context.settings()
+  const given = await readTokens(context, options, tenant)
+  if (given === undefined && !isLoopback(host)) {
+    throw usageError(
+      `--host ${host} can be reached from other machines, and there is no token.`,
+      'Set HOLDFAST_TOKEN, or pass --tokens.',
+    )
+  }
+  const programs = file === undefined ? [] : await loadPrograms(context, file)
+  const token = makeToken()
+  const tokens = given ?? [{ token, subject: 'local', ...(tenant === undefined ? {} : { tenant }) }]
+  const hf = await context.open({ create: true, runs: true })
+  const server = createServer(hf, {
+    programs,
+    tokens,
+    hosts: list(options, 'allowHost'),
+    origins: list(options, 'allowOrigin'),
+    worker: options['worker'] === false ? false : readWorkerOptions(options),
+    onError: (error) => output.note(`${output.paint('red', 'error')}: ${clean(describe(error))}`),
+  })
+  const listening = await listen(server, { host, port }).catch(async (error: unknown) => {
+    await server.close()
+    throw cannotListen(error, host, port)
+  })
+  const { url } = listening
+  const secret = given === undefined ? { token } : {}
+  if (output.json) output.jsonLine({ type: 'ready', url, pid: process.pid, ...secret })
+  else {
+    output.line(`Listening on ${url}`)
+    if (given === undefined) output.line(`Token: ${token}`)
+    const names = programs.map(({ plan }) => `${plan.name} ${plan.version}`).join(', ') || 'no program'
+    output.note(`Serving ${names}. Ctrl-C stops.`)
+  }
+  await new Promise<void>((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+  await listening.close()
+  output.note('Stopped: streams are ended, every thread is let go.')
+  return EXIT.ok
+}
+
+function readPort(given: string): number {
+  if (given === '0') return 0
+  const port = parseCount(given, '--port')
+  if (port <= 65_535) return port
+  throw usageError(`--port is ${port}.`, 'Use 0 to 65535.')
+}
+
+/** The tokens that were set up; undefined where there are none. */
+async function readTokens(
+  context: CommandContext,
+  options: Options,
+  tenant: string | undefined,
+): Promise<readonly ServerToken[] | undefined> {
+  const file = text(options, 'tokens')
+  const fromEnv = context.variable('HOLDFAST_TOKEN')
+  if (file === undefined) {
+    return fromEnv === undefined ? undefined : [{ token: fromEnv, ...(tenant === undefined ? {} : { tenant }) }]
+  }
+  const remedy = 'Write [{ "token": "…", "tenant": "…", "subject": "…", "roles": ["read"] }] to it.'
+  let content: unknown
+  try {
+    content = JSON.parse(await readFile(context.path(file), 'utf8'))
+  } catch (error) {
+    throw usageError(`The tokens in ${file} can't be read: ${(error as Error).message}.`, remedy)
+  }
+  if (Array.isArray(content) && content.length > 0) return content as readonly ServerToken[]
+  throw usageError(`${file} holds no tokens.`, remedy)
+}
+
+function cannotListen(error: unknown, host: string, port: number): unknown {
+  const { code } = error as { readonly code?: string }
+  if (code !== 'EADDRINUSE' && code !== 'EADDRNOTAVAIL' && code !== 'EACCES') return error
+  const why = { EADDRINUSE: 'it is in use', EADDRNOTAVAIL: 'this machine has no such address', EACCES: 'not allowed' }[
+    code
+  ]
+  return new CliError('unavailable', `Can't listen on ${host}:${port}: ${why}.`, {
+    remedy: 'Pass another --host or --port.',
+  })
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+}

@@ -1,0 +1,18 @@
+/** What a caller may do. `read`: look. `answer`: answer and put off questions. `run`: start, cancel, signal, write to the store. `fork`: fork and tag. `admin`: everything, and erase, repair and metrics of the whole store. */
+export type Role = 'read' | 'answer' | 'run' | 'fork' | 'admin'
+
+/** All roles, the mightiest last. */
+export const ROLES: readonly Role[] = ['read', 'answer', 'run', 'fork', 'admin']
+
+/** Who makes a request. Everything that it reads and writes belongs to its tenant. */
+export interface Principal {
+  readonly tenant: string
+  /** Names the caller in the record of answers and cancellations: an account, a mail address. */
+  readonly subject: string
+  readonly roles: readonly Role[]
+}
+
+/** Whether a principal has a role. An admin has all of them. */
+export function mayDo({ roles }: Principal, role: Role): boolean {
+  return roles.includes(role) || roles.includes('admin')
+}

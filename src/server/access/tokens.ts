@@ -1,0 +1,80 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { InvalidOptionError } from '../../index.js'
+import { checkText, MAX_ID_BYTES, parseTenantId } from '../../core/ids.js'
+import { type Principal, ROLES, type Role } from './principal.js'
+
+/** A token that the server accepts, and whom it stands for. */
+export interface ServerToken {
+  /** At least 16 characters. Sent as `Authorization: Bearer …` or `x-api-key`, never in an address. */
+  readonly token: string
+  /** Default: `default`. */
+  readonly tenant?: string
+  /** Default: `token`. */
+  readonly subject?: string
+  /** Default: all of them. */
+  readonly roles?: readonly Role[]
+}
+
+/** Who makes a request; undefined, or null, for nobody who is known. */
+export type Authenticate = (request: Request) => Principal | undefined | null | Promise<Principal | undefined | null>
+
+const SHORTEST = 16
+
+/** A token that can't be guessed. */
+export function makeToken(): string {
+  return `hf_${randomBytes(24).toString('base64url')}`
+}
+
+/** Recognizes callers by their token. */
+export function authenticateByToken(tokens: readonly ServerToken[]): Authenticate {
+  const known = tokens.map((given, i) => ({
+    hash: hashOf(checkToken(given.token, i)),
+    principal: principalOf(given, i),
+  }))
+  return (request) => {
+    const token = tokenOf(request)
+    if (token === undefined) return undefined
+    const hash = hashOf(token)
+    let found: Principal | undefined
+    // All of them, and hashes of one length: how long it takes tells nothing of how near a guess was.
+    for (const { hash: other, principal } of known) if (timingSafeEqual(hash, other)) found = principal
+    return found
+  }
+}
+
+/** The token of a request. Headers only: addresses end up in logs, histories and `Referer`. */
+function tokenOf({ headers }: Request): string | undefined {
+  const authorization = headers.get('authorization')
+  if (authorization !== null) return /^Bearer +(\S+) *$/i.exec(authorization)?.[1]
+  return headers.get('x-api-key') ?? undefined
+}
+
+function hashOf(token: string): Buffer {
+  return createHash('sha256').update(token).digest()
+}
+
+function checkToken(token: unknown, i: number): string {
+  if (typeof token === 'string' && token.length >= SHORTEST && /^[\x21-\x7e]+$/.test(token)) return token
+  const given = typeof token === 'string' ? `${token.length} characters` : `a ${typeof token}`
+  throw new InvalidOptionError(
+    `tokens[${i}].token`,
+    `must be at least ${SHORTEST} printable ASCII characters without spaces, not ${given}`,
+    'Make one with `openssl rand -hex 24`.',
+  )
+}
+
+function principalOf({ tenant = 'default', subject = 'token', roles = ROLES }: ServerToken, i: number): Principal {
+  return checkPrincipal({ tenant, subject, roles }, `tokens[${i}]`)
+}
+
+/** Refuses a principal that could do something else than was meant. */
+export function checkPrincipal(principal: Principal, field: string): Principal {
+  const { tenant, subject, roles } = principal
+  parseTenantId(tenant)
+  checkText(`${field}.subject`, subject, MAX_ID_BYTES)
+  const unknown = Array.isArray(roles) ? roles.find((role) => !ROLES.includes(role)) : String(roles)
+  if (unknown !== undefined) {
+    throw new InvalidOptionError(`${field}.roles`, `can't hold "${unknown}"`, `Use any of: ${ROLES.join(', ')}.`)
+  }
+  return principal
+}

@@ -1,0 +1,7 @@
+export { type GateOptions } from './access/gate.js'
+export { type Principal, type Role, ROLES } from './access/principal.js'
+export { type Authenticate, makeToken, type ServerToken } from './access/tokens.js'
+export { createServer, type HoldfastServer } from './create-server.js'
+export { isLoopback, listen, type Listening, type ListenOptions } from './listen.js'
+export { nativeOpenApi } from './native/routes.js'
+export type { ServerLimits, ServerOptions, ServerProgram } from './options.js'

@@ -1,0 +1,71 @@
+import type { Server } from 'node:http'
+import { serve } from '@hono/node-server'
+import { InvalidOptionError } from '../index.js'
+import type { HoldfastServer } from './create-server.js'
+
+/** Where to listen. */
+export interface ListenOptions {
+  /** Default 127.0.0.1: this machine only. */
+  readonly host?: string
+  /** Default 8787; 0 takes any that is free. */
+  readonly port?: number
+}
+
+/** A server that listens. */
+export interface Listening {
+  readonly url: string
+  readonly port: number
+  /** Takes no new connection, ends the streams with an event that tells clients to come back, then closes the rest. */
+  close(): Promise<void>
+}
+
+/** How long headers may take to arrive: a client that sends them byte by byte holds a connection and nothing else. */
+const HEADERS_TIMEOUT_MS = 10_000
+const REQUEST_TIMEOUT_MS = 60_000
+const CLOSE_GRACE_MS = 2000
+
+/** Listens for requests with Node's own HTTP server. */
+export async function listen(server: HoldfastServer, options: ListenOptions = {}): Promise<Listening> {
+  const { host = '127.0.0.1', port = 8787 } = options
+  if (!(Number.isSafeInteger(port) && port >= 0 && port <= 65_535)) {
+    throw new InvalidOptionError('port', `must be 0 to 65535, not ${String(port)}`, 'Pass a whole number.')
+  }
+  const node = await new Promise<ReturnType<typeof serve>>((resolve, reject) => {
+    const made = serve(
+      {
+        fetch: server.fetch,
+        hostname: host,
+        port,
+        serverOptions: { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS },
+      },
+      () => {
+        made.off('error', reject)
+        resolve(made)
+      },
+    )
+    made.once('error', reject)
+  })
+  const address = node.address()
+  const bound = typeof address === 'object' && address !== null ? address.port : port
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
+    port: bound,
+    async close() {
+      const closed = new Promise<void>((resolve) => node.close(() => resolve()))
+      const stopped = server.close()
+      const { closeAllConnections, closeIdleConnections } = node as Server
+      // Connections on which a stream has just ended are kept alive by their clients, and would hold up the end.
+      const idle = setInterval(() => closeIdleConnections?.call(node), 20)
+      const late = setTimeout(() => closeAllConnections?.call(node), CLOSE_GRACE_MS)
+      await stopped
+      await closed
+      clearInterval(idle)
+      clearTimeout(late)
+    },
+  }
+}
+
+/** Whether only this machine can reach an address. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
+}

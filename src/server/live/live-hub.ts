@@ -1,0 +1,203 @@
+import { randomBytes } from 'node:crypto'
+import type { RunEvent } from '../../index.js'
+import { isLive, type LiveEvent, seqOf } from './event-position.js'
+
+/** Where somebody was in what only this process saw: which process, and the number of the last live event. */
+export interface LivePlace {
+  readonly hub: string
+  readonly n: number
+}
+
+/** A live event with its number on its log. */
+export interface Numbered {
+  readonly n: number
+  readonly event: LiveEvent
+}
+
+/** How many live events of steps under way are kept for readers who come back, and how many wait for a slow one. */
+const MAX_KEPT = 20_000
+const MAX_WAITING = 20_000
+
+/**
+ * What happens in the runs of this process, for those who follow a thread. Records are read from the log, which has them
+ * all in order; from here come only hints that there is a new one, and what is never recorded: tokens, progress.
+ */
+export class LiveHub {
+  /** Tells this process from others: numbers of live events mean nothing there. */
+  readonly id = randomBytes(4).toString('hex')
+  readonly #logs = new Map<string, LiveLog>()
+
+  /** An event of a run of this process. */
+  publish(log: string, event: RunEvent): void {
+    this.#at(log).publish(event)
+  }
+
+  /** Something was written to a log, by this process. */
+  touch(log: string): void {
+    this.#logs.get(log)?.touch()
+  }
+
+  /** A run of this process has ended, in whichever way. */
+  ended(log: string): void {
+    const live = this.#logs.get(log)
+    live?.ended()
+    if (live?.isIdle) this.#logs.delete(log)
+  }
+
+  /** Hears of what happens on a log: what is kept of steps under way and was not seen yet, then what comes. */
+  subscribe(log: string, place: LivePlace | undefined): LiveSubscription {
+    const live = this.#at(log)
+    const seen = place?.hub === this.id ? place.n : -1
+    const subscription = new LiveSubscription(live.keptAfter(seen), seen, () => {
+      live.readers.delete(subscription)
+      if (live.isIdle) this.#logs.delete(log)
+    })
+    live.readers.add(subscription)
+    return subscription
+  }
+
+  #at(log: string): LiveLog {
+    const found = this.#logs.get(log) ?? new LiveLog()
+    this.#logs.set(log, found)
+    return found
+  }
+}
+
+class LiveLog {
+  readonly readers = new Set<LiveSubscription>()
+  /** Of steps that are under way: a record takes the place of these when the step has ended. */
+  readonly #steps = new Map<string, Numbered[]>()
+  #kept = 0
+  #n = 0
+  #isRunning = false
+
+  get isIdle(): boolean {
+    return this.readers.size === 0 && !this.#isRunning
+  }
+
+  publish(event: RunEvent): void {
+    this.#isRunning = true
+    if (!isLive(event)) {
+      if (event.type === 'step' && event.status !== 'started') this.#forget(event.step)
+      this.touch()
+      return
+    }
+    const numbered = { n: this.#n++, event }
+    if (event.type === 'superseded') this.#forget(event.step)
+    this.#keep(numbered)
+    for (const reader of this.readers) reader.push(numbered)
+  }
+
+  touch(): void {
+    for (const reader of this.readers) reader.touch()
+  }
+
+  ended(): void {
+    this.#isRunning = false
+    this.#steps.clear()
+    this.#kept = 0
+    this.touch()
+  }
+
+  keptAfter(seen: number): Numbered[] {
+    const found = [...this.#steps.values()].flat().filter(({ n }) => n > seen)
+    return found.sort((a, b) => a.n - b.n)
+  }
+
+  // A step that says more than is kept can't be shown whole to who comes late; the record will be.
+  #keep(numbered: Numbered): void {
+    if (this.#kept >= MAX_KEPT) return
+    const { step } = numbered.event
+    const kept = this.#steps.get(step) ?? []
+    this.#steps.set(step, kept)
+    kept.push(numbered)
+    this.#kept++
+  }
+
+  #forget(step: string): void {
+    this.#kept -= this.#steps.get(step)?.length ?? 0
+    this.#steps.delete(step)
+  }
+}
+
+/** One reader's view of what happens live on a log. */
+export class LiveSubscription {
+  readonly #waiting: Numbered[]
+  readonly #close: () => void
+  #seen: number
+  #touched = 0
+  #looked = 0
+  #wake: (() => void) | undefined
+  #more: (() => void) | undefined
+  #overflowed = false
+
+  constructor(kept: Numbered[], seen: number, close: () => void) {
+    this.#waiting = kept
+    this.#seen = seen
+    this.#close = close
+  }
+
+  /** The number of the last live event that was taken. */
+  get seen(): number {
+    return this.#seen
+  }
+
+  /** More came than a reader this slow may have waiting: it has to come back and read the records. */
+  get isOverflowed(): boolean {
+    return this.#overflowed
+  }
+
+  push(numbered: Numbered): void {
+    if (this.#waiting.length >= MAX_WAITING) this.#overflowed = true
+    else this.#waiting.push(numbered)
+    this.#more?.()
+  }
+
+  touch(): void {
+    this.#touched++
+    this.#wake?.()
+  }
+
+  /** The next live event, if all records before it have been seen: those up to `seq`. */
+  take(seq: number): Numbered | undefined {
+    const [first] = this.#waiting
+    if (first === undefined || seqOf(first.event.id) > seq) return undefined
+    this.#waiting.shift()
+    this.#seen = first.n
+    return first
+  }
+
+  /** Resolves when a live event has come. */
+  async more(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#more = resolve
+    })
+  }
+
+  /** Waits until the log has something new, as far as is known here, or the time is over. */
+  async rest(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    signal?.throwIfAborted()
+    if (this.#looked === this.#touched) {
+      await new Promise<void>((resolve) => {
+        const done = () => {
+          clearTimeout(timer)
+          signal?.removeEventListener('abort', done)
+          this.#wake = undefined
+          resolve()
+        }
+        const timer = setTimeout(done, ms)
+        timer.unref()
+        this.#wake = done
+        signal?.addEventListener('abort', done, { once: true })
+      })
+    }
+    this.#looked = this.#touched
+    signal?.throwIfAborted()
+  }
+
+  close(): void {
+    this.#close()
+    this.#more?.()
+    this.#wake?.()
+  }
+}

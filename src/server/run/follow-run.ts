@@ -1,0 +1,64 @@
+import type { RunEvent } from '../../index.js'
+import type { ServerCore } from '../core.js'
+import { HttpProblem } from '../http/problem.js'
+import { type Cursor, type Followed, followThread } from '../live/follow-thread.js'
+import { isEndOf, outcomeAt, outcomeAtOnce, type WireOutcome } from './run-outcome.js'
+import type { StartedRun } from './start-run.js'
+
+/** What happens in a run, then its outcome. */
+export type RunNews = Followed | { readonly outcome: WireOutcome; readonly cursor: string }
+
+/**
+ * Follows a run from a cursor, by default from where it was asked for, until it rests. The outcome is the last that comes;
+ * it is missing only where the signal, or a reader that is too slow, ended it.
+ */
+export async function* followRun(
+  core: ServerCore,
+  started: StartedRun,
+  signal: AbortSignal,
+  from: Cursor = { after: started.checkpoint, live: undefined },
+): AsyncGenerator<RunNews> {
+  const { thread, program, run } = started
+  const known = from.after === started.checkpoint ? await outcomeAtOnce(started) : undefined
+  if (known !== undefined) {
+    yield { outcome: known, cursor: started.checkpoint ?? '' }
+    return
+  }
+  let end: RunEvent | undefined
+  for await (const followed of followThread(thread, core.hub, from, signal)) {
+    const { event, cursor } = followed
+    yield followed
+    if (end === undefined && isEndOf(event, run)) end = event
+    // The last event of an entry names its checkpoint.
+    if (end !== undefined && event.type === 'checkpoint') {
+      yield { outcome: await outcomeAt(thread, program, end, event.checkpoint), cursor }
+      return
+    }
+  }
+}
+
+/** Waits for a run's outcome. */
+export async function waitForRun(
+  core: ServerCore,
+  started: StartedRun,
+  signal: AbortSignal,
+  timeoutMs: number,
+): Promise<WireOutcome> {
+  const limit = new AbortController()
+  const timer = setTimeout(() => limit.abort(), timeoutMs)
+  const stop = AbortSignal.any([signal, limit.signal, core.stopping])
+  try {
+    for await (const news of followRun(core, started, stop)) if ('outcome' in news) return news.outcome
+  } finally {
+    clearTimeout(timer)
+  }
+  const fields = { run: started.run, retryable: true }
+  if (limit.signal.aborted) {
+    const detail = `The run did not come to rest within ${timeoutMs} ms. It goes on.`
+    throw new HttpProblem(504, 'timeout', detail, { remedy: 'Wait again with the same key, or follow it.', fields })
+  }
+  throw new HttpProblem(503, 'stopping', 'The server stops. The run goes on where another worker is.', {
+    remedy: 'Ask again with the same key.',
+    fields,
+  })
+}
