@@ -82,7 +82,7 @@ describe.skipIf(given === undefined)('several processes on one Postgres', () => 
     await driver.close()
   })
 
-  it('fences a stopped process: after a takeover its late append conflicts', { timeout: 60_000 }, async () => {
+  it('fences a stopped process: after a takeover its late append conflicts', async () => {
     const owner = start('hold', url, schema, '400')
     expect((await owner.said.next()).value).toBe('claimed')
     owner.child.stdin?.write('go on\n')

@@ -35,7 +35,7 @@ async function ownPair() {
   const primary = await ownServer({ config: { 'repl-diskless-sync-delay': '0' } })
   const replica = await ownServer({ config: { replicaof: `127.0.0.1 ${primary.port}` } })
   const state = () => replica.command('INFO', 'replication')
-  await expect.poll(state, { timeout: 30_000 }).toContain('master_link_status:up')
+  await expect.poll(state).toContain('master_link_status:up')
   return { primary, replica }
 }
 

@@ -1,3 +1,4 @@
+import { hurriedClock } from '#src/testing/hurried-clock.js'
 import { flow, Holdfast, LogStore, openDriver, openHoldfast } from 'holdfast'
 import { virtualClock } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
@@ -26,9 +27,10 @@ describe('a program that hangs in code of its own, outside of any step', () => {
   })
 
   it('is left when it is cancelled', async () => {
-    await using hf = await openHoldfast('memory:')
+    // It hears soon that it is cancelled, and its lease does not run out meanwhile: then whoever cancels would end it.
+    await using hf = new Holdfast(new LogStore(await openDriver('memory:'), { clock: hurriedClock() }))
     const thread = hf.thread(hang, 'hanging')
-    const outcome = thread.run({ input: 'go', lease: 3000 })
+    const outcome = thread.run({ input: 'go', lease: 20_000 })
     while (((await thread.state()) ?? undefined) === undefined) await new Promise(setImmediate)
     await thread.cancel({ reason: 'enough' })
     expect(await outcome).toMatchObject({ status: 'failed', canResume: false })

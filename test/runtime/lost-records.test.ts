@@ -36,7 +36,7 @@ async function newestFile(server: Server): Promise<string> {
 
 /** Where the append-only file ends. While a sync is under way, what was acknowledged waits to be written to it. */
 async function mark(server: Server): Promise<number> {
-  await expect.poll(() => server.command('INFO', 'persistence'), { timeout: 30_000 }).toContain('aof_buffer_length:0')
+  await expect.poll(() => server.command('INFO', 'persistence')).toContain('aof_buffer_length:0')
   return (await stat(await newestFile(server))).size
 }
 
@@ -255,7 +255,7 @@ describe.skipIf(url === undefined)('a replica that takes over', () => {
     const primary = await ownServer({ ...everysec, config: { 'repl-diskless-sync-delay': '0' } })
     const replica = await ownServer({ ...everysec, config: { replicaof: `127.0.0.1 ${primary.port}` } })
     const state = () => replica.command('INFO', 'replication')
-    await expect.poll(state, { timeout: 30_000 }).toContain('master_link_status:up')
+    await expect.poll(state).toContain('master_link_status:up')
     return { primary, replica }
   }
 
@@ -268,7 +268,7 @@ describe.skipIf(url === undefined)('a replica that takes over', () => {
     const { primary, replica } = await pair()
     // A server that was up before is no restarted one; it counts its seconds.
     const uptime = async () => Number(/uptime_in_seconds:(\d+)/.exec(await replica.command('INFO', 'server'))?.[1])
-    if (status === 'completed') await expect.poll(uptime, { timeout: 30_000 }).toBeGreaterThan(2)
+    if (status === 'completed') await expect.poll(uptime).toBeGreaterThan(2)
     const worker = await openHoldfast(primary.url, { redis })
     await worker.thread(pay, 't').enqueue('now')
     await worker.close()

@@ -294,7 +294,7 @@ describe('waits in random fan-outs', () => {
     early: fc.nat(4),
   })
 
-  it('get each its own, once and the same in every life, and none is lost', { timeout: 60_000 }, () =>
+  it('get each its own, once and the same in every life, and none is lost', { timeout: 240_000 }, () =>
     fc.assert(
       fc.asyncProperty(spec, async ({ branches, sequence, deaths, early }) => {
         const store = await openMemory()
