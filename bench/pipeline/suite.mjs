@@ -10,29 +10,35 @@ const EMBED_MS = 5
 const CHUNKS = 20
 const BATCH = 5
 
+/** How many calls are made at once: the plainest loop, and what a pipeline does by default. */
+const CONCURRENCIES = [1, 4]
+
 /**
  * Documents of 20 chunks through an embedder that takes 5 ms a batch, against the same loop without any checkpoint: the
- * same chunks, the same calls, the same rows kept in memory.
+ * same chunks, the same calls, as many at once, the same rows kept in memory.
  * @param {{ backends: readonly import('../backends.mjs').Backend[], quick: boolean, rounds: number,
  *   progress: (text: string) => void, report: (line: Line) => void }} options
  */
 export async function run({ backends, quick, rounds, progress, report }) {
-  const documents = makeDocuments(quick ? 50 : 200)
   for (const backend of backends) {
     await backend.prepare?.()
     const { hf } = await openStore(backend.url('pipeline'))
     try {
-      const found = []
-      for (let round = 0; round <= rounds; round++) {
-        progress(`${backend.name}: pipeline, round ${round + 1} of ${rounds + 1}`)
-        const index = openPipeline(hf, makePipeline(documents))
-        const ours = await timed(() => index.run())
-        const floor = await timed(() => plainLoop(documents))
-        // The first warms both up.
-        if (round > 0) found.push({ ours, floor })
+      for (const concurrency of CONCURRENCIES) {
+        const documents = makeDocuments((quick ? 25 : 100) * concurrency)
+        const found = []
+        for (let round = 0; round <= rounds; round++) {
+          progress(`${backend.name}: pipeline, ${concurrency} at once, round ${round + 1} of ${rounds + 1}`)
+          const index = openPipeline(hf, makePipeline(documents, concurrency))
+          const ours = await timed(() => index.run())
+          const floor = await timed(() => plainLoop(documents, concurrency))
+          // The first warms both up.
+          if (round > 0) found.push({ ours, floor })
+        }
+        const calls = concurrency === 1 ? 'one call at a time' : `${concurrency} calls at once`
+        const what = `${documents.length} documents of ${CHUNKS} chunks, ${calls}, time`
+        report(compare({ backend: backend.name, what, unit: 'time', budget: { atMost: 1.15 } }, found))
       }
-      const what = `${documents.length} documents of ${CHUNKS} chunks, time`
-      report(compare({ backend: backend.name, what, unit: 'time', budget: { atMost: 1.15 } }, found))
     } finally {
       await hf.close()
       await backend.cleanup?.()
@@ -54,8 +60,8 @@ async function embed(chunks) {
   return chunks.map((text) => ({ text, vector: [text.length] }))
 }
 
-/** @param {ReturnType<typeof makeDocuments>} documents */
-function makePipeline(documents) {
+/** @param {ReturnType<typeof makeDocuments>} documents @param {number} concurrency */
+function makePipeline(documents, concurrency) {
   const rows = new Map()
   return pipeline({
     name: `bench ${randomUUID()}`,
@@ -71,19 +77,24 @@ function makePipeline(documents) {
       },
       remove: async () => {},
     },
-    concurrency: 1,
+    concurrency,
     batch: BATCH,
   })
 }
 
-/** @param {ReturnType<typeof makeDocuments>} documents */
-async function plainLoop(documents) {
+/** @param {ReturnType<typeof makeDocuments>} documents @param {number} concurrency */
+async function plainLoop(documents, concurrency) {
   const rows = new Map()
-  for (const { id, content } of documents) {
-    const chunks = content.split('\n')
-    for (let at = 0; at < chunks.length; at += BATCH) {
-      const items = await embed(chunks.slice(at, at + BATCH))
-      for (const [i, item] of items.entries()) rows.set(`${id} ${at + i}`, item)
+  // Shared: each takes the next document.
+  const rest = documents.values()
+  const work = async () => {
+    for (const { id, content } of rest) {
+      const chunks = content.split('\n')
+      for (let at = 0; at < chunks.length; at += BATCH) {
+        const items = await embed(chunks.slice(at, at + BATCH))
+        for (const [i, item] of items.entries()) rows.set(`${id} ${at + i}`, item)
+      }
     }
   }
+  await Promise.all(Array.from({ length: concurrency }, work))
 }

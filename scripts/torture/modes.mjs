@@ -86,7 +86,7 @@ async function torturePipeline({ backend, storeUrl, documents, workers, concurre
     seed,
     onProgress: (rows, all, kills) => showProgress(backend, rows, all, `chunks, ${kills} kills`),
   })
-  const { chunks, kills, embedded, peakMb, ms } = result
+  const { chunks, kills, embedded, peakMb, memory, ms } = result
   const row = {
     documents,
     chunks,
@@ -94,6 +94,8 @@ async function torturePipeline({ backend, storeUrl, documents, workers, concurre
     twice: 0,
     lost: 0,
     embedded,
+    'MB first quarter': memory?.firstMb ?? '',
+    'MB last quarter': memory?.lastMb ?? '',
     'peak MB': peakMb,
     took: seconds(ms),
     'chunks per second': Math.round(chunks / (ms / 1000)),

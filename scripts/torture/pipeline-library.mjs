@@ -32,6 +32,8 @@ export function makePipeline(documents, ledger, sink, options = {}) {
     ],
     sink,
     concurrency: 1,
+    // One document after the other, unless a test wants more.
+    ahead: 0,
     batch: 4,
     ...options,
   })
@@ -72,10 +74,10 @@ export function memorySink() {
   const rows = new Map()
   return {
     rows,
-    write: async (added) => {
+    write: async (/** @type {readonly any[]} */ added) => {
       for (const row of added) rows.set(row.id, row)
     },
-    remove: async ({ document, keepHash }) => {
+    remove: async (/** @type {{ document: string, keepHash?: string }} */ { document, keepHash }) => {
       for (const [id, row] of rows) if (row.document === document && row.hash !== keepHash) rows.delete(id)
     },
   }

@@ -1,5 +1,5 @@
 // @ts-check
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Holdfast, LogStore, openDriver } from 'holdfast'
@@ -63,11 +63,40 @@ export async function runPipelines({ url, documents, chunks, workers, concurrenc
     if (again.skipped !== documents) throw new Error(`A second run skipped ${again.skipped} of ${documents} documents.`)
     // What was under way when a process died, or lost its lease on a busy machine, was embedded again.
     const embedded = readEmbedded(ledger).length
-    return { chunks: expected.length, kills, embedded, peakMb, ms }
+    return { chunks: expected.length, kills, embedded, peakMb, memory: readMemory(`${ledger}.memory`), ms }
   } finally {
     await hf.close()
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** How long a process takes until it has loaded its code and is at work. */
+const WARM_MS = 3000
+
+/**
+ * The median size of a process in the first and in the last quarter of the time, in MB, each counted from when it was
+ * warm; undefined when none lived that long. @param {string} file
+ */
+function readMemory(file) {
+  if (!existsSync(file)) return undefined
+  /** @type {Map<number, number>} */
+  const began = new Map()
+  const samples = readFileSync(file, 'utf8')
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => /** @type {{ pid: number, at: number, rss: number }} */ (JSON.parse(line)))
+    .sort((a, b) => a.at - b.at)
+    .filter(({ pid, at }) => {
+      if (!began.has(pid)) began.set(pid, at)
+      return at - /** @type {number} */ (began.get(pid)) >= WARM_MS
+    })
+  const quarter = Math.floor(samples.length / 4)
+  if (quarter === 0) return undefined
+  const median = (/** @type {typeof samples} */ some) => {
+    const sizes = some.map(({ rss }) => rss).sort((a, b) => a - b)
+    return Math.round(/** @type {number} */ (sizes[Math.floor(sizes.length / 2)]) / 1024 / 1024)
+  }
+  return { firstMb: median(samples.slice(0, quarter)), lastMb: median(samples.slice(-quarter)) }
 }
 
 /** @param {Holdfast} hf @param {string} table @returns {Promise<readonly Record<string, unknown>[]>} */

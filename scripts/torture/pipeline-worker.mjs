@@ -1,5 +1,6 @@
 // Runs the library and kills itself right after its nth write to the store was acknowledged.
 //   node pipeline-worker.mjs <store> <ledger> <table> <nth write, 0 for none> <documents> <chunks> <concurrency> <lease>
+import { appendFileSync } from 'node:fs'
 import { Holdfast, LogStore, openDriver } from 'holdfast'
 import { openPipeline } from 'holdfast/pipeline'
 import { endWithParent } from './end-with-parent.mjs'
@@ -36,10 +37,18 @@ const counting = new Proxy(driver, {
   },
 })
 
+// Whoever watches sees whether memory grows, also of a process that is killed.
+setInterval(() => {
+  const { rss } = process.memoryUsage()
+  appendFileSync(`${ledger}.memory`, `${JSON.stringify({ pid: process.pid, at: Date.now(), rss })}\n`)
+}, 500).unref()
+
 const hf = new Holdfast(new LogStore(counting))
 const documents = makeDocuments(Number(count), Number(chunks))
 const library = makePipeline(documents, ledger, tableSink(table, url.startsWith('postgres')), {
   concurrency: Number(concurrency),
+  // As by default, unless one document is to follow the other.
+  ahead: Number(concurrency) === 1 ? 0 : Number(concurrency) + 4,
 })
 const report = await openPipeline(hf, library).run({ lease: Number(leaseMs) })
 await hf.close()

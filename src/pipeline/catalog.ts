@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash as digestOf } from 'node:crypto'
 import { InvalidProgramError } from '../core/errors.js'
 import type { Log } from '../log/log.js'
 import { type Op, set, type State } from '../log/entry/ops.js'
@@ -146,7 +146,7 @@ export class Catalog {
 const LABEL = 'holdfast.pipeline'
 
 function groupOf(id: string): string {
-  return createHash('sha256').update(id).digest('hex').slice(0, 2)
+  return digestOf('sha256', id).slice(0, 2)
 }
 
 function quote(names: readonly string[]): string {

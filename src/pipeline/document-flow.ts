@@ -1,5 +1,5 @@
+import { hash as digestOf } from 'node:crypto'
 import { DEFAULT_PIPELINE_TTL_MS } from '../core/retention.js'
-import { createHash } from 'node:crypto'
 import type { Clock } from '../core/clock.js'
 import { HoldfastError, InvalidValueError } from '../core/errors.js'
 import type { SqlSession } from '../log/contract.js'
@@ -11,7 +11,8 @@ import type { LoadedDocument } from './document.js'
 import type { PipelinePlan } from './pipeline.js'
 import type { RateLimit } from './rate.js'
 import type { Row } from './sink.js'
-import { type AnyBatchStage, estimateItem, type StageResult } from './stage.js'
+import type { Seat } from './slots.js'
+import { type AnyBatchStage, estimateAll, type StageResult } from './stage.js'
 
 /** What a document's thread is given. The content itself is not stored: it lies in its source, and the hash names it. */
 export interface DocumentInput {
@@ -25,6 +26,8 @@ export interface DocumentInput {
 export interface DocumentWork {
   readonly document: LoadedDocument
   readonly clock: Clock
+  /** Where the document waits until there is room for its next call. */
+  readonly seat: Seat
   limitOf(stage: AnyBatchStage): RateLimit
   /** Told when the document is worked on, and not only its recorded outcome returned. */
   begun(): void
@@ -168,32 +171,48 @@ class BatchUnit {
     // No effect that could be repeated by mistake: a row replaces that of the same id, whenever it is written again.
     return this.#ctx.step('batch', options, async () => {
       const { items, tokens } = await prepare()
-      if (items.length > 0) await sink.write(this.#rows(items))
-      if (this.#isLast) await sink.remove(removal)
+      const rows = this.#rows(items)
+      await this.#work.seat.use(this.#ctx.abort, async () => {
+        if (rows.length > 0) await sink.write(rows)
+        if (this.#isLast) await sink.remove(removal)
+      })
       return tokens
     })
   }
 
+  // Slot and rate are waited for before the step: a crash while an effect only waits must not leave it in doubt.
   #recordStage(stage: AnyBatchStage, items: readonly unknown[]): Promise<Prepared> {
     const { effect = 'read', reconcile, timeoutMs, retry = this.#plan.retry } = stage
-    return this.#ctx.step<Prepared>(
-      stage.name,
-      {
-        key: this.#number,
-        input: items,
-        effect,
-        idempotencyKey: this.#keyOf(stage),
-        ...(retry && { retry }),
-        ...(timeoutMs && { timeoutMs }),
-        ...(reconcile && {
-          reconcile: async (key, input) => {
-            const said = await reconcile(key, input)
-            return said.outcome === 'executed' ? { ...said, result: readResult(stage, said.result, items) } : said
-          },
-        }),
-      },
-      async ({ abort }) => this.#call(stage, items, abort),
-    )
+    const limit = this.#work.limitOf(stage)
+    const estimate = estimateAll(stage, items)
+    return this.#work.seat.use(this.#ctx.abort, async () => {
+      await limit.pass(estimate, this.#ctx.abort)
+      let calls = 0
+      const prepared = await this.#ctx.step<Prepared>(
+        stage.name,
+        {
+          key: this.#number,
+          input: items,
+          effect,
+          idempotencyKey: this.#keyOf(stage),
+          ...(retry && { retry }),
+          ...(timeoutMs && { timeoutMs }),
+          ...(reconcile && {
+            reconcile: async (key, input) => {
+              const said = await reconcile(key, input)
+              return said.outcome === 'executed' ? { ...said, result: readResult(stage, said.result, items) } : said
+            },
+          }),
+        },
+        async ({ abort }) => {
+          if (calls++ > 0) limit.charge(estimate)
+          return this.#call(stage, items, abort)
+        },
+      )
+      // It was on record.
+      if (calls === 0) limit.refund(estimate)
+      return prepared
+    })
   }
 
   async #runStages(stages: readonly AnyBatchStage[], before: Prepared): Promise<Prepared> {
@@ -207,31 +226,33 @@ class BatchUnit {
     return { items, tokens }
   }
 
-  // The stage's own patience: the record that is made afterwards has another, that of the pipeline.
+  // The stage's own patience: the record that is made afterwards has another, that of the pipeline. The time limit is that
+  // of the call: waiting for a slot, or for the rate to allow it, is not the service's fault.
   async #try(stage: AnyBatchStage, items: readonly unknown[]): Promise<Prepared> {
-    const { clock } = this.#work
-    const { abort } = this.#ctx
+    const { clock, seat } = this.#work
+    const { abort: run } = this.#ctx
+    const { name: step, timeoutMs } = stage
     const backoff = parseRetry(stage.retry ?? { attempts: 1 })
-    const { timeoutMs } = stage
+    const call = (signal: AbortSignal) => this.#call(stage, items, signal)
     for (let tried = 1; ; tried++) {
       try {
-        const call = (signal: AbortSignal) => this.#call(stage, items, signal)
-        return await attempt(call, { step: stage.name, timeoutMs, run: abort, clock })
+        return await seat.use(run, async () => {
+          await this.#work.limitOf(stage).pass(estimateAll(stage, items), run)
+          return attempt(call, { step, timeoutMs, run, clock })
+        })
       } catch (error) {
-        abort.throwIfAborted()
+        run.throwIfAborted()
         if (tried >= backoff.attempts || !backoff.retryIf(error)) throw error
-        await clock.sleep(pauseAfter(backoff, tried, Math.random), abort)
+        await clock.sleep(pauseAfter(backoff, tried, Math.random), run)
       }
     }
   }
 
   async #call(stage: AnyBatchStage, items: readonly unknown[], abortSignal: AbortSignal): Promise<Prepared> {
     const { document } = this.#work
-    const estimate = items.reduce((sum: number, item) => sum + estimateItem(stage, item), 0)
-    await this.#work.limitOf(stage).pass(estimate, abortSignal)
     const idempotencyKey = this.#keyOf(stage)
     const result = await stage.run(items, { document, batch: this.#number, idempotencyKey, abortSignal })
-    return readResult(stage, result, items, stage.tokens ? estimate : 0)
+    return readResult(stage, result, items, stage.tokens ? estimateAll(stage, items) : 0)
   }
 
   #keyOf(stage: AnyBatchStage): string {
@@ -282,5 +303,5 @@ function digestable(items: readonly unknown[]): unknown {
 }
 
 function digest(...parts: readonly string[]): string {
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32)
+  return digestOf('sha256', JSON.stringify(parts)).slice(0, 32)
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash as digestOf } from 'node:crypto'
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { copyValue, type Value } from '../codec/value.js'
 import { InvalidValueError } from '../core/errors.js'
@@ -63,7 +63,7 @@ export async function loadDocument({ id, content, load, hash, metadata = {} }: D
   return {
     id,
     content: read,
-    hash: hash ?? createHash('sha256').update(read).digest('hex'),
+    hash: hash ?? digestOf('sha256', read),
     metadata,
     get text() {
       return typeof read === 'string' ? read : new TextDecoder().decode(read)

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { Clock } from '../core/clock.js'
 import { isHoldfastError } from '../core/errors.js'
+import { onAbort } from '../core/on-abort.js'
 import type { ThreadIdInput } from '../core/ids.js'
 import { parseRetry, pauseAfter } from '../runtime/step/attempt.js'
 import { recordError, type RecordedError } from '../runtime/errors.js'
@@ -14,6 +15,7 @@ import type { PipelineHost, PipelineRunOptions } from './open-pipeline.js'
 import type { PipelinePlan } from './pipeline.js'
 import { RateLimit } from './rate.js'
 import { MOST_NAMES, type PipelineReport, Tally } from './report.js'
+import { Slots } from './slots.js'
 import type { AnyBatchStage } from './stage.js'
 
 interface Settings extends PipelineRunOptions {
@@ -38,6 +40,7 @@ export class PipelineRun {
   readonly #flow: FlowProgram<DocumentInput, DocumentResult>
   readonly #tally = new Tally()
   readonly #limits = new Map<AnyBatchStage, RateLimit>()
+  readonly #slots: Slots
   readonly #stop = new AbortController()
   /** Documents that another process has under way. */
   #held = new Set<string>()
@@ -50,14 +53,13 @@ export class PipelineRun {
     this.#clock = clock
     this.#settings = settings
     this.#flow = documentFlow(plan)
+    this.#slots = new Slots(plan.concurrency)
     setMaxListeners(0, this.#stop.signal)
   }
 
   async run(): Promise<PipelineReport> {
     const { signal, isPartial, removeMissing } = this.#settings
-    const stop = () => this.#stop.abort(signal?.reason)
-    if (signal?.aborted) stop()
-    else signal?.addEventListener('abort', stop, { once: true })
+    const letGo = onAbort(signal, () => this.#stop.abort(signal?.reason))
     try {
       if (this.#status !== 'completed') return this.#tally.report(this.#status, [])
       await this.#setUp()
@@ -68,7 +70,7 @@ export class PipelineRun {
       if (this.#status === 'completed') await this.#expire()
       return this.#tally.report(this.#status, missing.slice(0, MOST_NAMES))
     } finally {
-      signal?.removeEventListener('abort', stop)
+      letGo()
       await this.#catalog.flush()
     }
   }
@@ -95,7 +97,7 @@ export class PipelineRun {
 
   /** Goes through the source once and starts what is wanted; returns the ids it saw, at the end of all work. */
   async #pass(isWanted: (id: string) => boolean, counts: boolean): Promise<ReadonlySet<string>> {
-    const { source, concurrency } = this.#plan
+    const { source, concurrency, ahead } = this.#plan
     const seen = new Set<string>()
     const running = new Set<Promise<void>>()
     try {
@@ -111,7 +113,7 @@ export class PipelineRun {
         if (!isWanted(document.id)) continue
         if (counts) this.#tally.found++
         if (this.#skips(document)) continue
-        while (running.size >= concurrency) await Promise.race(running)
+        while (running.size >= concurrency + ahead) await Promise.race(running)
         await this.#lookSometimes()
         const task: Promise<void> = this.#take(document).finally(() => running.delete(task))
         running.add(task)
@@ -221,11 +223,13 @@ export class PipelineRun {
   ): Promise<{ readonly outcome?: Outcome<unknown, DocumentResult>; readonly isOurs: boolean }> {
     const { version } = this.#plan
     const { lease } = this.#settings
+    const seat = this.#slots.seat()
     let counted = 0
     let isOurs = false
     const context: DocumentWork = {
       document,
       clock: this.#clock,
+      seat,
       limitOf: (stage) => this.#limitOf(stage),
       begun: () => {
         isOurs = true
@@ -254,6 +258,8 @@ export class PipelineRun {
         return { isOurs }
       }
       throw error
+    } finally {
+      seat.leave()
     }
   }
 

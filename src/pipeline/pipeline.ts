@@ -22,8 +22,13 @@ export interface PipelineOptions<Stages, Item> {
   /** First one that splits a document into chunks, then up to four that work on batches of them. */
   readonly stages: Stages
   readonly sink: Sink<Item>
-  /** How many documents are worked on at once, in each process. Default 4. */
+  /** How many batches the stages and the sink work on at once, in each process. Default 4. */
   readonly concurrency?: number
+  /**
+   * How many more documents are begun, so that there is work while the records of others are written. More of them cost
+   * memory, and a crash can interrupt more batches, which are then processed again. Default: `concurrency` and 4.
+   */
+  readonly ahead?: number
   /** How many chunks are processed and committed together. Default 32. */
   readonly batch?: number
   /** How often a failing batch, or a document that can't be read, is tried. Default: 3 attempts. */
@@ -46,6 +51,7 @@ export interface PipelinePlan {
   readonly stages: readonly AnyBatchStage[]
   readonly sink: Sink<unknown>
   readonly concurrency: number
+  readonly ahead: number
   readonly batch: number
   readonly retry: RetryPolicy | undefined
   readonly retention: Retention | undefined
@@ -85,7 +91,7 @@ export function pipeline<Chunk, A, B, C, Item>(
 ): Pipeline<Item>
 export function pipeline<Item>(options: PipelineOptions<readonly unknown[], Item>): Pipeline<Item> {
   const { name, version, compatibleWith, source, sink, concurrency = DEFAULT_CONCURRENCY, retry } = options
-  const { batch = DEFAULT_BATCH, retention } = options
+  const { batch = DEFAULT_BATCH, ahead = concurrency + 4, retention } = options
   checkProgramName(name)
   checkVersion(name, version)
   checkRange(name, compatibleWith)
@@ -93,12 +99,17 @@ export function pipeline<Item>(options: PipelineOptions<readonly unknown[], Item
     new InvalidProgramError(`Pipeline "${name}": ${field} ${problem}.`, field, remedy)
   if (!isSource(source))
     throw refuse('source', 'yields no documents', 'Pass an iterable, or a function that makes one.')
-  for (const [field, value, most] of [
-    ['concurrency', concurrency, 1000],
-    ['batch', batch, 10_000],
+  for (const [field, value, least, most] of [
+    ['concurrency', concurrency, 1, 1000],
+    ['ahead', ahead, 0, 10_000],
+    ['batch', batch, 1, 10_000],
   ] as const) {
-    if (Number.isSafeInteger(value) && value >= 1 && value <= most) continue
-    throw refuse(field, `must be a whole number from 1 to ${most}, not ${String(value)}`, 'Correct it or leave it out.')
+    if (Number.isSafeInteger(value) && value >= least && value <= most) continue
+    throw refuse(
+      field,
+      `must be a whole number from ${least} to ${most}, not ${String(value)}`,
+      'Correct it or leave it out.',
+    )
   }
   if (retention !== undefined) parseRetention(retention)
   checkPolicy({ ...(retry && { retry }) }, `pipeline "${name}"`)
@@ -113,6 +124,7 @@ export function pipeline<Item>(options: PipelineOptions<readonly unknown[], Item
     stages: stages as readonly AnyBatchStage[],
     sink: sink as Sink<unknown>,
     concurrency,
+    ahead,
     batch,
     retry,
     retention,

@@ -35,6 +35,16 @@ export class RateLimit {
     return passed
   }
 
+  /** Counts a call that can't wait: those after it wait longer. */
+  charge(tokens: number): void {
+    for (const bucket of this.#buckets) bucket.take(tokens)
+  }
+
+  /** Takes back a call that was let through but not made. */
+  refund(tokens: number): void {
+    for (const bucket of this.#buckets) bucket.putBack(tokens)
+  }
+
   async #after(turn: Promise<void>, tokens: number, signal: AbortSignal): Promise<void> {
     await turn
     for (const bucket of this.#buckets) {
@@ -69,6 +79,10 @@ class Bucket {
     this.#at = now
     this.#level -= this.#cost(tokens)
     return this.#level >= 0 ? 0 : -this.#level / this.#perMs
+  }
+
+  putBack(tokens: number): void {
+    this.#level = Math.min(this.#most, this.#level + this.#cost(tokens))
   }
 }
 

@@ -51,8 +51,12 @@ export interface BatchStage<In, Out> {
 /** A stage whose types are forgotten: how it is run. */
 export type AnyBatchStage = BatchStage<unknown, unknown>
 
-/** About how many tokens an item has: what the stage says, or a quarter of its text. */
-export function estimateItem({ tokens }: AnyBatchStage, item: unknown): number {
+/** About how many tokens the items have: what the stage says, or a quarter of their texts. */
+export function estimateAll(stage: AnyBatchStage, items: readonly unknown[]): number {
+  return items.reduce((sum: number, item) => sum + estimateItem(stage, item), 0)
+}
+
+function estimateItem({ tokens }: AnyBatchStage, item: unknown): number {
   if (tokens) return tokens(item)
   const text = typeof item === 'string' ? item : (item as { readonly text?: unknown } | null)?.text
   return typeof text === 'string' ? Math.ceil(text.length / 4) : 0

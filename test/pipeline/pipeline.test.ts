@@ -223,6 +223,7 @@ describe('what a pipeline makes of bad input', () => {
 
   it.each([
     [{ concurrency: 0 }, 'concurrency must be a whole number from 1 to 1000, not 0'],
+    [{ ahead: -1 }, 'ahead must be a whole number from 0 to 10000, not -1'],
     [{ batch: 1.5 }, 'batch must be a whole number from 1 to 10000, not 1.5'],
     [{ source: 5 }, 'source yields no documents'],
     [{ stages: [] }, 'stages must be a list of 1 to 5 stages'],
@@ -285,6 +286,7 @@ describe('the work of a pipeline', () => {
     let mostAhead = 0
     const library = makePipeline([], ledger, sink, {
       concurrency: 3,
+      ahead: 2,
       source: function* () {
         for (const document of makeDocuments(50, 2)) {
           yielded++
@@ -298,7 +300,7 @@ describe('the work of a pipeline', () => {
       },
     })
     expect(report.successful).toBe(50)
-    expect(mostAhead).toBeLessThanOrEqual(3 + 1)
+    expect(mostAhead).toBeLessThanOrEqual(3 + 2 + 1)
   })
 
   it('tells how far it is', async () => {

@@ -78,3 +78,25 @@ it('a request that is sent again with `interrupt` follows its own run and does n
   expect(await again).toMatchObject({ status: 'completed', output: 'paid' })
   expect(calls).toBe(1)
 })
+
+describe('many workers in one process', () => {
+  const program = flow({ name: 'short', version: '1.0.0' }, (ctx) => ctx.step('one', () => 1))
+  const listeners = () => (['SIGTERM', 'SIGINT'] as const).map((name) => process.listenerCount(name))
+
+  it('listen to the signals of the process together, and leave nothing behind', async () => {
+    const before = listeners()
+    const warnings: Error[] = []
+    const onWarning = (warning: Error) => warnings.push(warning)
+    process.on('warning', onWarning)
+    {
+      await using hf = await openHoldfast('memory:')
+      const workers = Array.from({ length: 20 }, () => hf.worker({ programs: [program], pollMs: 10_000 }))
+      expect(listeners()).toEqual(before.map((count) => count + 1))
+      await workers[0]?.stop()
+      expect(listeners()).toEqual(before.map((count) => count + 1))
+    }
+    expect(listeners()).toEqual(before)
+    process.off('warning', onWarning)
+    expect(warnings.filter(({ name }) => name === 'MaxListenersExceededWarning')).toEqual([])
+  })
+})

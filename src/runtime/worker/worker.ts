@@ -3,6 +3,7 @@ import { ClosedError, isHoldfastError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
 import { addReports, hasSwept, type SweepReport } from '../../core/retention.js'
 import { nameLog } from '../../core/log-name.js'
+import { onProcessSignal } from '../../core/on-process-signal.js'
 import type { Head } from '../../log/contract.js'
 import { unheard } from '../events/event-feed.js'
 import { PROGRAM, VERSION } from '../run/labels.js'
@@ -39,8 +40,8 @@ export class Worker {
   readonly #pollMs: number
   readonly #rests: WorkerRests
   readonly #polling: Promise<void>
-  readonly #onSignal = () => void this.stop()
   readonly #onOpen = () => this.nudge()
+  #leaveSignals = () => {}
   #wake = new AbortController()
   #sweepAt: number
   #sweeping: Promise<void> | undefined
@@ -61,8 +62,7 @@ export class Worker {
     // Each thread that runs here listens; Node warns of a leak from the eleventh on.
     setMaxListeners(0, this.#abort.signal)
     if (options.handleSignals ?? true) {
-      process.once('SIGTERM', this.#onSignal)
-      process.once('SIGINT', this.#onSignal)
+      this.#leaveSignals = onProcessSignal(() => void this.stop())
     }
     this.#polling = this.#poll()
   }
@@ -84,8 +84,7 @@ export class Worker {
   async stop(): Promise<void> {
     const { clock } = this.#environment
     if (!this.#drain.signal.aborted) {
-      process.off('SIGTERM', this.#onSignal)
-      process.off('SIGINT', this.#onSignal)
+      this.#leaveSignals()
       this.#drain.abort()
       this.nudge()
       const graceOver = new AbortController()
