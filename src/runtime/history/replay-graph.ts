@@ -10,7 +10,14 @@ import { nameTasks } from '../engine/graph-engine.js'
 import { migrateState } from '../upgrade/migration.js'
 import type { GraphPlan, NodePlan, Task } from '../program/program.js'
 import type { OtherVersionRecords, ReplayDifference, ReplayReport } from './replay.js'
-import { type Prefix, type RunState, scopeAt, type StepRecord, type TaskRecord } from '../run/run-state.js'
+import {
+  type Prefix,
+  type RunRecord,
+  type RunState,
+  scopeAt,
+  type StepRecord,
+  type TaskRecord,
+} from '../run/run-state.js'
 import type { Update } from '../program/state-shape.js'
 import { upgradeInput } from '../upgrade/upgrade.js'
 
@@ -70,7 +77,7 @@ class GraphWalk {
     }
     let state = this.#state
     for (const [i, op] of ops.entries()) {
-      if (op[0] === 'splice' && op[1][0] === 'inputs') this.#started = state as RunState
+      if (takesInput(op, state as RunState)) this.#started = state as RunState
       const difference = await this.#ask(op, state as RunState, () => ops.slice(i + 1))
       if (difference) return difference
       state = applyOp(state, op)
@@ -298,4 +305,11 @@ function pathOf(prefix: Prefix): string {
 /** As it would be read back. */
 function asStored(value: unknown): Value {
   return encodeValue(value, DEFAULT_LIMITS).value
+}
+
+/** Whether a run begins with this: 0.1 took its input out first, and put it into the state then. */
+function takesInput(op: Op, { inputs, run }: RunState): boolean {
+  const next = inputs?.[0]?.id
+  if (op[0] === 'splice') return op[1][0] === 'inputs' && next !== run?.id
+  return op[0] === 'set' && op[1].join() === 'run' && next === (op[2] as unknown as RunRecord).id
 }

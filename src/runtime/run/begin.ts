@@ -1,5 +1,5 @@
 import type { Draft } from '../../log/entry/draft.js'
-import { type Op, set, splice } from '../../log/entry/ops.js'
+import { copy, type Op, type Path, set, splice } from '../../log/entry/ops.js'
 import type { ProgramPlan } from '../program/program.js'
 import type { InputRecord, RunRecord, RunState } from './run-state.js'
 import { upgradeInput, upgradeRun } from '../upgrade/upgrade.js'
@@ -7,6 +7,9 @@ import { upgradeInput, upgradeRun } from '../upgrade/upgrade.js'
 export function stateVersionOf(plan: ProgramPlan): number {
   return plan.kind === 'graph' ? plan.stateVersion : 1
 }
+
+/** Where the value of the first waiting input lies. */
+const GIVEN: Path = ['inputs', 0, 'value']
 
 /**
  * Takes the first waiting input and begins its run. Follows from the log alone, so it is noted and written with the
@@ -28,9 +31,10 @@ export function beginRun(plan: ProgramPlan, state: RunState, now: number, incarn
     count: 0,
     takes: 1,
     ...(input.key === undefined ? {} : { key: input.key }),
-    ...(plan.kind === 'flow' && input.value !== undefined ? { input: input.value } : {}),
   }
-  const ops: Op[] = [splice('inputs', 0, 1), set('run', run)]
+  const ops: Op[] = [set('run', run)]
+  // Referred to where it lies, and taken out only then: it is in the log already.
+  if (plan.kind === 'flow' && input.value !== undefined) ops.push(copy(['run', 'input'], GIVEN))
   if (plan.kind === 'graph') {
     const { shape } = plan
     const fresh = Object.entries(shape.initial()).filter(([key]) => !Object.hasOwn(state.state ?? {}, key))
@@ -38,9 +42,11 @@ export function beginRun(plan: ProgramPlan, state: RunState, now: number, incarn
     // Dropped by a person: what can't be read any more need not be.
     const isDropped = state.cancel?.run === input.id
     const update = isDropped ? {} : upgradeInput(plan, input)
-    const { ops: changes } = shape.reduce(before, [{ update }], ['state'])
+    const given = update === input.value ? { update, from: GIVEN } : { update }
+    const { ops: changes } = shape.reduce(before, [given], ['state'])
     ops.push(...fresh.map(([key, value]) => set(['state', key], value)), ...changes)
   }
+  ops.push(splice('inputs', 0, 1))
   const events = [{ type: 'run', run: run.id, status: 'started' }]
   return { kind: 'step', ops, data: { events } }
 }

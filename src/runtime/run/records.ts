@@ -4,7 +4,7 @@ import type { LogKey } from '../../log/contract.js'
 import type { OpenedEntry } from '../../log/entry/entry-opening.js'
 import type { Log } from '../../log/log.js'
 import type { LogStore } from '../../log/log-store.js'
-import { applyOp, type Op, type State } from '../../log/entry/ops.js'
+import { applyOp, valueAt, type Op, type State } from '../../log/entry/ops.js'
 import {
   isUnfinished,
   type PauseRecord,
@@ -134,6 +134,10 @@ class Collector implements Records {
       return
     }
     if (before.run?.id !== this.#run) return
+    if (op[0] === 'copy' && op[1].join() === 'run,input' && this.begun) {
+      const input = valueAt(before as State, op[2])
+      this.begun = { ...this.begun, ...(input === undefined ? {} : { input }) }
+    }
     const at = stepAt(op)
     if (at === undefined) return
     const { path, prefix, id } = at
