@@ -59,6 +59,14 @@ import type { Shape, StateOf, UpdateOf } from './runtime/program/state-key.js'
 import { Thread, ThreadView } from './runtime/thread.js'
 import { Worker } from './runtime/worker/worker.js'
 import type { WorkerOptions } from './runtime/worker/worker-options.js'
+import {
+  eraseTenant,
+  eraseThread,
+  type ErasedTenant,
+  type EraseOptions,
+  type ScrubReport,
+  scrubStore,
+} from './retention/erase.js'
 import { Sweeper, type SweptThread } from './retention/sweeper.js'
 import { Store } from './store/store.js'
 import { isProcessMetrics, type ProcessMetrics } from './telemetry/process-metrics.js'
@@ -319,11 +327,28 @@ export class Holdfast {
     return this.#store.prune(this.#key(thread, options.branch), seq, { evenTagged: options.evenTagged ?? false })
   }
 
-  /** Removes a thread with all its branches. A tombstone with the reason stays behind. */
-  async erase(thread: ThreadIdInput, options: { readonly reason?: string } = {}): Promise<{ readonly erased: number }> {
-    const tombstone: Tombstone = { at: this.#store.clock.now(), reason: options.reason ?? 'erased' }
-    const result = await this.#store.erase({ tenant: this.#tenant, thread: parseThreadId(thread), tombstone })
-    return result === 'conflict' ? { erased: 0 } : result
+  /**
+   * Removes a thread with all its branches. A tombstone with the reason stays behind, unless `tombstone` is false. Its large
+   * values go with the next sweep, or at once with `scrub`.
+   */
+  erase(thread: ThreadIdInput, options: EraseOptions = {}): Promise<{ readonly erased: number }> {
+    return eraseThread(this.#store, this.#tenant, parseThreadId(thread), options)
+  }
+
+  /**
+   * Removes everything of this tenant: threads, memory and large values. Its data keys stay; `keys.destroy()` makes copies
+   * and backups unreadable too. What is written meanwhile may stay.
+   */
+  eraseTenant(options: EraseOptions = {}): Promise<ErasedTenant> {
+    return eraseTenant(this.#store, this.#tenant, this.store, options)
+  }
+
+  /**
+   * After `erase`, when nothing of it may be found any more: removes the large values that nothing points to, expired items,
+   * and drives what was removed out of the backend's own files. What it says of that is honest: not every backend can.
+   */
+  scrub(options: { readonly graceMs?: number } = {}): Promise<ScrubReport> {
+    return scrubStore(this.#store, this.#tenant, options)
   }
 
   /**

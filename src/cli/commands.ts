@@ -358,6 +358,25 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     load: () => import('./commands/verify.js'),
   },
   {
+    usage: 'erase [thread]',
+    group: 'Care',
+    summary: 'remove a thread, the memory of a scope or a whole tenant for good, also from the files of the store',
+    options: [
+      ['--scope <scope>', 'the memory of this scope, such as user=user-42, instead of a thread'],
+      ['--everything', 'everything of the tenant that --tenant names'],
+      ['--reason <text>', 'kept in the tombstone'],
+      ['--no-tombstone', 'leave nothing that tells that it ever was, its id neither'],
+      ['--grace <duration>', 'spare large values that were written since; 0s where nobody writes (default 1m)'],
+      ['--yes', 'do not ask'],
+    ],
+    examples: [
+      `holdfast erase bf-847 --reason 'asked for by the user'`,
+      'holdfast erase --scope user=user-42 --yes',
+      'holdfast erase --everything --tenant acme --yes',
+    ],
+    load: () => import('./commands/erase.js'),
+  },
+  {
     usage: 'sweep',
     group: 'Care',
     summary:

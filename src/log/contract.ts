@@ -249,6 +249,14 @@ export interface EraseRequest {
   readonly tombstone: Tombstone | null
 }
 
+/** Whether what was removed can still be found in a store's own files. */
+export interface Scrubbed {
+  /** True when it can't, as far as the backend can tell. */
+  readonly complete: boolean
+  /** One or two sentences for people: what was done, or what is left and how to remove it. */
+  readonly note: string
+}
+
 /** A large value as the collector sees it. */
 export interface BlobInfo {
   readonly hash: Hash
@@ -358,6 +366,12 @@ export interface Driver extends Partial<ItemDriver>, Partial<CopyDriver> {
 
   /** Removes logs with all they hold but blobs, in one atomic step. Erasing what is not there is no error. */
   erase(request: EraseRequest): Promise<{ readonly erased: number } | 'conflict'>
+
+  /**
+   * Drives what was removed so far out of the store's own files: write-ahead logs, append-only files, free pages. Says how
+   * far that went. Absent where a removal itself does it.
+   */
+  scrub?(): Promise<Scrubbed>
 
   /** What an erased thread left behind, until a log of that thread is created again. */
   tombstone(tenant: TenantId, thread: ThreadId): Promise<Tombstone | undefined>

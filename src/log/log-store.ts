@@ -21,6 +21,7 @@ import type {
   HeadQuery,
   Lease,
   LogKey,
+  Scrubbed,
   Tombstone,
 } from './contract.js'
 import { GroupCommit } from './write/group-commit.js'
@@ -265,6 +266,15 @@ export class LogStore {
     const result = await this.#environment.driver.erase(request)
     if (result !== 'conflict') this.#environment.anchors?.noteErased(request)
     return result
+  }
+
+  /** Drives what was removed out of the backend's own files, as far as it can. */
+  async scrub(): Promise<Scrubbed> {
+    this.#check()
+    const { driver } = this.#environment
+    return (
+      (await driver.scrub?.()) ?? { complete: true, note: 'What is removed is gone from the files of this backend.' }
+    )
   }
 
   async tombstone(tenant: TenantId, thread: ThreadId): Promise<Tombstone | undefined> {

@@ -52,6 +52,18 @@ export class Store {
     return { collections: spaces.filter((space) => !space.startsWith(own)).map(decodeSpace), ...next }
   }
 
+  /** Removes every item of this tenant. What is written meanwhile may stay. */
+  async erase(): Promise<{ readonly items: number }> {
+    let items = 0
+    const own = encodeScope(METRICS_SCOPE)
+    for (let after = ''; ; ) {
+      const page = await this.#items.spaces(this.#tenant, { limit: PAGE, ...(after === '' ? {} : { after }) })
+      for (const space of page) if (!space.startsWith(own)) items += await this.#items.clear(this.#tenant, space)
+      if (page.length < PAGE) return { items }
+      after = page.at(-1) ?? ''
+    }
+  }
+
   /** Removes what has expired, of the whole backend, to free its room. Expired items are absent with or without it. */
   async sweep(): Promise<void> {
     while ((await this.#items.sweep(SWEEP)) > 0);
@@ -79,6 +91,15 @@ export class Scope {
   collection(name: string, options: CollectionOptions = {}): Collection<unknown> {
     const parsed = parseOptions(options, this.#items.maxBytes)
     return new Collection(this.#items, this.#tenant, encodeSpace(this.#scope, name), parsed)
+  }
+
+  /** Removes every item of this scope, of all its collections. What is written meanwhile may stay. */
+  async erase(): Promise<{ readonly items: number }> {
+    let items = 0
+    for (const name of await this.collections()) {
+      items += await this.#items.clear(this.#tenant, encodeSpace(this.#scope, name))
+    }
+    return { items }
   }
 
   /**

@@ -209,6 +209,11 @@ const CASES: Readonly<Record<string, Case>> = {
     json: [['store', 'delete', 'user=u', 'prefs', 'size'], { key: 'size', deleted: true }],
     wrong: [['store', 'delete', 'user=u', 'prefs', 'theme', '--expect', 'other'], 4, 'theme'],
   },
+  erase: {
+    plain: [['erase', 'gone-1', '--yes', '--reason', 'test'], /^Erased thread gone-1: 1 branch\.\n$/],
+    json: [['erase', '--scope', 'user=gone', '--yes'], { target: 'the memory of user=gone', items: 0 }],
+    wrong: [['erase', 'gone-2'], 2, "can't be undone"],
+  },
   sweep: {
     plain: [
       ['sweep', '--dry-run', '--ttl', '1ms', '--existing'],
@@ -285,6 +290,7 @@ describe.each(backends)('every command on $name', ({ name, missing, fresh, clean
     await Promise.all(['wait-1', 'wait-2'].map((id) => hf.thread(returns, id).run({ input: { wait: true } })))
     await hf.thread(returns, 'f-1').run({ input: { fail: true } })
     await hf.store.scope({ user: 'u' }).collection('prefs').put('theme', { dark: true })
+    for (const id of ['gone-1', 'gone-2']) await hf.thread(returns, id).run({ input: { orderId: 'A' } })
   })
   afterAll(cleanup)
 

@@ -157,6 +157,13 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'>, 
     return erased === null ? 'conflict' : { erased: Number(erased) }
   }
 
+  async scrub(): ReturnType<NonNullable<Driver['scrub']>> {
+    const note =
+      'Postgres keeps deleted rows in its files until VACUUM reuses their room (VACUUM FULL removes them at once), and its ' +
+      'write-ahead log and backups keep them longer. To be sure without that, encrypt with keys.vault and destroy the secret.'
+    return { complete: false, note }
+  }
+
   async tombstone(tenant: LogKey['tenant'], thread: LogKey['thread']): ReturnType<Driver['tombstone']> {
     const text = `SELECT t.at, t.reason FROM ${this.#schema}.tombstones t WHERE t.tenant = $1 AND t.thread = $2`
     const [row] = await this.#sessions.read({ name: this.#nameOf('tombstone'), text, values: [tenant, thread] })

@@ -67,7 +67,7 @@ async function readSetting(client: RedisLike, name: string): Promise<string | un
   }
 }
 
-function parseInfo(text: string): Record<string, string> {
+export function parseInfo(text: string): Record<string, string> {
   const lines = text.split(/\r?\n/).filter((line) => line.includes(':'))
   return Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]))
 }

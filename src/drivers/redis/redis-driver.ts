@@ -22,6 +22,7 @@ import {
   reindexLog,
   renewLease,
 } from './logs.js'
+import { scrubServers } from './scrub.js'
 import type { Store } from './store.js'
 import { Announcements, Watching } from './watch.js'
 
@@ -67,6 +68,10 @@ export function createRedisDriver(store: Store, durability: Durability, release:
     heads: (query) => queryHeads(store, query),
     prune: (log, incarnation, seq) => pruneLog(store, log, incarnation, seq),
     erase: (request) => eraseLogs(store, request),
+    async scrub() {
+      checkOpen()
+      return scrubServers(store)
+    },
     tombstone: (tenant, thread) => readTombstone(store, tenant, thread),
     reindex: (log, expect, index) => reindexLog(store, log, expect, index),
 

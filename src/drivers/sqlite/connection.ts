@@ -97,6 +97,12 @@ export class Connection {
     }
   }
 
+  /** Copies the write-ahead log into the file and empties it. False while a reader or writer elsewhere hinders that. */
+  truncateLog(): boolean {
+    const row = this.#sqlite.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as Row | undefined
+    return row?.['busy'] === 0
+  }
+
   close(): void {
     this.#statements.clear()
     this.#sqlite.close()
@@ -205,6 +211,8 @@ function configure(db: Connection, settings: ConnectionSettings, journal: string
   }
   db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
   db.pragma(`journal_size_limit = ${MAX_IDLE_WAL_BYTES}`)
+  // What is deleted is overwritten with zeros: erasing a thread must not leave it in free pages.
+  db.pragma('secure_delete = ON')
   db.pragma('temp_store = MEMORY')
   db.pragma('cache_size = -16000')
 }

@@ -116,6 +116,14 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
       return erased === 'conflict' ? erased : { erased }
     },
 
+    async scrub() {
+      const complete = await link.call('scrub', [])
+      const note = complete
+        ? 'SQLite overwrote it with zeros and emptied its write-ahead log.'
+        : 'SQLite overwrote it with zeros, but its write-ahead log may still hold it: another process reads. Erase again.'
+      return { complete, note }
+    },
+
     async tombstone(tenant, thread) {
       return (await link.call('tombstone', [tenant, thread])) ?? undefined
     },

@@ -33,6 +33,8 @@ export interface Calls {
   heads(task: HeadsTask): PackedHead[]
   prune(log: LogKey, incarnation: string, seq: number): number | 'conflict'
   erase(request: EraseRequest): number | 'conflict'
+  /** False while another reads or writes. */
+  scrub(): boolean
   tombstone(tenant: string, thread: string): Tombstone | null
   reindex(log: LogKey, expect: Expect, index: IndexTask, labels: Labels): boolean
   touchBlobs(tenant: string, hashes: readonly Hash[]): Hash[]

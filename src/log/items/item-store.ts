@@ -31,6 +31,7 @@ export type OpenItem = Omit<StoredItem, 'value'> &
     readonly ended: boolean
   }
 
+const CLEARED_AT_ONCE = 100
 /** A conflict at an attempt that is not the first may be one with the attempt before. */
 const OWN_WORK = 1
 
@@ -119,6 +120,26 @@ export class ItemStore {
   ): Promise<readonly string[]> {
     await this.#admit(tenant)
     return this.#driver().listSpaces(tenant, options)
+  }
+
+  /**
+   * Removes all items of a space, also those that can't be read any more, and says how many there were. What is written
+   * meanwhile may stay.
+   */
+  async clear(tenant: TenantId, space: string): Promise<number> {
+    await this.#admit(tenant)
+    let removed = 0
+    for (let after: string | undefined; ; ) {
+      const now = this.clock.now()
+      const scan = { limit: CLEARED_AT_ONCE, ...(after === undefined ? {} : { after }) }
+      const page = await retry(this.#environment, () => this.#driver().scanItems(tenant, space, scan, now))
+      const writes = page.map(({ key }) => ({ space, key, item: null }))
+      if (writes.length > 0) await retry(this.#environment, () => this.#driver().writeItems(tenant, writes, now))
+      for (const { key } of page) this.#seen?.note(idOf(tenant, space, key), null)
+      removed += page.length
+      if (page.length < CLEARED_AT_ONCE) return removed
+      after = page.at(-1)?.key
+    }
   }
 
   async sweep(limit: number): Promise<number> {
