@@ -16,7 +16,7 @@ beforeEach(async () => {
 
 afterEach(() => hf.close())
 
-/** Lets the time pass that a run takes to find out whether its program waits for a step. */
+/** Lets the time pass that a program takes. */
 async function drive<Result>(running: Promise<Result>): Promise<Result> {
   let over = false
   const mark = () => {
@@ -198,6 +198,78 @@ describe('a failure that the program went on from stays decided when a later one
     expect(await drive(thread.run())).toMatchObject({ status: 'completed', output: 'done' })
     expect(ran.toSorted()).toEqual(['a', 'b', 'c', 'c', 'd', 'fallback'])
   })
+})
+
+describe('a step that failed beside a branch that does other things for long', () => {
+  const orders: readonly (readonly string[])[] = [
+    ['busy', 'failing'],
+    ['failing', 'busy'],
+  ]
+  const kinds = orders.flatMap((order) =>
+    (['read', 'once'] as const).map((effect) => [order.join(', '), effect] as const),
+  )
+
+  it.each(kinds)('is tried again however long that takes (%s: %s)', async (order, effect) => {
+    let release = () => {}
+    const parts: Record<string, Body> = {
+      failing: (ctx) => step(ctx, 'a', { effect }),
+      busy: async (ctx) => {
+        await new Promise<void>((resolve) => {
+          release = resolve
+        })
+        await step(ctx, 'c', { effect: 'once' })
+      },
+    }
+    const thread = hf.thread(
+      flow({ name: 'p', version: '1.0.0' }, async (ctx) => {
+        const settled = await Promise.allSettled(order.split(', ').map((name) => parts[name]?.(ctx)))
+        if (settled.some(({ status }) => status === 'rejected')) throw new Error('some failed')
+        return 'done'
+      }),
+      't',
+    )
+    const resume = async (options: object) => {
+      const running = thread.run({ lease: 600_000, ...options } as never)
+      // Whatever it is that gives up by the clock has done so by then.
+      await clock.advance(120_000)
+      release()
+      return drive(running)
+    }
+    expect(await resume({ input: 1 })).toMatchObject({ status: 'failed', error: { message: 'some failed' } })
+    broken.clear()
+    // Where the branch began behind the step that failed, it may have gone on from that: both is tried, in turn.
+    let outcome = await resume({})
+    for (let i = 0; i < 2 && outcome.status !== 'completed'; i++) outcome = await resume({})
+    expect(outcome).toMatchObject({ status: 'completed', output: 'done' })
+    expect(ran.toSorted()).toEqual(['a', 'a', 'c'])
+  })
+
+  it.each(['read', 'once'] as const)(
+    'stays failed where that branch is what the program did about it (%s)',
+    async (effect) => {
+      let bug = true
+      const thread = hf.thread(
+        flow({ name: 'p', version: '1.0.0' }, async (ctx) => {
+          await Promise.all([
+            step(ctx, 'a', { effect }).catch(async () => {
+              await clock.sleep(5000)
+              await step(ctx, 'fallback', { effect: 'once' })
+            }),
+            step(ctx, 'c').then(() => step(ctx, 'd')),
+          ])
+          if (bug) throw new Error('a bug')
+          return 'done'
+        }),
+        't',
+      )
+      expect(await drive(thread.run({ input: 1 }))).toMatchObject({ status: 'failed', error: { message: 'a bug' } })
+      broken.clear()
+      expect(await drive(thread.run())).toMatchObject({ status: 'failed', error: { message: 'a bug' } })
+      bug = false
+      expect(await drive(thread.run())).toMatchObject({ status: 'completed', output: 'done' })
+      expect(ran.toSorted()).toEqual(['a', 'c', 'd', 'fallback'])
+    },
+  )
 })
 
 describe('a question that nobody answered in time', () => {

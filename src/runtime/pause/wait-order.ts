@@ -31,7 +31,12 @@ interface Past {
   readonly since: number | undefined
 }
 
-const PAST = new AsyncLocalStorage<Past>()
+const PAST = new AsyncLocalStorage<Past | undefined>()
+
+/** Calls a function whose code has come by nothing yet. */
+export function fromTheStart<Result>(call: () => Result): Result {
+  return PAST.run(undefined, call)
+}
 
 /**
  * The order of a function's waits without a key, by which they are found again.
@@ -69,6 +74,12 @@ export class WaitOrder {
     return past === undefined ? this.#since : past.since
   }
 
+  /** What the code that runs now came by last. */
+  get last(): string {
+    const past = this.#past()
+    return past === undefined ? CALLED : shortHash(past.last)
+  }
+
   /** The code that runs now asks for this, and goes on behind it. */
   came(path: string, since = this.since): void {
     PAST.enterWith({ of: this, counts: this.#past()?.counts ?? NONE, last: path, since })
@@ -81,11 +92,10 @@ export class WaitOrder {
   next(name: string, others: number): UnkeyedWait | undefined {
     const last = this.#last.get(name)
     const place = last === undefined ? 0 : last.place + 1
-    const past = this.#past()
-    const counts = past?.counts ?? NONE
+    const counts = this.#past()?.counts ?? NONE
     const isAlone = others === 0 && last !== undefined && !last.isOpen && !last.isBeside
     if ((counts.get(name) ?? 0) !== place && !isAlone) return undefined
-    return this.#take(name, place, others, counts, past === undefined ? CALLED : shortHash(past.last))
+    return this.#take(name, place, others, counts, this.last)
   }
 
   /** The next wait of a name in the order of arrival: for runs that were begun by these rules, and for replays. */

@@ -22,7 +22,7 @@ import { checkPolicy } from '../program/step-policy.js'
 import { doneRecord, joinPath, StepRecords } from './step-records.js'
 import { StepStore } from './step-store.js'
 import { Trail } from './trail.js'
-import { type UnkeyedWait, WaitOrder } from '../pause/wait-order.js'
+import { fromTheStart, type UnkeyedWait, WaitOrder } from '../pause/wait-order.js'
 import { type Placed, receive, sleep, type WaitingFunction } from '../pause/waits.js'
 
 export type Activated =
@@ -84,8 +84,6 @@ export class Activation {
   /** It is looked at soon whether what is held back may go on. */
   #isJudging = false
   #isWaiting = false
-  /** It was given time to come to what is recorded, and did not: it waits for steps that failed. */
-  #hadTime = false
   /** Signs of life of a function that does something else between steps. */
   #beats = 0
 
@@ -156,7 +154,7 @@ export class Activation {
       // Code between steps may wait for something that knows nothing of the run: it is left behind.
       if (signal.aborted) return leave()
       signal.addEventListener('abort', leave, { once: true })
-      body().then(
+      fromTheStart(body).then(
         (value) => end({ status: 'done', value, writes: this.#writes, notes: this.#notes }),
         (error: unknown) => {
           this.#threwInCompany = this.#busy > 0
@@ -337,7 +335,7 @@ export class Activation {
   /** Notes where the function asks for a step, before anything else happens. */
   #arrive(path: string, isEffect: boolean, heard: Heard) {
     const isBeside = this.#active + this.#suspended > 1
-    const asked = { path, isEffect, isBeside, ...this.#trail.ask() }
+    const asked = { path, isEffect, isBeside, past: this.#order.last, ...this.#trail.ask() }
     heard.path = path
     this.#order.came(path)
     // One that waited for a person has no record, but is no stranger either.
@@ -663,25 +661,15 @@ export class Activation {
         // One that waits for somebody may come to need what is in doubt, or not: that is seen when it goes on.
         const isWaiting = this.#suspended > 0 && this.#revisits.isOnlyInDoubt
         if (this.#active > 0 && !this.#session.draining && !isWaiting) {
-          void (this.#revisits.isInDoubt ? this.#giveUp() : this.#waitForReturn())
+          if (this.#revisits.isInDoubt && this.#revisits.decide(this.#turn)) this.#checkIdle()
+          else void this.#waitForReturn()
         } else if (this.#active + this.#suspended > 0) this.#suspend?.()
       })
     })
   }
 
-  /** Only what is held back is under way: looks for some time whether the function waits for what failed before. */
-  async #giveUp(): Promise<void> {
-    const { clock, abort } = this.#session
-    const asked = this.#asked
-    // Once it had its time, the next failure is handed out sooner; an effect is always given all of it.
-    const isSoon = this.#hadTime && !this.#revisits.isOnlyInDoubt
-    for (let looks = isSoon ? PATIENCE_LOOKS - 1 : 0; looks < PATIENCE_LOOKS; looks++) {
-      await clock.sleep(PATIENCE_MS / PATIENCE_LOOKS, abort.signal).catch(() => {})
-      // What it asked for meanwhile comes to rest again, and then it is given time again.
-      if (this.#closed || asked !== this.#asked) return
-      if (this.#session.draining) return this.#suspend?.()
-    }
-    if (this.#revisits.decide(this.#session.state.run?.takes ?? 0)) this.#hadTime = true
+  get #turn(): number {
+    return this.#session.state.run?.takes ?? 0
   }
 
   /** Looks at what is held back once the function has reacted to all that it heard of. */
@@ -716,8 +704,13 @@ export class Activation {
       waited = 0
     }
     this.#isWaiting = false
+    if (this.#closed || abort.signal.aborted || this.#busy > 0 || this.#revisits.held === 0) return
+    if (this.#revisits.isInDoubt) {
+      this.#revisits.tell(this.#turn)
+      return this.#checkIdle()
+    }
     const { waiting } = this.#revisits
-    if (this.#closed || abort.signal.aborted || this.#busy > 0 || waiting === undefined) return
+    if (waiting === undefined) return
     this.#fail?.(new EffectHeldError(waiting.held, waiting.missing, RETURN_MS / 60_000))
   }
 }
@@ -728,9 +721,6 @@ const LEFT = new Error('The function was left where it waits.')
 const RETURN_MS = 10 * 60_000
 /** How often it is looked at meanwhile whether the run is to stop. */
 const LOOK_MS = 200
-/** How long it is looked whether a function waits for steps that failed before, and in how many parts. */
-const PATIENCE_MS = 1000
-const PATIENCE_LOOKS = 10
 
 /** What a function hears of when something that it asked for has ended. */
 interface Heard {

@@ -6,11 +6,11 @@ import type { RunRecord, RunState, ScopeState, StepRecord } from '../run/run-sta
 // Which steps are tried again when a failed run is resumed. Where the error leads to them, those. A program may also lose
 // them on the way: it throws another error, or a string, or looks only at how many of several failed. Then
 // - a step that failed while nothing else ran is tried again if the program asked for nothing more: the failure is what it
-//   ended with. Otherwise it stays failed: the program has decided on it;
-// - a step that failed beside others is in doubt. It is held back while the program comes to everything else that is
-//   recorded. If it does, and waits for the step, nothing depends on the failure, and the step is tried again. If it ends
-//   without the step, it wanted no more of it. If it can't come to the rest, it went on from that failure or from one
-//   beside it: then an effect stays failed, because it may be the one whose place something else has taken.
+//   ended with;
+// - any other is in doubt. It is held back while the program comes to everything else that is recorded. If it does, and
+//   waits for the step, nothing depends on the failure, and the step is tried again. If it ends without the step, it wanted
+//   no more of it. If the order of things shows that it went on from that failure or from one beside it, an effect stays
+//   failed, because it may be the one whose place something else has taken.
 
 /** Where the records of the steps lie that a failure may stem from. */
 export interface Suspects {
@@ -42,7 +42,7 @@ export class Failures {
   suspects(asked: number): Suspects {
     // A question can't be held back: it is asked anew where nothing came of its end.
     const retry = this.#heard.filter((one) => one.asked === asked && (!one.isBeside || one.at[0] === 'pauses'))
-    const doubt = this.#heard.filter((one) => one.isBeside && one.at[0] !== 'pauses')
+    const doubt = this.#heard.filter((one) => (one.isBeside || one.asked !== asked) && one.at[0] !== 'pauses')
     return { retry: retry.map(({ at }) => at), doubt: doubt.map(({ at }) => at) }
   }
 }

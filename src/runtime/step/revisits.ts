@@ -16,9 +16,11 @@ export interface Asked extends Cause {
   readonly isEffect: boolean
   /** Something else of the function was open at that time. */
   readonly isBeside: boolean
+  /** What the code that asked came by last. */
+  readonly past: string
 }
 
-/** Marks in a record: not asked for directly after something, and asked for beside something else. */
+/** Marks in a record: not asked for directly after something (what the code came by last follows), and beside something else. */
 const SOMETIME = '~'
 const BESIDE = '+'
 
@@ -86,9 +88,9 @@ export class Revisits {
   }
 
   /** What a record keeps of where its step was asked for. */
-  place({ after, isBeside }: Asked, isBesideLater: boolean): string {
+  place({ after, isBeside, past }: Asked, isBesideLater: boolean): string {
     // While effects are held back nothing is where it would be otherwise.
-    const where = this.#held.length > 0 ? SOMETIME : (after ?? SOMETIME)
+    const where = this.#held.length > 0 || after === undefined ? `${SOMETIME}${past}` : after
     return isBeside || isBesideLater ? `${where}${BESIDE}` : where
   }
 
@@ -166,22 +168,44 @@ export class Revisits {
   }
 
   /**
-   * The function waits only for what is held back. If it has come back to all that is recorded, it waits for steps that
-   * failed before, and they are tried again. If not, it went on from a failure of one of those, and is told so again: of
-   * each effect, because the function may want none of them since; of reads one by one, another first each time the run
-   * is resumed, because it is not known which it was. Returns whether a failure was handed out again.
+   * To be asked when the function has reacted to all that it heard of, and only what is held back is under way. If it has
+   * come back to all that is recorded, steps that failed before are tried again. If it went on from a failure of one of
+   * those, it is told so again. False where that can't be told yet: the function may be busy with code of its own.
+   * @param turn how often the run was taken up.
    */
   decide(turn: number): boolean {
-    if (this.isOnlyInDoubt) {
-      this.#release(() => true)
-      return false
-    }
+    if (this.isOnlyInDoubt) this.#release(() => true)
+    else if (this.#hasGoneOn(turn)) this.tell(turn)
+    else return false
+    return true
+  }
+
+  /**
+   * Whether something that is recorded and not come back to shows that the function waits for a failure: it was asked for
+   * in reaction to one that is held back, or in reaction to steps that the function has heard of by now and did not react
+   * to. Where the function did other things in between, the order says nothing. If the code had come by the failed step
+   * right before, it most likely went on from that; but code that only began behind it looks the same, so that each third
+   * time the run is taken up it is given the time to show.
+   */
+  #hasGoneOn(turn: number): boolean {
+    const failed = new Set(this.#held.flatMap(({ path, doubted }) => (doubted === undefined ? [] : [shortHash(path)])))
+    return [...(this.#missing ?? [])].some((missing) => {
+      const { after, past } = placeOf(this.#recordOf(missing))
+      if (after !== undefined) return causesOf(after).some((cause) => failed.has(cause)) || this.#hasHeard(after)
+      return (past === undefined || failed.has(past)) && turn % 3 !== 1
+    })
+  }
+
+  /**
+   * Hands failures out again: of each effect, because the function may want none of them since; of reads one by one,
+   * another first each time the run is resumed, because it is not known which it was.
+   */
+  tell(turn: number): void {
     const effects = this.#held.filter(({ doubted }) => doubted === 'effect')
     const reads = this.#held.filter(({ doubted }) => doubted === 'read')
     const failed = effects.length > 0 || reads.length === 0 ? effects : [reads[turn % reads.length] as Held]
     this.#held = this.#held.filter((held) => !failed.includes(held))
     for (const { refuse } of failed) refuse(undefined)
-    return failed.length > 0
   }
 
   /**
@@ -260,12 +284,19 @@ export class Revisits {
 }
 
 /** Where a recorded step was asked for. Of one of 0.1 nothing is known. */
-function placeOf(record: StepRecord | undefined): { readonly after: string | undefined; readonly isBeside: boolean } {
+function placeOf(record: StepRecord | undefined): Place {
   const place = record?.after
-  if (place === undefined) return { after: undefined, isBeside: true }
+  if (place === undefined) return { after: undefined, past: record?.past, isBeside: true }
   const isBeside = place.endsWith(BESIDE)
-  const after = isBeside ? place.slice(0, -BESIDE.length) : place
-  return { after: after === SOMETIME ? undefined : after, isBeside }
+  const where = isBeside ? place.slice(0, -BESIDE.length) : place
+  if (!where.startsWith(SOMETIME)) return { after: where, past: undefined, isBeside }
+  return { after: undefined, past: where.slice(SOMETIME.length) || undefined, isBeside }
+}
+
+interface Place {
+  readonly after: string | undefined
+  readonly past: string | undefined
+  readonly isBeside: boolean
 }
 
 function isFinished({ status }: StepRecord): boolean {

@@ -40,7 +40,8 @@ export interface MortalOptions {
 export class Mortal {
   readonly name: string
   readonly hf: Holdfast
-  readonly era: number
+  /** In which life of the thread it holds it, or came. */
+  era: number
   /** Was frozen once: others may have taken over since. */
   stale = false
   state: 'alive' | 'frozen' | 'dead' = 'alive'
@@ -150,6 +151,7 @@ export class Mortal {
     for (const [i, { epoch, lease }] of appends.entries()) {
       if (results[i].status !== 'appended') continue
       this.#universe.landings.push({ process: this.name, epoch, lease: lease.kind })
+      if (lease.kind === 'claim') this.era = this.#universe.era
       if (lease.kind === 'claim' || lease.kind === 'extend') this.#prolong(sentAt + lease.ms)
       if (lease.kind === 'release') this.#leaseUntil = Number.NEGATIVE_INFINITY
     }
