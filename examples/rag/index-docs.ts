@@ -22,7 +22,9 @@ export function makeIndex(path: string, embed: Embed, sink: TransactionalSink<Pa
       },
     ],
     sink,
-    concurrency: 2,
+    // The model works in this process: more at once is no faster, and only more to do again after a crash.
+    concurrency: 1,
+    ahead: 0,
     batch: 16,
   })
 }

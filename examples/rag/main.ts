@@ -3,7 +3,8 @@
 //   npm run example:rag -- --kill                         the same, but killed half-way and started again
 //   npm run example:rag -- --folder notes --store sqlite:notes.db --ask "How do I …?"
 import { spawn } from 'node:child_process'
-import { mkdirSync, rmSync } from 'node:fs'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -26,6 +27,10 @@ const { values } = parseArgs({
   },
 })
 
+if (!existsSync(values.folder)) {
+  console.error(`There is no folder ${values.folder}. Pass one with --folder.`)
+  process.exit(1)
+}
 if (values.kill && !values.child) await killHalfWay()
 const report = await indexFolder()
 if (!values.child) {
@@ -71,13 +76,18 @@ async function killHalfWay(): Promise<void> {
     if (committed >= AFTER) break
   }
   child.kill('SIGKILL')
-  console.log(`Killed with SIGKILL after ${committed} passages. Starting again:`)
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  console.log(
+    child.signalCode === 'SIGKILL'
+      ? `Killed with SIGKILL after ${committed} passages. Starting again:`
+      : `There was too little to index to be killed half-way: it ended after ${committed} passages. Starting again:`,
+  )
 }
 
 function tell({ successful, resumed, skipped, failed, removed, chunks, tokens, ms, failures }: PipelineReport): void {
   const again = resumed > 0 ? ` (${resumed} resumed at the batch where it stopped)` : ''
   console.log(
-    `${successful} documents indexed${again}, ${skipped} skipped because they did not change, ${failed} failed.`,
+    `${successful} ${successful === 1 ? 'document' : 'documents'} indexed${again}, ${skipped} skipped because they did not change, ${failed} failed.`,
   )
   if (removed > 0) console.log(`${removed} are gone from the folder; their passages were removed.`)
   console.log(`${chunks} passages, about ${tokens} tokens, in ${(ms / 1000).toFixed(1)} s.`)
@@ -89,6 +99,7 @@ async function ask(question: string): Promise<void> {
   const [vector] = await embed([question])
   const found = await (await openVectors(values.store)).search(vector as Float32Array, 3)
   console.log(`\n${question}\n`)
+  if (found.length === 0) console.log('Nothing is indexed. Is there a .md or .txt file in the folder?')
   for (const { document, text, score } of found) {
     const [first = '', ...rest] = text.split('\n').filter((line) => line.trim() !== '')
     console.log(`${score.toFixed(2)}  ${document}\n      ${first}`)
