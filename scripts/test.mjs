@@ -15,6 +15,7 @@ const SERVICES = {
   redis: 'HOLDFAST_TEST_REDIS_URL',
   'redis-cluster': 'HOLDFAST_TEST_REDIS_CLUSTER_URLS',
   pgbouncer: 'HOLDFAST_TEST_PGBOUNCER_URL',
+  chromium: 'HOLDFAST_TEST_CHROMIUM',
 }
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')

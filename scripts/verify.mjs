@@ -11,6 +11,7 @@ const CHECKS = [
   { name: 'layers', run: ['node', 'scripts/check-layers.mjs'] },
   { name: 'build', run: ['node', 'scripts/build.mjs'] },
   { name: 'types', run: ['tsc', '-p', 'tsconfig.test.json'] },
+  { name: 'types of pages', run: ['tsc', '-p', 'examples/chat/pages'] },
   { name: 'unused', run: ['knip'] },
   { name: 'exports: publint', run: ['publint', '--strict'] },
   { name: 'exports: attw', run: ['attw', '--pack', '.', '--profile', 'esm-only'] },

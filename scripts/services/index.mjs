@@ -1,10 +1,12 @@
 // @ts-check
+import { findChromium } from './chromium.mjs'
 import { MissingServerError } from './missing-server.mjs'
 import { startPgBouncer } from './pgbouncer.mjs'
 import { startPostgres } from './postgres.mjs'
 import { startRedis } from './redis.mjs'
 import { startRedisCluster } from './redis-cluster.mjs'
 
+export { findChromium } from './chromium.mjs'
 export { MissingServerError } from './missing-server.mjs'
 export { startPgBouncer } from './pgbouncer.mjs'
 export { freePort } from './ports.mjs'
@@ -12,7 +14,7 @@ export { startPostgres } from './postgres.mjs'
 export { startRedis } from './redis.mjs'
 export { startRedisCluster } from './redis-cluster.mjs'
 
-/** @typedef {'postgres' | 'redis' | 'redis-cluster' | 'pgbouncer'} ServiceName */
+/** @typedef {'postgres' | 'redis' | 'redis-cluster' | 'pgbouncer' | 'chromium'} ServiceName */
 /** @typedef {{ name: ServiceName, variable: string, value: string, about: string }} RunningService */
 
 /**
@@ -28,6 +30,7 @@ const variables = {
   redis: 'HOLDFAST_TEST_REDIS_URL',
   'redis-cluster': 'HOLDFAST_TEST_REDIS_CLUSTER_URLS',
   pgbouncer: 'HOLDFAST_TEST_PGBOUNCER_URL',
+  chromium: 'HOLDFAST_TEST_CHROMIUM',
 }
 
 /**
@@ -84,6 +87,10 @@ export async function startServices({
       case 'redis-cluster': {
         const cluster = await startRedisCluster({ nodes: 3, log, install: ci })
         return { ...cluster, value: cluster.urls.join(',') }
+      }
+      case 'chromium': {
+        const { path, from } = await findChromium({ log })
+        return { value: path, version: 'Chromium', from, stop: async () => {} }
       }
       case 'pgbouncer': {
         const behind = await (postgres ??= provide('postgres'))

@@ -5,6 +5,7 @@ import { SchemaChecker } from '../runtime/json-schema/schema-checker.js'
 import { Gate } from './access/gate.js'
 import { mayDo, type Principal } from './access/principal.js'
 import { type Authenticate, authenticateByToken, checkPrincipal } from './access/tokens.js'
+import { chatRoutes } from './ai-sdk/chat-routes.js'
 import { ServerCore } from './core.js'
 import { jsonResponse, readJson } from './http/json.js'
 import { HttpProblem, problemResponse } from './http/problem.js'
@@ -33,7 +34,7 @@ export function createServer(hf: Holdfast, options: ServerOptions): HoldfastServ
   const app = new Hono()
   const base = (options.basePath ?? '').replace(/\/+$/, '')
   const methods = new Map<string, Set<string>>()
-  for (const route of nativeRoutes) {
+  for (const route of [...nativeRoutes, ...chatRoutes]) {
     const answer = handler(route, core, authenticate)
     app.on(route.method, base + route.path, (context) => answer(context.req.raw, context.req.param()))
     methods.set(route.path, (methods.get(route.path) ?? new Set()).add(route.method))

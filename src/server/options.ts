@@ -19,6 +19,17 @@ export interface ServerLimits {
   readonly heartbeatMs: number
 }
 
+/** The chat for the AI SDK. */
+export interface ChatOptions {
+  /** The agent that new chats talk to. Default: the first one of `programs`. */
+  readonly program?: string
+  /**
+   * What effects may do when a message is edited or answered again, which makes a branch. Default 'ask': a person decides
+   * about each, since it may have happened on the branch before.
+   */
+  readonly effects?: 'ask' | 'allow' | 'deny'
+}
+
 /** What a server runs, who may call it, and its limits. */
 export interface ServerOptions extends GateOptions {
   /** The programs whose threads are run. May be empty: then threads can only be looked at and answered. */
@@ -29,6 +40,8 @@ export interface ServerOptions extends GateOptions {
   readonly auth?: Authenticate
   /** Settings of the worker inside; false for none, where workers run elsewhere. */
   readonly worker?: Omit<WorkerOptions, 'programs' | 'handleSignals'> | false
+  /** How `useChat` of the AI SDK talks to agents here. */
+  readonly chat?: ChatOptions
   /** Where the server is mounted, such as `/api/agents`. Default: at the root. */
   readonly basePath?: string
   readonly limits?: Partial<ServerLimits>

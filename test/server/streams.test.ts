@@ -1,44 +1,11 @@
 import { agent, openHoldfast } from 'holdfast'
-import { MockLanguageModelV3 } from 'ai/test'
-import type { LanguageModelV3StreamPart } from '@ai-sdk/provider'
 import { afterAll, describe, expect, it } from 'vitest'
 import { durableBackends } from '../support/backends.js'
 import { until } from '../support/until.js'
+import { pacedModel } from './paced-model.js'
 import { desk, events, type Received, setUpServers } from './server-setup.js'
 
 const backends = (await durableBackends()).filter(({ name }) => name === 'SQLite' || name === 'Postgres')
-
-/** A model that says the next word when it is told to. */
-function wordByWord() {
-  let controller: ReadableStreamDefaultController<LanguageModelV3StreamPart>
-  let began = () => {}
-  const beginning = new Promise<void>((resolve) => {
-    began = resolve
-  })
-  const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } }
-  const model = new MockLanguageModelV3({
-    doStream: async () => ({
-      stream: new ReadableStream<LanguageModelV3StreamPart>({
-        start(made) {
-          controller = made
-          controller.enqueue({ type: 'stream-start', warnings: [] })
-          controller.enqueue({ type: 'text-start', id: '1' })
-          began()
-        },
-      }),
-    }),
-  })
-  return {
-    model,
-    beginning,
-    say: (delta: string) => controller.enqueue({ type: 'text-delta', id: '1', delta }),
-    end() {
-      controller.enqueue({ type: 'text-end', id: '1' })
-      controller.enqueue({ type: 'finish', finishReason: { unified: 'stop', raw: 'stop' }, usage: usage as never })
-      controller.close()
-    },
-  }
-}
 
 /** Reads until an event fits, and hangs up. */
 async function take(response: Response, isLast: (event: Received) => boolean): Promise<Received[]> {
@@ -63,7 +30,7 @@ describe.each(backends)('a stream on $name', ({ missing, fresh, cleanup }) => {
   it.skipIf(missing)(
     'goes on where it broke off: nothing is missed, nothing comes twice, tokens included',
     async () => {
-      const { model, beginning, say, end } = wordByWord()
+      const { model, next } = pacedModel()
       const writer = agent({ name: 'writer', version: '1.0.0', model })
       const server = await serve({ store: await fresh(), programs: [writer] })
       const post = (headers = {}) =>
@@ -74,19 +41,19 @@ describe.each(backends)('a stream on $name', ({ missing, fresh, cleanup }) => {
           data['text'] === word
 
       const first = post()
-      await beginning
-      say('Once ')
-      say('upon ')
+      const call = await next()
+      call.say('Once ')
+      call.say('upon ')
       const one = await take(await first, isWord('upon '))
       // Said while nobody listens.
-      say('a ')
+      call.say('a ')
       const again = post(lastId(one))
-      say('time.')
+      call.say('time.')
       const two = await take(await again, isWord('time.'))
       // Who comes new to it is given what was said of the step under way.
       const fresh1 = await take(await server.fetch('/v1/threads/t/events'), isWord('time.'))
       expect(words(fresh1)).toEqual(['Once ', 'upon ', 'a ', 'time.'])
-      end()
+      call.end()
       const three = await take(await post(lastId(two)), ({ event }) => event === 'outcome')
       expect(words([...one, ...two, ...three])).toEqual(['Once ', 'upon ', 'a ', 'time.'])
       expect(three.at(-1)?.data['outcome']).toMatchObject({ status: 'completed', output: 'Once upon a time.' })

@@ -1,0 +1,236 @@
+import { isHoldfastError, type OpenPause } from '../../index.js'
+import { mayDo } from '../access/principal.js'
+import type { AnyThread } from '../core.js'
+import { toJson } from '../http/json.js'
+import { HttpProblem } from '../http/problem.js'
+import { type Call, listOf, object, oneOf, type Route } from '../http/route.js'
+import { type ServerSentEvent, sseResponse } from '../http/sse.js'
+import { followThread } from '../live/follow-thread.js'
+import { isEndOf } from '../run/run-outcome.js'
+import { startRun } from '../run/start-run.js'
+import { branchBefore, currentBranch, goneBackTo } from './chat-branch.js'
+import { messagesOf } from './state-messages.js'
+import type { UiChunk } from './ui-chunk.js'
+import { toUIMessages, type UiMessage } from './ui-messages.js'
+import { UiWriter } from './ui-writer.js'
+
+const HEADERS = { 'x-vercel-ai-ui-message-stream': 'v1' }
+const ANSWER = { type: 'text/event-stream' }
+
+interface ChatBody {
+  readonly id: string
+  readonly messages: readonly UiMessage[]
+  readonly trigger?: string
+}
+
+/** What `useChat` of the AI SDK talks to. A chat is a thread, by the same id. */
+export const chatRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/chat',
+    name: 'chat',
+    summary: 'A message, an approval or another answer, and the stream of what the agent says to it',
+    role: 'run',
+    body: object(
+      {
+        id: { type: 'string', minLength: 1, maxLength: 512 },
+        messages: { ...listOf({ type: 'object', required: ['id', 'role', 'parts'] }), minItems: 1 },
+        'trigger?': oneOf('submit-message', 'regenerate-message'),
+      },
+      { additionalProperties: true },
+    ),
+    answer: ANSWER,
+    handle: chat,
+  },
+  {
+    method: 'GET',
+    path: '/chat/:id/stream',
+    name: 'resumeChat',
+    summary: 'The answer that is being given, from its beginning; 204 when there is none',
+    role: 'read',
+    answer: ANSWER,
+    handle: resume,
+  },
+  {
+    method: 'GET',
+    path: '/chat/:id',
+    name: 'readChat',
+    summary: 'The conversation as `useChat` takes it',
+    role: 'read',
+    answer: { schema: object({ messages: listOf({ type: 'object' }) }) },
+    async handle(call) {
+      const { thread, facts } = await open(call, call.params['id'] ?? '')
+      if (facts === undefined) throw new HttpProblem(404, 'not-found', `There is no chat "${String(thread.id)}".`)
+      return { messages: toUIMessages(messagesOf(facts.state), facts.pauses) }
+    },
+  },
+]
+
+async function chat(call: Call): Promise<Response> {
+  const { id, messages, trigger } = call.body as ChatBody
+  const said = messages.at(-1) as UiMessage
+  return said.role === 'assistant' ? goOn(call, id, said) : say(call, id, messages, trigger === 'regenerate-message')
+}
+
+/** A new message of the user. */
+async function say(call: Call, id: string, messages: readonly UiMessage[], isRegenerated: boolean): Promise<Response> {
+  const { core, hf } = call
+  const { thread, facts, program } = await open(call, id)
+  const known = messagesOf(facts?.state)
+  const back = goneBackTo(known, messages, isRegenerated)
+  const { effects = 'ask' } = core.options.chat ?? {}
+  const branch =
+    back === undefined ? thread.branch : await branchBefore(hf.inspect(id, { branch: thread.branch }), back, effects)
+  const said = messages.at(-1) as UiMessage
+  // Whoever goes on talking has no answer for what was asked before.
+  const isStuck = back !== undefined || (facts?.pauses.length ?? 0) > 0 || facts?.run?.status === 'failed'
+  const started = await startRun(core, hf, {
+    thread: id,
+    branch,
+    program,
+    input: [said],
+    key: `chat-${said.id}`,
+    busy: isStuck ? 'interrupt' : 'queue',
+  })
+  const { run, checkpoint, ended } = started
+  const writer = new UiWriter()
+  if (ended || (started.input === 'taken' && (await isAtRest(started.thread)))) return replay(call, started.thread)
+  writer.skip(known)
+  return stream(call, follow(call, started.thread, writer, checkpoint, run), [])
+}
+
+/** Answers to what the agent asked whether it may do. */
+async function goOn(call: Call, id: string, { id: messageId, parts }: UiMessage): Promise<Response> {
+  const { thread, facts } = await open(call, id)
+  if (facts === undefined) throw new HttpProblem(404, 'not-found', 'There is no such chat.')
+  if (!mayDo(call.principal, 'answer')) {
+    throw new HttpProblem(403, 'not-allowed', 'An approval needs the role "answer".', { fields: { role: 'answer' } })
+  }
+  for (const part of parts) {
+    const {
+      id: pause,
+      approved,
+      reason,
+    } = (part['approval'] ?? {}) as { id?: string; approved?: boolean; reason?: string }
+    const open = facts.pauses.find((one) => one.id === pause)
+    if (open === undefined || approved === undefined) continue
+    await answer(call, thread, open, approved, reason)
+  }
+  call.core.nudge(thread)
+  const writer = new UiWriter({ messageId })
+  writer.skip(messagesOf(facts.state))
+  return stream(call, follow(call, thread, writer, facts.id, facts.run?.id), [])
+}
+
+async function answer(call: Call, thread: AnyThread, pause: OpenPause, approved: boolean, reason: string | undefined) {
+  const value =
+    pause.kind === 'permission' ? { allowed: approved } : { approved, ...(reason === undefined ? {} : { reason }) }
+  try {
+    await thread.answer(pause.id, value, { by: call.principal.subject })
+  } catch (error) {
+    // Another tab was first, or this request is sent again.
+    if (!isHoldfastError(error, 'pause-closed')) throw error
+  }
+}
+
+async function resume(call: Call): Promise<Response> {
+  const { thread, facts } = await open(call, call.params['id'] ?? '')
+  if (facts === undefined || (await isAtRest(thread))) return new Response(null, { status: 204 })
+  return replay(call, thread)
+}
+
+/** The whole answer to the last message, and what comes of it. */
+async function replay(call: Call, thread: AnyThread): Promise<Response> {
+  const [newest] = await thread.history({ limit: 1, all: true })
+  const facts = await thread.look(newest?.id as string).facts()
+  const messages = messagesOf(facts.state)
+  const turn = messages.slice(messages.findLastIndex(({ role }) => role === 'user') + 1)
+  const writer = new UiWriter()
+  writer.skip(messages.slice(0, messages.length - turn.length))
+  const first = turn.flatMap((message) => [...writer.message(message)])
+  if (await isAtRest(thread)) {
+    const asked = facts.pauses.flatMap(({ id, kind, question }) => [
+      ...writer.write({ type: 'pause', pause: id, kind, question, id: '' }),
+    ])
+    const end = [
+      ...writer.write({
+        type: 'run',
+        run: '',
+        status: facts.run?.status === 'failed' ? 'failed' : 'completed',
+        id: '',
+      }),
+    ]
+    return stream(call, undefined, [...first, ...asked, ...end])
+  }
+  return stream(call, follow(call, thread, writer, facts.id, undefined), first)
+}
+
+type Chunks = (signal: AbortSignal) => AsyncGenerator<UiChunk>
+
+/** What a run adds to its message, until it rests. */
+function follow(
+  call: Call,
+  thread: AnyThread,
+  writer: UiWriter,
+  after: string | undefined,
+  run: string | undefined,
+): Chunks {
+  return async function* (signal) {
+    for await (const { event } of followThread(thread, call.core.hub, { after, live: undefined }, signal)) {
+      if (event.type === 'run' && run !== undefined && event.run !== run) continue
+      yield* writer.write(event)
+      if (isEndOf(event, run ?? (event.type === 'run' ? event.run : undefined))) return
+    }
+  }
+}
+
+function stream({ core, principal, request }: Call, chunks: Chunks | undefined, first: readonly UiChunk[]): Response {
+  const slot = core.slots.take(principal)
+  const gone = new AbortController()
+  const events = async function* (): AsyncGenerator<ServerSentEvent> {
+    for (const chunk of first) yield { data: toJson(chunk) }
+    for await (const chunk of chunks?.(AbortSignal.any([gone.signal, request.signal])) ?? [])
+      yield { data: toJson(chunk) }
+    yield { data: '[DONE]' }
+  }
+  return sseResponse(events(), {
+    ...core.limits,
+    headers: HEADERS,
+    slot,
+    stopping: core.stopping,
+    onEnd: () => gone.abort(),
+    farewell: {
+      data: toJson({ type: 'data-holdfast-reconnect', data: { retryMs: 1000 }, transient: true } satisfies UiChunk),
+    },
+  })
+}
+
+/** The chat's thread on the branch where it was last, and what is known of it. */
+async function open({ core, hf }: Call, id: string) {
+  const known = await currentBranch(hf, id)
+  const program = agentOf(core)
+  const { thread } = await core.thread(hf, id, known ?? 'main', known === undefined ? program : undefined)
+  const [newest] = known === undefined ? [] : await thread.history({ limit: 1, all: true })
+  const facts = newest && (await thread.look(newest.id).facts())
+  return { thread, facts, program: facts === undefined ? program : undefined }
+}
+
+/** The agent that new chats talk to. */
+function agentOf({ options, programs }: Call['core']): string {
+  const wanted = options.chat?.program
+  const found = [...programs.values()].find(({ plan }) =>
+    wanted === undefined ? plan.kind === 'graph' && plan.role === 'agent' : plan.name === wanted,
+  )
+  if (found !== undefined) return found.plan.name
+  throw new HttpProblem(404, 'not-found', 'This server has no agent to chat with.', { remedy: 'Serve an agent().' })
+}
+
+async function isAtRest(thread: AnyThread): Promise<boolean> {
+  try {
+    await thread.waitFor({ timeoutMs: 0 })
+    return true
+  } catch (error) {
+    if (isHoldfastError(error, 'timeout')) return false
+    throw error
+  }
+}
