@@ -93,7 +93,8 @@ describe('the key of an idempotent step', () => {
 
   it('is not used again past its lifetime, even if a sibling was recorded meanwhile', async () => {
     const clock = virtualClock()
-    const hf = new Holdfast(new LogStore(await openDriver('memory:', { clock }), { clock }))
+    const driver = await openDriver('memory:', { clock })
+    const hf = new Holdfast(new LogStore(driver, { clock }))
     const stop = new AbortController()
     let tried = 0
     const order = flow({ name: 'order', version: '1.0.0' }, (ctx) =>
@@ -108,9 +109,11 @@ describe('the key of an idempotent step', () => {
         }),
       ]),
     )
-    const thread = hf.thread(order, 'order')
-    await expect(thread.run({ input: 'go', signal: stop.signal })).rejects.toMatchObject({ name: 'AbortError' })
+    const stopped = hf.thread(order, 'order').run({ input: 'go', signal: stop.signal })
+    await expect(stopped).rejects.toMatchObject({ name: 'AbortError' })
     await clock.advance(61_000)
+    // Another process, which has no attempt of its own to wait for.
+    const thread = new Holdfast(new LogStore(driver, { clock })).thread(order, 'order')
     expect(await thread.run({ input: 'go' })).toMatchObject({ status: 'paused', pauses: [{ kind: 'unknown-effect' }] })
     expect(tried).toBe(1)
     await hf.close()

@@ -143,6 +143,49 @@ describe('an attempt that ran out of time', () => {
     expect(await running).toMatchObject({ status: 'completed', output: 'charged as request 1' })
   })
 
+  /** Gives up after one attempt, or two, that ran out of time. */
+  const asIdempotent = (other: Service, attempts: number, effect: 'idempotent' | 'once' = 'idempotent') =>
+    flow<number, string>(named, (ctx) =>
+      ctx.step(
+        'charge',
+        { effect, timeoutMs: 1000, retry: { attempts, initialMs: 1, jitter: 0 } },
+        ({ idempotencyKey }) => other.charge(idempotencyKey),
+      ),
+    )
+
+  it.each([
+    { attempts: 1, lands: 0 },
+    { attempts: 2, lands: 0 },
+    { attempts: 2, lands: 1 },
+  ])('of kind idempotent is waited for before the run fails: $attempts, number $lands lands', async (given) => {
+    const { clock, hf, other } = await setUp()
+    const running = hf.thread(asIdempotent(other, given.attempts), 't').run({ input: 1 })
+    for (let i = 0; i < given.attempts; i++) {
+      await turns()
+      await clock.advance(1001)
+    }
+    await turns()
+    expect(other.requests).toHaveLength(given.attempts)
+    other.requests[given.lands]?.land()
+    expect(await running).toMatchObject({ status: 'completed' })
+  })
+
+  it('of kind idempotent is not put to a person while it runs, though the next version calls it once', async () => {
+    const { clock, hf, other } = await setUp()
+    const running = hf.thread(asIdempotent(other, 1), 't').run({ input: 1 })
+    await turns()
+    await clock.advance(1000 + 10_000)
+    expect(await running).toMatchObject({ status: 'failed', error: { code: 'effect-unknown' } })
+    let over = false
+    const resumed = hf.thread(asIdempotent(other, 1, 'once'), 't').run()
+    void resumed.then(() => (over = true))
+    await turns()
+    expect(over).toBe(false)
+    other.requests[0]?.land()
+    expect(await resumed).toMatchObject({ status: 'completed', output: 'charged as request 1' })
+    expect(other.requests).toHaveLength(1)
+  })
+
   it('is waited for also by a run that is resumed in the same process after it was stopped', async () => {
     const { hf, other } = await setUp()
     const stop = new AbortController()

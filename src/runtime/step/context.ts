@@ -48,7 +48,7 @@ export interface StepPolicy<Result = unknown> {
   /** For 'reconcilable': asks the other side what became of the call with this key. */
   readonly reconcile?: (key: string, input: unknown) => Reconciled<Result> | Promise<Reconciled<Result>>
   /**
-   * For 'reconcilable' and 'once': how long an attempt that ran out of time may take to end before its outcome is asked.
+   * For effects: how long an attempt that ran out of time may take to end before its outcome is asked, or the step fails.
    * While it runs, nobody can say that it did not happen. When it still runs after that, `reconcile` is not asked, and
    * `onUnknown` decides. Default 10,000 ms.
    */

@@ -154,7 +154,7 @@ export class Ledger {
     }
   }
 
-  /** Waits until an attempt of this process at this effect has ended, if one still runs, but not for ever. */
+  /** Waits until all attempts of this process at this effect have ended, or one has landed, but not for ever. */
   async settle(): Promise<Ended | undefined> {
     const { attempts, clock, abort } = this.#session
     const { policy, outer } = this.#work
@@ -170,7 +170,7 @@ export class Ledger {
     }
   }
 
-  /** Lets an attempt that must not be repeated be found while it runs. */
+  /** Lets an attempt be found while it runs. */
   track<Result>(writes: readonly StoreWrite[], running: Promise<Result>): Promise<Result> {
     return this.#session.attempts.track(this.#name, writes, running)
   }

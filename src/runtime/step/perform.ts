@@ -104,6 +104,8 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
     await ledger.announce()
     if (effect !== 'read') await session.lease?.secure()
     if (unsure && ledger.isForgotten) {
+      const late = await ledger.settle()
+      if (late?.status === 'returned') return finish(late.result, late.writes, tried)
       const known = await ledger.resolve(trouble)
       if (known) return finish(known.result, known.writes, tried)
       unsure = false
@@ -147,6 +149,9 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
         } else if (effect !== 'read' && !unsure) ledger.raise()
         if (last) {
           if ((definite && !unsure) || effect === 'read') throw failed(work, error)
+          // One that ran out of time may still bring its result; and nobody can be asked about it before it has ended.
+          const late = await ledger.settle()
+          if (late?.status === 'returned') return finish(late.result, late.writes, tried)
           if (definite) {
             // This attempt was refused, but an earlier one with the same key may have gone through.
             ledger.note(ledger.writes, error)
@@ -241,7 +246,7 @@ async function runOnce(
           heartbeat: session.heartbeat,
           emit: (value) => session.emit({ type: 'custom', step: work.path, value }),
         })
-        return ledger.mustNotRepeat ? ledger.track(writes, Promise.resolve(running)) : running
+        return ledger.effect === 'read' ? running : ledger.track(writes, Promise.resolve(running))
       },
       {
         step: work.path,

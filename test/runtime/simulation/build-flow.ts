@@ -49,7 +49,8 @@ async function runStatement(statement: StatementSpec, scene: Scene): Promise<unk
     case 'sleep': {
       const place = placeOf(statement, scene)
       world.waits.fallsAsleep(place)
-      await scene.ctx.sleep(statement.ms, statement.keyed === false ? {} : { key: `${statement.id}r${rounds}` })
+      const options = statement.keyed === false ? {} : { key: `${statement.id}r${rounds}` }
+      await scene.ctx.sleep(statement.ms, options).catch((error: unknown) => world.refuses(error))
       world.waits.wakes(place, statement.ms)
       return 'slept'
     }
@@ -112,10 +113,11 @@ async function receive(statement: StatementSpec & { kind: 'receive' }, scene: Sc
   const { inTime, shared, keyed } = statement
   const name = shared ? SHARED : place.replaceAll('/', ' ')
   if (inTime) world.wanted.add(name)
-  const got = await ctx.receive(name, {
+  const options = {
     ...(inTime ? {} : { timeoutMs: 30_000 }),
     ...(keyed === false ? {} : { key: `${statement.id}r${rounds}` }),
-  })
+  }
+  const got = await ctx.receive(name, options).catch((error: unknown) => world.refuses(error))
   if (got === undefined && inTime) world.waits.gotNothing(place)
   if (got === undefined) return 'nothing'
   world.waits.got(place, got)
@@ -127,10 +129,11 @@ async function ask(statement: StatementSpec & { kind: 'pause' }, scene: Scene): 
   const { id, inTime, same, keyed, words } = statement
   const place = placeOf(statement, scene)
   const question = same ? { same, words: words ?? null } : { at: id, rounds, inTime, words: words ?? null }
-  const got = await ctx.pause(question, {
+  const options = {
     ...(keyed === false ? {} : { key: `${id}r${rounds}` }),
     ...(inTime ? {} : { expiresIn: 60_000, onExpire: { answer: LATE } }),
-  })
+  }
+  const got = await ctx.pause(question, options).catch((error: unknown) => world.refuses(error))
   if (got === LATE) return LATE
   // A question that is worded otherwise today is another question, whose answer may be another.
   world.waits.got(words === undefined ? place : `${place}, ${words}`, got)

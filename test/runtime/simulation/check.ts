@@ -15,6 +15,7 @@ export function lookInto(read: () => Promise<RunState>): (place: Place) => Promi
     const closed = mark !== '' && scopes.some((scope) => marksOf(scope.state).includes(mark))
     return {
       intended: records.some(({ status }) => status === 'started'),
+      keys: records.flatMap(({ status, key }) => (status === 'started' && key !== undefined ? [key] : [])),
       acknowledged: closed || records.some(({ status }) => status === 'done'),
     }
   }

@@ -4,6 +4,8 @@ import type { Effect } from 'holdfast'
 export interface Known {
   /** Its intent is recorded. */
   readonly intended: boolean
+  /** The keys that it was begun with. */
+  readonly keys: readonly string[]
   /** Its result is. */
   readonly acknowledged: boolean
 }
@@ -21,6 +23,8 @@ export interface Call {
   readonly begunAt: number
   /** Its intent was durable when it began. */
   intended: boolean
+  /** It was begun with another key, as is recorded. */
+  isKnownOtherwise: boolean
   executed: boolean
   /** The caller heard for certain that nothing happened. */
   denied: boolean

@@ -85,7 +85,7 @@ class Simulation {
       error,
       items: (await this.#stage.items()).filter(([place]) => place.startsWith(`${universe.era}/`)),
       calls: world.calls.length,
-      cut: this.#guests.cut || isUnknown || error?.code === 'invalid-program',
+      cut: this.#guests.cut || isUnknown || world.isRefused,
     }
   }
 

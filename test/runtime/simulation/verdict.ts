@@ -59,13 +59,10 @@ function checkState({ world, universe, spec, chaos }: Stage, state: Outcome['sta
 }
 
 /** Everything that fails here for a while succeeds later: who resumes a failed run often enough comes to its end. */
-function checkHope({ spec, world, chaos }: Stage, error: { readonly code?: string }): void {
+function checkHope({ spec, world, chaos }: Stage, error: object): void {
   const text = JSON.stringify(spec)
   if (/"hopeless":true|"onUnknown":"fail"/.test(text) || (chaos.edits ?? []).length > 0) return
-  // Of a failure that lost its cause it is not known whether the program went on from it: code that takes longer than
-  // what is waited for is told of it again each time.
-  if (/"kind":"think"/.test(text) && /"joined":"(settled|aggregate)"/.test(text)) return
-  // Two waits that can't be told apart are refused.
-  if (error.code === 'invalid-program' && text.includes('"keyed":false')) return
+  // Waits that can't be told apart are refused.
+  if (world.isRefused && text.includes('"keyed":false')) return
   world.violations.push(`It is resumed again and again, and fails each time: ${JSON.stringify(error)}`)
 }

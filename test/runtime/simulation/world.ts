@@ -44,8 +44,14 @@ export class World {
   readonly violations: string[] = []
   readonly wanted = new Set<string>()
   readonly waits: WaitBook
+  /** A wait was refused because it has no key. */
+  isRefused = false
   /** Set once the log can be looked into. */
-  look: (place: Place) => Promise<Known> = async () => ({ intended: true, acknowledged: false })
+  look: (place: Place) => Promise<Known> = async () => ({
+    intended: true,
+    keys: [],
+    acknowledged: false,
+  })
   readonly #calls: Call[] = []
   readonly #executed = new Map<string, Executed>()
   readonly #denied = new Set<string>()
@@ -58,6 +64,12 @@ export class World {
     this.clock = clock
     this.thread = thread
     this.waits = new WaitBook(clock, this.violations)
+  }
+
+  /** A wait ended with an error, which the program may swallow or wrap. */
+  refuses(error: unknown): never {
+    if ((error as { readonly code?: unknown }).code === 'invalid-program') this.isRefused = true
+    throw error
   }
 
   get calls(): readonly Readonly<Call>[] {
@@ -83,6 +95,7 @@ export class World {
       executed: false,
       denied: false,
       intended: true,
+      isKnownOtherwise: false,
     }
     // From here on a process may be overtaken in mid-call, which nothing can prevent. Before, it must have known better.
     if (work.effect !== 'read' && !process.holdsLease) this.#blame(call, 'starts, though its lease may be lost')
@@ -93,6 +106,7 @@ export class World {
     if (process.overtaken || (work.effect === 'read' && work.name !== undefined)) return resultOf(place.name)
     const known = await this.look(place)
     call.intended = known.intended
+    call.isKnownOtherwise = known.keys.some((key) => key !== call.key)
     const judged = judgeStart(call, known, this.#calls, { denied: this.#denied, resolved: this.#resolved })
     for (const what of judged) this.#blame(call, what)
     this.#calls.push(call)
@@ -177,8 +191,8 @@ export class World {
     const found = this.#executed.get(call.key)
     if (found && found.place !== call.place) this.#blame(call, `has the key of ${found.place}`)
     const isIdempotent = call.effect === 'idempotent'
-    // Nothing is recorded of an idempotent effect that begins: who changes its own key in the program can't be helped.
-    const isRekeyed = call.ownKey && isIdempotent && !call.intended
+    // Of an idempotent effect that begins nothing may be recorded: who changes its own key in the program can't be helped.
+    const isRekeyed = call.ownKey && isIdempotent && !call.isKnownOtherwise
     if (
       isRekeyed &&
       this.#calls.some(({ place, executed, key }) => place === call.place && executed && key !== call.key)
