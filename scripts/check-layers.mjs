@@ -33,6 +33,7 @@ const LAYERS = {
   },
   retention: { may: ['core', 'codec', 'log', 'store', 'telemetry/process-metrics.ts'] },
   copy: { may: ['core', 'codec', 'log'] },
+  fixture: { may: ['core', 'codec', 'log', 'runtime'] },
   runtime: { may: ['core', 'codec', 'telemetry', 'log', 'store'] },
   agent: { may: ['core', 'codec', 'telemetry', 'runtime', 'store/standard-schema.ts'] },
   pipeline: { may: ['core', 'codec', 'log', 'runtime'] },
@@ -43,7 +44,9 @@ const LAYERS = {
   demo: { may: ['public'] },
   testing: { may: ['core', 'codec', 'log', 'public'] },
   'index.ts': { may: ['*'] },
-  'holdfast.ts': { may: ['core', 'codec', 'telemetry', 'log', 'store', 'retention', 'runtime', 'metrics-store.ts'] },
+  'holdfast.ts': {
+    may: ['core', 'codec', 'telemetry', 'log', 'store', 'retention', 'runtime', 'fixture', 'metrics-store.ts'],
+  },
   'metrics-store.ts': { may: ['core', 'telemetry', 'log', 'store'] },
   'store-url.ts': { may: ['core'] },
   'copy-store.ts': { may: ['core', 'log', 'copy', 'open.ts'] },

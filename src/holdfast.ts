@@ -36,6 +36,9 @@ import type { LogStore } from './log/log-store.js'
 import type { TenantKeys } from './log/keys/tenant-keys.js'
 import type { Verification } from './log/read/verify.js'
 import type { AnchorReport } from './log/read/verify-anchors.js'
+import { type ExportOptions, exportThread } from './fixture/export-thread.js'
+import { readFixture } from './fixture/fixture-file.js'
+import { type ImportedThread, importThread } from './fixture/import-thread.js'
 import { metricsOf } from './metrics-store.js'
 import type { AnswerOptions } from './runtime/pause/answer.js'
 import {
@@ -372,6 +375,27 @@ export class Holdfast {
   /** What an erased thread left behind. */
   tombstone(thread: ThreadIdInput): Promise<Tombstone | undefined> {
     return this.#store.tombstone(this.#tenant, parseThreadId(thread))
+  }
+
+  /**
+   * A thread as one portable text, with all branches and large values, decrypted: for a test, a report, another store.
+   * `redact` takes out what must not leave. What it wrote to the store is not part of it.
+   */
+  export(thread: ThreadIdInput, options: ExportOptions = {}): Promise<string> {
+    return exportThread(this.#store, this.#tenant, parseThreadId(thread), options)
+  }
+
+  /**
+   * Makes a thread of what `export` returned, under its own name or another. Throws ConflictError if there is one of that
+   * name. Workers do not take it up by themselves: it goes on when it is run.
+   */
+  async import(
+    fixture: string,
+    options: { readonly thread?: ThreadIdInput } = {},
+  ): Promise<ImportedThread & { readonly thread: ThreadIdInput }> {
+    const read = readFixture(fixture)
+    const thread = options.thread ?? read.thread
+    return { thread, ...(await importThread(this.#store, this.#tenant, parseThreadId(thread), read)) }
   }
 
   /** Removes the blobs of this tenant that nothing points to any more. */

@@ -77,6 +77,8 @@ export type {
   CopyRefusalReason,
   CopyReport,
 } from './copy/copy-report.js'
+export type { ExportOptions } from './fixture/export-thread.js'
+export type { ImportedThread } from './fixture/import-thread.js'
 export { describeStoreUrl } from './core/secrets.js'
 export {
   describeRetention,

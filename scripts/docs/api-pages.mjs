@@ -37,7 +37,7 @@ export const PAGES = [
     entry: 'holdfast',
     title: 'Moving, archiving and exporting data',
     intro: ['Guide: [moving data](../moving-data.md).'],
-    holds: ['copy', 'log/copy-'],
+    holds: ['copy', 'log/copy-', 'fixture/'],
   },
   {
     file: 'programs.md',

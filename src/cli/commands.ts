@@ -412,6 +412,26 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     load: () => import('./commands/copy.js'),
   },
   {
+    usage: 'export <thread> [file]',
+    group: 'Moving data',
+    summary: 'write a thread to one portable file: to replay it in a test, or to import it elsewhere',
+    options: [
+      ['--redact', 'take out keys, card numbers and mail addresses'],
+      ['--force', 'write over a file that exists'],
+      ['--branch <name>', 'only this branch, and those it was forked from'],
+    ],
+    examples: ['holdfast export bf-847 test/fixtures/bf-847.jsonl --redact'],
+    load: () => import('./commands/export.js'),
+  },
+  {
+    usage: 'import <file>',
+    group: 'Moving data',
+    summary: 'make a thread of an exported file',
+    options: [['--as <thread>', 'under another name (default: its own)']],
+    examples: ['holdfast import bf-847.jsonl --as bf-847-again'],
+    load: () => import('./commands/import.js'),
+  },
+  {
     usage: 'stats',
     group: 'Care',
     summary: 'figures of threads, runs, resumes and checkpoints',

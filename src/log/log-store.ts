@@ -35,6 +35,7 @@ import { type ForkOptions, Log } from './log.js'
 import type { LogEnvironment } from './log-environment.js'
 import { StoreClock } from './store-clock.js'
 import { PlainTenants } from './keys/plain-tenants.js'
+import { type ImportedLog, importLog, type PlainEntry } from './write/import-log.js'
 import { retry } from './write/retry.js'
 import { TenantKeys } from './keys/tenant-keys.js'
 import { type Verification, verifyLog } from './read/verify.js'
@@ -292,6 +293,14 @@ export class LogStore {
   async verifyAnchors(anchors: Iterable<Anchor>): Promise<AnchorReport> {
     this.#check()
     return verifyAnchors(this.#environment, anchors)
+  }
+
+  /** Makes a log of entries that come from elsewhere, sealed anew under this name. Throws ConflictError if it exists. */
+  async importLog(key: LogKey, entries: readonly PlainEntry[]): Promise<ImportedLog> {
+    this.#check()
+    refuseReservedThread(key.thread)
+    await this.#admit(key.tenant)
+    return importLog(this.#environment, key, entries)
   }
 
   /** Removes the blobs of a tenant that nothing points to. */

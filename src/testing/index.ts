@@ -17,6 +17,7 @@ export {
   type ScriptedUsage,
   startModelServer,
 } from './model-server.js'
+export { replayFixture } from './replay-fixture.js'
 export { runtimeSuite, type RuntimeSuiteOptions } from './runtime-suite.js'
 export { storeSuite, type StoreSuiteOptions } from './store-suite.js'
 export { virtualClock, type VirtualClock } from './virtual-clock.js'

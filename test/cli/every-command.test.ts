@@ -230,6 +230,16 @@ const CASES: Readonly<Record<string, Case>> = {
     json: [['copy', STORE, `file:${join(folder, 'copy-two')}`], { complete: true, refused: [], same: 0 }],
     wrong: [['copy', STORE, 'memory:', '--since', 'soon'], 2, '--since is "soon"'],
   },
+  export: {
+    plain: [['export', 'c-1'], /^\{"holdfast":"fixture",[^]*"entries":\d+\}\n$/],
+    json: [['export', 'c-1', join(folder, 'c-1.jsonl'), '--redact'], { thread: 'c-1', redacted: true }],
+    wrong: [['export', 'c1'], 3, 'No thread c1; did you mean c-1?'],
+  },
+  import: {
+    plain: [['import', join(folder, 'c-1.jsonl'), '--as', 'c-2'], /^c-2: \d branch(es)?, \d+ entries\n$/],
+    json: [['import', join(folder, 'c-1.jsonl'), '--as', 'c-3'], { thread: 'c-3', entries: expect.any(Number) }],
+    wrong: [['import', join(folder, 'c-1.jsonl')], 4, 'exists already'],
+  },
   stats: {
     plain: [['stats'], /^threads: +\d+ \(\d+ branches\)\n/],
     json: [['stats'], { statuses: expect.anything() }],

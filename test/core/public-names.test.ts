@@ -102,6 +102,7 @@ describe('the public names', () => {
         "faultyDriver",
         "makeAppend",
         "makeEntry",
+        "replayFixture",
         "runtimeSuite",
         "startChaosProxy",
         "startModelServer",

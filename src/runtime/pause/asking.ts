@@ -232,6 +232,6 @@ export function closePauses(
 }
 
 /** Includes the hash of what is shown: a changed question is another one. */
-function pauseId(run: string, place: string, kind: string, question: Value): string {
+export function pauseId(run: string, place: string, kind: string, question: Value): string {
   return `p-${hashValue([run, place, kind, question]).slice(0, 20)}`
 }

@@ -145,9 +145,12 @@ export interface TaskRecord extends Task {
   readonly id: string
 }
 
+/** Instead of the hash of an input, in exported records that text was taken out of: whatever comes is the same. */
+export const ANY_INPUT = '*'
+
 export interface StepRecord {
   readonly status: 'started' | 'retry' | 'done' | 'failed' | 'waiting'
-  /** The hash of its input. */
+  /** The hash of its input, or ANY_INPUT. */
   readonly input?: string
   readonly effect?: Effect
   readonly result?: Value

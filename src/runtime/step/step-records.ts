@@ -3,7 +3,7 @@ import { type Path, set, valueAt } from '../../log/entry/ops.js'
 import { EffectUnknownError, nondeterministic, recordError, StepFailedError } from '../errors.js'
 import { isFailed, retryStep } from './failed-steps.js'
 import type { Performed, Work } from './perform.js'
-import { inScope, type Prefix, scopeAt, type StepRecord } from '../run/run-state.js'
+import { ANY_INPUT, inScope, type Prefix, scopeAt, type StepRecord } from '../run/run-state.js'
 import type { Session } from '../run/session.js'
 
 /** The records of an activation's steps: how they are found again, and how they are made. */
@@ -43,7 +43,8 @@ export class StepRecords {
     const record = Object.hasOwn(all, path) ? all[path] : undefined
     if (record === undefined || record.status === 'retry') return undefined
     if (record.status === 'started' && !record.unknown) return undefined
-    if (record.status !== 'waiting' && (record.input ?? 'none') !== inputHash) {
+    const { input = 'none' } = record
+    if (record.status !== 'waiting' && input !== inputHash && input !== ANY_INPUT) {
       throw nondeterministic(`Step "${path}" was recorded with another input than it has now.`, path)
     }
     if (record.unknown) throw this.#unknownAgain(path, record, ownKey)
