@@ -9,7 +9,8 @@ import { Activation } from '../step/activation.js'
 import type { Drive } from '../run/drive.js'
 import type { Asked, FunctionNodePlan, GraphNodePlan, GraphPlan, NodePlan, Task } from '../program/program.js'
 import { leftBegun, StepFailedError } from '../errors.js'
-import { perform } from '../step/perform.js'
+import { gapOf } from '../run/gap.js'
+import { findLost, perform, type Work } from '../step/perform.js'
 import {
   findBegun,
   inScope,
@@ -114,14 +115,21 @@ export class GraphEngine {
 
     const done = await activation.run(async () => {
       const passed = this.#scope().steps?.[task.id]?.passed === true
-      if (recorded && (!node.pauseAfter || passed)) return undefined
+      // Who has said no must not be passed over because the program no longer asks.
+      const isGated = node.pauseAfter || activation.asking.askedAt(`${path} after`)?.answer !== undefined
+      if (recorded && (!isGated || passed)) return undefined
       const state = this.#state()
       let update: Update = {}
       if (!recorded) {
+        const lost = await this.#findLost(node, task, state, activation)
         const begun = this.#isBegun(task)
-        const entry = await this.#enter(node, task, path, activation, begun)
-        const agreed = entry.approved ? await this.#agree(node, task, path, state, activation, begun) : {}
-        if ('denied' in agreed) {
+        const entry = lost ? OPEN_GATE : await this.#enter(node, task, path, activation, begun)
+        const isAgreed = entry.approved && lost === undefined
+        const agreed = isAgreed ? await this.#agree(node, task, path, state, activation, begun) : {}
+        if (lost) {
+          writes = lost.writes
+          update = await this.#check(lost.result, task)
+        } else if ('denied' in agreed) {
           update = await this.#check(agreed.denied, task)
         } else if ('input' in agreed) {
           if (node.kind === 'function') this.#checkLeft(task)
@@ -138,7 +146,7 @@ export class GraphEngine {
         // What the person said comes first, and the node may overrule it.
         if (entry.update) update = { ...entry.update, ...update }
       }
-      if (node.pauseAfter) {
+      if (isGated) {
         if (!recorded) {
           // Before the question is asked, so that the node does not run again when it is answered.
           await this.#session.record({
@@ -170,14 +178,14 @@ export class GraphEngine {
       return drive.status === 'completed' ? { status: 'failed', error: done.error } : drive
     }
     if (recorded) {
-      const closing = activation.asking.closing()
+      const closing = activation.asking.closing(path)
       if (closing.length > 0) this.#session.recorder.add({ kind: 'step', ops: closing })
       return { status: 'recorded' }
     }
     const update = done.value as Update
     const events = [event, ...done.notes]
     const hasScope = node.kind === 'graph' || !this.#isNew
-    const closing = [...activation.asking.closing(), ...(hasScope ? this.#leaveScope(task.id) : [])]
+    const closing = [...activation.asking.closing(path), ...(hasScope ? this.#leaveScope(task.id) : [])]
     if (isLast()) return { status: 'last', update, writes, closing, events }
     await this.#session.record({
       kind: 'step',
@@ -201,7 +209,36 @@ export class GraphEngine {
     return this.#own(await this.#plan.shape.check(update, `the update of node "${task.node}"`))
   }
 
+  /**
+   * What became of a node's effect whose record the store may have lost. Asked before its gates: who says no there speaks
+   * of something that has yet to happen. Undefined if nothing of it happened, or nothing is in doubt.
+   */
+  async #findLost(node: NodePlan, task: TaskRecord, state: State, activation: Activation) {
+    const hasGate = node.pauseBefore || (node.kind === 'function' && node.approval !== undefined)
+    if (node.kind !== 'function' || !hasGate || gapOf(this.#session.state) === undefined) return undefined
+    const input = cloneValue(task.input as Value | undefined)
+    const work = await this.#workOf(node, input, state, activation)
+    return this.#orFailed(node, input, () => findLost(this.#session, work))
+  }
+
   async #runFunction(node: FunctionNodePlan, input: unknown, state: State, activation: Activation) {
+    const work = await this.#workOf(node, input, state, activation)
+    const made = await this.#orFailed(node, input, () => perform(this.#session, work))
+    const { attempts, ms } = 'attempts' in made ? made : { attempts: 1, ms: 0 }
+    return { value: made.result, writes: made.writes, attempts, ms }
+  }
+
+  /** What comes of an effect, or what its node makes of its failure. */
+  async #orFailed<Made>(node: FunctionNodePlan, input: unknown, make: () => Promise<Made>) {
+    try {
+      return await make()
+    } catch (error) {
+      if (!(error instanceof StepFailedError) || node.failed === undefined) throw error
+      return { result: await node.failed(error.recorded, input), writes: [] as readonly StoreWrite[] }
+    }
+  }
+
+  async #workOf(node: FunctionNodePlan, input: unknown, state: State, activation: Activation): Promise<Work> {
     const idempotencyKey = await node.key?.(input)
     const options = { ...node.policy, input, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) }
     const work = activation.wholeWork(options, async (step) => {
@@ -224,18 +261,7 @@ export class GraphEngine {
       if (!given || node.resolved === undefined) return answer
       return { ...(answer as object), result: await node.resolved(result, input) }
     }
-    try {
-      const { result, writes, attempts, ms } = await perform(this.#session, {
-        ...work,
-        ask,
-        sees: { state, input },
-        span: node.span && (() => node.span?.(input)),
-      })
-      return { value: result, writes, attempts, ms }
-    } catch (error) {
-      if (!(error instanceof StepFailedError) || node.failed === undefined) throw error
-      return { value: await node.failed(error.recorded, input), writes: [], attempts: 1, ms: 0 }
-    }
+    return { ...work, ask, sees: { state, input }, span: node.span && (() => node.span?.(input)) }
   }
 
   async #runSubgraph(node: GraphNodePlan, input: unknown, task: TaskRecord, path: string, state: State) {
@@ -285,7 +311,7 @@ export class GraphEngine {
   #isBegun({ id }: TaskRecord): boolean {
     if (this.#isNew) return false
     const { steps = {}, scopes = {} } = this.#scope()
-    if (isBegun(steps[id]) || scopes[id] !== undefined) return true
+    if ((isBegun(steps[id]) && !steps[id].missing) || scopes[id] !== undefined) return true
     return Object.entries(steps).some(
       ([path, record]) =>
         path.startsWith(`${id}/`) && (isBegun(record) || record.status === 'done' || record.status === 'failed'),

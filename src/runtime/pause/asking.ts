@@ -114,10 +114,17 @@ export class Asking {
     if (ops.length > 0) recorder.add({ kind: 'pause', ops })
   }
 
-  /** What to write when the activation has ended: its questions take no more answers. */
-  closing(): readonly Op[] {
-    if (this.#used.size === 0) return []
-    return closePauses(this.#session.state, (pause) => this.#used.has(pause.id), this.#session.clock.now())
+  /**
+   * What to write when the activation has ended: its questions take no more answers. Also those that another version of the
+   * program asked: an answer that nobody reads would keep the run awake for ever.
+   * @param activation where the activation lies in the thread.
+   */
+  closing(activation: string): readonly Op[] {
+    const { pauses } = this.#session.state
+    if (pauses === undefined) return []
+    const isOwn = ({ id, path }: PauseRecord) =>
+      this.#used.has(id) || path.startsWith(`${activation} `) || path.startsWith(`${activation}/`)
+    return closePauses(this.#session.state, isOwn, this.#session.clock.now())
   }
 
   // Guests' answers lie in the newest fold, questions not yet written in our own view.

@@ -186,6 +186,8 @@ export interface StepRecord {
   readonly since?: number
   /** A person let a node go on that pauses when it is done. */
   readonly passed?: true
+  /** It was not begun as far as is recorded; the store may have lost the record. */
+  readonly missing?: true
   /** It is known that nothing of it was begun in the lost part of the log whose gap began then. */
   readonly clear?: number
   /** Begun on the branch that this one was forked from; what became of it there says nothing here. */

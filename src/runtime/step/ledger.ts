@@ -12,7 +12,7 @@ import { isBegun, type StepRecord } from '../run/run-state.js'
 import type { Session } from '../run/session.js'
 
 /** What became of an effect, once somebody knows. */
-interface Resolved {
+export interface Resolved {
   readonly result: unknown
   readonly writes: readonly StoreWrite[]
 }
@@ -135,6 +135,11 @@ export class Ledger {
       ...(writes.length === 0 ? {} : { writes: [...writes] }),
     }
     this.#session.recorder.add({ kind: 'effect', ops: [this.#set(change)] })
+  }
+
+  /** The store may have lost the record of its beginning: until it is known, it counts as begun. */
+  miss(cause: Error): void {
+    this.#session.recorder.add({ kind: 'effect', ops: [this.#set({ error: recordError(cause), missing: true })] })
   }
 
   /** The run is stopped while an attempt is under way, whose intent says the rest. */

@@ -7,7 +7,7 @@ import { attempt, parseRetry, pauseAfter } from './attempt.js'
 import type { Effect, StepContext, StepPolicy } from './context.js'
 import { EffectUnknownError, isNondeterministic, nondeterministic, recordError } from '../errors.js'
 import { gapOf } from '../run/gap.js'
-import { failed, Ledger, recordAt } from './ledger.js'
+import { failed, Ledger, recordAt, type Resolved } from './ledger.js'
 import type { Seen } from '../run/records.js'
 import { type ForkRecord, isBegun, type StepRecord } from '../run/run-state.js'
 import type { Session } from '../run/session.js'
@@ -85,17 +85,8 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
       : await permit(session, work, effect)
   if (instead) return finish(instead.result, [], 0)
   if (mayHaveHappened(session, work, ledger, before)) {
-    const missing = isBegun(before) ? undefined : missingRecord(session, effect)
-    // Kept beside the intent, so that the same question is asked until it is answered.
-    if (missing) ledger.note([], missing)
-    const late = await ledger.settle()
-    if (late?.status === 'returned') return finish(late.result, late.writes, 0)
-    if (late?.status === 'threw' && isHoldfastError(late.error, 'not-executed')) ledger.raise()
-    else {
-      const trouble = before?.error?.message ?? missing?.message ?? null
-      const known = await ledger.resolve(trouble, late?.status === 'running')
-      if (known) return finish(known.result, known.writes, 0)
-    }
+    const known = await findOut(session, ledger, before)
+    if (known) return finish(known.result, known.writes, 0)
     unsure = false
   }
   // A pause between attempts, or a machine that stood still, may outlast the lease, and what the other side remembers.
@@ -177,6 +168,40 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
       await session.clock.sleep(inMs, work.left ? AbortSignal.any([signal, work.left]) : (work.outer ?? signal))
     }
   }
+}
+
+/** What became of an effect that may have happened; undefined if it did not. */
+async function findOut(
+  session: Session,
+  ledger: Ledger,
+  before: StepRecord | undefined,
+): Promise<Resolved | undefined> {
+  const missing = isBegun(before) ? undefined : missingRecord(session, ledger.effect)
+  // Kept beside the intent, so that the same question is asked until it is answered.
+  if (missing) ledger.miss(missing)
+  const late = await ledger.settle()
+  if (late?.status === 'returned') return late
+  if (late?.status !== 'threw' || !isHoldfastError(late.error, 'not-executed')) {
+    return ledger.resolve(before?.error?.message ?? missing?.message ?? null, late?.status === 'running')
+  }
+  ledger.raise()
+  return undefined
+}
+
+/**
+ * Finds out about an effect whose record the store may have lost, before anybody is asked whether it may begin. Undefined
+ * if it did not happen, or if that is not in doubt.
+ */
+export async function findLost(session: Session, work: Work): Promise<Resolved | undefined> {
+  const before = recordAt(session, work)
+  const ledger = new Ledger(session, work, before)
+  const isLost = isBegun(before) ? before.missing : mayBeMissing(session, before)
+  if (!ledger.mustNotRepeat || !isLost) return undefined
+  const known = await findOut(session, ledger, before)
+  if (known) return { ...known, result: known.result === undefined ? undefined : session.keep(known.result) }
+  // From here on it is one that was not begun.
+  if (isBegun(recordAt(session, work))) ledger.raise()
+  return undefined
 }
 
 /**

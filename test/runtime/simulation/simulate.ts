@@ -77,7 +77,9 @@ class Simulation {
     await judge(this.#stage, outcome, this.#guests.cut)
     if (world.violations.length > 0) throw new Error(`Rules were broken:\n${world.violations.join('\n')}`)
     const error = outcome.status === 'failed' ? outcome.error : undefined
-    const isUnknown = error?.message.includes('took effect is unknown') ?? false
+    // The program may have wrapped what it was told.
+    const givesUp = JSON.stringify(this.#stage.spec).includes('"onUnknown":"fail"')
+    const isUnknown = error !== undefined && (givesUp || error.message.includes('took effect is unknown'))
     return {
       status: outcome.status,
       state: outcome.state,

@@ -165,6 +165,7 @@ export class Stage {
     this.#history = new History()
     this.universe.era++
     this.universe.landings = []
+    this.world.waits.erased()
     this.kept.clear()
   }
 }

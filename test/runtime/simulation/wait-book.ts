@@ -22,6 +22,11 @@ export class WaitBook {
     this.#sent.add(value)
   }
 
+  /** The thread is erased, with the signals that nobody had received. */
+  erased(): void {
+    this.#sent.clear()
+  }
+
   /** A place of the program got this answer or signal. */
   got(place: string, value: unknown): void {
     if (this.#got.has(place) && this.#got.get(place) !== value) {
