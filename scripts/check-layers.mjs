@@ -63,6 +63,11 @@ const PEER_ENTRY_POINTS = {
   'adapters/langgraph': ['@langchain/core', '@langchain/langgraph-checkpoint'],
 }
 
+/** Who loads such an entry point with `await import()`, and only when it is asked for what is in it. */
+const LAZY_USERS = {
+  'cli/commands/import-langgraph.ts': ['adapters/langgraph'],
+}
+
 /** Where the process may be asked for its environment. Everywhere else settings arrive as arguments. */
 const ENVIRONMENT_ALLOWED = ['cli', 'server']
 
@@ -147,7 +152,7 @@ function importRule(project, file, layer, specifier) {
   if (target === undefined) return undefined
   if (target.startsWith('../')) return 'imports a file outside src/'
   const loadsPeers = peerEntryPoint(target)
-  if (loadsPeers !== undefined && loadsPeers !== peerEntryPoint(file)) {
+  if (loadsPeers !== undefined && loadsPeers !== peerEntryPoint(file) && !LAZY_USERS[file]?.includes(loadsPeers)) {
     return `${loadsPeers} loads optional peers: only users import it, by its own entry point`
   }
   if (target === 'index.ts' && !allows(project, layer, target)) return `${layer} must not import the public index`

@@ -432,6 +432,17 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     load: () => import('./commands/import.js'),
   },
   {
+    usage: 'import-langgraph <database>',
+    group: 'Moving data',
+    summary: 'bring over threads that the official SQLite or Postgres saver of LangGraph.js wrote',
+    options: [['--thread <id>…', 'only this thread']],
+    examples: [
+      'holdfast import-langgraph sqlite:checkpoints.db --store sqlite:agents.db',
+      'holdfast import-langgraph postgres://user@host/database?schema=langgraph',
+    ],
+    load: () => import('./commands/import-langgraph.js'),
+  },
+  {
     usage: 'stats',
     group: 'Care',
     summary: 'figures of threads, runs, resumes and checkpoints',

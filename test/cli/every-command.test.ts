@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from '@photostructure/sqlite'
 import { openHoldfast } from 'holdfast'
 import { COMMANDS } from '#src/cli/commands.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -20,6 +21,34 @@ const backends = (await durableBackends()).filter(({ name }) => name === 'SQLite
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-every-command-'))
 const smallDemo = ['demo', '--sessions', '1', '--workers', '1', '--kill-every', '0s', '--latency', '1ms', '--folder']
 const returnsRun = ['run', programs, '--program', 'returns']
+
+/** As the official SQLite saver of LangGraph.js leaves it: two checkpoints, and a write that waits for a third. */
+const langgraph = join(folder, 'langgraph.db')
+
+function makeLangGraph(): void {
+  const db = new DatabaseSync(langgraph)
+  db.exec(`CREATE TABLE checkpoints (thread_id TEXT, checkpoint_ns TEXT, checkpoint_id TEXT, parent_checkpoint_id TEXT,
+      type TEXT, checkpoint BLOB, metadata BLOB);
+    CREATE TABLE writes (thread_id TEXT, checkpoint_ns TEXT, checkpoint_id TEXT, task_id TEXT, idx INTEGER, channel TEXT,
+      type TEXT, value BLOB)`)
+  const insert = db.prepare("INSERT INTO checkpoints VALUES ('t', '', ?, ?, 'json', ?, ?)")
+  for (const [step, id] of ['1ef4f797-8335-6428-8001-8a1503f9b875', '1ef4f797-8335-6428-8002-8a1503f9b875'].entries()) {
+    const versions = { n: step + 1 }
+    const checkpoint = {
+      v: 4,
+      id,
+      ts: '2026-01-01',
+      channel_values: { n: step },
+      channel_versions: versions,
+      versions_seen: {},
+    }
+    const parent = step === 0 ? null : '1ef4f797-8335-6428-8001-8a1503f9b875'
+    insert.run(id, parent, JSON.stringify(checkpoint), JSON.stringify({ source: 'loop', step, parents: {} }))
+  }
+  db.exec("INSERT INTO writes VALUES ('t', '', '1ef4f797-8335-6428-8002-8a1503f9b875', 'task', 0, 'n', 'json', '2')")
+  db.close()
+}
+makeLangGraph()
 
 /** Stands for the url of the store that all commands of a backend work on. */
 const STORE = '<store>'
@@ -240,6 +269,11 @@ const CASES: Readonly<Record<string, Case>> = {
     json: [['import', join(folder, 'c-1.jsonl'), '--as', 'c-3'], { thread: 'c-3', entries: expect.any(Number) }],
     wrong: [['import', join(folder, 'c-1.jsonl')], 4, 'exists already'],
   },
+  'import-langgraph': {
+    plain: [['import-langgraph', `sqlite:${langgraph}`], /^1 threads, 2 checkpoints, 1 pending writes; 0 checkpoints/],
+    json: [['import-langgraph', langgraph], { threads: 1, same: 2, failed: [], complete: true }],
+    wrong: [['import-langgraph', 'redis://localhost'], 2, 'is a redis address'],
+  },
   stats: {
     plain: [['stats'], /^threads: +\d+ \(\d+ branches\)\n/],
     json: [['stats'], { statuses: expect.anything() }],
@@ -307,7 +341,9 @@ describe.each(backends)('every command on $name', ({ name, missing, fresh, clean
   describe.each(Object.entries(CASES))('%s', (command, { plain, json, wrong }) => {
     // A worker and a server have no end of their own and are interrupted at once; a project can be made once.
     const run = async (args: readonly string[]) => {
-      const where = args.map((arg) => (arg === STORE ? store : arg.replace(folder, join(folder, name))))
+      const where = args.map((arg) =>
+        arg === STORE ? store : arg.includes(langgraph) ? arg : arg.replace(folder, join(folder, name)),
+      )
       const signal = command === 'worker' || command === 'serve' ? AbortSignal.abort() : new AbortController().signal
       return holdfast(['--store', store, ...where], { signal })
     }
