@@ -1,3 +1,4 @@
+import { guardDate } from './guard-date.js'
 import { setOwn, type Value } from './value.js'
 import { isWide } from './wide-record.js'
 
@@ -56,21 +57,6 @@ function showAt(target: Value[] | Record<string, Value>, key: string | number, v
   if (value instanceof Uint8Array) {
     Object.defineProperty(target, key, { get: () => new Uint8Array(value), enumerable: true, configurable: true })
   } else setOwn(target as Record<string, Value>, key as string, value)
-}
-
-const SETTERS = Object.getOwnPropertyNames(Date.prototype).filter((name) => name.startsWith('set'))
-const REFUSALS = Object.fromEntries(
-  SETTERS.map((name) => {
-    const refuse = () => {
-      throw new TypeError(`Cannot assign to read only property 'time' of a Date, by ${name}()`)
-    }
-    return [name, { value: refuse }]
-  }),
-)
-
-// What a Date holds is no property, so freezing alone does not keep it.
-function guardDate(date: Date): Date {
-  return Object.isFrozen(date) ? date : Object.freeze(Object.defineProperties(date, REFUSALS))
 }
 
 function clone(value: Value | undefined): Value | undefined {

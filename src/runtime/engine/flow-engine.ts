@@ -1,4 +1,4 @@
-import { cloneValue } from '../../codec/clone.js'
+import { showValue } from '../../codec/clone.js'
 import { Activation } from '../step/activation.js'
 import type { Drive } from '../run/drive.js'
 import type { FlowPlan } from '../program/program.js'
@@ -8,7 +8,7 @@ import type { Session } from '../run/session.js'
 export async function driveFlow(session: Session, plan: FlowPlan): Promise<Drive> {
   const activation = new Activation(session, '', [], '', { defaults: plan.policy })
   const done = await activation.run(async () => {
-    const input = cloneValue(session.state.run?.input)
+    const input = showValue(session.state.run?.input)
     const value = await plan.run(activation.context(input), input)
     activation.checkRevisited()
     const output = await plan.checkOutput(value)

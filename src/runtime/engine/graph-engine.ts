@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { cloneValue } from '../../codec/clone.js'
+import { cloneValue, showValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
 import { HoldfastError, IncompatibleError } from '../../core/errors.js'
 import type { Draft } from '../../log/entry/draft.js'
@@ -244,7 +244,7 @@ export class GraphEngine {
     const work = activation.wholeWork(options, async (step) => {
       activation.restart()
       try {
-        return (await node.run(state, activation.context(cloneValue(input as Value | undefined), step))) ?? {}
+        return (await node.run(state, activation.context(showInput(input), step))) ?? {}
       } catch (error) {
         throw explainFrozen(error, `Node "${node.name}"`, node.name)
       } finally {
@@ -341,7 +341,7 @@ export class GraphEngine {
     activation: Activation,
     begun: boolean,
   ): Promise<{ readonly input: unknown } | { readonly denied: unknown }> {
-    const input = cloneValue(task.input as Value | undefined)
+    const input = showInput(task.input)
     const approval = node.kind === 'function' ? node.approval : undefined
     if (approval === undefined) return { input }
     const place = `${path} approval`
@@ -561,4 +561,9 @@ function tooManySteps(plan: GraphPlan): HoldfastError {
     data: { maxSteps: plan.maxSteps, reason: 'step-limit' },
     remedy: 'Raise maxSteps, or give its loop an exit.',
   })
+}
+
+/** A copy: while records are written behind the program, a task's input is still the object that the program made. */
+function showInput(input: unknown): Value | undefined {
+  return showValue(cloneValue(input as Value | undefined))
 }

@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
-import { cloneValue } from '../../codec/clone.js'
+import { showValue } from '../../codec/clone.js'
 import { copyValue, type Value } from '../../codec/value.js'
 import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import { type Op, push, remove, set, splice } from '../../log/entry/ops.js'
@@ -199,7 +199,7 @@ async function take(
   answer: AnswerRecord,
   { schema, refuse }: AskOptions,
 ): Promise<{ readonly value: unknown } | { readonly refused: string }> {
-  const value = cloneValue(answer.value)
+  const value = showValue(answer.value)
   const refused = await refuse?.(value)
   if (refused !== undefined) return { refused: shorten(refused) }
   if (schema === undefined) return { value }

@@ -1,4 +1,4 @@
-import { cloneValue } from '../../codec/clone.js'
+import { showValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
 import { InvalidOptionError, InvalidValueError } from '../../core/errors.js'
 import { set, splice, valueAt } from '../../log/entry/ops.js'
@@ -67,7 +67,7 @@ export async function receive(at: WaitingFunction, name: string, options: Receiv
   const place = at.records.at(path)
   const parse = (recorded: Value | undefined) => {
     placed.end()
-    const value = cloneValue(recorded)
+    const value = showValue(recorded)
     return options.schema ? validate(options.schema, value) : value
   }
   await replay?.turn(path)

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import type { Redactor } from '../../codec/redactor.js'
-import { copyValue, type Value } from '../../codec/value.js'
+import { copyValue, type Value, writeValue } from '../../codec/value.js'
 import type { Clock } from '../../core/clock.js'
 import type { LogKey } from '../../log/contract.js'
 import type { Draft } from '../../log/entry/draft.js'
@@ -175,12 +175,12 @@ export class Session {
   }
 
   /**
-   * The form in which a value is kept and handed out: a copy of its own, without what must not be kept. A resumed run and
+   * The form in which a value is kept and handed out: a copy that nobody can change, without what must not be kept. A resumed run and
    * one that was never interrupted see the same.
    */
   keep(value: unknown): Value {
-    const copy = copyValue(value, DEFAULT_LIMITS)
-    return this.redactor ? this.redactor.value(copy) : copy
+    const kept = this.redactor ? this.redactor.value(copyValue(value, DEFAULT_LIMITS)) : value
+    return writeValue(kept, DEFAULT_LIMITS)
   }
 
   /** The hash of a step's input, as far as it would be kept. */

@@ -1,4 +1,4 @@
-import { cloneValue } from '../../codec/clone.js'
+import { showValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
 import { InvalidProgramError, isHoldfastError } from '../../core/errors.js'
 import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
@@ -357,7 +357,7 @@ export class Activation {
     await this.#session.replay?.turn(path)
     if (this.#records.isDoubted(path)) await this.#settleDoubt(path, isEffect ? 'effect' : 'read')
     const found = this.#records.find(path, inputHash, options.idempotencyKey)
-    if (found) return cloneValue(found.result)
+    if (found) return showValue(found.result)
     if (this.#session.replay) return this.#gap(path)
     heard.isLive = true
     const inside = (step: StepContext) => this.#session.inside.run(path, () => run(step))
@@ -372,8 +372,8 @@ export class Activation {
       const performed = await perform(this.#session, work)
       if (this.#isLeft(call)) return never()
       await this.#records.done(work, performed)
-      // What is written later must not be what the program made of it meanwhile.
-      return cloneValue(performed.result)
+      // What the program made of it meanwhile would be in no record.
+      return showValue(performed.result)
     } catch (error) {
       if (!this.#isLeft(call)) await this.#records.threw(work, error)
       throw error
@@ -407,7 +407,7 @@ export class Activation {
     if (call.number > 1) await this.#session.recorder.barrier()
     if (this.#records.isDoubted(path)) await this.#settleDoubt(path, 'effect')
     const found = this.#records.find(path, this.#session.hashInput(options.input))
-    if (found) return cloneValue(found.result) as Result
+    if (found) return showValue(found.result) as Result
     if (this.#session.replay) return this.#gap(path)
     heard.isLive = true
     await this.#hold(path)
@@ -435,7 +435,7 @@ export class Activation {
     }
     try {
       const result = await transactOwn(this.#session, work, current, record, options)
-      return cloneValue(result as Value | undefined) as Result
+      return showValue(result as Value | undefined) as Result
     } catch (error) {
       if (!this.#isLeft(call)) await this.#records.threw(work, error)
       throw error

@@ -1,0 +1,330 @@
+import { randomBytes } from 'node:crypto'
+import { types } from 'node:util'
+import { InvalidValueError, isHoldfastError, TooLargeError } from '../core/errors.js'
+import { guardDate } from './guard-date.js'
+import type { Limits } from './limits.js'
+import {
+  type BlobSink,
+  type PathPart,
+  renderPath,
+  setOwn,
+  type TypeEntry,
+  type TypeName,
+  type Value,
+  Whole,
+} from './value-types.js'
+import { takeWritten, type Written } from './written.js'
+
+/** Stands in for parts that are written already. Of this process alone, so that no value can hold it. */
+const MARK = `written ${randomBytes(16).toString('hex')}`
+const MARK_JSON = JSON.stringify(MARK)
+
+/** The JSON with the parts that were written before in their places. */
+export function joinWritten(json: string, written: readonly string[]): string {
+  if (written.length === 0) return json
+  const parts = json.split(MARK_JSON)
+  return parts.reduce((whole, part, i) => whole + written[i - 1] + part)
+}
+
+/** Goes through a value once: checks it, copies it, measures it and makes what JSON is written of. */
+export class Encoder {
+  readonly types: TypeEntry[] = []
+  /** JSON of parts that were written before, in the order in which they are met. */
+  readonly written: string[] = []
+  /** The JSON form of what `copy` returned last; the same object when nothing in it needs a type. */
+  wire: unknown = null
+  depth = 0
+  hasBytes = false
+  readonly #limits: Limits
+  readonly #sink: BlobSink | undefined
+  readonly #path: PathPart[] = []
+  readonly #ancestors: object[] = []
+  /** A running lower bound of the JSON's length: what large subtrees and too large values are recognised by. */
+  size = 0
+  keys = 0
+  readonly #isFrozen: boolean
+  /** Inside a value that may become one blob, its parts stay together: a blob never points to blobs. */
+  #insideWhole = false
+
+  /** @param form 'frozen': copies that nobody can change, bytes excepted. */
+  constructor(limits: Limits, sink: BlobSink | undefined, form: 'frozen' | 'plain' = 'plain') {
+    this.#limits = limits
+    this.#sink = sink
+    this.#isFrozen = form === 'frozen'
+  }
+
+  encode(input: unknown): Value {
+    try {
+      return this.copy(input)
+    } catch (cause) {
+      if (isHoldfastError(cause)) throw cause
+      // A getter or a proxy threw. The path still leads to where it happened.
+      throw new InvalidValueError(renderPath(this.#path), 'could not be read', 'Store plain data.', {}, cause)
+    }
+  }
+
+  copy(input: unknown): Value {
+    switch (typeof input) {
+      case 'string':
+        return this.#string(input)
+      case 'number':
+        this.size += 1
+        if (Number.isFinite(input) && !Object.is(input, -0)) {
+          this.wire = input
+          return input
+        }
+        return this.#typed('number', Object.is(input, -0) ? '-0' : String(input), input)
+      case 'boolean':
+        this.size += 4
+        this.wire = input
+        return input
+      case 'bigint':
+        return this.#bigint(input)
+      case 'object':
+        if (input === null) {
+          this.size += 4
+          this.wire = null
+          return null
+        }
+        return this.#object(input)
+      default:
+        throw this.#refuse(
+          `is ${input === undefined ? 'undefined' : `a ${typeof input}`}`,
+          'Leave it out, use null, or store plain data.',
+        )
+    }
+  }
+
+  // In hexadecimal, which is written and read in linear time; a few megabytes of decimal digits take minutes.
+  #bigint(input: bigint): Value {
+    const wire = input.toString(16)
+    this.#grow(wire.length + 2)
+    return this.#typed('bigint', wire, input)
+  }
+
+  #string(input: string): Value {
+    // A lone surrogate has no UTF-8 form; a string with one stays in the JSON, where it is escaped.
+    if (this.#takesBlobs(input.length) && input.isWellFormed()) {
+      return this.#typed('text-blob', this.#addBlob(Buffer.from(input)), input)
+    }
+    this.#grow(input.length + 2)
+    this.wire = input
+    return input
+  }
+
+  #object(input: object): Value {
+    if (input instanceof Whole) return this.#whole(input.value)
+    const written = takeWritten(input, this.#limits.maxDepth - this.#ancestors.length)
+    if (written !== undefined) return this.#joined(written, input as Value)
+    const known = this.#sink?.known(input)
+    if (known !== undefined) return this.#typed('json-blob', String(known), input as Value)
+    const prototype: unknown = Object.getPrototypeOf(input)
+    if (prototype !== Object.prototype && prototype !== Array.prototype) {
+      // Known by what they are inside: one of another realm is accepted, a proxy of one or a pretender is not.
+      if (types.isDate(input)) return this.#date(input)
+      if (types.isUint8Array(input)) return this.#bytes(input)
+    }
+    if (this.#ancestors.length >= this.#limits.maxDepth) {
+      if (this.#ancestors.includes(input)) throw this.#cyclic()
+      throw new TooLargeError(
+        `The value at ${renderPath(this.#path)}`,
+        'levels of nesting',
+        this.#limits.maxDepth,
+        undefined,
+        'Flatten it, or raise limits.maxDepth.',
+      )
+    }
+    if (this.#ancestors.includes(input)) throw this.#cyclic()
+    this.#ancestors.push(input)
+    this.depth = Math.max(this.depth, this.#ancestors.length)
+    const copy = Array.isArray(input) ? this.#array(input) : this.#record(input)
+    this.#ancestors.pop()
+    return copy
+  }
+
+  #joined({ json, types: inner, depth, size, keys }: Written, value: Value): Value {
+    this.depth = Math.max(this.depth, this.#ancestors.length + depth)
+    this.#count(keys)
+    this.#grow(size)
+    for (const [type, ...path] of inner) this.types.push([type, ...this.#path, ...path])
+    this.written.push(json)
+    this.wire = MARK
+    return value
+  }
+
+  #date(input: Date): Value {
+    this.size += 26
+    const copy = new Date(Date.prototype.getTime.call(input))
+    if (Number.isNaN(copy.getTime())) throw this.#refuse('is an invalid Date', 'Use null or a valid Date.')
+    return this.#typed('date', copy.toISOString(), this.#isFrozen ? guardDate(copy) : copy)
+  }
+
+  #bytes(input: Uint8Array): Value {
+    this.hasBytes = true
+    const takesBlob = this.#takesBlobs(input.length)
+    if (!takesBlob) this.#grow(Math.ceil(input.length / 3) * 4 + 2)
+    const copy = new Uint8Array(input)
+    if (takesBlob) return this.#typed('bytes-blob', this.#addBlob(copy), copy)
+    return this.#typed('bytes', Buffer.from(copy.buffer).toString('base64'), copy)
+  }
+
+  #array(input: readonly unknown[]): Value {
+    const prototype = Object.getPrototypeOf(input)
+    if (prototype !== Array.prototype && !isForeignArrayPrototype(prototype)) throw this.#refuseClass(input)
+    this.#count(input.length)
+    this.#grow(input.length)
+    const copy: Value[] = new Array(input.length)
+    let wire: unknown[] = copy
+    for (let i = 0; i < input.length; i++) {
+      this.#path.push(i)
+      const item = this.copy(input[i])
+      this.#path.pop()
+      if (this.wire !== item && wire === copy) wire = copy.slice(0, i)
+      copy[i] = item
+      if (wire !== copy) wire[i] = this.wire
+    }
+    this.wire = wire
+    return this.#isFrozen ? Object.freeze(copy) : copy
+  }
+
+  #record(input: object): Value {
+    const prototype = Object.getPrototypeOf(input)
+    if (prototype !== null && prototype !== Object.prototype && !isForeignObjectPrototype(prototype)) {
+      throw this.#refuseClass(input)
+    }
+    if (Object.getOwnPropertySymbols(input).length > 0) {
+      throw this.#refuse('has a symbol as a key', 'Use text keys only.')
+    }
+    const keys = Object.keys(input)
+    this.#count(keys.length)
+    const copy: Record<string, Value> = {}
+    let wire: Record<string, unknown> = copy
+    for (const key of keys) {
+      this.#path.push(key)
+      const child = (input as Record<string, unknown>)[key]
+      if (child === undefined) {
+        this.#path.pop()
+        continue
+      }
+      this.#grow(key.length + 4)
+      const item = this.copy(child)
+      this.#path.pop()
+      if (this.wire !== item && wire === copy) wire = cloneShallow(copy)
+      setOwn(copy, key, item)
+      if (wire !== copy) setOwn(wire, key, this.wire)
+    }
+    this.wire = wire
+    return this.#isFrozen ? Object.freeze(copy) : copy
+  }
+
+  #whole(input: unknown): Value {
+    const sink = this.#sink
+    if (!sink || typeof input !== 'object' || input === null || input instanceof Uint8Array) return this.copy(input)
+    const outside = this.size
+    const typesBefore = this.types.length
+    const writtenBefore = this.written.length
+    this.size = 0
+    this.#insideWhole = true
+    const copy = this.copy(input)
+    this.#insideWhole = false
+    const inside = this.size
+    this.size = outside
+    if (inside < sink.threshold || (typeof this.wire === 'string' && this.wire !== MARK)) {
+      this.#grow(inside)
+      return copy
+    }
+    // Types inside the subtree move into its blob, with paths from its own root.
+    const inner = this.types.splice(typesBefore).map(([type, ...path]) => [type, ...path.slice(this.#path.length)])
+    const body = inner.length === 0 ? [this.wire] : [this.wire, inner]
+    const json = joinWritten(stringify(body, this.#limits), this.written.splice(writtenBefore))
+    return this.#typed('json-blob', this.#addBlob(Buffer.from(json), copy as object), copy)
+  }
+
+  #takesBlobs(length: number): boolean {
+    return this.#sink !== undefined && !this.#insideWhole && length >= this.#sink.threshold
+  }
+
+  // What could not be read back must not be written: a blob is bounded like the JSON that points to it.
+  #addBlob(content: Uint8Array, subtree?: object): string {
+    if (content.length > this.#limits.maxBytes) throw tooManyBytes(this.#limits, content.length, renderPath(this.#path))
+    return String(this.#sink?.add(content, subtree))
+  }
+
+  #typed(type: TypeName, wire: string, value: Value): Value {
+    this.types.push([type, ...this.#path])
+    this.wire = wire
+    return value
+  }
+
+  /** Stops as soon as the JSON is sure to be too long, before memory runs out over it. */
+  #grow(bytes: number): void {
+    this.size += bytes
+    if (this.size > this.#limits.maxBytes) throw tooManyBytes(this.#limits, undefined, renderPath(this.#path))
+  }
+
+  #count(keys: number): void {
+    this.keys += keys
+    if (this.keys > this.#limits.maxKeys) {
+      throw new TooLargeError(
+        'The value',
+        'keys',
+        this.#limits.maxKeys,
+        undefined,
+        'Split it, or raise limits.maxKeys.',
+      )
+    }
+  }
+
+  #cyclic(): InvalidValueError {
+    return this.#refuse('refers back to an object that contains it', 'Remove the cycle, for example by storing an id.')
+  }
+
+  #refuseClass(input: object): InvalidValueError {
+    return this.#refuse(`is a ${className(input)}`, 'Store plain objects and arrays; convert it first.')
+  }
+
+  #refuse(problem: string, remedy: string): InvalidValueError {
+    return new InvalidValueError(renderPath(this.#path), problem, remedy)
+  }
+}
+
+export function stringify(body: unknown, limits: Limits): string {
+  try {
+    return JSON.stringify(body)
+  } catch (cause) {
+    // Longer than any string can be.
+    if (cause instanceof RangeError) throw tooManyBytes(limits, undefined)
+    throw cause
+  }
+}
+
+export function tooManyBytes(limits: Limits, actual: number | undefined, path?: string): TooLargeError {
+  const field = path === undefined ? 'The value' : `The value at ${path}`
+  return new TooLargeError(
+    field,
+    'bytes',
+    limits.maxBytes,
+    actual,
+    'Store large parts as separate values or raise limits.maxBytes.',
+  )
+}
+
+function cloneShallow(source: Record<string, unknown>): Record<string, unknown> {
+  const clone: Record<string, unknown> = {}
+  for (const key of Object.keys(source)) setOwn(clone, key, source[key])
+  return clone
+}
+
+/** The Object.prototype of another realm, such as a vm context's: nothing else without a prototype has hasOwnProperty. */
+function isForeignObjectPrototype(prototype: object): boolean {
+  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'hasOwnProperty')
+}
+
+function isForeignArrayPrototype(prototype: unknown): boolean {
+  return Array.isArray(prototype) && isForeignObjectPrototype(Object.getPrototypeOf(prototype) ?? {})
+}
+
+function className(input: object): string {
+  const name = (input as { constructor?: { name?: unknown } }).constructor?.name
+  return typeof name === 'string' && name ? name : 'class instance'
+}

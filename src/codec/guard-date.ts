@@ -1,0 +1,14 @@
+const SETTERS = Object.getOwnPropertyNames(Date.prototype).filter((name) => name.startsWith('set'))
+const REFUSALS = Object.fromEntries(
+  SETTERS.map((name) => {
+    const refuse = () => {
+      throw new TypeError(`Cannot assign to read only property 'time' of a Date, by ${name}()`)
+    }
+    return [name, { value: refuse }]
+  }),
+)
+
+/** A Date that refuses to be set. What it holds is no property, so freezing alone does not keep it. */
+export function guardDate(date: Date): Date {
+  return Object.isFrozen(date) ? date : Object.freeze(Object.defineProperties(date, REFUSALS))
+}

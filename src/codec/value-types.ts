@@ -1,0 +1,53 @@
+/** What can be stored and comes back exactly: JSON, Date, bigint and bytes. NaN, infinities and -0 included. */
+export type Value =
+  | null
+  | boolean
+  | number
+  | string
+  | bigint
+  | Date
+  | Uint8Array
+  | readonly Value[]
+  | { readonly [key: string]: Value }
+
+/** The types that JSON lacks. Listed beside the JSON with the path to each, so no key or string is ever magic. */
+export type TypeName = 'date' | 'bigint' | 'bytes' | 'number' | 'text-blob' | 'bytes-blob' | 'json-blob'
+export type PathPart = string | number
+export type TypeEntry = readonly [TypeName, ...PathPart[]]
+
+/** Marks a value that may be moved to a blob as a whole when it is large. Never stored itself. */
+export class Whole {
+  readonly value: unknown
+  constructor(value: unknown) {
+    this.value = value
+  }
+}
+
+/** Where large values go. The encoder hands over the bytes and writes the number it gets into the JSON. */
+export interface BlobSink {
+  /** Values whose JSON is at least this long are handed over. */
+  readonly threshold: number
+  /** The number of a subtree that is in a blob already, so that it is not written again. */
+  known(subtree: object): number | undefined
+  /** Takes content and returns its place in the entry's list of blobs. */
+  add(content: Uint8Array, subtree?: object): number
+}
+
+/** Renders a path for messages: $.messages[3].at */
+export function renderPath(path: readonly PathPart[]): string {
+  let text = '$'
+  for (const part of path) {
+    if (typeof part === 'number') text += `[${part}]`
+    else text += /^[A-Za-z_$][\w$]*$/.test(part) ? `.${part}` : `[${JSON.stringify(part)}]`
+  }
+  return text
+}
+
+/** Sets an own property even when the key is `__proto__`, where plain assignment would set the prototype. */
+export function setOwn(target: Record<string, unknown>, key: string, value: unknown): void {
+  if (key === '__proto__') {
+    Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true })
+  } else {
+    target[key] = value
+  }
+}
