@@ -35,9 +35,9 @@ export const PAGES = [
   {
     file: 'data.md',
     entry: 'holdfast',
-    title: 'Moving, archiving and exporting data',
-    intro: ['Guide: [moving data](../moving-data.md).'],
-    holds: ['copy', 'log/copy-', 'fixture/'],
+    title: 'Keeping, moving, archiving and erasing data',
+    intro: ['Guides: [moving data](../moving-data.md), [retention](../retention.md).'],
+    holds: ['copy', 'log/copy-', 'fixture/', 'retention/', 'archive/', 'cache/'],
   },
   {
     file: 'programs.md',

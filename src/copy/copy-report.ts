@@ -57,6 +57,7 @@ export interface CopyRefusal {
   readonly message: string
 }
 
+/** Why something was not copied. */
 export type CopyRefusalReason =
   /** The destination has another thread of this name, or another item. */
   | 'exists'

@@ -14,6 +14,7 @@ export interface EraseOptions {
   readonly tombstone?: boolean
 }
 
+/** What was erased of a tenant. */
 export interface ErasedTenant {
   readonly threads: number
   readonly items: number
