@@ -22,7 +22,7 @@ interface Open extends UnkeyedWait {
 
 /** What the code that runs now has come by. Code that runs beside it has a past of its own. */
 interface Past {
-  readonly of: WaitOrder
+  readonly of: WaitOrder | undefined
   /** How many waits of each name. */
   readonly counts: ReadonlyMap<string, number>
   /** What it asked for last, whatever that was. */
@@ -31,11 +31,16 @@ interface Past {
   readonly since: number | undefined
 }
 
-const PAST = new AsyncLocalStorage<Past | undefined>()
+const PAST = new AsyncLocalStorage<Past>()
+const NONE: ReadonlyMap<string, number> = new Map()
+const NOTHING: Past = { of: undefined, counts: NONE, last: '', since: undefined }
 
-/** Calls a function whose code has come by nothing yet. */
+/**
+ * Calls a function whose code has come by nothing yet. Node keeps the past of a promise only from the first use of the
+ * storage on: without this, the first function of a process would come by something that was asked for beside it.
+ */
 export function fromTheStart<Result>(call: () => Result): Result {
-  return PAST.run(undefined, call)
+  return PAST.run(NOTHING, call)
 }
 
 /**
@@ -142,5 +147,3 @@ export class WaitOrder {
     return wait
   }
 }
-
-const NONE: ReadonlyMap<string, number> = new Map()

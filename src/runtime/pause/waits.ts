@@ -24,7 +24,7 @@ export interface WaitingFunction {
 export interface Placed {
   readonly path: string
   /** What its record says of it besides what it waits for. */
-  marks(): Pick<StepRecord, 'since' | 'past' | 'beside'>
+  marks(): Pick<StepRecord, 'since' | 'past' | 'after' | 'beside'>
   /** Resolves when what is recorded there may be handed out. */
   found(record: StepRecord): Promise<void>
   /** The wait is over. */

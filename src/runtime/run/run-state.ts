@@ -178,8 +178,8 @@ export interface StepRecord {
   /** Of a wait without a key: the function has had several things open at once, so it may be one of a branch. */
   readonly beside?: true
   /**
-   * Of a wait without a key: a hash of what the code that asked had come by last, "-" for the call of the function. Absent
-   * in records of 0.1.
+   * Of a wait: a hash of what the code that asked had come by last, "-" for the call of the function. One without a key is
+   * handed only to code that has come by the same. Absent in records of 0.1, and of steps.
    */
   readonly past?: string
   /** Of a wait: since when something behind it may have been begun without a record, by who came by before it was there. */

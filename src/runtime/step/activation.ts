@@ -84,6 +84,8 @@ export class Activation {
   /** It is looked at soon whether what is held back may go on. */
   #isJudging = false
   #isWaiting = false
+  /** It was given all the time there is to come back to what is recorded. */
+  #hadTime = false
   /** Signs of life of a function that does something else between steps. */
   #beats = 0
 
@@ -318,7 +320,7 @@ export class Activation {
    * Since when something behind a wait may have been begun without a record: the wait was not there yet when somebody
    * came by. That is known when it is first asked for, and its record keeps it.
    */
-  #sinceBehind(record: { readonly since?: number } | undefined, isLive = this.#trail.isLive): number | undefined {
+  #sinceBehind(record: { readonly since?: number } | undefined, isLive = this.#trail.cause.isLive): number | undefined {
     return record === undefined ? this.#openSince(isLive) : record.since
   }
 
@@ -484,6 +486,8 @@ export class Activation {
 
   /** Where a wait lies: by its key, or by its turn among those of its name. */
   #place(name: string, key: string | number | undefined): Placed {
+    const { after } = this.#trail.cause
+    const past = this.#order.last
     const wait = key === undefined ? this.#unkeyed(name) : undefined
     const path = this.#claimPath(name, key ?? wait?.place)
     const { all } = this.#records
@@ -493,7 +497,8 @@ export class Activation {
       path,
       marks: () => ({
         ...(since === undefined ? {} : { since }),
-        ...(wait?.past === undefined ? {} : { past: wait.past }),
+        ...(wait !== undefined && wait.past === undefined ? {} : { past }),
+        ...(after === undefined ? {} : { after }),
         ...(wait?.hasBranches ? { beside: true as const } : {}),
       }),
       found: async (record) => {
@@ -661,7 +666,7 @@ export class Activation {
         // One that waits for somebody may come to need what is in doubt, or not: that is seen when it goes on.
         const isWaiting = this.#suspended > 0 && this.#revisits.isOnlyInDoubt
         if (this.#active > 0 && !this.#session.draining && !isWaiting) {
-          if (this.#revisits.isInDoubt && this.#revisits.decide(this.#turn)) this.#checkIdle()
+          if (this.#revisits.isInDoubt && this.#revisits.decide(this.#turn, this.#hadTime)) this.#checkIdle()
           else void this.#waitForReturn()
         } else if (this.#active + this.#suspended > 0) this.#suspend?.()
       })
@@ -706,6 +711,7 @@ export class Activation {
     this.#isWaiting = false
     if (this.#closed || abort.signal.aborted || this.#busy > 0 || this.#revisits.held === 0) return
     if (this.#revisits.isInDoubt) {
+      this.#hadTime = true
       this.#revisits.tell(this.#turn)
       return this.#checkIdle()
     }

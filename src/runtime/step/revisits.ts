@@ -171,11 +171,11 @@ export class Revisits {
    * To be asked when the function has reacted to all that it heard of, and only what is held back is under way. If it has
    * come back to all that is recorded, steps that failed before are tried again. If it went on from a failure of one of
    * those, it is told so again. False where that can't be told yet: the function may be busy with code of its own.
-   * @param turn how often the run was taken up.
+   * @param turn how often the run was taken up; @param hadTime it was given time, and did not come back.
    */
-  decide(turn: number): boolean {
+  decide(turn: number, hadTime: boolean): boolean {
     if (this.isOnlyInDoubt) this.#release(() => true)
-    else if (this.#hasGoneOn(turn)) this.tell(turn)
+    else if (hadTime || this.#hasGoneOn(turn)) this.tell(turn)
     else return false
     return true
   }
@@ -244,6 +244,8 @@ export class Revisits {
   #isAnother(): boolean {
     const isReplaced = [...(this.#missing ?? [])].some((path) => {
       const record = this.#recordOf(path)
+      // What is asked for beside a wait says nothing of the wait.
+      if (record?.past !== undefined) return false
       const { after, isBeside } = placeOf(record)
       const strangers = after === undefined ? [] : (this.#strangers.get(after) ?? [])
       return strangers.some((stranger) => (stranger.isEffect ? isEffect(record) : !isBeside))
@@ -286,7 +288,7 @@ export class Revisits {
 /** Where a recorded step was asked for. Of one of 0.1 nothing is known. */
 function placeOf(record: StepRecord | undefined): Place {
   const place = record?.after
-  if (place === undefined) return { after: undefined, past: record?.past, isBeside: true }
+  if (place === undefined || record?.past !== undefined) return { after: place, past: record?.past, isBeside: true }
   const isBeside = place.endsWith(BESIDE)
   const where = isBeside ? place.slice(0, -BESIDE.length) : place
   if (!where.startsWith(SOMETIME)) return { after: where, past: undefined, isBeside }
@@ -303,10 +305,10 @@ function isFinished({ status }: StepRecord): boolean {
   return status === 'done' || status === 'failed'
 }
 
-/** Whether doing it again would do harm. Records of 0.1 do not say. */
+/** Whether doing it again would do harm, or is another's. Records of 0.1 do not say. */
 function isEffect(record: StepRecord | undefined): boolean {
   if (record === undefined) return false
-  const isKnownRead = record.after !== undefined && (record.effect ?? 'read') === 'read'
+  const isKnownRead = record.past === undefined && record.after !== undefined && (record.effect ?? 'read') === 'read'
   return isBegun(record) || (record.status === 'done' && !isKnownRead)
 }
 

@@ -40,19 +40,19 @@ export class Trail {
     this.#react(path === undefined ? undefined : shortHash(path), isLive)
   }
 
-  /** Whether what the function reacts to now was made here, by nobody before us. */
-  get isLive(): boolean {
-    return this.#drain?.isLive ?? false
-  }
-
-  /** The function asks for something now. */
-  ask(): Cause {
-    const drain = this.#drain
-    if (drain === undefined) return { after: undefined, isLive: false }
-    drain.isAnswered = true
-    const { causes, isLive } = drain
+  /** What the function reacts to now. */
+  get cause(): Cause {
+    if (this.#drain === undefined) return { after: undefined, isLive: false }
+    const { causes, isLive } = this.#drain
     const isKnown = causes.length <= MAX_CAUSES && !causes.includes(undefined)
     return { after: isKnown ? [...causes].sort().join() : undefined, isLive }
+  }
+
+  /** The function asks for a step now. */
+  ask(): Cause {
+    const { cause } = this
+    if (this.#drain) this.#drain.isAnswered = true
+    return cause
   }
 
   #react(cause: string | undefined, isLive: boolean): void {

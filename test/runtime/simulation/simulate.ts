@@ -137,6 +137,8 @@ class Simulation {
         await this.#passLease(round)
         return false
       default: {
+        // Refused for want of a key, it may not have come back yet to what was begun.
+        if (this.#stage.world.isRefused) return true
         if ((this.#stage.chaos.edits ?? []).length === 0) {
           throw new Error(`The run ended as ${outcome.status}: ${JSON.stringify(outcome)}`)
         }
