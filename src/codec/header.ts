@@ -3,6 +3,8 @@ import type { Packing } from './compress.js'
 import { parseJson } from './decode.js'
 
 export const FORMAT_VERSION = 1
+/** Of a keyframe that stands in for an entry. Code that does not know of them must not take it for a damaged one. */
+const STAND_IN_VERSION = 2
 
 /** Room for a list of about 250,000 blobs. */
 const MAX_HEADER_BYTES = 16 * 1024 * 1024
@@ -42,12 +44,17 @@ export interface EntryHeader {
   readonly encrypted: boolean
   /** The blobs that the body points to. */
   readonly blobs: readonly string[]
+  /**
+   * Of a keyframe that was written in the place of an entry when all before it was pruned: the hash by which the chain
+   * knows that entry, and the key that it was under.
+   */
+  readonly stands?: { readonly hash: string; readonly key: string | null }
 }
 
 /** One line of JSON in a fixed order; what is absent or usual is left out. */
 export function encodeHeader(header: EntryHeader): Buffer {
   const fields: Record<string, unknown> = {
-    v: FORMAT_VERSION,
+    v: header.stands ? STAND_IN_VERSION : FORMAT_VERSION,
     seq: header.seq,
     epoch: header.epoch,
     kind: header.kind,
@@ -65,6 +72,7 @@ export function encodeHeader(header: EntryHeader): Buffer {
   if (header.key !== null) fields.key = header.key
   if (header.encrypted) fields.encrypted = true
   if (header.blobs.length > 0) fields.blobs = header.blobs
+  if (header.stands) fields.stands = { hash: header.stands.hash, ...(header.stands.key && { key: header.stands.key }) }
   const bytes = Buffer.from(JSON.stringify(fields))
   // Only the list of blobs can get this long; an entry that could not be read back must not be written.
   if (bytes.length > MAX_HEADER_BYTES) {
@@ -81,7 +89,8 @@ export function decodeHeader(bytes: Uint8Array): EntryHeader {
   if (bytes.includes(0x0a)) throw corrupt('holds a line break')
   const fields = parseJson(bytes)
   if (!isRecord(fields)) throw corrupt('is not an object')
-  if (fields.v !== FORMAT_VERSION) throw unknownVersion(fields.v)
+  const isStandIn = fields.v === STAND_IN_VERSION
+  if (fields.v !== FORMAT_VERSION && !isStandIn) throw unknownVersion(fields.v)
   for (const name of Object.keys(fields)) if (!FIELDS.has(name)) throw corrupt(`has the unknown field "${name}"`)
   const { packing = 'plain', parent = null, key = null, encrypted = false, blobs = [], base = null } = fields
   if (packing !== 'plain' && packing !== 'br') throw corrupt('names an unknown packing')
@@ -104,9 +113,16 @@ export function decodeHeader(bytes: Uint8Array): EntryHeader {
     key,
     encrypted,
     blobs,
+    ...(isStandIn ? { stands: readStands(fields.stands) } : {}),
   }
+  if (isStandIn !== 'stands' in fields) throw corrupt('contradicts itself')
   const isKeyframe = header.keyframe === header.seq
-  if (header.keyframe > header.seq || isKeyframe !== (parent !== null) || (header.base !== null && header.seq > 0)) {
+  if (
+    header.keyframe > header.seq ||
+    isKeyframe !== (parent !== null) ||
+    (header.base !== null && header.seq > 0) ||
+    (isStandIn && !isKeyframe)
+  ) {
     throw corrupt('contradicts itself')
   }
   return header
@@ -114,13 +130,15 @@ export function decodeHeader(bytes: Uint8Array): EntryHeader {
 
 // Not damage, and nothing to restore or fork from: during an upgrade old processes meet entries of new ones.
 function unknownVersion(version: unknown): Error {
-  if (typeof version === 'number' && Number.isSafeInteger(version) && version > FORMAT_VERSION) {
-    return new SchemaTooNewError('A stored entry', { found: version, supported: FORMAT_VERSION })
+  if (typeof version === 'number' && Number.isSafeInteger(version) && version > STAND_IN_VERSION) {
+    return new SchemaTooNewError('A stored entry', { found: version, supported: STAND_IN_VERSION })
   }
   return corrupt('has no known format version')
 }
 
-const FIELDS = new Set('v seq epoch kind append at keyframe size packing parent base key encrypted blobs'.split(' '))
+const FIELDS = new Set(
+  'v seq epoch kind append at keyframe size packing parent base key encrypted blobs stands'.split(' '),
+)
 
 function readBase(base: unknown): ChainBase {
   if (!isRecord(base) || !isHash(base.hash) || Object.keys(base).length !== 4) throw corrupt('has a malformed base')
@@ -130,6 +148,15 @@ function readBase(base: unknown): ChainBase {
     seq: whole(base.seq, 'base'),
     hash: base.hash,
   }
+}
+
+function readStands(stands: unknown): NonNullable<EntryHeader['stands']> {
+  if (!isRecord(stands) || !isHash(stands.hash)) throw corrupt('has a malformed name of what it stands for')
+  const { hash, key = null, ...unknown } = stands
+  if (Object.keys(unknown).length > 0 || (key !== null && !isKeyId(key))) {
+    throw corrupt('has a malformed name of what it stands for')
+  }
+  return { hash: hash as string, key: key as string | null }
 }
 
 function whole(value: unknown, field: string): number {

@@ -1,5 +1,6 @@
 import { chainHash, chainIdentity, sameHash } from '../codec/chain.js'
 import { decodeHeader, type EntryHeader } from '../codec/header.js'
+import { openStandIn } from '../codec/stand-in.js'
 import { CorruptError } from '../core/errors.js'
 import { nameLog } from '../core/log-name.js'
 import type { LogKey, StoredEntry } from '../log/contract.js'
@@ -37,9 +38,13 @@ export function checkEntries(
     const above: string | null = parent ?? header.parent
     if (above === null) throw damaged(log, entry.seq, 'is where the log begins, but is no keyframe')
     if (header.parent !== null && header.parent !== above) throw damaged(log, entry.seq, 'names another parent')
+    if (header.stands && (parent !== undefined || header.stands.hash !== entry.hash))
+      throw damaged(log, entry.seq, 'was replaced by a keyframe of another entry')
     if (header.key === null) {
-      if (!sameHash(chainHash(identity, above, entry.header, entry.body), entry.hash))
-        throw damaged(log, entry.seq, 'does not match its hash')
+      const isRight = header.stands
+        ? openStandIn(identity, entry.hash, entry.header, entry.body, undefined) !== undefined
+        : sameHash(chainHash(identity, above, entry.header, entry.body), entry.hash)
+      if (!isRight) throw damaged(log, entry.seq, 'does not match its hash')
       verified++
     }
     noteBlobs(blobs, header)

@@ -72,7 +72,11 @@ async function bringOver(sides: Sides, key: LogKey): Promise<void> {
     }
     await markApplied(to, key, source)
     if (sides.deleteMissing && target !== undefined && target.base.seq < source.base.seq) {
-      const pruned = await to.prune(key, source.incarnation, source.base.seq)
+      const [base] = await from.read(key, source.base.seq, 1)
+      // What stands at the base may be a keyframe that only the source has there. Pruned on meanwhile: the next copy sees.
+      if (base?.seq !== source.base.seq) return
+      await copyBlobs(from, to, key, checkEntries(key, source.incarnation, undefined, [base]).blobs, tally)
+      const pruned = await to.prune(key, source.incarnation, source.base.seq, base)
       if (pruned !== 'conflict') tally.add({ removed: pruned.removed })
     }
     if (!moved) tally.add({ same: 1 })

@@ -361,8 +361,17 @@ export interface Driver extends Partial<ItemDriver>, Partial<CopyDriver> {
    * Removes every entry before `seq`, which must be a keyframe, and moves the base there, in one atomic step.
    * 'conflict' if the incarnation is another, `seq` is no keyframe of the log, or the log is gone. Pruning again to
    * the same or an older seq removes nothing. The head, its hash and its epoch are untouched.
+   *
+   * With `standIn`, a keyframe of that seq and of the same hash as the entry there, which need be none: it takes its place
+   * in the same step, and 'conflict' if the entry has another hash. Entries after it keep their `keyframe`, which may be
+   * removed by this: `tail` begins at the base then.
    */
-  prune(log: LogKey, incarnation: string, seq: number): Promise<{ readonly removed: number } | 'conflict'>
+  prune(
+    log: LogKey,
+    incarnation: string,
+    seq: number,
+    standIn?: StoredEntry,
+  ): Promise<{ readonly removed: number } | 'conflict'>
 
   /** Removes logs with all they hold but blobs, in one atomic step. Erasing what is not there is no error. */
   erase(request: EraseRequest): Promise<{ readonly erased: number } | 'conflict'>

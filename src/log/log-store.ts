@@ -1,9 +1,8 @@
 import { type Limits, parseLimits } from '../codec/limits.js'
 import { type Redact, Redactor } from '../codec/redactor.js'
 import type { Clock } from '../core/clock.js'
-import { ClosedError, InvalidOptionError, NotFoundError } from '../core/errors.js'
+import { ClosedError, InvalidOptionError } from '../core/errors.js'
 import type { TenantId, ThreadId } from '../core/ids.js'
-import { nameLog } from '../core/log-name.js'
 import { randomIds } from '../core/random-id.js'
 import { parseStoreRetention, type StoreRetention, type StoreRetentionPolicy } from '../core/retention.js'
 import { systemClock } from '../core/system-clock.js'
@@ -234,8 +233,8 @@ export class LogStore {
   }
 
   /**
-   * Removes what lies before an entry, keeping that entry readable: everything before the newest keyframe at or
-   * before it goes. Tagged entries are kept, unless told otherwise.
+   * Removes what lies before an entry, which stays readable: where it is no keyframe, one is put in its place. Tagged entries
+   * are kept with all that follows them, unless told otherwise.
    */
   async prune(
     key: LogKey,
@@ -243,20 +242,12 @@ export class LogStore {
     options: { readonly evenTagged?: boolean } = {},
   ): Promise<{ readonly removed: number }> {
     this.#check()
-    const { driver } = this.#environment
     const log = await this.open(key)
     const tagged = options.evenTagged ? [] : Object.values(log.fold.index.tags)
-    const keep = Math.min(seq, ...tagged)
-    // No further than what was read: opening applied the writes to the store of these entries, not of later ones.
-    const tail = keep > log.fold.seq ? undefined : await driver.tail(key, keep)
-    const keyframe = tail?.entries[0]?.seq
-    if (tail === undefined || keyframe === undefined) {
-      throw new NotFoundError(`${nameLog(key)} holds no entry ${keep}.`, 'Prune to an entry that history lists.', {
-        seq: keep,
-      })
-    }
-    const result = await driver.prune(key, tail.head.incarnation, keyframe)
-    return result === 'conflict' ? { removed: 0 } : result
+    const removed = await log.cutBefore(Math.min(seq, ...tagged))
+    // What this process keeps of it would go on from entries that are gone.
+    if (removed > 0) this.#kept.forget(key)
+    return { removed }
   }
 
   /** Removes a thread or one of its branches. What it leaves behind tells later runs that it once was. */

@@ -1,11 +1,11 @@
-import { ConflictError, InvalidOptionError, NotFoundError } from '../core/errors.js'
+import { ConflictError, InvalidOptionError, isHoldfastError, NotFoundError } from '../core/errors.js'
 import { parseBranchId } from '../core/ids.js'
 import { nameLog } from '../core/log-name.js'
 import { decodeHeader, type EntryHeader } from '../codec/header.js'
 import { BlobShelf, patientBlobs } from './read/blob-shelf.js'
 import { Claim, type ClaimOptions, checkClaimOptions, momentOf } from './write/claim.js'
 import { formatCheckpointId, parseCheckpointId } from './entry/checkpoint-id.js'
-import type { BlobWriter, LogKey, PossibleLoss } from './contract.js'
+import type { BlobWriter, LogKey, PossibleLoss, StoredEntry } from './contract.js'
 import type { Draft } from './entry/draft.js'
 import { EntryCodec } from './entry/entry-codec.js'
 import type { OpenedEntry } from './entry/entry-opening.js'
@@ -238,6 +238,34 @@ export class Log {
    */
   tail(upTo: number = this.fold.seq): Promise<readonly OpenedEntry[]> {
     return this.#reader.tail(upTo)
+  }
+
+  /**
+   * Removes all before an entry that this handle has read, and says how many that were. The entry itself stays, with a
+   * keyframe in its place; where the state is too large for one, what lies before the newest keyframe at or before it goes.
+   */
+  async cutBefore(seq: number): Promise<number> {
+    const { driver } = this.#environment
+    // No further than what was read: opening applied the writes to the store of these entries, not of later ones.
+    const opened = seq > this.fold.seq ? [] : await retry(this.#environment, () => this.#reader.tail(seq))
+    const [keyframe, before, last] = [opened[0], opened.at(-2), opened.at(-1)]
+    if (keyframe === undefined || last === undefined) {
+      const message = `${nameLog(this.key)} holds no entry ${seq}.`
+      throw new NotFoundError(message, 'Prune to an entry that history lists.', { seq })
+    }
+    const standIn = before && (await this.#standIn(before.fold, last))
+    const at = standIn === undefined ? keyframe.header.seq : seq
+    const result = await retry(this.#environment, () => driver.prune(this.key, this.fold.incarnation, at, standIn))
+    return result === 'conflict' ? 0 : result.removed
+  }
+
+  async #standIn(before: Fold, entry: OpenedEntry): Promise<StoredEntry | undefined> {
+    try {
+      return await this.#codec(this.#shelf).standIn(before, entry)
+    } catch (error) {
+      if (!isHoldfastError(error, 'too-large')) throw error
+      return undefined
+    }
   }
 
   /** Names a checkpoint: the newest, or an older one by seq. */

@@ -88,8 +88,21 @@ describe('an entry header', () => {
   })
 
   it('is refused when it comes from a newer version, with the advice to upgrade and not to restore', () => {
-    refused({ ...GOOD, v: 2 }, 'schema-too-new')
-    refused({ ...GOOD, v: 2, something: 'new' }, 'schema-too-new')
+    refused({ ...GOOD, v: 3 }, 'schema-too-new')
+    refused({ ...GOOD, v: 3, something: 'new' }, 'schema-too-new')
+  })
+
+  it('of a keyframe in the place of an entry names that entry, and is refused where it does not', () => {
+    const decode = (fields: object) => decodeHeader(bytesOf(fields))
+    const standing = { ...KEYFRAME, v: 2, stands: { hash: HASH, key: 'k1' } }
+    assert.deepEqual(decode(standing).stands, { hash: HASH, key: 'k1' })
+    assert.deepEqual(decodeHeader(encodeHeader(decode(standing))), decode(standing))
+    assert.deepEqual(decode({ ...standing, stands: { hash: HASH } }).stands, { hash: HASH, key: null })
+    for (const stands of [undefined, null, {}, { hash: 'a' }, { hash: HASH, key: 7 }, { hash: HASH, more: 1 }]) {
+      refused({ ...standing, stands })
+    }
+    refused({ ...standing, v: 1 })
+    refused({ ...GOOD, v: 2, stands: { hash: HASH } })
     for (const v of [0, -1, 1.5, '1', null, [], Number.MAX_VALUE]) refused({ ...GOOD, v })
   })
 

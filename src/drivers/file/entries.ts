@@ -4,7 +4,7 @@ import { type ChainLink, missingRecord, readLink } from './chain.js'
 import { headOf } from './lease.js'
 import { findLog } from './logs.js'
 import { slotName } from './names.js'
-import { type LogRecord, parseEntries, parsePreamble, parseRecord, splitLines } from './record.js'
+import { type LogRecord, parseEntries, parsePreamble, parseRecord, parseStandIn, splitLines } from './record.js'
 import { type FileStore, type LogState, logName } from './store.js'
 
 const AT_ONCE = 8
@@ -57,7 +57,12 @@ export async function readHeaders(
     const end = Math.min(seq, (before ?? Number.POSITIVE_INFINITY) - 1)
     const start = Math.max(base.seq, end - limit + 1)
     if (start > end) return []
-    return (await collect(store, snapshot, start, end, readHeaderLines)).reverse()
+    const lines = (await collect(store, snapshot, start, end, readHeaderLines)).reverse()
+    const oldest = lines.at(-1)
+    const standIn = oldest && (await readStandIn(store, snapshot, oldest))
+    if (standIn === undefined) return lines
+    const { body, ...line } = standIn
+    return [...lines.slice(0, -1), { ...line, size: body.length }]
   })
   return headers ?? []
 }
@@ -143,11 +148,27 @@ function countUpTo(slots: readonly number[], limit: number): number {
   return low
 }
 
-function readRange(store: FileStore, snapshot: Snapshot, from: number, to: number): Promise<StoredEntry[]> {
-  return collect(store, snapshot, from, to, async (path) => {
+async function readRange(store: FileStore, snapshot: Snapshot, from: number, to: number): Promise<StoredEntry[]> {
+  const entries = await collect(store, snapshot, from, to, async (path) => {
     const bytes = await store.disk.read(path)
     return bytes && parseEntries(path, bytes)
   })
+  const standIn = entries[0] && (await readStandIn(store, snapshot, entries[0]))
+  return standIn ? [standIn, ...entries.slice(1)] : entries
+}
+
+/** The keyframe that a prune put in the place of the first entry that is kept, where it did. */
+async function readStandIn(
+  store: FileStore,
+  { folder, newest }: Snapshot,
+  { seq }: { readonly seq: number },
+): Promise<StoredEntry | undefined> {
+  const { base } = newest.record.row
+  if (base.standIn === undefined || base.seq !== seq) return undefined
+  const path = join(folder, slotName(base.standIn))
+  const bytes = await store.disk.read(path)
+  if (bytes === undefined) throw new RecordGone(base.standIn)
+  return parseStandIn(path, bytes)
 }
 
 interface Lines<Item> {

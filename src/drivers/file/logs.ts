@@ -14,7 +14,7 @@ import {
 } from './chain.js'
 import { hasCode } from './disk.js'
 import { slotName } from './names.js'
-import { damaged, describeEntries, type HeadRow, type LogRecord, type Seal } from './record.js'
+import { damaged, describeEntries, type EntryLine, type HeadRow, type LogRecord, type Seal } from './record.js'
 import { type FileStore, isAlive, type LogState, logName, pause } from './store.js'
 import { changeThread, findThreadOf, threadFolder } from './threads.js'
 
@@ -154,8 +154,9 @@ export function endsAt(row: HeadRow, expect: Expect): boolean {
 export async function writeRecord(
   store: FileStore,
   state: LogState,
-  change: Pick<LogRecord, 'kind' | 'row'> & { readonly seal?: Seal },
+  change: Pick<LogRecord, 'kind' | 'row'> & { readonly seal?: Seal; readonly standIn?: EntryLine },
   entries: readonly StoredEntry[] = [],
+  standIn: readonly StoredEntry[] = [],
 ): Promise<boolean> {
   const { newest, folder } = state
   const slot = newest.record.next
@@ -168,7 +169,7 @@ export async function writeRecord(
     entries: describeEntries(entries),
   }
   await anchor(store, state)
-  const result = await commit<LogRecord>(store.disk, folder, newest, record, entries)
+  const result = await commit<LogRecord>(store.disk, folder, newest, record, [...entries, ...standIn])
   if (result.status === 'taken') return false
   if (result.status === 'unsure') return isIn(store, state.key, folder, result.link)
   if (state.newest === newest) moveTo(state, result.link)

@@ -119,7 +119,7 @@ function createDriver(store: FileStore, durability: Driver['durability']): Drive
       }),
     renew: (log, incarnation, epoch, ms) => write(log, () => renewLease(store, log, incarnation, epoch, ms)),
     heads: (query) => run(() => queryHeads(store, query)),
-    prune: (log, incarnation, seq) => write(log, () => pruneLog(store, log, incarnation, seq)),
+    prune: (log, incarnation, seq, standIn) => write(log, () => pruneLog(store, log, incarnation, seq, standIn)),
     erase: (request) => run(() => eraseLogs(store, request)),
     tombstone: (tenant, thread) =>
       run(async () => (await findThreadOf(store, tenant, thread))?.record.tombstone ?? undefined),

@@ -1,8 +1,10 @@
-import type { Expect, IndexFields, LogKey } from '../../log/contract.js'
+import type { Expect, IndexFields, LogKey, StoredEntry } from '../../log/contract.js'
+import { checkStandIn } from '../shared/checks.js'
 import { removeBefore } from './chain.js'
 import { findEntryRecord } from './entries.js'
 import { copyIndex } from './head-row.js'
 import { endsAt, findLogForWriting, writeRecord } from './logs.js'
+import { describeEntries } from './record.js'
 import { attempts, type FileStore } from './store.js'
 
 /** Moves the base by a record, then removes what lies before it. A crash between leaves files nobody reads. */
@@ -11,7 +13,9 @@ export async function pruneLog(
   key: LogKey,
   incarnation: string,
   seq: number,
+  standIn?: StoredEntry,
 ): Promise<{ readonly removed: number } | 'conflict'> {
+  checkStandIn(seq, standIn)
   const again = attempts('the log')
   for (;;) {
     const state = await findLogForWriting(store, key)
@@ -23,9 +27,15 @@ export async function pruneLog(
     const found = await findEntryRecord(store, state, seq)
     if (found !== undefined) {
       const entry = found.record.entries.find((line) => line.seq === seq)
-      if (entry?.keyframe !== seq) return 'conflict'
-      const base = { seq, hash: entry.hash, slot: found.record.slot }
-      if (await writeRecord(store, state, { kind: 'prune', row: { ...row, base } })) {
+      if (entry === undefined || (standIn ? entry.hash !== standIn.hash : entry.keyframe !== seq)) return 'conflict'
+      const base = {
+        ...{ seq, hash: entry.hash, slot: found.record.slot },
+        ...(standIn ? { standIn: state.newest.record.next } : {}),
+      }
+      const held = standIn ? [standIn] : []
+      const [line] = describeEntries(held)
+      const change = { kind: 'prune' as const, row: { ...row, base }, ...(line ? { standIn: line } : {}) }
+      if (await writeRecord(store, state, change, [], held)) {
         await removeBefore(store.disk, state.folder, oldSlots, base.slot)
         return { removed: seq - row.base.seq }
       }

@@ -36,13 +36,22 @@ export interface LeaseState {
   readonly slot: number
 }
 
+/** The first entry that is kept, and the record that holds it. */
+export interface BaseRow {
+  readonly seq: number
+  readonly hash: Hash
+  readonly slot: number
+  /** The record of the prune that put a keyframe in its place. */
+  readonly standIn?: number
+}
+
 /** The head row, repeated in every record: the newest record alone says all there is to know of a log's end. */
 export interface HeadRow {
   readonly incarnation: string
   readonly seq: number
   readonly hash: Hash
   readonly epoch: number
-  readonly base: { readonly seq: number; readonly hash: Hash; readonly slot: number }
+  readonly base: BaseRow
   readonly lease: LeaseState | null
   readonly index: IndexFields
   /** The seq up to which what entries carry was applied to items. */
@@ -72,6 +81,8 @@ export interface LogRecord extends ChainRecord {
   readonly log: LogKey
   readonly row: HeadRow
   readonly entries: readonly EntryLine[]
+  /** Of a prune: the keyframe that stands in for the entry at the base. Its bytes are in the record's file. */
+  readonly standIn?: EntryLine
   readonly seal?: Seal
 }
 
@@ -178,6 +189,22 @@ export function parseEntries(
     body: bodyParts[i] as Uint8Array,
   }))
   return { record, entries }
+}
+
+/** The keyframe that a prune put in the place of the entry at the base. */
+export function parseStandIn(path: string, bytes: Buffer): StoredEntry {
+  const preamble = parsePreamble(path, bytes)
+  const { bodies, standIn } = parseRecord<LogRecord>(path, bytes, preamble)
+  if (bytes.length !== preamble.end) {
+    throw damaged(path, `has ${bytes.length} bytes where ${preamble.end} were written`)
+  }
+  checkBodies(path, bytes, preamble, bodies)
+  const lines = [standIn]
+  if (!areLines(lines)) throw damaged(path, 'does not describe the keyframe that it holds')
+  const [header] = splitLines(bytes, preamble.headersAt, lines, 'header')
+  const [body] = splitLines(bytes, preamble.bodiesAt, lines, 'body')
+  const { seq, keyframe, hash } = lines[0] as EntryLine
+  return { seq, keyframe, hash, header: header as Uint8Array, body: body as Uint8Array }
 }
 
 /** Anybody can make a file whose sums fit: what it says is looked at before it is used. */

@@ -107,10 +107,16 @@ export function entriesBetween(log: MemoryLog, from: number, end: number): Store
   return log.entries.slice(Math.max(0, from - base), Math.max(0, end - base))
 }
 
-export function pruneLog(log: MemoryLog, seq: number): { readonly removed: number } | 'conflict' {
+export function pruneLog(
+  log: MemoryLog,
+  seq: number,
+  standIn: StoredEntry | undefined,
+): { readonly removed: number } | 'conflict' {
   const offset = seq - firstEntry(log).seq
   if (offset <= 0) return { removed: 0 }
-  if (log.entries[offset]?.keyframe !== seq) return 'conflict'
+  const entry = log.entries[offset]
+  if (standIn === undefined ? entry?.keyframe !== seq : entry?.hash !== standIn.hash) return 'conflict'
+  if (standIn) log.entries[offset] = copyEntry(standIn)
   log.entries.splice(0, offset)
   return { removed: offset }
 }

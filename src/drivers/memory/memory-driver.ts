@@ -3,7 +3,7 @@ import { ClosedError } from '../../core/errors.js'
 import type { TenantId, ThreadId } from '../../core/ids.js'
 import type { Capabilities, Driver, Durability, Head, HeadQuery, LogKey } from '../../log/contract.js'
 import type { NamedTombstone } from '../../log/copy-contract.js'
-import { checkBatch } from '../shared/checks.js'
+import { checkBatch, checkStandIn } from '../shared/checks.js'
 import { checkItemWrites } from '../shared/item-checks.js'
 import { selectHeads } from '../shared/head-query.js'
 import { findBlob, listBlobs, putBlob, removeBlob, touchBlob } from './blob-operations.js'
@@ -133,10 +133,11 @@ export async function openMemory(
       return selectHeads(walkHeads(store, query), query, store.clock.now())
     },
 
-    async prune(log, incarnation, seq) {
+    async prune(log, incarnation, seq, standIn) {
       const found = find(log)
       if (found?.incarnation !== incarnation) return 'conflict'
-      return pruneLog(found, seq)
+      checkStandIn(seq, standIn)
+      return pruneLog(found, seq, standIn)
     },
 
     async erase(request) {

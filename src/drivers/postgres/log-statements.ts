@@ -25,7 +25,7 @@ export function makeLogStatements(schema: string, nameOf: (operation: string) =>
     SELECT NULL, ${ENTRY}
     FROM ${schema}.logs l
     JOIN ${schema}.entries last ON last.log_id = l.id AND last.seq = coalesce($4::bigint, l.seq)
-    JOIN ${schema}.entries e ON e.log_id = l.id AND e.seq BETWEEN last.keyframe AND last.seq
+    JOIN ${schema}.entries e ON e.log_id = l.id AND e.seq BETWEEN greatest(last.keyframe, l.base_seq) AND last.seq
     WHERE ${KEY}`
   const readText = `SELECT ${ENTRY} FROM ${schema}.logs l JOIN ${schema}.entries e ON e.log_id = l.id
     WHERE ${KEY} AND e.seq >= $4 ORDER BY e.seq LIMIT $5`

@@ -6,11 +6,12 @@ import type {
   Durability,
   Hash,
   LogKey,
+  StoredEntry,
   Tombstone,
 } from '../../log/contract.js'
 import type { CopyDriver } from '../../log/copy-contract.js'
 import type { ItemDriver } from '../../log/store-contract.js'
-import { checkBatch } from '../shared/checks.js'
+import { checkBatch, checkStandIn } from '../shared/checks.js'
 import { checkItemWrites } from '../shared/item-checks.js'
 import { hashBytes, indexValues, makeAppendStatement, readAppendResults, type SortedBatch } from './append-statement.js'
 import { encodeArray } from './binary-array.js'
@@ -122,8 +123,11 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'>, 
     return readHeadPage(await this.#sessions.read(makeHeadsStatement(this.#schema, query)), query)
   }
 
-  async prune(log: LogKey, incarnation: string, seq: number): ReturnType<Driver['prune']> {
-    const removed = await this.#call('prune', [...keyValues(log), toText(incarnation), seq])
+  async prune(log: LogKey, incarnation: string, seq: number, standIn?: StoredEntry): ReturnType<Driver['prune']> {
+    checkStandIn(seq, standIn)
+    const where = [...keyValues(log), toText(incarnation), seq]
+    const given = standIn && [Buffer.from(standIn.hash, 'hex'), standIn.header, standIn.body]
+    const removed = await (given ? this.#call('prune_with', [...where, ...given]) : this.#call('prune', where))
     return removed === null ? 'conflict' : { removed: Number(removed) }
   }
 
@@ -299,7 +303,7 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'>, 
   }
 
   /** A function of ours with one result. */
-  async #call(operation: 'prune' | 'erase' | 'reindex', values: unknown[]): Promise<string | null> {
+  async #call(operation: 'prune' | 'prune_with' | 'erase' | 'reindex', values: unknown[]): Promise<string | null> {
     const parameters = values.map((_, i) => `$${i + 1}`).join(', ')
     const text = `SELECT ${this.#schema}.${operation}(${parameters})`
     const [row] = await this.#sessions.write({ name: this.#nameOf(operation), text, values })

@@ -20,6 +20,7 @@ import {
   encodeHead,
   encodeIndexRow,
   encodeLabels,
+  entryFields,
   escapeControls,
 } from './rows.js'
 import type { ScriptName } from './scripts.js'
@@ -93,11 +94,12 @@ export async function pruneLog(
   log: LogKey,
   incarnation: string,
   seq: number,
+  standIn: StoredEntry | undefined,
 ): Promise<{ readonly removed: number } | 'conflict'> {
-  const reply = await writeLog(
-    store,
-    logCall(store, 'prune', log, [escapeControls(incarnation), String(seq), store.marker]),
-  )
+  const fields = standIn ? entryFields(standIn).filter((field) => field !== undefined) : []
+  const given = standIn ? [standIn.hash, ...fields] : []
+  const args = [escapeControls(incarnation), String(seq), store.marker, ...given]
+  const reply = await writeLog(store, logCall(store, 'prune', log, args))
   return typeof reply === 'number' ? { removed: reply } : 'conflict'
 }
 

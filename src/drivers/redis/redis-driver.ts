@@ -1,7 +1,7 @@
 import { ClosedError } from '../../core/errors.js'
 import type { Capabilities, Driver, Durability } from '../../log/contract.js'
 import type { ItemDriver } from '../../log/store-contract.js'
-import { checkBatch } from '../shared/checks.js'
+import { checkBatch, checkStandIn } from '../shared/checks.js'
 import { checkItemWrites } from '../shared/item-checks.js'
 import { appendBatch } from './append.js'
 import { bury, listTenants, listTombstones } from './census.js'
@@ -66,7 +66,10 @@ export function createRedisDriver(store: Store, durability: Durability, release:
     head: (log) => readHead(store, log),
     renew: (log, incarnation, epoch, ms) => renewLease(store, log, incarnation, epoch, ms),
     heads: (query) => queryHeads(store, query),
-    prune: (log, incarnation, seq) => pruneLog(store, log, incarnation, seq),
+    async prune(log, incarnation, seq, standIn) {
+      checkStandIn(seq, standIn)
+      return pruneLog(store, log, incarnation, seq, standIn)
+    },
     erase: (request) => eraseLogs(store, request),
     async scrub() {
       checkOpen()

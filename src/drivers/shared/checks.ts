@@ -27,7 +27,7 @@ function checkAppend(append: Append): void {
   let keyframe: number | undefined
   for (const [i, entry] of entries.entries()) {
     if (entry.seq !== first + i) throw broken(append, `has entry ${entry.seq} where ${first + i} must be`)
-    if (!isKeyframeValid(entry, keyframe, expect === null)) {
+    if (!isKeyframeValid(entry, keyframe, expect === null, append.copied === true)) {
       throw broken(append, `has entry ${entry.seq} with keyframe ${entry.keyframe}, which is not the newest before it`)
     }
     keyframe = entry.keyframe
@@ -52,8 +52,15 @@ function checkAppend(append: Append): void {
   }
 }
 
-function isKeyframeValid(entry: StoredEntry, previous: number | undefined, creating: boolean): boolean {
+function isKeyframeValid(
+  entry: StoredEntry,
+  previous: number | undefined,
+  creating: boolean,
+  copied: boolean,
+): boolean {
   if (entry.keyframe === entry.seq) return true
+  // Where a keyframe was put at the base, those after it name the one that was there before.
+  if (copied && previous !== undefined && entry.keyframe < previous) return entry.keyframe >= 0
   if (previous !== undefined) return entry.keyframe === previous
   return !creating && entry.keyframe >= 0 && entry.keyframe < entry.seq
 }
@@ -63,4 +70,10 @@ function broken(append: Append, problem: string): HoldfastError {
     data: { field: 'append', log: append.log, written: 'nothing' },
     remedy: 'This is a mistake in the calling code, not in the data; nothing was written.',
   })
+}
+
+/** Refuses a keyframe that could not stand where it is to stand. */
+export function checkStandIn(seq: number, standIn: StoredEntry | undefined): void {
+  if (standIn === undefined || (standIn.seq === seq && standIn.keyframe === seq)) return
+  throw new TypeError(`Entry ${standIn.seq} with keyframe ${standIn.keyframe} can't stand in for entry ${seq}.`)
 }

@@ -25,7 +25,9 @@ export function readTail(db: Connection, log: LogKey, upTo: number | null, now: 
     const id = row['id'] as number
     const end = upTo ?? (row['seq'] as number)
     const last = db.get('SELECT keyframe FROM entries WHERE log = ? AND seq = ?', id, end)
-    const rows = last === undefined ? [] : db.all(SELECT_FOLD, id, last['keyframe'] as number, end)
+    // A keyframe that was pruned has another in its place, at the base.
+    const from = Math.max((last?.['keyframe'] as number | undefined) ?? 0, row['base_seq'] as number)
+    const rows = last === undefined ? [] : db.all(SELECT_FOLD, id, from, end)
     return { head: packHead(row, now), entries: packEntries(rows) }
   })
 }

@@ -30,15 +30,31 @@ export function renewLease(
   })
 }
 
-export function pruneLog(db: Connection, log: LogKey, incarnation: string, seq: number): number | 'conflict' {
+export interface StandIn {
+  readonly hash: string
+  readonly header: Uint8Array
+  readonly body: Uint8Array
+}
+
+export function pruneLog(
+  db: Connection,
+  log: LogKey,
+  incarnation: string,
+  seq: number,
+  standIn: StandIn | null,
+): number | 'conflict' {
   return db.write(() => {
     const row = findLog(db, log)
     if (row?.['incarnation'] !== incarnation) return 'conflict'
     if (seq <= (row['base_seq'] as number)) return 0
     const id = row['id'] as number
     const base = db.get('SELECT keyframe, lower(hex(hash)) AS hash FROM entries WHERE log = ? AND seq = ?', id, seq)
-    if (base?.['keyframe'] !== seq) return 'conflict'
-    db.run('UPDATE logs SET base_seq = ?, base_hash = unhex(?) WHERE id = ?', seq, base['hash'] as string, id)
+    if (standIn === null ? base?.['keyframe'] !== seq : base?.['hash'] !== standIn.hash) return 'conflict'
+    if (standIn) {
+      const { header, body } = standIn
+      db.run('UPDATE entries SET keyframe = seq, header = ?, body = ? WHERE log = ? AND seq = ?', header, body, id, seq)
+    }
+    db.run('UPDATE logs SET base_seq = ?, base_hash = unhex(?) WHERE id = ?', seq, base?.['hash'] as string, id)
     return db.run('DELETE FROM entries WHERE log = ? AND seq < ?', id, seq)
   })
 }

@@ -4,7 +4,7 @@ import { InvalidOptionError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
 import { systemClock } from '../../core/system-clock.js'
 import type { Capabilities, Driver } from '../../log/contract.js'
-import { checkBatch } from '../shared/checks.js'
+import { checkBatch, checkStandIn } from '../shared/checks.js'
 import { cursorAfter, parseCursor } from '../shared/cursor.js'
 import { checkItemWrites } from '../shared/item-checks.js'
 import { indexTaskOf, labelsOf, packAppends } from './append-parcel.js'
@@ -106,8 +106,11 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
       return { heads, cursor: cursorAfter(last, { ...query, limit }) }
     },
 
-    async prune(log, incarnation, seq) {
-      const removed = await link.call('prune', [keyOf(log), incarnation, seq])
+    async prune(log, incarnation, seq, standIn) {
+      checkStandIn(seq, standIn)
+      const { hash, header, body } = standIn ?? {}
+      const given = hash === undefined || !header || !body ? null : { hash, header, body }
+      const removed = await link.call('prune', [keyOf(log), incarnation, seq, given])
       return removed === 'conflict' ? removed : { removed }
     },
 

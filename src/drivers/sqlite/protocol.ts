@@ -8,6 +8,7 @@ import type { PackedTail } from './entries.js'
 import type { Failure } from './failure.js'
 import type { PackedHead } from './head-row.js'
 import type { HeadsTask } from './heads.js'
+import type { StandIn } from './logs.js'
 import type { Parcel } from './parcel.js'
 import type { SqlRows } from '../shared/run-transaction.js'
 import type { SqlParam } from './engine.js'
@@ -31,7 +32,7 @@ export interface Calls {
   head(log: LogKey): PackedHead | null
   renew(log: LogKey, incarnation: string, epoch: number, ms: number): boolean
   heads(task: HeadsTask): PackedHead[]
-  prune(log: LogKey, incarnation: string, seq: number): number | 'conflict'
+  prune(log: LogKey, incarnation: string, seq: number, standIn: StandIn | null): number | 'conflict'
   erase(request: EraseRequest): number | 'conflict'
   /** False while another reads or writes. */
   scrub(): boolean

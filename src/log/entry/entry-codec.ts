@@ -8,12 +8,13 @@ import { andThen } from '../../core/at-once.js'
 import type { BlobCollector, BlobShelf } from '../read/blob-shelf.js'
 import type { LogKey, Origin, StoredEntry } from '../contract.js'
 import { checkDraft, type Draft, draftBody } from './draft.js'
-import { type OpenedRun, openRun, type RunStart } from './entry-opening.js'
+import { type OpenedEntry, type OpenedRun, openRun, type RunStart } from './entry-opening.js'
 import { type Applied, advanceFold, applyBody, type EntryBody, type Fold } from './fold.js'
 import { checkIndexSize } from './index-state.js'
 import { checkDepth, checkReadable } from './entry-limits.js'
 import { encodeKeyframe } from './keyframe-body.js'
 import { isKeyframeDue } from './keyframes.js'
+import { makeStandIn } from './stand-in.js'
 import type { KeySource } from '../keys/keys.js'
 
 /** Circumstances of an entry that its writer knows. */
@@ -139,6 +140,11 @@ export class EntryCodec {
     const entry = { seq, keyframe: header.keyframe, hash, header: headerBytes, body }
     const facts = { ...header, hash, origin: header.base as Origin | null }
     return { entry, fold: advanceFold(before, parts.applied, facts, parts.holdsWholeFold) }
+  }
+
+  /** A keyframe that can take the place of an entry. */
+  standIn(before: Fold, entry: OpenedEntry): Promise<StoredEntry> {
+    return makeStandIn(this.#context, before, entry)
   }
 
   /** Verifies and decodes consecutive entries. Stops at the first that does not verify, and says why. */

@@ -2,6 +2,7 @@ import { chainHash, chainIdentity, sameHash } from '../../codec/chain.js'
 import { unpack } from '../../codec/compress.js'
 import { bodyContext, type DataKey, decrypt } from '../../codec/data-key.js'
 import { decodeValue } from '../../codec/decode.js'
+import { openStandIn } from '../../codec/stand-in.js'
 import { decodeHeader, type EntryHeader } from '../../codec/header.js'
 import type { Limits } from '../../codec/limits.js'
 import { CorruptError, isHoldfastError, MissingKeyError } from '../../core/errors.js'
@@ -73,16 +74,18 @@ export async function openRun(
       // Awaiting only where a key must be fetched: a long tail without keys verifies in one go.
       const key = header.key === null ? null : await findKey(header.key, header.seq, keys, log.tenant)
       if (key && before !== null) checkAge(header.seq, keys, log.tenant, before, key.id)
-      verifyHash(identity, entry, header, parent, key)
+      const held = header.stands ? verifyStandIn(identity, entry, header, parent, key, keys) : entry
+      if (held === entry) verifyHash(identity, entry, header, parent, key)
       // The HMAC of an entry covers its parent's hash, and so all that lies below it in this chain.
       if (key !== null) unkeyed = undefined
       else if (keys && !isAdopted(header, plainUntil) && start.pinned?.get(header.seq) !== entry.hash)
         unkeyed ??= verified.length
-      verified.push({ header, hash: entry.hash, entry, key })
+      verified.push({ header, hash: entry.hash, entry: held, key })
       parent = entry.hash
       seq = entry.seq + 1
-      keyed = key !== null
-      before = key?.id ?? null
+      // What follows goes on from the entry itself, not from what was put in its place later.
+      before = header.stands ? header.stands.key : (key?.id ?? null)
+      keyed = before !== null
     } catch (error) {
       failure = asCorrupt(error)
       break
@@ -112,7 +115,8 @@ export async function openRun(
       const raw = unpacking instanceof Promise ? await unpacking : unpacking
       if (raw instanceof Error) throw raw
       const body = readBody(decodeValue(raw, context.limits, shelf.source(header.blobs, contents)), header)
-      const { seq, epoch, at, size, base, key } = header
+      const { seq, epoch, at, size, base, stands } = header
+      const key = stands ? stands.key : header.key
       fold = foldEntry(
         fold,
         body,
@@ -171,6 +175,26 @@ function verifyHash(
   if (!sameHash(chainHash(identity, parent, entry.header, entry.body, key?.macKey), entry.hash)) {
     throw corrupt(entry.seq, 'does not match its hash')
   }
+}
+
+/**
+ * A keyframe in the place of an entry is what its seal says, and can only be where reading begins. With keys it must have
+ * one, whatever lies above it: the chain covers the entry that it stands for, and not what it holds itself.
+ */
+function verifyStandIn(
+  identity: string,
+  entry: StoredEntry,
+  header: EntryHeader,
+  before: string | undefined,
+  key: DataKey | null,
+  keys: EntryContext['keys'],
+): StoredEntry {
+  if (before !== undefined) throw corrupt(entry.seq, 'was replaced by a keyframe, but entries before it are there')
+  if (header.stands?.hash !== entry.hash) throw corrupt(entry.seq, 'was replaced by a keyframe of another entry')
+  if (keys && key === null) throw unauthenticated(entry.seq)
+  const body = openStandIn(identity, entry.hash, entry.header, entry.body, key?.macKey)
+  if (body === undefined) throw corrupt(entry.seq, 'does not match its seal')
+  return { ...entry, body }
 }
 
 async function findKey(

@@ -16,6 +16,7 @@ export interface IndexState {
 /** What an entry changes of it. `null` removes. */
 export interface IndexPatch {
   readonly status?: string
+  /** What others than the owner append later puts this off, by as long as the log had left at the entry before. */
   readonly expiresAt?: number | null
   readonly wakeAt?: number | null
   readonly metadata?: Readonly<Record<string, MetadataValue | null>>

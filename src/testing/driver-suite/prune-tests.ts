@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { makeAppend, mustAppend } from '../entries.js'
+import { makeAppend, makeEntry, mustAppend } from '../entries.js'
 import { writeLog } from './read-tests.js'
 import {
   appendOne,
@@ -29,6 +29,58 @@ export const pruneTests: readonly SuiteTest[] = [
       assert.equal((await driver.headers(log, { limit: 100 })).length, 14)
       const listed = await driver.heads({ tenant, limit: 10 })
       assert.deepEqual({ ...listed.heads[0]?.base }, { seq: 6, hash: entries[6]?.hash })
+    },
+  },
+  {
+    name: 'prunes to any entry with a keyframe to stand in for it: what follows is read from there',
+    async run({ driver, tenant, open }) {
+      const log = logKey(tenant)
+      const entries = await writeLog(driver, log, 20, [0, 13])
+      const before = await headOf(driver, log)
+      for (const [seq, bodySize] of [
+        [4, 5000],
+        [9, 10],
+      ] as const) {
+        const hash = entries[seq]?.hash as string
+        const standIn = { ...makeEntry({ seq, bodySize }), hash }
+        const wrong = { ...standIn, hash: makeEntry({ seq }).hash }
+        assert.equal(await driver.prune(log, before.incarnation, seq, wrong), 'conflict')
+        assert.equal(await driver.prune(log, 'another', seq, standIn), 'conflict')
+        const removed = seq === 4 ? 4 : 5
+        assert.deepEqual(await driver.prune(log, before.incarnation, seq, standIn), { removed })
+        assert.deepEqual(await driver.prune(log, before.incarnation, seq, standIn), { removed: 0 })
+        for (const one of [driver, await open()]) {
+          const head = await headOf(one, log)
+          assert.deepEqual({ ...head.base }, { seq, hash })
+          assertSameHead({ ...head, base: before.base }, before)
+          assertEntries(await one.read(log, 0, 100), [standIn, ...entries.slice(seq + 1)])
+          assertEntries((await one.tail(log, seq))?.entries ?? [], [standIn])
+          assertEntries((await one.tail(log, 11))?.entries ?? [], [standIn, ...entries.slice(seq + 1, 12)])
+          assertEntries((await one.tail(log, 15))?.entries ?? [], entries.slice(13, 16))
+          const headers = await one.headers(log, { limit: 100 })
+          assert.deepEqual(headers.at(-1)?.size, standIn.body.length)
+          assert.deepEqual(Buffer.from(headers.at(-1)?.header ?? []), Buffer.from(standIn.header))
+          assert.deepEqual((await one.headers(log, { before: 12, limit: 2 })).length, 2)
+        }
+      }
+      // A later prune to a keyframe takes the stand-in with it, and the log goes on.
+      assert.deepEqual(await driver.prune(log, before.incarnation, 13), { removed: 4 })
+      await mustAppend(driver, makeAppend(log, before))
+      assertEntries((await driver.read(log, 0, 100)).slice(0, 7), entries.slice(13))
+    },
+  },
+  {
+    name: 'prunes to the head with a keyframe to stand in for it, and the log goes on from there',
+    async run({ driver, tenant }) {
+      const log = logKey(tenant)
+      const entries = await writeLog(driver, log, 8, [0])
+      const at = await headOf(driver, log)
+      const standIn = { ...makeEntry({ seq: 7, bodySize: 300 }), hash: at.hash }
+      assert.deepEqual(await driver.prune(log, at.incarnation, 7, standIn), { removed: 7 })
+      const next = await mustAppend(driver, makeAppend(log, at))
+      assert.equal((await headOf(driver, log)).seq, next.seq)
+      assertEntries(await driver.read(log, 0, 1), [standIn])
+      assert.equal((await driver.tail(log, entries.length))?.entries[0]?.seq, next.seq)
     },
   },
   {

@@ -20,4 +20,6 @@ if upTo < base or upTo > newest then return { head, '0' } end
 local meta = redis.call('HGET', KEYS[1], 'm' .. upTo)
 -- A missing field is a damaged log; the client reports it, because it sees that entries are missing.
 local keyframe = meta and tonumber(string.match(meta, '^%d+')) or upTo
+-- A keyframe that was pruned has another in its place, at the base.
+if keyframe < base then keyframe = base end
 return get_entries({ head, tostring(keyframe) }, KEYS[1], keyframe, upTo)
