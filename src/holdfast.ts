@@ -74,6 +74,9 @@ import { Sweeper, type SweptThread } from './retention/sweeper.js'
 import { Store } from './store/store.js'
 import { isProcessMetrics, type ProcessMetrics } from './telemetry/process-metrics.js'
 
+/** How often a process looks for large values that nothing points to: as often as they become old enough to go. */
+const COLLECT_EVERY_MS = 60 * 60 * 1000
+
 /** Which branch of a thread is meant, and what is said of it alone. */
 export interface ThreadOptions {
   /** Default `main`. */
@@ -167,7 +170,7 @@ export class Holdfast {
       redactor: store.redactor,
       store: (of) => new Store(store.items, of),
       retention: store.retention,
-      sweep: (of) => new Sweeper(store, store.retention, { tenant: of }),
+      sweep: sweeps(store),
     }
   }
 
@@ -455,6 +458,17 @@ export class Holdfast {
       ...(updatedBefore === undefined ? {} : { updatedBefore: time('updatedBefore', updatedBefore) }),
       ...(updatedAfter === undefined ? {} : { updatedAfter: time('updatedAfter', updatedAfter) }),
     }
+  }
+}
+
+/** The sweeps of this process. Only some of them look for large values: that begins with a walk over all tenants. */
+function sweeps(store: LogStore): RuntimeEnvironment['sweep'] {
+  let collected = store.clock.monotonic()
+  return (tenant) => {
+    const now = store.clock.monotonic()
+    const collect = now - collected >= COLLECT_EVERY_MS
+    if (collect) collected = now
+    return new Sweeper(store, store.retention, { tenant, collect })
   }
 }
 

@@ -294,6 +294,13 @@ export class LogStore {
     return importLog(this.#environment, key, entries)
   }
 
+  /** Every tenant of the store. May walk through all that is stored. */
+  async tenants(): Promise<readonly TenantId[]> {
+    this.#check()
+    const tenants = await retry(this.#environment, async () => this.#environment.driver.listTenants?.())
+    return tenants ?? []
+  }
+
   /** Removes the blobs of a tenant that nothing points to. */
   async collectBlobs(tenant: TenantId, options: { readonly graceMs?: number } = {}) {
     this.#check()

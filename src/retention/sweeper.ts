@@ -29,6 +29,8 @@ export interface SweepOptions {
   readonly dryRun?: boolean
   /** How long a large value is spared after it was last written or pointed to, in milliseconds. Default 1 hour. */
   readonly graceMs?: number
+  /** False: leaves large values to a later sweep. */
+  readonly collect?: boolean
   readonly signal?: AbortSignal | undefined
   readonly onSwept?: ((swept: SweptThread) => void) | undefined
 }
@@ -187,10 +189,12 @@ export class Sweeper {
   }
 
   async *#collect(): AsyncGenerator<void> {
-    const { tenant, dryRun = false, graceMs = DEFAULT_GRACE_MS } = this.#options
-    if (dryRun) return
-    // Not before what was noted is old enough to go: each collection reads the headers of all threads of its tenant.
-    for (const note of await this.#notes.due(this.#logs.clock.now() - graceMs, tenant)) {
+    const { tenant, dryRun = false, collect = true, graceMs = DEFAULT_GRACE_MS } = this.#options
+    if (dryRun || !collect) return
+    for (const one of tenant === undefined ? await this.#logs.tenants() : [tenant]) {
+      // Not before what was noted is old enough to go: each collection reads the headers of all threads of its tenant.
+      const note = await this.#notes.due(one, this.#logs.clock.now() - graceMs)
+      if (note === undefined) continue
       const { removed, bytes } = await this.#logs.collectBlobs(note.tenant, { graceMs })
       this.#counts.blobs = { removed: this.#counts.blobs.removed + removed, bytes: this.#counts.blobs.bytes + bytes }
       await this.#notes.done(note)

@@ -224,9 +224,7 @@ for (const backend of [MEMORY, ...(await durableBackends())]) {
         expiresAt: expect.any(Date),
       })
       // The tag was a use: it puts off the end by as much time as has passed since the entry before.
-      const [before, after] = [threads[0]?.expiresAt?.getTime() ?? 0, threads[0]?.updatedAt.getTime() ?? 0]
-      expect(before - after).toBeLessThanOrEqual(86_400_000)
-      expect(before).toBeGreaterThanOrEqual(expiresAt)
+      expect(threads[0]?.expiresAt?.getTime()).toBeGreaterThanOrEqual(expiresAt)
       expect((await tenant.threads({ metadata: { n: '1' } })).threads.map(({ thread }) => thread)).toEqual(['other'])
       await log.update(() => [{ kind: 'step', index: { metadata: { region: null } } }])
       expect((await tenant.threads({ metadata: { region: 'US' } })).threads).toEqual([])
