@@ -84,6 +84,19 @@ describe('a gate that changes its mind after a crash', () => {
   })
 })
 
+describe('an answer to a gate', () => {
+  it('holds, though the next version no longer asks before that node', async () => {
+    const hf = await openHoldfast('memory:')
+    const charge = () => 'paid'
+    const asked = await hf.thread(pays({ before: true }, charge), 't').run({ input: { trail: 'order' } })
+    if (asked.status !== 'paused') throw new Error(asked.status)
+    const thread = hf.thread(pays({}, charge), 't')
+    await thread.answer(asked.pauses[0].id, { approved: false })
+    expect(await thread.run()).toMatchObject({ status: 'completed', state: { trail: ['order'] } })
+    await hf.close()
+  })
+})
+
 describe('a gate behind a node that a later version no longer has', () => {
   const program = (asks: boolean) => {
     const made = graph({ name: 'pays', version: '1.0.0', state })

@@ -325,9 +325,12 @@ export class GraphEngine {
     if (begun !== undefined) throw leftBegun(`${id}/${begun}`)
   }
 
-  /** The gate before a node, where it has one and nothing of it was begun. What a person said there before holds. */
+  /**
+   * The gate before a node, where it has one and nothing of it was begun. What a person said there before holds, also when
+   * the program no longer asks.
+   */
   async #enter(node: NodePlan, task: TaskRecord, path: string, activation: Activation, begun: boolean) {
-    if (!begun) return node.pauseBefore ? this.#gate(activation, 'before', task, path) : OPEN_GATE
+    if (!begun && node.pauseBefore) return this.#gate(activation, 'before', task, path)
     const said = activation.asking.askedAt(`${path} before`)?.answer
     return said === undefined ? OPEN_GATE : this.#readGate(said)
   }

@@ -79,8 +79,15 @@ export class Asking {
       this.#reopen(found, answer, taken.refused)
       return undefined
     }
-    if (!found.used) recorder.add({ kind: 'step', ops: [set(['pauses', id, 'used'], true)] })
+    this.#read(id)
     return taken
+  }
+
+  // News that nobody marks as read would keep the run awake for ever.
+  #read(id: string): void {
+    const { recorder } = this.#session
+    this.#used.add(id)
+    if (!this.#find(id)?.used) recorder.add({ kind: 'step', ops: [set(['pauses', id, 'used'], true)] })
   }
 
   #reopen({ id, kind, question }: PauseRecord, { by }: AnswerRecord, reason: string): void {
@@ -99,7 +106,7 @@ export class Asking {
     const own = Object.values(state.pauses ?? {}).find(({ path }) => path === place)
     if (own === undefined) return undefined
     const { question, answer, exact } = recorder.seen.pauses?.[own.id] ?? own
-    if (answer !== undefined) this.#used.add(own.id)
+    if (answer !== undefined) this.#read(own.id)
     return {
       question,
       ...(answer === undefined || answer.expired ? {} : { answer: answer.value }),
