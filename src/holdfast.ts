@@ -76,6 +76,8 @@ import { isProcessMetrics, type ProcessMetrics } from './telemetry/process-metri
 
 /** How often a process looks for large values that nothing points to: as often as they become old enough to go. */
 const COLLECT_EVERY_MS = 60 * 60 * 1000
+/** How often a process looks for branches of which more is there than is kept. */
+const CUT_EVERY_MS = 10 * 60 * 1000
 
 /** Which branch of a thread is meant, and what is said of it alone. */
 export interface ThreadOptions {
@@ -461,14 +463,31 @@ export class Holdfast {
   }
 }
 
-/** The sweeps of this process. Only some of them look for large values: that begins with a walk over all tenants. */
+/**
+ * The sweeps of this process. Not each of them does everything: looking for large values begins with a walk over all tenants,
+ * and cutting with one over all branches that changed.
+ */
 function sweeps(store: LogStore): RuntimeEnvironment['sweep'] {
   let collected = store.clock.monotonic()
+  const cutAt = new Map<TenantId | undefined, { readonly monotonic: number; readonly now: number }>()
   return (tenant) => {
-    const now = store.clock.monotonic()
-    const collect = now - collected >= COLLECT_EVERY_MS
-    if (collect) collected = now
-    return new Sweeper(store, store.retention, { tenant, collect })
+    const [monotonic, now] = [store.clock.monotonic(), store.clock.now()]
+    const collect = monotonic - collected >= COLLECT_EVERY_MS
+    if (collect) collected = monotonic
+    const last = cutAt.get(tenant)
+    if (last && monotonic - last.monotonic < CUT_EVERY_MS) {
+      return new Sweeper(store, store.retention, { tenant, collect, changedSince: 'never' })
+    }
+    const since = last ? { changedSince: last.now } : {}
+    const sweeper = new Sweeper(store, store.retention, { tenant, collect, ...since })
+    return {
+      async step() {
+        const done = await sweeper.step()
+        // Not before its end: what a sweep that failed did not come to is not looked at again otherwise.
+        if (!done.more) cutAt.set(tenant, { monotonic, now })
+        return done
+      },
+    }
   }
 }
 

@@ -1,8 +1,9 @@
 import { isHoldfastError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
-import { addReports, type StoreRetentionPolicy, type SweepReport } from '../core/retention.js'
+import { addReports, type Caps, capsOf, type StoreRetentionPolicy, type SweepReport } from '../core/retention.js'
 import type { Head, HeadQuery, MetadataValue } from '../log/contract.js'
 import type { LogStore } from '../log/log-store.js'
+import { CAPPED, capsFor, findCut } from './cap.js'
 import { CollectNotes } from './collect-notes.js'
 import { existingTtl, isExpired, RESTING } from './expired.js'
 import { measureEntries } from './measure.js'
@@ -29,6 +30,8 @@ export interface SweepOptions {
   readonly dryRun?: boolean
   /** How long a large value is spared after it was last written or pointed to, in milliseconds. Default 1 hour. */
   readonly graceMs?: number
+  /** Cuts only branches that changed since then; 'never': cuts none. Default: cuts all that have too much. */
+  readonly changedSince?: number | 'never'
   /** False: leaves large values to a later sweep. */
   readonly collect?: boolean
   readonly signal?: AbortSignal | undefined
@@ -41,6 +44,8 @@ const PAGE = 100
 const BRANCH_PAGE = 1000
 const ITEMS = 1000
 const DEFAULT_GRACE_MS = 60 * 60 * 1000
+/** What the clocks of those who write may differ. */
+const CLOCKS_MS = 10 * 60 * 1000
 
 /**
  * Removes what a policy no longer keeps, a little at a time: each thread goes in one step of its own that compares it with
@@ -102,6 +107,7 @@ export class Sweeper {
     yield* this.#expire({ expiresBefore: now }, now)
     const ttl = existingTtl(this.#policy)
     if (ttl !== undefined) yield* this.#expire({ updatedBefore: now - ttl, status: RESTING }, now)
+    yield* this.#cut(now)
     yield* this.#collect()
     if (!this.#options.dryRun && this.#options.metadata === undefined) yield* this.#sweepItems()
     return undefined
@@ -135,7 +141,9 @@ export class Sweeper {
       direction: 'asc',
       limit: PAGE,
       ...(tenant === undefined ? {} : { tenant }),
-      ...(metadata === undefined ? {} : { metadata }),
+      ...(metadata === undefined && query.metadata === undefined
+        ? {}
+        : { metadata: { ...metadata, ...query.metadata } }),
     }
     let cursor: string | undefined
     do {
@@ -186,6 +194,44 @@ export class Sweeper {
       cursor = page.cursor
     } while (cursor !== undefined)
     return heads
+  }
+
+  /** Branches of which more is there than is kept: those that changed since the last time, or all. */
+  async *#cut(now: number): AsyncGenerator<void> {
+    const { changedSince, metadata } = this.#options
+    if (changedSince === 'never') return
+    const caps = capsOf([this.#policy])
+    const all: Partial<HeadQuery> =
+      changedSince === undefined ? {} : { updatedAfter: changedSince - CLOCKS_MS - (caps?.forMs ?? 0) }
+    const query = caps ? all : { metadata: { ...metadata, [CAPPED]: true } }
+    for await (const heads of this.#pages(query)) {
+      for (const head of heads) {
+        const kept = capsFor(head, this.#policy)
+        if (kept === undefined) continue
+        await this.#cutBranch(head, kept, now).catch((error: unknown) => {
+          if (!isHoldfastError(error, 'corrupt')) throw error
+          this.#counts.damaged++
+        })
+      }
+      yield
+    }
+  }
+
+  async #cutBranch(head: Head, caps: Caps, now: number): Promise<void> {
+    const cut = await findCut(this.#logs, head, caps, now)
+    if (cut === undefined) return
+    const { entries, bytes, hasBlobs } = await measureEntries(this.#logs, head, cut)
+    const { tenant, thread, branch } = head.log
+    let removed = entries
+    if (!this.#options.dryRun) {
+      if (hasBlobs) await this.#notes.add(tenant)
+      removed = (await this.#logs.prune(head.log, cut)).removed
+      if (removed === 0) return
+    }
+    this.#counts.cut++
+    this.#counts.entries += removed
+    this.#counts.bytes += bytes
+    this.#options.onSwept?.({ tenant, thread, branch, why: 'capped', branches: 1, entries: removed, bytes })
   }
 
   async *#collect(): AsyncGenerator<void> {

@@ -41,7 +41,7 @@ import {
   runThread,
   withOutput,
 } from './run/run-thread.js'
-import { type Expiry, expiresWhenAtRest } from './run/expiry.js'
+import { type Expiry, expiresWhenAtRest, retentionLabels } from './run/expiry.js'
 import { RETENTION } from './run/labels.js'
 import { endCancelled, isAtRest, isOnlyWaiting, restRun } from './run/situation.js'
 import { badSignalName, isSignalName } from './pause/waits.js'
@@ -225,8 +225,9 @@ export class ThreadView<Result = Outcome> {
     const { clock } = this.environment
     const log = await this.existing()
     await log.update((fold) => {
-      const metadata = { [RETENTION]: formatPolicy(policy, true) }
-      const after = { ...fold, index: { ...fold.index, metadata: { ...fold.index.metadata, ...metadata } } }
+      const label = formatPolicy(policy, true)
+      const metadata = retentionLabels(label, fold.index.metadata) ?? {}
+      const after = { ...fold, index: { ...fold.index, metadata: { ...fold.index.metadata, [RETENTION]: label } } }
       const expires = isOver(fold.state as RunState)
         ? expiresWhenAtRest(this.expiry, after, undefined, clock.now())
         : {}

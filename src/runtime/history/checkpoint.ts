@@ -3,6 +3,7 @@ import { copyValue, type Value } from '../../codec/value.js'
 import { InvalidOptionError, NotFoundError } from '../../core/errors.js'
 import { type BranchId, parseBranchId } from '../../core/ids.js'
 import { parseCheckpointId } from '../../log/entry/checkpoint-id.js'
+import { isCheckpoint } from '../../log/entry/checkpoint-kinds.js'
 import type { LogKey } from '../../log/contract.js'
 import type { Fold } from '../../log/entry/fold.js'
 import type { HistoryEntry, Log } from '../../log/log.js'
@@ -70,8 +71,6 @@ export interface HistoryOptions {
   readonly all?: boolean
 }
 
-/** Written by whoever holds or looks at the thread; nothing of the program happened. */
-const NO_CHECKPOINTS: ReadonlySet<string> = new Set(['claim', 'resume', 'release', 'park', 'tag', 'adopt', 'retain'])
 const PAGE = 100
 
 /** One page of checkpoints, newest first. Only headers are read. */
@@ -89,7 +88,7 @@ export async function listCheckpoints(log: Log, options: HistoryOptions = {}): P
   while (found.length < limit) {
     const page = await log.history({ limit: Math.max(PAGE, limit), ...(from === undefined ? {} : { before: from }) })
     for (const entry of page)
-      if ((all || !NO_CHECKPOINTS.has(entry.header.kind)) && found.length < limit) found.push(describe(entry))
+      if ((all || isCheckpoint(entry.header.kind)) && found.length < limit) found.push(describe(entry))
     const last = page.at(-1)
     if (last === undefined || last.header.seq === 0 || page.length < PAGE) break
     from = last.header.seq

@@ -9,7 +9,7 @@ import type { Fold } from '../../log/entry/fold.js'
 import type { IndexPatch } from '../../log/entry/index-state.js'
 import { type Op, set } from '../../log/entry/ops.js'
 import type { ProgramPlan } from '../program/program.js'
-import { RETENTION } from './labels.js'
+import { CAPPED, RETENTION } from './labels.js'
 import type { RunState } from './run-state.js'
 
 /** Who says how long a thread lives. */
@@ -35,6 +35,19 @@ export function retentionLabel({ own }: Expiry, { index }: Fold, plan: ProgramPl
   if (own !== undefined) return formatPolicy(own, true)
   if (readPolicy(known)?.isOwn) return known as string
   return plan.retention && formatPolicy(plan.retention, false)
+}
+
+/** The labels that change with what is said of a thread's life. */
+export function retentionLabels(
+  label: string | undefined,
+  metadata: Fold['index']['metadata'],
+): IndexPatch['metadata'] {
+  const caps = readPolicy(label)?.caps
+  const isCapped = caps !== undefined && caps !== 'none'
+  return {
+    ...(label === metadata[RETENTION] ? {} : { [RETENTION]: label ?? null }),
+    ...(isCapped === CAPPED in metadata ? {} : { [CAPPED]: isCapped || null }),
+  }
 }
 
 /** For an entry after which nothing of the thread is open: when it expires if nobody uses it. */

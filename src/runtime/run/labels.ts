@@ -3,5 +3,7 @@ export const PROGRAM = 'holdfast.program'
 export const VERSION = 'holdfast.version'
 /** What the program, or whoever opened the thread, said of how long it is kept. Absent: what the store says. */
 export const RETENTION = 'holdfast.retention'
+/** Set where that says which checkpoints are kept, so that sweeps find those threads. */
+export const CAPPED = 'holdfast.capped'
 /** Set on a thread whose run failed while it also has open questions. */
 export const ASKS = 'holdfast.asks'

@@ -22,7 +22,7 @@ import { statusOf } from '../engine/graph-engine.js'
 import { ownBranch } from '../history/inherit.js'
 import { type Ended, findEnded, noteEnded } from './input-keys.js'
 import { keepResults, type Settled, showFold, whatIsOpen } from '../step/kept-results.js'
-import { beginUnder, type Expiry, expiresWhenAtRest, retentionLabel, staysOpen } from './expiry.js'
+import { beginUnder, type Expiry, expiresWhenAtRest, retentionLabel, retentionLabels, staysOpen } from './expiry.js'
 import { ASKS, PROGRAM, RETENTION, VERSION } from './labels.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from '../program/program.js'
@@ -196,7 +196,7 @@ export function labels(fold: Fold, plan: ProgramPlan, expiry: Expiry): Pick<Inde
       [PROGRAM]: name,
       [VERSION]: version,
       ...(asks ? { [ASKS]: null } : {}),
-      ...(kept === metadata[RETENTION] ? {} : { [RETENTION]: kept ?? null }),
+      ...retentionLabels(kept, metadata),
     },
   }
 }
