@@ -130,4 +130,241 @@ export const MUTANTS = [
     ],
     by: { histories: 'crashes' },
   },
+  {
+    item: '3',
+    what: 'an effect starts although its lease may be lost',
+    changes: [
+      {
+        file: 'runtime/step/perform.js',
+        find: '((session.lease?.isSure ?? true) && !(unsure && ledger.isForgotten))',
+        replace: '!(unsure && ledger.isForgotten)',
+      },
+      { file: 'runtime/step/perform.js', find: 'await session.lease?.secure();', replace: 'void 0;' },
+    ],
+    by: { histories: 'crashes' },
+  },
+  {
+    item: '5',
+    what: 'somebody is asked what became of an attempt that still runs',
+    changes: [
+      {
+        file: 'runtime/step/ledger.js',
+        find: 'const ended = await attempts.ended(this.#name, limit);',
+        replace: 'const ended = undefined; void limit;',
+      },
+    ],
+    by: { histories: 'crashes' },
+  },
+  {
+    item: '6',
+    what: 'the keys of an erased thread are used again by the next of that name',
+    changes: [{ file: 'runtime/run/session.js', find: 'if (run?.incarnation !== undefined)', replace: 'if (false)' }],
+    by: { histories: 'crashes' },
+  },
+  {
+    item: '9',
+    what: 'waits without a key are told apart by who comes first',
+    changes: [
+      {
+        file: 'runtime/pause/wait-order.js',
+        find: 'if ((counts.get(name) ?? 0) !== place && !isAlone)',
+        replace: 'if (false)',
+      },
+    ],
+    by: { histories: 'crashes' },
+  },
+  {
+    item: '10',
+    what: 'a fork takes what another branch read, though its own past differs',
+    changes: [
+      {
+        file: 'runtime/run/session.js',
+        find: "(inputHash !== 'none' || isSamePast)",
+        replace: "(inputHash !== 'none' || isSamePast || true)",
+      },
+    ],
+    by: { test: 'test/time-travel/recorded-reads.test.ts' },
+  },
+  {
+    item: '11',
+    what: 'a node can change a date of the state in place',
+    changes: [
+      {
+        file: 'runtime/program/shown-state.js',
+        find: '        if (!Array.isArray(value))\n            return showValue(value);',
+        replace: '        if (!Array.isArray(value))\n            return value;',
+      },
+    ],
+    by: { histories: 'crashes' },
+  },
+  {
+    item: '12',
+    what: 'a failed run whose error lost its cause fails again for ever',
+    changes: [
+      {
+        file: 'runtime/step/failed-steps.js',
+        find: 'return { retry: retry.map(({ at }) => at), doubt: doubt.map(({ at }) => at) };',
+        replace: 'return { retry: [], doubt: [] };',
+      },
+    ],
+    by: { histories: 'crashes' },
+  },
+  {
+    item: '15',
+    what: 'waits go by the clock of whoever asks',
+    changes: [
+      {
+        file: 'log/store-clock.js',
+        find: 'if (this.#ask === undefined)\n            return this.#clock.now();',
+        replace: 'if (true)\n            return this.#clock.now();',
+      },
+    ],
+    by: { histories: 'crashes' },
+  },
+  {
+    item: '16',
+    what: 'a program that thinks for long between two steps is given up',
+    changes: [
+      { file: 'runtime/step/activation.js', find: 'const RETURN_MS = 10 * 60_000;', replace: 'const RETURN_MS = 400;' },
+    ],
+    by: { histories: 'crashes' },
+  },
+  {
+    item: '18',
+    what: 'two long keys that differ at the end are one',
+    changes: [
+      {
+        file: 'runtime/step/step-key.js',
+        find: 'return { text: `${cut}#${hash}`, cut };',
+        replace: 'return { text: cut };',
+      },
+    ],
+    by: { histories: 'crashes' },
+  },
+  {
+    item: '23',
+    what: 'a thread is blamed for crashes that it shared with others',
+    changes: [
+      {
+        file: 'runtime/run/situation.js',
+        find: 'if (claims >= maxClaims && alone >= 1)',
+        replace: 'if (claims >= maxClaims)',
+      },
+    ],
+    by: { test: 'test/runtime/poison.test.ts' },
+  },
+  {
+    item: '25',
+    what: 'a thread is left alone for longer and longer because the store failed',
+    changes: [
+      {
+        file: 'runtime/worker/worker-rests.js',
+        find: 'if (this.storeFailed(error))\n            return;',
+        replace: 'this.storeFailed(error);',
+      },
+    ],
+    by: { test: 'test/runtime/store-outage.test.ts' },
+  },
+  {
+    item: '29',
+    what: 'how old open keys are is forgotten when a program came between that fails or does not fit',
+    changes: [
+      {
+        file: 'runtime/run/run.js',
+        find: "(state.ahead === true || driven.status === 'failed')",
+        replace: '(state.ahead === true)',
+      },
+    ],
+    by: { test: 'test/runtime/simulation.test.ts', name: 'found before: the age of an idempotent key' },
+  },
+  {
+    item: '30',
+    what: 'a program that catches that a step is another one now completes, and leaves a begun effect behind',
+    changes: [{ file: 'runtime/step/activation.js', find: 'this.#revisits.mismatch(error);', replace: 'void 0;' }],
+    by: { test: 'test/runtime/simulation.test.ts', name: 'found before: a begun effect that comes back' },
+  },
+  {
+    item: '31',
+    what: 'an unchanged program is called another one when one branch fails before the others have come back',
+    changes: [
+      {
+        file: 'runtime/step/activation.js',
+        find: 'if (this.#threwInCompany || retry.length + doubt.length > 0)',
+        replace: 'if (retry.length + doubt.length < 0)',
+      },
+    ],
+    by: { test: 'test/runtime/simulation.test.ts', name: 'found before: a branch that fails again' },
+  },
+  {
+    item: '32',
+    what: 'what time it is by the store is believed however late the reply was heard',
+    changes: [{ file: 'log/store-clock.js', find: 'if (took < LONG_LOOK_MS)', replace: 'if (true)' }],
+    by: { test: 'test/runtime/simulation.test.ts', name: 'found before: the store' },
+  },
+  {
+    item: '33',
+    what: 'a process of an erased thread keeps the lease of the next of that name',
+    changes: [
+      {
+        file: 'runtime/worker/lease-keeper.js',
+        find: "const isGone = isHoldfastError(error, 'conflict');",
+        replace: 'const isGone = false;',
+      },
+    ],
+    by: { test: 'test/runtime/simulation.test.ts', name: 'found before: a process of an erased thread' },
+  },
+  {
+    item: '9b',
+    what: 'the first wait of a name gets the record of another branch',
+    changes: [
+      {
+        file: 'runtime/step/activation.js',
+        find: 'past !== undefined && record.past !== undefined && past !== record.past',
+        replace: 'false',
+      },
+    ],
+    by: { test: 'test/runtime/waits.test.ts' },
+  },
+  {
+    item: '12b',
+    what: 'a failure is told again at once, whatever else the program is busy with',
+    changes: [{ file: 'runtime/step/revisits.js', find: 'hadTime || this.#hasGoneOn(turn)', replace: 'true' }],
+    by: { test: 'test/runtime/resume-failed.test.ts' },
+  },
+  {
+    item: '34',
+    what: 'how old open keys are is forgotten when a wait came between',
+    changes: [
+      {
+        file: 'runtime/step/activation.js',
+        find: 'return record === undefined ? this.#openSince(isLive) : record.since;',
+        replace: 'return undefined;',
+      },
+    ],
+    by: { test: 'test/runtime/key-ttl.test.ts' },
+  },
+  {
+    item: '35',
+    what: 'a gate is asked before it is known what became of an effect that the store may have lost',
+    changes: [
+      {
+        file: 'runtime/engine/graph-engine.js',
+        find: 'const lost = await this.#findLost(node, task, state, activation);',
+        replace: 'const lost = undefined;',
+      },
+    ],
+    by: { test: 'test/runtime/begun-gates.test.ts' },
+  },
+  {
+    item: '36',
+    what: 'a process renews the lease of a later log of the same name',
+    changes: [
+      {
+        file: 'drivers/memory/memory-driver.js',
+        find: 'found?.incarnation !== incarnation || found.owner === null',
+        replace: 'found === undefined || found.owner === null',
+      },
+    ],
+    by: { test: 'test/drivers/memory.test.ts', name: 'later log of the same name' },
+  },
 ]

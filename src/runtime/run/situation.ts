@@ -178,7 +178,8 @@ export function park(cause: unknown, { alone }: RunState): Draft {
   const error = recordError(cause)
   return {
     kind: 'end',
-    ops: [set('parked', error), set('claims', 0), ...(alone ? [set('alone', 0)] : []), remove('openSince')],
+    // Since when something was under way stays: whoever runs it must still know how old the keys are.
+    ops: [set('parked', error), set('claims', 0), ...(alone ? [set('alone', 0)] : [])],
     index: { status: 'failed', wakeAt: null },
     data: { events: [{ type: 'parked', error }] },
   }
