@@ -5,7 +5,7 @@ import { build } from 'esbuild'
 import type { Holdfast } from 'holdfast'
 import { createServer, listen, type Listening, type Principal, type ServerProgram } from 'holdfast/server'
 
-const PAGES: Readonly<Record<string, string>> = { '/': 'use-chat' }
+const PAGES: Readonly<Record<string, string>> = { '/': 'use-chat', '/stream': 'use-stream' }
 
 /** Serves programs with the pages of this folder. Who opens a page gets a session, and threads of their own. */
 export async function startChat(hf: Holdfast, programs: readonly ServerProgram[], port: number): Promise<Listening> {

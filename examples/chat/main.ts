@@ -17,7 +17,8 @@ const provider = createOpenAICompatible({
 })
 const hf = await openHoldfast(STORE)
 const listening = await startChat(hf, [makeSupport(provider(MODEL_NAME))], Number(PORT))
-console.log(`${listening.url}/ is a page with useChat. Ask for "a return of ORD-1". Ctrl-C stops.`)
+console.log(`${listening.url}/ is a page with useChat, ${listening.url}/stream one with useStream.`)
+console.log('Ask for "a return of ORD-1". Ctrl-C stops.')
 process.once('SIGINT', async () => {
   await listening.close()
   await hf.close()

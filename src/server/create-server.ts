@@ -11,6 +11,7 @@ import { jsonResponse, readJson } from './http/json.js'
 import { HttpProblem, problemResponse } from './http/problem.js'
 import { readQuery } from './http/query.js'
 import type { Call, Route } from './http/route.js'
+import { langGraphRoutes } from './langgraph/routes.js'
 import { componentsOf } from './native/components.js'
 import { nativeRoutes } from './native/routes.js'
 import { readLimits, type ServerOptions } from './options.js'
@@ -34,7 +35,7 @@ export function createServer(hf: Holdfast, options: ServerOptions): HoldfastServ
   const app = new Hono()
   const base = (options.basePath ?? '').replace(/\/+$/, '')
   const methods = new Map<string, Set<string>>()
-  for (const route of [...nativeRoutes, ...chatRoutes]) {
+  for (const route of [...nativeRoutes, ...chatRoutes, ...langGraphRoutes]) {
     const answer = handler(route, core, authenticate)
     app.on(route.method, base + route.path, (context) => answer(context.req.raw, context.req.param()))
     methods.set(route.path, (methods.get(route.path) ?? new Set()).add(route.method))
@@ -89,7 +90,7 @@ function handler(route: Route, core: ServerCore, authenticate: Authenticate) {
   return async (request: Request, params: Readonly<Record<string, string>>): Promise<Response> => {
     const principal = route.role === 'none' ? NOBODY : await identify(authenticate, request)
     if (route.role !== 'none' && !mayDo(principal, route.role)) throw forbidden(route.role)
-    const query = readQuery(new URL(request.url).searchParams, route.query ?? {})
+    const query = route.anyQuery ? {} : readQuery(new URL(request.url).searchParams, route.query ?? {})
     ;(await queryChecker).check(query as never)
     const body = route.method === 'GET' ? undefined : await readJson(request, core.limits)
     if (checker && !(body === undefined && route.optionalBody)) (await checker).check((body ?? null) as never)

@@ -59,7 +59,7 @@ export function setUpServers() {
       ...(rest.auth === undefined ? { tokens: Object.values(TOKENS) } : {}),
       onError: () => {},
       ...rest,
-      ...(rest.worker === false ? {} : { worker: { pollMs: 50, graceMs: 100, ...rest.worker } }),
+      ...(rest.worker === false ? {} : { worker: { pollMs: 50, graceMs: 100, lease: 1000, ...rest.worker } }),
     })
     const listening = await listen(server, { port: 0 })
     const close = once(async () => {

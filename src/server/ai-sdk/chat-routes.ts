@@ -6,7 +6,7 @@ import { HttpProblem } from '../http/problem.js'
 import { type Call, listOf, object, oneOf, type Route } from '../http/route.js'
 import { type ServerSentEvent, sseResponse } from '../http/sse.js'
 import { followThread } from '../live/follow-thread.js'
-import { isEndOf } from '../run/run-outcome.js'
+import { isEndOf, rests } from '../run/run-outcome.js'
 import { startRun } from '../run/start-run.js'
 import { branchBefore, currentBranch, goneBackTo } from './chat-branch.js'
 import { messagesOf } from './state-messages.js'
@@ -94,7 +94,7 @@ async function say(call: Call, id: string, messages: readonly UiMessage[], isReg
   })
   const { run, checkpoint, ended } = started
   const writer = new UiWriter()
-  if (ended || (started.input === 'taken' && (await isAtRest(started.thread)))) return replay(call, started.thread)
+  if (ended || (started.input === 'taken' && (await rests(started.thread)))) return replay(call, started.thread)
   writer.skip(known)
   return stream(call, follow(call, started.thread, writer, checkpoint, run), [])
 }
@@ -135,7 +135,7 @@ async function answer(call: Call, thread: AnyThread, pause: OpenPause, approved:
 
 async function resume(call: Call): Promise<Response> {
   const { thread, facts } = await open(call, call.params['id'] ?? '')
-  if (facts === undefined || (await isAtRest(thread))) return new Response(null, { status: 204 })
+  if (facts === undefined || (await rests(thread))) return new Response(null, { status: 204 })
   return replay(call, thread)
 }
 
@@ -148,7 +148,7 @@ async function replay(call: Call, thread: AnyThread): Promise<Response> {
   const writer = new UiWriter()
   writer.skip(messages.slice(0, messages.length - turn.length))
   const first = turn.flatMap((message) => [...writer.message(message)])
-  if (await isAtRest(thread)) {
+  if (await rests(thread)) {
     const asked = facts.pauses.flatMap(({ id, kind, question }) => [
       ...writer.write({ type: 'pause', pause: id, kind, question, id: '' }),
     ])
@@ -223,14 +223,4 @@ function agentOf({ options, programs }: Call['core']): string {
   )
   if (found !== undefined) return found.plan.name
   throw new HttpProblem(404, 'not-found', 'This server has no agent to chat with.', { remedy: 'Serve an agent().' })
-}
-
-async function isAtRest(thread: AnyThread): Promise<boolean> {
-  try {
-    await thread.waitFor({ timeoutMs: 0 })
-    return true
-  } catch (error) {
-    if (isHoldfastError(error, 'timeout')) return false
-    throw error
-  }
 }

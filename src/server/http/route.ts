@@ -32,6 +32,8 @@ export interface Route {
   readonly role: Role | 'none'
   /** Properties of the query string. Every other name in it is refused. */
   readonly query?: Readonly<Record<string, Schema>>
+  /** Takes any query, since it answers with the same whatever it is asked. */
+  readonly anyQuery?: boolean
   readonly body?: Schema
   /** Whether the body may be left out. */
   readonly optionalBody?: boolean

@@ -7,6 +7,9 @@ export interface HistoryItem extends CheckpointInfo {
   readonly parent?: string
 }
 
+/** How many checkpoints can be listed at once. */
+export const MAX_HISTORY = 9999
+
 interface Options {
   readonly branch?: string | undefined
   readonly limit: number
@@ -29,10 +32,11 @@ export async function listHistory(
       // Everything of this branch was listed.
       if (before === '') return []
       const view = hf.inspect(thread, { branch: name })
+      const origin = from && (await checkpointUpTo(hf, thread, from))
       // One more than is shown: the last one's parent.
       const page = await view.history({ limit: limit + 1, all, ...(before === undefined ? {} : { before }) })
       return page.map((info, i): HistoryItem => {
-        const parent = page[i + 1]?.id ?? from?.checkpoint
+        const parent = page[i + 1]?.id ?? origin
         return { ...info, branch: name, ...(parent === undefined ? {} : { parent }) }
       })
     }),
@@ -50,6 +54,12 @@ export async function listHistory(
     } else left[name] = ''
   }
   return isMore ? { checkpoints, cursor: Buffer.from(JSON.stringify(left)).toString('base64url') } : { checkpoints }
+}
+
+/** The newest checkpoint up to where a branch was forked: that may have been a claim or a tag, which is none. */
+async function checkpointUpTo(hf: Holdfast, thread: ThreadIdInput, from: NonNullable<Branch['from']>) {
+  const view = hf.inspect(thread, { branch: from.branch })
+  return (await view.history({ limit: 1, before: from.seq + 1 }))[0]?.id
 }
 
 /** All branches of a tree, each before its forks. */

@@ -2,7 +2,7 @@ import type { RunEvent } from '../../index.js'
 import type { ServerCore } from '../core.js'
 import { HttpProblem } from '../http/problem.js'
 import { type Cursor, type Followed, followThread } from '../live/follow-thread.js'
-import { isEndOf, outcomeAt, outcomeAtOnce, type WireOutcome } from './run-outcome.js'
+import { isEndOf, outcomeAt, outcomeAtOnce, rests, type WireOutcome } from './run-outcome.js'
 import type { StartedRun } from './start-run.js'
 
 /** What happens in a run, then its outcome. */
@@ -24,16 +24,21 @@ export async function* followRun(
     yield { outcome: known, cursor: started.checkpoint ?? '' }
     return
   }
-  let end: RunEvent | undefined
+  const newest = (await thread.history({ limit: 1, all: true }))[0]?.seq ?? -1
+  let end: { readonly event: RunEvent; checkpoint?: string } | undefined
   for await (const followed of followThread(thread, core.hub, from, signal)) {
     const { event, cursor } = followed
     yield followed
-    if (end === undefined && isEndOf(event, run)) end = event
+    if (isEndOf(event, run)) end = { event }
+    else if (event.type === 'run' && event.run === run) end = undefined
     // The last event of an entry names its checkpoint.
-    if (end !== undefined && event.type === 'checkpoint') {
-      yield { outcome: await outcomeAt(thread, program, end, event.checkpoint), cursor }
-      return
-    }
+    if (end === undefined || event.type !== 'checkpoint') continue
+    end.checkpoint ??= event.checkpoint
+    // A run may have rested before and gone on since: of what is past, the last word counts.
+    if (event.seq < newest) continue
+    if (event.seq === newest && !(await rests(thread))) continue
+    yield { outcome: await outcomeAt(thread, program, end.event, end.checkpoint), cursor }
+    return
   }
 }
 

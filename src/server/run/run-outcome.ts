@@ -1,4 +1,5 @@
 import { type CheckpointFacts, isHoldfastError, type Outcome, type RunEvent, type ThreadView } from '../../index.js'
+import type { AnyThread } from '../core.js'
 import type { ServerProgram } from '../options.js'
 import { writeThreadId } from '../http/ids.js'
 import type { StartedRun } from './start-run.js'
@@ -29,6 +30,17 @@ export async function outcomeAtOnce(started: StartedRun): Promise<WireOutcome | 
     return outcome.run === run ? toWire(outcome) : undefined
   } catch (error) {
     if (isHoldfastError(error, 'timeout')) return undefined
+    throw error
+  }
+}
+
+/** Whether a thread is at rest now: nothing of it goes on by itself. */
+export async function rests(thread: AnyThread): Promise<boolean> {
+  try {
+    await thread.waitFor({ timeoutMs: 0 })
+    return true
+  } catch (error) {
+    if (isHoldfastError(error, 'timeout')) return false
     throw error
   }
 }
