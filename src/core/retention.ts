@@ -45,6 +45,9 @@ export interface StoreRetentionPolicy extends RetentionPolicy {
   readonly existing: boolean
 }
 
+/** Why a thread is gone that a sweep removed, as its tombstone says it. */
+export const EXPIRED = 'expired'
+
 const DAY_MS = 24 * 60 * 60 * 1000
 /** For threads of programs that say nothing else. */
 export const DEFAULT_TTL_MS = 7 * DAY_MS

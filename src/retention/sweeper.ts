@@ -1,6 +1,13 @@
 import { isHoldfastError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
-import { addReports, type Caps, capsOf, type StoreRetentionPolicy, type SweepReport } from '../core/retention.js'
+import {
+  addReports,
+  type Caps,
+  capsOf,
+  EXPIRED,
+  type StoreRetentionPolicy,
+  type SweepReport,
+} from '../core/retention.js'
 import type { Head, HeadQuery, MetadataValue } from '../log/contract.js'
 import type { LogStore } from '../log/log-store.js'
 import { CAPPED, capsFor, findCut } from './cap.js'
@@ -170,7 +177,7 @@ export class Sweeper {
     if (!this.#options.dryRun) {
       if (hasBlobs) await this.#notes.add(tenant)
       const expect = heads.map(({ log: { branch }, incarnation, seq }) => ({ branch, incarnation, seq }))
-      const tombstone = { at: now, reason: 'expired' }
+      const tombstone = { at: now, reason: EXPIRED }
       const result = await this.#logs.erase({ tenant, thread, expect, tombstone })
       if (result === 'conflict') {
         this.#counts.used++

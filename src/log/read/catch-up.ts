@@ -27,15 +27,18 @@ export async function catchUp(
   return reader.since(known, head.seq)
 }
 
-async function goneError({ driver }: LogEnvironment, log: LogKey, known: Fold, head: Head | undefined): Promise<Error> {
+async function goneError(
+  environment: LogEnvironment,
+  log: LogKey,
+  known: Fold,
+  head: Head | undefined,
+): Promise<Error> {
+  const { driver } = environment
   if (head !== undefined) {
     return new ConflictError(`${nameLog(log)} was erased and created again.`, { log, incarnation: head.incarnation })
   }
-  const tombstone = await driver.tombstone(log.tenant, log.thread)
-  if (tombstone) {
-    const message = `${nameLog(log)} was erased (${tombstone.reason}).`
-    return new NotFoundError(message, 'Open the thread again to start anew.', { log, tombstone })
-  }
+  const erased = await erasedError(environment, log)
+  if (erased) return erased
   // A tombstone goes when the thread is made again; a thread whose oldest branch is younger than what we know was.
   const { tenant, thread } = log
   const { heads } = await driver.heads({ tenant, thread, order: 'created', direction: 'asc', limit: 1 })
@@ -44,8 +47,18 @@ async function goneError({ driver }: LogEnvironment, log: LogKey, known: Fold, h
       log,
     })
   }
+  // Made again and erased again since the first look.
+  const again = await erasedError(environment, log)
+  if (again) return again
   const message = `${nameLog(log)} is gone from the backend, though it was acknowledged.`
   return new DataLossError(message, { log, acknowledged: known.seq })
+}
+
+async function erasedError({ driver }: LogEnvironment, log: LogKey): Promise<NotFoundError | undefined> {
+  const tombstone = await driver.tombstone(log.tenant, log.thread)
+  if (tombstone === undefined) return undefined
+  const message = `${nameLog(log)} was erased (${tombstone.reason}).`
+  return new NotFoundError(message, 'Open the thread again to start anew.', { log, tombstone })
 }
 
 /** Refuses a head that lies before what is known, or on another past, and another entry in the place of the known one. */

@@ -4,9 +4,9 @@ import { copyValue, type Value } from '../../codec/value.js'
 import type { Clock } from '../../core/clock.js'
 import { IncompatibleError, InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
-import type { RetentionPolicy, StoreRetentionPolicy, SweepReport } from '../../core/retention.js'
+import { EXPIRED, type RetentionPolicy, type StoreRetentionPolicy, type SweepReport } from '../../core/retention.js'
 import type { Claim } from '../../log/write/claim.js'
-import { DUE, type LogKey } from '../../log/contract.js'
+import { DUE, type LogKey, type Tombstone } from '../../log/contract.js'
 import type { Fold } from '../../log/entry/fold.js'
 import type { Log } from '../../log/log.js'
 import type { LogStore } from '../../log/log-store.js'
@@ -139,6 +139,7 @@ export interface DriveOptions extends RunOptions {
 const DEFAULT_LEASE_MS = 10_000
 const DEFAULT_INLINE_SLEEP_MS = 1000
 const BUSY_POLL_MS = 100
+const MOST_TRIES = 10
 
 /** Starts, resumes or continues a thread: the one way in. */
 export async function runThread(
@@ -203,6 +204,7 @@ class ThreadRunner {
   #records: RecordedReads | undefined
   #restart: Restart = { restarted: false }
   #begins: ForkRecord | undefined
+  #hasClaimed = false
   #input: InputRecord | undefined
   /** Where the log ended when the input was last seen in the queue that this request put it into. */
   #queuedAt: number | undefined
@@ -228,6 +230,24 @@ class ThreadRunner {
 
   async #open(frequency: Frequency): Promise<Outcome> {
     this.#input = await this.#readInput()
+    return this.#afterExpiry(() => this.#openOnce(frequency))
+  }
+
+  /**
+   * A thread may expire between the moment it is read and the moment it is claimed. Nothing was begun then, so what is wanted
+   * of it begins anew: whoever uses it a moment later gets the same. Once it is claimed it can't expire.
+   */
+  async #afterExpiry<Result>(work: () => Promise<Result>): Promise<Result> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await work()
+      } catch (error) {
+        if (this.#hasClaimed || tries === MOST_TRIES || !isGone(error)) throw error
+      }
+    }
+  }
+
+  async #openOnce(frequency: Frequency): Promise<Outcome> {
     const { log, key, restart, begins } = await openOrRecover(
       this.#environment.logs,
       this.#key,
@@ -280,6 +300,7 @@ class ThreadRunner {
     }
     try {
       const claim = await claimThread(log, { owner, ms: lease, decide })
+      this.#hasClaimed = true
       observeClaim(this.#environment, made.since, log.fold)
       if (made.situation?.do !== 'settle') return { ...made, claim }
       await claim.release()
@@ -406,6 +427,10 @@ class ThreadRunner {
   async enqueue(busy: NonNullable<EnqueueOptions['busy']>): Promise<Enqueued> {
     const input = (await this.#readInput()) as InputRecord
     this.#input = input
+    return this.#afterExpiry(() => this.#leave(input, busy))
+  }
+
+  async #leave(input: InputRecord, busy: NonNullable<EnqueueOptions['busy']>): Promise<Enqueued> {
     const log = await this.#environment.logs.borrow(this.#key)
     const misfit = checkFits(this.#key, log.fold, this.#plan, this.#restart)
     if (misfit?.status === 'incompatible') {
@@ -557,6 +582,13 @@ class ThreadRunner {
       message: `Your earlier conversation is no longer available, so we start from the beginning.${why}`,
     }
   }
+}
+
+/** The thread that was read is gone: it expired, and was perhaps made again since. */
+function isGone(error: unknown): boolean {
+  if (isHoldfastError(error, 'conflict')) return error.data['incarnation'] !== undefined
+  const tombstone = isHoldfastError(error, 'not-found') ? error.data['tombstone'] : undefined
+  return (tombstone as Tombstone | undefined)?.reason === EXPIRED
 }
 
 /** The reads that a fork takes from the branch it came from, if it was made so. */
