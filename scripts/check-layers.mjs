@@ -40,7 +40,7 @@ const LAYERS = {
   adapters: { may: ['public'], separate: true },
   server: { may: ['public', 'core', 'runtime/json-schema'] },
   client: { may: [] },
-  cli: { may: ['public', 'demo'] },
+  cli: { may: ['public', 'demo', 'core/similar.ts'] },
   demo: { may: ['public'] },
   testing: { may: ['core', 'codec', 'log', 'public'] },
   'index.ts': { may: ['*'] },

@@ -1,3 +1,4 @@
+import { checkOptionNames, type OptionNames } from './core/option-names.js'
 import { Redactor } from './codec/redactor.js'
 import { InvalidOptionError } from './core/errors.js'
 import { parseStoreRetention } from './core/retention.js'
@@ -27,6 +28,24 @@ export interface OpenOptions extends Omit<LogStoreOptions, 'observer'> {
   readonly redis?: RedisOptions & { readonly client?: RedisLike }
   /** What is counted and traced, and where it goes. `false`: nothing. */
   readonly telemetry?: TelemetryOptions | false
+}
+
+const OPTIONS: OptionNames<OpenOptions> = {
+  clock: true,
+  limits: true,
+  blobThreshold: true,
+  keys: true,
+  cacheBytes: true,
+  retryMs: true,
+  anchors: true,
+  redact: true,
+  retention: true,
+  randomId: true,
+  sqlite: true,
+  file: true,
+  postgres: true,
+  redis: true,
+  telemetry: true,
 }
 
 type Opener = (target: string, settings: Readonly<Record<string, string>>, options: OpenOptions) => Promise<Driver>
@@ -74,6 +93,7 @@ const OPENERS: Readonly<Record<Scheme, Opener>> = {
  * `schema-too-new` when a newer Holdfast wrote it.
  */
 export async function openHoldfast(url: string, options: OpenOptions = {}): Promise<Holdfast> {
+  checkOptionNames('openHoldfast', options, OPTIONS)
   // Checked before anything is opened: a bad key must not leave a new file or a connection behind.
   if (options.keys !== undefined) parseKeyOptions(options.keys)
   if (options.anchors !== undefined) checkAnchors(options.anchors)

@@ -50,7 +50,7 @@ export async function runPipelines({ url, documents, chunks, workers, concurrenc
   await Promise.all(Array.from({ length: workers }, work))
   const ms = Date.now() - began
 
-  const hf = new Holdfast(new LogStore(await openDriver(url)))
+  const hf = new Holdfast(new LogStore(await openDriver(url, { sqlite: { busyTimeoutMs: 60_000 } })))
   try {
     const rows = await readRows(hf, table)
     const texts = rows.map(({ item }) => JSON.parse(String(item)).text)

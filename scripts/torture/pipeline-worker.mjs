@@ -8,7 +8,8 @@ import { makeDocuments, makePipeline, tableSink } from './pipeline-library.mjs'
 
 const [url, ledger, table, nth, count, chunks, concurrency, leaseMs] = process.argv.slice(2)
 endWithParent()
-const driver = await openDriver(url)
+// A process that gets no processor for seconds holds the file for as long; that is no fault of this one.
+const driver = await openDriver(url, { sqlite: { busyTimeoutMs: 60_000 } })
 let writes = 0
 
 const die = async () => {

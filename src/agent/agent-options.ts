@@ -1,3 +1,4 @@
+import { checkOptionNames, type OptionNames } from '../core/option-names.js'
 import type { Retention } from '../core/retention.js'
 import type { Value } from '../codec/value.js'
 import { InvalidProgramError } from '../core/errors.js'
@@ -117,7 +118,38 @@ export interface AgentOptions<S extends Shape = Shape> {
 }
 
 /** Refuses what could only fail once a conversation is under way. */
+const OPTIONS: OptionNames<AgentOptions> = {
+  name: true,
+  version: true,
+  model: true,
+  instructions: true,
+  tools: true,
+  state: true,
+  settings: true,
+  toolChoice: true,
+  prepareStep: true,
+  isComplete: true,
+  maxTurns: true,
+  maxCallsPerReply: true,
+  budget: true,
+  prices: true,
+  onResume: true,
+  compaction: true,
+  retry: true,
+  timeoutMs: true,
+  idleTimeoutMs: true,
+  stream: true,
+  frequency: true,
+  durability: true,
+  retention: true,
+  compatibleWith: true,
+  stateVersion: true,
+  migrations: true,
+  toolAliases: true,
+}
+
 export function checkAgentOptions(options: AgentOptions): void {
+  checkOptionNames('agent()', options, OPTIONS)
   checkModel(options.model)
   const { budget, prices, compaction, instructions } = options
   const refuse = (field: string, problem: string, remedy: string) => {

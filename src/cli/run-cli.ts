@@ -5,7 +5,7 @@ import { COMMANDS } from './commands.js'
 import { CommandContext, type GlobalOptions } from './context.js'
 import { EXIT } from './exit-codes.js'
 import { cleanLines, forStream, Output, paintText, type Stream, toJson } from './screen/output.js'
-import { didYouMean, findSimilarNames } from './input/similar.js'
+import { didYouMean, findSimilarNames } from '../core/similar.js'
 import type { Surroundings } from './surroundings.js'
 import { readVersion } from './commands/version.js'
 

@@ -1,3 +1,4 @@
+import { checkOptionNames, type OptionNames } from '../core/option-names.js'
 import { InvalidProgramError } from '../core/errors.js'
 import { parseRetention, type Retention } from '../core/retention.js'
 import type { RetryPolicy } from '../runtime/step/context.js'
@@ -69,6 +70,20 @@ const DEFAULT_CONCURRENCY = 4
 const DEFAULT_BATCH = 32
 const RESERVED = new Set(['batch', 'remove', 'setup'])
 
+const OPTIONS: OptionNames<PipelineOptions<readonly unknown[], unknown>> = {
+  name: true,
+  version: true,
+  compatibleWith: true,
+  source: true,
+  stages: true,
+  sink: true,
+  concurrency: true,
+  ahead: true,
+  batch: true,
+  retry: true,
+  retention: true,
+}
+
 /** Declares how documents become rows of a sink. Everything that can't work is refused here, before anything runs. */
 export function pipeline<Item>(options: PipelineOptions<readonly [SplitStage<Item>], Item>): Pipeline<Item>
 export function pipeline<Chunk, Item>(
@@ -90,6 +105,7 @@ export function pipeline<Chunk, A, B, C, Item>(
   >,
 ): Pipeline<Item>
 export function pipeline<Item>(options: PipelineOptions<readonly unknown[], Item>): Pipeline<Item> {
+  checkOptionNames('pipeline()', options, OPTIONS)
   const { name, version, compatibleWith, source, sink, concurrency = DEFAULT_CONCURRENCY, retry } = options
   const { batch = DEFAULT_BATCH, ahead = concurrency + 4, retention } = options
   checkProgramName(name)

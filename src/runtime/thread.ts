@@ -1,3 +1,4 @@
+import { checkOptionNames } from '../core/option-names.js'
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { copyValue, type Value } from '../codec/value.js'
 import { HoldfastError, InvalidOptionError, isHoldfastError, NotFoundError, TooLargeError } from '../core/errors.js'
@@ -38,6 +39,7 @@ import {
   enqueueInput,
   type RunOptions,
   type RuntimeEnvironment,
+  RUN_OPTIONS,
   runThread,
   withOutput,
 } from './run/run-thread.js'
@@ -405,6 +407,7 @@ export class Thread<
     emit: Parameters<typeof runThread>[3]['emit'],
     signal: AbortSignal | undefined,
   ): Promise<Outcome<State, Output>> {
+    checkOptionNames('run()', options, RUN_OPTIONS)
     const drive = { ...options, ...this.#own, hasInput: 'input' in options && options.input !== undefined, emit }
     const outcome = await runThread(this.environment, this.#plan, this.key, signal ? { ...drive, signal } : drive)
     return outcome as Outcome<State, Output>

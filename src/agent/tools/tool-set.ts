@@ -9,7 +9,7 @@ import type { JsonObject, ModelTool } from '../model/model-types.js'
 import { TimeLimit } from '../../runtime/step/time-limit.js'
 import { toJsonSchema, type ToolSchema, validateWith } from './schema.js'
 import { toAiSdkPrompt } from '../messages/to-ai-sdk.js'
-import { checkToolOptions, isTool, LIMIT, type Tool, tool, type ToolContext, type ToolOptions } from './tool.js'
+import { checkToolOptions, isTool, LIMIT, type Tool, makeTool, type ToolContext, type ToolOptions } from './tool.js'
 
 /** The shape of a tool made for the AI SDK, as far as it matters here. */
 interface AiSdkTool {
@@ -159,7 +159,7 @@ function asTool(candidate: AnyTool, field: string): Tool {
 function fromAiSdkTool(options: ToolOptions): Tool {
   const { execute, needsApproval, toModelOutput, ...rest } = options
   const foreign = toModelOutput as ((options: object) => unknown) | undefined
-  return tool<ToolSchema, unknown>({
+  return makeTool<ToolSchema, unknown>({
     ...rest,
     ...(execute === undefined
       ? {}

@@ -1,3 +1,4 @@
+import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
 import type { Value } from '../../codec/value.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { Effect, Reconciled, RetryPolicy } from '../../runtime/step/context.js'
@@ -101,8 +102,37 @@ export interface Tool<Schema extends ToolSchema = ToolSchema, Output = unknown> 
 export function tool<Schema extends ToolSchema, Output = unknown>(
   options: ToolOptions<Schema, Output>,
 ): Tool<Schema, Output> {
+  checkOptionNames('tool()', options, OPTIONS)
+  return makeTool(options)
+}
+
+/** As `tool`, of a definition that may hold more than we know of, as those of the AI SDK do. */
+export function makeTool<Schema extends ToolSchema, Output = unknown>(
+  options: ToolOptions<Schema, Output>,
+): Tool<Schema, Output> {
   checkToolOptions(options, 'tool')
   return { ...options, effect: options.effect ?? 'once', [brand]: true }
+}
+
+const OPTIONS: OptionNames<ToolOptions> = {
+  description: true,
+  inputSchema: true,
+  jsonSchema: true,
+  execute: true,
+  needsApproval: true,
+  effect: true,
+  version: true,
+  timeout: true,
+  retry: true,
+  onUnknown: true,
+  keyTtlMs: true,
+  settleMs: true,
+  key: true,
+  reconcile: true,
+  migrate: true,
+  toModelOutput: true,
+  strict: true,
+  providerOptions: true,
 }
 
 export function isTool(candidate: unknown): candidate is Tool {

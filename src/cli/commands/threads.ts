@@ -3,7 +3,7 @@ import { usageError } from '../cli-error.js'
 import { type Command, list, type Options, text } from '../command.js'
 import { readPairs } from '../input/json-input.js'
 import type { Cell, Paint } from '../screen/output.js'
-import { didYouMean, findSimilarNames } from '../input/similar.js'
+import { didYouMean, findSimilarNames } from '../../core/similar.js'
 import { formatThreadId, parseThreadId } from '../input/thread-id.js'
 import { ago, parseCount, parseDuration } from '../screen/times.js'
 

@@ -1,3 +1,4 @@
+import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
 import { InvalidProgramError } from '../../core/errors.js'
 import { parseRetention, type Retention } from '../../core/retention.js'
 import { type SchemaInput, type SchemaOutput, type StandardSchema, validate } from '../../store/standard-schema.js'
@@ -30,6 +31,17 @@ export interface FlowProgram<Input = unknown, Output = unknown> {
   readonly '~types'?: { readonly input: Input; readonly output: Output }
 }
 
+const OPTIONS: OptionNames<FlowOptions & { input: unknown; output: unknown }> = {
+  name: true,
+  version: true,
+  compatibleWith: true,
+  retry: true,
+  timeoutMs: true,
+  retention: true,
+  input: true,
+  output: true,
+}
+
 type FlowFunction<Input, Output> = (ctx: Context<Input>, input: Input) => Output | Promise<Output>
 
 /**
@@ -56,6 +68,7 @@ export function flow(
   options: FlowOptions & { readonly input?: StandardSchema | undefined; readonly output?: StandardSchema | undefined },
   run: FlowFunction<never, unknown>,
 ): FlowProgram {
+  checkOptionNames('flow()', options, OPTIONS)
   const { name, version, compatibleWith, input, output, retention } = options
   checkProgramName(name)
   checkVersion(name, version)

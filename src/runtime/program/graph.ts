@@ -1,3 +1,4 @@
+import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
 import { InvalidProgramError } from '../../core/errors.js'
 import { parseRetention, type Retention } from '../../core/retention.js'
 import type { State } from '../../log/entry/ops.js'
@@ -182,6 +183,7 @@ export function graph<const S extends Shape, Schema extends StandardSchema>(
 ): Graph<S, never, SchemaInput<Schema>>
 export function graph<const S extends Shape>(options: GraphOptions<S>): Graph<S, never, UpdateOf<S>>
 export function graph(options: GraphOptions<Shape>): Graph<Shape, never, unknown> {
+  checkOptionNames('graph()', options, OPTIONS)
   const { name, version, compatibleWith, aliases = {}, migrations = {} } = options
   checkProgramName(name)
   checkVersion(name, version)
@@ -213,6 +215,36 @@ export function graph(options: GraphOptions<Shape>): Graph<Shape, never, unknown
 type AnyWork = NodeFunction<Shape> | NodeOptions<Shape> | GraphProgram
 type AnyMapping = SubgraphOptions<Shape, Shape, unknown>
 
+const OPTIONS: OptionNames<GraphOptions<Shape>> = {
+  name: true,
+  version: true,
+  state: true,
+  input: true,
+  compatibleWith: true,
+  maxSteps: true,
+  stateVersion: true,
+  migrations: true,
+  aliases: true,
+  retry: true,
+  timeoutMs: true,
+  retention: true,
+}
+
+const NODE_OPTIONS: OptionNames<NodeOptions<Shape>> = {
+  effect: true,
+  retry: true,
+  timeoutMs: true,
+  keyTtlMs: true,
+  reconcile: true,
+  settleMs: true,
+  onUnknown: true,
+  input: true,
+  approval: true,
+  run: true,
+}
+
+const SUBGRAPH_OPTIONS: OptionNames<SubgraphOptions<Shape, Shape, unknown>> = { input: true, output: true }
+
 function declareNode(name: string, work: AnyWork, options: AnyMapping | undefined): NodeDeclaration {
   const plain = { name, policy: {}, inputSchema: undefined, approval: undefined }
   if (options !== undefined && !isGraph(work)) {
@@ -225,6 +257,7 @@ function declareNode(name: string, work: AnyWork, options: AnyMapping | undefine
   }
   if (typeof work === 'function') return { ...plain, work: { kind: 'function', run: asRun(work) } }
   if (isGraph(work)) {
+    checkOptionNames(`node "${name}"`, options, SUBGRAPH_OPTIONS)
     if (options?.input !== undefined && typeof options.output !== 'function') {
       throw new InvalidProgramError(
         `Node "${name}" maps the input of its subgraph but not its output.`,
@@ -237,6 +270,7 @@ function declareNode(name: string, work: AnyWork, options: AnyMapping | undefine
     const output = options?.output as ((subState: State, state: State) => unknown) | undefined
     return { ...plain, work: { kind: 'graph', graph: work.plan, input, output } }
   }
+  checkOptionNames(`node "${name}"`, work, NODE_OPTIONS)
   if (typeof work?.run !== 'function') {
     throw new InvalidProgramError(
       `Node "${name}" has nothing to run.`,

@@ -1,5 +1,20 @@
 import { InvalidProgramError } from '../../core/errors.js'
-import type { StepPolicy } from '../step/context.js'
+import type { OptionNames } from '../../core/option-names.js'
+import type { StepOptions, StepPolicy } from '../step/context.js'
+
+/** What `ctx.step` knows. */
+export const STEP_OPTIONS: OptionNames<StepOptions> = {
+  effect: true,
+  retry: true,
+  timeoutMs: true,
+  keyTtlMs: true,
+  reconcile: true,
+  settleMs: true,
+  onUnknown: true,
+  input: true,
+  key: true,
+  idempotencyKey: true,
+}
 
 type Rule = readonly [name: string, fits: (value: unknown) => boolean, remedy: string]
 

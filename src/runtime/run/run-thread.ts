@@ -1,3 +1,4 @@
+import type { OptionNames } from '../../core/option-names.js'
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import type { Redactor } from '../../codec/redactor.js'
 import { copyValue, type Value } from '../../codec/value.js'
@@ -119,6 +120,22 @@ export interface RunOptions<Input = unknown> {
   readonly lease?: number
   /** Sleeps up to this long are waited for, longer ones suspend the run. Default 1,000 ms. */
   readonly inlineSleepMs?: number
+}
+
+/** What `run` and `stream` know. */
+export const RUN_OPTIONS: OptionNames<RunOptions> = {
+  input: true,
+  key: true,
+  context: true,
+  signal: true,
+  durability: true,
+  frequency: true,
+  busy: true,
+  onPaused: true,
+  onCorrupt: true,
+  expect: true,
+  lease: true,
+  inlineSleepMs: true,
 }
 
 /** Settings that only workers use. */

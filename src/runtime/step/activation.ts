@@ -1,3 +1,4 @@
+import { checkOptionNames } from '../../core/option-names.js'
 import { showValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
 import { InvalidProgramError, isHoldfastError } from '../../core/errors.js'
@@ -18,7 +19,7 @@ import { Revisits } from './revisits.js'
 import type { PauseRecord, Prefix, Waiting } from '../run/run-state.js'
 import type { Session } from '../run/session.js'
 import { encodeKey } from './step-key.js'
-import { checkPolicy } from '../program/step-policy.js'
+import { checkPolicy, STEP_OPTIONS } from '../program/step-policy.js'
 import { doneRecord, joinPath, StepRecords } from './step-records.js'
 import { StepStore } from './step-store.js'
 import { Trail } from './trail.js'
@@ -351,6 +352,7 @@ export class Activation {
 
   async #step<Result>(call: Call, heard: Heard, name: string, ...rest: StepArguments<Result>): Promise<unknown> {
     const [options, run] = rest.length === 1 ? [{} as StepOptions<Result>, rest[0]] : rest
+    checkOptionNames('ctx.step', options, STEP_OPTIONS)
     const path = this.#claimPath(name, options.key)
     const isEffect = (options.effect ?? this.#defaults.effect ?? 'read') !== 'read'
     const { isLive, after } = this.#arrive(path, isEffect, heard)

@@ -1,3 +1,4 @@
+import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { SweepReport } from '../../core/retention.js'
 import type { RunEvent } from '../events/events.js'
@@ -44,7 +45,24 @@ export type WorkerEvent =
   | { readonly type: 'swept'; readonly log?: undefined; readonly swept: SweepReport }
   | { readonly type: 'event'; readonly log: string; readonly event: RunEvent }
 
-export function readPrograms({ programs }: WorkerOptions): ReadonlyMap<string, ProgramPlan> {
+const OPTIONS: OptionNames<WorkerOptions> = {
+  programs: true,
+  concurrency: true,
+  lease: true,
+  pollMs: true,
+  graceMs: true,
+  maxCrashes: true,
+  context: true,
+  durability: true,
+  frequency: true,
+  name: true,
+  handleSignals: true,
+  onEvent: true,
+}
+
+export function readPrograms(options: WorkerOptions): ReadonlyMap<string, ProgramPlan> {
+  checkOptionNames('a worker', options, OPTIONS)
+  const { programs } = options
   if (!Array.isArray(programs) || programs.length === 0) {
     throw new InvalidOptionError('programs', 'names no program', 'Pass the programs whose threads this worker runs.')
   }
