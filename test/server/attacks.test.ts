@@ -1,5 +1,8 @@
 import { request as httpRequest } from 'node:http'
 import { connect, type Socket } from 'node:net'
+import { chatRoutes } from '#src/server/ai-sdk/chat-routes.js'
+import { langGraphRoutes } from '#src/server/langgraph/routes.js'
+import { nativeRoutes } from '#src/server/native/routes.js'
 import { describe, expect, it } from 'vitest'
 import { until } from '../support/until.js'
 import { setUpServers, type TestServer, TOKENS } from './server-setup.js'
@@ -125,6 +128,21 @@ describe('a caller', () => {
     ).rejects.toMatchObject({
       problem: { by: 'answerer', reason: 'answered' },
     })
+  })
+
+  it('needs a token on every route of every dialect but those that tell nothing', async () => {
+    const server = await serve()
+    const open: string[] = []
+    for (const { method, path, role } of [...nativeRoutes, ...chatRoutes, ...langGraphRoutes]) {
+      const filled = path.replace(/:\w+/g, 'x')
+      const { status } = await raw(server, filled, { method })
+      if (role === 'none') open.push(filled)
+      else expect(status, `${method} ${filled}`).toBe(401)
+      if (method === 'GET' || method === 'DELETE') continue
+      const form = { headers: { ...bearer, 'content-type': 'text/plain' }, body: '{}' }
+      expect((await raw(server, filled, { method, ...form })).status, `${method} ${filled}`).toBe(415)
+    }
+    expect(open).toEqual(['/v1/health', '/v1/openapi.json', '/ok', '/info'])
   })
 
   it('is not known by a token in the address', async () => {
