@@ -4,12 +4,17 @@ import { isCheckpoint } from '../log/entry/checkpoint-kinds.js'
 import type { LogStore } from '../log/log-store.js'
 
 const PAGE = 200
+const PROGRAM = 'holdfast.program'
 const RETENTION = 'holdfast.retention'
 /** Set on a thread whose program, or who opened it, said how many checkpoints of it are kept. */
 export const CAPPED = 'holdfast.capped'
 
-/** Which checkpoints of a branch stay, by the row of the index alone; undefined: all. */
+/**
+ * Which checkpoints of a branch stay, by the row of the index alone; undefined: all. Only threads of programs are cut: to
+ * others, such as those of LangGraph's saver, older entries may mean something.
+ */
 export function capsFor({ index }: Head, policy: StoreRetentionPolicy): Caps | undefined {
+  if (index.metadata[PROGRAM] === undefined) return undefined
   return capsOf([readPolicy(index.metadata[RETENTION]), policy])
 }
 

@@ -45,6 +45,38 @@ describe('the sweeping of a worker', () => {
     expect(clock.monotonic()).toBeLessThan(120_000)
   })
 
+  it('removes threads that have expired, of its own tenant where it has one, and tells what', async () => {
+    const { clock, hf } = await openSwept(async () => {})
+    for (const tenant of ['one', 'other']) await hf.tenant(tenant).thread(double, 't').run({ input: 1 })
+    const saved = await (await hf.tenant('one').log('saved')).update(() => [{ kind: 'step', index: { status: '' } }])
+    expect(saved.entries.length).toBe(1)
+    await clock.advance(8 * 24 * 60 * 60 * 1000)
+    const swept = async (on: Holdfast) => {
+      const told = new Promise<number>((resolve) => {
+        const worker = on.worker({
+          programs: [double],
+          handleSignals: false,
+          onEvent: (event) => {
+            if (event.type === 'swept') void worker.stop().then(() => resolve(event.swept.threads))
+          },
+        })
+      })
+      let threads: number | undefined
+      void told.then((count) => (threads = count))
+      await until(async () => {
+        await clock.advance(5000)
+        return threads !== undefined
+      })
+      return threads
+    }
+    const names = async (tenant: string) => (await hf.tenant(tenant).threads()).threads.map(({ thread }) => thread)
+    expect(await swept(hf.tenant('one'))).toBe(1)
+    expect([await names('one'), await names('other')]).toEqual([['saved'], ['t']])
+    expect(await swept(hf)).toBe(1)
+    expect([await names('one'), await names('other')]).toEqual([['saved'], []])
+    await hf.close()
+  })
+
   it('keeps no thread waiting, however long it takes', async () => {
     let open: () => void = () => {}
     const opened = new Promise<void>((resolve) => (open = resolve))
