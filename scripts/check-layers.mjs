@@ -32,7 +32,8 @@ const LAYERS = {
     ],
   },
   retention: { may: ['core', 'codec', 'log', 'store', 'telemetry/process-metrics.ts'] },
-  copy: { may: ['core', 'codec', 'log'] },
+  copy: { may: ['core', 'codec', 'telemetry/process-metrics.ts', 'log'] },
+  archive: { may: ['core', 'codec', 'log', 'copy'] },
   fixture: { may: ['core', 'codec', 'log', 'runtime'] },
   runtime: { may: ['core', 'codec', 'telemetry', 'log', 'store'] },
   agent: { may: ['core', 'codec', 'telemetry', 'runtime', 'store/standard-schema.ts'] },
@@ -45,13 +46,24 @@ const LAYERS = {
   testing: { may: ['core', 'codec', 'log', 'public'] },
   'index.ts': { may: ['*'] },
   'holdfast.ts': {
-    may: ['core', 'codec', 'telemetry', 'log', 'store', 'retention', 'runtime', 'fixture', 'metrics-store.ts'],
+    may: [
+      'core',
+      'codec',
+      'telemetry',
+      'log',
+      'store',
+      'retention',
+      'runtime',
+      'fixture',
+      'archive',
+      'metrics-store.ts',
+    ],
   },
   'metrics-store.ts': { may: ['core', 'telemetry', 'log', 'store'] },
   'store-url.ts': { may: ['core'] },
   'copy-store.ts': { may: ['core', 'log', 'copy', 'open.ts'] },
   'open.ts': {
-    may: ['core', 'codec', 'telemetry', 'log', 'drivers', 'holdfast.ts', 'metrics-store.ts', 'store-url.ts'],
+    may: ['archive', 'core', 'codec', 'telemetry', 'log', 'drivers', 'holdfast.ts', 'metrics-store.ts', 'store-url.ts'],
   },
 }
 

@@ -16,6 +16,7 @@ const SERVICES = {
   'redis-cluster': 'HOLDFAST_TEST_REDIS_CLUSTER_URLS',
   pgbouncer: 'HOLDFAST_TEST_PGBOUNCER_URL',
   chromium: 'HOLDFAST_TEST_CHROMIUM',
+  s3: 'HOLDFAST_TEST_S3_URL',
 }
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')

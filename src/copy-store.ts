@@ -1,4 +1,3 @@
-import { copyDrivers } from './copy/copy-drivers.js'
 import type { CopyOptions, CopyReport } from './copy/copy-report.js'
 import { InvalidOptionError } from './core/errors.js'
 import type { Driver } from './log/contract.js'
@@ -36,6 +35,8 @@ export async function copyStore(
   try {
     const source = await open(from, fromOptions)
     const target = await open(to, toOptions)
+    // Loaded when it is used: who only runs threads need not wait for it.
+    const { copyDrivers } = await import('./copy/copy-drivers.js')
     return await copyDrivers(source, target, { ...rest, ...(keys ? { keys } : {}) })
   } finally {
     await Promise.all(opened.map((driver) => driver.close()))

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os'
+import { type ArchiveParts, ThreadArchive } from './archive/thread-archive.js'
 import type { Value } from './codec/value.js'
 import { InvalidOptionError } from './core/errors.js'
 import {
@@ -22,6 +23,7 @@ import {
 import { formatCheckpointId } from './log/entry/checkpoint-id.js'
 import {
   type Capabilities,
+  type Driver,
   DUE,
   type Durability,
   type Head,
@@ -36,9 +38,8 @@ import type { LogStore } from './log/log-store.js'
 import type { TenantKeys } from './log/keys/tenant-keys.js'
 import type { Verification } from './log/read/verify.js'
 import type { AnchorReport } from './log/read/verify-anchors.js'
-import { type ExportOptions, exportThread } from './fixture/export-thread.js'
-import { readFixture } from './fixture/fixture-file.js'
-import { type ImportedThread, importThread } from './fixture/import-thread.js'
+import type { ExportOptions } from './fixture/export-thread.js'
+import type { ImportedThread } from './fixture/import-thread.js'
 import { metricsOf } from './metrics-store.js'
 import type { AnswerOptions } from './runtime/pause/answer.js'
 import {
@@ -148,15 +149,32 @@ export interface ThreadPage {
   readonly cursor?: string
 }
 
+/** What lies beside the backend, as `openHoldfast` sets it up. */
+export interface HoldfastPlaces {
+  readonly archive?: ArchiveParts<Holdfast>
+  /** Removes objects that nothing in the database names. */
+  readonly collectObjects?: (tenant: TenantId, graceMs: number) => Promise<unknown>
+}
+
+/** How old an object must be that no note names, before it counts as left behind. */
+const OBJECT_GRACE_MS = 60 * 60 * 1000
+
 /** An open store, seen by one tenant. Everything it reads and writes belongs to that tenant. */
 export class Holdfast {
   readonly #store: LogStore
   readonly #tenant: TenantId
   readonly #runtime: RuntimeEnvironment
   readonly #narrowed: boolean
+  readonly #places: HoldfastPlaces
 
-  constructor(store: LogStore, tenant: TenantId = DEFAULT_TENANT, runtime?: RuntimeEnvironment) {
+  constructor(
+    store: LogStore,
+    tenant: TenantId = DEFAULT_TENANT,
+    runtime?: RuntimeEnvironment,
+    places: HoldfastPlaces = {},
+  ) {
     this.#store = store
+    this.#places = places
     this.#tenant = tenant
     this.#narrowed = runtime !== undefined
     this.#runtime = runtime ?? {
@@ -208,7 +226,7 @@ export class Holdfast {
 
   /** The same store, narrowed to another tenant. */
   tenant(id: string): Holdfast {
-    return new Holdfast(this.#store, parseTenantId(id), this.#runtime)
+    return new Holdfast(this.#store, parseTenantId(id), this.#runtime, this.#places)
   }
 
   /** A thread of this program. It need not exist: its first run makes it. */
@@ -339,16 +357,21 @@ export class Holdfast {
    * Removes a thread with all its branches. A tombstone with the reason stays behind, unless `tombstone` is false. Its large
    * values go with the next sweep, or at once with `scrub`.
    */
-  erase(thread: ThreadIdInput, options: EraseOptions = {}): Promise<{ readonly erased: number }> {
-    return eraseThread(this.#store, this.#tenant, parseThreadId(thread), options)
+  async erase(thread: ThreadIdInput, options: EraseOptions = {}): Promise<{ readonly erased: number }> {
+    const id = parseThreadId(thread)
+    const erased = await eraseThread(this.#store, this.#tenant, id, options)
+    await this.#places.archive?.archive.remove(this.#tenant, id)
+    return erased
   }
 
   /**
    * Removes everything of this tenant: threads, memory and large values. Its data keys stay; `keys.destroy()` makes copies
    * and backups unreadable too. What is written meanwhile may stay.
    */
-  eraseTenant(options: EraseOptions = {}): Promise<ErasedTenant> {
-    return eraseTenant(this.#store, this.#tenant, this.store, options)
+  async eraseTenant(options: EraseOptions = {}): Promise<ErasedTenant> {
+    const erased = await eraseTenant(this.#store, this.#tenant, this.store, options)
+    await this.#places.archive?.archive.remove(this.#tenant)
+    return erased
   }
 
   /**
@@ -386,7 +409,8 @@ export class Holdfast {
    * A thread as one portable text, with all branches and large values, decrypted: for a test, a report, another store.
    * `redact` takes out what must not leave. What it wrote to the store is not part of it.
    */
-  export(thread: ThreadIdInput, options: ExportOptions = {}): Promise<string> {
+  async export(thread: ThreadIdInput, options: ExportOptions = {}): Promise<string> {
+    const { exportThread } = await import('./fixture/export-thread.js')
     return exportThread(this.#store, this.#tenant, parseThreadId(thread), options)
   }
 
@@ -398,14 +422,35 @@ export class Holdfast {
     fixture: string,
     options: { readonly thread?: ThreadIdInput } = {},
   ): Promise<ImportedThread & { readonly thread: ThreadIdInput }> {
+    const { readFixture } = await import('./fixture/fixture-file.js')
+    const { importThread } = await import('./fixture/import-thread.js')
     const read = readFixture(fixture)
     const thread = options.thread ?? read.thread
     return { thread, ...(await importThread(this.#store, this.#tenant, parseThreadId(thread), read)) }
   }
 
   /** Removes the blobs of this tenant that nothing points to any more. */
-  collectBlobs(options: { readonly graceMs?: number } = {}) {
-    return this.#store.collectBlobs(this.#tenant, options)
+  async collectBlobs(options: { readonly graceMs?: number } = {}) {
+    const collected = await this.#store.collectBlobs(this.#tenant, options)
+    await this.#places.collectObjects?.(this.#tenant, options.graceMs ?? OBJECT_GRACE_MS)
+    return collected
+  }
+
+  /** The archive that the store was opened with (option `archive`), of this tenant. */
+  get archive(): ThreadArchive<Holdfast> {
+    if (this.#places.archive) {
+      const { view, ...parts } = this.#places.archive
+      const narrowed = (memory: Driver): Holdfast => view(memory).tenant(this.#tenant)
+      return new ThreadArchive({ ...parts, view: narrowed }, this.#store, this.#tenant)
+    }
+    const remedy =
+      "Open the store with { archive: 'file:archive' } or { archive: 's3://bucket/prefix?endpoint=…', s3 }."
+    throw new InvalidOptionError('archive', 'is not given', remedy)
+  }
+
+  /** Whether it was opened with one. */
+  get hasArchive(): boolean {
+    return this.#places.archive !== undefined
   }
 
   /**

@@ -69,6 +69,11 @@ export {
   UnavailableError,
 } from './core/errors.js'
 export { type BranchId, type TenantId, type ThreadId, type ThreadIdInput } from './core/ids.js'
+export type { S3Credentials } from './archive/open-place.js'
+export type { PlaceOptions } from './archive/attach.js'
+export { type ArchivePlace, folderPlace, type PlacedObject } from './archive/place.js'
+export { type S3Options, s3Place } from './archive/s3-place.js'
+export type { ArchiveCheck, ArchivedPart, ThreadArchive } from './archive/thread-archive.js'
 export { copyStore, type CopyStoreOptions } from './copy-store.js'
 export type {
   CopyOptions,

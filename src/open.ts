@@ -1,7 +1,9 @@
+import type { Attached, PlaceOptions } from './archive/attach.js'
 import { checkOptionNames, type OptionNames } from './core/option-names.js'
 import { Redactor } from './codec/redactor.js'
 import { InvalidOptionError } from './core/errors.js'
 import { parseStoreRetention } from './core/retention.js'
+import { systemClock } from './core/system-clock.js'
 import type { FileOptions } from './drivers/file/open-file.js'
 import type { PostgresOptions } from './drivers/postgres/options.js'
 import type { PgPoolLike } from './drivers/postgres/pg-client.js'
@@ -19,7 +21,7 @@ import { checkTelemetry, type TelemetryOptions } from './telemetry/options.js'
 import { Telemetry } from './telemetry/telemetry.js'
 
 /** Settings of the store that is opened; those of other backends are ignored. */
-export interface OpenOptions extends Omit<LogStoreOptions, 'observer'> {
+export interface OpenOptions extends Omit<LogStoreOptions, 'observer'>, PlaceOptions {
   readonly sqlite?: Omit<SqliteOptions, 'clock'>
   readonly file?: Omit<FileOptions, 'clock'>
   /** `pool`: one of your own, which stays yours to close. */
@@ -46,6 +48,9 @@ const OPTIONS: OptionNames<OpenOptions> = {
   postgres: true,
   redis: true,
   telemetry: true,
+  archive: true,
+  blobs: true,
+  s3: true,
 }
 
 type Opener = (target: string, settings: Readonly<Record<string, string>>, options: OpenOptions) => Promise<Driver>
@@ -99,18 +104,57 @@ export async function openHoldfast(url: string, options: OpenOptions = {}): Prom
   if (options.anchors !== undefined) checkAnchors(options.anchors)
   parseStoreRetention(options.retention)
   const { telemetry: wanted, ...rest } = options
-  if (wanted === false) return new Holdfast(new LogStore(await openDriver(url, options), rest))
+  const attach = await placesOf(options)
+  if (wanted === false) return holdfastOver(attach, await openBackend(url, options), rest)
   const flushEveryMs = checkTelemetry(wanted ?? {})
   const redactor = options.redact === undefined ? undefined : new Redactor(options.redact)
   const telemetry = await Telemetry.open(wanted ?? {}, redactor && ((text) => redactor.text(text)))
-  const store = new LogStore(await openDriver(url, options), { ...rest, observer: telemetry })
-  await store.syncClock()
-  if (flushEveryMs !== false) reportMetrics(store, telemetry, flushEveryMs)
-  return new Holdfast(store)
+  const driver = await openBackend(url, options)
+  return holdfastOver(attach, driver, { ...rest, observer: telemetry }, async (store) => {
+    await store.syncClock()
+    if (flushEveryMs !== false) reportMetrics(store, telemetry, flushEveryMs)
+  })
+}
+
+type Attach = (driver: Driver, now: () => number) => Attached
+
+/** Loaded only where there are such places. */
+async function placesOf(options: PlaceOptions): Promise<Attach> {
+  if (options.archive === undefined && options.blobs === undefined) return (driver) => ({ driver })
+  return (await import('./archive/attach.js')).parsePlaces(options)
+}
+
+async function holdfastOver(
+  attach: Attach,
+  backend: Driver,
+  options: LogStoreOptions,
+  prepare?: (store: LogStore) => Promise<void>,
+): Promise<Holdfast> {
+  const clock = options.clock ?? systemClock()
+  const { driver, archive, blobPlace } = attach(backend, () => clock.now())
+  const store = new LogStore(driver, options)
+  await prepare?.(store)
+  const openMemory = async (): Promise<Driver> =>
+    (await import('./drivers/memory/memory-driver.js')).openMemory({ clock })
+  // What is looked at in memory is neither swept nor anchored, and tells nobody that it was read.
+  const { observer: _, anchors: __, ...plain } = options
+  const view = (memory: Driver): Holdfast => new Holdfast(new LogStore(memory, plain))
+  return new Holdfast(store, undefined, undefined, {
+    ...(archive ? { archive: { archive, driver, openMemory, view } } : {}),
+    ...(blobPlace
+      ? { collectObjects: (tenant, graceMs) => blobPlace.collect(backend, tenant, graceMs, clock.now()) }
+      : {}),
+  })
 }
 
 /** The driver alone, for tools that work below the log. */
 export async function openDriver(url: string, options: OpenOptions = {}): Promise<Driver> {
+  const attach = await placesOf(options)
+  const clock = options.clock ?? systemClock()
+  return attach(await openBackend(url, options), () => clock.now()).driver
+}
+
+async function openBackend(url: string, options: OpenOptions): Promise<Driver> {
   const { scheme, target, settings } = parseStoreUrl(url)
   return OPENERS[scheme](target, settings, options)
 }

@@ -36,7 +36,7 @@ export const PAGES = [
     file: 'data.md',
     entry: 'holdfast',
     title: 'Keeping, moving, archiving and erasing data',
-    intro: ['Guides: [moving data](../moving-data.md), [retention](../retention.md).'],
+    intro: ['Guides: [moving data](../moving-data.md), [retention](../retention.md), [archive](../archive.md).'],
     holds: ['copy', 'log/copy-', 'fixture/', 'retention/', 'archive/', 'cache/'],
   },
   {

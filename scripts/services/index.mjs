@@ -5,6 +5,7 @@ import { startPgBouncer } from './pgbouncer.mjs'
 import { startPostgres } from './postgres.mjs'
 import { startRedis } from './redis.mjs'
 import { startRedisCluster } from './redis-cluster.mjs'
+import { startS3 } from './s3.mjs'
 
 export { findChromium } from './chromium.mjs'
 export { MissingServerError } from './missing-server.mjs'
@@ -13,8 +14,9 @@ export { freePort } from './ports.mjs'
 export { startPostgres } from './postgres.mjs'
 export { startRedis } from './redis.mjs'
 export { startRedisCluster } from './redis-cluster.mjs'
+export { startS3 } from './s3.mjs'
 
-/** @typedef {'postgres' | 'redis' | 'redis-cluster' | 'pgbouncer' | 'chromium'} ServiceName */
+/** @typedef {'postgres' | 'redis' | 'redis-cluster' | 'pgbouncer' | 'chromium' | 's3'} ServiceName */
 /** @typedef {{ name: ServiceName, variable: string, value: string, about: string }} RunningService */
 
 /**
@@ -31,6 +33,7 @@ const variables = {
   'redis-cluster': 'HOLDFAST_TEST_REDIS_CLUSTER_URLS',
   pgbouncer: 'HOLDFAST_TEST_PGBOUNCER_URL',
   chromium: 'HOLDFAST_TEST_CHROMIUM',
+  s3: 'HOLDFAST_TEST_S3_URL',
 }
 
 /**
@@ -91,6 +94,10 @@ export async function startServices({
       case 'chromium': {
         const { path, from } = await findChromium({ log })
         return { value: path, version: 'Chromium', from, stop: async () => {} }
+      }
+      case 's3': {
+        const server = await startS3()
+        return { ...server, value: server.url }
       }
       case 'pgbouncer': {
         const behind = await (postgres ??= provide('postgres'))

@@ -4,6 +4,10 @@ type Option = readonly [flags: string, description: string]
 
 const BRANCH: Option = ['--branch <name>', 'the branch (default: main)']
 const AT: Option = ['--at <checkpoint>', 'an id, a number, head, ~1, first, a tag or a branch (default: head)']
+const ARCHIVE: Option = [
+  '--archive <place>',
+  'file:folder or s3://bucket/prefix?endpoint=… (default: HOLDFAST_ARCHIVE)',
+]
 const PROGRAM: Option = ['--program <name>', 'which of the programs that the file exports']
 const CONTEXT: Option = ['--context <json>', 'what the run brings along and does not keep (json, @file or -)']
 const PIPELINE: Option = ['--pipeline <name>', 'which of the pipelines that the file exports']
@@ -410,6 +414,33 @@ export const COMMANDS: readonly CommandDeclaration[] = [
       'holdfast copy sqlite:agents.db postgres://user@host/database --since 2h --delete',
     ],
     load: () => import('./commands/copy.js'),
+  },
+  {
+    usage: 'archive <thread>',
+    group: 'Moving data',
+    summary: 'move a thread, or the past of a branch, to a folder or bucket as compressed files',
+    options: [
+      ARCHIVE,
+      ['--before <checkpoint>', 'only what lies before it: at() and history still reach that'],
+      ['--keep', 'write the files, and keep the thread too'],
+      BRANCH,
+    ],
+    examples: ['holdfast archive bf-847 --archive file:archive', 'holdfast archive bf-847 --before ~10'],
+    load: () => import('./commands/archive.js'),
+  },
+  {
+    usage: 'archives [thread]',
+    group: 'Moving data',
+    summary: 'list what is archived, check it, or show an archived thread without restoring it',
+    options: [ARCHIVE, ['--verify', 'read every file and check it'], ['--show', 'print the states of the thread']],
+    load: () => import('./commands/archives.js'),
+  },
+  {
+    usage: 'restore <thread>',
+    group: 'Moving data',
+    summary: 'bring an archived thread back as it was',
+    options: [ARCHIVE, ['--remove', 'remove its files afterwards']],
+    load: () => import('./commands/restore.js'),
   },
   {
     usage: 'export <thread> [file]',

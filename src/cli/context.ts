@@ -87,7 +87,9 @@ export class CommandContext {
    * The store, narrowed to the tenant that was asked for. `create`: it may be made if there is none. `runs`: programs
    * run here; who only looks or answers is not among the processes that report figures.
    */
-  async open(options: { readonly create?: boolean; readonly runs?: boolean } = {}): Promise<Holdfast> {
+  async open(
+    options: { readonly create?: boolean; readonly runs?: boolean; readonly archive?: string } = {},
+  ): Promise<Holdfast> {
     const settings = await this.settings()
     const { store, tenant } = settings
     if (store === undefined) {
@@ -98,7 +100,11 @@ export class CommandContext {
     }
     if (!options.create) refuseMissing(store, settings.source)
     const { openHoldfast } = await import('../index.js')
-    const opened = await openHoldfast(store, { ...settings.options, ...(options.runs ? {} : { telemetry: false }) })
+    const opened = await openHoldfast(store, {
+      ...settings.options,
+      ...(options.runs ? {} : { telemetry: false }),
+      ...(options.archive === undefined ? {} : { archive: options.archive }),
+    })
     this.#opened = opened
     return tenant === undefined ? opened : opened.tenant(tenant)
   }

@@ -7,7 +7,7 @@ import { isReservedThread, KEY_THREAD } from '../log/keys/keys.js'
 import { LogStore } from '../log/log-store.js'
 import type { ItemDriver } from '../log/store-contract.js'
 import { GroupCommit } from '../log/write/group-commit.js'
-import { copyItems } from './copy-items.js'
+import { copyItems, HOUSEKEEPING_TENANT } from './copy-items.js'
 import { copyLog, type Sides } from './copy-log.js'
 import { type CopyOptions, type CopyReport, Tally } from './copy-report.js'
 import { copyTombstones } from './copy-tombstones.js'
@@ -83,6 +83,7 @@ async function tenantsOf(
   if (tenant !== undefined) return [parseTenantId(tenant)]
   const all = new Set(await from.listTenants())
   if (deleteMissing) for (const one of await to.listTenants()) all.add(one)
+  all.delete(HOUSEKEEPING_TENANT)
   return [...all].sort()
 }
 

@@ -1,8 +1,13 @@
-import type { TenantId } from '../core/ids.js'
+import { encodeParts, type TenantId } from '../core/ids.js'
 import type { ItemDriver, ItemWrite, NewItem, StoredItem } from '../log/store-contract.js'
+import { METRICS_SCOPE } from '../telemetry/process-metrics.js'
 import type { Tally } from './copy-report.js'
 
 const PAGE = 100
+
+/** Where processes report their figures and note what is left to clear: of the store that they work on, not of its data. */
+export const HOUSEKEEPING_TENANT = 'holdfast.metrics' as TenantId
+const HOUSEKEEPING = encodeParts('scope', METRICS_SCOPE, 1024)
 
 /** The version of an item of which only the time of its creation is written yet. */
 const UNFINISHED = 'copying~'
@@ -144,7 +149,7 @@ async function removeMissing(sides: ItemSides, tenant: TenantId): Promise<void> 
 async function* spacesOf(driver: ItemDriver, tenant: TenantId): AsyncGenerator<string> {
   for (let after: string | undefined; ; ) {
     const names = await driver.listSpaces(tenant, { limit: PAGE, ...(after === undefined ? {} : { after }) })
-    yield* names
+    yield* names.filter((name) => !name.startsWith(HOUSEKEEPING))
     after = names.at(-1)
     if (names.length < PAGE) return
   }

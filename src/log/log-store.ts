@@ -30,7 +30,7 @@ import { type KeyOptions, parseKeyOptions } from './keys/key-options.js'
 import { KeyRing } from './keys/key-ring.js'
 import { KeptLogs } from './kept-logs.js'
 import { isReservedThread, refuseReservedThread } from './keys/keys.js'
-import { type ForkOptions, Log } from './log.js'
+import { type BeforeRemoval, type ForkOptions, Log } from './log.js'
 import type { LogEnvironment } from './log-environment.js'
 import { StoreClock } from './store-clock.js'
 import { PlainTenants } from './keys/plain-tenants.js'
@@ -239,12 +239,16 @@ export class LogStore {
   async prune(
     key: LogKey,
     seq: number,
-    options: { readonly evenTagged?: boolean } = {},
+    options: {
+      readonly evenTagged?: boolean
+      /** Told where the branch is cut, while all is still there; if it rejects, nothing is removed. */
+      readonly beforeRemoval?: BeforeRemoval
+    } = {},
   ): Promise<{ readonly removed: number }> {
     this.#check()
     const log = await this.open(key)
     const tagged = options.evenTagged ? [] : Object.values(log.fold.index.tags)
-    const removed = await log.cutBefore(Math.min(seq, ...tagged))
+    const removed = await log.cutBefore(Math.min(seq, ...tagged), options.beforeRemoval)
     // What this process keeps of it would go on from entries that are gone.
     if (removed > 0) this.#kept.forget(key)
     return { removed }

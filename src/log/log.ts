@@ -39,6 +39,9 @@ export interface ForkOptions {
   readonly draft?: Omit<Draft, 'kind'>
 }
 
+/** Told the first entry that stays, and whether a keyframe takes its place. */
+export type BeforeRemoval = (at: number, isReplaced: boolean) => Promise<void>
+
 /** What a handle takes by itself, measured: without it, very many small threads would count for nothing. */
 const HANDLE_BYTES = 2048
 
@@ -244,7 +247,7 @@ export class Log {
    * Removes all before an entry that this handle has read, and says how many that were. The entry itself stays, with a
    * keyframe in its place; where the state is too large for one, what lies before the newest keyframe at or before it goes.
    */
-  async cutBefore(seq: number): Promise<number> {
+  async cutBefore(seq: number, beforeRemoval?: BeforeRemoval): Promise<number> {
     const { driver } = this.#environment
     // No further than what was read: opening applied the writes to the store of these entries, not of later ones.
     const opened = seq > this.fold.seq ? [] : await retry(this.#environment, () => this.#reader.tail(seq))
@@ -255,6 +258,7 @@ export class Log {
     }
     const standIn = before && (await this.#standIn(before.fold, last))
     const at = standIn === undefined ? keyframe.header.seq : seq
+    await beforeRemoval?.(at, standIn !== undefined)
     const result = await retry(this.#environment, () => driver.prune(this.key, this.fold.incarnation, at, standIn))
     return result === 'conflict' ? 0 : result.removed
   }

@@ -50,6 +50,8 @@ function makeLangGraph(): void {
 }
 makeLangGraph()
 
+const archiveIn = ['--archive', `file:${join(folder, 'archive')}`]
+
 /** Stands for the url of the store that all commands of a backend work on. */
 const STORE = '<store>'
 
@@ -273,6 +275,24 @@ const CASES: Readonly<Record<string, Case>> = {
     plain: [['import-langgraph', `sqlite:${langgraph}`], /^1 threads, 2 checkpoints, 1 pending writes; 0 checkpoints/],
     json: [['import-langgraph', langgraph], { threads: 1, same: 2, failed: [], complete: true }],
     wrong: [['import-langgraph', 'redis://localhost'], 2, 'is a redis address'],
+  },
+  archive: {
+    plain: [['archive', 'ask-7', ...archiveIn], /^ask-7: \d+ entries, [\d.]+ k?B in folder /],
+    json: [['archive', 'c-1', '--keep', ...archiveIn], { thread: 'c-1', kept: true, entries: expect.any(Number) }],
+    wrong: [['archive', 'c-1'], 2, 'No archive is named.'],
+  },
+  archives: {
+    plain: [
+      ['archives', '--verify', ...archiveIn],
+      /^thread\tbranch\tkind\t[^]*ask-7\tmain\tthread\t0-\d+[^]*\nok \d files/,
+    ],
+    json: [['archives', 'ask-7', '--show', ...archiveIn], { thread: 'ask-7', branches: [{ branch: 'main' }] }],
+    wrong: [['archives', '--show', ...archiveIn], 2, '--show needs a thread.'],
+  },
+  restore: {
+    plain: [['restore', 'ask-7', ...archiveIn], /^ask-7: 1 branch, \d+ entries\n$/],
+    json: [['restore', 'ask-7', '--remove', ...archiveIn], { thread: 'ask-7', branches: ['main'], removed: 1 }],
+    wrong: [['restore', 'nobody', ...archiveIn], 3, 'Nothing of thread'],
   },
   stats: {
     plain: [['stats'], /^threads: +\d+ \(\d+ branches\)\n/],

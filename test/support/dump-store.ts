@@ -1,8 +1,11 @@
 import type { Driver } from 'holdfast'
 
-/** Everything that a store holds, in one order, without leases and without when blobs were touched. */
+/**
+ * Everything that a store holds, in one order, without leases, without when blobs were touched, and without what processes
+ * note there of their own work.
+ */
 export async function dumpStore(driver: Driver, now = Date.now()): Promise<Record<string, unknown>> {
-  const tenants = [...((await driver.listTenants?.()) ?? [])].sort()
+  const tenants = [...((await driver.listTenants?.()) ?? [])].filter(isData).sort()
   const logs: Record<string, unknown> = {}
   const items: Record<string, unknown> = {}
   const blobs: Record<string, unknown> = {}
@@ -32,6 +35,7 @@ export async function dumpStore(driver: Driver, now = Date.now()): Promise<Recor
       if (cursor === undefined) break
     }
     for (const space of (await driver.listSpaces?.(tenant, { limit: 1000 })) ?? []) {
+      if (space.startsWith('{holdfast=metrics}')) continue
       for (const item of (await driver.scanItems?.(tenant, space, { limit: 1000, fields: true }, now)) ?? []) {
         const { key, value, fields, ...rest } = item
         const shown = fields?.map((pair) => [...pair])
@@ -47,9 +51,17 @@ export async function dumpStore(driver: Driver, now = Date.now()): Promise<Recor
     cursor = page?.cursor
     if (cursor === undefined) break
   }
-  return { tenants, logs, items, blobs, tombstones }
+  // A tenant of whom only such notes are left has nothing.
+  const used = tenants.filter((tenant) =>
+    [...Object.keys(logs), ...Object.keys(items)].some((key) => JSON.parse(key)[0] === tenant),
+  )
+  return { tenants: used, logs, items, blobs, tombstones }
 }
 
 function text(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('base64')
+}
+
+function isData(tenant: string): boolean {
+  return tenant !== 'holdfast.metrics'
 }

@@ -1,8 +1,15 @@
-import { MissingServerError, startPostgres, startRedis, startRedisCluster } from '../../scripts/services/index.mjs'
+import {
+  MissingServerError,
+  startPostgres,
+  startRedis,
+  startRedisCluster,
+  startS3,
+} from '../../scripts/services/index.mjs'
 
 // One server per test process at most, ended by the services module when the process ends.
 let postgres: Promise<string | undefined> | undefined
 let redis: Promise<string | undefined> | undefined
+let s3: Promise<string> | undefined
 let redisCluster: Promise<string[] | undefined> | undefined
 
 /** A Postgres with fsync, of a given major version if asked. Undefined where there is none; with CI=true an error. */
@@ -20,6 +27,14 @@ export function redisUrl(): Promise<string | undefined> {
   if (given) return Promise.resolve(given)
   redis ??= orUndefined(async () => (await startRedis()).url)
   return redis
+}
+
+/** The address of a bucket of an S3-compatible server, as an archive takes it. Its credentials are S3RVER and S3RVER. */
+export function s3Url(): Promise<string> {
+  const given = process.env['HOLDFAST_TEST_S3_URL']
+  if (given) return Promise.resolve(given)
+  s3 ??= startS3().then(({ url }) => url)
+  return s3
 }
 
 /** The nodes of a Redis Cluster of three masters. */

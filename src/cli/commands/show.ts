@@ -3,6 +3,7 @@ import { findThread } from '../input/find-thread.js'
 import { describeRun, describeWait } from '../screen/run-report.js'
 import { toJson } from '../screen/output.js'
 import { formatThreadId } from '../input/thread-id.js'
+import { describePart } from './archives.js'
 import { describeProgram, describeThread, paintStatus } from './threads.js'
 import { ago } from '../screen/times.js'
 import { wholeQuestion } from '../screen/view-question.js'
@@ -15,8 +16,11 @@ export const run: Command = async (context, [id = ''], options) => {
   const view = hf.inspect(summary.thread, { branch: summary.branch })
   const [newest] = await view.history({ limit: 1, all: true })
   const facts = newest && (await view.look(newest.id).facts())
+  const past = hf.hasArchive ? await hf.archive.list(summary.thread) : []
+  const archived = past.filter(({ branch }) => branch === summary.branch)
   if (output.json) {
-    output.document({ ...facts, ...describeThread(summary), checkpoint: newest?.id ?? null })
+    const parts = archived.length > 0 ? { archived: archived.map(describePart) } : {}
+    output.document({ ...facts, ...describeThread(summary), checkpoint: newest?.id ?? null, ...parts })
     return
   }
   const date = (when: Date | null | undefined) => (when ? `${when.toISOString()} (${ago(when)})` : undefined)
@@ -31,6 +35,7 @@ export const run: Command = async (context, [id = ''], options) => {
     ['waits for', facts?.run?.waiting?.map(describeWait).join('; ')],
     ['claimed by', summary.claimedBy ?? undefined],
     ['entries', String(summary.entries)],
+    ['archived', archived.map(({ first, last }) => `${first}-${last}`).join(', ')],
     ['checkpoint', newest?.id],
     ['created', date(summary.createdAt)],
     ['updated', date(summary.updatedAt)],

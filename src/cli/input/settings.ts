@@ -17,7 +17,12 @@ export interface Settings {
 
 interface ConfigFile {
   readonly path: string
-  readonly content: { readonly store?: unknown; readonly tenant?: unknown; readonly options?: unknown }
+  readonly content: {
+    readonly store?: unknown
+    readonly tenant?: unknown
+    readonly archive?: unknown
+    readonly options?: unknown
+  }
 }
 
 const MODULE = 'holdfast.config.mjs'
@@ -45,11 +50,18 @@ export async function readSettings(
   const file = named === undefined ? findConfig(cwd, names, uid) : resolve(cwd, named)
   const { content = {}, path = '' } = file === undefined ? {} : await loadConfig(file)
   const fromConfig = text(content.store, 'store', path)
+  const configured = text(content.archive, 'archive', path)
+  const archive = (env['HOLDFAST_ARCHIVE'] || undefined) ?? (configured && besideConfig(configured, path))
+  const [accessKeyId, secretAccessKey] = [env['AWS_ACCESS_KEY_ID'], env['AWS_SECRET_ACCESS_KEY']]
   return {
     store: given.store ?? fromEnv ?? (fromConfig && besideConfig(fromConfig, path)),
     source: given.store ? '--store' : fromEnv ? 'HOLDFAST_STORE' : path,
     tenant: given.tenant ?? (env['HOLDFAST_TENANT'] || undefined) ?? text(content.tenant, 'tenant', path),
-    options: (content.options ?? {}) as OpenOptions,
+    options: {
+      ...(archive === undefined ? {} : { archive }),
+      ...(accessKeyId && secretAccessKey ? { s3: { accessKeyId, secretAccessKey } } : {}),
+      ...((content.options ?? {}) as OpenOptions),
+    },
   }
 }
 
