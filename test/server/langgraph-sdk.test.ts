@@ -249,6 +249,10 @@ describe('the LangGraph SDK', () => {
     const updated = await client.threads.updateState(id, { values: human('by hand', 'x') as never })
     expect(updated).toMatchObject({ checkpoint: { thread_id: id } })
     expect(said((await client.threads.getState(id)).values).at(-1)).toBe('human: by hand')
+    const copy = (await client.threads.copy(id)) as unknown as { thread_id: string }
+    expect(copy.thread_id).not.toBe(id)
+    expect((await client.threads.getState(copy.thread_id)).values).toEqual((await client.threads.getState(id)).values)
+    expect(await client.threads.getHistory(copy.thread_id, { limit: 100 })).toHaveLength(all.length + 1)
     await client.threads.patchState(id, { note: 'n' })
     expect((await client.threads.get(id)).metadata).toMatchObject({ note: 'n' })
   })
@@ -319,6 +323,13 @@ describe('the LangGraph SDK', () => {
     expect(await client.runs.get(id, slow.run_id)).toMatchObject({ status: 'interrupted' })
     expect((await client.threads.get(id)).status).toBe('idle')
 
+    const several = await client.runs.createBatch([{ assistantId: 'support', input: human('a') }] as never)
+    expect(several).toMatchObject([{ status: expect.stringMatching(/pending|running/) }])
+    await next()
+    const [{ thread_id: own, run_id: first }] = several as unknown as [{ thread_id: string; run_id: string }]
+    await client.runs.cancelMany({ threadId: own, runIds: [first] })
+    await until(async () => (await client.runs.get(own, first)).status === 'interrupted')
+
     const leave = new AbortController()
     const left = client.runs.stream(id, 'support', {
       input: human('Bye'),
@@ -363,14 +374,12 @@ describe('the LangGraph SDK', () => {
     const client = sdk(server)
     const { thread_id: id } = await client.threads.create()
     const missing: (() => Promise<unknown>)[] = [
-      () => client.threads.copy(id),
       () => client.threads.prune([id]),
       () => client.assistants.create({ graphId: 'support' }),
       () => client.assistants.delete('support'),
       () => client.crons.search(),
       () => client.store.getItem(['a'], 'b'),
       () => client.store.putItem(['a'], 'b', {}),
-      () => client.runs.createBatch([]),
       () => client.runs.wait(id, 'support', { input: human('x'), interruptBefore: ['model'] }),
       () => client.runs.wait(id, 'support', { command: { goto: 'model' } }),
       async () => {

@@ -7,7 +7,7 @@ import { type Cursor, readCursor } from '../live/follow-thread.js'
 import { followRun } from '../run/follow-run.js'
 import type { StartedRun } from '../run/start-run.js'
 import { needThread, threadId } from './find-thread.js'
-import { describeRun, findRun, listRuns } from './run-list.js'
+import { type DescribedRun, describeRun, findRun, listRuns } from './run-list.js'
 import { type RunBody, startOn } from './run-target.js'
 import { type Mode, MODES, readModes, StreamWriter, valuesAt } from './stream-writer.js'
 import { createThread, notOffered } from './thread-routes.js'
@@ -168,24 +168,62 @@ export const runRoutes: readonly Route[] = [
     query: { wait: { type: 'string' }, action: { type: 'string' } },
     answer: { status: 202 },
     async handle(call) {
-      if (call.query['action'] === 'rollback')
-        throw notOffered('action=rollback', 'Cancel it, and run from an older checkpoint.')
-      const { started, isCurrent } = await findRun(call, threadId(call), call.params['run'] ?? '')
-      if (isCurrent) await started.thread.cancel({ by: call.principal.subject })
-      call.core.nudge(started.thread)
+      const started = await cancelRun(call, threadId(call), call.params['run'] ?? '')
       if (call.query['wait'] === '1') await outcome(call, started)
       return new Response(null, { status: 202 })
+    },
+  },
+  {
+    method: 'POST',
+    path: '/runs/batch',
+    name: 'lgCreateBatch',
+    summary: 'Starts several runs, each on a thread of its own',
+    role: 'run',
+    body: { ...listOf(BODY), maxItems: 100 },
+    answer,
+    async handle(call) {
+      const runs: DescribedRun[] = []
+      for (const body of call.body as readonly RunBody[]) runs.push(await describeRun(call, await begin(call, body)))
+      return runs
+    },
+  },
+  {
+    method: 'POST',
+    path: '/runs/cancel',
+    name: 'lgCancelRuns',
+    summary: 'Ends several runs of a thread',
+    role: 'run',
+    query: { action: { type: 'string' } },
+    body: {
+      type: 'object',
+      properties: { thread_id: { type: 'string' }, run_ids: { ...listOf({ type: 'string' }), maxItems: 100 } },
+    },
+    answer: { status: 204 },
+    async handle(call) {
+      const { thread_id: thread, run_ids: runs } = call.body as { thread_id?: string; run_ids?: readonly string[] }
+      if (thread === undefined || runs === undefined) throw notOffered('status', 'Name the thread and its runs.')
+      for (const run of runs) await cancelRun(call, thread, run)
     },
   },
 ]
 
 /** Starts the run of a body, on the thread of the path or on one of its own. */
-async function begin(call: Call): Promise<StartedRun> {
-  const body = call.body as RunBody
+async function begin(call: Call, body = call.body as RunBody): Promise<StartedRun> {
   if (call.params['thread'] !== undefined) return startOn(call, threadId(call), body)
   const id = randomUUID()
   await createThread(call.hf, id, body.metadata ?? {})
   return startOn(call, id, body)
+}
+
+/** Ends a run if it is not over. */
+async function cancelRun(call: Call, thread: string, run: string): Promise<StartedRun> {
+  if (call.query['action'] === 'rollback') {
+    throw notOffered('action=rollback', 'Cancel it, and run from an older checkpoint.')
+  }
+  const { started, isCurrent } = await findRun(call, thread, run)
+  if (isCurrent) await started.thread.cancel({ by: call.principal.subject })
+  call.core.nudge(started.thread)
+  return started
 }
 
 /** Waits for a run, and tells its values as these clients want them: with the error inside, if it failed. */

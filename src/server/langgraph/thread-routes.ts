@@ -112,6 +112,20 @@ export const threadRoutes: readonly Route[] = [
     },
   },
   {
+    method: 'POST',
+    path: '/threads/:thread/copy',
+    name: 'lgCopyThread',
+    summary: 'Makes another thread with the same past. It runs when somebody runs it',
+    role: 'fork',
+    answer,
+    async handle(call) {
+      const { id } = await needThread(call)
+      const copy = randomUUID()
+      await call.hf.import(await call.hf.export(id), { thread: copy })
+      return describeThread(await needThread(call, copy))
+    },
+  },
+  {
     method: 'GET',
     path: '/threads/:thread/state',
     name: 'lgGetState',
