@@ -1,5 +1,6 @@
 import type { CopyOptions, CopyReport } from './copy/copy-report.js'
 import { InvalidOptionError } from './core/errors.js'
+import { checkOptionNames, type OptionNames } from './core/option-names.js'
 import type { Driver } from './log/contract.js'
 import { openDriver, type OpenOptions } from './open.js'
 
@@ -7,6 +8,18 @@ import { openDriver, type OpenOptions } from './open.js'
 export interface CopyStoreOptions extends CopyOptions {
   readonly from?: OpenOptions
   readonly to?: OpenOptions
+}
+
+const OPTIONS: OptionNames<CopyStoreOptions> = {
+  tenant: true,
+  since: true,
+  deleteMissing: true,
+  keys: true,
+  concurrency: true,
+  signal: true,
+  onProgress: true,
+  from: true,
+  to: true,
 }
 
 /**
@@ -22,6 +35,7 @@ export async function copyStore(
   to: string | Driver,
   options: CopyStoreOptions = {},
 ): Promise<CopyReport> {
+  checkOptionNames('copyStore', options, OPTIONS)
   if (from === to) throw new InvalidOptionError('to', 'is the store to copy from', 'Name two different stores.')
   const { from: fromOptions, to: toOptions, ...rest } = options
   const keys = rest.keys ?? fromOptions?.keys

@@ -149,6 +149,8 @@ describe('a copy', () => {
     await expect(copyStore(from, from)).rejects.toThrow('is the store to copy from')
     await expect(copyStore(from, await memory(), { since: new Date('soon') })).rejects.toThrow('not a valid Date')
     await expect(copyStore(from, await memory(), { concurrency: 0 })).rejects.toThrow('concurrency')
+    const misspelt = { deleteMising: true } as object
+    await expect(copyStore(from, await memory(), misspelt)).rejects.toThrow('Did you mean deleteMissing?')
   })
 })
 
