@@ -21,6 +21,8 @@ export async function measureEntries(logs: LogStore, head: Head, before: number 
   for (let upTo = before; upTo > head.base.seq; ) {
     const page = await log.history({ before: upTo, limit: PAGE })
     for (const { header, storedBytes } of page) {
+      // What lies before the base is in an archive, and takes nothing here.
+      if (header.seq < head.base.seq) break
       entries++
       bytes += storedBytes
       hasBlobs ||= header.blobs.length > 0
