@@ -95,7 +95,8 @@ export class Asking {
     const refused: RefusalRecord = { reason, at: clock.now(), ...(by === undefined ? {} : { by }) }
     recorder.add({
       kind: 'pause',
-      ops: [remove(['pauses', id, 'answer']), set(['pauses', id, 'refused'], refused)],
+      // The next answer is news again.
+      ops: [remove(['pauses', id, 'answer']), remove(['pauses', id, 'used']), set(['pauses', id, 'refused'], refused)],
       data: { events: [{ type: 'pause', pause: id, kind, question, refused: reason }] },
     })
   }
