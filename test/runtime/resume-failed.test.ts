@@ -230,8 +230,9 @@ describe('a step that failed beside a branch that does other things for long', (
     )
     const resume = async (options: object) => {
       const running = thread.run({ lease: 600_000, ...options } as never)
-      // Whatever it is that gives up by the clock has done so by then.
+      // Whatever it is that gives up by the clock, or after some turns of the event loop, has done so by then.
       await clock.advance(120_000)
+      for (let turns = 0; turns < 100; turns++) await new Promise((resolve) => setImmediate(resolve))
       release()
       return drive(running)
     }
