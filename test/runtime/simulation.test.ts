@@ -3,13 +3,13 @@ import { openDriver } from 'holdfast'
 import { virtualClock } from 'holdfast/testing'
 import { afterAll, afterEach, beforeEach, describe, it, vi } from 'vitest'
 import { durableBackends } from '../support/backends.js'
-import { full, randomly, rounds, runs } from '../support/scale.js'
+import { full, randomly, rounds } from '../support/scale.js'
 import { compare, onMemory, type Opened, playOnce } from './simulation/compare.js'
 import { KNOWN } from './simulation/known.js'
 import { historiesOf } from './simulation/play.js'
 
-const crashes = runs(300, 5)
-const changes = runs(300, 5)
+const crashes = { memory: rounds(150, 6000), server: rounds(3, 100) }
+const changes = { memory: rounds(150, 6000), server: rounds(3, 100) }
 const deliveries = rounds(4)
 const timeout = full ? 7_200_000 : 600_000
 
