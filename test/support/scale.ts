@@ -3,16 +3,6 @@ export const full = process.env['HOLDFAST_TEST_FULL'] === '1'
 
 const FULL_FACTOR = 20
 
-/** How often a random test runs on a backend in this process, and how often on a server, where a round costs more. */
-export interface Scale {
-  readonly memory: number
-  readonly server: number
-}
-
-export function runs(memory: number, server: number): Scale {
-  return { memory: rounds(memory), server: rounds(server) }
-}
-
 /** How often a random test or a crash round repeats. */
 export function rounds(quick: number, inFull: number = quick * FULL_FACTOR): number {
   return full ? inFull : quick

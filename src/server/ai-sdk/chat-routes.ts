@@ -6,6 +6,7 @@ import { HttpProblem } from '../http/problem.js'
 import { type Call, listOf, object, oneOf, type Route } from '../http/route.js'
 import { type ServerSentEvent, sseResponse } from '../http/sse.js'
 import { followThread } from '../live/follow-thread.js'
+import type { ExpectedReader } from '../live/live-hub.js'
 import { isEndOf, rests } from '../run/run-outcome.js'
 import { startRun } from '../run/start-run.js'
 import { branchBefore, currentBranch, goneBackTo } from './chat-branch.js'
@@ -96,7 +97,7 @@ async function say(call: Call, id: string, messages: readonly UiMessage[], isReg
   const writer = new UiWriter()
   if (ended || (started.input === 'taken' && (await rests(started.thread)))) return replay(call, started.thread)
   writer.skip(known)
-  return stream(call, follow(call, started.thread, writer, checkpoint, run), [])
+  return stream(call, follow(call, started.thread, writer, checkpoint, run, started.early), [])
 }
 
 /** Answers to what the agent asked whether it may do. */
@@ -174,9 +175,16 @@ function follow(
   writer: UiWriter,
   after: string | undefined,
   run: string | undefined,
+  early?: ExpectedReader,
 ): Chunks {
   return async function* (signal) {
-    for await (const { event } of followThread(thread, call.core.hub, { after, live: undefined }, signal)) {
+    for await (const { event } of followThread(
+      thread,
+      call.core.hub,
+      { after, live: undefined },
+      signal,
+      early?.take(),
+    )) {
       if (event.type === 'run' && run !== undefined && event.run !== run) continue
       yield* writer.write(event)
       if (isEndOf(event, run ?? (event.type === 'run' ? event.run : undefined))) return

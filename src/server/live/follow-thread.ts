@@ -2,7 +2,7 @@ import type { RunEvent, ThreadView } from '../../index.js'
 import { nameLog } from '../../core/log-name.js'
 import { HttpProblem } from '../http/problem.js'
 import { isEventId, seqOf } from './event-position.js'
-import type { LiveHub, LivePlace } from './live-hub.js'
+import type { LiveHub, LivePlace, LiveSubscription } from './live-hub.js'
 
 /** Where a reader of a thread is: the last record seen, and the last live event. */
 export interface Cursor {
@@ -42,18 +42,20 @@ export function readCursor(text: string): Cursor {
  * Everything that happens on a thread from a cursor on, until the signal: records from the log, in order, none left out and
  * none twice; between them, where it runs in this process, tokens and what else is live. A reader that comes back is given
  * what was kept of steps that are still under way.
+ * @param listening what has listened for this reader since before the run was asked for.
  */
 export async function* followThread(
   view: ThreadView<unknown>,
   hub: LiveHub,
   from: Cursor,
   signal: AbortSignal,
+  listening?: LiveSubscription,
 ): AsyncGenerator<Followed> {
   const stop = new AbortController()
   const letGo = () => stop.abort()
   signal.addEventListener('abort', letGo, { once: true })
   if (signal.aborted) letGo()
-  const live = hub.subscribe(nameLog(view.key), from.live)
+  const live = listening ?? hub.subscribe(nameLog(view.key), from.live)
   let { after } = from
   const cursor = () => writeCursor({ after, live: live.seen < 0 ? undefined : { hub: hub.id, n: live.seen } })
   const events = view.events({

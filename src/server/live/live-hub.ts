@@ -56,6 +56,14 @@ export class LiveHub {
     return subscription
   }
 
+  /**
+   * Hears of a log from now on, for a reader who comes in a moment: a run that was asked for may have said all it has to
+   * say before its reader is ready. Let go of by itself where nobody comes.
+   */
+  expect(log: string): ExpectedReader {
+    return new ExpectedReader(this.subscribe(log, undefined))
+  }
+
   #at(log: string): LiveLog {
     const found = this.#logs.get(log) ?? new LiveLog()
     this.#logs.set(log, found)
@@ -117,6 +125,29 @@ class LiveLog {
   #forget(step: string): void {
     this.#kept -= this.#steps.get(step)?.length ?? 0
     this.#steps.delete(step)
+  }
+}
+
+/** For how long what is heard is kept for a reader who does not come. */
+const EXPECTED_MS = 10_000
+
+/** A subscription that waits for its reader. */
+export class ExpectedReader {
+  #subscription: LiveSubscription | undefined
+  readonly #timer: NodeJS.Timeout
+
+  constructor(subscription: LiveSubscription) {
+    this.#subscription = subscription
+    this.#timer = setTimeout(() => this.take()?.close(), EXPECTED_MS)
+    this.#timer.unref()
+  }
+
+  /** Whose it is from now on to close. Undefined when it was taken, or nobody came in time. */
+  take(): LiveSubscription | undefined {
+    clearTimeout(this.#timer)
+    const subscription = this.#subscription
+    this.#subscription = undefined
+    return subscription
   }
 }
 

@@ -26,7 +26,8 @@ export async function* followRun(
   }
   const newest = (await thread.history({ limit: 1, all: true }))[0]?.seq ?? -1
   let end: { readonly event: RunEvent; checkpoint?: string } | undefined
-  for await (const followed of followThread(thread, core.hub, from, signal)) {
+  const early = from.live === undefined ? started.early?.take() : undefined
+  for await (const followed of followThread(thread, core.hub, from, signal, early)) {
     const { event, cursor } = followed
     yield followed
     if (isEndOf(event, run)) end = { event }

@@ -1,5 +1,7 @@
 import type { Holdfast, ThreadIdInput } from '../../index.js'
+import { nameLog } from '../../core/log-name.js'
 import type { AnyThread, ServerCore } from '../core.js'
+import type { ExpectedReader } from '../live/live-hub.js'
 import { HttpProblem } from '../http/problem.js'
 import type { ServerProgram } from '../options.js'
 
@@ -23,6 +25,8 @@ export interface StartedRun {
   readonly run: string | undefined
   readonly ended: boolean
   readonly checkpoint: string | undefined
+  /** Listens to the run since before it was asked for. */
+  readonly early?: ExpectedReader
 }
 
 /**
@@ -32,6 +36,7 @@ export interface StartedRun {
 export async function startRun(core: ServerCore, hf: Holdfast, request: RunRequest): Promise<StartedRun> {
   const { thread, program } = await core.thread(hf, request.thread, request.branch, request.program)
   const { key, busy = 'queue' } = request
+  const early = core.hub.expect(nameLog(thread.key))
   const { input, ...enqueued } = await thread.enqueue(request.input, { busy, ...(key === undefined ? {} : { key }) })
   if (input === 'refused') {
     throw new HttpProblem(409, 'busy', 'The thread has a run that is not over, and the input was refused.', {
@@ -40,5 +45,5 @@ export async function startRun(core: ServerCore, hf: Holdfast, request: RunReque
     })
   }
   core.nudge(thread)
-  return { thread, program, request, input, ...enqueued }
+  return { thread, program, request, input, early, ...enqueued }
 }
