@@ -1,11 +1,11 @@
 import { openPostgres } from '#src/drivers/postgres/open-postgres.js'
-import { driverSuite, type SuiteFramework } from '#src/testing/driver-suite.js'
+import { driverSuite } from '#src/testing/driver-suite.js'
 import { createLog, logKey, newTenant } from '#src/testing/driver-suite/suite-context.js'
 import { makeAppend } from '#src/testing/entries.js'
 import { afterAll, describe, expect, it } from 'vitest'
 import { startPgBouncer } from '../../scripts/services/index.mjs'
 import { dropSchema, newSchema, runSql } from '../support/postgres.js'
-import { full, rounds } from '../support/scale.js'
+import { rounds } from '../support/scale.js'
 import { orUndefined, postgresUrl } from '../support/servers.js'
 
 const postgres = await postgresUrl()
@@ -17,10 +17,6 @@ const bouncer =
 const url = given ?? bouncer?.url
 const schema = newSchema()
 
-/** What takes long is tested without the pooler in between; with it, only in the full run. */
-const quickly: SuiteFramework['it'] = (name, body, timeoutMs) =>
-  !full && (timeoutMs ?? 0) >= 300_000 ? it.skip(name, body) : it(name, body, timeoutMs)
-
 describe.skipIf(url === undefined)('through PgBouncer in transaction mode', () => {
   afterAll(async () => {
     await dropSchema(postgres as string, schema)
@@ -30,7 +26,7 @@ describe.skipIf(url === undefined)('through PgBouncer in transaction mode', () =
   driverSuite(
     'postgres',
     async () => ({ open: () => openPostgres(url as string, { schema, poolSize: 4 }), async cleanup() {} }),
-    { framework: { describe, it: quickly }, rounds: rounds(20, 1000) },
+    { framework: { describe, it }, rounds: rounds(20, 1000) },
   )
 
   it('knows that it is there: no watching, unless it is told a way around', async () => {
