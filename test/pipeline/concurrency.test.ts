@@ -3,18 +3,11 @@ import { openPipeline, pipeline, type Rate } from 'holdfast/pipeline'
 import { virtualClock } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 import { memorySink } from '../../scripts/torture/pipeline-library.mjs'
+import { gate } from '../support/gate.js'
 
 const MINUTE = 60_000
 const documents = (count: number) => Array.from({ length: count }, (_, i) => ({ id: `doc-${i}`, content: `text ${i}` }))
 const split = { name: 'lines', split: ({ text }: { text: string }) => text.split('\n') }
-
-function gate() {
-  let open = () => {}
-  const opened = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  return { open, opened }
-}
 
 describe('concurrency', () => {
   it('limits the calls of stages and sink together, while more documents are begun', async () => {
@@ -82,7 +75,7 @@ describe('concurrency', () => {
         const run = thread.run.bind(thread)
         thread.run = async (options) => {
           const outcome = await run(options)
-          await both.opened
+          await both.passed
           return outcome
         }
         return thread
@@ -254,7 +247,7 @@ describe('the time limit of a stage', () => {
       retry: { attempts: 1 },
     })
     const running = openPipeline(hf, library, { clock }).run({ lease: 10 * MINUTE })
-    await called.opened
+    await called.passed
     await clock.advance(10_000)
     const { failures } = await running
     expect(failures).toHaveLength(1)

@@ -2,16 +2,9 @@ import { type Driver, flow, Holdfast, LogStore, openDriver } from 'holdfast'
 import { virtualClock } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 import { until } from '../support/until.js'
+import { gate } from '../support/gate.js'
 
 const LEASE_MS = 300
-
-function gate() {
-  let open = () => {}
-  const passed = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  return { passed, open }
-}
 
 /** Long enough for whatever does not wait for a renewal to be written before it. */
 const turns = async () => {

@@ -3,14 +3,7 @@ import { promisify } from 'node:util'
 import { flow, Holdfast, LogStore, openDriver, openHoldfast, type WorkerEvent } from 'holdfast'
 import { virtualClock } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
-
-function gate() {
-  let open = () => {}
-  const passed = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  return { passed, open }
-}
+import { gate } from '../support/gate.js'
 
 describe('closing a store while a worker runs', () => {
   it('stops the worker first: steps end and are recorded, threads are let go of, and nothing is polled any more', async () => {

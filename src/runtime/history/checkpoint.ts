@@ -15,6 +15,7 @@ import type { ProgramPlan } from '../program/program.js'
 import type { Update } from '../program/state-shape.js'
 import { expiresWhenAtRest, staysOpen } from '../run/expiry.js'
 import { type ForkRecord, openPauses, type RunRecord, type RunState } from '../run/run-state.js'
+import { isAtRest } from '../run/situation.js'
 import type { RuntimeEnvironment } from '../run/run-thread.js'
 import { checkFits } from '../upgrade/fitting.js'
 import { inherit } from './inherit.js'
@@ -147,6 +148,11 @@ export class Checkpoint<State = Readonly<Record<string, Value>>> {
       pauses: describePauses(fold.state as RunState),
       state: stateOf(fold),
     }
+  }
+
+  /** Whether the thread was at rest here: nothing of it went on by itself. */
+  async rests(): Promise<boolean> {
+    return isAtRest(await this.fold(), this.environment.clock.now())
   }
 
   /** What changed of the state from here to another checkpoint of the same thread, on any branch. */

@@ -143,13 +143,15 @@ async function resume(call: Call): Promise<Response> {
 /** The whole answer to the last message, and what comes of it. */
 async function replay(call: Call, thread: AnyThread): Promise<Response> {
   const [newest] = await thread.history({ limit: 1, all: true })
-  const facts = await thread.look(newest?.id as string).facts()
+  const at = thread.look(newest?.id as string)
+  const facts = await at.facts()
   const messages = messagesOf(facts.state)
   const turn = messages.slice(messages.findLastIndex(({ role }) => role === 'user') + 1)
   const writer = new UiWriter()
   writer.skip(messages.slice(0, messages.length - turn.length))
   const first = turn.flatMap((message) => [...writer.message(message)])
-  if (await rests(thread)) {
+  // Then, not now: what came since is not among the messages that were read.
+  if (await at.rests()) {
     const asked = facts.pauses.flatMap(({ id, kind, question }) => [
       ...writer.write({ type: 'pause', pause: id, kind, question, id: '' }),
     ])

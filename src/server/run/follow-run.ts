@@ -2,7 +2,7 @@ import type { RunEvent } from '../../index.js'
 import type { ServerCore } from '../core.js'
 import { HttpProblem } from '../http/problem.js'
 import { type Cursor, type Followed, followThread } from '../live/follow-thread.js'
-import { isEndOf, outcomeAt, outcomeAtOnce, rests, type WireOutcome } from './run-outcome.js'
+import { isEndOf, outcomeAt, outcomeAtOnce, type WireOutcome } from './run-outcome.js'
 import type { StartedRun } from './start-run.js'
 
 /** What happens in a run, then its outcome. */
@@ -35,9 +35,9 @@ export async function* followRun(
     // The last event of an entry names its checkpoint.
     if (end === undefined || event.type !== 'checkpoint') continue
     end.checkpoint ??= event.checkpoint
-    // A run may have rested before and gone on since: of what is past, the last word counts.
-    if (event.seq < newest) continue
-    if (event.seq === newest && !(await rests(thread))) continue
+    // A run may have rested before and gone on since: of what is past, the last word counts. What the thread does now says
+    // nothing of then: it may be over by the time that its rest before the last answer is read.
+    if (event.seq < newest || !(await thread.look(event.checkpoint).rests())) continue
     yield { outcome: await outcomeAt(thread, program, end.event, end.checkpoint), cursor }
     return
   }

@@ -1,0 +1,31 @@
+import { ServerCore } from '#src/server/core.js'
+import { followRun } from '#src/server/run/follow-run.js'
+import { flow, type OpenPause, openHoldfast } from 'holdfast'
+import { expect, it } from 'vitest'
+
+const asks = flow({ name: 'asks', version: '1.0.0' }, async (ctx) => [
+  await ctx.pause({ key: 'one', ask: 'One?' }),
+  await ctx.pause({ key: 'two', ask: 'Two?' }),
+])
+
+it('takes no rest for the end that an answer had ended, however late it is read', async () => {
+  await using hf = await openHoldfast('memory:')
+  const core = new ServerCore(hf, { programs: [asks], tokens: [], worker: false }, {} as never)
+  const { thread, program } = await core.thread(hf, 't', 'main', 'asks')
+  const answer = async ({ pauses: [pause] }: { pauses: readonly OpenPause[] }) =>
+    thread.answer((pause as OpenPause).id, true, { by: 'ada' })
+
+  const first = (await thread.run({ input: {} })) as { run: string; checkpoint: string; pauses: readonly OpenPause[] }
+  await answer(first)
+  // Rests once more: whoever answered both has the rest between in what it follows.
+  await answer((await thread.run()) as never)
+  const { run, checkpoint } = first
+  const request = { thread: 't', branch: 'main', input: undefined }
+  const started = { thread, program, request, input: 'taken' as const, run, ended: false, checkpoint }
+  const news = followRun(core, started, new AbortController().signal)
+  const told = [(await news.next()).value]
+  expect(await thread.run()).toMatchObject({ status: 'completed' })
+  for await (const one of news) told.push(one)
+  expect(told.at(-1)).toMatchObject({ outcome: { status: 'completed', output: [true, true] } })
+  expect(told.filter((one) => one && 'outcome' in one)).toHaveLength(1)
+})
