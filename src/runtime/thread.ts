@@ -136,9 +136,11 @@ export class ThreadView<Result = Outcome> {
 
   /**
    * Ends the run that is under way or waits. Its worker notices soon; a run that nobody holds ends at once, or, if it
-   * has recorded nothing yet, when it is taken up.
+   * has recorded nothing yet, when it is taken up. With `run`, only if it is that one. False when there was none to end.
    */
-  async cancel(options: { readonly reason?: string; readonly by?: string } = {}): Promise<void> {
+  async cancel(
+    options: { readonly reason?: string; readonly by?: string; readonly run?: string } = {},
+  ): Promise<boolean> {
     const { clock, owner, observer, redactor } = this.environment
     const given = options.reason ?? 'cancelled'
     const reason = redactor ? redactor.text(given) : given
@@ -146,7 +148,7 @@ export class ThreadView<Result = Outcome> {
     const log = await this.existing()
     const { entries } = await log.update((fold) => {
       const run = currentRun(fold.state as RunState)
-      if (run === undefined) return undefined
+      if (run === undefined || (options.run !== undefined && options.run !== run)) return undefined
       return [
         {
           kind: 'cancel',
@@ -155,7 +157,8 @@ export class ThreadView<Result = Outcome> {
         },
       ]
     })
-    if (entries.length === 0) return
+    if (entries.length === 0) return false
+    this.environment.company.tell(nameLog(this.key))
     try {
       const claim = await claimThread(log, { owner, ms: 5000 })
       let ends = false
@@ -170,6 +173,7 @@ export class ThreadView<Result = Outcome> {
       // Held: its worker ends the run.
       if (!isHoldfastError(error, 'held') && !isHoldfastError(error, 'fenced')) throw error
     }
+    return true
   }
 
   /**

@@ -2,6 +2,7 @@ import { ServerCore } from '#src/server/core.js'
 import { followRun } from '#src/server/run/follow-run.js'
 import { flow, type OpenPause, openHoldfast } from 'holdfast'
 import { expect, it } from 'vitest'
+import { gate } from '../support/gate.js'
 
 const asks = flow({ name: 'asks', version: '1.0.0' }, async (ctx) => [
   await ctx.pause({ key: 'one', ask: 'One?' }),
@@ -28,4 +29,28 @@ it('takes no rest for the end that an answer had ended, however late it is read'
   for await (const one of news) told.push(one)
   expect(told.at(-1)).toMatchObject({ outcome: { status: 'completed', output: [true, true] } })
   expect(told.filter((one) => one && 'outcome' in one)).toHaveLength(1)
+})
+
+it('tells the end of a run at once, whatever runs behind it', async () => {
+  await using hf = await openHoldfast('memory:')
+  const behind = gate()
+  const second = flow({ name: 'second', version: '1.0.0' }, (ctx, input: { readonly waits: boolean }) =>
+    ctx.step('work', async () => {
+      if (input.waits) await behind.passed
+    }),
+  )
+  const core = new ServerCore(hf, { programs: [second], tokens: [], worker: false }, {} as never)
+  const { thread, program } = await core.thread(hf, 't', 'main', 'second')
+  const first = await thread.enqueue({ waits: false })
+  await thread.enqueue({ waits: true })
+  const running = thread.run()
+  const request = { thread: 't', branch: 'main', input: undefined }
+  const started = { thread, program, request, ...first, input: 'queued' as const }
+  let outcome: unknown
+  for await (const news of followRun(core, started, new AbortController().signal)) {
+    if ('outcome' in news) ({ outcome } = news)
+  }
+  expect(outcome).toMatchObject({ status: 'completed', run: first.run })
+  behind.open()
+  await running
 })

@@ -1,5 +1,5 @@
 import { Client } from '@langchain/langgraph-sdk'
-import { agent, tool } from 'holdfast'
+import { agent, flow, tool } from 'holdfast'
 import { afterAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { durableBackends } from '../support/backends.js'
@@ -156,7 +156,7 @@ describe.each(backends)('the LangGraph SDK on $name', ({ missing, fresh, cleanup
 
   it.skipIf(missing)('sees interrupts and resumes them by id, with decisions', async () => {
     const { support, next, done } = playSupport()
-    const server = await serve({ store: await fresh(), programs: [support] })
+    const server = await serve({ store: await fresh(), programs: [support], eager: true })
     const client = sdk(server)
     const { thread_id: id } = await client.threads.create()
     const waiting = client.runs.wait(id, 'support', { input: human('Refund A, B and C') })
@@ -322,6 +322,16 @@ describe('the LangGraph SDK', () => {
     await client.runs.cancel(id, slow.run_id, true)
     expect(await client.runs.get(id, slow.run_id)).toMatchObject({ status: 'interrupted' })
     expect((await client.threads.get(id)).status).toBe('idle')
+    // Asked once more to end what is over, it ends nothing else.
+    const other = await client.runs.create(id, 'support', { input: human('Other') })
+    const otherCall = await next()
+    await client.runs.cancel(id, slow.run_id, true)
+    const behind = await client.runs.create(id, 'support', { input: human('Behind') })
+    await expect(client.runs.cancel(id, behind.run_id)).rejects.toThrow(/409/)
+    otherCall.say('done').end()
+    expect(said(await client.runs.join(id, other.run_id)).at(-1)).toBe('ai: done')
+    ;(await next()).say('done too').end()
+    expect(said(await client.runs.join(id, behind.run_id)).at(-1)).toBe('ai: done too')
 
     const several = await client.runs.createBatch([{ assistantId: 'support', input: human('a') }] as never)
     expect(several).toMatchObject([{ status: expect.stringMatching(/pending|running/) }])
@@ -366,6 +376,45 @@ describe('the LangGraph SDK', () => {
     })
     await expect(client.runs.wait('new', 'desk', { input: { fail: true } })).rejects.toThrow(/secret detail/)
     expect((await client.threads.get('new')).status).toBe('error')
+  })
+
+  it('hears all of a run that it resumed, however quick that is', async () => {
+    const asks = flow({ name: 'asks', version: '1.0.0' }, async (ctx) => {
+      const answer = await ctx.pause({ ask: 'Really?' })
+      await ctx.step('tell', async (step) => step.emit({ answer }))
+      await ctx.step('once', { retry: { attempts: 1 } }, async () => {
+        if (!isMended) throw new Error('broken')
+      })
+      await ctx.step('tell again', async (step) => step.emit('mended'))
+      return { answer }
+    })
+    let isMended = false
+    const server = await serve({ programs: [asks], eager: true })
+    const client = sdk(server)
+    const { thread_id: id } = await client.threads.create()
+    await client.runs.wait(id, 'asks', { input: {} })
+    const stream = async (payload: object) => {
+      const heard: unknown[] = []
+      const options = { ...payload, streamMode: ['custom', 'values'] as ('custom' | 'values')[] }
+      for await (const { event, data } of client.runs.stream(id, 'asks', options)) heard.push([event, data])
+      return heard.slice(1)
+    }
+    expect(await stream({ command: { resume: 'yes' } })).toMatchObject([
+      ['custom', { answer: 'yes' }],
+      ['values', {}],
+      ['error', { message: expect.stringContaining('broken') as string }],
+      ['end', null],
+    ])
+    isMended = true
+    expect(await stream({ input: null })).toEqual([
+      ['custom', 'mended'],
+      ['values', { answer: 'yes' }],
+      ['end', null],
+    ])
+    expect(await stream({ input: null })).toEqual([
+      ['values', { answer: 'yes' }],
+      ['end', null],
+    ])
   })
 
   it('is told what is not offered, and sees only its own tenant', async () => {

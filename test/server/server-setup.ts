@@ -1,5 +1,5 @@
 import { Validator } from '@cfworker/json-schema'
-import { append, flow, graph, type Holdfast, last, openHoldfast, START } from 'holdfast'
+import { append, type Driver, flow, graph, Holdfast, last, LogStore, openDriver, openHoldfast, START } from 'holdfast'
 import { HoldfastClient } from 'holdfast/client'
 import {
   createServer,
@@ -44,6 +44,37 @@ const counter = graph({
   .node('one', (state) => ({ count: state.count + 1, seen: ['one'] }))
   .edge(START, 'one')
 
+/**
+ * An eager server, or all of them with HOLDFAST_TEST_EAGER=1: every acknowledgement comes late and the worker looks without a
+ * rest, so whatever can happen between two appends of a request has happened by then. It keeps no metrics.
+ */
+const allEager = process.env['HOLDFAST_TEST_EAGER'] === '1'
+const EAGER_MS = 25
+
+async function openStore(url: string, isEager: boolean): Promise<Holdfast> {
+  if (!isEager) return openHoldfast(url)
+  const driver = await openDriver(url)
+  const late = new Proxy(driver, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      if (name !== 'append') return value.bind(target) as unknown
+      return async (batch: Parameters<Driver['append']>[0]) => {
+        const results = await target.append(batch)
+        await new Promise((resolve) => setTimeout(resolve, EAGER_MS))
+        return results
+      }
+    },
+  })
+  return new Holdfast(new LogStore(late))
+}
+
+interface TestOptions {
+  readonly store?: string
+  readonly hf?: Holdfast
+  readonly eager?: boolean
+}
+
 /** Servers with clients on real sockets; all is closed after each test. */
 export function setUpServers() {
   const open: (() => Promise<unknown>)[] = []
@@ -51,15 +82,15 @@ export function setUpServers() {
     for (const close of open.splice(0).reverse()) await close()
   })
 
-  async function serve(options: Partial<ServerOptions> & { readonly store?: string; readonly hf?: Holdfast } = {}) {
-    const { store = 'memory:', hf: given, ...rest } = options
-    const hf = given ?? (await openHoldfast(store))
+  async function serve(options: Partial<ServerOptions> & TestOptions = {}) {
+    const { store = 'memory:', hf: given, eager: isEager = allEager, ...rest } = options
+    const hf = given ?? (await openStore(store, isEager))
     const server = createServer(hf, {
       programs: [desk, counter],
       ...(rest.auth === undefined ? { tokens: Object.values(TOKENS) } : {}),
       onError: () => {},
       ...rest,
-      ...(rest.worker === false ? {} : { worker: { pollMs: 50, graceMs: 100, lease: 1000, ...rest.worker } }),
+      ...(rest.worker === false ? {} : { worker: { pollMs: isEager ? 1 : 50, graceMs: 100, ...rest.worker } }),
     })
     const listening = await listen(server, { port: 0 })
     const close = once(async () => {

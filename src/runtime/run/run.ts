@@ -17,6 +17,7 @@ import type { Attempts } from '../step/attempts.js'
 import { beginRun, migrateRun } from './begin.js'
 import type { Drive } from './drive.js'
 import type { Place } from '../worker/company.js'
+import { nameLog } from '../../core/log-name.js'
 import { CancelledError, isStoreFailure, recordError } from '../errors.js'
 import { stemsOf } from '../step/failed-steps.js'
 import { EventFeed } from '../events/event-feed.js'
@@ -135,6 +136,7 @@ export class Run {
     }
     const keeper = new LeaseKeeper(claim, clock, { onLost: lose, onNews: () => this.#noticeCancel(recorder) })
     const letGo = onAbort(this.#settings.signal, () => this.#abort.abort(new StoppedError()))
+    place.listen(nameLog(this.#key), () => void keeper.look())
     try {
       this.#noticeCancel(recorder)
       await this.#enter(recorder)

@@ -14,6 +14,22 @@ export class Company {
   /** Called when others may run again. */
   readonly onOpen = new Set<() => void>()
   #suspect: Place | undefined
+  readonly #listening = new Map<string, Set<() => void>>()
+
+  /** Has a run of this process hear of what others in it write to its log. Returns what ends that. */
+  listen(log: string, hear: () => void): () => void {
+    const all = this.#listening.get(log) ?? new Set()
+    this.#listening.set(log, all.add(hear))
+    return () => {
+      all.delete(hear)
+      if (all.size === 0 && this.#listening.get(log) === all) this.#listening.delete(log)
+    }
+  }
+
+  /** Something was written to a log that a run of this process may hold. */
+  tell(log: string): void {
+    for (const hear of this.#listening.get(log) ?? []) hear()
+  }
 
   /** While it is true, workers take nothing: a suspect runs alone, or waits to. */
   get isClosed(): boolean {
@@ -87,6 +103,7 @@ export class Place {
   /** Notes durably that the run is alone, or that it is not any more. */
   #note: ((alone: boolean) => Promise<void>) | undefined
   #marked: Promise<void> | undefined
+  #hush = () => {}
 
   constructor(company: Company, makeRoom?: () => void) {
     this.#company = company
@@ -96,6 +113,11 @@ export class Place {
   /** The log says that this claim runs alone. */
   get isAlone(): boolean {
     return this.#marked !== undefined
+  }
+
+  /** From now on, until it leaves, the run hears of what others in this process write to its log. */
+  listen(log: string, hear: () => void): void {
+    this.#hush = this.#company.listen(log, hear)
   }
 
   /** For a suspect: has the turn to run alone, if it can be had now. */
@@ -145,6 +167,7 @@ export class Place {
   }
 
   leave(): void {
+    this.#hush()
     this.#isSuspect = false
     this.#marked = undefined
     this.#company.leave(this)

@@ -55,6 +55,14 @@ export class LeaseKeeper {
     await renewed
   }
 
+  /** Somebody in this process wrote to the log: looks now and not at the next renewal, which may be seconds away. */
+  async look(): Promise<void> {
+    if (this.#stop.signal.aborted) return
+    // What goes wrong is for the next renewal to judge.
+    await this.#claim.log.refresh({ once: true }).catch(() => {})
+    if (!this.#stop.signal.aborted) this.#onNews()
+  }
+
   /**
    * Does what may release the claim while no renewal is under way: one that lands after the release would bring the
    * lease back, and the next worker would wait for nobody. Goes on renewing if nothing came of it.

@@ -1,4 +1,5 @@
-import { isHoldfastError, type OpenPause } from '../../index.js'
+import { type CheckpointFacts, isHoldfastError, type OpenPause, type RunEvent } from '../../index.js'
+import { nameLog } from '../../core/log-name.js'
 import { mayDo } from '../access/principal.js'
 import type { AnyThread } from '../core.js'
 import { toJson } from '../http/json.js'
@@ -7,7 +8,7 @@ import { type Call, listOf, object, oneOf, type Route } from '../http/route.js'
 import { type ServerSentEvent, sseResponse } from '../http/sse.js'
 import { followThread } from '../live/follow-thread.js'
 import type { ExpectedReader } from '../live/live-hub.js'
-import { isEndOf, rests } from '../run/run-outcome.js'
+import { isEndOf, isFinal, rests } from '../run/run-outcome.js'
 import { startRun } from '../run/start-run.js'
 import { branchBefore, currentBranch, goneBackTo } from './chat-branch.js'
 import { messagesOf } from './state-messages.js'
@@ -107,6 +108,8 @@ async function goOn(call: Call, id: string, { id: messageId, parts }: UiMessage)
   if (!mayDo(call.principal, 'answer')) {
     throw new HttpProblem(403, 'not-allowed', 'An approval needs the role "answer".', { fields: { role: 'answer' } })
   }
+  const early = call.core.hub.expect(nameLog(thread.key))
+  let hasAnswered = false
   for (const part of parts) {
     const {
       id: pause,
@@ -115,12 +118,18 @@ async function goOn(call: Call, id: string, { id: messageId, parts }: UiMessage)
     } = (part['approval'] ?? {}) as { id?: string; approved?: boolean; reason?: string }
     const open = facts.pauses.find((one) => one.id === pause)
     if (open === undefined || approved === undefined) continue
-    await answer(call, thread, open, approved, reason)
+    await early.orClose(answer(call, thread, open, approved, reason))
+    hasAnswered = true
   }
   call.core.nudge(thread)
   const writer = new UiWriter({ messageId })
   writer.skip(messagesOf(facts.state))
-  return stream(call, follow(call, thread, writer, facts.id, facts.run?.id), [])
+  // Sent again: it is over by now, and nothing more will come.
+  if (!hasAnswered && (await thread.look(facts.id).rests())) {
+    early.take()?.close()
+    return stream(call, undefined, [...endOf(facts, writer)])
+  }
+  return stream(call, follow(call, thread, writer, facts.id, facts.run?.id, early), [])
 }
 
 async function answer(call: Call, thread: AnyThread, pause: OpenPause, approved: boolean, reason: string | undefined) {
@@ -155,17 +164,16 @@ async function replay(call: Call, thread: AnyThread): Promise<Response> {
     const asked = facts.pauses.flatMap(({ id, kind, question }) => [
       ...writer.write({ type: 'pause', pause: id, kind, question, id: '' }),
     ])
-    const end = [
-      ...writer.write({
-        type: 'run',
-        run: '',
-        status: facts.run?.status === 'failed' ? 'failed' : 'completed',
-        id: '',
-      }),
-    ]
-    return stream(call, undefined, [...first, ...asked, ...end])
+    return stream(call, undefined, [...first, ...asked, ...endOf(facts, writer)])
   }
   return stream(call, follow(call, thread, writer, facts.id, undefined), first)
+}
+
+/** The end of a message whose run rests. */
+function endOf({ run }: CheckpointFacts, writer: UiWriter): Generator<UiChunk> {
+  const { status, error } = run ?? {}
+  if (status === 'failed') return writer.write({ type: 'run', run: '', status, id: '', ...(error ? { error } : {}) })
+  return writer.write({ type: 'run', run: '', status: status === 'cancelled' ? status : 'completed', id: '' })
 }
 
 type Chunks = (signal: AbortSignal) => AsyncGenerator<UiChunk>
@@ -180,6 +188,7 @@ function follow(
   early?: ExpectedReader,
 ): Chunks {
   return async function* (signal) {
+    let end: RunEvent | undefined
     for await (const { event } of followThread(
       thread,
       call.core.hub,
@@ -188,8 +197,16 @@ function follow(
       early?.take(),
     )) {
       if (event.type === 'run' && run !== undefined && event.run !== run) continue
-      yield* writer.write(event)
-      if (isEndOf(event, run ?? (event.type === 'run' ? event.run : undefined))) return
+      // Held back: it may only have rested between two answers.
+      if (isEndOf(event, run ?? (event.type === 'run' ? event.run : undefined))) end = event
+      else {
+        if (event.type === 'run') end = undefined
+        yield* writer.write(event)
+      }
+      if (end === undefined || event.type !== 'checkpoint') continue
+      if (!isFinal(end) && !(await thread.look(event.checkpoint).rests())) continue
+      yield* writer.write(end)
+      return
     }
   }
 }

@@ -69,7 +69,10 @@ export class UiWriter {
         yield* this.#pause(event)
         return
       case 'run':
-        yield* this.#end(event)
+        yield* this.#end(event.status, event.error)
+        return
+      case 'parked':
+        yield* this.#end('failed', event.error)
         return
       default:
     }
@@ -210,7 +213,7 @@ export class UiWriter {
     else yield { type: 'data-holdfast-pause', id: pause, data: { pause, kind, question } }
   }
 
-  *#end({ status, error }: Run): Generator<UiChunk> {
+  *#end(status: Run['status'], error: Run['error']): Generator<UiChunk> {
     if (status === 'started' || status === 'resumed' || status === 'interrupted') return
     yield* this.#start()
     for (const draft of this.#drafts.values()) yield* close(draft)

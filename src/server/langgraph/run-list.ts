@@ -18,7 +18,9 @@ export interface DescribedRun {
 
 interface KnownRun {
   readonly id: string
-  status: DescribedRun['status']
+  readonly status: DescribedRun['status']
+  /** What the record says. */
+  readonly recorded: string
   readonly branch: string
   readonly begunAt: Date
   changedAt: Date
@@ -54,6 +56,7 @@ async function scanRuns({ hf }: Call, id: string): Promise<readonly KnownRun[]> 
         const known = runs.get(event.run) ?? {
           id: event.run,
           status,
+          recorded: event.status,
           branch,
           after: before,
           program,
@@ -61,7 +64,7 @@ async function scanRuns({ hf }: Call, id: string): Promise<readonly KnownRun[]> 
           changedAt: updatedAt,
         }
         // A fork begins with the runs of the branch it came from, and goes its own way.
-        if (known.branch === branch) changed.push({ ...known, status })
+        if (known.branch === branch) changed.push({ ...known, status, recorded: event.status })
       }
       if (event.type !== 'checkpoint') continue
       before = event.checkpoint
@@ -76,7 +79,16 @@ async function scanRuns({ hf }: Call, id: string): Promise<readonly KnownRun[]> 
     for (const { id: run, at } of inputs) {
       const begunAt = new Date(at)
       if (!runs.has(run))
-        runs.set(run, { id: run, status: 'pending', branch, after: checkpoint, program, begunAt, changedAt: begunAt })
+        runs.set(run, {
+          id: run,
+          status: 'pending',
+          recorded: 'pending',
+          branch,
+          after: checkpoint,
+          program,
+          begunAt,
+          changedAt: begunAt,
+        })
     }
   }
   return [...runs.values()]
@@ -102,8 +114,8 @@ export async function findRun(call: Call, id: string, run: string) {
     ended: false,
     checkpoint: newest?.id,
   }
-  const isCurrent = found.status === 'running' || found.status === 'pending' || found.status === 'interrupted'
-  return { started, after: found.after, described: describe(id, found), isCurrent }
+  const isOver = found.recorded === 'completed' || found.recorded === 'cancelled' || found.recorded === 'incompatible'
+  return { started, after: found.after, described: describe(id, found), isOver }
 }
 
 /** A run that was just started: it waits to be taken, or is under way. */

@@ -168,8 +168,8 @@ export const runRoutes: readonly Route[] = [
     query: { wait: { type: 'string' }, action: { type: 'string' } },
     answer: { status: 202 },
     async handle(call) {
-      const started = await cancelRun(call, threadId(call), call.params['run'] ?? '')
-      if (call.query['wait'] === '1') await outcome(call, started)
+      const { started, after } = await cancelRun(call, threadId(call), call.params['run'] ?? '')
+      if (call.query['wait'] === '1') await outcome(call, started, { after, live: undefined })
       return new Response(null, { status: 202 })
     },
   },
@@ -216,14 +216,20 @@ async function begin(call: Call, body = call.body as RunBody): Promise<StartedRu
 }
 
 /** Ends a run if it is not over. */
-async function cancelRun(call: Call, thread: string, run: string): Promise<StartedRun> {
+async function cancelRun(call: Call, thread: string, run: string) {
   if (call.query['action'] === 'rollback') {
     throw notOffered('action=rollback', 'Cancel it, and run from an older checkpoint.')
   }
-  const { started, isCurrent } = await findRun(call, thread, run)
-  if (isCurrent) await started.thread.cancel({ by: call.principal.subject })
-  call.core.nudge(started.thread)
-  return started
+  const found = await findRun(call, thread, run)
+  if (!found.isOver) {
+    // By its id: by now another may be under way, which nobody wants to end.
+    const isEnded = await found.started.thread.cancel({ by: call.principal.subject, run })
+    if (!isEnded && found.described.status === 'pending') {
+      throw new HttpProblem(409, 'conflict', 'The run waits behind another one, and can be ended when it has begun.')
+    }
+    call.core.nudge(found.started.thread)
+  }
+  return found
 }
 
 /** Waits for a run, and tells its values as these clients want them: with the error inside, if it failed. */

@@ -1,4 +1,5 @@
 import { isHoldfastError } from '../../index.js'
+import { nameLog } from '../../core/log-name.js'
 import { mayDo } from '../access/principal.js'
 import { HttpProblem } from '../http/problem.js'
 import type { Call } from '../http/route.js'
@@ -111,42 +112,48 @@ async function resume(call: Call, found: Found, program: ServerProgram, given: u
   if (!isMap && pauses.length > 1)
     throw wrong('command.resume', 'must name each interrupt by its id: there are several')
   const { thread } = await call.core.thread(call.hf, found.id, found.summary.branch)
+  const early = call.core.hub.expect(nameLog(thread.key))
   for (const pause of pauses) {
     if (isMap && !Object.hasOwn(byId, pause.id)) continue
     const value = toAnswer(pause, isMap ? byId[pause.id] : given)
-    await thread.answer(pause.id, value, { by: call.principal.subject }).catch((error: unknown) => {
-      if (isHoldfastError(error, 'pause-closed') && error.data.reason === 'answered') return
-      throw error
-    })
+    await early.orClose(
+      thread.answer(pause.id, value, { by: call.principal.subject }).catch((error: unknown) => {
+        if (isHoldfastError(error, 'pause-closed') && error.data.reason === 'answered') return
+        throw error
+      }),
+    )
   }
   call.core.nudge(thread)
-  return asStarted(found.id, thread, program, found.facts.id, found.facts.run?.id)
+  const request = { thread: found.id, branch: thread.branch, input: undefined }
+  const run = found.facts.run?.id
+  return { thread, program, request, input: 'queued', run, ended: false, checkpoint: found.facts.id, early }
 }
 
 /** No input: what was interrupted, failed, or waits on a new branch is run. */
 async function goOn(call: Call, id: string, branch: string, program: ServerProgram): Promise<StartedRun> {
   const { thread } = await call.core.thread(call.hf, id, branch)
   const [newest] = await thread.history({ limit: 1, all: true })
-  const { run, inputs = [] } = (await thread.look(newest?.id as string).fold()).state as {
+  const at = thread.look(newest?.id as string)
+  const { run, inputs = [] } = (await at.fold()).state as {
     readonly run?: { readonly id: string; readonly status: string }
     readonly inputs?: readonly { readonly id: string }[]
   }
   const isOver = run === undefined || run.status === 'completed' || run.status === 'cancelled'
-  await thread.wake()
+  const early = call.core.hub.expect(nameLog(thread.key))
+  const goesOn = (await early.orClose(thread.wake())) || !(await at.rests())
   call.core.nudge(thread)
-  // What only waits to be begun has no record of its own yet.
-  return asStarted(id, thread, program, newest?.id, isOver ? (inputs[0]?.id ?? run?.id) : run.id)
-}
-
-function asStarted(
-  id: string,
-  thread: StartedRun['thread'],
-  program: ServerProgram,
-  checkpoint: string | undefined,
-  run: string | undefined,
-): StartedRun {
-  const request = { thread: id, branch: thread.branch, input: undefined }
-  return { thread, program, request, input: 'taken', run, ended: false, checkpoint }
+  return {
+    thread,
+    program,
+    request: { thread: id, branch, input: undefined },
+    // What goes on is followed from here, however soon it is over; of what rests there is nothing more to hear.
+    input: goesOn ? 'queued' : 'taken',
+    // What only waits to be begun has no record of its own yet.
+    run: isOver ? (inputs[0]?.id ?? run?.id) : run.id,
+    ended: false,
+    checkpoint: newest?.id,
+    early,
+  }
 }
 
 /** What the program takes, from what these clients send: an agent takes messages of ours. */

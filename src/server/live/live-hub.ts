@@ -142,6 +142,16 @@ export class ExpectedReader {
     this.#timer.unref()
   }
 
+  /** Does what its reader is expected for. Lets go if that fails: then nobody comes. */
+  async orClose<Result>(asked: Promise<Result>): Promise<Result> {
+    try {
+      return await asked
+    } catch (error) {
+      this.take()?.close()
+      throw error
+    }
+  }
+
   /** Whose it is from now on to close. Undefined when it was taken, or nobody came in time. */
   take(): LiveSubscription | undefined {
     clearTimeout(this.#timer)

@@ -2,7 +2,7 @@ import type { RunEvent } from '../../index.js'
 import type { ServerCore } from '../core.js'
 import { HttpProblem } from '../http/problem.js'
 import { type Cursor, type Followed, followThread } from '../live/follow-thread.js'
-import { isEndOf, outcomeAt, outcomeAtOnce, type WireOutcome } from './run-outcome.js'
+import { isEndOf, isFinal, outcomeAt, outcomeAtOnce, type WireOutcome } from './run-outcome.js'
 import type { StartedRun } from './start-run.js'
 
 /** What happens in a run, then its outcome. */
@@ -36,8 +36,10 @@ export async function* followRun(
     if (end === undefined || event.type !== 'checkpoint') continue
     end.checkpoint ??= event.checkpoint
     // A run may have rested before and gone on since: of what is past, the last word counts. What the thread does now says
-    // nothing of then: it may be over by the time that its rest before the last answer is read.
-    if (event.seq < newest || !(await thread.look(event.checkpoint).rests())) continue
+    // nothing of then: it may be over by the time that its rest before the last answer is read. What is over stays over,
+    // whatever waits behind it.
+    const goesOn = event.seq < newest || !(await thread.look(event.checkpoint).rests())
+    if (!isFinal(end.event) && goesOn) continue
     yield { outcome: await outcomeAt(thread, program, end.event, end.checkpoint), cursor }
     return
   }

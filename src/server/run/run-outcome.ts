@@ -15,6 +15,11 @@ export function isEndOf(event: RunEvent, run: string | undefined): boolean {
   return event.type === 'run' && event.run === run && isRest(event.status)
 }
 
+/** Whether a run is over for good: one that paused or failed may go on. */
+export function isFinal(event: RunEvent): boolean {
+  return event.type === 'run' && (event.status === 'completed' || event.status === 'cancelled')
+}
+
 function isRest(status: RunEventOf['status']): boolean {
   return status !== 'started' && status !== 'resumed' && status !== 'interrupted'
 }

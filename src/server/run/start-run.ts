@@ -37,8 +37,11 @@ export async function startRun(core: ServerCore, hf: Holdfast, request: RunReque
   const { thread, program } = await core.thread(hf, request.thread, request.branch, request.program)
   const { key, busy = 'queue' } = request
   const early = core.hub.expect(nameLog(thread.key))
-  const { input, ...enqueued } = await thread.enqueue(request.input, { busy, ...(key === undefined ? {} : { key }) })
+  const { input, ...enqueued } = await early.orClose(
+    thread.enqueue(request.input, { busy, ...(key === undefined ? {} : { key }) }),
+  )
   if (input === 'refused') {
+    early.take()?.close()
     throw new HttpProblem(409, 'busy', 'The thread has a run that is not over, and the input was refused.', {
       remedy: 'Wait for it, or send busy: "queue" or "interrupt".',
       fields: { retryable: true },

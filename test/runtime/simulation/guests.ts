@@ -101,7 +101,8 @@ export class Guests {
         return
       case 'cancel':
         this.cut = true
-        return view.cancel()
+        await view.cancel()
+        return
       case 'interrupt':
         this.cut = true
         return this.#deliver(3, { busy: 'interrupt', onPaused: 'queue' })
