@@ -133,7 +133,7 @@ export class LogStore {
     return this.#environment.driver.durability
   }
 
-  get clock(): Clock {
+  get clock(): StoreClock {
     return this.#environment.clock
   }
 

@@ -40,8 +40,19 @@ export class StoreClock implements Clock {
     return Math.floor(this.#last.store + this.#clock.monotonic() - this.#last.monotonic)
   }
 
+  /** It is no later than this: until the store has been asked, a machine whose clock jumped is taken to have slept. */
+  latest(): number {
+    if (this.#ask === undefined || this.#last === undefined) return this.now()
+    return this.now() + Math.max(0, this.#jump(this.#last))
+  }
+
   monotonic(): number {
     return this.#clock.monotonic()
+  }
+
+  /** The wall clock of this machine. It may be wrong, but unlike monotonic time it goes on while the machine sleeps. */
+  wall(): number {
+    return this.#clock.now()
   }
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
@@ -57,17 +68,26 @@ export class StoreClock implements Clock {
     return this.#asking
   }
 
+  /**
+   * Undefined unless this machine slept, or its clock was set, since the store was last asked: then `now()` lags by as
+   * long as it slept until this promise resolves. To be awaited before a time is set that others go by.
+   */
+  catchUp(): Promise<void> | undefined {
+    const isNear = this.#last !== undefined && Math.abs(this.#jump(this.#last)) < JUMP_MS
+    return isNear ? undefined : this.sync()
+  }
+
   // A store that does not answer fails whoever needs it; the time it told last is better than none.
   async #look(ask: () => Promise<number>): Promise<void> {
     try {
       for (let tries = 0; tries < MOST_LOOKS; tries++) {
-        const sent = this.#clock.monotonic()
+        const sent = { monotonic: this.#clock.monotonic(), wall: this.#clock.now() }
         const store = await ask()
-        const monotonic = this.#clock.monotonic()
+        const [monotonic, wall] = [this.#clock.monotonic(), this.#clock.now()]
         // It was read somewhere between sending and hearing. After a long time, as when this process stood still, nobody
         // knows where: better look again.
-        const took = monotonic - sent
-        this.#last = { store: store + took / 2, wall: this.#clock.now(), monotonic }
+        const took = Math.max(monotonic - sent.monotonic, wall - sent.wall)
+        this.#last = { store: store + took / 2, wall, monotonic }
         if (took < LONG_LOOK_MS) return
       }
     } catch {}
@@ -75,7 +95,12 @@ export class StoreClock implements Clock {
 
   #isFresh(): boolean {
     if (this.#last === undefined) return false
-    const passed = this.#clock.monotonic() - this.#last.monotonic
-    return passed < FRESH_MS && Math.abs(this.#clock.now() - this.#last.wall - passed) < JUMP_MS
+    const isRecent = this.#clock.monotonic() - this.#last.monotonic < FRESH_MS
+    return isRecent && Math.abs(this.#jump(this.#last)) < JUMP_MS
+  }
+
+  /** By how much the wall clock has gone further than the monotonic one. */
+  #jump({ monotonic, wall }: Reading): number {
+    return this.#clock.now() - wall - (this.#clock.monotonic() - monotonic)
   }
 }

@@ -93,6 +93,7 @@ export class Collection<Output = Value, Input = Output> {
   async getMany(keys: readonly string[]): Promise<ReadonlyMap<string, Item<Output>>> {
     const checked = [...new Set(keys.map(checkKey))]
     const { ttlMs, refreshOnRead } = this.#options
+    await this.#items.clock.catchUp()
     const refresh = refreshOnRead && ttlMs !== null ? { extendTo: this.#items.clock.now() + ttlMs } : {}
     const found = new Map<string, Item<Output>>()
     const budget = new PageBudget(this.#items)
@@ -180,6 +181,7 @@ export class Collection<Output = Value, Input = Output> {
         )
       : []
     // Only now: making vectors may take a while, and an item lives from when it is written.
+    await this.#items.clock.catchUp()
     const now = this.#items.clock.now()
     for (const [i, { at, content, ttl }] of puts.entries()) {
       const expiresAt = ttl === null ? null : now + ttl

@@ -122,6 +122,7 @@ async function* scanPages(
   { tenant, space, prefix, conditions, index }: SearchPlan,
   { start, size = PAGE }: ScanPart = {},
 ): AsyncGenerator<readonly OpenItem[]> {
+  await items.clock.catchUp()
   const now = items.clock.now()
   const where = await narrow(items, tenant, space, conditions, index)
   let after = start

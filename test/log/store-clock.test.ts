@@ -91,6 +91,44 @@ it('looks again when it had to wait for the answer: when the store looked is not
   expect(clock.now()).toBe(store.now())
 })
 
+it('looks again when the machine slept before it heard the answer', async () => {
+  const store = virtualClock()
+  const machine = virtualClock({ now: store.now() })
+  const sleeps = [HOUR, 0]
+  const clock = new StoreClock(
+    { ...machine, canBeWrong: true },
+    {
+      now: async () => {
+        const now = store.now()
+        await store.advance(sleeps.shift() ?? 0)
+        machine.setNow(store.now())
+        return now
+      },
+    },
+  )
+  await clock.sync()
+  expect(sleeps).toEqual([])
+  expect(clock.now()).toBe(store.now())
+})
+
+it('takes it to be as late as it can be until the store has told after a sleep, and not after that', async () => {
+  const { store, machine, clock, silence } = scene(HOUR)
+  await clock.sync()
+  expect(clock.catchUp()).toBeUndefined()
+  silence(true)
+  machine.setNow(machine.now() + HOUR)
+  await clock.catchUp()
+  expect(clock.latest()).toBe(store.now() + HOUR)
+  // It was only set.
+  silence(false)
+  // The first may be a look that was on its way while nobody answered.
+  await clock.catchUp()
+  await clock.catchUp()
+  expect(clock.latest()).toBe(store.now())
+  machine.setNow(machine.now() - HOUR)
+  expect(clock.latest()).toBe(store.now())
+})
+
 it('goes on by what it knows while the store does not answer, and looks again', async () => {
   const { store, clock, pass, silence } = scene(-HOUR)
   await clock.sync()

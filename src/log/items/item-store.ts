@@ -1,12 +1,12 @@
 import type { VerifiedItem } from '../../codec/item.js'
 import type { FieldPath, Scalar } from '../../codec/item-field.js'
 import type { Redactor } from '../../codec/redactor.js'
-import type { Clock } from '../../core/clock.js'
 import { DataLossError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
 import { itemDriver } from './carried-writes.js'
 import type { ItemDraft } from './item-sealer.js'
 import type { LogEnvironment } from '../log-environment.js'
+import type { StoreClock } from '../store-clock.js'
 import { retry } from '../write/retry.js'
 import { SeenVersions } from '../read/seen-versions.js'
 import type { ItemDriver, ItemScan, ItemWrite, ItemWriteResult, StoredItem } from '../store-contract.js'
@@ -37,7 +37,7 @@ const OWN_WORK = 1
 
 /** The items of one backend, sealed on the way in and verified on the way out. What they mean is decided above. */
 export class ItemStore {
-  readonly clock: Clock
+  readonly clock: StoreClock
   /** Takes out of values what must not be kept. */
   readonly redactor: Redactor | undefined
   /** The most bytes of JSON that a value may have here. */

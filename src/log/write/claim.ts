@@ -1,10 +1,10 @@
-import type { Clock } from '../../core/clock.js'
 import { FencedError, InvalidOptionError } from '../../core/errors.js'
 import { nameLog } from '../../core/log-name.js'
 import type { SqlSession } from '../contract.js'
 import type { Draft } from '../entry/draft.js'
 import type { Fold } from '../entry/fold.js'
 import type { Log } from '../log.js'
+import type { StoreClock } from '../store-clock.js'
 import { DEFAULT_TIMEOUT_MS, type Transacted, type TransactRequest } from './transact.js'
 import type { Decide, Settle, Updated } from './update.js'
 
@@ -26,12 +26,12 @@ export interface Moment {
   readonly wall: number
 }
 
-export function momentOf(clock: Clock): Moment {
-  return { monotonic: clock.monotonic(), wall: clock.now() }
+export function momentOf(clock: Pick<StoreClock, 'monotonic' | 'wall'>): Moment {
+  return { monotonic: clock.monotonic(), wall: clock.wall() }
 }
 
 interface ClaimActions {
-  readonly clock: Clock
+  readonly clock: StoreClock
   /** When the claim was sent. */
   readonly sent: Moment
   post(decide: Decide, release: boolean, settle: Settle): void

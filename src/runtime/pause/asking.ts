@@ -167,7 +167,10 @@ export class Asking {
     question: Value,
     options: AskOptions,
   ): Promise<{ readonly ops: readonly Op[]; readonly event: unknown }> {
-    const now = this.#session.clock.now()
+    const { clock } = this.#session
+    const jump = clock.catchUp()
+    if (jump) await jump
+    const now = clock.now()
     const { expiresIn, onExpire = 'fail' } = options
     if (expiresIn !== undefined && !(Number.isSafeInteger(expiresIn) && expiresIn > 0)) {
       throw new InvalidOptionError('expiresIn', 'is no positive number of milliseconds', 'Pass whole milliseconds.')

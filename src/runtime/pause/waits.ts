@@ -34,8 +34,8 @@ export interface Placed {
 /** Sleeps here when it is short, and otherwise leaves the run to be woken. */
 export async function sleep(at: WaitingFunction, duration: number | Date, options: SleepOptions = {}): Promise<void> {
   const { clock, recorder, inlineSleepMs, abort, replay } = at.session
-  const ms = duration instanceof Date ? duration.getTime() - clock.now() : duration
-  if (typeof ms !== 'number' || !Number.isFinite(ms)) {
+  const given = duration instanceof Date ? duration.getTime() : duration
+  if (typeof given !== 'number' || !Number.isFinite(given)) {
     throw new InvalidValueError('sleep', 'is no time', 'Pass milliseconds or a Date.')
   }
   const placed = at.place('sleep', options.key)
@@ -44,7 +44,9 @@ export async function sleep(at: WaitingFunction, duration: number | Date, option
   if (found) await placed.found(found)
   // Short sleeps leave no record, and a replay waits for nothing.
   if (replay) return placed.end()
-  const until = found?.until ?? Math.ceil(clock.now() + Math.max(0, ms))
+  const jump = found ? undefined : clock.catchUp()
+  if (jump) await jump
+  const until = found?.until ?? (duration instanceof Date ? given : Math.ceil(clock.now() + Math.max(0, given)))
   const left = until - clock.now()
   const isLong = left > inlineSleepMs && recorder.durable
   if (found === undefined && left > inlineSleepMs) {
@@ -75,6 +77,8 @@ export async function receive(at: WaitingFunction, name: string, options: Receiv
   if (found) await placed.found(found)
   if (found?.status === 'done') return parse(found.result)
   if (replay) return at.gap(path)
+  const jump = found ? undefined : clock.catchUp()
+  if (jump) await jump
   let got: StepRecord | undefined
   await recorder.conclude((fold) => {
     const [first] = signalsOf(fold.state as RunState, name)

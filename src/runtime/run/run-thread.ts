@@ -2,7 +2,6 @@ import type { OptionNames } from '../../core/option-names.js'
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import type { Redactor } from '../../codec/redactor.js'
 import { copyValue, type Value } from '../../codec/value.js'
-import type { Clock } from '../../core/clock.js'
 import { IncompatibleError, InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
 import { EXPIRED, type RetentionPolicy, type StoreRetentionPolicy, type SweepReport } from '../../core/retention.js'
@@ -11,6 +10,7 @@ import { DUE, type LogKey, type Tombstone } from '../../log/contract.js'
 import type { Fold } from '../../log/entry/fold.js'
 import type { Log } from '../../log/log.js'
 import type { LogStore } from '../../log/log-store.js'
+import type { StoreClock } from '../../log/store-clock.js'
 import { push, set } from '../../log/entry/ops.js'
 import type { Store } from '../../store/store.js'
 import type { Observer } from '../../telemetry/observer.js'
@@ -40,7 +40,7 @@ import { type Intent, isOnlyWaiting, isStuck, labels, type Situation, situate } 
 /** What threads need of the open store. */
 export interface RuntimeEnvironment {
   readonly logs: LogStore
-  readonly clock: Clock
+  readonly clock: StoreClock
   readonly randomId: () => string
   readonly random: () => number
   /** Names this process to people who look. */

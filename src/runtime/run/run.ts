@@ -1,6 +1,5 @@
 import { setMaxListeners } from 'node:events'
 import type { Redactor } from '../../codec/redactor.js'
-import type { Clock } from '../../core/clock.js'
 import type { StoreRetentionPolicy } from '../../core/retention.js'
 import { ClosedError, InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import { onAbort } from '../../core/on-abort.js'
@@ -9,6 +8,7 @@ import { DUE, type LogKey } from '../../log/contract.js'
 import type { Draft } from '../../log/entry/draft.js'
 import type { Fold } from '../../log/entry/fold.js'
 import type { Log } from '../../log/log.js'
+import type { StoreClock } from '../../log/store-clock.js'
 import { set } from '../../log/entry/ops.js'
 import type { Updated } from '../../log/write/update.js'
 import type { Store } from '../../store/store.js'
@@ -54,7 +54,7 @@ import { ViewRecorder } from './view-recorder.js'
 
 /** What a run needs from its surroundings. */
 export interface RunEnvironment {
-  readonly clock: Clock
+  readonly clock: StoreClock
   readonly store: Store
   readonly random: () => number
   readonly observer: Observer
@@ -254,6 +254,8 @@ export class Run {
       const stuck = unmoved === recorder.fold.seq
       const isCancelled = recorder.seen.cancel?.run === run
       const settled = isCancelled ? await settleRun(this.#plan, recorder.state) : undefined
+      // It says until when the thread is kept.
+      await clock.catchUp()
       const conclude = () =>
         recorder.conclude((fold) => {
           const ending = {

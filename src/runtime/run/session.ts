@@ -4,10 +4,10 @@ import { isDeepStrictEqual } from 'node:util'
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import type { Redactor } from '../../codec/redactor.js'
 import { copyValue, type Value, writeValue } from '../../codec/value.js'
-import type { Clock } from '../../core/clock.js'
 import type { LogKey } from '../../log/contract.js'
 import type { Draft } from '../../log/entry/draft.js'
 import { set } from '../../log/entry/ops.js'
+import type { StoreClock } from '../../log/store-clock.js'
 import type { Store } from '../../store/store.js'
 import { type RunObserver, UNWATCHED } from '../../telemetry/observer.js'
 import { Attempts } from '../step/attempts.js'
@@ -41,7 +41,7 @@ export interface Lease {
 export interface SessionOptions {
   readonly log: LogKey
   readonly recorder: Recorder
-  readonly clock: Clock
+  readonly clock: StoreClock
   readonly store: Store
   readonly context: unknown
   readonly abort: AbortController
@@ -69,7 +69,7 @@ export interface SessionOptions {
 export class Session {
   readonly log: LogKey
   readonly recorder: Recorder
-  readonly clock: Clock
+  readonly clock: StoreClock
   readonly store: Store
   readonly context: unknown
   readonly abort: AbortController

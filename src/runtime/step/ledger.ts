@@ -93,7 +93,7 @@ export class Ledger {
   }
 
   isOlderThanKey(at: number): boolean {
-    return this.#session.clock.now() - at > this.#keyTtlMs
+    return this.#session.clock.latest() - at > this.#keyTtlMs
   }
 
   /** Makes durable what must be before the attempt starts. */

@@ -70,7 +70,8 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
   checkInput(work, before)
   const ledger = new Ledger(session, work, before)
   const { effect } = ledger
-  const begun = session.clock.monotonic()
+  const { clock } = session
+  const begun = clock.monotonic()
   // A refusal speaks of one attempt: while another with the same key may have happened, the key must stay.
   let unsure = effect === 'idempotent' && (work.openSince !== undefined || isBegun(before))
   const finish = (result: unknown, writes: readonly StoreWrite[], attempts: number): Performed => {
@@ -84,6 +85,9 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
       ? session.recordedRead(work.path, work.inputHash, work.sees, work.isSamePast ?? false)
       : await permit(session, work, effect)
   if (instead) return finish(instead.result, [], 0)
+  // A machine that slept takes the key for younger than it is.
+  const woken = effect === 'idempotent' ? clock.catchUp() : undefined
+  if (woken) await woken
   if (mayHaveHappened(session, work, ledger, before)) {
     const known = await findOut(session, ledger, before)
     if (known) return finish(known.result, known.writes, 0)
@@ -94,6 +98,8 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
   for (let tried = 1, trouble: string | null = null; ; tried++) {
     await ledger.announce()
     if (effect !== 'read') await session.lease?.secure()
+    const jump = unsure ? clock.catchUp() : undefined
+    if (jump) await jump
     if (unsure && ledger.isForgotten) {
       const late = await ledger.settle()
       if (late?.status === 'returned') return finish(late.result, late.writes, tried)
