@@ -129,6 +129,16 @@ export function nondeterministic(message: string, step: string): IncompatibleErr
   )
 }
 
+/** A wait without a key comes back for another time, beside others: what is recorded there may be another's. */
+export function otherWait(path: string, recorded: string | undefined, asked: string | undefined): IncompatibleError {
+  return new IncompatibleError(
+    `Wait "${path}" was recorded as "${recorded}" and is "${asked ?? 'without a limit'}" now, beside other waits: the record may be another branch's.`,
+    'nondeterministic',
+    'Give waits that run side by side a key each. This run goes on with the version of the program that began it.',
+    { step: path },
+  )
+}
+
 /**
  * An effect was begun, nobody knows what became of it, and the program has ended without coming back to it. Its run must
  * not end as if nothing were open.

@@ -278,6 +278,72 @@ describe('the first wait of its name', () => {
   })
 })
 
+describe('waits called in one go, without keys', () => {
+  async function setUp() {
+    const clock = virtualClock()
+    const hf = new Holdfast(new LogStore(await openDriver('memory:', { clock }), { clock }))
+    const woken: string[] = []
+    const nap = async (ctx: Context, name: string, ask: (ctx: Context) => Promise<unknown>) => {
+      await ask(ctx)
+      woken.push(name)
+    }
+    return { clock, hf, woken, nap }
+  }
+  const asks: Record<string, readonly [(ctx: Context) => Promise<unknown>, (ctx: Context) => Promise<unknown>]> = {
+    'sleeps of other lengths': [(ctx) => ctx.sleep(DAY), (ctx) => ctx.sleep(10 * DAY)],
+    'sleeps until other dates': [
+      (ctx) => ctx.sleep(new Date(Date.UTC(2025, 0, 2))),
+      (ctx) => ctx.sleep(new Date(Date.UTC(2025, 0, 12))),
+    ],
+    'signals with other time limits': [
+      (ctx) => ctx.receive('news', { timeoutMs: DAY }),
+      (ctx) => ctx.receive('news', { timeoutMs: 10 * DAY }),
+    ],
+  }
+
+  it.each(Object.entries(asks))(
+    'are not swapped by a version that calls them in another order: %s',
+    async (_, [a, b]) => {
+      const { clock, hf, woken, nap } = await setUp()
+      const version = (minor: number) =>
+        flow<number, unknown>({ name: 'waits', version: `1.${minor}.0` }, (ctx) => {
+          const branches = [() => nap(ctx, 'short', a), () => nap(ctx, 'long', b)]
+          return Promise.all((minor === 0 ? branches : branches.reverse()).map((branch) => branch()))
+        })
+      expect(await hf.thread(version(0), 't').run({ input: 1 })).toMatchObject({ status: 'paused' })
+      await clock.advance(DAY + 1)
+      expect(await hf.thread(version(1), 't').run()).toMatchObject({
+        status: 'incompatible',
+        reason: expect.stringContaining('beside other waits'),
+      })
+      expect(woken).toEqual([])
+      // The version that began it goes on.
+      expect(await hf.thread(version(0), 't').run()).toMatchObject({ status: 'paused' })
+      expect(woken).toEqual(['short'])
+      await hf.close()
+    },
+  )
+
+  it('may ask for another time in one sequence, which keeps the first', async () => {
+    const { clock, hf } = await setUp()
+    let calls = 0
+    const program = flow<number, number>(NAMED, async (ctx) => {
+      await ctx.sleep(DAY + calls)
+      await ctx.sleep(DAY + calls)
+      return ++calls
+    })
+    const thread = hf.thread(program, 't')
+    await thread.run({ input: 1 })
+    await clock.advance(DAY + 1)
+    calls++
+    expect(await thread.run()).toMatchObject({ status: 'paused' })
+    await clock.advance(DAY + 1)
+    calls++
+    expect(await thread.run()).toMatchObject({ status: 'completed' })
+    await hf.close()
+  })
+})
+
 type Op = { readonly kind: 'step' | 'pause' | 'receive'; readonly delays: readonly number[] }
 
 const op: fc.Arbitrary<Op> = fc.record({

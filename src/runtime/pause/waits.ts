@@ -24,9 +24,9 @@ export interface WaitingFunction {
 export interface Placed {
   readonly path: string
   /** What its record says of it besides what it waits for. */
-  marks(): Pick<StepRecord, 'since' | 'past' | 'after' | 'beside'>
-  /** Resolves when what is recorded there may be handed out. */
-  found(record: StepRecord): Promise<void>
+  marks(asked: string | undefined): Pick<StepRecord, 'since' | 'past' | 'after' | 'beside' | 'asked'>
+  /** Resolves when what is recorded there may be handed out to who asks for this. */
+  found(record: StepRecord, asked: string | undefined): Promise<void>
   /** The wait is over. */
   end(): void
 }
@@ -41,7 +41,8 @@ export async function sleep(at: WaitingFunction, duration: number | Date, option
   const placed = at.place('sleep', options.key)
   const { path } = placed
   const found = at.records.find(path, 'none')
-  if (found) await placed.found(found)
+  const asked = duration instanceof Date ? `until ${duration.toISOString()}` : `${given} ms`
+  if (found) await placed.found(found, asked)
   // Short sleeps leave no record, and a replay waits for nothing.
   if (replay) return placed.end()
   const jump = found ? undefined : clock.catchUp()
@@ -50,7 +51,7 @@ export async function sleep(at: WaitingFunction, duration: number | Date, option
   const left = until - clock.now()
   const isLong = left > inlineSleepMs && recorder.durable
   if (found === undefined && left > inlineSleepMs) {
-    recorder.add({ kind: 'step', ops: [set(at.records.at(path), waitingRecord(placed, until))] })
+    recorder.add({ kind: 'step', ops: [set(at.records.at(path), waitingRecord(placed, until, asked))] })
   }
   if (isLong) return at.wait({ kind: 'sleep', step: path, until })
   if (left > 0) await clock.sleep(left, abort.signal)
@@ -74,7 +75,8 @@ export async function receive(at: WaitingFunction, name: string, options: Receiv
   }
   await replay?.turn(path)
   const found = at.records.find(path, 'none')
-  if (found) await placed.found(found)
+  const asked = options.timeoutMs === undefined ? undefined : `${options.timeoutMs} ms`
+  if (found) await placed.found(found, asked)
   if (found?.status === 'done') return parse(found.result)
   if (replay) return at.gap(path)
   const jump = found ? undefined : clock.catchUp()
@@ -86,7 +88,7 @@ export async function receive(at: WaitingFunction, name: string, options: Receiv
     const before = valueAt(fold.state, place) as StepRecord | undefined
     got = before?.status === 'done' ? before : undefined
     if (first === undefined || got !== undefined) return undefined
-    got = { ...doneRecord(placed), ...(first.value === undefined ? {} : { result: first.value }) }
+    got = { ...doneRecord(placed, asked), ...(first.value === undefined ? {} : { result: first.value }) }
     const events = [{ type: 'step', step: at.records.name(path), status: 'completed' }]
     return { kind: 'step', ops: [splice(['signals', name], 0, 1), set(place, got)], data: { events } }
   }, false)
@@ -94,22 +96,22 @@ export async function receive(at: WaitingFunction, name: string, options: Receiv
   if (got !== undefined) return parse(got.result)
   const until = found?.until ?? (options.timeoutMs === undefined ? undefined : clock.now() + options.timeoutMs)
   if (until !== undefined && until <= clock.now()) {
-    recorder.add({ kind: 'step', ops: [set(place, doneRecord(placed))] })
+    recorder.add({ kind: 'step', ops: [set(place, doneRecord(placed, asked))] })
     return placed.end()
   }
   // Also without a limit: that somebody waits here tells whoever comes next that nobody has come by.
   if (found === undefined) {
-    recorder.add({ kind: 'step', ops: [set(place, waitingRecord(placed, until))] })
+    recorder.add({ kind: 'step', ops: [set(place, waitingRecord(placed, until, asked))] })
   }
   return at.wait({ kind: 'signal', step: path, name, ...(until === undefined ? {} : { until }) })
 }
 
-function waitingRecord(placed: Placed, until: number | undefined): StepRecord {
-  return { status: 'waiting', ...(until === undefined ? {} : { until }), ...placed.marks() }
+function waitingRecord(placed: Placed, until: number | undefined, asked: string | undefined): StepRecord {
+  return { status: 'waiting', ...(until === undefined ? {} : { until }), ...placed.marks(asked) }
 }
 
-function doneRecord(placed: Placed): StepRecord {
-  return { status: 'done', ...placed.marks() }
+function doneRecord(placed: Placed, asked: string | undefined): StepRecord {
+  return { status: 'done', ...placed.marks(asked) }
 }
 
 /** What a signal may be called. */

@@ -182,6 +182,8 @@ export interface StepRecord {
    * handed only to code that has come by the same. Absent in records of 0.1, and of steps.
    */
   readonly past?: string
+  /** Of a wait without a key: for how long it was to be. One of several branches gets nothing that was for another time. */
+  readonly asked?: string
   /** Of a wait: since when something behind it may have been begun without a record, by who came by before it was there. */
   readonly since?: number
   /** A person let a node go on that pauses when it is done. */

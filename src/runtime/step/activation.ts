@@ -8,7 +8,7 @@ import { set } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
 import { type AskOptions, Asking } from '../pause/asking.js'
 import type { Context, PauseOptions, StepContext, StepOptions, StepPolicy, TransactionOptions } from './context.js'
-import { EffectHeldError, isNondeterministic, isStoreFailure } from '../errors.js'
+import { EffectHeldError, isNondeterministic, isStoreFailure, otherWait } from '../errors.js'
 import type { RecordedEvent } from '../events/events.js'
 import { gapOf } from '../run/gap.js'
 import { accuse, Failures, stemsOf } from './failed-steps.js'
@@ -497,14 +497,19 @@ export class Activation {
     this.#order.came(path, since)
     return {
       path,
-      marks: () => ({
+      marks: (asked) => ({
+        ...(asked === undefined || wait?.past === undefined ? {} : { asked }),
         ...(since === undefined ? {} : { since }),
         ...(wait !== undefined && wait.past === undefined ? {} : { past }),
         ...(after === undefined ? {} : { after }),
         ...(wait?.hasBranches ? { beside: true as const } : {}),
       }),
-      found: async (record) => {
-        if (wait) await this.#handOver(name, wait, record)
+      found: async (record, asked) => {
+        if (wait === undefined) return
+        const isOther = wait.past !== undefined && record.asked !== undefined && record.asked !== asked
+        await this.#handOver(name, wait, { ...record, ...(isOther ? { beside: true } : {}) })
+        // One sequence may ask for another time by now, and goes on by the first. Of branches it shows another order.
+        if (isOther && wait.hasBranches) throw otherWait(path, record.asked, asked)
       },
       end: () => wait?.end(),
     }
