@@ -2,7 +2,7 @@ import type { Outcome } from 'holdfast'
 import { inputFor } from './build.js'
 import { SHARED } from './build-flow.js'
 import type { Visit } from './chaos.js'
-import { isExpected, keyOf, LEASE_MS, STEP_MS, type Stage } from './stage.js'
+import { isExpected, keyOf, LEASE_MS, PATIENCE, STEP_MS, type Stage } from './stage.js'
 
 /** People and other processes: they answer, send signals and input, cancel, and wait for the thread. */
 export class Guests {
@@ -30,7 +30,7 @@ export class Guests {
 
   /** Waits until all have what they came for. */
   async settle(): Promise<void> {
-    for (let i = 0; i < 600 && this.#present > 0; i++) await this.#stage.advance(STEP_MS)
+    for (let i = 0; i < PATIENCE && this.#present > 0; i++) await this.#stage.advance(STEP_MS)
     if (this.#present > 0) throw new Error('A client waits for ever.')
   }
 

@@ -5,7 +5,7 @@ import type { Blow, Chaos } from './chaos.js'
 import { Guests } from './guests.js'
 import type { Mortal } from './mortal.js'
 import type { ProgramSpec } from './spec.js'
-import { isExpected, keyOf, LEASE_MS, type Place, Stage, STEP_MS } from './stage.js'
+import { isExpected, keyOf, LEASE_MS, PATIENCE, type Place, Stage, STEP_MS } from './stage.js'
 import type { Program } from './surroundings.js'
 import { judge } from './verdict.js'
 
@@ -24,8 +24,6 @@ export interface Result {
 
 const MAX_ROUNDS = 100
 const MAX_RESUMES = 4
-/** How often somebody looks for the end of a run. A program that does not come back to its records is ended after minutes. */
-const PATIENCE = 3000
 
 /** Runs a program through its crashes to its end. Throws when a rule was broken, or when it does not end. */
 export async function simulate(spec: ProgramSpec, chaos: Chaos, place: Place): Promise<Result> {

@@ -191,13 +191,13 @@ export class World {
     const found = this.#executed.get(call.key)
     if (found && found.place !== call.place) this.#blame(call, `has the key of ${found.place}`)
     const isIdempotent = call.effect === 'idempotent'
-    // Of an idempotent effect that begins nothing may be recorded: who changes its own key in the program can't be helped.
-    const isRekeyed = call.ownKey && isIdempotent && !call.isKnownOtherwise
-    if (
-      isRekeyed &&
-      this.#calls.some(({ place, executed, key }) => place === call.place && executed && key !== call.key)
+    // Of an idempotent effect that begins nothing may be recorded: who gives it a key of its own in the program, another
+    // one or none any more, can't be helped.
+    const others = this.#calls.filter(
+      ({ place, executed, key }) => place === call.place && executed && key !== call.key,
     )
-      return
+    const isRekeyed = others.some(({ ownKey }) => ownKey || call.ownKey)
+    if (isRekeyed && isIdempotent && !call.isKnownOtherwise) return
     if (found?.effect === 'idempotent' || (found?.effect === 'read' && isIdempotent)) {
       // A later version that declares another kind does not know how old its key is.
       if (!isIdempotent || call.begunAt - found.at <= ttlOf(work) + SLACK_MS) return
