@@ -1,7 +1,11 @@
 // @ts-check
-import { flow, Holdfast, LogStore, openDriver, set } from 'holdfast'
+import { flow, Holdfast } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
+import { LogStore, ops } from 'holdfast/log'
 import { makeOurs, runOurs } from '../agent/loops.mjs'
 import { state } from '../statistics.mjs'
+
+const { set } = ops
 
 /** @typedef {import('../statistics.mjs').Line} Line */
 /** What a measured piece of work is: `prepare` is not counted. @typedef {{ steps: number, prepare?: () => Promise<void>, work: () => Promise<void> }} Job */

@@ -1,6 +1,10 @@
 // @ts-check
-import { Holdfast, LogStore, openDriver, push } from 'holdfast'
+import { Holdfast } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
+import { LogStore, ops } from 'holdfast/log'
 import { compare, quantile, state } from '../statistics.mjs'
+
+const { push } = ops
 
 /** @typedef {import('../statistics.mjs').Line} Line */
 

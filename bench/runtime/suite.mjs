@@ -1,5 +1,7 @@
 // @ts-check
-import { Holdfast, LogStore, openDriver } from 'holdfast'
+import { Holdfast } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { storedBytes } from '../log/session.mjs'
 import { compare, state, timed } from '../statistics.mjs'
 import { makeTurns } from '../turns.mjs'

@@ -1,6 +1,8 @@
 // @ts-check
 import { randomBytes } from 'node:crypto'
-import { flow, Holdfast, LogStore, openDriver, redactCommon } from 'holdfast'
+import { flow, Holdfast, redactCommon } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { alternate, compare, quantile } from '../statistics.mjs'
 import { makeTurns } from '../turns.mjs'
 import { saveTurn, takeThread } from '../log/session.mjs'

@@ -8,7 +8,10 @@
 import { writeSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isHoldfastError, openHoldfast, push, set } from 'holdfast'
+import { isHoldfastError, openHoldfast } from 'holdfast'
+import { ops } from 'holdfast/log'
+
+const { push, set } = ops
 
 const [mode, url, ...args] = process.argv.slice(2)
 const say = (/** @type {string} */ line) => writeSync(1, `${line}\n`)

@@ -7,7 +7,7 @@ const DUE = 5
 const POLLS = 30
 const HOUR = 3_600_000
 
-/** What a worker asks for. @param {number | 'now'} now @returns {import('holdfast').HeadQuery} */
+/** What a worker asks for. @param {number | 'now'} now @returns {import('holdfast/driver').HeadQuery} */
 export function workerQuery(now) {
   return { wakeBefore: now, lease: 'free', order: 'updated', direction: 'asc', limit: 100 }
 }
@@ -15,7 +15,7 @@ export function workerQuery(now) {
 /**
  * Measures a worker's look at the index with five due threads and nobody else, then with so many more at rest: half of
  * them without a time to wake, half asleep for an hour and more.
- * @param {import('holdfast').Driver} driver @param {number} count @param {(done: number) => void} [onProgress]
+ * @param {import('holdfast/driver').Driver} driver @param {number} count @param {(done: number) => void} [onProgress]
  * @returns {Promise<IdlePoll>}
  */
 export async function pollAmongIdle(driver, count, onProgress) {
@@ -46,7 +46,7 @@ export async function pollAmongIdle(driver, count, onProgress) {
   return { idle: count, madeMs, emptyMs, idleMs, found: heads.length }
 }
 
-/** @param {import('holdfast').Driver} driver @param {number} now */
+/** @param {import('holdfast/driver').Driver} driver @param {number} now */
 async function measure(driver, now) {
   const times = []
   for (let i = 0; i < POLLS; i++) {

@@ -182,7 +182,7 @@ export async function fenceRound({ url, thread, leaseMs = 300 }) {
   }
 }
 
-/** @param {import('holdfast').Log} log @param {number} leaseMs */
+/** @param {import('holdfast/log').Log} log @param {number} leaseMs */
 async function claimWhenFree(log, leaseMs) {
   const deadline = Date.now() + leaseMs + 60_000
   for (;;) {

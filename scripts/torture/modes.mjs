@@ -1,5 +1,5 @@
 // @ts-check
-import { openDriver } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
 import { seconds } from '../table.mjs'
 import { crashRound, fenceRound, openRound, raceRound } from './log-rounds.mjs'
 import { pollAmongIdle } from './idle-threads.mjs'

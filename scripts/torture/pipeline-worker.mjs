@@ -1,7 +1,9 @@
 // Runs the library and kills itself right after its nth write to the store was acknowledged.
 //   node pipeline-worker.mjs <store> <ledger> <table> <nth write, 0 for none> <documents> <chunks> <concurrency> <lease>
 import { appendFileSync } from 'node:fs'
-import { Holdfast, LogStore, openDriver } from 'holdfast'
+import { Holdfast } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { openPipeline } from 'holdfast/pipeline'
 import { endWithParent } from './end-with-parent.mjs'
 import { makeDocuments, makePipeline, tableSink } from './pipeline-library.mjs'

@@ -42,7 +42,7 @@ export function makePrograms({ service: url, table, mark = '?' }) {
   /** @param {AnyContext} ctx @param {string} session */
   const book = async (ctx, session) => {
     if (table === undefined) return
-    const insert = async (/** @type {import('holdfast').SqlSession} */ sql) => {
+    const insert = async (/** @type {import('holdfast/driver').SqlSession} */ sql) => {
       await sql.query(`INSERT INTO ${table} (id) VALUES (${mark})`, [session])
     }
     // A machine that does nothing but this is slow; running out of time would be a failure, and no crash.

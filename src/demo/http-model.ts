@@ -1,5 +1,6 @@
 import { Agent, request } from 'node:http'
-import type { AnyAiMessage, LanguageModel } from '../index.js'
+import type { LanguageModel } from '../index.js'
+import type { AnyAiMessage } from '../agent/messages/index.js'
 
 type Json = Readonly<Record<string, unknown>>
 

@@ -1,13 +1,6 @@
 import { statSync } from 'node:fs'
-import {
-  type Holdfast,
-  isProcessMetrics,
-  mergeMetrics,
-  METRICS_COLLECTION,
-  METRICS_SCOPE,
-  openHoldfast,
-  quantileOf,
-} from '../index.js'
+import { isProcessMetrics, METRICS_COLLECTION, METRICS_SCOPE } from '../internal.js'
+import { type Holdfast, mergeMetrics, openHoldfast, quantileOf } from '../index.js'
 import type { Customer } from './customers.js'
 import type { DemoReport } from './report.js'
 

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
-import { type Holdfast, InvalidOptionError, openHoldfast } from '../index.js'
+import { type Holdfast, openHoldfast } from '../index.js'
+import { InvalidOptionError } from '../errors.js'
 import { type Child, startChild } from './child.js'
 import { makeCustomers, stockFor } from './customers.js'
 import { rollDice } from './dice.js'

@@ -1,4 +1,5 @@
-import { type FlowProgram, type Holdfast, InvalidOptionError, type Thread, type Worker } from '../index.js'
+import type { FlowProgram, Holdfast, Thread, Worker } from '../index.js'
+import { InvalidOptionError } from '../errors.js'
 import { nameLog } from '../core/log-name.js'
 import { HttpProblem } from './http/problem.js'
 import { StreamSlots } from './http/stream-slots.js'

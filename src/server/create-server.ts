@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import { Hono } from 'hono'
-import { type Holdfast, InvalidOptionError } from '../index.js'
+import type { Holdfast } from '../index.js'
+import { InvalidOptionError } from '../errors.js'
 import { SchemaChecker } from '../runtime/json-schema/schema-checker.js'
 import { Gate } from './access/gate.js'
 import { mayDo, type Principal } from './access/principal.js'

@@ -1,6 +1,6 @@
 import type { Server } from 'node:http'
 import { serve } from '@hono/node-server'
-import { InvalidOptionError } from '../index.js'
+import { InvalidOptionError } from '../errors.js'
 import type { HoldfastServer } from './create-server.js'
 
 /** Where to listen. */

@@ -1,4 +1,5 @@
-import { InvalidOptionError, type WorkerOptions } from '../index.js'
+import type { WorkerOptions } from '../index.js'
+import { InvalidOptionError } from '../errors.js'
 import type { GateOptions } from './access/gate.js'
 import type { Authenticate, ServerToken } from './access/tokens.js'
 

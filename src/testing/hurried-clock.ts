@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../index.js'
+import { type Clock, systemClock } from '../driver.js'
 
 /**
  * A clock by which intervals pass so many times as fast, for the process that runs a thread and not for the store. It

@@ -2,16 +2,15 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import {
   agent,
   type AgentOptions,
-  type Clock,
   Holdfast,
   type LanguageModel,
-  LogStore,
   type Message,
-  openDriver,
   openHoldfast,
   type RunEvent,
   textOf,
 } from 'holdfast'
+import { type Clock, openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { type ModelServer, type ModelServerOptions, type ScriptedReply, startModelServer } from 'holdfast/testing'
 import { afterEach } from 'vitest'
 

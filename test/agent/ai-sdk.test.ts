@@ -1,6 +1,7 @@
 import type { LanguageModelV3Prompt } from '@ai-sdk/provider'
 import fc from 'fast-check'
-import { checkMessages, fromAiSdkMessages, makeMessage, type Message, type Part, toAiSdkPrompt } from 'holdfast'
+import type { Message, Part } from 'holdfast'
+import { checkMessages, fromAiSdkMessages, makeMessage, toAiSdkPrompt } from 'holdfast/messages'
 import { describe, expect, it } from 'vitest'
 import { randomly, rounds } from '../support/scale.js'
 import { anyMessage, v3Message } from './conversations.js'

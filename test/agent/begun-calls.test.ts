@@ -1,4 +1,6 @@
-import { agent, type Effect, Holdfast, LogStore, openDriver, tool, type Tool } from 'holdfast'
+import { agent, type Effect, Holdfast, tool, type Tool } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { calls, FAST, lines, setUp } from './agent-setup.js'

@@ -1,4 +1,5 @@
-import { estimateTokens, makeMessage, type Message, tool } from 'holdfast'
+import { type Message, tool } from 'holdfast'
+import { estimateTokens, makeMessage } from 'holdfast/messages'
 import { safeCuts } from '#src/agent/messages/compaction.js'
 import type { ModelServerRequest } from 'holdfast/testing'
 import fc from 'fast-check'

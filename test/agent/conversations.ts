@@ -1,6 +1,7 @@
 import type { Value } from '#src/codec/value.js'
 import fc from 'fast-check'
-import type { ContentItem, FileData, Message, Part, ProviderData, ToolOutput, Usage } from 'holdfast'
+import type { Message, Part, Usage } from 'holdfast'
+import type { ContentItem, FileData, ProviderData, ToolOutput } from 'holdfast/messages'
 
 /** Plain objects: stored values have no null prototypes. */
 function rec<Shape>(model: { [Key in keyof Shape]: fc.Arbitrary<Shape[Key]> }): fc.Arbitrary<Shape> {

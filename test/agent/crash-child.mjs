@@ -1,6 +1,8 @@
 // Runs the session and kills itself right after its nth append was acknowledged: before anyone hears of it.
 //   node crash-child.mjs <store> <model url> <ledger file> <nth append, 0 for none>
-import { Holdfast, LogStore, openDriver } from 'holdfast'
+import { Holdfast } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { drive, makeAgent } from './crash-session.mjs'
 
 const [url, modelUrl, ledger, nth] = process.argv.slice(2)

@@ -1,7 +1,9 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { callModel, type CallOptions } from '#src/agent/model/model.js'
 import type { ModelRequest, ModelTool } from '#src/agent/model/model-types.js'
-import { checkMessage, isHoldfastError, makeMessage, type ModelEvent, systemClock, textOf } from 'holdfast'
+import { isHoldfastError, textOf } from 'holdfast'
+import { systemClock } from 'holdfast/driver'
+import { checkMessage, makeMessage, type ModelEvent } from 'holdfast/messages'
 import { type ModelServer, type ModelServerOptions, type ScriptedReply, startModelServer } from 'holdfast/testing'
 import { afterEach, describe, expect, it } from 'vitest'
 

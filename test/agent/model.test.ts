@@ -2,7 +2,9 @@ import type { LanguageModelV2, LanguageModelV3, LanguageModelV3StreamPart } from
 import { callModel, type CallOptions, checkModel } from '#src/agent/model/model.js'
 import type { ModelRequest } from '#src/agent/model/model-types.js'
 import { MockLanguageModelV3, simulateReadableStream } from 'ai/test'
-import { checkMessage, type LanguageModel, makeMessage, type ModelEvent, systemClock } from 'holdfast'
+import type { LanguageModel } from 'holdfast'
+import { systemClock } from 'holdfast/driver'
+import { checkMessage, makeMessage, type ModelEvent } from 'holdfast/messages'
 import { virtualClock } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 

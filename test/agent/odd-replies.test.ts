@@ -1,4 +1,5 @@
-import { agent, append, fromAiSdkMessages, merge, tool } from 'holdfast'
+import { agent, append, merge, tool } from 'holdfast'
+import { fromAiSdkMessages } from 'holdfast/messages'
 import type { ModelServer } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'

@@ -1,14 +1,7 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
-import {
-  checkMessages,
-  fromOpenAiMessages,
-  makeMessage,
-  type Message,
-  type OpenAiMessage,
-  type Part,
-  toOpenAiMessages,
-} from 'holdfast'
+import type { Message, Part } from 'holdfast'
+import { checkMessages, fromOpenAiMessages, makeMessage, type OpenAiMessage, toOpenAiMessages } from 'holdfast/messages'
 import { describe, expect, it } from 'vitest'
 import { randomly, rounds } from '../support/scale.js'
 import { anyMessage, openAiMessage } from './conversations.js'

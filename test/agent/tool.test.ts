@@ -1,6 +1,7 @@
 import { ToolSet, toToolOutput } from '#src/agent/tools/tool-set.js'
 import { dynamicTool, jsonSchema, tool as aiTool } from 'ai'
-import { makeMessage, tool, type ToolContext, type ToolOptions } from 'holdfast'
+import { tool, type ToolContext, type ToolOptions } from 'holdfast'
+import { makeMessage } from 'holdfast/messages'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { z } from 'zod'
 

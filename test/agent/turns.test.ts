@@ -1,4 +1,5 @@
-import { agent, type RunEvent, type StepSettings, tenantUsage, tool } from 'holdfast'
+import { agent, type RunEvent, tenantUsage, tool } from 'holdfast'
+import type { StepSettings } from 'holdfast/types'
 import type { ScriptedReply } from 'holdfast/testing'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { z } from 'zod'

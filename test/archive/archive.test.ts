@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { flow, folderPlace, type Holdfast, isHoldfastError, openDriver, openHoldfast, type OpenOptions } from 'holdfast'
+import { flow, type Holdfast, isHoldfastError, openHoldfast, type OpenOptions } from 'holdfast'
+import { folderPlace } from 'holdfast/data'
+import { openDriver } from 'holdfast/driver'
 import { afterAll, describe, expect, it } from 'vitest'
 import { dumpStore } from '../support/dump-store.js'
 import { everyBackend } from '../support/every-backend.js'
@@ -173,7 +175,7 @@ describe.each(Object.entries(places))('an archive in a %s', (kind, place) => {
     expect((await other.thread(talk, 'a').replay()).status).toBe('identical')
     expect((await other.verify('a'))?.problems).toEqual([])
     const copy = await openDriver('memory:')
-    const { copyStore } = await import('holdfast')
+    const { copyStore } = await import('holdfast/data')
     expect((await copyStore(url, copy, { from: options })).refused).toEqual([])
     expect((await over(copy).verify('a'))?.problems).toEqual([])
     await hf.erase('a')
@@ -222,7 +224,7 @@ describe('an archive', () => {
     const driver = await openDriver('memory:')
     await fillStore(driver, seeded(41))
     const url = `sqlite:${join(folder, `all-${count++}.db`)}`
-    const { copyStore } = await import('holdfast')
+    const { copyStore } = await import('holdfast/data')
     await copyStore(driver, url)
     const hf = (await open(url, places.folder())).tenant('one')
     const raw = await openDriver(url)

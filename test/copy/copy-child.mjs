@@ -1,5 +1,5 @@
 // Copies a store to another, and after some branches tells its parent and waits there to be killed.
-import { copyStore } from 'holdfast'
+import { copyStore } from 'holdfast/data'
 
 const [from, to] = process.argv.slice(2)
 await copyStore(from, to, {

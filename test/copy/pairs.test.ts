@@ -1,4 +1,5 @@
-import { copyStore, type Driver, openDriver } from 'holdfast'
+import { copyStore } from 'holdfast/data'
+import { type Driver, openDriver } from 'holdfast/driver'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { dumpStore } from '../support/dump-store.js'
 import { everyBackend } from '../support/every-backend.js'

@@ -1,4 +1,7 @@
-import { copyStore, type Driver, Holdfast, isHoldfastError, LogStore, openDriver, systemClock } from 'holdfast'
+import { Holdfast, isHoldfastError } from 'holdfast'
+import { copyStore } from 'holdfast/data'
+import { type Driver, openDriver, systemClock } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { afterAll, describe, expect, it } from 'vitest'
 import { dumpStore } from '../support/dump-store.js'
 import { fillStore, order, over } from '../support/filled-store.js'

@@ -1,4 +1,4 @@
-import { openDriver } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
 import { makeHeadsStatement } from '#src/drivers/postgres/heads-statement.js'
 import { planQuery } from '#src/drivers/redis/index-walk.js'
 import { loadSqlite } from '#src/drivers/sqlite/engine.js'

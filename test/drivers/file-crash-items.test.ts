@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Head } from 'holdfast'
+import type { Head } from 'holdfast/driver'
 import { describe, it } from 'vitest'
 import { rounds } from '../support/scale.js'
 import { carriedWrites, makeItem, NOW } from './file-child-items.mjs'

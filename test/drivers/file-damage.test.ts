@@ -16,11 +16,15 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Driver, type Expect, isHoldfastError, type LogKey, LogStore, push } from 'holdfast'
+import { isHoldfastError } from 'holdfast'
+import type { Driver, Expect, LogKey } from 'holdfast/driver'
+import { LogStore, ops } from 'holdfast/log'
 import { encodeName } from '#src/drivers/file/names.js'
 import { openFile } from '#src/drivers/file/open-file.js'
 import { makeAppend, makeBytes, makeEntry, makeHash, mustAppend } from '#src/testing/entries.js'
 import { afterEach, beforeEach, describe, it } from 'vitest'
+
+const { push } = ops
 
 const log = { tenant: 'tenant', thread: 'thread', branch: 'main' } as unknown as LogKey
 const isRoot = process.getuid?.() === 0

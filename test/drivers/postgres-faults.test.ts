@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Append, type Driver, type Expect, isHoldfastError, type LogKey } from 'holdfast'
+import { isHoldfastError } from 'holdfast'
+import type { Append, Driver, Expect, LogKey } from 'holdfast/driver'
 import { openPostgres } from '#src/drivers/postgres/open-postgres.js'
 import { startChaosProxy } from '#src/testing/chaos-proxy.js'
 import { createLog, logKey, newTenant } from '#src/testing/driver-suite/suite-context.js'

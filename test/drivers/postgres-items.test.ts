@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Append } from 'holdfast'
+import type { Append } from 'holdfast/driver'
 import { makeItemStatements } from '#src/drivers/postgres/item-statements.js'
 import { openPostgres } from '#src/drivers/postgres/open-postgres.js'
 import { type ItemStore, makeCarried, makeItem, NOW, withItems } from '#src/testing/driver-suite/item-fixtures.js'

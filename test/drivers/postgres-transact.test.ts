@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Driver, Holdfast, LogStore, push, set } from 'holdfast'
+import { Holdfast } from 'holdfast'
+import type { Driver } from 'holdfast/driver'
+import { LogStore, ops } from 'holdfast/log'
 import { openPostgres } from '#src/drivers/postgres/open-postgres.js'
 import type { PostgresOptions } from '#src/drivers/postgres/options.js'
 import { startChaosProxy } from '#src/testing/chaos-proxy.js'
@@ -9,6 +11,8 @@ import { makeAppend } from '#src/testing/entries.js'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { dropSchema, newSchema, runSql } from '../support/postgres.js'
 import { postgresUrl } from '../support/servers.js'
+
+const { push, set } = ops
 
 const given = await postgresUrl()
 const url = given as string

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Append, Driver } from 'holdfast'
+import type { Append, Driver } from 'holdfast/driver'
 import { openPostgres } from '#src/drivers/postgres/open-postgres.js'
 import { driverSuite } from '#src/testing/driver-suite.js'
 import { afterAll, describe, it } from 'vitest'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { LogStore, push } from 'holdfast'
+import { LogStore, ops } from 'holdfast/log'
 import { HoldfastError } from '#src/core/errors.js'
 import { parseBranchId, parseTenantId, parseThreadId } from '#src/core/ids.js'
 import { reconnectPause } from '#src/drivers/redis/connect.js'
@@ -14,6 +14,8 @@ import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it } from 'vitest'
 import { startRedis } from '../../scripts/services/index.mjs'
 import { orUndefined, redisClusterUrls, redisUrl } from '../support/servers.js'
+
+const { push } = ops
 
 const url = await redisUrl()
 const clusterUrls = await redisClusterUrls()

@@ -12,7 +12,7 @@ import { migrate } from '#src/drivers/sqlite/migrate.js'
 import { MIGRATIONS } from '#src/drivers/sqlite/migrations/list.js'
 import { openSqlite, type SqliteOptions } from '#src/drivers/sqlite/open-sqlite.js'
 import { makeAppend, makeEntry, mustAppend } from '#src/testing/entries.js'
-import type { Driver, Expect, LogKey } from 'holdfast'
+import type { Driver, Expect, LogKey } from 'holdfast/driver'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
 const run = promisify(execFile)

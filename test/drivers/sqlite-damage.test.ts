@@ -1,10 +1,13 @@
 import { copyFile, mkdtemp, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Driver, LogStore, push } from 'holdfast'
+import type { Driver } from 'holdfast/driver'
+import { LogStore, ops } from 'holdfast/log'
 import { loadSqlite } from '#src/drivers/sqlite/engine.js'
 import { openSqlite } from '#src/drivers/sqlite/open-sqlite.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+
+const { push } = ops
 
 const key = { tenant: 'default', thread: 't', branch: 'main' } as never
 const note = (text: string) => () => [{ kind: 'input', ops: [push('notes', text)] }]

@@ -5,7 +5,7 @@ import { loadSqlite, type SqliteLike } from '#src/drivers/sqlite/engine.js'
 import { buildItemScan } from '#src/drivers/sqlite/item-reads.js'
 import { openSqlite } from '#src/drivers/sqlite/open-sqlite.js'
 import { makeAppend } from '#src/testing/entries.js'
-import type { Driver, ItemDriver, LogKey, NewItem } from 'holdfast'
+import type { Driver, ItemDriver, LogKey, NewItem } from 'holdfast/driver'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
 const log = { tenant: 't', thread: 'a', branch: 'main' } as LogKey

@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { openSqlite } from '#src/drivers/sqlite/open-sqlite.js'
 import { makeAppend, mustAppend } from '#src/testing/entries.js'
-import type { LogKey } from 'holdfast'
+import type { LogKey } from 'holdfast/driver'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { rounds } from '../support/scale.js'
 

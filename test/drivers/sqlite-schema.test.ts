@@ -9,7 +9,7 @@ import { migrate } from '#src/drivers/sqlite/migrate.js'
 import { MIGRATIONS } from '#src/drivers/sqlite/migrations/list.js'
 import { openSqlite } from '#src/drivers/sqlite/open-sqlite.js'
 import { makeAppend, mustAppend } from '#src/testing/entries.js'
-import type { LogKey } from 'holdfast'
+import type { LogKey } from 'holdfast/driver'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
 const SCHEMA_FILE = new URL('./sqlite-schema.sql', import.meta.url)

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { AIMessage, HumanMessage } from '@langchain/core/messages'
 import fc from 'fast-check'
-import { isHoldfastError, set } from 'holdfast'
+import { isHoldfastError } from 'holdfast'
+import { ops } from 'holdfast/log'
 import { describe, expect, it } from 'vitest'
 import { decode as decodeGraphValue } from '#src/adapters/langgraph/decode.js'
 import { encode as encodeGraphValue } from '#src/adapters/langgraph/encode.js'
@@ -34,6 +35,8 @@ import { parseFilter } from '#src/store/filter.js'
 import { parseStoreUrl } from '#src/store-url.js'
 import { randomly, rounds } from '../support/scale.js'
 import { misshapen, mutated } from './mutations.js'
+
+const { set } = ops
 
 // Whatever a decoder is given, it returns something or throws an error with a name. Nothing else is thrown, nothing is
 // constructed that the code does not name, and no prototype changes.

@@ -1,7 +1,10 @@
 import fc from 'fast-check'
-import { type Driver, type Log, type LogKey, LogStore, openDriver, push, set, type StoredEntry } from 'holdfast'
+import { type Driver, type LogKey, openDriver, type StoredEntry } from 'holdfast/driver'
+import { type Log, LogStore, ops } from 'holdfast/log'
 import { describe, expect, it } from 'vitest'
 import { randomly, rounds } from '../support/scale.js'
+
+const { push, set } = ops
 
 const LOG = { tenant: 'acme', thread: 'talk', branch: 'main' } as LogKey
 

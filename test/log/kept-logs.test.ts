@@ -1,6 +1,9 @@
-import { type Driver, LogStore, openDriver, push, set } from 'holdfast'
+import { type Driver, openDriver } from 'holdfast/driver'
+import { LogStore, ops } from 'holdfast/log'
 import { virtualClock } from 'holdfast/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+
+const { push, set } = ops
 
 const key = { tenant: 'default', thread: 't', branch: 'main' } as never
 const note = (text: string) => () => [{ kind: 'input', ops: [push('notes', text)] }]

@@ -1,4 +1,5 @@
-import { type KeyOptions, set } from 'holdfast'
+import type { KeyOptions } from 'holdfast'
+import { ops } from 'holdfast/log'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { chainHash, chainIdentity } from '#src/codec/chain.js'
 import { decodeHeader, type EntryHeader, encodeHeader } from '#src/codec/header.js'
@@ -18,6 +19,8 @@ import {
   read,
   write,
 } from '../support/keyed-store.js'
+
+const { set } = ops
 
 // An attacker here can read and write everything that the backend holds, but has no key.
 

@@ -1,6 +1,9 @@
-import { type KeyOptions, openHoldfast, set } from 'holdfast'
+import { type KeyOptions, openHoldfast } from 'holdfast'
+import { ops } from 'holdfast/log'
 import { describe, expect, it } from 'vitest'
 import { K1, keys, logKey, memoryPlace, read, write } from '../support/keyed-store.js'
+
+const { set } = ops
 
 const LOG = logKey('talk')
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { type KeyOptions, set } from 'holdfast'
+import type { KeyOptions } from 'holdfast'
+import { ops } from 'holdfast/log'
 import { virtualClock } from 'holdfast/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseBranchId, parseThreadId } from '#src/core/ids.js'
@@ -18,6 +19,8 @@ import {
   read,
   write,
 } from '../support/keyed-store.js'
+
+const { set } = ops
 
 const LOG = logKey('talk')
 const TENANT = LOG.tenant

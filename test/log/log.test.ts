@@ -1,20 +1,13 @@
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
-import {
-  type CorruptError,
-  type Driver,
-  Holdfast,
-  LogStore,
-  openDriver,
-  openHoldfast,
-  push,
-  remove,
-  set,
-  splice,
-  type StoredEntry,
-} from 'holdfast'
+import { Holdfast, openHoldfast } from 'holdfast'
+import { type Driver, openDriver, type StoredEntry } from 'holdfast/driver'
+import type { CorruptError } from 'holdfast/errors'
+import { LogStore, ops } from 'holdfast/log'
 import { faultyDriver } from 'holdfast/testing'
 import { durableBackends } from '../support/backends.js'
 import { until } from '../support/until.js'
+
+const { push, remove, set, splice } = ops
 
 const MEMORY = { name: 'memory', missing: false, fresh: async () => 'memory:', cleanup: async () => {} }
 const step = (n: number | string) => [{ kind: 'step', ops: [push('items', n)] }]

@@ -1,5 +1,5 @@
 import { afterAll, describe, it } from 'vitest'
-import { openDriver } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
 import { durableBackends } from '../support/backends.js'
 import { runModel } from '../support/log-model.js'
 import { randomly, rounds } from '../support/scale.js'

@@ -1,8 +1,11 @@
-import { type KeyOptions, set } from 'holdfast'
+import type { KeyOptions } from 'holdfast'
+import { ops } from 'holdfast/log'
 import { virtualClock } from 'holdfast/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { KEY_THREAD } from '#src/log/keys/keys.js'
 import { adopting, diskPlace, K1, keys, logKey, memoryPlace, type Place, read, write } from '../support/keyed-store.js'
+
+const { set } = ops
 
 // Somebody who can write to the store but has no key can always make plain data. With keys it counts only where the
 // configuration, which they can't reach, says so.

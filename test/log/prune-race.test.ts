@@ -1,9 +1,11 @@
-import { LogStore, set } from 'holdfast'
+import { LogStore, ops } from 'holdfast/log'
 import { describe, expect, it } from 'vitest'
 import { openMemory } from '#src/drivers/memory/memory-driver.js'
 import { createMemoryStore } from '#src/drivers/memory/memory-store.js'
 import type { Driver } from '#src/log/contract.js'
 import { logKey } from '../support/keyed-store.js'
+
+const { set } = ops
 
 const LOG = logKey('talk')
 

@@ -1,9 +1,12 @@
-import { Holdfast, LogStore, type LogStoreOptions, push, set } from 'holdfast'
+import { Holdfast } from 'holdfast'
+import { LogStore, type LogStoreOptions, ops } from 'holdfast/log'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { openMemory } from '#src/drivers/memory/memory-driver.js'
 import { createMemoryStore, type MemoryStore } from '#src/drivers/memory/memory-store.js'
 import type { LogKey } from '#src/log/contract.js'
 import { logKey } from '../support/keyed-store.js'
+
+const { push, set } = ops
 
 // What is stored small may unpack to very much. How much one read may unpack is bounded for all its entries together.
 

@@ -3,9 +3,12 @@ import fc from 'fast-check'
 import { parseBranchId, parseTenantId, parseThreadId } from '#src/core/ids.js'
 import { openMemory } from '#src/drivers/memory/memory-driver.js'
 import { explainFailure } from '#src/drivers/sqlite/explain-failure.js'
-import { type Driver, LogStore, push } from 'holdfast'
+import type { Driver } from 'holdfast/driver'
+import { LogStore, ops } from 'holdfast/log'
 import { describe, expect, it } from 'vitest'
 import { randomly } from '../support/scale.js'
+
+const { push } = ops
 
 /** Refuses a batch with an entry that is too large for it, as SQLite does: by name, after rolling it all back. */
 async function narrowDriver(limit: number): Promise<Driver> {

@@ -1,16 +1,9 @@
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync, appendFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import {
-  type Anchor,
-  type Anchors,
-  fileAnchors,
-  Holdfast,
-  LogStore,
-  type LogStoreOptions,
-  set,
-  systemClock,
-} from 'holdfast'
+import { Holdfast } from 'holdfast'
+import { systemClock } from 'holdfast/driver'
+import { type Anchor, type Anchors, fileAnchors, LogStore, type LogStoreOptions, ops } from 'holdfast/log'
 import { virtualClock } from 'holdfast/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { DEFAULT_LIMITS } from '#src/codec/limits.js'
@@ -25,6 +18,8 @@ import { KeyRing } from '#src/log/keys/key-ring.js'
 import { KEY_THREAD } from '#src/log/keys/keys.js'
 import { NO_OBSERVER } from '#src/telemetry/observer.js'
 import { keys, logKey, read, write } from '../support/keyed-store.js'
+
+const { set } = ops
 
 // Somebody who can write to the store puts an older copy of something back. It is genuine, so that no key tells.
 

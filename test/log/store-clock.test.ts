@@ -1,4 +1,4 @@
-import { UnavailableError } from 'holdfast'
+import { UnavailableError } from 'holdfast/errors'
 import { virtualClock } from 'holdfast/testing'
 import { StoreClock } from '#src/log/store-clock.js'
 import { expect, it } from 'vitest'

@@ -1,10 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Driver, Holdfast, isHoldfastError, LogStore, openDriver, openHoldfast, push, set } from 'holdfast'
+import { Holdfast, isHoldfastError, openHoldfast } from 'holdfast'
+import { type Driver, openDriver } from 'holdfast/driver'
+import { LogStore, ops } from 'holdfast/log'
 import { faultyDriver } from 'holdfast/testing'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Backend, durableBackends } from '../support/backends.js'
 import { seeded } from '../support/seeded.js'
 import { makeUserTable, type UserTable } from '../support/user-table.js'
+
+const { push, set } = ops
 
 const backends = await durableBackends()
 const able = backends.filter(({ name }) => name === 'SQLite' || name === 'Postgres')

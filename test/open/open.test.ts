@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
-import { openDriver, openHoldfast } from 'holdfast'
+import { openHoldfast } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
 
 const run = promisify(execFile)
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-open-'))

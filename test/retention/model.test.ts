@@ -1,17 +1,7 @@
 import fc from 'fast-check'
-import {
-  append,
-  type Clock,
-  type Driver,
-  END,
-  graph,
-  Holdfast,
-  LogStore,
-  openDriver,
-  START,
-  systemClock,
-  type TenantId,
-} from 'holdfast'
+import { append, END, graph, Holdfast, START } from 'holdfast'
+import { type Clock, type Driver, openDriver, systemClock } from 'holdfast/driver'
+import { LogStore, type TenantId } from 'holdfast/log'
 import { afterAll, describe, expect, it } from 'vitest'
 import { everyBackend } from '../support/every-backend.js'
 import { randomly, rounds } from '../support/scale.js'

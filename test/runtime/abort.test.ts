@@ -1,5 +1,7 @@
 import { hurriedClock } from '#src/testing/hurried-clock.js'
-import { flow, Holdfast, LogStore, openDriver, openHoldfast } from 'holdfast'
+import { flow, Holdfast, openHoldfast } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { virtualClock } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 

@@ -1,6 +1,9 @@
-import { append, graph, openHoldfast, set, START } from 'holdfast'
+import { append, graph, openHoldfast, START } from 'holdfast'
+import { ops } from 'holdfast/log'
 import { describe, expect, it } from 'vitest'
 import { dies, twoLives } from '../support/two-lives.js'
+
+const { set } = ops
 
 const state = { trail: append<string>() }
 

@@ -1,5 +1,7 @@
 import fc from 'fast-check'
-import { type Effect, flow, Holdfast, LogStore, openDriver, type Reconciled } from 'holdfast'
+import { type Effect, flow, Holdfast, type Reconciled } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { faultyDriver, virtualClock, type VirtualClock } from 'holdfast/testing'
 import { expect, it } from 'vitest'
 import { randomly, rounds } from '../support/scale.js'

@@ -1,7 +1,9 @@
 import type { RunState } from '#src/runtime/run/run-state.js'
 import { hurriedClock } from '#src/testing/hurried-clock.js'
 import fc from 'fast-check'
-import { append, graph, Holdfast, last, LogStore, openDriver, openHoldfast, START } from 'holdfast'
+import { append, graph, Holdfast, last, openHoldfast, START } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { describe, expect, it } from 'vitest'
 import { randomly, rounds } from '../support/scale.js'
 

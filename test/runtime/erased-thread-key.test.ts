@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto'
-import { flow, openHoldfast, remove } from 'holdfast'
+import { flow, openHoldfast } from 'holdfast'
+import { ops } from 'holdfast/log'
 import { expect, it } from 'vitest'
+
+const { remove } = ops
 
 const PAY = { effect: 'idempotent' } as const
 

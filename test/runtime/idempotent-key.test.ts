@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { flow, Holdfast, LogStore, NotExecutedError, openDriver, openHoldfast } from 'holdfast'
+import { flow, Holdfast, NotExecutedError, openHoldfast } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { virtualClock } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 

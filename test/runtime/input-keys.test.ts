@@ -1,4 +1,6 @@
-import { type Driver, flow, Holdfast, LogStore, openDriver } from 'holdfast'
+import { flow, Holdfast } from 'holdfast'
+import { type Driver, openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { virtualClock, type VirtualClock } from 'holdfast/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { RunState } from '#src/runtime/run/run-state.js'

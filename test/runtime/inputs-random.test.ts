@@ -1,5 +1,7 @@
 import fc from 'fast-check'
-import { type Driver, flow, Holdfast, isHoldfastError, LogStore, openDriver } from 'holdfast'
+import { flow, Holdfast, isHoldfastError } from 'holdfast'
+import { type Driver, openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { virtualClock, type VirtualClock } from 'holdfast/testing'
 import { expect, it } from 'vitest'
 import { fateOf } from '#src/runtime/run/given-input.js'

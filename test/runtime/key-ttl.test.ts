@@ -6,12 +6,12 @@ import {
   graph,
   Holdfast,
   last,
-  LogStore,
   NotExecutedError,
-  openDriver,
   START,
   type ThreadView,
 } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { faultyDriver, virtualClock } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 import { dies, twoLives } from '../support/two-lives.js'

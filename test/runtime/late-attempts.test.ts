@@ -1,5 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { flow, graph, Holdfast, last, LogStore, NotExecutedError, openDriver, type Reconciled, START } from 'holdfast'
+import { flow, graph, Holdfast, last, NotExecutedError, type Reconciled, START } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { virtualClock } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 

@@ -1,4 +1,6 @@
-import { type Driver, graph, Holdfast, last, LogStore, openDriver, openHoldfast, START } from 'holdfast'
+import { graph, Holdfast, last, openHoldfast, START } from 'holdfast'
+import { type Driver, openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { describe, expect, it } from 'vitest'
 import { until } from '../support/until.js'
 

@@ -1,4 +1,6 @@
-import { type Driver, flow, Holdfast, LogStore, openDriver } from 'holdfast'
+import { flow, Holdfast } from 'holdfast'
+import { type Driver, openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { virtualClock } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 import { until } from '../support/until.js'

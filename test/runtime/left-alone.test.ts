@@ -1,4 +1,6 @@
-import { flow, Holdfast, LogStore, openDriver, type Thread, type WorkerEvent } from 'holdfast'
+import { flow, Holdfast, type Thread, type WorkerEvent } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { virtualClock } from 'holdfast/testing'
 import { expect, it } from 'vitest'
 

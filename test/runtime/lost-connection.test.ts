@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { flow, Holdfast, LogStore, openHoldfast } from 'holdfast'
+import { flow, Holdfast, openHoldfast } from 'holdfast'
+import { LogStore } from 'holdfast/log'
 import { openMemory } from '#src/drivers/memory/memory-driver.js'
 import { type DriverMethod, faultyDriver, startChaosProxy } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,6 @@
-import { type Clock, type Driver, flow, Holdfast, LogStore, openDriver } from 'holdfast'
+import { flow, Holdfast } from 'holdfast'
+import { type Clock, type Driver, openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { describe, expect, it } from 'vitest'
 
 const named = { name: 'sleepy', version: '1.0.0' }

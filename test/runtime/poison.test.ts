@@ -1,9 +1,13 @@
 import fc from 'fast-check'
-import { type Driver, flow, Holdfast, LogStore, openDriver, set, type WorkerEvent } from 'holdfast'
+import { flow, Holdfast, type WorkerEvent } from 'holdfast'
+import { type Driver, openDriver } from 'holdfast/driver'
+import { LogStore, ops } from 'holdfast/log'
 import { type VirtualClock, virtualClock } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 import { mortalDriver } from '../support/mortal-driver.js'
 import { randomly, rounds } from '../support/scale.js'
+
+const { set } = ops
 
 const LEASE = 10_000
 

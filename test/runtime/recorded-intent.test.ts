@@ -1,4 +1,5 @@
-import { type Effect, END, flow, graph, last, START, type StepPolicy } from 'holdfast'
+import { type Effect, END, flow, graph, last, START } from 'holdfast'
+import type { StepPolicy } from 'holdfast/types'
 import { describe, expect, it } from 'vitest'
 import { dies, twoLives } from '../support/two-lives.js'
 

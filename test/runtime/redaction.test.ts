@@ -6,13 +6,13 @@ import {
   flow,
   graph,
   Holdfast,
-  LogStore,
   type Redact,
   redactCommon,
   type RunEvent,
   START,
   tool,
 } from 'holdfast'
+import { LogStore } from 'holdfast/log'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { openMemory } from '#src/drivers/memory/memory-driver.js'

@@ -5,14 +5,14 @@ import {
   graph,
   Holdfast,
   last,
-  LogStore,
   NotExecutedError,
-  openDriver,
   openHoldfast,
   type Reconciled,
   START,
-  type StepPolicy,
 } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
+import type { StepPolicy } from 'holdfast/types'
 import { faultyDriver, virtualClock } from 'holdfast/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 

@@ -1,5 +1,7 @@
 import fc from 'fast-check'
-import { type Context, flow, Holdfast, LogStore, NotExecutedError, openDriver } from 'holdfast'
+import { type Context, flow, Holdfast, NotExecutedError } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { virtualClock } from 'holdfast/testing'
 import { expect, it } from 'vitest'
 import { randomly, rounds } from '../support/scale.js'

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { openDriver } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
 import { virtualClock } from 'holdfast/testing'
 import { afterAll, afterEach, beforeEach, describe, it, vi } from 'vitest'
 import { durableBackends } from '../support/backends.js'

@@ -1,5 +1,8 @@
-import { type Context, flow, graph, last, openHoldfast, type RunEvent, set, START } from 'holdfast'
+import { type Context, flow, graph, last, openHoldfast, type RunEvent, START } from 'holdfast'
+import { ops } from 'holdfast/log'
 import { describe, expect, it } from 'vitest'
+
+const { set } = ops
 
 const NAMED = { name: 'keys', version: '1.0.0' }
 /** Alike for longer than any path. */

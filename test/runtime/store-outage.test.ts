@@ -1,14 +1,7 @@
-import {
-  type Append,
-  type Driver,
-  flow,
-  Holdfast,
-  LogStore,
-  openDriver,
-  StorageError,
-  UnavailableError,
-  type WorkerEvent,
-} from 'holdfast'
+import { flow, Holdfast, type WorkerEvent } from 'holdfast'
+import { type Append, type Driver, openDriver } from 'holdfast/driver'
+import { StorageError, UnavailableError } from 'holdfast/errors'
+import { LogStore } from 'holdfast/log'
 import { virtualClock } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 

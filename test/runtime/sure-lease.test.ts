@@ -1,4 +1,6 @@
-import { type Clock, type Driver, type Effect, flow, Holdfast, LogStore, openDriver } from 'holdfast'
+import { type Effect, flow, Holdfast } from 'holdfast'
+import { type Clock, type Driver, openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { describe, expect, it } from 'vitest'
 
 const named = { name: 'pays', version: '1.0.0' }

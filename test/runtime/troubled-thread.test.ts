@@ -1,4 +1,7 @@
-import { CorruptError, type Driver, flow, Holdfast, LogStore, openDriver, type WorkerEvent } from 'holdfast'
+import { flow, Holdfast, type WorkerEvent } from 'holdfast'
+import { type Driver, openDriver } from 'holdfast/driver'
+import { CorruptError } from 'holdfast/errors'
+import { LogStore } from 'holdfast/log'
 import { virtualClock } from 'holdfast/testing'
 import { expect, it } from 'vitest'
 

@@ -1,20 +1,14 @@
 import fc from 'fast-check'
-import {
-  type Context,
-  flow,
-  type FlowProgram,
-  Holdfast,
-  LogStore,
-  openDriver,
-  openHoldfast,
-  remove,
-  systemClock,
-} from 'holdfast'
+import { type Context, flow, type FlowProgram, Holdfast, openHoldfast } from 'holdfast'
+import { openDriver, systemClock } from 'holdfast/driver'
+import { LogStore, ops } from 'holdfast/log'
 import { virtualClock } from 'holdfast/testing'
 import { openMemory } from '#src/drivers/memory/memory-driver.js'
 import { describe, expect, it } from 'vitest'
 import { mortalDriver } from '../support/mortal-driver.js'
 import { randomly, rounds } from '../support/scale.js'
+
+const { remove } = ops
 
 const turns = async (count: number) => {
   for (let i = 0; i < count; i++) await Promise.resolve()

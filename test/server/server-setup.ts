@@ -1,5 +1,7 @@
 import { Validator } from '@cfworker/json-schema'
-import { append, type Driver, flow, graph, Holdfast, last, LogStore, openDriver, openHoldfast, START } from 'holdfast'
+import { append, flow, graph, Holdfast, last, openHoldfast, START } from 'holdfast'
+import { type Driver, openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { HoldfastClient } from 'holdfast/client'
 import {
   createServer,

@@ -1,4 +1,6 @@
-import { Holdfast, type ItemDriver, LogStore, openDriver } from 'holdfast'
+import { Holdfast } from 'holdfast'
+import { type ItemDriver, openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { expect, it } from 'vitest'
 
 it('reads as many items as a page has, and one more', async () => {

@@ -1,6 +1,7 @@
 import { openMemory } from '#src/drivers/memory/memory-driver.js'
 import { createMemoryStore, type MemoryStore } from '#src/drivers/memory/memory-store.js'
-import { Holdfast, type KeyOptions, LogStore } from 'holdfast'
+import { Holdfast, type KeyOptions } from 'holdfast'
+import { LogStore } from 'holdfast/log'
 import { beforeEach, describe, expect, it } from 'vitest'
 
 const keys: KeyOptions = { current: 'k1', masters: { k1: Buffer.alloc(32, 1) } }

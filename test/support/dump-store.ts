@@ -1,4 +1,4 @@
-import type { Driver } from 'holdfast'
+import type { Driver } from 'holdfast/driver'
 
 /**
  * Everything that a store holds, in one order, without leases, without when blobs were touched, and without what processes

@@ -1,5 +1,9 @@
-import { type Driver, flow, Holdfast, type KeyOptions, LogStore, push, set } from 'holdfast'
+import { flow, Holdfast, type KeyOptions } from 'holdfast'
+import type { Driver } from 'holdfast/driver'
+import { LogStore, ops } from 'holdfast/log'
 import type { Seeded } from './seeded.js'
+
+const { push, set } = ops
 
 /** A flow with everything that leaves traces: steps, store writes, a large value, a question. */
 export const order = flow({ name: 'order', version: '1.0.0' }, async (ctx, input: { id: string; ask: boolean }) => {

@@ -2,11 +2,15 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Clock, type KeyOptions, LogStore, openDriver, set, type State, type Updated } from 'holdfast'
+import type { KeyOptions } from 'holdfast'
+import { type Clock, openDriver } from 'holdfast/driver'
+import { LogStore, ops, type State, type Updated } from 'holdfast/log'
 import { parseBranchId, parseTenantId, parseThreadId } from '#src/core/ids.js'
 import { openMemory } from '#src/drivers/memory/memory-driver.js'
 import { createMemoryStore, type MemoryStore } from '#src/drivers/memory/memory-store.js'
 import type { Driver, LogKey } from '#src/log/contract.js'
+
+const { set } = ops
 
 export const K1 = randomBytes(32)
 export const K2 = randomBytes(32)

@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict'
-import { type Claim, type Driver, isHoldfastError, type Log, LogStore, push, remove, set } from 'holdfast'
+import { isHoldfastError } from 'holdfast'
+import type { Driver } from 'holdfast/driver'
+import { type Claim, type Log, LogStore, ops } from 'holdfast/log'
 import { type FaultMoment, type FaultyDriver, faultyDriver } from 'holdfast/testing'
 import fc from 'fast-check'
-import type { Clock, LogKey, TenantId, ThreadId, BranchId, Fold } from 'holdfast'
+import type { ThreadId } from 'holdfast'
+import type { Clock, LogKey } from 'holdfast/driver'
+import type { TenantId, BranchId, Fold } from 'holdfast/log'
+
+const { push, remove, set } = ops
 
 /** What a log should hold, kept by the plainest code: one state per entry, no deltas, no keyframes, no hashes. */
 interface ModelState {

@@ -1,4 +1,4 @@
-import type { Driver } from 'holdfast'
+import type { Driver } from 'holdfast/driver'
 
 /** A driver as one process sees it: when the process dies, no call comes back any more. */
 export interface MortalDriver {

@@ -1,6 +1,6 @@
 import type { DriverSetup } from '#src/testing/driver-suite.js'
 import { runtimeSuite } from '#src/testing/runtime-suite.js'
-import { openDriver } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
 import { afterAll, describe, it } from 'vitest'
 import { durableBackends } from './backends.js'
 

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { Holdfast, LogStore } from 'holdfast'
+import { Holdfast } from 'holdfast'
+import { LogStore } from 'holdfast/log'
 import { virtualClock, type VirtualClock } from 'holdfast/testing'
 import { openMemory } from '#src/drivers/memory/memory-driver.js'
 import { createMemoryStore, ensureThread } from '#src/drivers/memory/memory-store.js'

@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
-import { type Driver, Holdfast, isHoldfastError, LogStore, type OpenPause, type Outcome } from 'holdfast'
+import { Holdfast, isHoldfastError, type OpenPause, type Outcome } from 'holdfast'
+import type { Driver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { virtualClock } from 'holdfast/testing'
 import { type MortalDriver, mortalDriver } from './mortal-driver.js'
 import { type Seeded, seeded } from './seeded.js'

@@ -1,4 +1,6 @@
-import { type Driver, Holdfast, LogStore, openDriver } from 'holdfast'
+import { Holdfast } from 'holdfast'
+import { type Driver, openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { faultyDriver, type VirtualClock, virtualClock } from 'holdfast/testing'
 
 /** Two processes on one store in memory: the first dies when it is told to, the second finds what it left. */

@@ -8,17 +8,11 @@ import { reportMetrics } from '#src/metrics-store.js'
 import { Figures } from '#src/telemetry/figures.js'
 import { Flusher } from '#src/telemetry/flusher.js'
 import { Telemetry } from '#src/telemetry/telemetry.js'
-import {
-  type Driver,
-  flow,
-  Holdfast,
-  LogStore,
-  mergeMetrics,
-  openDriver,
-  openHoldfast,
-  type ProcessMetrics,
-  UnavailableError,
-} from 'holdfast'
+import { flow, Holdfast, mergeMetrics, openHoldfast } from 'holdfast'
+import { type Driver, openDriver } from 'holdfast/driver'
+import { UnavailableError } from 'holdfast/errors'
+import { LogStore } from 'holdfast/log'
+import type { ProcessMetrics } from 'holdfast/types'
 import { startModelServer } from 'holdfast/testing'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { calls } from '../agent/agent-setup.js'

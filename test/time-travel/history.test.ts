@@ -1,4 +1,6 @@
-import { append, type Driver, END, graph, Holdfast, LogStore, openDriver, START } from 'holdfast'
+import { append, END, graph, Holdfast, START } from 'holdfast'
+import { type Driver, openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { describe, expect, it } from 'vitest'
 import { everyBackend } from '../support/every-backend.js'
 

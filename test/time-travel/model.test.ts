@@ -1,4 +1,4 @@
-import { openDriver } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
 import { describe, it } from 'vitest'
 import type { Backend } from '../support/backends.js'
 import { everyBackend } from '../support/every-backend.js'

@@ -2,18 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
-import {
-  append,
-  END,
-  flow,
-  graph,
-  Holdfast,
-  LogStore,
-  openDriver,
-  openHoldfast,
-  START,
-  type StepPolicy,
-} from 'holdfast'
+import { append, END, flow, graph, Holdfast, openHoldfast, START } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
+import type { StepPolicy } from 'holdfast/types'
 import { faultyDriver, virtualClock } from 'holdfast/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 

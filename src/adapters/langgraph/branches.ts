@@ -1,4 +1,5 @@
-import type { Holdfast, Log, ThreadSummary } from 'holdfast'
+import type { Holdfast, ThreadSummary } from '../../index.js'
+import type { Log } from '../../log/index.js'
 import { ADAPTER, baseBranch, highestIdAt, isTimeOrdered, namespaceLabel, threadIdOf, threadName } from './names.js'
 import { isGone, OpenLogs } from './open-logs.js'
 import { stateOf } from './state.js'

@@ -1,5 +1,6 @@
 import type { PendingWrite } from '@langchain/langgraph-checkpoint'
-import { ConflictError, type Fold, isHoldfastError, type Log, remove, set, type Value } from 'holdfast'
+import { ConflictError, isHoldfastError, type Value } from '../../index.js'
+import { type Fold, type Log, ops } from '../../log/index.js'
 import type { Branches } from './branches.js'
 import type { Differ, LiveLists } from './diff.js'
 import { sameNode } from './match.js'
@@ -9,6 +10,8 @@ import { storedWrites, writesOps } from './plan-writes.js'
 import { headId, stateOf, type StoredWrite } from './state.js'
 import { ownWrites } from './tuple.js'
 import { findInBranch } from './walk.js'
+
+const { remove, set } = ops
 
 /** Of how many checkpoints it is remembered that writes came before them, and where they were put. */
 const MAX_REMEMBERED = 1000

@@ -1,5 +1,5 @@
 import type { CheckpointPendingWrite, DeltaChannelHistory } from '@langchain/langgraph-checkpoint'
-import type { Log } from 'holdfast'
+import type { Log } from '../../log/index.js'
 import type { Located } from './branches.js'
 import { decode } from './decode.js'
 import { stateOf } from './state.js'

@@ -1,6 +1,9 @@
-import { type Op, type Path, remove, set, type Value } from 'holdfast'
+import type { Value } from '../../index.js'
+import { type Op, type Path, ops } from '../../log/index.js'
 import { encode, isPlainObject, type PathPart, TAG } from './encode.js'
 import { type Effort, isRecordNode, matches } from './match.js'
+
+const { remove, set } = ops
 
 /** About as many values of a list, some 16 messages, are compared before equal references are taken at their word. */
 const RECENT_EFFORT = 160

@@ -1,4 +1,5 @@
-import { type Holdfast, isHoldfastError, type Log } from 'holdfast'
+import { type Holdfast, isHoldfastError } from '../../index.js'
+import type { Log } from '../../log/index.js'
 import { threadName } from './names.js'
 
 /** An open log, and the newest reading of it that is under way or done. */

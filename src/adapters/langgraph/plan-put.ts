@@ -1,9 +1,13 @@
 import type { ChannelVersions, Checkpoint, CheckpointMetadata } from '@langchain/langgraph-checkpoint'
-import { type Draft, InvalidValueError, type Op, push, remove, set, type Value } from 'holdfast'
+import type { Value } from '../../index.js'
+import { InvalidValueError } from '../../errors.js'
+import { type Draft, type Op, ops } from '../../log/index.js'
 import type { Differ } from './diff.js'
 import { encode } from './encode.js'
 import { sameNode } from './match.js'
 import { MARK_EVERY, type Nodes, type SaverState, type StoredWrite } from './state.js'
+
+const { push, remove, set } = ops
 
 /** A checkpoint as LangGraph hands it over. */
 export interface PutRequest {

@@ -1,5 +1,6 @@
 import { type PendingWrite, WRITES_IDX_MAP } from '@langchain/langgraph-checkpoint'
-import type { Op, Value } from 'holdfast'
+import type { Value } from '../../index.js'
+import type { Op } from '../../log/index.js'
 import { encode } from './encode.js'
 import type { StoredWrite } from './state.js'
 

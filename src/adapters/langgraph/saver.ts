@@ -9,7 +9,8 @@ import {
   type DeltaChannelHistory,
   type PendingWrite,
 } from '@langchain/langgraph-checkpoint'
-import { type Holdfast, InvalidOptionError, type OpenOptions, openHoldfast } from 'holdfast'
+import { type Holdfast, type OpenOptions, openHoldfast } from '../../index.js'
+import { InvalidOptionError } from '../../errors.js'
 import { againIfGone, Branches, type Located } from './branches.js'
 import { CheckpointWriter } from './checkpoint-writer.js'
 import { deltaHistory } from './delta-history.js'

@@ -1,4 +1,5 @@
-import type { Fold, Value } from 'holdfast'
+import type { Value } from '../../index.js'
+import type { Fold } from '../../log/index.js'
 
 export type Nodes = { readonly [key: string]: Value }
 

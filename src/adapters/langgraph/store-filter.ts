@@ -1,4 +1,5 @@
-import { type Clause, InvalidOptionError } from 'holdfast'
+import { InvalidOptionError } from '../../errors.js'
+import type { Clause } from '../../store/index.js'
 
 const OPERATORS = ['$eq', '$ne', '$gt', '$gte', '$lt', '$lte', '$in', '$nin']
 

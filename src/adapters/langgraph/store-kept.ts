@@ -1,4 +1,4 @@
-import type { Value } from 'holdfast'
+import type { Value } from '../../index.js'
 import { decode } from './decode.js'
 import { encode, setOwn, TAG } from './encode.js'
 import { isFilterable } from './store-filter.js'

@@ -1,5 +1,7 @@
 import type { SearchItem, SearchOperation } from '@langchain/langgraph-checkpoint'
-import { type Clause, type Collection, InvalidOptionError, type Item } from 'holdfast'
+import type { Collection, Item } from '../../index.js'
+import { InvalidOptionError } from '../../errors.js'
+import type { Clause } from '../../store/index.js'
 import { fits, narrowing } from './store-filter.js'
 import { bestScore } from './store-index.js'
 import { type Kept, readField, readValue, readVectors } from './store-kept.js'

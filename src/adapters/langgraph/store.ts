@@ -11,14 +11,9 @@ import {
   type SearchItem,
   type SearchOperation,
 } from '@langchain/langgraph-checkpoint'
-import {
-  type BatchOperation,
-  type Collection,
-  type CollectionOptions,
-  type Holdfast,
-  InvalidOptionError,
-  type Scope,
-} from 'holdfast'
+import type { Collection, CollectionOptions, Holdfast, Scope } from '../../index.js'
+import { InvalidOptionError } from '../../errors.js'
+import type { BatchOperation } from '../../store/index.js'
 import { isPlainObject } from './encode.js'
 import { checkFilter } from './store-filter.js'
 import { SemanticIndex } from './store-index.js'

@@ -7,7 +7,7 @@ import {
   maxChannelVersion,
   TASKS,
 } from '@langchain/langgraph-checkpoint'
-import type { Value } from 'holdfast'
+import type { Value } from '../../index.js'
 import type { Located } from './branches.js'
 import { decode, decodeRecord } from './decode.js'
 import type { LiveLists } from './diff.js'

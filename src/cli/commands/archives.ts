@@ -1,4 +1,4 @@
-import type { ArchivedPart } from '../../index.js'
+import type { ArchivedPart } from '../../data.js'
 import { usageError } from '../cli-error.js'
 import type { Command } from '../command.js'
 import { EXIT } from '../exit-codes.js'

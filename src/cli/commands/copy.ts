@@ -1,4 +1,4 @@
-import type { CopyProgress, CopyRefusal } from '../../index.js'
+import type { CopyProgress, CopyRefusal } from '../../data.js'
 import { usageError } from '../cli-error.js'
 import { type Command, text } from '../command.js'
 import { refuseMissing } from '../context.js'
@@ -9,7 +9,8 @@ import { formatBytes, parseCount, parseDuration } from '../screen/times.js'
 
 /** Copies a store to another backend. Called again, it goes on. */
 export const run: Command = async (context, [from = '', to = ''], options) => {
-  const { copyStore, describeStoreUrl } = await import('../../index.js')
+  const { copyStore } = await import('../../data.js')
+  const { describeStoreUrl } = await import('../../internal.js')
   const { output, signal } = context
   const since = readSince(text(options, 'since'))
   const concurrency = text(options, 'concurrency')

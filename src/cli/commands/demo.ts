@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:
 import { basename, dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type DemoReport, isGoodDay } from '../../demo/report.js'
-import { describeStoreUrl } from '../../index.js'
+import { describeStoreUrl } from '../../internal.js'
 import { CliError, usageError } from '../cli-error.js'
 import { type Command, type Options, text } from '../command.js'
 import { printReport } from '../screen/demo-report.js'

@@ -1,4 +1,4 @@
-import type { Difference } from '../../index.js'
+import type { Difference } from '../../types.js'
 import { type Command, text } from '../command.js'
 import { findCheckpoint } from '../input/find-checkpoint.js'
 import { findThread } from '../input/find-thread.js'

@@ -1,4 +1,6 @@
-import { describeStoreUrl, type Durability, type Holdfast, type Survival } from '../../index.js'
+import { describeStoreUrl } from '../../internal.js'
+import type { Holdfast } from '../../index.js'
+import type { Durability, Survival } from '../../driver.js'
 import { reportError } from '../cli-error.js'
 import type { Command } from '../command.js'
 import { EXIT } from '../exit-codes.js'

@@ -1,4 +1,4 @@
-import type { CheckpointForkOptions } from '../../index.js'
+import type { ForkOptions } from '../../index.js'
 import { usageError } from '../cli-error.js'
 import { type Command, list, text } from '../command.js'
 import { findCheckpoint } from '../input/find-checkpoint.js'
@@ -37,10 +37,10 @@ export const run: Command = async (context, [id = ''], options) => {
 function choice<Name extends 'effects' | 'reads'>(
   value: string | undefined,
   name: Name,
-  choices: readonly NonNullable<CheckpointForkOptions[Name]>[],
-): Pick<CheckpointForkOptions, Name> {
-  if (value === undefined) return {} as Pick<CheckpointForkOptions, Name>
+  choices: readonly NonNullable<ForkOptions[Name]>[],
+): Pick<ForkOptions, Name> {
+  if (value === undefined) return {} as Pick<ForkOptions, Name>
   const found = choices.find((one) => one === value)
   if (found === undefined) throw usageError(`--${name} is "${value}".`, `Use ${choices.join(', ')}.`)
-  return { [name]: found } as unknown as Pick<CheckpointForkOptions, Name>
+  return { [name]: found } as unknown as Pick<ForkOptions, Name>
 }

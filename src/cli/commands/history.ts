@@ -1,4 +1,5 @@
-import type { Branch, CheckpointInfo, Holdfast, ThreadIdInput } from '../../index.js'
+import type { CheckpointInfo, Holdfast, ThreadIdInput } from '../../index.js'
+import type { Branch } from '../../types.js'
 import { type Command, text } from '../command.js'
 import { findThread } from '../input/find-thread.js'
 import type { Output } from '../screen/output.js'

@@ -1,4 +1,4 @@
-import type { BulkRun } from '../../index.js'
+import type { BulkRun } from '../../types.js'
 import { usageError } from '../cli-error.js'
 import { type Command, text } from '../command.js'
 import { EXIT, exitCodeOf } from '../exit-codes.js'

@@ -1,4 +1,5 @@
-import type { Holdfast, SpaceName } from '../../index.js'
+import type { Holdfast } from '../../index.js'
+import type { SpaceName } from '../../store/index.js'
 import type { Command } from '../command.js'
 import { brief } from '../screen/output.js'
 import { listItems } from './store-search.js'

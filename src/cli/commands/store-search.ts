@@ -1,4 +1,4 @@
-import type { Filter } from '../../index.js'
+import type { Filter } from '../../store/index.js'
 import { usageError } from '../cli-error.js'
 import { type Command, type Options, text } from '../command.js'
 import type { CommandContext } from '../context.js'

@@ -1,4 +1,5 @@
-import type { Holdfast, MetadataValue, ThreadQuery, ThreadSummary } from '../../index.js'
+import type { Holdfast, ThreadQuery, ThreadSummary } from '../../index.js'
+import type { MetadataValue } from '../../driver.js'
 import { usageError } from '../cli-error.js'
 import { type Command, list, type Options, text } from '../command.js'
 import { readPairs } from '../input/json-input.js'

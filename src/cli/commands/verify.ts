@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
-import type { AnchorReport, Holdfast, ThreadSummary, Verification } from '../../index.js'
+import type { Holdfast, ThreadSummary } from '../../index.js'
+import type { AnchorReport, Verification } from '../../log/index.js'
 import { CliError, usageError } from '../cli-error.js'
 import { type Command, text } from '../command.js'
 import type { CommandContext } from '../context.js'
@@ -78,7 +79,7 @@ export const run: Command = async (context, [id], options) => {
 }
 
 async function compareAnchors(context: CommandContext, hf: Holdfast, files: readonly string[]): Promise<AnchorReport> {
-  const { fileAnchors } = await import('../../index.js')
+  const { fileAnchors } = await import('../../log/index.js')
   const paths = files.map((file) => context.path(file))
   const missing = paths.find((path) => !existsSync(path))
   if (missing !== undefined) {

@@ -1,4 +1,4 @@
-import type { SweepReport } from '../../index.js'
+import type { SweepReport } from '../../data.js'
 import { formatBytes } from './times.js'
 
 /** What a sweep removed, or would have, in one line. */

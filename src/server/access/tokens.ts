@@ -1,5 +1,5 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
-import { InvalidOptionError } from '../../index.js'
+import { InvalidOptionError } from '../../errors.js'
 import { checkText, MAX_ID_BYTES, parseTenantId } from '../../core/ids.js'
 import { type Principal, ROLES, type Role } from './principal.js'
 

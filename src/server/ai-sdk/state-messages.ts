@@ -1,4 +1,5 @@
-import type { Message, Op } from '../../index.js'
+import type { Message } from '../../index.js'
+import type { Op } from '../../log/index.js'
 
 /** The messages that operations on an agent's state add. */
 export function messagesIn(ops: readonly Op[]): readonly Message[] {

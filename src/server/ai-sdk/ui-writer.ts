@@ -1,4 +1,5 @@
-import type { Message, Part, RunEvent, ToolOutput, ToolResultPart } from '../../index.js'
+import type { Message, Part, RunEvent } from '../../index.js'
+import type { ToolOutput, ToolResultPart } from '../../agent/messages/index.js'
 import { messagesIn } from './state-messages.js'
 import type { UiChunk } from './ui-chunk.js'
 

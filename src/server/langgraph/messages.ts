@@ -1,4 +1,5 @@
-import { makeMessage, type Message, type Part, type ToolOutput } from '../../index.js'
+import type { Message, Part } from '../../index.js'
+import { makeMessage, type ToolOutput } from '../../agent/messages/index.js'
 import { HttpProblem } from '../http/problem.js'
 
 type Bag = Readonly<Record<string, unknown>>

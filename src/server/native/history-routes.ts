@@ -1,4 +1,5 @@
-import { type Branch, isHoldfastError } from '../../index.js'
+import { isHoldfastError } from '../../index.js'
+import type { Branch } from '../../types.js'
 import { mayDo } from '../access/principal.js'
 import { HttpProblem } from '../http/problem.js'
 import { listOf, object, oneOf, ref, type Route } from '../http/route.js'

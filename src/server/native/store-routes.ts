@@ -1,4 +1,4 @@
-import type { SearchQuery } from '../../index.js'
+import type { SearchQuery } from '../../store/index.js'
 import { readName, readScope } from '../http/ids.js'
 import { HttpProblem } from '../http/problem.js'
 import { type Call, listOf, nullable, object, oneOf, ref, type Route } from '../http/route.js'

@@ -1,4 +1,5 @@
-import type { Branch, CheckpointInfo, Holdfast, ThreadIdInput } from '../../index.js'
+import type { CheckpointInfo, Holdfast, ThreadIdInput } from '../../index.js'
+import type { Branch } from '../../types.js'
 import { HttpProblem } from '../http/problem.js'
 
 /** A checkpoint with its branch, and the one before it on whichever branch that is. */

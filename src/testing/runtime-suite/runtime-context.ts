@@ -1,19 +1,15 @@
 import assert from 'node:assert/strict'
 import { inspect } from 'node:util'
 import {
-  type Clock,
-  type Driver,
   Holdfast,
   type HoldfastError,
   isHoldfastError,
-  type Log,
-  LogStore,
-  type LogStoreOptions,
   type Outcome,
   type StandardSchema,
-  systemClock,
   type ThreadIdInput,
 } from '../../index.js'
+import { type Clock, type Driver, systemClock } from '../../driver.js'
+import { type Log, LogStore, type LogStoreOptions } from '../../log/index.js'
 import { faultyDriver } from '../faulty-driver.js'
 import { hurriedClock } from '../hurried-clock.js'
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { isHoldfastError, systemClock } from '../../index.js'
+import { isHoldfastError } from '../../index.js'
+import { systemClock } from '../../driver.js'
 import { faultyDriver } from '../faulty-driver.js'
 import { notes, refuses, type StoreTest } from './store-context.js'
 

@@ -1,4 +1,4 @@
-import type { Clause, FieldInput, Operators, SearchQuery } from '../../index.js'
+import type { Clause, FieldInput, Operators, SearchQuery } from '../../store/index.js'
 import type { Random } from './random.js'
 import { byBytes } from './store-context.js'
 

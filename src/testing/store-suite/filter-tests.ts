@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import type { Collection, SearchQuery } from '../../index.js'
+import type { Collection } from '../../index.js'
+import type { SearchQuery } from '../../store/index.js'
 import { expectedKeys, type ModelItem, randomIndex, randomQuery, randomValue } from './filter-model.js'
 import { keysOf, notes, type StoreTest } from './store-context.js'
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { SearchQuery } from '../../index.js'
+import type { SearchQuery } from '../../store/index.js'
 import { contents, keysOf, notes, refuses, type StoreTest } from './store-context.js'
 
 /** Text that does something elsewhere: in SQL, JSON paths, Lua, patterns, shells, URLs and JavaScript. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { isHoldfastError, type SpaceName, type StandardSchema } from '../../index.js'
+import { isHoldfastError, type StandardSchema } from '../../index.js'
+import type { SpaceName } from '../../store/index.js'
 import { contents, notes, refuses, type StoreTest } from './store-context.js'
 
 /** A number that a schema makes of text. */

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
-import { type Holdfast, isHoldfastError, set, type StoreWrite } from '../../index.js'
+import { type Holdfast, isHoldfastError } from '../../index.js'
+import { ops, type StoreWrite } from '../../log/index.js'
 import { type FaultMoment, faultyDriver } from '../faulty-driver.js'
 import { contents, notes, refuses, type StoreContext, type StoreTest } from './store-context.js'
+
+const { set } = ops
 
 const MOMENTS: readonly FaultMoment[] = ['before', 'after']
 

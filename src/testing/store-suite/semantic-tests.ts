@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { EmbedOptions } from '../../index.js'
+import type { EmbedOptions } from '../../store/index.js'
 import { contents, keysOf, refuses, type StoreTest } from './store-context.js'
 
 /** A vector by how often the letters a, b and c occur. */

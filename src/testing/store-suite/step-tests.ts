@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
-import { type Draft, set, type StoreWrite } from '../../index.js'
+import { type Draft, ops, type StoreWrite } from '../../log/index.js'
 import { contents, keysOf, notes, refuses, type StoreTest } from './store-context.js'
+
+const { set } = ops
 
 const step = (store: readonly StoreWrite[]): readonly Draft[] => [{ kind: 'step', ops: [set('done', true)], store }]
 

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
-import { type Collection, type Driver, Holdfast, isHoldfastError, LogStore, type LogStoreOptions } from '../../index.js'
+import { type Collection, Holdfast, isHoldfastError } from '../../index.js'
+import type { Driver } from '../../driver.js'
+import { LogStore, type LogStoreOptions } from '../../log/index.js'
 import { newTenant } from '../driver-suite/suite-context.js'
 import type { VirtualClock } from '../virtual-clock.js'
 import type { Random } from './random.js'

@@ -1,5 +1,6 @@
 import type { RunnableConfig } from '@langchain/core/runnables'
-import { Holdfast, LogStore } from 'holdfast'
+import { Holdfast } from 'holdfast'
+import { LogStore } from 'holdfast/log'
 import { HoldfastSaver, HoldfastStore } from 'holdfast/langgraph'
 import { faultyDriver } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,6 @@
-import { Holdfast, type ItemDriver, type ItemScan, LogStore, openDriver } from 'holdfast'
+import { Holdfast } from 'holdfast'
+import { type ItemDriver, type ItemScan, openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { HoldfastStore } from 'holdfast/langgraph'
 import { afterAll, describe, expect, it } from 'vitest'
 import { backends, cleanUp } from './support.js'

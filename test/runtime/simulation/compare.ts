@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { openDriver } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
 import { virtualClock } from 'holdfast/testing'
 import type { Chaos } from './chaos.js'
 import { type Place, type Result, simulate } from './simulate.js'

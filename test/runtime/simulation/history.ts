@@ -1,6 +1,6 @@
 import type { Op } from '#src/log/entry/ops.js'
 import type { RunRecord, RunState, ScopeState, StepRecord } from '#src/runtime/run/run-state.js'
-import type { Log } from 'holdfast'
+import type { Log } from 'holdfast/log'
 import { marksOf } from './check.js'
 import { isGuarded } from './rules.js'
 

@@ -1,5 +1,8 @@
 import type { Clock } from '#src/core/clock.js'
-import { type Driver, Holdfast, LogStore, UnavailableError } from 'holdfast'
+import { Holdfast } from 'holdfast'
+import type { Driver } from 'holdfast/driver'
+import { UnavailableError } from 'holdfast/errors'
+import { LogStore } from 'holdfast/log'
 
 /** An append that reached the store, and who sent it. */
 export interface Landing {

@@ -1,5 +1,7 @@
 import type { RunState } from '#src/runtime/run/run-state.js'
-import type { Driver, Holdfast, Log, Outcome } from 'holdfast'
+import type { Holdfast, Outcome } from 'holdfast'
+import type { Driver } from 'holdfast/driver'
+import type { Log } from 'holdfast/log'
 import type { VirtualClock } from 'holdfast/testing'
 import { buildProgram } from './build.js'
 import type { Chaos } from './chaos.js'

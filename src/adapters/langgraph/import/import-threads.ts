@@ -1,5 +1,5 @@
 import type { Checkpoint, CheckpointMetadata, PendingWrite, SerializerProtocol } from '@langchain/langgraph-checkpoint'
-import type { Holdfast } from 'holdfast'
+import type { Holdfast } from '../../../index.js'
 import { HoldfastSaver } from '../saver.js'
 import { type LangGraphSource, openSource, type Serialized, type SourceCheckpoint, type SourceWrite } from './source.js'
 

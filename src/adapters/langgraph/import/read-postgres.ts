@@ -1,4 +1,4 @@
-import { MissingDependencyError } from 'holdfast'
+import { MissingDependencyError } from '../../../errors.js'
 import { type LangGraphSource, notLangGraph, type SourceCheckpoint, type SourceWrite } from './source.js'
 
 type Row = Readonly<Record<string, unknown>>

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { NotFoundError } from 'holdfast'
+import { NotFoundError } from '../../../errors.js'
 import {
   type LangGraphSource,
   notLangGraph,

@@ -1,4 +1,4 @@
-import { InvalidOptionError } from 'holdfast'
+import { InvalidOptionError } from '../../../errors.js'
 
 /** A checkpoint as a database of LangGraph keeps it. Serialized values are still that. */
 export interface SourceCheckpoint {
