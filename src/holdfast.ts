@@ -20,6 +20,7 @@ import {
   type StoreRetention,
   type SweepReport,
 } from './core/retention.js'
+import { nameLog } from './core/log-name.js'
 import { formatCheckpointId } from './log/entry/checkpoint-id.js'
 import {
   type Capabilities,
@@ -305,8 +306,12 @@ export class Holdfast {
     }[],
     options: AnswerOptions = {},
   ): Promise<readonly BulkAnswer[]> {
-    return answerAll(answers, async ({ thread, branch, pause, value }) =>
-      this.inspect(thread, branch === undefined ? {} : { branch }).answer(pause, value, options),
+    const viewOf = ({ thread, branch }: { readonly thread: ThreadIdInput; readonly branch?: string }) =>
+      this.inspect(thread, branch === undefined ? {} : { branch })
+    return answerAll(
+      answers,
+      (answer) => nameLog(viewOf(answer).key),
+      async (some) => viewOf(some[0] as (typeof some)[number]).answerSeveral(some, options),
     )
   }
 

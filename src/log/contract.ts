@@ -100,6 +100,15 @@ export interface Head {
   readonly loss?: PossibleLoss
 }
 
+/** Where a log ends. */
+export interface Position {
+  readonly incarnation: string
+  readonly seq: number
+}
+
+/** The most bytes of a message that `publish` takes. */
+export const MESSAGE_BYTES = 7800
+
 /** What a log must still look like for an append to land. */
 export interface Expect {
   readonly incarnation: string
@@ -295,7 +304,7 @@ export interface Capabilities {
   readonly storeAtomic: boolean
   /** A user's own SQL can commit in the same transaction as an entry. */
   readonly transactions: boolean
-  /** `watch` reports appends of other processes. */
+  /** What other processes append is heard of without asking again and again: by `subscribe` or `watchChanges`. */
   readonly watch: boolean
   /** How many batches may be under way at once. */
   readonly parallelBatches: number
@@ -407,10 +416,27 @@ export interface Driver extends Partial<ItemDriver>, Partial<CopyDriver> {
   removeBlob(tenant: TenantId, hash: Hash, touchedAt: number): Promise<boolean>
 
   /**
-   * Calls the listener after appends to any log, by this or other processes; may miss some, so a waiter also polls.
-   * Only when `capabilities.watch`. Resolves to a function that ends it.
+   * Where logs end, by index; undefined for one that does not exist. One round trip for many. Absent: ask for each head.
    */
-  watch?(listener: (log: LogKey, seq: number) => void): Promise<() => Promise<void>>
+  positions?(logs: readonly LogKey[]): Promise<readonly (Position | undefined)[]>
+
+  /**
+   * Tells the processes that subscribed to a topic. Never waits and never fails: what can't be sent is lost, and whoever
+   * listens also looks for itself now and then. Topics are short and plain; a message has at most `MESSAGE_BYTES`.
+   */
+  publish?(topic: string, message: string): void
+
+  /** Whether somebody may listen to a topic, as far as is known here: with nobody there, nothing is made to be sent. */
+  hasSubscribers?(topic: string): boolean
+
+  /**
+   * Calls `heard` with what other processes publish on a topic from then on, perhaps this one too, and with undefined when
+   * some may have been missed, as after a lost connection. Resolves to a function that ends it.
+   */
+  subscribe?(topic: string, heard: (message: string | undefined) => void): Promise<() => Promise<void>>
+
+  /** Calls `changed` after others wrote to the store, for a store that can't tell what. Returns a function that ends it. */
+  watchChanges?(changed: () => void): () => void
 
   /**
    * Runs `work` in a transaction, then makes the append that it resolves to as the last thing in the same transaction,

@@ -5,12 +5,15 @@ import type { Driver } from './contract.js'
 import type { GroupCommit } from './write/group-commit.js'
 import type { ItemSealer } from './items/item-sealer.js'
 import type { KeySource } from './keys/keys.js'
+import type { News } from './news/news.js'
 import type { StoreClock } from './store-clock.js'
 
 /** What all logs of one open store share. */
 export interface LogEnvironment {
   readonly driver: Driver
   readonly commit: GroupCommit
+  /** Tells those who wait of what is appended, here and elsewhere. */
+  readonly news: News
   readonly clock: StoreClock
   readonly limits: Limits
   readonly blobThreshold: number

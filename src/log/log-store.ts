@@ -33,6 +33,7 @@ import { isReservedThread, refuseReservedThread } from './keys/keys.js'
 import { type BeforeRemoval, type ForkOptions, Log } from './log.js'
 import type { LogEnvironment } from './log-environment.js'
 import { StoreClock } from './store-clock.js'
+import { News } from './news/news.js'
 import { PlainTenants } from './keys/plain-tenants.js'
 import { type ImportedLog, importLog, type PlainEntry } from './write/import-log.js'
 import { retry } from './write/retry.js'
@@ -105,10 +106,13 @@ export class LogStore {
     if (options.anchors !== undefined) checkAnchors(options.anchors)
     const masters = options.keys === undefined ? undefined : parseKeyOptions(options.keys)
     const limits = parseLimits(options.limits)
+    const clock = new StoreClock(options.clock ?? systemClock(), driver)
+    const news = new News(driver, clock)
     const environment: LogEnvironment = {
       driver,
-      commit: new GroupCommit(driver),
-      clock: new StoreClock(options.clock ?? systemClock(), driver),
+      commit: new GroupCommit(driver, (batch, results) => news.appended(batch, results)),
+      news,
+      clock,
       limits,
       blobThreshold,
       keys: undefined,
@@ -144,6 +148,11 @@ export class LogStore {
   /** True when what is stored is authenticated by keys. */
   get hasKeys(): boolean {
     return this.#keyRing !== undefined
+  }
+
+  /** What happens on logs, for those who wait. */
+  get news(): News {
+    return this.#environment.news
   }
 
   get observer(): Observer {
@@ -321,6 +330,7 @@ export class LogStore {
     this.#kept.clear()
     await this.#environment.observer.close()
     await this.#environment.commit.close()
+    await this.#environment.news.close()
     try {
       await this.#environment.anchors?.close()
     } finally {

@@ -10,6 +10,7 @@ import type { Draft } from './entry/draft.js'
 import { EntryCodec } from './entry/entry-codec.js'
 import type { OpenedEntry } from './entry/entry-opening.js'
 import type { Fold } from './entry/fold.js'
+import type { Follower } from './news/follower.js'
 import type { LogEnvironment } from './log-environment.js'
 import { LogReader } from './read/log-reader.js'
 import { LogWriter } from './write/log-writer.js'
@@ -156,7 +157,12 @@ export class Log {
           request,
         )
       },
-      renew: (forMs) => this.#environment.driver.renew(this.key, fold.incarnation, fold.epoch, forMs),
+      renew: async (forMs) => {
+        const { driver, news } = this.#environment
+        const isRenewed = await driver.renew(this.key, fold.incarnation, fold.epoch, forMs)
+        if (isRenewed && forMs === 0) news.released(this.key, this.fold.seq, this.fold.index)
+        return isRenewed
+      },
     })
   }
 
@@ -179,6 +185,11 @@ export class Log {
   async refresh({ once = false }: { readonly once?: boolean } = {}): Promise<Fold> {
     await (once ? this.#writer.refresh() : retry(this.#environment, () => this.#writer.refresh()))
     return this.#writer.fold
+  }
+
+  /** Waits for it to go on, by news where they arrive. To be closed. */
+  follow(options: { readonly onlyGuests?: boolean } = {}): Follower {
+    return this.#environment.news.follow(this.key, () => this.fold.seq, options)
   }
 
   /** The state at any kept entry, by seq or checkpoint id. */

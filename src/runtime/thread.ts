@@ -9,7 +9,7 @@ import { nameLog } from '../core/log-name.js'
 import { DUE, type LogKey } from '../log/contract.js'
 import type { Log } from '../log/log.js'
 import { push, set } from '../log/entry/ops.js'
-import { type AnswerOptions, answerPause, checkBy } from './pause/answer.js'
+import { type AnswerOptions, answerPauses, checkBy, type PauseAnswer, type RefusedAnswer } from './pause/answer.js'
 import { type Branch, type Comparison, compareBranches, listBranches } from './history/branches.js'
 import {
   Checkpoint,
@@ -91,8 +91,17 @@ export class ThreadView<Result = Outcome> {
    * `invalid-value`; then nothing is written. Nothing runs here: run the thread, or let a worker do it.
    */
   async answer(pause: string, value: unknown, options: AnswerOptions = {}): Promise<void> {
+    const [refused] = await this.answerSeveral([{ pause, value }], options)
+    if (refused) throw refused.error
+  }
+
+  /**
+   * As `answer`, for several questions at once: whoever runs the thread sees all of the answers or none. Each is taken or
+   * refused by itself; returns those that are refused, with the error that `answer` would throw.
+   */
+  async answerSeveral(answers: readonly PauseAnswer[], options: AnswerOptions = {}): Promise<readonly RefusedAnswer[]> {
     const { clock, redactor } = this.environment
-    await answerPause(await this.existing(), clock, pause, value, options, redactor)
+    return answerPauses(await this.existing(), clock, answers, options, redactor)
   }
 
   /** Puts an open question off: it stays open at least until then, and lists can leave it out. */
@@ -205,7 +214,7 @@ export class ThreadView<Result = Outcome> {
     }
     const deadline = timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + timeoutMs
     const log = await this.open()
-    for await (const _ of follow(log, clock, signal)) {
+    for await (const _ of follow(log, clock, signal, deadline)) {
       if (isAtRest(log.fold, clock.now())) return this.read(log)
       if (clock.monotonic() >= deadline) break
     }

@@ -1,6 +1,5 @@
 import type { FlowProgram, Holdfast, Thread, Worker } from '../index.js'
 import { InvalidOptionError } from '../errors.js'
-import { nameLog } from '../core/log-name.js'
 import { HttpProblem } from './http/problem.js'
 import { StreamSlots } from './http/stream-slots.js'
 import { LiveHub } from './live/live-hub.js'
@@ -56,12 +55,6 @@ export class ServerCore {
         worker.onEvent?.(event)
       },
     })
-  }
-
-  /** Something was written to a thread here: the worker looks for it, and readers do. */
-  nudge(thread: { readonly key: Parameters<typeof nameLog>[0] }): void {
-    this.#worker?.nudge()
-    this.hub.touch(nameLog(thread.key))
   }
 
   /** Ends the streams, then the worker. */

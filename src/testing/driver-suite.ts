@@ -16,6 +16,7 @@ import { itemTests } from './driver-suite/item-tests.js'
 import { labelTests } from './driver-suite/label-tests.js'
 import { leaseTests } from './driver-suite/lease-tests.js'
 import { lifecycleTests } from './driver-suite/lifecycle-tests.js'
+import { newsTests } from './driver-suite/news-tests.js'
 import { maintenanceRaceTests } from './driver-suite/maintenance-race-tests.js'
 import { pageTests } from './driver-suite/page-tests.js'
 import { pruneTests } from './driver-suite/prune-tests.js'
@@ -54,6 +55,7 @@ const GROUPS: readonly (readonly [string, readonly SuiteTest[]])[] = [
   ['copies', copyTests],
   ['transactions', transactTests],
   ['races of transactions', transactRaceTests],
+  ['news', newsTests],
   ['opening and closing', lifecycleTests],
 ]
 

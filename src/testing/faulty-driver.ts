@@ -6,7 +6,7 @@ export type DriverMethod = Exclude<
   {
     [Name in keyof Driver]-?: Driver[Name] extends ((...args: never[]) => Promise<unknown>) | undefined ? Name : never
   }[keyof Driver],
-  'close' | 'watch' | undefined
+  'close' | 'subscribe' | undefined
 >
 
 /** On which side of the store a call is lost. */

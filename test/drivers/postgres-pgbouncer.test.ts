@@ -32,20 +32,19 @@ describe.skipIf(url === undefined)('through PgBouncer in transaction mode', () =
   it('knows that it is there: no watching, unless it is told a way around', async () => {
     const pooled = await openPostgres(url as string, { schema })
     expect(pooled.capabilities.watch).toBe(false)
-    expect(pooled.watch).toBeUndefined()
+    expect(pooled.subscribe).toBeUndefined()
     const direct = await openPostgres(url as string, { schema, listenUrl: postgres as string })
     expect(direct.capabilities.watch).toBe(true)
 
-    // An append through the pooler is reported on the connection around it.
-    const log = logKey(newTenant())
-    const told = new Promise<number>((resolve) => {
-      void direct
-        .watch?.((each, seq) => {
-          if (each.tenant === log.tenant) resolve(seq)
-        })
-        .then(() => createLog(pooled, log))
+    // What is published through the pooler arrives on the connection around it.
+    let hear: (message: string | undefined) => void = () => {}
+    const told = new Promise<string | undefined>((resolve) => {
+      hear = resolve
     })
-    expect(await told).toBe(0)
+    await direct.subscribe?.('topic', (message) => hear(message))
+    await createLog(pooled, logKey(newTenant()))
+    pooled.publish?.('topic', 'through the pooler')
+    expect(await told).toBe('through the pooler')
     await direct.close()
     await pooled.close()
   })

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Holdfast } from 'holdfast'
 import type { Driver } from 'holdfast/driver'
@@ -208,18 +209,18 @@ describe.skipIf(given === undefined)('transactions on Postgres', () => {
     expect(await ids()).toEqual(['once'])
   })
 
-  it('tells those who watch', async () => {
+  it('learns from its append that somebody listens', async () => {
+    const listener = await openDriver()
+    const heard = new Promise<string | undefined>((resolve) => void listener.subscribe?.('topic', resolve))
     const driver = await openDriver()
-    const append = nextAppend()
-    let hear = (_seq: number): void => {}
-    const heard = new Promise<number>((resolve) => {
-      hear = resolve
-    })
-    await driver.watch?.((log, seq) => {
-      if (log.thread === append.log.thread) hear(seq)
-    })
-    await commitSql(driver, append, insert('watched'))
-    expect(await heard).toBe(0)
+    await expect
+      .poll(async () => {
+        await commitSql(driver, nextAppend(), insert(randomUUID()))
+        return driver.hasSubscribers?.('topic')
+      })
+      .toBe(true)
+    driver.publish?.('topic', 'news')
+    expect(await heard).toBe('news')
   })
 
   it('does not know the outcome when the reply to COMMIT is lost, and the log finds out', async () => {

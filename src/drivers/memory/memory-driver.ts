@@ -1,7 +1,15 @@
 import type { Clock } from '../../core/clock.js'
 import { ClosedError } from '../../core/errors.js'
 import type { TenantId, ThreadId } from '../../core/ids.js'
-import type { Capabilities, Driver, Durability, Head, HeadQuery, LogKey } from '../../log/contract.js'
+import {
+  type Capabilities,
+  type Driver,
+  type Durability,
+  type Head,
+  type HeadQuery,
+  type LogKey,
+  MESSAGE_BYTES,
+} from '../../log/contract.js'
 import type { NamedTombstone } from '../../log/copy-contract.js'
 import { checkBatch, checkStandIn } from '../shared/checks.js'
 import { checkItemWrites } from '../shared/item-checks.js'
@@ -56,7 +64,7 @@ export async function openMemory(
   options: { readonly clock?: Clock; readonly store?: MemoryStore } = {},
 ): Promise<Driver> {
   const store = options.store ?? createMemoryStore(options)
-  const own = new Set<(log: LogKey, seq: number) => void>()
+  const own = new Set<() => Promise<void>>()
   let closed = false
 
   function find(log: LogKey): MemoryLog | undefined {
@@ -77,12 +85,7 @@ export async function openMemory(
       checkOpen()
       checkBatch(batch)
       for (const { carried } of batch) if (carried) checkItemWrites(carried)
-      const results = batch.map((append) => appendToLog(store, append))
-      for (const [i, result] of results.entries()) {
-        const append = batch[i]
-        if (append !== undefined && result.status === 'appended') notify(store, append.log)
-      }
-      return results
+      return batch.map((append) => appendToLog(store, append))
     },
 
     async tail(log, upTo) {
@@ -241,34 +244,42 @@ export async function openMemory(
       return true
     },
 
-    async watch(listener) {
+    async positions(logs) {
       checkOpen()
-      // Wrapped: the same function watching twice is two watchers, and ending one leaves the other.
-      const watcher = (log: LogKey, seq: number) => listener(log, seq)
-      store.listeners.add(watcher)
-      own.add(watcher)
-      return async () => {
-        store.listeners.delete(watcher)
-        own.delete(watcher)
+      return logs.map((key) => {
+        const log = findLog(store, key)
+        return log && { incarnation: log.incarnation, seq: lastEntry(log).seq }
+      })
+    },
+
+    // In a microtask, because a listener that throws or appends must not do so in the middle of another's append.
+    publish(topic, message) {
+      if (Buffer.byteLength(message) > MESSAGE_BYTES) return
+      queueMicrotask(() => {
+        for (const listener of store.topics.get(topic) ?? []) listener(message)
+      })
+    },
+    hasSubscribers: (topic) => store.topics.has(topic),
+    async subscribe(topic, heard) {
+      checkOpen()
+      // Wrapped: the same function listening twice is two listeners, and ending one leaves the other.
+      const listener = (message: string | undefined) => heard(message)
+      const listeners = store.topics.get(topic) ?? new Set()
+      store.topics.set(topic, listeners.add(listener))
+      const end = async () => {
+        listeners.delete(listener)
+        if (listeners.size === 0 && store.topics.get(topic) === listeners) store.topics.delete(topic)
+        own.delete(end)
       }
+      own.add(end)
+      return end
     },
 
     async close() {
       closed = true
-      for (const watcher of own) store.listeners.delete(watcher)
-      own.clear()
+      for (const end of own) await end()
     },
   }
-}
-
-// In a microtask, because a watcher that throws or appends must not do so in the middle of another's append.
-function notify(store: MemoryStore, key: LogKey): void {
-  const log = findLog(store, key)
-  if (log === undefined || store.listeners.size === 0) return
-  const { seq } = lastEntry(log)
-  queueMicrotask(() => {
-    for (const listener of store.listeners) listener(log.key, seq)
-  })
 }
 
 /** Heads of the logs that a query can mean, narrowed by tenant and thread where it names them. */

@@ -61,7 +61,8 @@ export interface MemoryStore {
     readonly key: string
     readonly at: number
   }>
-  readonly listeners: Set<(log: LogKey, seq: number) => void>
+  /** Who of this process listens to which topic. */
+  readonly topics: Map<string, Set<(message: string | undefined) => void>>
   /** The newest `touchedAt` given so far. */
   lastTouch: number
 }
@@ -74,7 +75,7 @@ export function createMemoryStore(options: { readonly clock?: Clock } = {}): Mem
     blobs: new Map(),
     items: new Map(),
     removed: new Set(),
-    listeners: new Set(),
+    topics: new Map(),
     lastTouch: Number.NEGATIVE_INFINITY,
   }
 }

@@ -3,13 +3,17 @@ import { Sessions } from './sessions.js'
 
 interface ListenerSettings {
   readonly pool: PgPoolLike
-  readonly channel: string
   /** Quoted. */
   readonly schema: string
   /** Names this listener in the table of listeners. */
   readonly id: string
   readonly timeoutMs: number
-  readonly receive: (payload: string) => void
+  /** Heard by all listeners when the topics of one change. */
+  readonly control: string
+  /** The server's channel of a topic. */
+  channelOf(topic: string): string
+  /** What came on a channel; undefined when some may have been missed. */
+  receive(channel: string | undefined, payload: string): void
 }
 
 /** How often a listener says that it is still there, and for how long it is believed. */
@@ -18,15 +22,17 @@ const BELIEVED_MS = 60_000
 const FIRST_RETRY_MS = 100
 const LAST_RETRY_MS = 10_000
 
-/** One connection that listens as long as somebody watches, and comes back by itself when it breaks. */
+/** One connection that listens as long as somebody subscribes, and comes back by itself when it breaks. */
 export class Listener {
   readonly #settings: ListenerSettings
   readonly #sessions: Sessions
+  readonly #topics = new Set<string>()
   #client: PgClientLike | undefined
-  #starting: Promise<void> | undefined
+  /** Statements on the connection, one after the other. */
+  #turn: Promise<void> = Promise.resolve()
   #timer: NodeJS.Timeout | undefined
   #retryMs = FIRST_RETRY_MS
-  #wanted = false
+  #stopped = false
 
   constructor(settings: ListenerSettings) {
     this.#settings = settings
@@ -38,31 +44,64 @@ export class Listener {
     })
   }
 
-  /** Resolves when the connection listens. */
-  async start(): Promise<void> {
-    this.#wanted = true
-    if (this.#client !== undefined) return
-    clearTimeout(this.#timer)
-    try {
-      this.#starting ??= this.#connect()
-      await this.#starting
-    } catch (error) {
-      this.#wanted = false
+  get isListening(): boolean {
+    return this.#client !== undefined
+  }
+
+  /** Resolves when the connection listens to the topic. */
+  add(topic: string): Promise<void> {
+    this.#stopped = false
+    this.#topics.add(topic)
+    return this.#inTurn(async () => {
+      if (!this.#topics.has(topic)) return
+      if (this.#client === undefined) {
+        clearTimeout(this.#timer)
+        return this.#connect()
+      }
+      await this.#listen(this.#client, [topic])
+      await this.#beat(this.#client)
+    }).catch((error: unknown) => {
+      this.#topics.delete(topic)
       throw error
-    } finally {
-      this.#starting = undefined
-    }
+    })
+  }
+
+  /** Closes the connection with the last topic. */
+  async remove(topic: string): Promise<void> {
+    if (!this.#topics.delete(topic)) return
+    await this.#inTurn(async () => {
+      const client = this.#client
+      if (client === undefined || this.#topics.has(topic)) return
+      if (this.#topics.size === 0) return this.#end(client)
+      await this.#send(client, `UNLISTEN "${this.#settings.channelOf(topic)}"`)
+      await this.#beat(client)
+    }).catch(() => {
+      // What is no longer wanted is passed over when it comes.
+    })
   }
 
   async stop(): Promise<void> {
-    this.#wanted = false
+    this.#stopped = true
+    this.#topics.clear()
     clearTimeout(this.#timer)
-    await this.#starting?.catch(() => {})
-    const client = this.#client
-    if (client === undefined) return
+    await this.#inTurn(async () => {
+      if (this.#client !== undefined) await this.#end(this.#client)
+    }).catch(() => {})
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const turn = this.#turn.then(work)
+    this.#turn = turn.catch(() => {})
+    return turn
+  }
+
+  async #end(client: PgClientLike): Promise<void> {
+    clearTimeout(this.#timer)
     this.#client = undefined
+    const { schema, id } = this.#settings
+    const text = `DELETE FROM ${schema}.listeners WHERE id = $1 OR until < clock_timestamp() - interval '1 day'`
     try {
-      await this.#beat(client, 0)
+      await this.#send(client, text, [id])
     } catch {
       // Writers believe in it a little longer, that is all.
     }
@@ -73,59 +112,69 @@ export class Listener {
     const client = await this.#sessions.borrow(this.#settings.timeoutMs)
     client.on('error', () => this.#lose(client))
     client.on('end', () => this.#lose(client))
-    client.on('notification', (message) => {
-      if (client === this.#client && message.channel === this.#settings.channel)
-        this.#settings.receive(message.payload ?? '')
+    client.on('notification', ({ channel, payload }) => {
+      if (client === this.#client) this.#settings.receive(channel, payload ?? '')
     })
     try {
-      await this.#sessions.sendOn(client, { text: `LISTEN "${this.#settings.channel}"`, values: [] })
-      await this.#beat(client, BELIEVED_MS)
+      this.#client = client
+      await this.#send(client, `LISTEN "${this.#settings.control}"`)
+      await this.#listen(client, [...this.#topics])
+      await this.#beat(client)
     } catch (error) {
-      client.release(true)
+      if (this.#client === client) client.release(true)
+      this.#client = undefined
       throw error
     }
-    this.#client = client
+    if (this.#client !== client) throw new Error('the connection ended as it began')
     this.#retryMs = FIRST_RETRY_MS
     this.#plan(BEAT_MS, () => this.#check(client))
+  }
+
+  async #listen(client: PgClientLike, topics: readonly string[]): Promise<void> {
+    for (const topic of topics) await this.#send(client, `LISTEN "${this.#settings.channelOf(topic)}"`)
   }
 
   /** The beat also finds a connection whose other end went away without a word. */
   async #check(client: PgClientLike): Promise<void> {
     try {
-      await this.#beat(client, BELIEVED_MS)
+      await this.#inTurn(() => this.#beat(client))
       if (client === this.#client) this.#plan(BEAT_MS, () => this.#check(client))
     } catch {
       this.#lose(client)
     }
   }
 
-  async #beat(client: PgClientLike, believedMs: number): Promise<void> {
-    const { schema, id } = this.#settings
-    const text =
-      believedMs === 0
-        ? `DELETE FROM ${schema}.listeners WHERE id = $1 OR until < clock_timestamp() - $2 * interval '1 day'`
-        : `INSERT INTO ${schema}.listeners (id, until) VALUES ($1, clock_timestamp() + $2 * interval '1 millisecond')
-           ON CONFLICT (id) DO UPDATE SET until = excluded.until`
-    await this.#sessions.sendOn(client, { text, values: [id, believedMs === 0 ? 1 : believedMs] })
+  /** Says what is listened to, and lets other listeners know that it may have changed. */
+  async #beat(client: PgClientLike): Promise<void> {
+    const { schema, id, control } = this.#settings
+    const text = `INSERT INTO ${schema}.listeners AS l (id, until, topics)
+      VALUES ($1, clock_timestamp() + $2 * interval '1 millisecond', $3)
+      ON CONFLICT (id) DO UPDATE SET until = excluded.until, topics = excluded.topics
+      RETURNING pg_notify($4, '')`
+    await this.#send(client, text, [id, BELIEVED_MS, [...this.#topics].sort().join(' '), control])
+  }
+
+  #send(client: PgClientLike, text: string, values: unknown[] = []): Promise<unknown> {
+    return this.#sessions.sendOn(client, { text, values })
   }
 
   #lose(client: PgClientLike): void {
     if (client !== this.#client) return
     this.#client = undefined
     client.release(true)
-    if (this.#wanted) this.#plan(this.#retryMs, () => this.#reconnect())
+    if (!this.#stopped && this.#topics.size > 0) this.#plan(this.#retryMs, () => this.#reconnect())
   }
 
   async #reconnect(): Promise<void> {
     // Spread, so that all processes do not come back in the same moment.
     this.#retryMs = Math.min(LAST_RETRY_MS, this.#retryMs * 2) * (0.75 + Math.random() / 2)
     try {
-      this.#starting ??= this.#connect()
-      await this.#starting
+      await this.#inTurn(async () => {
+        if (this.#client === undefined && this.#topics.size > 0) await this.#connect()
+      })
+      this.#settings.receive(undefined, '')
     } catch {
-      if (this.#wanted) this.#plan(this.#retryMs, () => this.#reconnect())
-    } finally {
-      this.#starting = undefined
+      if (!this.#stopped && this.#topics.size > 0) this.#plan(this.#retryMs, () => this.#reconnect())
     }
   }
 

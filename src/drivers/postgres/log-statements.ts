@@ -1,4 +1,5 @@
 import type { LogKey, StoredEntry, StoredHeader } from '../../log/contract.js'
+import { encodeArray } from './binary-array.js'
 import type { Row, Statement } from './sessions.js'
 import { toText } from './text-form.js'
 
@@ -15,6 +16,8 @@ export interface LogStatements {
   read(log: LogKey, from: number, limit: number): Statement
   headers(log: LogKey, before: number | undefined, limit: number): Statement
   renew(log: LogKey, incarnation: string, epoch: number, ms: number): Statement
+  /** Of those that exist: the place in the list, from 1, incarnation and seq. */
+  positions(logs: readonly LogKey[]): Statement
 }
 
 export function makeLogStatements(schema: string, nameOf: (operation: string) => string): LogStatements {
@@ -34,6 +37,12 @@ export function makeLogStatements(schema: string, nameOf: (operation: string) =>
     WHERE ${KEY} AND e.seq < coalesce($4::bigint, l.seq + 1) ORDER BY e.seq DESC LIMIT $5`
   const renewText = `UPDATE ${schema}.logs l SET lease_until = clock_timestamp() + $5::double precision * interval '1 millisecond'
     WHERE ${KEY} AND l.incarnation = $6 AND l.epoch = $4 AND l.lease_owner IS NOT NULL RETURNING 1`
+  const positionsText = `SELECT n.i, l.incarnation, l.seq
+    FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS n (tenant, thread, branch, i)
+    CROSS JOIN LATERAL (
+      SELECT l.incarnation, l.seq FROM ${schema}.logs l
+      WHERE l.tenant = n.tenant AND l.thread = n.thread AND l.branch = n.branch OFFSET 0
+    ) AS l`
   return {
     head: (log) => ({ name: nameOf('head'), text: headText, values: keyValues(log) }),
     tail: (log, upTo) => ({ name: nameOf('tail'), text: tailText, values: [...keyValues(log), upTo ?? null] }),
@@ -47,6 +56,24 @@ export function makeLogStatements(schema: string, nameOf: (operation: string) =>
       name: nameOf('renew'),
       text: renewText,
       values: [...keyValues(log), epoch, ms, toText(incarnation)],
+    }),
+    positions: (logs) => ({
+      name: nameOf('positions'),
+      text: positionsText,
+      values: [
+        encodeArray(
+          'text',
+          logs.map(({ tenant }) => tenant),
+        ),
+        encodeArray(
+          'text',
+          logs.map(({ thread }) => thread),
+        ),
+        encodeArray(
+          'text',
+          logs.map(({ branch }) => branch),
+        ),
+      ],
     }),
   }
 }

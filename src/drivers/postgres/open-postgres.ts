@@ -1,6 +1,6 @@
 import type { Driver } from '../../log/contract.js'
+import { Channel } from './channel.js'
 import { migrate } from './migrate.js'
-import { Notifications } from './notifications.js'
 import { describeTarget, parseOptions, type PostgresOptions, type Settings } from './options.js'
 import { type LentPool, makePool } from './own-pool.js'
 import type { PgPoolLike } from './pg-client.js'
@@ -49,24 +49,24 @@ async function connect(settings: Settings, opened: LentPool[]): Promise<Driver> 
 
   const listenUrl = settings.listenUrl ?? (pooled ? undefined : settings.url)
   const listenPool = listenUrl ? await own(listenUrl, 1) : pooled ? undefined : settings.pool
-  const notifications = new Notifications(
-    sessions,
-    settings.quotedSchema,
-    `holdfast:${settings.schema}`,
-    settings.notify ? listenPool : undefined,
-    settings.connectTimeoutMs,
-  )
+  const channel = new Channel(sessions, {
+    schema: settings.schema,
+    quotedSchema: settings.quotedSchema,
+    listenPool,
+    notify: settings.notify,
+    timeoutMs: settings.connectTimeoutMs,
+  })
   return new PostgresDriver({
     settings,
     sessions,
-    notifications,
+    channel,
     durability: probe.durability,
     capabilities: {
       multiProcess: true,
       persistent: true,
       storeAtomic: true,
       transactions: true,
-      watch: notifications.canWatch,
+      watch: channel.canSubscribe,
       parallelBatches: Math.min(PARALLEL_BATCHES, settings.poolSize),
       maxBatch: MAX_BATCH,
     },

@@ -16,13 +16,13 @@ import { checkItemWrites } from '../shared/item-checks.js'
 import { hashBytes, indexValues, makeAppendStatement, readAppendResults, type SortedBatch } from './append-statement.js'
 import { encodeArray } from './binary-array.js'
 import { type BlobStatements, makeBlobStatements } from './blob-statements.js'
+import type { Channel } from './channel.js'
 import { bury, listTombstones, tenantsStatement } from './census.js'
 import { makeHeadsStatement, readHeadPage } from './heads-statement.js'
 import { parseHead } from './head-row.js'
 import { type ItemStatements, makeItemStatements, readItem, readWriteResults } from './item-statements.js'
 import { bytesOf, keyValues, type LogStatements, makeLogStatements, readEntry, readHeader } from './log-statements.js'
 import { labelsOf } from './labels.js'
-import type { Notifications } from './notifications.js'
 import { describeTarget, type Settings } from './options.js'
 import type { Sessions } from './sessions.js'
 import { fromText, toText } from './text-form.js'
@@ -35,7 +35,7 @@ const PUT_BYTES = 16 * 1024 * 1024
 export interface Connected {
   readonly settings: Settings
   readonly sessions: Sessions
-  readonly notifications: Notifications
+  readonly channel: Channel
   readonly durability: Durability
   readonly capabilities: Capabilities
   end(): Promise<void>
@@ -46,7 +46,7 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'>, 
   readonly name = 'postgres'
   readonly capabilities: Capabilities
   readonly durability: Durability
-  readonly watch?: NonNullable<Driver['watch']>
+  readonly subscribe?: NonNullable<Driver['subscribe']>
   readonly #connected: Connected
   readonly #schema: string
   readonly #sessions: Sessions
@@ -65,9 +65,9 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'>, 
     this.#blobs = makeBlobStatements(this.#schema, (operation) => this.#nameOf(operation))
     this.#items = makeItemStatements(this.#schema, (operation) => this.#nameOf(operation))
     if (connected.capabilities.watch) {
-      this.watch = async (listener) => {
+      this.subscribe = async (topic, heard) => {
         this.#sessions.checkOpen()
-        return connected.notifications.watch(listener)
+        return connected.channel.subscribe(topic, heard)
       }
     }
   }
@@ -78,8 +78,7 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'>, 
     const { statement, order } = this.#appendStatement(batch)
     const [row] = await this.#sessions.write(statement)
     const { results, listening } = readAppendResults(row, order)
-    if (listening)
-      for (const [i, append] of batch.entries()) if (results[i]?.status === 'appended') this.#notify(append)
+    this.#connected.channel.noteListening(listening)
     return results
   }
 
@@ -90,7 +89,9 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'>, 
     const { schema, statementTimeoutMs } = this.#connected.settings
     const settings = { target: describeTarget(this.#connected.settings), schema, statementTimeoutMs, timeoutMs }
     const statements = { blobs: this.#blobs, append: (append: Append) => this.#appendStatement([append]) }
-    return transact(this.#sessions, settings, statements, work, (append) => this.#notify(append))
+    return transact(this.#sessions, settings, statements, work, (listening) =>
+      this.#connected.channel.noteListening(listening),
+    )
   }
 
   async tail(log: LogKey, upTo?: number): ReturnType<Driver['tail']> {
@@ -121,6 +122,24 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'>, 
   async heads(query: Parameters<Driver['heads']>[0]): ReturnType<Driver['heads']> {
     this.#sessions.checkOpen()
     return readHeadPage(await this.#sessions.read(makeHeadsStatement(this.#schema, query)), query)
+  }
+
+  async positions(logs: readonly LogKey[]): ReturnType<NonNullable<Driver['positions']>> {
+    if (logs.length === 0) return []
+    const rows = await this.#sessions.read(this.#logs.positions(logs))
+    const found = new Map(rows.map(([at, incarnation, seq]) => [Number(at), { incarnation, seq: Number(seq) }]))
+    return logs.map((_, i) => {
+      const position = found.get(i + 1)
+      return position && { incarnation: fromText(position.incarnation as string), seq: position.seq }
+    })
+  }
+
+  publish(topic: string, message: string): void {
+    this.#connected.channel.publish(topic, message)
+  }
+
+  hasSubscribers(topic: string): boolean {
+    return this.#connected.channel.hasSubscribers(topic)
   }
 
   async prune(log: LogKey, incarnation: string, seq: number, standIn?: StoredEntry): ReturnType<Driver['prune']> {
@@ -297,7 +316,7 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'>, 
   }
 
   async #close(): Promise<void> {
-    await this.#connected.notifications.close()
+    await this.#connected.channel.close()
     await this.#sessions.close()
     await this.#connected.end()
   }
@@ -314,11 +333,6 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'>, 
     checkBatch(batch)
     for (const { carried } of batch) if (carried !== undefined) checkItemWrites(carried)
     return makeAppendStatement(this.#schema, (operation) => this.#nameOf(operation), batch)
-  }
-
-  #notify({ log, entries }: Append): void {
-    const last = entries.at(-1)
-    if (last && this.#connected.settings.notify) this.#connected.notifications.send(log, last.seq)
   }
 
   // With the schema in it: a pool that is shared may serve several drivers.

@@ -29,7 +29,7 @@ export async function transact(
   settings: TransactSettings,
   statements: Statements,
   work: Parameters<NonNullable<Driver['transact']>>[0],
-  appended: (append: Append) => void,
+  noteListening: (listening: boolean) => void,
 ): Promise<AppendResult> {
   return sessions.lend(async (lent) => {
     const { target, timeoutMs } = settings
@@ -38,7 +38,7 @@ export async function transact(
       throw translateError(error, target, false)
     })
     if (begun === TIMED_OUT) throw noAnswer(target, settings.statementTimeoutMs, 'nothing')
-    return runTransaction(new PostgresTransaction(lent, settings, statements, appended), work, timeoutMs)
+    return runTransaction(new PostgresTransaction(lent, settings, statements, noteListening), work, timeoutMs)
   })
 }
 
@@ -47,7 +47,7 @@ class PostgresTransaction implements Transaction {
   readonly #lent: LentClient
   readonly #settings: TransactSettings
   readonly #statements: Statements
-  readonly #appended: (append: Append) => void
+  readonly #noteListening: (listening: boolean) => void
   readonly #deadline: number
   #underWay = 0
 
@@ -55,12 +55,12 @@ class PostgresTransaction implements Transaction {
     lent: LentClient,
     settings: TransactSettings,
     statements: Statements,
-    appended: (append: Append) => void,
+    noteListening: (listening: boolean) => void,
   ) {
     this.#lent = lent
     this.#settings = settings
     this.#statements = statements
-    this.#appended = appended
+    this.#noteListening = noteListening
     this.#deadline = performance.now() + settings.timeoutMs
     this.blobs = {
       touchBlobs: async (tenant, hashes) => {
@@ -116,7 +116,7 @@ class PostgresTransaction implements Transaction {
     )
     if (committed === TIMED_OUT) throw noAnswer(target, statementTimeoutMs, 'unknown')
     this.#lent.usable = true
-    if (answer.listening) this.#appended(append)
+    this.#noteListening(answer.listening)
     return result
   }
 

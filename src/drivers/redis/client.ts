@@ -17,6 +17,7 @@ export interface RedisLike {
   callBuffer(command: string, ...args: Argument[]): Promise<unknown>
   pipeline(): PipelineLike
   subscribe(channel: string): Promise<unknown>
+  unsubscribe(channel: string): Promise<unknown>
   on(event: string, listener: Listener): unknown
   off(event: string, listener: Listener): unknown
   /** Clusters only. */

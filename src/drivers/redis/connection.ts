@@ -93,11 +93,6 @@ export class Connection {
     if (outcome !== undefined && 'error' in outcome) throw toDriverError(outcome.error, false)
   }
 
-  /** Sends without waiting for the reply: for what may be lost. */
-  send(command: string, ...args: Argument[]): void {
-    if (this.client.status === 'ready') this.client.call(command, ...args).catch(() => {})
-  }
-
   get isClosed(): boolean {
     return this.#closed
   }

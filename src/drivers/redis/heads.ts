@@ -1,5 +1,5 @@
 import type { BranchId, TenantId, ThreadId } from '../../core/ids.js'
-import type { Head, HeadPage, HeadQuery, LogKey } from '../../log/contract.js'
+import type { Head, HeadPage, HeadQuery, LogKey, Position } from '../../log/contract.js'
 import { type CursorPosition, cursorAfter, parseCursor, sortValue } from '../shared/cursor.js'
 import { matchesQuery } from '../shared/head-query.js'
 import { takeSmallest } from '../shared/take-smallest.js'
@@ -136,6 +136,10 @@ function namedCandidates(plan: Plan, query: HeadQuery, positions: readonly strin
       if (query.thread !== undefined && log.thread !== query.thread) return false
       return query.branch === undefined || log.branch === query.branch
     })
+}
+
+export async function readPositions(store: Store, logs: readonly LogKey[]): Promise<readonly (Position | undefined)[]> {
+  return (await readHeads(store, logs)).map((head) => head && { incarnation: head.incarnation, seq: head.seq })
 }
 
 async function readHeads(store: Store, logs: readonly LogKey[]): Promise<(Head | undefined)[]> {

@@ -4,10 +4,11 @@ import type { ItemDriver } from '../../log/store-contract.js'
 import { checkBatch, checkStandIn } from '../shared/checks.js'
 import { checkItemWrites } from '../shared/item-checks.js'
 import { appendBatch } from './append.js'
+import { Channel } from './channel.js'
 import { bury, listTenants, listTombstones } from './census.js'
 import { getBlobs, listBlobs, putBlobs, removeBlob, touchBlobs } from './blobs.js'
 import { toDriverError } from './errors.js'
-import { queryHeads } from './heads.js'
+import { queryHeads, readPositions } from './heads.js'
 import { listSpaces, readItems, scanItems } from './item-reads.js'
 import { sweepItems } from './item-sweep.js'
 import { applyWrites, writeItems } from './item-writes.js'
@@ -24,7 +25,6 @@ import {
 } from './logs.js'
 import { scrubServers } from './scrub.js'
 import type { Store } from './store.js'
-import { Announcements, Watching } from './watch.js'
 
 const CAPABILITIES: Capabilities = {
   multiProcess: true,
@@ -39,8 +39,7 @@ const CAPABILITIES: Capabilities = {
 /** The driver of an open store. `release` lets go of what was set up around it. */
 export function createRedisDriver(store: Store, durability: Durability, release: () => void): Driver & ItemDriver {
   const { connection } = store
-  const watching = new Watching(connection.client, store.prefix)
-  const announcements = new Announcements(store)
+  const channel = new Channel(store)
 
   function checkOpen(): void {
     if (connection.isClosed) throw new ClosedError('The redis driver')
@@ -55,9 +54,7 @@ export function createRedisDriver(store: Store, durability: Durability, release:
     async append(batch) {
       checkOpen()
       checkBatch(batch)
-      const results = await appendBatch(store, batch)
-      announcements.add(batch, results)
-      return results
+      return appendBatch(store, batch)
     },
     tail: (log, upTo) => readTail(store, log, upTo),
     read: (log, from, limit) => readEntries(store, log, from, limit),
@@ -130,10 +127,16 @@ export function createRedisDriver(store: Store, durability: Durability, release:
       return Number(seconds) * 1000 + Number(micros) / 1000
     },
 
-    async watch(listener) {
+    async positions(logs) {
+      checkOpen()
+      return readPositions(store, logs)
+    },
+    publish: (topic, message) => channel.publish(topic, message),
+    hasSubscribers: (topic) => channel.hasSubscribers(topic),
+    async subscribe(topic, heard) {
       checkOpen()
       try {
-        return await watching.add(listener)
+        return await channel.subscribe(topic, heard)
       } catch (error) {
         throw toDriverError(error, false)
       }
@@ -152,8 +155,7 @@ export function createRedisDriver(store: Store, durability: Durability, release:
     async close() {
       release()
       await connection.settle()
-      announcements.flush()
-      await Promise.all([connection.close(), watching.close()])
+      await Promise.all([connection.close(), channel.close()])
     },
   }
 }

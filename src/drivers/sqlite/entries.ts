@@ -1,4 +1,4 @@
-import type { LogKey, StoredEntry, StoredHeader } from '../../log/contract.js'
+import type { LogKey, Position, StoredEntry, StoredHeader } from '../../log/contract.js'
 import type { Connection } from './connection.js'
 import type { Row } from './engine.js'
 import { HEAD_COLUMNS, type PackedHead, packHead } from './head-row.js'
@@ -45,6 +45,11 @@ export function readHeaders(db: Connection, log: LogKey, before: number | null, 
     const end = before ?? Number.MAX_SAFE_INTEGER
     return packHeaders(row === undefined ? [] : db.all(SELECT_HEADERS, row['id'] as number, end, limit))
   })
+}
+
+export function readPosition(db: Connection, { tenant, thread, branch }: LogKey): Position | null {
+  const row = db.get(`SELECT incarnation, seq FROM logs WHERE ${NAMED}`, tenant, thread, branch)
+  return row === undefined ? null : { incarnation: row['incarnation'] as string, seq: row['seq'] as number }
 }
 
 export function readHead(db: Connection, log: LogKey, now: Instant): PackedHead | null {

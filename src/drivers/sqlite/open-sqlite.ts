@@ -13,6 +13,7 @@ import { unpackEntries, unpackHeaders } from './entries.js'
 import { unpackHead } from './head-row.js'
 import { packItemWrites, unpackItems } from './item-parcel.js'
 import { transferOf } from './parcel.js'
+import { ChangeWatch } from './change-watch.js'
 import { packBlobs, transact, unpackResult } from './transact.js'
 import { WorkerLink } from './worker-link.js'
 
@@ -33,7 +34,7 @@ const CAPABILITIES: Capabilities = {
   persistent: true,
   storeAtomic: true,
   transactions: true,
-  watch: false,
+  watch: true,
   parallelBatches: 1,
   maxBatch: 512,
 }
@@ -61,6 +62,8 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     },
     clock,
   )
+
+  const changes = new ChangeWatch(() => link.call('dataVersion', []))
 
   return {
     name: 'sqlite',
@@ -195,11 +198,20 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
       return link.call('bury', [tenant, thread, { at, reason }])
     },
 
+    async positions(logs) {
+      return (await link.call('positions', [logs.map(keyOf)])).map((position) => position ?? undefined)
+    },
+
+    watchChanges(changed) {
+      return changes.add(changed)
+    },
+
     transact(work, options) {
       return transact(link, work, options.timeoutMs)
     },
 
     close() {
+      changes.close()
       return link.close()
     },
   }

@@ -1,4 +1,4 @@
-import type { BlobInfo, EraseRequest, Expect, Hash, LogKey, Tombstone } from '../../log/contract.js'
+import type { BlobInfo, EraseRequest, Expect, Hash, LogKey, Position, Tombstone } from '../../log/contract.js'
 import type { NamedTombstone } from '../../log/copy-contract.js'
 import type { ItemScan, ItemWriteResult } from '../../log/store-contract.js'
 import type { PackedResult } from './append.js'
@@ -30,6 +30,9 @@ export interface Calls {
   read(log: LogKey, from: number, limit: number): Parcel
   headers(log: LogKey, before: number | null, limit: number): Parcel
   head(log: LogKey): PackedHead | null
+  positions(logs: readonly LogKey[]): (Position | null)[]
+  /** Another number than before when another connection, of any process, committed since. */
+  dataVersion(): number
   renew(log: LogKey, incarnation: string, epoch: number, ms: number): boolean
   heads(task: HeadsTask): PackedHead[]
   prune(log: LogKey, incarnation: string, seq: number, standIn: StandIn | null): number | 'conflict'

@@ -5,7 +5,7 @@ import { unpackAppends } from './append-parcel.js'
 import { getBlobs, listBlobs, putBlobs, removeBlob, touchBlobs } from './blobs.js'
 import { type Connection, openConnection, openSecondConnection } from './connection.js'
 import { loadSqlite } from './engine.js'
-import { type PackedTail, readEntries, readHead, readHeaders, readTail } from './entries.js'
+import { type PackedTail, readEntries, readHead, readHeaders, readPosition, readTail } from './entries.js'
 import { captureFailure, SqliteFailure } from './failure.js'
 import { findHeads } from './heads.js'
 import { listSpaces, readItems, scanItems } from './item-reads.js'
@@ -50,6 +50,8 @@ const handlers: Handlers = {
   read: (db, _, log, from, limit) => readEntries(db, log, from, limit),
   headers: (db, _, log, before, limit) => readHeaders(db, log, before, limit),
   head: (db, now, log) => readHead(db, log, now()),
+  positions: (db, _, logs) => logs.map((log) => readPosition(db, log)),
+  dataVersion: (db) => Number(db.pragma('data_version')),
   renew: (db, now, log, incarnation, epoch, ms) => renewLease(db, log, incarnation, epoch, ms, now),
   heads: (db, now, task) => findHeads(db, task, now()),
   prune: (db, _, log, incarnation, seq, standIn) => pruneLog(db, log, incarnation, seq, standIn),

@@ -18,14 +18,20 @@ interface Waiting {
  */
 export class GroupCommit {
   readonly #driver: Driver
+  readonly #appended: (batch: readonly Append[], results: readonly AppendResult[]) => void
   #waiting: Waiting[] = []
   #underWay = 0
   #scheduled = false
   #closed = false
   #idle: (() => void)[] = []
 
-  constructor(driver: Driver) {
+  /** @param appended told of every batch that the driver took, before those who wait for it */
+  constructor(
+    driver: Driver,
+    appended: (batch: readonly Append[], results: readonly AppendResult[]) => void = () => {},
+  ) {
     this.#driver = driver
+    this.#appended = appended
   }
 
   submit(append: Append, alone = false): Promise<AppendResult> {
@@ -81,7 +87,9 @@ export class GroupCommit {
   async #send(batch: Waiting[]): Promise<void> {
     this.#underWay++
     try {
-      const results = await this.#driver.append(batch.map(({ append }) => append))
+      const appends = batch.map(({ append }) => append)
+      const results = await this.#driver.append(appends)
+      this.#appended(appends, results)
       for (let i = 0; i < batch.length; i++) batch[i]?.resolve(results[i] as AppendResult)
     } catch (error) {
       this.#fail(batch, error)

@@ -144,6 +144,7 @@ export function transact<T>(
 
   async function settle(known: Fold, { result, append, plan }: Attempt<T>): Promise<Transacted<T>> {
     writer.fold = plan.fold
+    environment.news.appended([append], [{ status: 'appended' }])
     await writer.applied.apply(known, plan.fold, plan.carried)
     // How long it took says more of the user's SQL than of saving.
     observeSave(environment, append, plan.carried)

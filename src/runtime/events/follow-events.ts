@@ -3,7 +3,7 @@ import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
 import type { Log } from '../../log/log.js'
 import type { State } from '../../log/entry/ops.js'
 import { entryEvents, readEventId, type RunEvent } from './events.js'
-import { follow, type Rest } from './follow.js'
+import { follow } from './follow.js'
 import { isAtRest } from '../run/situation.js'
 
 /** Where to begin reading what is recorded, and when to stop. */
@@ -13,8 +13,6 @@ export interface EventsOptions {
   /** Ends when the thread rests. Default true; false goes on until the signal. */
   readonly untilRest?: boolean
   readonly signal?: AbortSignal
-  /** Waits until it is worth looking again, at most as long as it is told. Default: just as long. */
-  readonly rest?: Rest
 }
 
 /**
@@ -22,7 +20,7 @@ export interface EventsOptions {
  * other live events are only seen by the process that runs the thread.
  */
 export async function* followEvents(log: Log, clock: Clock, options: EventsOptions): AsyncGenerator<RunEvent> {
-  const { after, untilRest = true, signal, rest } = options
+  const { after, untilRest = true, signal } = options
   let seen = -1
   let before: State = {}
   /** Events of the next entry that were seen already. */
@@ -37,7 +35,7 @@ export async function* followEvents(log: Log, clock: Clock, options: EventsOptio
   } else {
     seen = (await log.firstKept()) - 1
   }
-  for await (const _ of follow(log, clock, signal, rest)) {
+  for await (const _ of follow(log, clock, signal)) {
     if (log.fold.seq > seen) {
       for await (const { body, fold, header, hash } of log.entries(seen + 1, log.fold.seq)) {
         const entry = { id: formatCheckpointId(log.key.branch, header.seq, hash), seq: header.seq }

@@ -4,25 +4,28 @@ import type { Log } from '../../log/log.js'
 const FIRST_POLL_MS = 20
 const LONGEST_POLL_MS = 500
 
-/** Waits before a log is looked at again, at most this many milliseconds. Rejects with the signal's reason. */
-export type Rest = (ms: number, signal: AbortSignal | undefined) => Promise<void>
-
 /**
- * Waits until a log changed, by looking at its head again and again: shorter at first, since what is waited for is
- * often about to happen. Rejects with the signal's reason.
+ * Waits until a log changed: by news of it where they arrive, and until they do by looking again and again, shorter at
+ * first, since what is waited for is often about to happen. Rejects with the signal's reason.
+ * @param deadline by the monotonic clock: the last look is then
  */
 export async function* follow(
   log: Log,
   clock: Clock,
   signal?: AbortSignal,
-  rest: Rest = (ms) => clock.sleep(ms, signal),
+  deadline = Number.POSITIVE_INFINITY,
 ): AsyncGenerator<void> {
+  const follower = log.follow()
   let wait = FIRST_POLL_MS
-  for (;;) {
-    const before = log.fold.seq
-    await log.refresh()
-    yield
-    wait = log.fold.seq === before ? Math.min(LONGEST_POLL_MS, wait * 1.5) : FIRST_POLL_MS
-    await rest(wait, signal)
+  try {
+    for (;;) {
+      const before = log.fold.seq
+      await log.refresh()
+      yield
+      wait = log.fold.seq === before ? Math.min(LONGEST_POLL_MS, wait * 1.5) : FIRST_POLL_MS
+      await follower.rest(wait, signal, Math.max(0, deadline - clock.monotonic()))
+    }
+  } finally {
+    follower.close()
   }
 }

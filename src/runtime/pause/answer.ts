@@ -1,9 +1,10 @@
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import type { Redactor } from '../../codec/redactor.js'
-import { copyValue } from '../../codec/value.js'
+import { copyValue, type Value } from '../../codec/value.js'
 import { InvalidValueError } from '../../core/errors.js'
 import type { Clock } from '../../core/clock.js'
 import { DUE } from '../../log/contract.js'
+import type { Draft } from '../../log/entry/draft.js'
 import type { Log } from '../../log/log.js'
 import { set } from '../../log/entry/ops.js'
 import { PauseClosedError } from '../errors.js'
@@ -16,40 +17,76 @@ export interface AnswerOptions {
   readonly by?: string
 }
 
+/** One of several answers: to which question, and what. */
+export interface PauseAnswer {
+  readonly pause: string
+  readonly value: unknown
+}
+
+/** An answer that was refused, and why. */
+export interface RefusedAnswer {
+  /** Its place among those that were given. */
+  readonly index: number
+  readonly pause: string
+  readonly error: unknown
+}
+
 /**
- * Answers an open question. Needs no program: the answer is checked against the JSON Schema that was stored with the
- * question. The first answer wins; every other hears who was first.
+ * Answers open questions of one thread. Needs no program: each answer is checked against the JSON Schema that was stored
+ * with its question. The first answer wins; every other hears who was first. Those that are taken land in one append: a
+ * worker that goes on after the first of them would ask the others again. Returns those that are refused.
  */
-export async function answerPause(
+export async function answerPauses(
   log: Log,
   clock: Clock,
-  id: string,
-  value: unknown,
+  answers: readonly PauseAnswer[],
   options: AnswerOptions,
   redactor: Redactor | undefined,
-): Promise<void> {
+): Promise<readonly RefusedAnswer[]> {
   const by = checkBy(options.by)
-  const given = copyValue(value ?? null, DEFAULT_LIMITS)
   await log.refresh()
-  const schema = findOpen(log.fold.state as RunState, id, clock.now()).schema
-  if (schema !== undefined) await checkAgainst(schema, given)
-  const stored = redactor?.value(given) ?? given
+  const refused: RefusedAnswer[] = []
+  const given: { readonly index: number; readonly pause: string; readonly value: Value }[] = []
+  for (const [index, { pause, value }] of answers.entries()) {
+    try {
+      const copied = copyValue(value ?? null, DEFAULT_LIMITS)
+      const { schema } = findOpen(log.fold.state as RunState, pause, clock.now())
+      if (schema !== undefined) await checkAgainst(schema, copied)
+      given.push({ index, pause, value: redactor?.value(copied) ?? copied })
+    } catch (error) {
+      refused.push({ index, pause, error })
+    }
+  }
+  let late: RefusedAnswer[] = []
   await log.update((fold) => {
-    const state = fold.state as RunState
+    late = []
+    let state = fold.state as RunState
     const now = clock.now()
-    // The id holds the hash of what was asked, so the schema that was checked is still this question's.
-    findOpen(state, id, now)
-    const answer: AnswerRecord = { value: stored, at: now, ...(by === undefined ? {} : { by }) }
-    const open = Object.values(state.pauses ?? {}).filter((pause) => pause.answer === undefined)
-    return [
-      {
+    const drafts: Draft[] = []
+    let open = Object.values(state.pauses ?? {}).filter((pause) => pause.answer === undefined).length
+    for (const { index, pause, value } of given) {
+      try {
+        // The id holds the hash of what was asked, so the schema that was checked is still this question's.
+        findOpen(state, pause, now)
+      } catch (error) {
+        late.push({ index, pause, error })
+        continue
+      }
+      const answer: AnswerRecord = { value, at: now, ...(by === undefined ? {} : { by }) }
+      drafts.push({
         kind: 'answer',
-        ops: [set(['pauses', id, 'answer'], answer)],
-        index: { wakeAt: DUE, ...(open.length <= 1 && state.run?.waiting ? { status: 'active' } : {}) },
-        data: { events: [{ type: 'answer', pause: id, ...(by === undefined ? {} : { by }) }] },
-      },
-    ]
+        ops: [set(['pauses', pause, 'answer'], answer)],
+        index: { wakeAt: DUE, ...(open <= 1 && state.run?.waiting ? { status: 'active' } : {}) },
+        data: { events: [{ type: 'answer', pause, ...(by === undefined ? {} : { by }) }] },
+      })
+      // Of two answers to one question the first holds.
+      const answered = { ...(state.pauses?.[pause] as PauseRecord), answer }
+      state = { ...state, pauses: { ...state.pauses, [pause]: answered } }
+      open--
+    }
+    return drafts.length === 0 ? undefined : drafts
   })
+  return [...refused, ...late].sort((a, b) => a.index - b.index)
 }
 
 /** The question, if it still takes an answer; otherwise an error that says why not. */

@@ -2,6 +2,7 @@ import type { ThreadIdInput } from '../../core/ids.js'
 import { threadIdInput } from '../../core/ids.js'
 import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import type { HeadQuery, LogKey } from '../../log/contract.js'
+import type { PauseAnswer, RefusedAnswer } from './answer.js'
 import { migrateRun } from '../run/begin.js'
 import { unheard } from '../events/event-feed.js'
 import { claimThread } from '../run/gap.js'
@@ -91,19 +92,37 @@ export interface BulkAnswer {
   readonly error?: unknown
 }
 
-/** Gives many answers, some at a time, each by itself. The results are in the order of the answers. */
-export function answerAll<Answer extends { readonly pause: string }>(
+/**
+ * Gives many answers, of some threads at a time, each taken or refused by itself: those of one thread together, so that
+ * it goes on with all of them. The results are in the order of the answers.
+ */
+export async function answerAll<Answer extends PauseAnswer>(
   answers: readonly Answer[],
-  give: (answer: Answer) => Promise<void>,
+  nameOf: (answer: Answer) => string,
+  give: (answers: readonly Answer[]) => Promise<readonly RefusedAnswer[]>,
 ): Promise<readonly BulkAnswer[]> {
-  return mapSome(answers, CONCURRENCY, async (answer) => {
+  const results: BulkAnswer[] = answers.map(({ pause }) => ({ pause }))
+  const threads = new Map<string, number[]>()
+  for (const [i, answer] of answers.entries()) {
     try {
-      await give(answer)
-      return { pause: answer.pause }
+      const name = nameOf(answer)
+      threads.set(name, [...(threads.get(name) ?? []), i])
     } catch (error) {
-      return { pause: answer.pause, error }
+      results[i] = { pause: answer.pause, error }
+    }
+  }
+  await mapSome([...threads.values()], CONCURRENCY, async (places) => {
+    const refuse = (place: number, error: unknown) => {
+      results[place] = { pause: (answers[place] as Answer).pause, error }
+    }
+    try {
+      const refused = await give(places.map((place) => answers[place] as Answer))
+      for (const { index, error } of refused) refuse(places[index] as number, error)
+    } catch (error) {
+      for (const place of places) refuse(place, error)
     }
   })
+  return results
 }
 
 /** How one of many resumed threads ended. */

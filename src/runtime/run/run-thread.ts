@@ -37,6 +37,11 @@ import { isInsideStep } from './session.js'
 import { stopInTime } from './stop-in-time.js'
 import { type Intent, isOnlyWaiting, isStuck, labels, type Situation, situate } from './situation.js'
 
+/** Somebody runs it now, or died in the middle of it. */
+function isUnderWay({ run }: RunState): boolean {
+  return run?.status === 'running' && run.waiting === undefined
+}
+
 /** What threads need of the open store. */
 export interface RuntimeEnvironment {
   readonly logs: LogStore
@@ -156,6 +161,7 @@ export interface DriveOptions extends RunOptions {
 const DEFAULT_LEASE_MS = 10_000
 const DEFAULT_INLINE_SLEEP_MS = 1000
 const BUSY_POLL_MS = 100
+const BUSY_TRY_MS = 1000
 const MOST_TRIES = 10
 
 /** Starts, resumes or continues a thread: the one way in. */
@@ -422,13 +428,28 @@ class ThreadRunner {
       await this.#enqueue(log, { ...this.#input, ...stays }, busy === 'interrupt')
       this.#queuedAt = log.fold.seq
     }
-    await this.#environment.clock.sleep(BUSY_POLL_MS, signal)
+    await this.#untilLetGo(log, signal)
     if (this.#input === undefined) return undefined
     const state = (await log.refresh()).state as RunState
     if (findQueued(state, this.#input)) this.#queuedAt = log.fold.seq
     const isOver = state.run?.status === 'cancelled' || isStuck(state)
     const isOurs = state.run !== undefined && isInput(this.#input, state.run)
     return state.parked || (isOurs && isOver) ? this.#asItIs(log) : undefined
+  }
+
+  /** Waits until whoever runs this thread has let go of it, or until it pays to try again: it may have died. */
+  async #untilLetGo(log: Log, signal: AbortSignal | undefined): Promise<void> {
+    const { clock } = this.#environment
+    const until = clock.monotonic() + BUSY_TRY_MS
+    const follower = log.follow()
+    try {
+      do {
+        await follower.rest(BUSY_POLL_MS, signal, Math.max(0, until - clock.monotonic()))
+        await log.refresh()
+      } while (isUnderWay(log.fold.state as RunState) && clock.monotonic() < until)
+    } finally {
+      follower.close()
+    }
   }
 
   /** Who holds the thread may run a program that is newer than this one: then the state is shown as it is. */

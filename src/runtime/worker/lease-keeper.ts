@@ -1,4 +1,5 @@
 import type { Clock } from '../../core/clock.js'
+import { onAbort } from '../../core/on-abort.js'
 import { ClosedError, isHoldfastError, UnavailableError } from '../../core/errors.js'
 import type { Claim } from '../../log/write/claim.js'
 
@@ -6,6 +7,7 @@ const RENEWALS_PER_LEASE = 3
 /** The part of a lease that must be left when something starts. Less than what is left when a renewal is due. */
 const SURE_PART = 1 / 4
 const MAX_BEATS = 5
+const LISTEN_AFTER_MS = 1000
 /** Made once: without a reason each abort makes an error with a stack. */
 const STOPPED = new ClosedError('This run')
 
@@ -86,10 +88,17 @@ export class LeaseKeeper {
   async #keep(): Promise<void> {
     const { signal } = this.#stop
     const interval = this.#claim.ms / RENEWALS_PER_LEASE
+    // A short run is over before it would pay to listen.
+    await this.#clock.sleep(Math.min(interval, LISTEN_AFTER_MS), signal).catch(() => {})
+    if (signal.aborted) return
+    const follower = this.#claim.log.follow({ onlyGuests: true })
+    onAbort(signal, () => follower.close())
+    let rest = interval - LISTEN_AFTER_MS
     while (!signal.aborted) {
       try {
-        await this.#clock.sleep(interval, signal)
+        if (rest > 0) await follower.rest(rest, signal, rest)
         if (signal.aborted) return
+        rest = interval
         if (this.#claim.ms - this.#claim.remainingMs >= interval / 2) await this.beat()
         const before = this.#claim.log.fold.seq
         // Asked once: while it is repeated nobody would see the lease run out.

@@ -5,6 +5,8 @@ import { addReports, hasSwept, type SweepReport } from '../../core/retention.js'
 import { nameLog } from '../../core/log-name.js'
 import { onProcessSignal } from '../../core/on-process-signal.js'
 import type { Head } from '../../log/contract.js'
+import type { LogNews } from '../../log/news/messages.js'
+import type { DueWatch } from '../../log/news/news.js'
 import { unheard } from '../events/event-feed.js'
 import { PROGRAM, VERSION } from '../run/labels.js'
 import { isCompatible } from '../upgrade/migration.js'
@@ -41,6 +43,7 @@ export class Worker {
   readonly #rests: WorkerRests
   readonly #polling: Promise<void>
   readonly #onOpen = () => this.nudge()
+  readonly #due: DueWatch
   #leaveSignals = () => {}
   #wake = new AbortController()
   #sweepAt: number
@@ -64,6 +67,7 @@ export class Worker {
     if (options.handleSignals ?? true) {
       this.#leaveSignals = onProcessSignal(() => void this.stop())
     }
+    this.#due = environment.logs.news.onDue((news) => this.#hear(news))
     this.#polling = this.#poll()
   }
 
@@ -100,6 +104,7 @@ export class Worker {
     await this.#polling
     await Promise.all(this.#running.values())
     await this.#sweeping
+    this.#due.close()
     this.#environment.workers.running.delete(this)
     this.#environment.company.onOpen.delete(this.#onOpen)
   }
@@ -112,6 +117,15 @@ export class Worker {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
+  }
+
+  /** Something is due, as far as is known: of one of these programs, or nobody knows of which. */
+  #hear(news: LogNews | undefined): void {
+    if (news !== undefined) {
+      const isOurs = this.#tenant === undefined || news.log.tenant === this.#tenant
+      if (!isOurs || !this.#plans.has(news.program) || (news.wakeAt ?? 0) > this.#environment.clock.now()) return
+    }
+    this.nudge()
   }
 
   async #poll(): Promise<void> {

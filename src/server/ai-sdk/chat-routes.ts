@@ -109,19 +109,21 @@ async function goOn(call: Call, id: string, { id: messageId, parts }: UiMessage)
     throw new HttpProblem(403, 'not-allowed', 'An approval needs the role "answer".', { fields: { role: 'answer' } })
   }
   const early = call.core.hub.expect(nameLog(thread.key))
-  let hasAnswered = false
-  for (const part of parts) {
-    const {
-      id: pause,
-      approved,
-      reason,
-    } = (part['approval'] ?? {}) as { id?: string; approved?: boolean; reason?: string }
+  const answers = parts.flatMap((part) => {
+    const { id: pause, approved, reason } = (part['approval'] ?? {}) as Approval
     const open = facts.pauses.find((one) => one.id === pause)
-    if (open === undefined || approved === undefined) continue
-    await early.orClose(answer(call, thread, open, approved, reason))
-    hasAnswered = true
+    return open === undefined || approved === undefined ? [] : [toAnswer(open, approved, reason)]
+  })
+  const hasAnswered = answers.length > 0
+  const by = { by: call.principal.subject }
+  // Another tab was first, or this request is sent again: that is no failure.
+  const refused = (await early.orClose(thread.answerSeveral(answers, by))).find(
+    ({ error }) => !isHoldfastError(error, 'pause-closed'),
+  )
+  if (refused) {
+    early.take()?.close()
+    throw refused.error
   }
-  call.core.nudge(thread)
   const writer = new UiWriter({ messageId })
   writer.skip(messagesOf(facts.state))
   // Sent again: it is over by now, and nothing more will come.
@@ -132,15 +134,16 @@ async function goOn(call: Call, id: string, { id: messageId, parts }: UiMessage)
   return stream(call, follow(call, thread, writer, facts.id, facts.run?.id, early), [])
 }
 
-async function answer(call: Call, thread: AnyThread, pause: OpenPause, approved: boolean, reason: string | undefined) {
+interface Approval {
+  readonly id?: string
+  readonly approved?: boolean
+  readonly reason?: string
+}
+
+function toAnswer({ id, kind }: OpenPause, approved: boolean, reason: string | undefined) {
   const value =
-    pause.kind === 'permission' ? { allowed: approved } : { approved, ...(reason === undefined ? {} : { reason }) }
-  try {
-    await thread.answer(pause.id, value, { by: call.principal.subject })
-  } catch (error) {
-    // Another tab was first, or this request is sent again.
-    if (!isHoldfastError(error, 'pause-closed')) throw error
-  }
+    kind === 'permission' ? { allowed: approved } : { approved, ...(reason === undefined ? {} : { reason }) }
+  return { pause: id, value }
 }
 
 async function resume(call: Call): Promise<Response> {

@@ -227,7 +227,6 @@ async function cancelRun(call: Call, thread: string, run: string) {
     if (!isEnded && found.described.status === 'pending') {
       throw new HttpProblem(409, 'conflict', 'The run waits behind another one, and can be ended when it has begun.')
     }
-    call.core.nudge(found.started.thread)
   }
   return found
 }
@@ -291,10 +290,7 @@ function stream(
       gone.abort()
       // Not when the server stops: its clients come back.
       if (cancelsWhenLeft && !isOver && !core.stopping.aborted) {
-        void started.thread.cancel({ by: principal.subject, reason: 'its client left' }).then(
-          () => core.nudge(started.thread),
-          () => {},
-        )
+        void started.thread.cancel({ by: principal.subject, reason: 'its client left' }).catch(() => {})
       }
     },
   })

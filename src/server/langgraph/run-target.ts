@@ -113,17 +113,17 @@ async function resume(call: Call, found: Found, program: ServerProgram, given: u
     throw wrong('command.resume', 'must name each interrupt by its id: there are several')
   const { thread } = await call.core.thread(call.hf, found.id, found.summary.branch)
   const early = call.core.hub.expect(nameLog(thread.key))
-  for (const pause of pauses) {
-    if (isMap && !Object.hasOwn(byId, pause.id)) continue
-    const value = toAnswer(pause, isMap ? byId[pause.id] : given)
-    await early.orClose(
-      thread.answer(pause.id, value, { by: call.principal.subject }).catch((error: unknown) => {
-        if (isHoldfastError(error, 'pause-closed') && error.data.reason === 'answered') return
-        throw error
-      }),
-    )
+  const answers = pauses
+    .filter((pause) => !isMap || Object.hasOwn(byId, pause.id))
+    .map((pause) => ({ pause: pause.id, value: toAnswer(pause, isMap ? byId[pause.id] : given) }))
+  const by = { by: call.principal.subject }
+  const refused = (await early.orClose(thread.answerSeveral(answers, by))).find(
+    ({ error }) => !isHoldfastError(error, 'pause-closed') || error.data.reason !== 'answered',
+  )
+  if (refused) {
+    early.take()?.close()
+    throw refused.error
   }
-  call.core.nudge(thread)
   const request = { thread: found.id, branch: thread.branch, input: undefined }
   const run = found.facts.run?.id
   return { thread, program, request, input: 'queued', run, ended: false, checkpoint: found.facts.id, early }
@@ -141,7 +141,6 @@ async function goOn(call: Call, id: string, branch: string, program: ServerProgr
   const isOver = run === undefined || run.status === 'completed' || run.status === 'cancelled'
   const early = call.core.hub.expect(nameLog(thread.key))
   const goesOn = (await early.orClose(thread.wake())) || !(await at.rests())
-  call.core.nudge(thread)
   return {
     thread,
     program,

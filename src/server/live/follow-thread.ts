@@ -62,7 +62,6 @@ export async function* followThread(
     ...(after === undefined ? {} : { after }),
     untilRest: false,
     signal: stop.signal,
-    rest: (ms, until) => live.rest(ms, until),
   })
   // It may fail while its reader is busy, which must not count as a failure that nobody looks at.
   const ask = () => {

@@ -32,11 +32,6 @@ export class LiveHub {
     this.#at(log).publish(event)
   }
 
-  /** Something was written to a log, by this process. */
-  touch(log: string): void {
-    this.#logs.get(log)?.touch()
-  }
-
   /** A run of this process has ended, in whichever way. */
   ended(log: string): void {
     const live = this.#logs.get(log)
@@ -87,7 +82,6 @@ class LiveLog {
     this.#isRunning = true
     if (!isLive(event)) {
       if (event.type === 'step' && event.status !== 'started') this.#forget(event.step)
-      this.touch()
       return
     }
     const numbered = { n: this.#n++, event }
@@ -96,15 +90,10 @@ class LiveLog {
     for (const reader of this.readers) reader.push(numbered)
   }
 
-  touch(): void {
-    for (const reader of this.readers) reader.touch()
-  }
-
   ended(): void {
     this.#isRunning = false
     this.#steps.clear()
     this.#kept = 0
-    this.touch()
   }
 
   keptAfter(seen: number): Numbered[] {
@@ -166,9 +155,6 @@ export class LiveSubscription {
   readonly #waiting: Numbered[]
   readonly #close: () => void
   #seen: number
-  #touched = 0
-  #looked = 0
-  #wake: (() => void) | undefined
   #more: (() => void) | undefined
   #overflowed = false
 
@@ -194,11 +180,6 @@ export class LiveSubscription {
     this.#more?.()
   }
 
-  touch(): void {
-    this.#touched++
-    this.#wake?.()
-  }
-
   /** The next live event, if all records before it have been seen: those up to `seq`. */
   take(seq: number): Numbered | undefined {
     const [first] = this.#waiting
@@ -215,30 +196,8 @@ export class LiveSubscription {
     })
   }
 
-  /** Waits until the log has something new, as far as is known here, or the time is over. */
-  async rest(ms: number, signal: AbortSignal | undefined): Promise<void> {
-    signal?.throwIfAborted()
-    if (this.#looked === this.#touched) {
-      await new Promise<void>((resolve) => {
-        const done = () => {
-          clearTimeout(timer)
-          signal?.removeEventListener('abort', done)
-          this.#wake = undefined
-          resolve()
-        }
-        const timer = setTimeout(done, ms)
-        timer.unref()
-        this.#wake = done
-        signal?.addEventListener('abort', done, { once: true })
-      })
-    }
-    this.#looked = this.#touched
-    signal?.throwIfAborted()
-  }
-
   close(): void {
     this.#close()
     this.#more?.()
-    this.#wake?.()
   }
 }

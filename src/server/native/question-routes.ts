@@ -79,7 +79,6 @@ export const questionRoutes: readonly Route[] = [
       const { until } = call.body as { readonly until: string }
       const view = viewOf(call)
       await view.defer(pauseOf(call), { until: new Date(until), by: call.principal.subject })
-      call.core.nudge(view)
     },
   },
 ]
@@ -111,7 +110,6 @@ async function answer(call: Call, isEffect: boolean): Promise<void> {
   }
   // Never from the request: who answered is who was let in.
   await view.answer(id, value, { by: call.principal.subject })
-  call.core.nudge(view)
 }
 
 function pauseOf({ params }: Call): string {

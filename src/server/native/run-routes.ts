@@ -102,7 +102,6 @@ export const runRoutes: readonly Route[] = [
       const { reason } = (call.body ?? {}) as { readonly reason?: string }
       const view = viewOf(call)
       await view.cancel({ by: call.principal.subject, ...(reason === undefined ? {} : { reason }) })
-      call.core.nudge(view)
     },
   },
   {
@@ -116,7 +115,6 @@ export const runRoutes: readonly Route[] = [
     async handle(call) {
       const view = viewOf(call)
       const resumed = await view.wake()
-      call.core.nudge(view)
       return { resumed }
     },
   },
@@ -137,7 +135,6 @@ export const runRoutes: readonly Route[] = [
       }
       const view = viewOf(call)
       const sent = await view.signal(name, value, key === undefined ? {} : { key })
-      call.core.nudge(view)
       return sent
     },
   },

@@ -47,6 +47,5 @@ export async function startRun(core: ServerCore, hf: Holdfast, request: RunReque
       fields: { retryable: true },
     })
   }
-  core.nudge(thread)
   return { thread, program, request, input, early, ...enqueued }
 }

@@ -128,70 +128,12 @@ export const lifecycleTests: readonly SuiteTest[] = [
       await mustAppend(next, makeAppend(log, at))
     },
   },
-  {
-    name: 'reports appends to watchers, of other drivers too, until they end it',
-    timeoutMs: 300_000,
-    async run({ driver, tenant, open }) {
-      assert.equal(typeof driver.watch, driver.capabilities.watch ? 'function' : 'undefined')
-      if (driver.watch === undefined) return
-      const other = await open()
-      const log = logKey(tenant, 'watched 🦀 {x}')
-      const seen: { log: LogKey; seq: number }[] = []
-      const end = await driver.watch((key, seq) => {
-        if (key.tenant === tenant) seen.push({ log: { ...key }, seq })
-      })
-      let at = await createLog(driver, log)
-      for (const writer of [driver, other]) {
-        // A watcher may miss some: so it is enough that one of many arrives.
-        seen.length = 0
-        for (let tries = 0; seen.length === 0; tries++) {
-          assert.ok(tries < 2000, `an append through ${writer === driver ? 'this' : 'another'} driver is reported`)
-          at = await mustAppend(writer, makeAppend(log, at))
-          await pause(tries < 20 ? 5 : 50)
-        }
-        assert.deepEqual(seen[0]?.log, log)
-        assert.ok((seen[0]?.seq ?? -1) >= 0 && (seen[0]?.seq ?? Number.NaN) <= at.seq)
-      }
-      await end()
-      await pause(50)
-      seen.length = 0
-      for (let i = 0; i < 5; i++) at = await mustAppend(i % 2 === 0 ? driver : other, makeAppend(log, at))
-      await pause(50)
-      assert.deepEqual(seen, [], 'nothing is reported after the end')
-    },
-  },
-  {
-    name: 'ends one of two watchers and leaves the other',
-    timeoutMs: 300_000,
-    async run({ driver, tenant }) {
-      if (driver.watch === undefined) {
-        assert.equal(driver.capabilities.watch, false)
-        return
-      }
-      const log = logKey(tenant)
-      let calls = 0
-      const listener = (key: LogKey) => {
-        if (key.tenant === tenant) calls++
-      }
-      const endFirst = await driver.watch(listener)
-      const endSecond = await driver.watch(listener)
-      await endFirst()
-      await endFirst()
-      let at = await createLog(driver, log)
-      for (let tries = 0; calls === 0; tries++) {
-        assert.ok(tries < 2000, 'the second watcher is still told')
-        at = await mustAppend(driver, makeAppend(log, at))
-        await pause(tries < 20 ? 5 : 50)
-      }
-      await endSecond()
-    },
-  },
 ]
 
 function everyMethod(driver: Driver, log: LogKey): Record<string, () => Promise<unknown>> {
   const { tenant, thread } = log
   const expect = { incarnation: 'i', seq: 0, hash: makeHash('h'), epoch: 0 }
-  const { watch, confirm } = driver
+  const { subscribe, confirm, positions } = driver
   return {
     append: () => driver.append([makeAppend(log, null)]),
     tail: () => driver.tail(log),
@@ -210,12 +152,7 @@ function everyMethod(driver: Driver, log: LogKey): Record<string, () => Promise<
     listBlobs: () => driver.listBlobs(tenant, { limit: 1 }),
     removeBlob: () => driver.removeBlob(tenant, makeHash('b'), 0),
     ...(confirm === undefined ? {} : { confirm: () => confirm.call(driver, log) }),
-    ...(watch === undefined ? {} : { watch: () => watch.call(driver, () => {}) }),
+    ...(positions === undefined ? {} : { positions: () => positions.call(driver, [log]) }),
+    ...(subscribe === undefined ? {} : { subscribe: () => subscribe.call(driver, 'topic', () => {}) }),
   }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms)
-  })
 }

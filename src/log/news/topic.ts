@@ -1,0 +1,86 @@
+import type { Clock } from '../../core/clock.js'
+import type { Driver } from '../contract.js'
+
+/** Writers may not know of a new listener for this long: until then whoever waits also looks for itself. */
+const SETTLE_MS = 1500
+/** For how long a topic that nobody needs any more stays open: the next one who needs it may be about to come. */
+const LINGER_MS = 10_000
+const RETRY_MS = 5000
+
+/** One topic of the driver, open while somebody needs it. */
+export class Topic {
+  readonly #driver: Driver
+  readonly #clock: Clock
+  readonly #name: string
+  readonly #heard: (message: string | undefined) => void
+  #users = 0
+  #end: (() => Promise<void>) | undefined
+  #opening = false
+  #openedAt: number | undefined
+  #timer: NodeJS.Timeout | undefined
+  #closed = false
+
+  constructor(driver: Driver, clock: Clock, name: string, heard: (message: string | undefined) => void) {
+    this.#driver = driver
+    this.#clock = clock
+    this.#name = name
+    this.#heard = heard
+  }
+
+  /** Whether what is published on it arrives here. */
+  get isLive(): boolean {
+    return this.#openedAt !== undefined && this.#clock.monotonic() - this.#openedAt >= SETTLE_MS
+  }
+
+  /** Opens it if need be. Returns a function that ends this use of it. */
+  use(): () => void {
+    this.#users++
+    clearTimeout(this.#timer)
+    this.#open()
+    let used = true
+    return () => {
+      if (!used) return
+      used = false
+      this.#users--
+      if (this.#users > 0 || this.#closed) return
+      this.#plan(LINGER_MS, () => void this.#letGo())
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearTimeout(this.#timer)
+    await this.#letGo()
+  }
+
+  #open(): void {
+    if (this.#opening || this.#end !== undefined || this.#closed || this.#driver.subscribe === undefined) return
+    void this.#subscribe(this.#driver.subscribe.bind(this.#driver))
+  }
+
+  async #subscribe(subscribe: NonNullable<Driver['subscribe']>): Promise<void> {
+    this.#opening = true
+    try {
+      this.#end = await subscribe(this.#name, this.#heard)
+      this.#openedAt = this.#clock.monotonic()
+      if (this.#closed) await this.#letGo()
+    } catch {
+      if (this.#users > 0 && !this.#closed) this.#plan(RETRY_MS, () => this.#open())
+    } finally {
+      this.#opening = false
+    }
+  }
+
+  async #letGo(): Promise<void> {
+    const end = this.#end
+    this.#end = undefined
+    this.#openedAt = undefined
+    await end?.().catch(() => {})
+  }
+
+  #plan(ms: number, work: () => void): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(work, ms)
+    this.#timer.unref()
+  }
+}
