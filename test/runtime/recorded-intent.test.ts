@@ -197,4 +197,76 @@ describe('an effect that was begun', () => {
     expect(JSON.stringify(outcome)).toMatch(/charge.*begun/)
     expect(await hf.thread(before, 't').run()).toMatchObject({ status: 'paused' })
   })
+
+  const pays = (name = 'pays') => graph({ ...named, name, state })
+
+  it('in a node is not forgotten when the node is a subgraph now', async () => {
+    const { first, second, die } = await twoLives()
+    let charged = 0
+    const before = pays()
+      .node('pay', { effect: 'once', run: () => (charged++, die(), { paid: 'charged' }) })
+      .edge(START, 'pay')
+      .edge('pay', END)
+    const inner = pays('inner')
+      .node('charge', () => ({ paid: `${++charged} times` }))
+      .edge(START, 'charge')
+      .edge('charge', END)
+    const after = pays().node('pay', inner).edge(START, 'pay').edge('pay', END)
+    await dies(first.thread(before, 't').run({ input: {} }))
+    const hf = await second()
+    const outcome = await hf.thread(after, 't').run()
+    expect(outcome).toMatchObject({ status: 'incompatible' })
+    expect(JSON.stringify(outcome)).toMatch(/pay.*begun/)
+    expect(charged).toBe(1)
+    expect(await hf.thread(before, 't').run()).toMatchObject({ status: 'paused' })
+  })
+
+  it.each(['begun', 'done'])('inside of a node, and %s, keeps the node from doing it itself now', async (how) => {
+    for (const now of ['an effect', 'a subgraph'] as const) {
+      const { first, second, die } = await twoLives()
+      let charged = 0
+      const before = pays()
+        .node('pay', async (_, ctx) => {
+          await ctx.step('charge', { effect: 'once' }, () => {
+            charged++
+            if (how === 'begun') die()
+          })
+          await ctx.step('note', () => die())
+          return {}
+        })
+        .edge(START, 'pay')
+        .edge('pay', END)
+      const own = pays(now === 'an effect' ? 'pays' : 'inner')
+        .node('pay', { effect: 'once', run: () => ({ paid: `${++charged} times` }) })
+        .edge(START, 'pay')
+        .edge('pay', END)
+      const after = now === 'an effect' ? own : pays().node('pay', own).edge(START, 'pay').edge('pay', END)
+      await dies(first.thread(before, 't').run({ input: {} }))
+      const hf = await second()
+      const outcome = await hf.thread(after, 't').run()
+      expect(outcome).toMatchObject({ status: 'incompatible' })
+      expect(JSON.stringify(outcome)).toContain('pay/charge')
+      expect(charged).toBe(1)
+    }
+  })
+
+  it('and done in a subgraph under way keeps a function in its place from doing it again', async () => {
+    const { first, second, die } = await twoLives()
+    let charged = 0
+    const inner = graph({ name: 'inner', version: '1.0.0', state })
+      .node('charge', { effect: 'once', run: () => ({ paid: `${++charged} times` }) })
+      .node('note', () => (charged === 1 && die(), {}))
+      .edge(START, 'charge')
+      .edge('charge', 'note')
+      .edge('note', END)
+    const before = pays().node('pay', inner).edge(START, 'pay').edge('pay', END)
+    const after = pays()
+      .node('pay', { effect: 'once', run: () => ({ paid: `${++charged} times` }) })
+      .edge(START, 'pay')
+      .edge('pay', END)
+    await dies(first.thread(before, 't').run({ input: {} }))
+    const hf = await second()
+    expect(await hf.thread(after, 't').run()).toMatchObject({ status: 'incompatible' })
+    expect(charged).toBe(1)
+  })
 })

@@ -8,9 +8,10 @@ import type { StoreWrite } from '../../log/items/store-write.js'
 import { Activation } from '../step/activation.js'
 import type { Drive } from '../run/drive.js'
 import type { Asked, FunctionNodePlan, GraphNodePlan, GraphPlan, NodePlan, Task } from '../program/program.js'
-import { leftBegun, StepFailedError } from '../errors.js'
+import { leftBegun, nondeterministic, StepFailedError } from '../errors.js'
 import { gapOf } from '../run/gap.js'
 import { findLost, perform, type Work } from '../step/perform.js'
+import { isEffect } from '../step/revisits.js'
 import {
   findBegun,
   inScope,
@@ -132,7 +133,7 @@ export class GraphEngine {
         } else if ('denied' in agreed) {
           update = await this.#check(agreed.denied, task)
         } else if ('input' in agreed) {
-          if (node.kind === 'function') this.#checkLeft(task)
+          if (!this.#isNew) this.#checkLeft(node, task)
           const made =
             node.kind === 'graph'
               ? await this.#runSubgraph(node, agreed.input, task, path, state)
@@ -318,11 +319,28 @@ export class GraphEngine {
     )
   }
 
-  /** A node that was a subgraph when it began may be a function now: what was begun inside must not go unnoticed. */
-  #checkLeft({ id }: TaskRecord): void {
-    const scope = this.#isNew ? undefined : this.#scope().scopes?.[id]
-    const begun = scope && findBegun(scope)
-    if (begun !== undefined) throw leftBegun(`${id}/${begun}`)
+  /**
+   * A node may be of another kind than when it began. What it did then is in no record that it would come back to, so it
+   * is looked at before the node does anything: a subgraph in the place of a function and the reverse, or a function that
+   * is itself an effect by now, where it had steps.
+   */
+  #checkLeft(node: NodePlan, { id }: TaskRecord): void {
+    const { steps = {}, scopes = {} } = this.#scope()
+    const own = Object.hasOwn(steps, id) ? steps[id] : undefined
+    if (node.kind === 'graph' && isBegun(own)) throw leftBegun(id)
+    if (node.kind === 'function' && scopes[id] !== undefined) {
+      const begun = findBegun(scopes[id])
+      if (begun !== undefined) throw leftBegun(`${id}/${begun}`)
+      throw nondeterministic(`Node "${id}" was a subgraph when it began, and is a function now.`, id)
+    }
+    // One that was an effect before has an intent of its own, unless 0.1 wrote it.
+    const isSame = isBegun(own) || own?.status === 'retry' || this.#session.state.run?.incarnation === undefined
+    if (node.kind === 'function' && (isSame || (node.policy.effect ?? 'read') === 'read')) return
+    for (const [path, record] of Object.entries(steps)) {
+      if (!path.startsWith(`${id}/`) || !isEffect(record)) continue
+      if (isBegun(record)) throw leftBegun(path)
+      throw nondeterministic(`Step "${path}" is recorded, but node "${id}" is another by now and has no steps.`, path)
+    }
   }
 
   /**

@@ -14,7 +14,7 @@ import { gapOf } from '../run/gap.js'
 import { accuse, Failures, stemsOf } from './failed-steps.js'
 import { INTERNALS, type Internals } from './internals.js'
 import { transactOwn } from './own-transaction.js'
-import { perform, permit, type Work } from './perform.js'
+import { findBegun, perform, permit, type Work } from './perform.js'
 import { Revisits } from './revisits.js'
 import type { PauseRecord, Prefix, Waiting } from '../run/run-state.js'
 import type { Session } from '../run/session.js'
@@ -431,13 +431,14 @@ export class Activation {
         data: { events: [{ type: 'step', step: work.path, status: 'completed' }] },
       }
     }
-    const instead = await permit(this.#session, work, 'once')
-    if (instead) {
-      const result = instead.result === undefined ? undefined : this.#session.keep(instead.result)
-      await this.#records.done(work, { result, writes: [], attempts: 0, ms: 0 })
-      return result as Result
-    }
     try {
+      const allowed = await permit(this.#session, work, 'once')
+      const instead = allowed ? { ...allowed, writes: [] } : await findBegun(this.#session, work)
+      if (instead) {
+        const result = instead.result === undefined ? undefined : this.#session.keep(instead.result)
+        await this.#records.done(work, { result, writes: instead.writes, attempts: 0, ms: 0 })
+        return showValue(result) as Result
+      }
       const result = await transactOwn(this.#session, work, current, record, options)
       return showValue(result as Value | undefined) as Result
     } catch (error) {

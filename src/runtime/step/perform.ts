@@ -211,6 +211,17 @@ export async function findLost(session: Session, work: Work): Promise<Resolved |
 }
 
 /**
+ * Finds out about an effect that was begun where a transaction is now, which begins nothing of its own. Undefined if
+ * nothing was begun, or if it did not happen.
+ */
+export async function findBegun(session: Session, work: Work): Promise<Resolved | undefined> {
+  const before = recordAt(session, work)
+  if (!isBegun(before)) return undefined
+  checkInput(work, before)
+  return findOut(session, new Ledger(session, work, before), before)
+}
+
+/**
  * On a branch that time travel made, an effect on the outside world needs permission: what happened on the branch it
  * came from has happened. Resolves to a result that stands in for the effect, or to undefined when it may run.
  */

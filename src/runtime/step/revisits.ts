@@ -306,7 +306,7 @@ function isFinished({ status }: StepRecord): boolean {
 }
 
 /** Whether doing it again would do harm, or is another's. Records of 0.1 do not say. */
-function isEffect(record: StepRecord | undefined): boolean {
+export function isEffect(record: StepRecord | undefined): boolean {
   if (record === undefined) return false
   const isKnownRead = record.past === undefined && record.after !== undefined && (record.effect ?? 'read') === 'read'
   return isBegun(record) || (record.status === 'done' && !isKnownRead)

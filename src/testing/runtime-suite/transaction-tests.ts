@@ -37,6 +37,35 @@ export const transactionTests: readonly RuntimeTest[] = [
     },
   },
   {
+    name: 'find out first about an effect that a step of the same name had begun in an earlier version',
+    async run({ hf, mortal }) {
+      if (!hf.capabilities.transactions) return lacks(hf)
+      for (const happened of [true, false]) {
+        let booked = 0
+        const { hf: victim, die } = mortal()
+        const before = flow<number, unknown>(named('moves'), (ctx, amount) =>
+          ctx.step('book', { effect: 'once', input: amount }, () => {
+            booked++
+            die()
+          }),
+        )
+        const after = flow<number, unknown>(named('moves'), (ctx, amount) =>
+          ctx.transaction('book', async () => `booked ${++booked} times`, { input: amount }),
+        )
+        const id = `moves ${happened}`
+        await dies(victim.thread(before, id).run({ input: 5 }))
+        await takeOver(hf, id)
+        const thread = hf.thread(after, id)
+        const { pauses } = expectStatus(await thread.run(), 'paused')
+        assert.deepEqual([pauses[0]?.kind, booked], ['unknown-effect', 1])
+        const answer = happened ? { outcome: 'succeeded', result: 'booked' } : { outcome: 'not-executed' }
+        await thread.answer(pauses[0]?.id ?? '', answer)
+        const { output } = expectStatus(await thread.run(), 'completed')
+        assert.equal(output, happened ? 'booked' : 'booked 2 times')
+      }
+    },
+  },
+  {
     name: 'are tried again when they fail, and fail in the same way for a program that went on from there',
     async run({ hf }) {
       if (!hf.capabilities.transactions) return lacks(hf)
