@@ -83,6 +83,7 @@ const PEER_ENTRY_POINTS = {
 /** Who loads such an entry point with `await import()`, and only when it is asked for what is in it. */
 const LAZY_USERS = {
   'cli/commands/import-langgraph.ts': ['adapters/langgraph'],
+  'cli/input/load-served.ts': ['adapters/langgraph'],
 }
 
 /** Where the process may be asked for its environment. Everywhere else settings arrive as arguments. */

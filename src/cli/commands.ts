@@ -91,7 +91,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'serve [file]',
     group: 'Running programs',
-    summary: 'serve a module’s programs over HTTP, with a worker, until SIGTERM',
+    summary: 'serve a module’s programs, or a langgraph.json, over HTTP, with a worker, until SIGTERM',
     options: [
       ['--host <address>', 'where to listen (default 127.0.0.1: this machine only)'],
       ['--port <n>', 'default 8787; 0 takes any that is free'],
@@ -108,6 +108,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     ],
     examples: [
       'holdfast serve agent.mjs --store sqlite:agents.db',
+      'holdfast serve langgraph.json --store postgres://localhost/agents',
       'HOLDFAST_TOKEN=… holdfast serve agent.mjs --host 0.0.0.0',
     ],
     load: () => import('./commands/serve.js'),

@@ -1,38 +1,16 @@
-import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { HoldfastClient } from 'holdfast/client'
-import { afterAll, afterEach, describe, expect, it } from 'vitest'
-import { main, userEnv } from '../cli/command.js'
+import { afterAll, describe, expect, it } from 'vitest'
 import { durableBackends } from '../support/backends.js'
+import { setUpProcesses } from './serve-process.js'
 
 const programs = fileURLToPath(new URL('served-programs.mjs', import.meta.url))
 const backends = (await durableBackends()).filter(({ name }) => name === 'SQLite' || name === 'Postgres')
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-serve-'))
-const TOKEN = 'token-for-the-tests'
-const children: ReturnType<typeof spawn>[] = []
-
-/** `holdfast serve` in a process of its own, once it listens. */
-async function serve(
-  store: string,
-  args: readonly string[] = [],
-  env: Record<string, string> = { HOLDFAST_TOKEN: TOKEN },
-) {
-  const child = spawn(process.execPath, [main, 'serve', programs, '--port', '0', '--json', '--store', store, ...args], {
-    env: { ...userEnv(), ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  children.push(child)
-  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
-  const line = await new Promise<string>((resolve) => child.stdout.once('data', (data) => resolve(String(data))))
-  return { child, ended, ready: JSON.parse(line.split('\n')[0] as string) as { url: string; token?: string } }
-}
-
-afterEach(() => {
-  for (const child of children.splice(0)) child.kill('SIGKILL')
-})
+const { serve, TOKEN } = setUpProcesses(programs)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe.each(backends)('holdfast serve on $name', ({ name, missing, fresh, cleanup }) => {

@@ -5,3 +5,5 @@ export {
   type LangGraphImportOptions,
   type LangGraphImportReport,
 } from './import/import-threads.js'
+export { hostGraph, type GraphProgram, type HostGraphOptions } from './host/host-graph.js'
+export type { GraphRequest } from './host/graph-request.js'

@@ -4,7 +4,7 @@ import { CliError, usageError } from '../cli-error.js'
 import { type Command, list, type Options, text } from '../command.js'
 import type { CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
-import { loadPrograms } from '../input/load-programs.js'
+import { loadServed } from '../input/load-served.js'
 import { clean } from '../screen/output.js'
 import { parseCount } from '../screen/times.js'
 import { readWorkerOptions } from './worker.js'
@@ -23,10 +23,11 @@ export const run: Command = async (context, [file], options) => {
       'Set HOLDFAST_TOKEN, or pass --tokens.',
     )
   }
-  const programs = file === undefined ? [] : await loadPrograms(context, file)
+  const makePrograms = file === undefined ? undefined : await loadServed(context, file)
   const token = makeToken()
   const tokens = given ?? [{ token, subject: 'local', ...(tenant === undefined ? {} : { tenant }) }]
   const hf = await context.open({ create: true, runs: true })
+  const programs = (await makePrograms?.(hf)) ?? []
   const server = createServer(hf, {
     programs,
     tokens,

@@ -1,7 +1,7 @@
 import type { WorkerEvent, WorkerOptions } from '../../index.js'
 import { type Command, type Options, text } from '../command.js'
 import { EXIT } from '../exit-codes.js'
-import { loadPrograms } from '../input/load-programs.js'
+import { loadServed } from '../input/load-served.js'
 import { clean, type Output } from '../screen/output.js'
 import { describeSweep } from '../screen/sweep-report.js'
 import { describeEvent } from '../screen/run-report.js'
@@ -10,10 +10,11 @@ import { briefDuration, parseCount, parseDuration } from '../screen/times.js'
 
 /** Runs whatever is due of a module's programs, until SIGTERM or Ctrl-C. */
 export const run: Command = async (context, [file = ''], options) => {
-  const programs = await loadPrograms(context, file)
+  const makePrograms = await loadServed(context, file)
   const { output, signal } = context
   const settings = readWorkerOptions(options)
   const hf = await context.open({ create: true, runs: true })
+  const programs = await makePrograms(hf)
   const worker = hf.worker({
     ...settings,
     programs,

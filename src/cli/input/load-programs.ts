@@ -42,13 +42,7 @@ export async function loadPipeline(context: CommandContext, file: string, wanted
 
 /** What a module exports, lists and records taken apart. */
 async function loadExports(context: CommandContext, file: string) {
-  const path = context.path(file)
-  if (!existsSync(path)) {
-    throw new CliError('not-found', `There is no file ${file}.`, {
-      remedy: 'Pass the module that exports your programs.',
-    })
-  }
-  const module = await importModule(path, file)
+  const module = await loadModule(context.path(file), file)
   return { values: Object.values(module).flatMap(spread), names: Object.keys(module).join(', ') || 'nothing' }
 }
 
@@ -74,7 +68,13 @@ export function chooseProgram(
   throw usageError(`The module exports several programs: ${names}.`, 'Choose one with --program.')
 }
 
-async function importModule(path: string, file: string): Promise<Readonly<Record<string, unknown>>> {
+/** A user's module, TypeScript too. */
+export async function loadModule(path: string, file: string): Promise<Readonly<Record<string, unknown>>> {
+  if (!existsSync(path)) {
+    throw new CliError('not-found', `There is no file ${file}.`, {
+      remedy: 'Pass the module that exports your programs.',
+    })
+  }
   if (/\.[cm]?tsx?$/.test(extname(path))) await prepareTypeScript(path, file)
   return (await import(pathToFileURL(path).href)) as Record<string, unknown>
 }
@@ -102,7 +102,7 @@ function spread(value: unknown): readonly unknown[] {
 }
 
 // By shape: the module may have another copy of the library than this command.
-function isProgram(value: unknown): value is Program {
+export function isProgram(value: unknown): value is Program {
   const plan = (value as { readonly plan?: { readonly kind?: unknown; readonly name?: unknown } } | null)?.plan
   return typeof plan === 'object' && plan !== null && typeof plan.name === 'string' && typeof plan.kind === 'string'
 }

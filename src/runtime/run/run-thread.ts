@@ -2,6 +2,7 @@ import type { OptionNames } from '../../core/option-names.js'
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import type { Redactor } from '../../codec/redactor.js'
 import { copyValue, type Value } from '../../codec/value.js'
+import { nameLog } from '../../core/log-name.js'
 import { IncompatibleError, InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
 import { EXPIRED, type RetentionPolicy, type StoreRetentionPolicy, type SweepReport } from '../../core/retention.js'
@@ -548,6 +549,7 @@ class ThreadRunner {
         },
       ]
     })
+    if (interrupt) this.#environment.company.tell(nameLog(this.#key))
     return known
   }
 

@@ -4,6 +4,7 @@ import type { ServerCore } from '../core.js'
 import { HttpProblem } from '../http/problem.js'
 import type { Call, Route } from '../http/route.js'
 import type { ServerProgram } from '../options.js'
+import { hostedOf } from './hosted-graph.js'
 
 const ANY = { type: 'object' } as const
 const SEARCH = {
@@ -80,7 +81,10 @@ export const assistantRoutes: readonly Route[] = [
     query: { xray: { type: 'string' } },
     answer,
     async handle(call) {
-      const { plan } = programOf(call)
+      const program = programOf(call)
+      const hosted = hostedOf(program)
+      if (hosted !== undefined) return hosted.draw(readXray(call.query['xray'] as string | undefined))
+      const { plan } = program
       const names = plan.kind === 'graph' ? [...plan.nodes.keys()] : [plan.name]
       const nodes = ['__start__', ...names, '__end__'].map((id) => ({
         id,
@@ -105,7 +109,10 @@ export const assistantRoutes: readonly Route[] = [
     role: 'read',
     answer,
     async handle(call) {
-      const { plan } = programOf(call)
+      const program = programOf(call)
+      const { plan } = program
+      const hosted = hostedOf(program)
+      if (hosted !== undefined) return graphSchemas(plan.name, hosted.keys())
       const messages = { type: 'object', properties: { messages: { type: 'array', items: { type: 'object' } } } }
       const isAgent = plan.kind === 'graph' && plan.role === 'agent'
       const made = plan.inputSchema && (await jsonSchemaOf(plan.inputSchema).catch(() => undefined))
@@ -124,16 +131,52 @@ export const assistantRoutes: readonly Route[] = [
     method: 'GET',
     path: '/assistants/:assistant/subgraphs',
     name: 'lgGetSubgraphs',
-    summary: 'Subgraphs of a program, which are not shown apart',
+    summary: 'Subgraphs of a graph of LangGraph; those of other programs are not shown apart',
     role: 'read',
     query: { recurse: { type: 'string' } },
     answer,
     async handle(call) {
-      programOf(call)
-      return {}
+      return subgraphsOf(call)
+    },
+  },
+  {
+    method: 'GET',
+    path: '/assistants/:assistant/subgraphs/:namespace',
+    name: 'lgGetSubgraph',
+    summary: 'Subgraphs at one place of a graph of LangGraph',
+    role: 'read',
+    query: { recurse: { type: 'string' } },
+    answer,
+    async handle(call) {
+      return subgraphsOf(call)
     },
   },
 ]
+
+async function subgraphsOf(call: Call): Promise<object> {
+  const program = programOf(call)
+  const found = (await hostedOf(program)?.subgraphs(call.params['namespace'], call.query['recurse'] === 'true')) ?? {}
+  return Object.fromEntries(Object.entries(found).map(([name, keys]) => [name, graphSchemas(program.plan.name, keys)]))
+}
+
+/** What a graph's state holds. Of which types is known to its code alone. */
+function graphSchemas(graph: string, keys: readonly string[]) {
+  const schema = { type: 'object', properties: Object.fromEntries(keys.map((key) => [key, {}])) }
+  const any = { type: 'object' }
+  return {
+    graph_id: graph,
+    input_schema: schema,
+    output_schema: schema,
+    state_schema: schema,
+    config_schema: any,
+    context_schema: any,
+  }
+}
+
+function readXray(given: string | undefined): boolean | number {
+  const depth = Number(given)
+  return given !== undefined && Number.isSafeInteger(depth) && depth > 0 ? depth : given === 'true'
+}
 
 /** The id of a program's assistant: always the same, and a UUID, as clients expect. */
 export function assistantId(program: string): string {

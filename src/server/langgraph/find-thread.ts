@@ -4,6 +4,7 @@ import { HttpProblem } from '../http/problem.js'
 import { readThreadId } from '../http/ids.js'
 import type { Call } from '../http/route.js'
 import { listHistory, MAX_HISTORY } from '../run/all-history.js'
+import { type GraphThread, graphOf, graphState } from './graph-threads.js'
 import { fromLabels } from './labels.js'
 import { parentOf, toInterrupt, toThreadState, toValues } from './thread-state.js'
 
@@ -75,7 +76,25 @@ export function statusOf({ summary, facts }: Found): 'idle' | 'busy' | 'interrup
 }
 
 /** A thread as these clients read it. */
-export function describeThread(found: Found) {
+export async function describeThread(call: Pick<Call, 'core' | 'principal'>, found: Found) {
+  const graph = graphOf(call, found)
+  return graph === undefined ? describeOwn(found) : describeGraph(found, graph)
+}
+
+async function describeGraph(found: Found, graph: GraphThread) {
+  const { values, next, tasks, created_at: at } = await graphState(graph, found.facts)
+  const own = describeOwn(found)
+  const asked = tasks.filter(({ interrupts }) => interrupts.length > 0).map(({ id, interrupts }) => [id, interrupts])
+  return {
+    ...own,
+    // It stands at a breakpoint, or was ended while it asked.
+    status: own.status === 'idle' && next.length > 0 ? 'interrupted' : own.status,
+    values: at === null ? null : values,
+    interrupts: Object.fromEntries(asked) as object,
+  }
+}
+
+function describeOwn(found: Found) {
   const { id, summary, facts, isFlow: flow } = found
   const interrupts = Object.fromEntries(facts.pauses.map((pause) => [pause.id, [toInterrupt(pause)]]))
   return {

@@ -10,7 +10,6 @@ const MISSING: readonly (readonly [method: Route['method'], path: string, why: s
   ['DELETE', '/assistants/:assistant', 'There is one assistant for each program.'],
   ['POST', '/assistants/:assistant/versions', 'A program has the version that its code says.'],
   ['POST', '/assistants/:assistant/latest', 'A program has the version that its code says.'],
-  ['GET', '/assistants/:assistant/subgraphs/:namespace', 'Subgraphs are not shown apart.'],
   ['POST', '/threads/prune', 'Set a retention policy instead.'],
   ['GET', '/threads/:thread/stream', 'Follow a run, or /v1/threads/:thread/events.'],
   ['DELETE', '/threads/:thread/runs/:run', 'Records of runs stay; erase the thread.'],

@@ -6,12 +6,17 @@ import { type ServerSentEvent, sseResponse } from '../http/sse.js'
 import { type Cursor, readCursor } from '../live/follow-thread.js'
 import { followRun } from '../run/follow-run.js'
 import type { StartedRun } from '../run/start-run.js'
+import { programNamed } from './assistant-routes.js'
 import { needThread, threadId } from './find-thread.js'
+import { graphValues } from './graph-threads.js'
+import { GraphWriter } from './graph-writer.js'
+import { hostedOf } from './hosted-graph.js'
 import { type DescribedRun, describeRun, findRun, listRuns } from './run-list.js'
 import { type RunBody, startOn } from './run-target.js'
-import { type Mode, MODES, readModes, StreamWriter, valuesAt } from './stream-writer.js'
+import { type Mode, modesOf, readModes, StreamWriter, valuesAt } from './stream-writer.js'
 import { createThread, notOffered } from './thread-routes.js'
 
+const NODES: Schema = { anyOf: [{ enum: ['*'] }, listOf({ type: 'string' }), { type: 'null' }] }
 const BODY: Schema = {
   type: 'object',
   properties: {
@@ -25,6 +30,11 @@ const BODY: Schema = {
     on_disconnect: nullable(oneOf('cancel', 'continue')),
     if_not_exists: nullable(oneOf('create', 'reject')),
     on_completion: nullable(oneOf('delete', 'keep')),
+    config: nullable({ type: 'object', properties: { configurable: nullable({ type: 'object' }) } }),
+    stream_subgraphs: nullable({ type: 'boolean' }),
+    interrupt_before: NODES,
+    interrupt_after: NODES,
+    durability: nullable(oneOf('sync', 'async', 'exit')),
   },
   required: ['assistant_id'],
 }
@@ -33,7 +43,6 @@ const STREAM = { type: 'text/event-stream' }
 const JOIN = { cancel_on_disconnect: { type: 'string' }, stream_mode: listOf({ type: 'string' }) } as const
 
 type StreamBody = RunBody & {
-  readonly stream_mode?: unknown
   readonly on_disconnect?: 'cancel' | 'continue' | null
   readonly on_completion?: 'delete' | 'keep' | null
 }
@@ -73,7 +82,7 @@ export const runRoutes: readonly Route[] = [
       answer: STREAM,
       async handle(call) {
         const { stream_mode: asked, on_disconnect: onDisconnect, on_completion: onCompletion } = call.body as StreamBody
-        const modes = readModes(asked)
+        const modes = readModes(asked, hostedOf(programNamed(call.core, (call.body as RunBody).assistant_id)))
         const started = await begin(call)
         const isOwn = call.params['thread'] === undefined && onCompletion !== 'keep'
         return stream(call, started, modes, undefined, onDisconnect === 'cancel', isOwn)
@@ -91,7 +100,7 @@ export const runRoutes: readonly Route[] = [
         const started = await begin(call)
         const values = await outcome(call, started)
         const isOwn = call.params['thread'] === undefined && (call.body as StreamBody).on_completion !== 'keep'
-        if (isOwn) await call.hf.erase(started.thread.id, { reason: 'a run without a thread is over' })
+        if (isOwn) await eraseOwn(call, started)
         return withRun(new Response(toJson(values), { headers: { 'content-type': 'application/json' } }), started)
       },
     },
@@ -152,8 +161,9 @@ export const runRoutes: readonly Route[] = [
         cancel_on_disconnect?: string
       }
       // Who joins says which ones, or gets all: which were asked for at first is not on record.
-      const modes = asked === undefined || asked.length === 0 ? MODES : readModes(asked)
       const { started, after } = await findRun(call, threadId(call), call.params['run'] ?? '')
+      const hosted = hostedOf(started.program)
+      const modes = asked === undefined || asked.length === 0 ? modesOf(hosted) : readModes(asked, hosted)
       const last = call.request.headers.get('last-event-id')
       const from = last === '-1' ? { after, live: undefined } : last ? readCursor(last) : undefined
       return stream(call, started, modes, from, cancels === '1', false)
@@ -244,7 +254,10 @@ async function outcome(call: Call, started: StartedRun, from?: Cursor): Promise<
     const { status, error, checkpoint } = news.outcome as Ended
     if (status === 'failed')
       return { __error__: { error: error?.name ?? 'Error', message: error?.message ?? 'The run failed.' } }
-    return valuesAt(started, checkpoint as string)
+    const hosted = hostedOf(started.program)
+    return hosted === undefined
+      ? valuesAt(started, checkpoint as string)
+      : graphValues(call, hosted, started, checkpoint as string)
   }
   throw new HttpProblem(503, 'stopping', 'The server stops. The run goes on where another worker is.', {
     fields: { retryable: true },
@@ -262,7 +275,11 @@ function stream(
   const { core, principal, request } = call
   const slot = core.slots.take(principal)
   const gone = new AbortController()
-  const writer = new StreamWriter(started, modes)
+  const hosted = hostedOf(started.program)
+  const writer =
+    hosted === undefined
+      ? new StreamWriter(started, modes)
+      : new GraphWriter(started, modes, (checkpoint) => graphValues(call, hosted, started, checkpoint))
   let isOver = false
   const events = async function* (): AsyncGenerator<ServerSentEvent> {
     yield writer.first()
@@ -280,7 +297,7 @@ function stream(
         yield { event: 'error', data: toJson({ error: error?.name ?? 'Error', message: error?.message }) }
       yield { event: 'end', data: 'null' }
     }
-    if (isErased) await call.hf.erase(started.thread.id, { reason: 'a run without a thread is over' })
+    if (isErased) await eraseOwn(call, started)
   }
   const response = sseResponse(events(), {
     ...core.limits,
@@ -298,6 +315,11 @@ function stream(
   const query = new URLSearchParams(modes.map((mode): [string, string] => ['stream_mode', mode]))
   if (!cancelsWhenLeft) response.headers.set('location', `${path}/stream?${query}`)
   return withRun(response, started)
+}
+
+async function eraseOwn(call: Call, { thread, program }: StartedRun): Promise<void> {
+  await hostedOf(program)?.erase(call.principal.tenant, String(thread.id))
+  await call.hf.erase(thread.id, { reason: 'a run without a thread is over' })
 }
 
 function withRun(response: Response, { thread, run }: StartedRun): Response {

@@ -1,4 +1,4 @@
-import { isHoldfastError } from '../../index.js'
+import { isHoldfastError, type OpenPause } from '../../index.js'
 import { nameLog } from '../../core/log-name.js'
 import { mayDo } from '../access/principal.js'
 import { HttpProblem } from '../http/problem.js'
@@ -7,6 +7,8 @@ import type { ServerProgram } from '../options.js'
 import { type StartedRun, startRun } from '../run/start-run.js'
 import { assistantId, programNamed } from './assistant-routes.js'
 import { type Found, findThread, newestCheckpoint, statusOf } from './find-thread.js'
+import { startGraph } from './graph-run.js'
+import { type GraphAsk, hostedOf } from './hosted-graph.js'
 import { fromChain } from './messages.js'
 import { createThread, label, notOffered, updateState } from './thread-routes.js'
 import { checkpointOf, toAnswer } from './thread-state.js'
@@ -21,12 +23,21 @@ export interface RunBody {
   readonly metadata?: Readonly<Record<string, unknown>> | null
   readonly multitask_strategy?: 'reject' | 'interrupt' | 'rollback' | 'enqueue' | null
   readonly if_not_exists?: 'create' | 'reject' | null
+  readonly config?: Readonly<Record<string, unknown>> | null
+  readonly context?: unknown
+  readonly stream_mode?: unknown
+  readonly stream_subgraphs?: boolean | null
+  readonly interrupt_before?: readonly string[] | '*' | null
+  readonly interrupt_after?: readonly string[] | '*' | null
+  readonly durability?: string | null
+  readonly checkpoint_during?: boolean | null
 }
 
 /** Starts what a client asks for, on the branch where it belongs. */
 export async function startOn(call: Call, id: string, body: RunBody): Promise<StartedRun> {
   const program = programNamed(call.core, body.assistant_id)
-  refuseUnknown(body)
+  const hosted = hostedOf(program)
+  refuseUnknown(body, hosted !== undefined)
   let found = await findThread(call, id)
   if (found === undefined) {
     if (body.if_not_exists !== 'create')
@@ -41,7 +52,15 @@ export async function startOn(call: Call, id: string, body: RunBody): Promise<St
   const strategy = body.multitask_strategy ?? 'enqueue'
   if (isBusy && strategy === 'reject') throw busy()
   const { command } = body
-  if (command?.resume !== undefined && command.resume !== null) return resume(call, found, program, command.resume)
+  const hasResume = command?.resume !== undefined && command.resume !== null
+  if (hosted !== undefined) {
+    // Answered as a question of the thread, by whoever it was, unless there is more to it.
+    const isAnswer = hasResume && (command.update ?? command.goto ?? null) === null && found.facts.pauses.length > 0
+    return isAnswer
+      ? resume(call, found, program, command.resume)
+      : startGraph(call, found, program, hosted, body, isBusy)
+  }
+  if (hasResume) return resume(call, found, program, command.resume)
   const branch = await branchFor(call, found, body, isBusy && strategy === 'rollback')
   const hasInput = body.input !== undefined && body.input !== null
   if (!hasInput && found.facts.run === undefined && branch === 'main')
@@ -104,7 +123,8 @@ async function resume(call: Call, found: Found, program: ServerProgram, given: u
       fields: { role: 'answer' },
     })
   }
-  const { pauses } = found.facts
+  const isGraph = hostedOf(program) !== undefined
+  const pauses = found.facts.pauses.map((pause) => ({ pause, id: isGraph ? askedBy(pause) : pause.id }))
   if (pauses.length === 0) throw wrong('command.resume', 'answers nothing: the thread asks no question')
   const byId = given as Readonly<Record<string, unknown>>
   const isMap =
@@ -114,8 +134,11 @@ async function resume(call: Call, found: Found, program: ServerProgram, given: u
   const { thread } = await call.core.thread(call.hf, found.id, found.summary.branch)
   const early = call.core.hub.expect(nameLog(thread.key))
   const answers = pauses
-    .filter((pause) => !isMap || Object.hasOwn(byId, pause.id))
-    .map((pause) => ({ pause: pause.id, value: toAnswer(pause, isMap ? byId[pause.id] : given) }))
+    .filter(({ id }) => !isMap || Object.hasOwn(byId, id))
+    .map(({ pause, id }) => {
+      const said = isMap ? byId[id] : given
+      return { pause: pause.id, value: isGraph ? (said ?? null) : toAnswer(pause, said) }
+    })
   const by = { by: call.principal.subject }
   const refused = (await early.orClose(thread.answerSeveral(answers, by))).find(
     ({ error }) => !isHoldfastError(error, 'pause-closed') || error.data.reason !== 'answered',
@@ -127,6 +150,11 @@ async function resume(call: Call, found: Found, program: ServerProgram, given: u
   const request = { thread: found.id, branch: thread.branch, input: undefined }
   const run = found.facts.run?.id
   return { thread, program, request, input: 'queued', run, ended: false, checkpoint: found.facts.id, early }
+}
+
+/** The interrupt of a graph that a question stands for. */
+function askedBy({ question }: OpenPause): string {
+  return (question as unknown as GraphAsk).interrupt
 }
 
 /** No input: what was interrupted, failed, or waits on a new branch is run. */
@@ -162,15 +190,17 @@ function inputOf({ plan }: ServerProgram, input: unknown): unknown {
   return messages === undefined ? input : fromChain(messages, 'input.messages')
 }
 
-function refuseUnknown(body: RunBody): void {
+function refuseUnknown(body: RunBody, isGraph: boolean): void {
   const given = body as unknown as Readonly<Record<string, unknown>>
-  for (const name of ['interrupt_before', 'interrupt_after', 'webhook', 'after_seconds', 'feedback_keys']) {
+  const ofGraphs = isGraph ? [] : ['interrupt_before', 'interrupt_after']
+  for (const name of [...ofGraphs, 'webhook', 'after_seconds', 'feedback_keys']) {
     const value = given[name]
     if (value === undefined || value === null || (Array.isArray(value) && value.length === 0)) continue
     throw notOffered(name, 'Leave it out.')
   }
   const { goto } = body.command ?? {}
-  if (goto !== undefined && goto !== null) throw notOffered('command.goto', 'A program decides itself where it goes.')
+  if (!isGraph && goto !== undefined && goto !== null)
+    throw notOffered('command.goto', 'A program decides itself where it goes.')
 }
 
 function busy(): HttpProblem {

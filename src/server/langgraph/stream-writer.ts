@@ -4,21 +4,30 @@ import { toJson } from '../http/json.js'
 import { HttpProblem } from '../http/problem.js'
 import type { ServerSentEvent } from '../http/sse.js'
 import type { StartedRun } from '../run/start-run.js'
+import type { HostedGraph } from './hosted-graph.js'
 import { toChain } from './messages.js'
 import { nodeOf, toInterrupt, toValues } from './thread-state.js'
 
 /** What a client may ask to be sent. */
-export const MODES = ['values', 'updates', 'messages-tuple', 'custom'] as const
-export type Mode = (typeof MODES)[number]
+const MODES = ['values', 'updates', 'messages-tuple', 'custom'] as const
+export type Mode = (typeof MODES)[number] | (typeof GRAPH_MODES)[number]
+/** What graphs of LangGraph tell besides, as they make it. */
+const GRAPH_MODES = ['messages', 'tasks', 'checkpoints', 'debug'] as const
+
+/** All that can be asked for of a program. */
+export function modesOf(hosted: HostedGraph | undefined): readonly Mode[] {
+  return hosted === undefined ? MODES : [...MODES, ...GRAPH_MODES]
+}
 
 /** The modes of a request; values by default. */
-export function readModes(given: unknown): readonly Mode[] {
+export function readModes(given: unknown, hosted: HostedGraph | undefined): readonly Mode[] {
+  const all = modesOf(hosted)
   const asked: readonly unknown[] =
     given === undefined || given === null ? ['values'] : Array.isArray(given) ? given : [given]
-  const unknown = asked.find((mode) => !MODES.includes(mode as Mode))
+  const unknown = asked.find((mode) => !all.includes(mode as Mode))
   if (unknown === undefined) return asked as readonly Mode[]
   throw new HttpProblem(501, 'not-offered', `The stream mode "${String(unknown).slice(0, 50)}" is not offered.`, {
-    remedy: `Use any of: ${MODES.join(', ')}.`,
+    remedy: `Use any of: ${all.join(', ')}.`,
     fields: { field: 'stream_mode' },
   })
 }

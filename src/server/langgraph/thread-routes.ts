@@ -3,10 +3,11 @@ import type { Holdfast } from '../../index.js'
 import { HttpProblem } from '../http/problem.js'
 import { type Call, listOf, nullable, oneOf, type Route, type Schema } from '../http/route.js'
 import { listHistory, MAX_HISTORY } from '../run/all-history.js'
-import { describeThread, type Found, findThread, needThread, stateOf } from './find-thread.js'
+import { describeThread, type Found, findThread, needThread, stateOf, statusOf } from './find-thread.js'
+import { graphCheckpoint, graphOf, graphState, type GraphThread } from './graph-threads.js'
 import { toLabels } from './labels.js'
 import { fromChain } from './messages.js'
-import { checkpointOf, parentOf, readCheckpointId, toThreadState, writeCheckpointId } from './thread-state.js'
+import { checkpointOf, parentOf, toThreadState, writeCheckpointId } from './thread-state.js'
 
 const METADATA: Schema = nullable({ type: 'object' })
 const ID: Schema = nullable({ type: 'string', minLength: 1, maxLength: 512 })
@@ -48,7 +49,7 @@ export const threadRoutes: readonly Route[] = [
       const isNew = await createThread(call.hf, id, metadata ?? {})
       if (!isNew && ifExists !== 'do_nothing')
         throw new HttpProblem(409, 'conflict', `The thread "${id}" exists already.`)
-      return describeThread(await needThread(call, id))
+      return describeThread(call, await needThread(call, id))
     },
   },
   {
@@ -61,7 +62,8 @@ export const threadRoutes: readonly Route[] = [
     answer,
     async handle(call) {
       const { limit = 10, offset = 0 } = call.body as { limit?: number; offset?: number }
-      return (await search(call, offset + limit)).slice(offset).map(describeThread)
+      const found = (await search(call, offset + limit)).slice(offset)
+      return Promise.all(found.map((one) => describeThread(call, one)))
     },
   },
   {
@@ -82,7 +84,7 @@ export const threadRoutes: readonly Route[] = [
     role: 'read',
     query: { include: listOf({ type: 'string' }) },
     answer,
-    handle: async (call) => describeThread(await needThread(call)),
+    handle: async (call) => describeThread(call, await needThread(call)),
   },
   {
     method: 'PATCH',
@@ -96,7 +98,7 @@ export const threadRoutes: readonly Route[] = [
       const found = await needThread(call)
       const { metadata } = call.body as { metadata?: Record<string, unknown> | null }
       await label(call.hf, found, metadata ?? {})
-      return describeThread(await needThread(call))
+      return describeThread(call, await needThread(call))
     },
   },
   {
@@ -107,8 +109,10 @@ export const threadRoutes: readonly Route[] = [
     role: 'admin',
     answer: { status: 204 },
     async handle(call) {
-      const { id } = await needThread(call)
-      await call.hf.erase(id, { reason: `erased by ${call.principal.subject}` })
+      const found = await needThread(call)
+      const graph = graphOf(call, found)
+      await graph?.hosted.erase(graph.tenant, found.id)
+      await call.hf.erase(found.id, { reason: `erased by ${call.principal.subject}` })
     },
   },
   {
@@ -119,10 +123,16 @@ export const threadRoutes: readonly Route[] = [
     role: 'fork',
     answer,
     async handle(call) {
-      const { id } = await needThread(call)
+      const found = await needThread(call)
+      const { id } = found
       const copy = randomUUID()
+      const graph = graphOf(call, found)
+      if (graph !== undefined && (await graph.hosted.state(graph.tenant, id)) !== undefined) {
+        // First the states: a thread that is there has all of them.
+        await call.hf.import(await call.hf.export({ langgraph: id }), { thread: { langgraph: copy } })
+      }
       await call.hf.import(await call.hf.export(id), { thread: copy })
-      return describeThread(await needThread(call, copy))
+      return describeThread(call, await needThread(call, copy))
     },
   },
   {
@@ -133,7 +143,7 @@ export const threadRoutes: readonly Route[] = [
     role: 'read',
     query: SUBGRAPHS,
     answer,
-    handle: async (call) => stateOf(call, await needThread(call)),
+    handle: (call) => readState(call, {}),
   },
   {
     method: 'POST',
@@ -141,9 +151,9 @@ export const threadRoutes: readonly Route[] = [
     name: 'lgGetStateAtCheckpoint',
     summary: 'The state at a checkpoint',
     role: 'read',
-    body: open({ checkpoint: CHECKPOINT }),
+    body: open({ checkpoint: CHECKPOINT, subgraphs: nullable({ type: 'boolean' }) }),
     answer,
-    handle: async (call) => stateOf(call, await needThread(call), checkpointOf(call.body as object)),
+    handle: (call) => readState(call, call.body as object),
   },
   {
     method: 'GET',
@@ -153,7 +163,7 @@ export const threadRoutes: readonly Route[] = [
     role: 'read',
     query: SUBGRAPHS,
     answer,
-    handle: async (call) => stateOf(call, await needThread(call), readCheckpointId(call.params['checkpoint'] ?? '')),
+    handle: (call) => readState(call, { checkpoint_id: call.params['checkpoint'] ?? '' }),
   },
   {
     method: 'POST',
@@ -169,6 +179,8 @@ export const threadRoutes: readonly Route[] = [
         values?: Record<string, unknown> | null
         as_node?: string | null
       }
+      const graph = graphOf(call, found)
+      if (graph !== undefined) return updateGraph(call, found, graph, values, node ?? undefined)
       if (node !== undefined && node !== null)
         throw notOffered('as_node', 'A state is changed as a whole, not as if by a node.')
       const checkpoint = checkpointOf(call.body as object) ?? found.summary.checkpoint
@@ -203,6 +215,35 @@ export const threadRoutes: readonly Route[] = [
   },
 ]
 
+interface StateBody {
+  readonly checkpoint?: { readonly checkpoint_id?: string | null } | null
+  readonly checkpoint_id?: string | null
+  readonly subgraphs?: boolean | null
+}
+
+async function readState(call: Call, body: StateBody) {
+  const found = await needThread(call)
+  const graph = graphOf(call, found)
+  if (graph === undefined) return stateOf(call, found, checkpointOf(body))
+  const subgraphs = body.subgraphs === true || call.query['subgraphs'] === 'true'
+  return graphState(graph, found.facts, { ...graphCheckpoint(body), subgraphs })
+}
+
+/** Changes the state of a graph as LangGraph does: in the name of a node, if one is given. */
+async function updateGraph(call: Call, found: Found, graph: GraphThread, values: unknown, node: string | undefined) {
+  if (statusOf(found) === 'busy') {
+    throw new HttpProblem(409, 'busy', 'The thread is running, and what it writes would part from this change.', {
+      remedy: 'Wait for its run, or cancel it.',
+      fields: { retryable: true },
+    })
+  }
+  const at = graphCheckpoint(call.body)
+  const change = { values: values ?? null, ...at, ...(node === undefined ? {} : { asNode: node }) }
+  const { ns, id } = await graph.hosted.update(graph.tenant, graph.id, change)
+  const ref = { thread_id: graph.id, checkpoint_ns: ns, checkpoint_id: id }
+  return { checkpoint: ref, configurable: ref }
+}
+
 async function history(call: Call) {
   const found = await needThread(call)
   const {
@@ -215,6 +256,16 @@ async function history(call: Call) {
     metadata?: Record<string, unknown> | null
   }
   const until = typeof before === 'string' ? before : (before?.configurable?.checkpoint_id ?? before?.checkpoint_id)
+  const graph = graphOf(call, found)
+  if (graph !== undefined) {
+    const { ns } = graphCheckpoint(call.body)
+    return graph.hosted.history(graph.tenant, graph.id, {
+      limit,
+      ...(until === undefined ? {} : { before: until }),
+      ...(metadata ? { metadata } : {}),
+      ...(ns === undefined ? {} : { ns }),
+    })
+  }
   const branches = await call.hf.inspect(found.id).branches()
   const { checkpoints } = await listHistory(call.hf, found.id, branches, {
     limit: until || metadata ? MAX_HISTORY : limit,
@@ -263,7 +314,7 @@ async function search(call: Call, most: number): Promise<Found[]> {
     for (const { thread } of page.threads) {
       if (typeof thread !== 'string' || (ids !== undefined && !ids.includes(thread))) continue
       const one = await findThread(call, thread)
-      if (one !== undefined && (!status || describeThread(one).status === status)) found.push(one)
+      if (one !== undefined && (!status || (await describeThread(call, one)).status === status)) found.push(one)
       if (found.length >= most) return found
     }
     cursor = page.cursor
