@@ -84,6 +84,7 @@ const PEER_ENTRY_POINTS = {
 const LAZY_USERS = {
   'cli/commands/import-langgraph.ts': ['adapters/langgraph'],
   'cli/input/load-served.ts': ['adapters/langgraph'],
+  'server/langgraph/store-routes.ts': ['adapters/langgraph'],
 }
 
 /** Where the process may be asked for its environment. Everywhere else settings arrive as arguments. */

@@ -80,8 +80,10 @@ async function checkNode(node, tarball) {
     writeFileSync(join(folder, 'example.mjs'), firstExample())
     return (await start(node, 'example.mjs')).stdout.trim()
   })
-  await on("import 'holdfast' loads no peer", () => checkImports(start, node, 'holdfast', folder))
-  await on("import 'holdfast/testing' loads no peer", () => checkImports(start, node, 'holdfast/testing', folder))
+  for (const entry of ['holdfast', 'holdfast/testing', 'holdfast/client']) {
+    await on(`import '${entry}' loads no peer, and no server`, () => checkImports(start, node, entry, folder))
+  }
+  await on("import 'holdfast/server' loads no peer", () => checkImports(start, node, 'holdfast/server', folder, true))
   await on("import 'holdfast/langgraph' names the missing peer", async () => {
     const said = await start(node, '--input-type=module', '-e', "await import('holdfast/langgraph')").then(
       () => 'nothing: it was imported',
@@ -133,7 +135,7 @@ function firstExample() {
 }
 
 /** The modules that an import loads, by ESM hooks and by what CommonJS holds afterwards. */
-async function checkImports(start, node, specifier, folder) {
+async function checkImports(start, node, specifier, folder, isServer = false) {
   const list = join(folder, 'loaded.txt')
   const hooks = `import { appendFileSync } from 'node:fs'
     export const load = (url, context, next) => (appendFileSync(${JSON.stringify(list)}, url + '\\n'), next(url, context))`
@@ -152,6 +154,9 @@ async function checkImports(start, node, specifier, folder) {
   const { dependencies } = JSON.parse(readFileSync(join(folder, 'node_modules/holdfast/package.json'), 'utf8'))
   const foreign = [...packages].filter((name) => !Object.hasOwn(dependencies, name))
   if (foreign.length > 0) throw new Error(`It also loaded ${foreign.join(', ')}.`)
+  // Who does not serve pays nothing for it; who does, gets it.
+  const serves = packages.has('hono') || loaded.some((url) => url.includes('node_modules/holdfast/dist/server/'))
+  if (serves !== isServer) throw new Error(isServer ? 'It loaded no server.' : 'It also loaded the server.')
   return `${loaded.filter((url) => url.includes('node_modules/holdfast/')).length} modules`
 }
 

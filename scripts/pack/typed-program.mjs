@@ -1,5 +1,7 @@
 /** What a user may write, checked strictly against the installed types: a wrong one of ours is an error there. */
 export const TYPED_PROGRAM = `import { agent, flow, graph, last, openHoldfast, tool, type LanguageModel, type Outcome } from 'holdfast'
+import { HoldfastClient } from 'holdfast/client'
+import { createServer } from 'holdfast/server'
 import { driverSuite, startModelServer, virtualClock } from 'holdfast/testing'
 
 declare const model: LanguageModel
@@ -34,6 +36,9 @@ if (outcome.status === 'completed') outcome.output.toFixed()
 const said = await hf.thread(support, { user: 'u' }).run({ input: 'Hello' })
 if (said.status === 'paused') await hf.thread(support, 'a').answer(said.pauses[0]?.id ?? '', { approved: true })
 await using server = await startModelServer({ reply: ['Hello'] })
-export const used = [server.url, counter, driverSuite, virtualClock()]
+const web = createServer(hf, { programs: [add], tokens: [{ token: 'a-token-of-some-length' }], worker: false })
+const healthy: Response = await web.fetch(new Request('http://localhost/v1/health'))
+const client = new HoldfastClient({ baseUrl: 'http://localhost', token: 'a-token-of-some-length' })
+export const used = [healthy.ok, client.thread('a'), server.url, counter, driverSuite, virtualClock()]
 await hf.close()
 `

@@ -6,7 +6,14 @@ export type { UiChunk } from './ai-sdk/ui-chunk.js'
 export { toUIMessages, type UiMessage } from './ai-sdk/ui-messages.js'
 export type { UiWriterOptions } from './ai-sdk/ui-writer.js'
 export { createServer, type HoldfastServer } from './create-server.js'
-export type { GraphAsk, GraphCheckpoint, GraphState, HostedGraph } from './langgraph/hosted-graph.js'
+export type {
+  GraphAsk,
+  GraphCheckpoint,
+  GraphState,
+  GraphStore,
+  HostedGraph,
+  StoreItem,
+} from './langgraph/hosted-graph.js'
 export { isLoopback, listen, type Listening, type ListenOptions } from './listen.js'
 export { nativeOpenApi } from './native/routes.js'
 export type { ChatOptions, ServerLimits, ServerOptions, ServerProgram } from './options.js'

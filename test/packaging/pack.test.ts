@@ -12,7 +12,8 @@ it('installs in an empty project, runs the first example of the README there, an
   })
   expect(stdout + stderr).not.toContain('FAILED')
   expect(stdout).toMatch(/the first example of the README +ok: refunded 40/)
-  expect(stdout).toMatch(/import 'holdfast' loads no peer +ok/)
+  expect(stdout).toMatch(/import 'holdfast' loads no peer, and no server +ok/)
+  expect(stdout).toMatch(/import 'holdfast\/server' loads no peer +ok/)
   expect(status).toBe(0)
 })
 

@@ -229,6 +229,7 @@ describe('a graph of LangGraph', () => {
       known: ['a'],
       user: TOKENS.ada.subject,
     })
+    expect((await client.store.searchItems(['facts'])).items.map(({ key }) => key).sort()).toEqual(['a', 'b'])
     expect(await run(eve, 'c')).toMatchObject({ known: [], user: TOKENS.other.subject })
     await expect(run(client, 'fail')).rejects.toThrow(/no such fact/)
     const { thread_id: thread } = await client.threads.create()

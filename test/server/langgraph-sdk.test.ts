@@ -417,6 +417,38 @@ describe('the LangGraph SDK', () => {
     ])
   })
 
+  it('keeps items in the store, of its own tenant', async () => {
+    const { support } = playSupport()
+    const server = await serve({ programs: [support] })
+    const { store } = sdk(server)
+    await store.putItem(['users', 'u'], 'likes', { color: 'red', n: 1 })
+    await store.putItem(['users', 'v'], 'likes', { color: 'blue', n: 2 }, { ttl: 60 })
+    expect(await store.getItem(['users', 'u'], 'likes')).toMatchObject({
+      namespace: ['users', 'u'],
+      key: 'likes',
+      value: { color: 'red', n: 1 },
+      createdAt: expect.any(String) as string,
+    })
+    expect(await store.getItem(['users', 'u'], 'nothing')).toBeNull()
+    const found = await store.searchItems(['users'], { filter: { color: 'blue' } })
+    expect(found.items.map(({ value }) => value)).toEqual([{ color: 'blue', n: 2 }])
+    expect(await store.listNamespaces({ prefix: ['users'] })).toMatchObject({
+      namespaces: [
+        ['users', 'u'],
+        ['users', 'v'],
+      ],
+    })
+    expect((await store.listNamespaces({ maxDepth: 1 })).namespaces).toEqual([['users']])
+    const eve = sdk(server, TOKENS.other.token)
+    expect((await eve.store.searchItems([])).items).toEqual([])
+    const reader = sdk(server, TOKENS.reader.token)
+    expect((await reader.store.searchItems(['users'])).items).toHaveLength(2)
+    await expect(reader.store.deleteItem(['users', 'u'], 'likes')).rejects.toThrow(/403/)
+    await expect(store.putItem(['langgraph'], 'x', {})).rejects.toThrow(/422/)
+    await store.deleteItem(['users', 'u'], 'likes')
+    expect(await store.getItem(['users', 'u'], 'likes')).toBeNull()
+  })
+
   it('is told what is not offered, and sees only its own tenant', async () => {
     const { support } = playSupport()
     const server = await serve({ programs: [support] })
@@ -427,8 +459,6 @@ describe('the LangGraph SDK', () => {
       () => client.assistants.create({ graphId: 'support' }),
       () => client.assistants.delete('support'),
       () => client.crons.search(),
-      () => client.store.getItem(['a'], 'b'),
-      () => client.store.putItem(['a'], 'b', {}),
       () => client.runs.wait(id, 'support', { input: human('x'), interruptBefore: ['model'] }),
       () => client.runs.wait(id, 'support', { command: { goto: 'model' } }),
       async () => {

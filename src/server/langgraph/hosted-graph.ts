@@ -37,6 +37,40 @@ export interface GraphAsk {
   readonly checkpoint: string | null
 }
 
+/** An item of the long-term memory of graphs. */
+export interface StoreItem {
+  readonly namespace: string[]
+  readonly key: string
+  readonly value: Readonly<Record<string, unknown>>
+  readonly createdAt: Date
+  readonly updatedAt: Date
+  readonly score?: number
+}
+
+/** The long-term memory of graphs, as far as clients reach it. */
+export interface GraphStore {
+  get(namespace: string[], key: string): Promise<StoreItem | null>
+  put(
+    namespace: string[],
+    key: string,
+    value: Record<string, unknown>,
+    index?: false | string[],
+    options?: { readonly ttl?: number },
+  ): Promise<void>
+  delete(namespace: string[], key: string): Promise<void>
+  search(
+    prefix: string[],
+    options: { filter?: Record<string, unknown>; query?: string; limit?: number; offset?: number },
+  ): Promise<StoreItem[]>
+  listNamespaces(options: {
+    prefix?: string[]
+    suffix?: string[]
+    maxDepth?: number
+    limit?: number
+    offset?: number
+  }): Promise<string[][]>
+}
+
 /** What the server asks a graph of LangGraph.js for, beside running it. Everything is plain JSON. */
 export interface HostedGraph {
   /** Undefined: there is none yet. */
@@ -63,6 +97,8 @@ export interface HostedGraph {
   ): Promise<{ readonly ns: string; readonly id: string | undefined }>
   /** Removes all states of a thread. */
   erase(tenant: string, thread: string): Promise<void>
+  /** The long-term memory that its nodes are given. */
+  store(tenant: string): GraphStore
   draw(xray: boolean | number): Promise<object>
   /** The names of the parts of its state. */
   keys(): readonly string[]

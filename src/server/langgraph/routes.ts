@@ -1,6 +1,7 @@
 import type { Route } from '../http/route.js'
 import { assistantRoutes } from './assistant-routes.js'
 import { runRoutes } from './run-routes.js'
+import { storeRoutes } from './store-routes.js'
 import { notOffered, threadRoutes } from './thread-routes.js'
 
 /** What the protocol has and this server has not: told so, and not that there is no such path. */
@@ -20,11 +21,6 @@ const MISSING: readonly (readonly [method: Route['method'], path: string, why: s
   ['POST', '/runs/crons/count', 'Start runs by your own schedule.'],
   ['PATCH', '/runs/crons/:cron', 'Start runs by your own schedule.'],
   ['DELETE', '/runs/crons/:cron', 'Start runs by your own schedule.'],
-  ['PUT', '/store/items', 'Use /v1/store.'],
-  ['GET', '/store/items', 'Use /v1/store.'],
-  ['DELETE', '/store/items', 'Use /v1/store.'],
-  ['POST', '/store/items/search', 'Use /v1/store.'],
-  ['POST', '/store/namespaces', 'Use /v1/store.'],
 ]
 
 const missingRoutes = MISSING.map(
@@ -41,4 +37,10 @@ const missingRoutes = MISSING.map(
 )
 
 /** The protocol of LangGraph's Agent Server, as `@langchain/langgraph-sdk` 1.12 speaks it. Fixed paths come first. */
-export const langGraphRoutes: readonly Route[] = [...missingRoutes, ...assistantRoutes, ...runRoutes, ...threadRoutes]
+export const langGraphRoutes: readonly Route[] = [
+  ...missingRoutes,
+  ...assistantRoutes,
+  ...runRoutes,
+  ...threadRoutes,
+  ...storeRoutes,
+]

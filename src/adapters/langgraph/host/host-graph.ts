@@ -159,6 +159,7 @@ function hostedGraph(compiled: CompiledGraph, memories: Memories): HostedGraph {
     async erase(tenant, thread) {
       await open(tenant).saver.deleteThread(thread)
     },
+    store: (tenant) => memories.of(tenant).store,
     async draw(xray) {
       return (await compiled.getGraphAsync?.({ xray }))?.toJSON() ?? { nodes: [], edges: [] }
     },
