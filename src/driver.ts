@@ -8,7 +8,7 @@ export {
   type Capabilities,
   type Driver,
   DUE,
-  type Durability,
+  type Survives,
   type EraseRequest,
   type Expect,
   type Hash,

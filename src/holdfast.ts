@@ -26,7 +26,7 @@ import {
   type Capabilities,
   type Driver,
   DUE,
-  type Durability,
+  type Survives,
   type Head,
   type HeadQuery,
   type LogKey,
@@ -196,8 +196,8 @@ export class Holdfast {
   }
 
   /** What an acknowledged append survives on this backend, as probed when it was opened. */
-  get durability(): Durability {
-    return this.#store.durability
+  get survives(): Survives {
+    return this.#store.survives
   }
 
   get capabilities(): Capabilities {

@@ -47,7 +47,7 @@ async function indexFolder(): Promise<PipelineReport> {
     return await openPipeline(hf, index).run({
       removeMissing: true,
       // What a killed process had under way is free again after two seconds.
-      lease: 2000,
+      leaseMs: 2000,
       onProgress: ({ found, successful, skipped, failed, chunks }) => {
         if (values.child) process.stdout.write(`${chunks}\n`)
         else if (process.stderr.isTTY) {

@@ -53,7 +53,7 @@ const library = makePipeline(documents, ledger, tableSink(table, url.startsWith(
   // As by default, unless one document is to follow the other.
   ahead: Number(concurrency) === 1 ? 0 : Number(concurrency) + 4,
 })
-const report = await openPipeline(hf, library).run({ lease: Number(leaseMs) })
+const report = await openPipeline(hf, library).run({ leaseMs: Number(leaseMs) })
 await hf.close()
 process.stdout.write(
   `${JSON.stringify({ writes, report, peakMb: Math.round(process.resourceUsage().maxRSS / 1024) })}\n`,

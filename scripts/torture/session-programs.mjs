@@ -17,7 +17,7 @@ export function makePrograms({ service: url, table, mark = '?' }) {
 
   /** @param {string} kind @param {string} session @param {string} step */
   const call = (kind, session, step) => async (/** @type {import('holdfast').StepContext} */ ctx) =>
-    service.effect({ kind, session, step, key: ctx.idempotencyKey }, ctx.abort)
+    service.effect({ kind, session, step, key: ctx.idempotencyKey }, ctx.abortSignal)
 
   /** @param {string} key @returns {Promise<import('holdfast').Reconciled<string>>} */
   const reconcile = async (key) => {
@@ -46,7 +46,7 @@ export function makePrograms({ service: url, table, mark = '?' }) {
       await sql.query(`INSERT INTO ${table} (id) VALUES (${mark})`, [session])
     }
     // A machine that does nothing but this is slow; running out of time would be a failure, and no crash.
-    await ctx.transaction('book', insert, { timeoutMs: 30_000 })
+    await ctx.transaction('book', { timeoutMs: 30_000 }, insert)
   }
 
   const flowProgram = flow(
@@ -77,7 +77,10 @@ export function makePrograms({ service: url, table, mark = '?' }) {
       retry: RETRY,
       run: async ({ session }, ctx) => ({
         receipts: {
-          pay: await service.effect({ kind: 'idempotent', session, step: 'pay', key: ctx.idempotencyKey }, ctx.abort),
+          pay: await service.effect(
+            { kind: 'idempotent', session, step: 'pay', key: ctx.idempotencyKey },
+            ctx.abortSignal,
+          ),
         },
       }),
     })

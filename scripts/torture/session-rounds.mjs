@@ -44,7 +44,7 @@ export async function runSessions({
     {
       url,
       service: service.url,
-      lease: leaseMs,
+      leaseMs,
       concurrency,
       pollMs: 200,
       // Killed so often, a thread without luck would count as one that kills its workers.

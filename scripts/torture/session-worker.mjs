@@ -1,6 +1,6 @@
 // @ts-check
 // A worker process of the sessions. Options are one JSON argument; SIGTERM ends it in good order.
-//   node session-worker.mjs '{"url": "sqlite:…", "service": "http://…", "lease": 2000, …}'
+//   node session-worker.mjs '{"url": "sqlite:…", "service": "http://…", "leaseMs": 2000, …}'
 // Prints "ready", "terminating", "taken <thread>", "ended <thread> <status>" and "stopped <thread>".
 import { writeSync } from 'node:fs'
 import { openHoldfast } from 'holdfast'
@@ -8,7 +8,7 @@ import { endWithParent } from './end-with-parent.mjs'
 import { makePrograms } from './session-programs.mjs'
 import { makeWorkerPrograms } from './worker-programs.mjs'
 
-/** @typedef {{ url: string, service: string, table?: string | undefined, mark?: string, lease?: number, concurrency?: number, pollMs?: number, graceMs?: number, maxCrashes?: number, name?: string }} SessionWorkerOptions */
+/** @typedef {{ url: string, service: string, table?: string | undefined, mark?: string, leaseMs?: number, concurrency?: number, pollMs?: number, graceMs?: number, maxCrashes?: number, name?: string }} SessionWorkerOptions */
 
 const options = /** @type {SessionWorkerOptions} */ (JSON.parse(/** @type {string} */ (process.argv[2])))
 const { url, service, table, mark, ...settings } = options

@@ -22,7 +22,7 @@ export async function takeoverRound({ url, kills, workers = 3, leaseMs = 2000, s
   const hf = await openHoldfast(url)
   const outside = connectService(service.url)
   const { slow } = makeWorkerPrograms({ service: service.url })
-  const fleet = startFleet({ url, service: service.url, lease: leaseMs, pollMs: 500, maxCrashes: 1000 })
+  const fleet = startFleet({ url, service: service.url, leaseMs, pollMs: 500, maxCrashes: 1000 })
   /** @type {number[]} */
   const afterKill = []
   try {

@@ -19,7 +19,7 @@ export function makeWorkerPrograms({ service: url }) {
     const held = await ctx.step('hold', { effect: 'idempotent' }, async (step) => {
       await step.store.scope({ session }).collection('held').put('by', { worker })
       const key = step.idempotencyKey
-      await service.effect({ kind: 'idempotent', session, step: 'hold', key, hold }, step.abort)
+      await service.effect({ kind: 'idempotent', session, step: 'hold', key, hold }, step.abortSignal)
       return worker
     })
     /** @param {string} key @returns {Promise<import('holdfast').Reconciled<string>>} */
@@ -28,7 +28,7 @@ export function makeWorkerPrograms({ service: url }) {
       return found.executed ? { outcome: 'executed', result: worker } : { outcome: 'not-executed' }
     }
     const after = await ctx.step('after', { effect: 'reconcilable', reconcile }, async (step) => {
-      await service.effect({ kind: 'reconcilable', session, step: 'after', key: step.idempotencyKey }, step.abort)
+      await service.effect({ kind: 'reconcilable', session, step: 'after', key: step.idempotencyKey }, step.abortSignal)
       return worker
     })
     return { first, held, after }
@@ -37,7 +37,7 @@ export function makeWorkerPrograms({ service: url }) {
   const patient = flow({ name: 'patient', version: '1.0.0' }, async (ctx, /** @type {PatientInput} */ input) => {
     const { way, ms = 2000 } = input
     if (way === 'sleep') await ctx.sleep(ms)
-    if (way === 'expire') return ctx.pause('go on?', { expiresIn: ms, onExpire: { answer: 'expired' } })
+    if (way === 'expire') return ctx.pause('go on?', { expiresInMs: ms, onExpire: { answer: 'expired' } })
     if (way === 'answer') return ctx.pause('go on?')
     if (way === 'signal') return ctx.receive('go')
     return way

@@ -21,7 +21,7 @@ export interface TurnContext<S extends Shape = Shape> {
   readonly thread: string
   readonly tenant: string
   readonly run: string
-  readonly signal: AbortSignal
+  readonly abortSignal: AbortSignal
 }
 
 /** What may be different in one turn. What is left out stays as the agent has it. */

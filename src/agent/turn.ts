@@ -29,7 +29,7 @@ export function turnContext(state: OwnState, ctx: Context): TurnContext {
     thread: ctx.thread,
     tenant: ctx.tenant,
     run: ctx.run,
-    signal: ctx.abort,
+    abortSignal: ctx.abortSignal,
   }
 }
 

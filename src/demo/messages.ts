@@ -30,7 +30,7 @@ export interface WorkerSettings {
   readonly shop: string
   readonly modelUrl: string
   readonly concurrency: number
-  readonly lease: number
+  readonly leaseMs: number
   readonly name: string
   readonly shopMs: { readonly before: number; readonly after: number }
   /** What returns and exchanges declare; for showing what a wrong declaration does. */

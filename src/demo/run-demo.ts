@@ -99,7 +99,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
       shop: shopFile,
       modelUrl,
       concurrency: PER_WORKER,
-      lease: options.leaseMs,
+      leaseMs: options.leaseMs,
       shopMs: SHOP_MS,
       ...(options.effect === undefined ? {} : { effect: options.effect }),
     },

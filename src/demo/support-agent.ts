@@ -77,13 +77,14 @@ export function makeSupport({ model, shop, shopMs = { before: 0, after: 0 }, eff
         description: 'Opens a return of an article and refunds it when it arrives',
         inputSchema: textSchema(['orderId', 'sku', 'reason']),
         ...declared,
-        execute: (input, { signal }) => takeBack({ ...input, quantity: 1 }, signal),
+        execute: (input, { abortSignal }) => takeBack({ ...input, quantity: 1 }, abortSignal),
       }),
       exchangeItem: tool({
         description: 'Exchanges an article of an order for another of the same price, which is sent at once',
         inputSchema: textSchema(['orderId', 'sku', 'reason', 'newSku']),
         ...declared,
-        execute: ({ newSku, ...input }, { signal }) => takeBack({ ...input, quantity: 1, exchangeFor: newSku }, signal),
+        execute: ({ newSku, ...input }, { abortSignal }) =>
+          takeBack({ ...input, quantity: 1, exchangeFor: newSku }, abortSignal),
       }),
     },
     maxTurns: 12,

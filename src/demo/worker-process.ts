@@ -8,7 +8,7 @@ import { makeSupport } from './support-agent.js'
 
 const [given = '{}'] = process.argv.slice(2)
 const settings = JSON.parse(given) as WorkerSettings
-const { store, tenant, concurrency, lease, name, shopMs, effect } = settings
+const { store, tenant, concurrency, leaseMs, name, shopMs, effect } = settings
 
 // Ctrl-C reaches the whole group of processes; the one that started us decides what it means.
 process.on('SIGINT', () => {})
@@ -23,7 +23,7 @@ const held = new Set<string>()
 const worker = hf.tenant(tenant).worker({
   programs: [support],
   concurrency,
-  lease,
+  leaseMs,
   name,
   // Looks by itself when places become free; in between a quicker look would mostly find what others just claim.
   pollMs: 250,

@@ -282,7 +282,7 @@ export type Survival =
   | 'not-applicable'
 
 /** What an acknowledged append survives. Probed from the real server or file at open, never assumed. */
-export interface Durability {
+export interface Survives {
   readonly processKill: Survival
   readonly osCrash: Survival
   readonly powerLoss: Survival
@@ -323,7 +323,7 @@ export interface Driver extends Partial<ItemDriver>, Partial<CopyDriver> {
   /** For messages: 'memory', 'sqlite', … */
   readonly name: string
   readonly capabilities: Capabilities
-  readonly durability: Durability
+  readonly survives: Survives
 
   /**
    * At most one Append per log in a batch; each is all-or-nothing; results by index; one round trip.

@@ -14,7 +14,7 @@ import { collectBlobs } from './read/collect-blobs.js'
 import type {
   Capabilities,
   Driver,
-  Durability,
+  Survives,
   EraseRequest,
   HeadPage,
   HeadQuery,
@@ -133,8 +133,8 @@ export class LogStore {
     return this.#environment.driver.capabilities
   }
 
-  get durability(): Durability {
-    return this.#environment.driver.durability
+  get survives(): Survives {
+    return this.#environment.driver.survives
   }
 
   get clock(): StoreClock {

@@ -166,13 +166,13 @@ class BatchUnit {
         if (this.#isLast) await sink.remove(removal, sql)
         return tokens
       }
-      return this.#ctx.transaction('batch', write, { ...options, prepare })
+      return this.#ctx.transaction('batch', { ...options, prepare }, write)
     }
     // No effect that could be repeated by mistake: a row replaces that of the same id, whenever it is written again.
     return this.#ctx.step('batch', options, async () => {
       const { items, tokens } = await prepare()
       const rows = this.#rows(items)
-      await this.#work.seat.use(this.#ctx.abort, async () => {
+      await this.#work.seat.use(this.#ctx.abortSignal, async () => {
         if (rows.length > 0) await sink.write(rows)
         if (this.#isLast) await sink.remove(removal)
       })
@@ -185,8 +185,8 @@ class BatchUnit {
     const { effect = 'read', reconcile, timeoutMs, retry = this.#plan.retry } = stage
     const limit = this.#work.limitOf(stage)
     const estimate = estimateAll(stage, items)
-    return this.#work.seat.use(this.#ctx.abort, async () => {
-      await limit.pass(estimate, this.#ctx.abort)
+    return this.#work.seat.use(this.#ctx.abortSignal, async () => {
+      await limit.pass(estimate, this.#ctx.abortSignal)
       let calls = 0
       const prepared = await this.#ctx.step<Prepared>(
         stage.name,
@@ -204,7 +204,7 @@ class BatchUnit {
             },
           }),
         },
-        async ({ abort }) => {
+        async ({ abortSignal: abort }) => {
           if (calls++ > 0) limit.charge(estimate)
           return this.#call(stage, items, abort)
         },
@@ -230,7 +230,7 @@ class BatchUnit {
   // of the call: waiting for a slot, or for the rate to allow it, is not the service's fault.
   async #try(stage: AnyBatchStage, items: readonly unknown[]): Promise<Prepared> {
     const { clock, seat } = this.#work
-    const { abort: run } = this.#ctx
+    const { abortSignal: run } = this.#ctx
     const { name: step, timeoutMs } = stage
     const backoff = parseRetry(stage.retry ?? { attempts: 1 })
     const call = (signal: AbortSignal) => this.#call(stage, items, signal)

@@ -38,7 +38,7 @@ export interface PipelineRunOptions {
   /** Removes the rows of documents that are on record but no longer in the source. */
   readonly removeMissing?: boolean
   /** How long a document stays with a process that gives no sign of life, in milliseconds. Default 10,000. */
-  readonly lease?: number
+  readonly leaseMs?: number
 }
 
 /** What is on record of a pipeline as a whole. */
@@ -138,7 +138,7 @@ export class OpenPipeline {
     return new Catalog(await this.#host.log(catalogId(this.#plan)), this.#plan)
   }
 
-  #check({ lease }: PipelineRunOptions): void {
+  #check({ leaseMs: lease }: PipelineRunOptions): void {
     const { name, sink, source } = this.#plan
     if (sink.transactional && !this.#host.capabilities.transactions) {
       throw new InvalidProgramError(
@@ -151,7 +151,7 @@ export class OpenPipeline {
       throw new InvalidProgramError(`The source of pipeline "${name}" yields nothing.`, 'source', 'Pass an iterable.')
     }
     if (lease !== undefined && (!Number.isSafeInteger(lease) || lease < 1)) {
-      throw new InvalidOptionError('lease', `must be milliseconds from 1 on, not ${lease}`, 'Pass for example 10000.')
+      throw new InvalidOptionError('leaseMs', `must be milliseconds from 1 on, not ${lease}`, 'Pass for example 10000.')
     }
   }
 }

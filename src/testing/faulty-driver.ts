@@ -85,7 +85,7 @@ export function faultyDriver(driver: Driver): FaultyDriver {
   const faulty = {
     name: `faulty ${driver.name}`,
     capabilities: driver.capabilities,
-    durability: driver.durability,
+    durability: driver.survives,
     get calls() {
       return calls
     },

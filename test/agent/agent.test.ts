@@ -134,7 +134,7 @@ describe('an agent', () => {
     const hang = tool({
       inputSchema: z.object({}),
       effect: 'read',
-      timeout: 30,
+      timeoutMs: 30,
       execute: () => new Promise(() => {}),
     })
     const { thread } = await talk([calls(['hang']), 'It takes too long.'], { tools: { hang } })
@@ -190,7 +190,7 @@ describe('an agent', () => {
     const book = tool({
       inputSchema: z.object({ room: z.number() }),
       effect: 'reconcilable',
-      key: ({ room }) => `room-${room}`,
+      idempotencyKey: ({ room }) => `room-${room}`,
       reconcile: (key, input) => {
         asked.push([key, input])
         return { outcome: 'executed', result: { booked: true } }
@@ -218,7 +218,7 @@ describe('an agent', () => {
       tool({
         inputSchema: z.object({ amount }),
         effect: 'reconcilable',
-        execute: (_, { signal }) => {
+        execute: (_, { abortSignal: signal }) => {
           charged++
           begun()
           return new Promise<string>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))

@@ -74,8 +74,11 @@ describe('a tool call that was begun', () => {
       asked.push(key)
       return { outcome: 'executed' as const, result: 'refunded' }
     }
-    const { refund, calls } = again({ effect: 'reconcilable', reconcile, key: () => 'now' })
-    const { outcome, refunds } = await resume({ effect: 'reconcilable', reconcile, key: () => 'then' }, { refund })
+    const { refund, calls } = again({ effect: 'reconcilable', reconcile, idempotencyKey: () => 'now' })
+    const { outcome, refunds } = await resume(
+      { effect: 'reconcilable', reconcile, idempotencyKey: () => 'then' },
+      { refund },
+    )
     expect(outcome).toMatchObject({ status: 'completed' })
     expect([asked, refunds, calls]).toStrictEqual([['then'], ['then'], []])
   })

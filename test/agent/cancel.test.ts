@@ -27,7 +27,7 @@ function shop() {
     ship: tool({
       inputSchema: empty,
       effect: 'once',
-      execute: async (_, { signal }) => {
+      execute: async (_, { abortSignal: signal }) => {
         begin()
         await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
       },
@@ -73,7 +73,7 @@ describe('a run of an agent that is ended while calls are open', () => {
         // It hears at once that it is interrupted, and its lease does not run out meanwhile: then another would end it.
         hurriedClock(),
       )
-      const running = thread.run({ input: 'Pay', lease: 20_000 })
+      const running = thread.run({ input: 'Pay', leaseMs: 20_000 })
       if (how === 'drop') await running
       else {
         await begun

@@ -58,7 +58,7 @@ export async function drive(hf, program, ledger) {
   const thread = hf.thread(program, THREAD)
   let outcome
   for (let turn = 1; turn <= TURNS; turn++) {
-    const options = { input: `Message ${turn}`, key: `message-${turn}`, lease: 1000, busy: 'queue' }
+    const options = { input: `Message ${turn}`, key: `message-${turn}`, leaseMs: 1000, busy: 'queue' }
     outcome = await thread.run(options)
     while (outcome.status === 'paused') {
       for (const { id, kind, question } of outcome.pauses) {

@@ -104,7 +104,7 @@ describe('tools of an MCP server', () => {
         return client.callTool(params, schema, options)
       },
     }
-    const tools = await mcpTools(watched, { tools: { stock: { timeout: 300_000 } } })
+    const tools = await mcpTools(watched, { tools: { stock: { timeoutMs: 300_000 } } })
     const { thread } = await talk([calls(['stock'], ['orders_find', { orderId: 'A' }]), 'Done.'], { tools })
     expect(await thread.run({ input: 'Go' })).toMatchObject({ status: 'completed' })
     expect(waits.sort()).toEqual([300_000, undefined])

@@ -11,7 +11,6 @@ const context: ToolContext = {
   toolCallId: 'c',
   idempotencyKey: 'k',
   attempt: 1,
-  signal: new AbortController().signal,
   abortSignal: new AbortController().signal,
   messages: [],
   context: undefined,
@@ -48,7 +47,7 @@ describe('a tool', () => {
         expectTypeOf(input).toEqualTypeOf<{ orderId: string; express: boolean }>()
         return input.orderId.length
       },
-      key: (input) => input.orderId,
+      idempotencyKey: (input) => input.orderId,
     })
     expect(getOrder.effect).toBe('once')
     expect(tool({ inputSchema: orderSchema, effect: 'read' }).effect).toBe('read')
@@ -73,7 +72,7 @@ describe('a tool', () => {
     ['tool.effect', { inputSchema: orderSchema, effect: 'twice' }],
     ['tool.effect', { inputSchema: orderSchema, effect: 'reconcilable' }],
     ['tool.effect', { inputSchema: orderSchema, effect: 'once', reconcile: () => ({ outcome: 'unknown' }) }],
-    ['tool.timeout', { inputSchema: orderSchema, timeout: 0 }],
+    ['tool.timeoutMs', { inputSchema: orderSchema, timeoutMs: 0 }],
     ['tool.retry.attempts', { inputSchema: orderSchema, retry: { attempts: 0 } }],
     ['tool.version', { inputSchema: orderSchema, version: 2 }],
     ['tool.needsApproval', { inputSchema: orderSchema, needsApproval: 'yes' }],

@@ -12,7 +12,7 @@ import { until } from '../support/until.js'
 const PATIENCE_MS = 60_000
 const backends = await durableBackends()
 
-async function openScene(backend: Backend, options: { lease: number; graceMs?: number; maxCrashes?: number }) {
+async function openScene(backend: Backend, options: { leaseMs: number; graceMs?: number; maxCrashes?: number }) {
   const url = await backend.fresh()
   const service = await startService()
   const hf = await openHoldfast(url)
@@ -48,7 +48,7 @@ for (const backend of backends) {
 
     it('lets steps end on SIGTERM, records them and lets go at once', { timeout: 120_000 }, async () => {
       // So long that nobody would live to see it expire.
-      scene = await openScene(backend, { lease: 600_000 })
+      scene = await openScene(backend, { leaseMs: 600_000 })
       const { hf, fleet, outside, programs, outcome } = scene
       const threads = ['a', 'b', 'c', 'd']
       const old = await fleet.add()
@@ -82,7 +82,7 @@ for (const backend of backends) {
     it('aborts on SIGTERM what does not end within the grace, and lets go of it too', {
       timeout: 120_000,
     }, async () => {
-      scene = await openScene(backend, { lease: 600_000, graceMs: 100 })
+      scene = await openScene(backend, { leaseMs: 600_000, graceMs: 100 })
       const { hf, fleet, outside, programs, outcome } = scene
       const old = await fleet.add()
       await queueInput(hf, programs.slow, 'long', { session: 'long', hold: 'until released' })
@@ -102,7 +102,7 @@ for (const backend of backends) {
     })
 
     it('wake sleepers, expired questions, answers, signals and queued input', { timeout: 120_000 }, async () => {
-      scene = await openScene(backend, { lease: 10_000 })
+      scene = await openScene(backend, { leaseMs: 10_000 })
       const { hf, fleet, programs } = scene
       const ways = ['sleep', 'expire', 'answer', 'signal'] as const
       const isAt = (way: string, status: string) => async () => (await hf.inspect(way).waitFor()).status === status
@@ -141,7 +141,7 @@ describe('a thread that kills its worker', () => {
   afterAll(() => sqlite.cleanup())
 
   it('is parked after maxCrashes, and the others go on', { timeout: 120_000 }, async () => {
-    const { hf, fleet, programs, outcome, close } = await openScene(sqlite, { lease: 300, maxCrashes: 2 })
+    const { hf, fleet, programs, outcome, close } = await openScene(sqlite, { leaseMs: 300, maxCrashes: 2 })
     try {
       await queueInput(hf, programs.poison, 'poison', {})
       // The first gets as far as a record; two more make no progress.

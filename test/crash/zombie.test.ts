@@ -34,7 +34,7 @@ for (const backend of await durableBackends()) {
       const url = await backend.fresh()
       const service = await startService()
       const outside = connectService(service.url)
-      const fleet = startFleet({ url, service: service.url, lease: LEASE_MS, pollMs: 50 })
+      const fleet = startFleet({ url, service: service.url, leaseMs: LEASE_MS, pollMs: 50 })
       await using hf = await openHoldfast(url)
       const { slow } = makeWorkerPrograms({ service: service.url })
       try {

@@ -36,7 +36,15 @@ describe('a kill after the shop has opened a return and before that is recorded'
     const program = makeSupport({ model: httpModel(server.url, 'scripted-support'), shop })
     const thread = hf.thread(program, customer.thread)
     await thread.enqueue(turn.text, { key: 'turn-1' })
-    const settings = { store, tenant: 'default', shop: file, modelUrl: server.url, concurrency: 4, lease: 500, effect }
+    const settings = {
+      store,
+      tenant: 'default',
+      shop: file,
+      modelUrl: server.url,
+      concurrency: 4,
+      leaseMs: 500,
+      effect,
+    }
     const start = (name: string, after: number) =>
       startChild<{ type: 'stop' }, { type: string }>('./worker-process.js', {
         ...settings,

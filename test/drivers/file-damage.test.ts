@@ -253,7 +253,7 @@ describe('a full disk', () => {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=512k', 'holdfast-test', folder])
     try {
       const driver = await open()
-      assert.equal(driver.durability.powerLoss, 'no')
+      assert.equal(driver.survives.powerLoss, 'no')
       const large = { hash: makeHash('large'), bytes: makeBytes('large', 200_000) }
       await driver.putBlobs(log.tenant, [large])
       let at = await mustAppend(driver, makeAppend(log, null))

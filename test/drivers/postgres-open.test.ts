@@ -218,7 +218,7 @@ describe.skipIf(given === undefined)('opening Postgres', () => {
   it('reports what the sessions of this role will really do, not what the server is configured to', async () => {
     const schema = schemaName()
     const driver = await openPostgres(url, { schema })
-    expect(driver.durability).toMatchObject({ processKill: 'yes', settings: { fsync: 'on', synchronous_commit: 'on' } })
+    expect(driver.survives).toMatchObject({ processKill: 'yes', settings: { fsync: 'on', synchronous_commit: 'on' } })
     await driver.close()
 
     const { role, roleUrl } = await createRole('synchronous_commit = off')
@@ -228,14 +228,14 @@ describe.skipIf(given === undefined)('opening Postgres', () => {
       `GRANT SELECT ON "${schema}".migrations TO ${role}`,
     )
     const careless = await openPostgres(roleUrl, { schema })
-    expect(careless.durability).toMatchObject({
+    expect(careless.survives).toMatchObject({
       processKill: 'yes',
       osCrash: 'recent-loss',
       powerLoss: 'recent-loss',
       lossWindowMs: 600,
       settings: { synchronous_commit: 'off' },
     })
-    expect(careless.durability.note).toContain('for this user')
+    expect(careless.survives.note).toContain('for this user')
     await careless.close()
   })
 

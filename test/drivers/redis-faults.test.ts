@@ -113,7 +113,7 @@ describe.skipIf(url === undefined)('redis that is killed', () => {
   it('loses nothing that it acknowledged, with the append-only file synced always', async () => {
     const server = await ownServer({ appendfsync: 'always' })
     const driver = await opened(server.url, { commandTimeoutMs: 30_000 })
-    expect(driver.durability.osCrash).toBe('yes')
+    expect(driver.survives.osCrash).toBe('yes')
     const logs = Array.from({ length: 5 }, () => newLog())
     const writers = await Promise.all(
       logs.map(async (log) => makeWriter(driver, log, await mustAppend(driver, makeAppend(log, null)))),
@@ -138,7 +138,7 @@ describe.skipIf(url === undefined)('redis that is killed', () => {
   it('comes back at an older place of the same history with everysec, and refuses to go on from the lost one', async () => {
     const server = await ownServer({ appendfsync: 'everysec' })
     const driver = await opened(server.url, { commandTimeoutMs: 30_000 })
-    expect(driver.durability).toMatchObject({ osCrash: 'recent-loss', lossWindowMs: 2000 })
+    expect(driver.survives).toMatchObject({ osCrash: 'recent-loss', lossWindowMs: 2000 })
     const old = newLog()
     let at = await mustAppend(driver, makeAppend(old, null))
     const history: Expect[] = [at]

@@ -109,7 +109,7 @@ describe.skipIf(url === undefined)('opening redis', () => {
     const server = await ownServer({ maxmemoryPolicy: 'allkeys-lru' })
     expect(await failure(openRedis(server.url))).toMatchObject({ code: 'storage', data: { reason: 'eviction' } })
     const driver = await openRedis(server.url, { allowEviction: true })
-    expect(driver.durability.note).toContain('evicted')
+    expect(driver.survives.note).toContain('evicted')
     await driver.close()
   })
 
@@ -213,7 +213,7 @@ describe.skipIf(url === undefined)('what redis says of its durability', () => {
   ] as const)('is probed: %j', async (options, expected) => {
     const server = await ownServer(options)
     const driver = await openRedis(server.url)
-    expect(driver.durability).toMatchObject(expected)
+    expect(driver.survives).toMatchObject(expected)
     await driver.close()
   })
 
@@ -222,8 +222,8 @@ describe.skipIf(url === undefined)('what redis says of its durability', () => {
     await server.command('ACL', 'SETUSER', 'managed', 'on', '>secret', '~*', '&*', '+@all', '-config', '-script')
     const driver = await openRedis(server.url.replace('redis://', 'redis://managed:secret@'))
     await mustAppend(driver, makeAppend(newLog(), null))
-    expect(driver.durability).toMatchObject({ osCrash: 'recent-loss', powerLoss: 'recent-loss' })
-    expect(driver.durability.settings).toMatchObject({ appendonly: 'yes', 'maxmemory-policy': 'noeviction' })
+    expect(driver.survives).toMatchObject({ osCrash: 'recent-loss', powerLoss: 'recent-loss' })
+    expect(driver.survives.settings).toMatchObject({ appendonly: 'yes', 'maxmemory-policy': 'noeviction' })
     await driver.close()
   })
 
@@ -233,7 +233,7 @@ describe.skipIf(url === undefined)('what redis says of its durability', () => {
     const server = await ownServer({ appendfsync: 'everysec' })
     await server.command('ACL', 'SETUSER', 'holdfast', ...rule.split(' '))
     const driver = await openRedis(server.url.replace('redis://', 'redis://holdfast:password@'))
-    expect(driver.durability.lossWindowMs).toBe(2000)
+    expect(driver.survives.lossWindowMs).toBe(2000)
     const log = newLog()
     let at = await mustAppend(driver, makeAppend(log, null))
     const stop = await driver.subscribe?.('topic', () => {})
@@ -258,10 +258,10 @@ describe.skipIf(url === undefined)('what redis says of its durability', () => {
   it('knows that replication runs behind', async () => {
     const { primary } = await ownPair()
     const plain = await openRedis(primary.url)
-    expect(plain.durability).toMatchObject({ powerLoss: 'yes', failover: 'no' })
+    expect(plain.survives).toMatchObject({ powerLoss: 'yes', failover: 'no' })
     await plain.close()
     const waiting = await openRedis(primary.url, { waitReplicas: { count: 1, timeoutMs: 1000 } })
-    expect(waiting.durability).toMatchObject({ powerLoss: 'yes', failover: 'recent-loss' })
+    expect(waiting.survives).toMatchObject({ powerLoss: 'yes', failover: 'recent-loss' })
     await waiting.close()
   })
 })

@@ -170,13 +170,13 @@ describe('queries of the index', () => {
 describe('durability', () => {
   it('is what SQLite reports after opening', async () => {
     const sqlite = await openSqlite(file)
-    expect(sqlite.durability).toMatchObject({
+    expect(sqlite.survives).toMatchObject({
       powerLoss: 'yes',
       settings: { journal_mode: 'wal', synchronous: 'FULL' },
     })
     await sqlite.close()
     const normal = await openSqlite(file, { synchronous: 'normal' })
-    expect(normal.durability).toMatchObject({
+    expect(normal.survives).toMatchObject({
       processKill: 'yes',
       powerLoss: 'recent-loss',
       settings: { synchronous: 'NORMAL' },

@@ -68,9 +68,9 @@ describe('openHoldfast', () => {
     const full = await openHoldfast(`sqlite:${folder}/full.db`)
     const normal = await openHoldfast(`sqlite:${folder}/normal.db?synchronous=normal`)
     const loose = await openDriver(`file:${folder}/loose?fsync=off`)
-    expect(full.durability.powerLoss).toBe('yes')
-    expect(normal.durability.powerLoss).toBe('recent-loss')
-    expect(loose.durability.powerLoss).not.toBe('yes')
+    expect(full.survives.powerLoss).toBe('yes')
+    expect(normal.survives.powerLoss).toBe('recent-loss')
+    expect(loose.survives.powerLoss).not.toBe('yes')
     await Promise.all([full.close(), normal.close(), loose.close()])
   })
 

@@ -211,7 +211,7 @@ describe('the time limit of a stage', () => {
     })
     let isDone = false
     const running = openPipeline(hf, library, { clock })
-      .run({ lease: 10 * MINUTE })
+      .run({ leaseMs: 10 * MINUTE })
       .finally(() => {
         isDone = true
       })
@@ -246,7 +246,7 @@ describe('the time limit of a stage', () => {
       sink: memorySink(),
       retry: { attempts: 1 },
     })
-    const running = openPipeline(hf, library, { clock }).run({ lease: 10 * MINUTE })
+    const running = openPipeline(hf, library, { clock }).run({ leaseMs: 10 * MINUTE })
     await called.passed
     await clock.advance(10_000)
     const { failures } = await running

@@ -74,7 +74,7 @@ for (const backend of await durableBackends()) {
         const hf = await openHoldfast(place.url)
         const documents = makeDocuments(DOCUMENTS, CHUNKS)
         const library = makePipeline(documents, place.ledger, tableSink(place.table, isPostgres))
-        const report = await openPipeline(hf, library).run({ lease: LEASE_MS })
+        const report = await openPipeline(hf, library).run({ leaseMs: LEASE_MS })
         await hf.close()
         expect(report).toMatchObject({ status: 'completed', failed: 0 })
         expect(await rowsOf(place)).toEqual(expected)

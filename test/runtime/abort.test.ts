@@ -32,7 +32,7 @@ describe('a program that hangs in code of its own, outside of any step', () => {
     // It hears soon that it is cancelled, and its lease does not run out meanwhile: then whoever cancels would end it.
     await using hf = new Holdfast(new LogStore(await openDriver('memory:'), { clock: hurriedClock() }))
     const thread = hf.thread(hang, 'hanging')
-    const outcome = thread.run({ input: 'go', lease: 20_000 })
+    const outcome = thread.run({ input: 'go', leaseMs: 20_000 })
     while (((await thread.state()) ?? undefined) === undefined) await new Promise(setImmediate)
     await thread.cancel({ reason: 'enough' })
     expect(await outcome).toMatchObject({ status: 'failed', canResume: false })

@@ -8,7 +8,7 @@ async function runBusy() {
   const hf = await openHoldfast('memory:', { clock: virtualClock() })
   const busy = gate()
   const program = flow({ name: 'busy', version: '1.0.0' }, (ctx, input: { readonly isQuick?: boolean }) =>
-    ctx.step('work', async ({ abort }) => {
+    ctx.step('work', async ({ abortSignal: abort }) => {
       if (input.isQuick) return
       busy.open()
       await new Promise((_, reject) => abort.addEventListener('abort', () => reject(abort.reason as Error)))

@@ -43,7 +43,9 @@ function program({ kinds, inSubgraph }: Spec, world: { readonly begun: () => voi
             if (does === 'asks') await ctx.pause('well?')
             if (does === 'hangs') {
               world.begun()
-              await new Promise((_, reject) => ctx.abort.addEventListener('abort', () => reject(ctx.abort.reason)))
+              await new Promise((_, reject) =>
+                ctx.abortSignal.addEventListener('abort', () => reject(ctx.abortSignal.reason)),
+              )
             }
             return { done: [`n${i} of ${ctx.run}`] }
           },
@@ -86,7 +88,7 @@ describe('the results of a run that is ended', () => {
         })
         const world = { begun: () => --left === 0 && all(), second: false }
         const thread = hf.thread(program(drawn, world), 't')
-        const running = thread.run({ input: {}, lease: 20_000, frequency: drawn.frequency })
+        const running = thread.run({ input: {}, leaseMs: 20_000, frequency: drawn.frequency })
         if (hanging > 0) await hang
         else await running
         const { run: begun, inputs } = (await hf.log('t')).fold.state as RunState

@@ -151,7 +151,7 @@ describe('an effect that waits for recorded effects', () => {
         // In the first run the second is the first to have looked.
         await ctx.step('look', { key }, () => (key === 1 ? second.opened : undefined))
         turnOf = turnOf.then(() =>
-          ctx.step('charge', { key, effect: 'idempotent' }, ({ abort }) => {
+          ctx.step('charge', { key, effect: 'idempotent' }, ({ abortSignal: abort }) => {
             charged.push(key)
             if (key === 2) second.open()
             if (run > 1 || key === 2) return key

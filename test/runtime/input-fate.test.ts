@@ -226,7 +226,7 @@ describe('an input without a key whose giver died before it was told', () => {
       const mortal = mortalDriver(driver)
       mortal.dieAt(call, 'after')
       void teller(newProcess(mortal.driver))
-        .run({ input: 'pay', lease: 1000 } satisfies RunOptions)
+        .run({ input: 'pay', leaseMs: 1000 } satisfies RunOptions)
         .catch(() => {})
       await mortal.died
       await clock.advance(1001)

@@ -107,7 +107,7 @@ class World {
     const mortal = mortalDriver(this.#driver)
     if (dies) mortal.dieAt(dies.at, dies.after ? 'after' : 'before')
     const thread = this.thread(mortal.driver)
-    const settings = { lease: 5000, ...(onPaused ? { onPaused } : {}), ...(busy ? { busy } : {}) }
+    const settings = { leaseMs: 5000, ...(onPaused ? { onPaused } : {}), ...(busy ? { busy } : {}) }
     const told =
       how === 'enqueue' ? thread.enqueue(input, named) : thread.run({ input, ...named, ...settings } as never)
     const ended = await Promise.race([told, mortal.died]).catch((error: unknown) => {

@@ -39,7 +39,7 @@ async function runWhileRenewing(signal?: AbortSignal) {
       return end.passed
     }),
   )
-  const running = hf.thread(nap, 'nap').run({ input: 'go', lease: LEASE_MS, ...(signal ? { signal } : {}) })
+  const running = hf.thread(nap, 'nap').run({ input: 'go', leaseMs: LEASE_MS, ...(signal ? { signal } : {}) })
   await begun.passed
   // Renewed every third of the lease.
   await clock.advance(LEASE_MS / 2)

@@ -83,11 +83,11 @@ describe.each([0, -HOUR, 3 * HOUR])('a machine that slept, whose clock is wrong 
       program('first', async () => {
         sleep(HOUR)
         const others = program('second', () => {})
-        expect(await second.thread(others, 't').run({ lease: LEASE_MS })).toMatchObject({ status: 'completed' })
+        expect(await second.thread(others, 't').run({ leaseMs: LEASE_MS })).toMatchObject({ status: 'completed' })
       }),
       't',
     )
-    await expect(late.run({ input: 1, lease: LEASE_MS })).rejects.toMatchObject({ code: 'fenced' })
+    await expect(late.run({ input: 1, leaseMs: LEASE_MS })).rejects.toMatchObject({ code: 'fenced' })
     expect(charged).toStrictEqual(['second'])
   })
 
@@ -103,7 +103,7 @@ describe.each([0, -HOUR, 3 * HOUR])('a machine that slept, whose clock is wrong 
         throw new Error('connection reset')
       })
     })
-    expect(await first.thread(program, 't').run({ input: 1, lease: LEASE_MS })).toMatchObject({
+    expect(await first.thread(program, 't').run({ input: 1, leaseMs: LEASE_MS })).toMatchObject({
       status: 'paused',
       pauses: [{ kind: 'unknown-effect' }],
     })
@@ -117,10 +117,10 @@ describe.each([0, -HOUR, 3 * HOUR])('a machine that slept, whose clock is wrong 
       sleep(8 * HOUR)
       if (way === 'sleep') await ctx.sleep(HOUR)
       else if (way === 'receive') return ctx.receive('go', { timeoutMs: HOUR })
-      else return ctx.pause('well?', { expiresIn: HOUR })
+      else return ctx.pause('well?', { expiresInMs: HOUR })
       return 'slept'
     })
-    const outcome = await first.thread(program, 't').run({ input: 1, lease: LEASE_MS })
+    const outcome = await first.thread(program, 't').run({ input: 1, leaseMs: LEASE_MS })
     expect(outcome).toMatchObject({ status: 'paused', wakeAt: new Date(now() + HOUR) })
   })
 
@@ -145,7 +145,7 @@ describe.each([0, -HOUR, 3 * HOUR])('a machine that slept, whose clock is wrong 
       sleep(8 * HOUR)
       return 1
     })
-    await first.thread(program, 't', { retention: { ttlMs: HOUR } }).run({ input: 1, lease: LEASE_MS })
+    await first.thread(program, 't', { retention: { ttlMs: HOUR } }).run({ input: 1, leaseMs: LEASE_MS })
     const { threads } = await first.threads()
     expect(threads).toMatchObject([{ expiresAt: new Date(now() + HOUR) }])
   })
@@ -168,7 +168,7 @@ it('a clock that somebody set does not age the keys of effects, nor end a wait',
     await ctx.sleep(HOUR)
     return charged
   })
-  const outcome = await first.thread(program, 't').run({ input: 1, lease: LEASE_MS })
+  const outcome = await first.thread(program, 't').run({ input: 1, leaseMs: LEASE_MS })
   expect(outcome).toMatchObject({ status: 'paused', wakeAt: new Date(now() + HOUR) })
   expect(calls).toBe(2)
 })

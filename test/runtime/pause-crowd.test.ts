@@ -11,7 +11,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const program = graph({ name: 'crowd', version: '1.0.0', state: { said: last<string>() } })
   .node('ask', {
     timeoutMs: 3_600_000,
-    run: async (_, ctx) => ({ said: await ctx.pause<string>('well?', { expiresIn: 3_600_000 }) }),
+    run: async (_, ctx) => ({ said: await ctx.pause<string>('well?', { expiresInMs: 3_600_000 }) }),
   })
   .edge(START, 'ask')
   .edge('ask', END)

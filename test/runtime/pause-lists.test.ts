@@ -13,7 +13,7 @@ beforeEach(async () => {
 afterEach(() => hf.close())
 
 const ask = flow({ name: 'ask', version: '1.0.0' }, async (ctx, input: { expiresIn?: number }) =>
-  ctx.pause<string>('well?', input.expiresIn ? { expiresIn: input.expiresIn, onExpire: { answer: 'default' } } : {}),
+  ctx.pause<string>('well?', input.expiresIn ? { expiresInMs: input.expiresIn, onExpire: { answer: 'default' } } : {}),
 )
 
 async function openAll(limit: number, query: object = {}) {
@@ -201,7 +201,7 @@ describe('a question that is put off', () => {
 
   it('does not hold up an answer to another question of the thread', async () => {
     const two = flow({ name: 'two', version: '1.0.0' }, (ctx) =>
-      Promise.all([ctx.pause('a', { expiresIn: 1000 }), ctx.pause('b')]),
+      Promise.all([ctx.pause('a', { expiresInMs: 1000 }), ctx.pause('b')]),
     )
     const thread = hf.thread(two, 't')
     await thread.run({ input: {} })

@@ -121,7 +121,7 @@ describe('a question', () => {
 
 describe('bad answers', () => {
   const strict = flow({ name: 'strict', version: '1.0.0' }, (ctx) =>
-    ctx.pause('?', { schema: z.object({ a: z.object({ b: z.number() }) }), expiresIn: 1000 }),
+    ctx.pause('?', { schema: z.object({ a: z.object({ b: z.number() }) }), expiresInMs: 1000 }),
   )
 
   it.each(['no-such-pause', '', 'constructor', '__proto__', 'toString'])('to %j, which was never asked', async (id) => {
@@ -192,7 +192,7 @@ describe('bad answers', () => {
 
 describe('a question that expires', () => {
   const expiring = (options: object) =>
-    flow({ name: 'expiring', version: '1.0.0' }, (ctx) => ctx.pause('?', { expiresIn: 1000, ...options }))
+    flow({ name: 'expiring', version: '1.0.0' }, (ctx) => ctx.pause('?', { expiresInMs: 1000, ...options }))
 
   it('takes its default, by a worker that nobody told', async () => {
     const program = expiring({ onExpire: { answer: 'no' } })
@@ -210,7 +210,7 @@ describe('a question that expires', () => {
 
   it('fails its run without a default, and is asked anew when the run is resumed', async () => {
     const inNode = graph({ name: 'node', version: '1.0.0', state: { said: last<string>() } })
-      .node('ask', async (_, ctx) => ({ said: await ctx.pause<string>('?', { expiresIn: 1000 }) }))
+      .node('ask', async (_, ctx) => ({ said: await ctx.pause<string>('?', { expiresInMs: 1000 }) }))
       .edge(START, 'ask')
       .edge('ask', END)
     for (const program of [expiring({}), inNode] as const) {
@@ -236,7 +236,7 @@ describe('a question that expires', () => {
     let entered = 0
     const program = flow({ name: 'late', version: '1.0.0' }, async (ctx) => {
       if (++entered === 2) await gate
-      const answers = [ctx.pause('one', { expiresIn: 1000, onExpire: { answer: 'default' } }), ctx.pause('two')]
+      const answers = [ctx.pause('one', { expiresInMs: 1000, onExpire: { answer: 'default' } }), ctx.pause('two')]
       return Promise.all(answers)
     })
     const thread = hf.thread(program, 't')

@@ -42,7 +42,7 @@ class Fleet {
     hf.worker({
       programs: [program(die, () => this.#dead.has(id))],
       ...this.#options,
-      lease: LEASE,
+      leaseMs: LEASE,
       handleSignals: false,
       onEvent: (event) => this.events.push(event),
     })
@@ -132,7 +132,7 @@ describe('a thread that ends every process that runs it', () => {
       })
       await claim.release()
     }
-    const worker = hf.worker({ programs: [waits], handleSignals: false, lease: LEASE })
+    const worker = hf.worker({ programs: [waits], handleSignals: false, leaseMs: LEASE })
     await clock.advance(1000)
     const alone = async () => (await hf.log('suspect')).fold.state['alone']
     expect(await alone()).toBe(1)

@@ -21,7 +21,7 @@ describe('the count of claims without progress', () => {
       seen.push(await claims())
     })
     const thread = hf.thread(book, 'order')
-    const lost = thread.run({ input: 'go', lease: 300 }).catch((error: unknown) => error)
+    const lost = thread.run({ input: 'go', leaseMs: 300 }).catch((error: unknown) => error)
     while (calls === 0) await new Promise((resolve) => setTimeout(resolve, 10))
     const taken = await (await hf.log('order')).claim({ owner: 'another', ms: 1000, force: true })
     expect(await lost).toMatchObject({ code: 'fenced' })

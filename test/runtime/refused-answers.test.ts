@@ -59,7 +59,7 @@ describe('an answer that fits the JSON Schema and not the program’s own check'
   })
 
   it('fails the run where it is the program’s own answer to a question that expired', async () => {
-    const { thread, clock } = await asking({ schema: even, expiresIn: 1, onExpire: { answer: { amount: 3 } } })
+    const { thread, clock } = await asking({ schema: even, expiresInMs: 1, onExpire: { answer: { amount: 3 } } })
     await clock.advance(2)
     expect(await thread.run()).toMatchObject({ status: 'failed', error: { code: 'invalid-value' } })
   })

@@ -229,7 +229,7 @@ describe('a step that failed beside a branch that does other things for long', (
       't',
     )
     const resume = async (options: object) => {
-      const running = thread.run({ lease: 600_000, ...options } as never)
+      const running = thread.run({ leaseMs: 600_000, ...options } as never)
       // Whatever it is that gives up by the clock, or after some turns of the event loop, has done so by then.
       await clock.advance(120_000)
       for (let turns = 0; turns < 100; turns++) await new Promise((resolve) => setImmediate(resolve))
@@ -277,7 +277,7 @@ describe('a question that nobody answered in time', () => {
   it('is asked anew when the run is resumed, however its failure reached the end', async () => {
     const thread = hf.thread(
       flow({ name: 'p', version: '1.0.0' }, (ctx) =>
-        ctx.pause('well?', { expiresIn: 1000 }).catch(() => {
+        ctx.pause('well?', { expiresInMs: 1000 }).catch(() => {
           throw new Error('nobody answered')
         }),
       ),

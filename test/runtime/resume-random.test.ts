@@ -84,7 +84,7 @@ it('a resumed run does nothing twice, undoes nothing, and ends where nothing was
         const program = flow({ name: 'p', version: '1.0.0' }, (ctx) => world.run(ctx, spec, 'p'))
         const drive = async (options: object) => {
           let over = false
-          const running = hf.thread(program, 't').run({ lease: 60_000, ...options } as never)
+          const running = hf.thread(program, 't').run({ leaseMs: 60_000, ...options } as never)
           const mark = () => (over = true)
           running.then(mark, mark)
           while (!over) await clock.advance(100)

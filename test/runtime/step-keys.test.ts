@@ -173,7 +173,7 @@ it('shares one signal between any number of runs and streams without a warning',
     all = resolve
   })
   const program = flow<number, unknown>(NAMED, (ctx) =>
-    ctx.step('hang', async ({ abort }) => {
+    ctx.step('hang', async ({ abortSignal: abort }) => {
       if (++begun === 30) all()
       await new Promise((resolve) => abort.addEventListener('abort', resolve))
     }),

@@ -89,12 +89,12 @@ describe('an effect whose worker stood still', () => {
         if (++appends < (effect === 'idempotent' ? 2 : 3)) return
         hooks.afterAppend = undefined
         time.pass(5000)
-        expect(await second.thread(program('second'), 't').run({ lease: LEASE_MS })).toMatchObject({
+        expect(await second.thread(program('second'), 't').run({ leaseMs: LEASE_MS })).toMatchObject({
           status: 'completed',
           output: 'second',
         })
       }
-      const late = first.thread(program('first'), 't').run({ input: 1, lease: LEASE_MS })
+      const late = first.thread(program('first'), 't').run({ input: 1, leaseMs: LEASE_MS })
       await expect(late).rejects.toMatchObject({ code: 'fenced' })
       expect(charged).toStrictEqual(['second'])
     },
@@ -119,9 +119,9 @@ describe('an effect whose worker stood still', () => {
           program('second', () => {}),
           't',
         )
-        .run({ lease: LEASE_MS })
+        .run({ leaseMs: LEASE_MS })
     }
-    const late = first.thread(program('first', standStill), 't').run({ input: 1, lease: LEASE_MS })
+    const late = first.thread(program('first', standStill), 't').run({ input: 1, leaseMs: LEASE_MS })
     await expect(late).rejects.toMatchObject({ code: 'fenced' })
     expect(charged).toStrictEqual(['second'])
   })
@@ -139,7 +139,7 @@ describe('an effect whose worker stood still', () => {
           return 'charged'
         })
       })
-      expect(await first.thread(program, 't').run({ input: 1, lease: LEASE_MS })).toMatchObject({ output: 'charged' })
+      expect(await first.thread(program, 't').run({ input: 1, leaseMs: LEASE_MS })).toMatchObject({ output: 'charged' })
       // An intent is a sign of life itself.
       expect(renewed).toBe(effect === 'idempotent' ? 1 : 0)
     }
@@ -161,7 +161,7 @@ describe('an effect whose worker stood still', () => {
         return 'charged'
       })
     })
-    await first.thread(program, 't').run({ input: 1, lease: LEASE_MS })
+    await first.thread(program, 't').run({ input: 1, leaseMs: LEASE_MS })
     expect(renewed).toBe(2)
   })
 
@@ -171,7 +171,7 @@ describe('an effect whose worker stood still', () => {
     hooks.afterAppend = () => time.pass(1900)
     hooks.afterRenew = () => time.pass(1900)
     const program = flow<number, number>(named, (ctx) => ctx.step('charge', { effect: 'once' }, () => ++charged))
-    const running = first.thread(program, 't').run({ input: 1, lease: LEASE_MS })
+    const running = first.thread(program, 't').run({ input: 1, leaseMs: LEASE_MS })
     await expect(running).rejects.toMatchObject({ code: 'unavailable' })
     expect(charged).toBe(0)
   })
@@ -194,7 +194,7 @@ describe('an effect whose worker stood still', () => {
         throw new Error('connection reset')
       }),
     )
-    const running = first.thread(program, 't').run({ input: 1, lease: LEASE_MS })
+    const running = first.thread(program, 't').run({ input: 1, leaseMs: LEASE_MS })
     expect(await running).toMatchObject({ status: 'paused', pauses: [{ kind: 'unknown-effect' }] })
     expect(calls).toBe(1)
   })

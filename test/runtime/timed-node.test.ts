@@ -27,7 +27,7 @@ it('a transaction of an attempt that ran out of time does not commit beside that
         run: async (_, ctx) => ({
           placed: await ctx.transaction('insert', async (sql) => {
             await sql.query('insert into orders values (1)')
-            if (attempts++ === 0) await aborted(ctx.abort)
+            if (attempts++ === 0) await aborted(ctx.abortSignal)
             return attempts
           }),
         }),
@@ -57,7 +57,7 @@ it('a step of an attempt that ran out of time is told so, and its late result is
       timeoutMs: 800,
       retry,
       run: async (_, ctx) => {
-        const seen = await ctx.step('read', async ({ abort }) => {
+        const seen = await ctx.step('read', async ({ abortSignal: abort }) => {
           if (++attempts > 1) return 'second'
           await aborted(abort)
           wasAborted = true

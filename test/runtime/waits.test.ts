@@ -224,7 +224,7 @@ describe('the first wait of its name', () => {
           seen.push(['first', await ctx.receive('shared')])
         })(),
         (async () => {
-          await ctx.pause('well?', { expiresIn: 1000, onExpire: { answer: 'too late' } })
+          await ctx.pause('well?', { expiresInMs: 1000, onExpire: { answer: 'too late' } })
           seen.push(['second', await ctx.receive('shared', { timeoutMs: 1000 })])
         })(),
       ]),

@@ -94,13 +94,13 @@ describe('spans of a program', () => {
     expect(await hf.thread(ask, 'a').run({ input: {} })).toMatchObject({ status: 'paused' })
     let waiting = 0
     const endless = flow({ name: 'endless', version: '1.0.0' }, async (ctx) => {
-      await ctx.step('wait', ({ abort }) => {
+      await ctx.step('wait', ({ abortSignal: abort }) => {
         waiting++
         return new Promise((_, reject) => abort.addEventListener('abort', () => reject(abort.reason)))
       })
     })
     // It hears that it is cancelled after a third of its lease; one that ran out would be another's to end.
-    const running = hf.thread(endless, 'b').run({ input: null, lease: 6000 })
+    const running = hf.thread(endless, 'b').run({ input: null, leaseMs: 6000 })
     const stop = new AbortController()
     const stopped = hf
       .thread(endless, 'c')

@@ -80,7 +80,7 @@ async function compact(setup: AgentSetup, state: OwnState, ctx: Context) {
         random: internals.random,
         watch: internals.watch,
         step: internals.path,
-        signal: ctx.abort,
+        signal: ctx.abortSignal,
         messageId: messageId(ctx, internals.path),
         // Its words are no reply to anybody: only that it is tried again is told.
         onEvent: (event) => (event.type === 'failure' ? relay(event) : undefined),
@@ -99,7 +99,7 @@ async function compact(setup: AgentSetup, state: OwnState, ctx: Context) {
     const made: Summary = { text: written, upTo, at: internals.clock.now(), ...(last === undefined ? {} : { last }) }
     return { ...sums, summary: made, loop: { next: 'model', spent } }
   } catch (error) {
-    ctx.abort.throwIfAborted()
+    ctx.abortSignal.throwIfAborted()
     // A conversation must not end because a summary of it did not come about.
     if (isHoldfastError(error) && error.code !== 'model') throw error
     return failed

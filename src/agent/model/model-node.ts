@@ -152,7 +152,7 @@ async function prepareCall(setup: AgentSetup, state: OwnState, ctx: Context) {
       random: internals.random,
       watch: internals.watch,
       step: internals.path,
-      signal: ctx.abort,
+      signal: ctx.abortSignal,
       messageId: id,
       onEvent: relayEvents(internals, id),
       sizes: setup.sizes,

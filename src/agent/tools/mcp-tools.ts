@@ -145,14 +145,14 @@ function fromMcp(
     return check(checker, value)
   }
   // Clients give up after a minute unless they are told otherwise.
-  const wait = own.timeout === undefined ? {} : { timeout: own.timeout }
+  const wait = own.timeoutMs === undefined ? {} : { timeout: own.timeoutMs }
   return tool({
     ...(typeof description === 'string' ? { description } : {}),
     effect: isTrusted ? hintedEffect(listed) : 'once',
     toModelOutput: (result) => readResult(result),
     ...own,
     inputSchema: { _type: undefined as unknown, jsonSchema: schema, validate },
-    execute: async (input, { signal, idempotencyKey }) => {
+    execute: async (input, { abortSignal: signal, idempotencyKey }) => {
       const params = { name, arguments: input as never, _meta: { [KEY]: idempotencyKey } as never }
       try {
         return toPlain(await client.callTool(params, undefined, { signal, ...wait })) ?? null

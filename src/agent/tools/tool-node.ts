@@ -16,7 +16,7 @@ import { type AgentSetup, reportCalls } from '../turn.js'
 
 /** A tool as a node of its own: siblings run side by side, and each is recorded when it is done. */
 export function planToolNode(setup: AgentSetup, name: string, tool: Tool): FunctionNodePlan {
-  const { timeout, reconcile, onUnknown, keyTtlMs, settleMs, key } = tool
+  const { timeoutMs: timeout, reconcile, onUnknown, keyTtlMs, settleMs, idempotencyKey: key } = tool
   // Without `execute` nothing is done here: someone else is asked for the result.
   const effect = tool.execute === undefined ? 'read' : tool.effect
   const policy = {
@@ -113,8 +113,7 @@ async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Cont
     ...callContext(state, ctx, call),
     idempotencyKey: ctx.idempotencyKey,
     attempt: ctx.attempt,
-    signal: ctx.abort,
-    abortSignal: ctx.abort,
+    abortSignal: ctx.abortSignal,
     state: state as unknown as Readonly<Record<string, unknown>>,
     update: (update) => {
       changes = joinUpdates(changes, update, setup.options.state ?? {})

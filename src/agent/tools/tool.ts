@@ -16,7 +16,7 @@ export interface ToolContext {
   /** From 1. */
   readonly attempt: number
   /** Aborted by a timeout, a cancellation, or when another worker took over. */
-  readonly signal: AbortSignal
+  readonly abortSignal: AbortSignal
   /** The conversation up to the call. */
   readonly messages: readonly Message[]
   /** What the caller of this run brought along. */
@@ -31,7 +31,6 @@ export interface ToolContext {
   /** Sends something to whoever reads the stream; not recorded. */
   emit(value: unknown): void
   readonly toolCallId: string
-  readonly abortSignal: AbortSignal
   readonly experimental_context: unknown
 }
 
@@ -55,7 +54,7 @@ export interface ToolOptions<Schema extends ToolSchema = ToolSchema, Output = un
   /** Recorded with every call, so that a pending call of an older version is recognised. */
   readonly version?: string
   /** How long one attempt may take, in milliseconds. Default: no limit. */
-  readonly timeout?: number
+  readonly timeoutMs?: number
   /** Default: 'idempotent' tools 3 attempts, others 1. */
   readonly retry?: RetryPolicy
   /** What to do when nobody can tell whether a call took effect. Default 'pause': a person is asked. */
@@ -68,7 +67,7 @@ export interface ToolOptions<Schema extends ToolSchema = ToolSchema, Output = un
    */
   readonly settleMs?: number
   /** A key of the caller's own instead of the derived one. Equal inputs must give equal keys. */
-  readonly key?: (input: SchemaOutput<Schema>) => string
+  readonly idempotencyKey?: (input: SchemaOutput<Schema>) => string
   /** For 'reconcilable': asks the other side what became of the call with this key. */
   readonly reconcile?: (
     key: string,
@@ -122,12 +121,12 @@ const OPTIONS: OptionNames<ToolOptions> = {
   needsApproval: true,
   effect: true,
   version: true,
-  timeout: true,
+  timeoutMs: true,
   retry: true,
   onUnknown: true,
   keyTtlMs: true,
   settleMs: true,
-  key: true,
+  idempotencyKey: true,
   reconcile: true,
   migrate: true,
   toModelOutput: true,
@@ -140,7 +139,7 @@ export function isTool(candidate: unknown): candidate is Tool {
 }
 
 const EFFECTS: readonly string[] = ['read', 'idempotent', 'reconcilable', 'once']
-const FUNCTIONS = ['execute', 'key', 'reconcile', 'migrate', 'toModelOutput'] as const
+const FUNCTIONS = ['execute', 'idempotencyKey', 'reconcile', 'migrate', 'toModelOutput'] as const
 
 export function checkToolOptions(options: unknown, field: string): asserts options is ToolOptions {
   if (typeof options !== 'object' || options === null) {
@@ -152,7 +151,7 @@ export function checkToolOptions(options: unknown, field: string): asserts optio
     if (given[name] === undefined || typeof given[name] === 'function') continue
     throw new InvalidOptionError(`${field}.${name}`, 'must be a function', 'Pass a function, or leave it out.')
   }
-  const { effect, reconcile, timeout, version, description, needsApproval, retry } = given
+  const { effect, reconcile, timeoutMs: timeout, version, description, needsApproval, retry } = given
   if (effect !== undefined && !EFFECTS.includes(effect)) {
     throw new InvalidOptionError(
       `${field}.effect`,
@@ -170,7 +169,7 @@ export function checkToolOptions(options: unknown, field: string): asserts optio
     )
   }
   if (timeout !== undefined && !(typeof timeout === 'number' && timeout > 0)) {
-    throw new InvalidOptionError(`${field}.timeout`, `is ${String(timeout)}`, 'Pass milliseconds above 0.')
+    throw new InvalidOptionError(`${field}.timeoutMs`, `is ${String(timeout)}`, 'Pass milliseconds above 0.')
   }
   if (retry?.attempts !== undefined && !(Number.isInteger(retry.attempts) && retry.attempts >= 1)) {
     throw new InvalidOptionError(

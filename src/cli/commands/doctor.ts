@@ -1,6 +1,6 @@
 import { describeStoreUrl } from '../../internal.js'
 import type { Holdfast } from '../../index.js'
-import type { Durability, Survival } from '../../driver.js'
+import type { Survives, Survival } from '../../driver.js'
 import { reportError } from '../cli-error.js'
 import type { Command } from '../command.js'
 import { EXIT } from '../exit-codes.js'
@@ -41,7 +41,7 @@ export const run: Command = async (context, _args, options) => {
     checks.push({ name, status: 'failed', found: message, ...(remedy ? { remedy } : {}) })
   }
   if (hf) {
-    checks.push(...checkDurability(hf.durability), await checkClock(hf))
+    checks.push(...checkDurability(hf.survives), await checkClock(hf))
     if (options['readOnly'] !== true) checks.push(await checkWriting(hf))
     checks.push({ name: 'retention', status: 'ok', found: hf.retention }, ...(await checkThreads(hf)))
   }
@@ -50,7 +50,7 @@ export const run: Command = async (context, _args, options) => {
     output.document({
       ok: !failed,
       checks,
-      ...(hf ? { durability: hf.durability, capabilities: hf.capabilities } : {}),
+      ...(hf ? { durability: hf.survives, capabilities: hf.capabilities } : {}),
     })
   } else print(output, checks)
   return failed ? EXIT.failed : EXIT.ok
@@ -71,7 +71,7 @@ const MEANING: Readonly<Record<Survival, string>> = {
   'not-applicable': 'not applicable',
 }
 
-function checkDurability(durability: Durability): readonly Check[] {
+function checkDurability(durability: Survives): readonly Check[] {
   const { processKill, osCrash, powerLoss, failover, lossWindowMs, settings, note } = durability
   const window = lossWindowMs === undefined ? '' : `, up to ${lossWindowMs} ms`
   const all = Object.entries(settings).map(([name, value]) => `${name}=${value}`)

@@ -5,7 +5,7 @@ import { parseDuration } from '../screen/times.js'
 /** Processes what is new, changed or unfinished, until it is done or Ctrl-C. */
 export const run: Command = async (context, [file = ''], options) => {
   const given = text(options, 'lease')
-  const lease = given === undefined ? {} : { lease: parseDuration(given, '--lease') }
+  const lease = given === undefined ? {} : { leaseMs: parseDuration(given, '--lease') }
   const { output, signal } = context
   const { name, pipeline } = await openFrom(context, file, options, true)
   const report = await pipeline.run({

@@ -46,7 +46,7 @@ export function readWorkerOptions(options: Options): Partial<WorkerOptions> {
   const name = text(options, 'name')
   return {
     ...(concurrency === undefined ? {} : { concurrency: parseCount(concurrency, '--concurrency') }),
-    ...(lease === undefined ? {} : { lease }),
+    ...(lease === undefined ? {} : { leaseMs: lease }),
     ...(pollMs === undefined ? {} : { pollMs }),
     ...(graceMs === undefined ? {} : { graceMs }),
     ...(name === undefined ? {} : { name }),

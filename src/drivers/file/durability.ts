@@ -1,5 +1,5 @@
 import { statfs } from 'node:fs/promises'
-import type { Durability } from '../../log/contract.js'
+import type { Survives } from '../../log/contract.js'
 
 /** Filesystems that matter, by the magic number Linux gives them. */
 const TYPES = new Map<number, { readonly name: string; readonly kind: 'memory' | 'network' | 'disk' }>([
@@ -21,7 +21,7 @@ const TYPES = new Map<number, { readonly name: string; readonly kind: 'memory' |
 const WRITE_BACK_MS = 35_000
 
 /** What an append survives in this folder, from the filesystem it is on and whether we flush. */
-export async function probeDurability(root: string, fsync: boolean): Promise<Durability> {
+export async function probeDurability(root: string, fsync: boolean): Promise<Survives> {
   const type = await filesystemOf(root)
   const settings = { fsync: fsync ? 'on' : 'off', filesystem: type.name }
   const base = { processKill: 'yes', failover: 'not-applicable', settings } as const

@@ -77,7 +77,7 @@ export async function openFile(folder: string, options: FileOptions = {}): Promi
   }
 }
 
-function createDriver(store: FileStore, durability: Driver['durability']): Driver & ItemDriver {
+function createDriver(store: FileStore, durability: Driver['survives']): Driver & ItemDriver {
   const underWay = new Set<Promise<unknown>>()
   let closed = false
 
@@ -99,7 +99,7 @@ function createDriver(store: FileStore, durability: Driver['durability']): Drive
   return {
     name: 'file',
     capabilities: CAPABILITIES,
-    durability,
+    survives: durability,
 
     append: (batch) =>
       run(async () => {

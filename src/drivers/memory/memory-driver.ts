@@ -4,7 +4,7 @@ import type { TenantId, ThreadId } from '../../core/ids.js'
 import {
   type Capabilities,
   type Driver,
-  type Durability,
+  type Survives,
   type Head,
   type HeadQuery,
   type LogKey,
@@ -47,7 +47,7 @@ const CAPABILITIES: Capabilities = {
   maxBatch: 1024,
 }
 
-const DURABILITY: Durability = {
+const DURABILITY: Survives = {
   processKill: 'no',
   osCrash: 'no',
   powerLoss: 'no',
@@ -79,7 +79,7 @@ export async function openMemory(
   return {
     name: 'memory',
     capabilities: CAPABILITIES,
-    durability: DURABILITY,
+    survives: DURABILITY,
 
     async append(batch) {
       checkOpen()

@@ -3,7 +3,7 @@ import type {
   AppendResult,
   Capabilities,
   Driver,
-  Durability,
+  Survives,
   Hash,
   LogKey,
   StoredEntry,
@@ -36,7 +36,7 @@ export interface Connected {
   readonly settings: Settings
   readonly sessions: Sessions
   readonly channel: Channel
-  readonly durability: Durability
+  readonly durability: Survives
   readonly capabilities: Capabilities
   end(): Promise<void>
 }
@@ -45,7 +45,7 @@ export interface Connected {
 export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'>, CopyDriver {
   readonly name = 'postgres'
   readonly capabilities: Capabilities
-  readonly durability: Durability
+  readonly survives: Survives
   readonly subscribe?: NonNullable<Driver['subscribe']>
   readonly #connected: Connected
   readonly #schema: string
@@ -60,7 +60,7 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'>, 
     this.#schema = connected.settings.quotedSchema
     this.#sessions = connected.sessions
     this.capabilities = connected.capabilities
-    this.durability = connected.durability
+    this.survives = connected.durability
     this.#logs = makeLogStatements(this.#schema, (operation) => this.#nameOf(operation))
     this.#blobs = makeBlobStatements(this.#schema, (operation) => this.#nameOf(operation))
     this.#items = makeItemStatements(this.#schema, (operation) => this.#nameOf(operation))

@@ -1,5 +1,5 @@
 import { StorageError } from '../../core/errors.js'
-import type { Durability, Survival } from '../../log/contract.js'
+import type { Survives, Survival } from '../../log/contract.js'
 import type { Row } from './sessions.js'
 
 const MIN_SERVER_VERSION = 130_000
@@ -8,7 +8,7 @@ const MIN_SERVER_VERSION = 130_000
 export interface Probe {
   readonly serverProcessId: number
   readonly isolation: string
-  readonly durability: Durability
+  readonly durability: Survives
 }
 
 // Asked of a session like those that will write: defaults of the database and of the role are part of the answer.
@@ -47,7 +47,7 @@ export function readProbe(row: Row, target: string): Probe {
   return { serverProcessId: Number(pid), isolation, durability: readDurability(version, settings) }
 }
 
-function readDurability(version: string, settings: readonly string[]): Durability {
+function readDurability(version: string, settings: readonly string[]): Survives {
   const [fsync, commit, fullPages, standbys, walWriterDelay, commitSource, replicas] = settings as [
     string,
     string,

@@ -1,5 +1,5 @@
 import { probeServer, judgeDurability } from './probe.js'
-import type { Durability, Head, LogKey } from '../../log/contract.js'
+import type { Survives, Head, LogKey } from '../../log/contract.js'
 import type { RedisLike, Reply } from './client.js'
 import type { ReplicaWait } from './connection.js'
 import { decodeHead } from './rows.js'
@@ -24,7 +24,7 @@ export interface Trust {
   readonly replicated: boolean
 }
 
-export function trustOf(durability: Durability, waits: ReplicaWait | undefined, trustRestarts: boolean): Trust {
+export function trustOf(durability: Survives, waits: ReplicaWait | undefined, trustRestarts: boolean): Trust {
   return {
     safe: trustRestarts || durability.powerLoss === 'yes',
     replicated: trustRestarts || waits !== undefined,

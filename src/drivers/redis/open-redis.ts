@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { DataLossError, InvalidOptionError, SchemaTooNewError } from '../../core/errors.js'
-import type { Driver, Durability } from '../../log/contract.js'
+import type { Driver, Survives } from '../../log/contract.js'
 import type { ItemDriver } from '../../log/store-contract.js'
 import type { RedisLike } from './client.js'
 import { connect } from './connect.js'
@@ -105,7 +105,7 @@ async function teachScripts(server: RedisLike, scripts: Scripts): Promise<void> 
 async function openStore(
   connection: Connection,
   scripts: Scripts,
-  durability: Durability,
+  durability: Survives,
   options: RedisOptions,
 ): Promise<Store> {
   const prefix = options.prefix ?? 'holdfast'

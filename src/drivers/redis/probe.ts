@@ -1,5 +1,5 @@
 import { StorageError } from '../../core/errors.js'
-import type { Durability, Survival } from '../../log/contract.js'
+import type { Survives, Survival } from '../../log/contract.js'
 import type { RedisLike } from './client.js'
 import type { ReplicaWait } from './connection.js'
 import { toDriverError } from './errors.js'
@@ -99,7 +99,7 @@ export function checkServer(probe: Probe, options: { readonly allowEviction: boo
 }
 
 /** What an acknowledged append survives on all of these servers. */
-export function judgeDurability(probes: readonly Probe[], waitReplicas: ReplicaWait | undefined): Durability {
+export function judgeDurability(probes: readonly Probe[], waitReplicas: ReplicaWait | undefined): Survives {
   const all = probes.map((probe) => judgeServer(probe, waitReplicas))
   const weakest = all.reduce((a, b) => (strength(b) < strength(a) ? b : a))
   if (!probes.some(({ replicas, isCluster }) => replicas > 0 || isCluster)) return weakest
@@ -118,12 +118,12 @@ function failoverWindow({ isCluster, settings }: Probe, waitReplicas: ReplicaWai
   return isGuarded && lag > 0 ? lag : Number.POSITIVE_INFINITY
 }
 
-function strength({ powerLoss, lossWindowMs }: Durability): number {
+function strength({ powerLoss, lossWindowMs }: Survives): number {
   if (powerLoss === 'yes') return Number.POSITIVE_INFINITY
   return powerLoss === 'recent-loss' ? -(lossWindowMs ?? Number.MAX_SAFE_INTEGER) : Number.NEGATIVE_INFINITY
 }
 
-function judgeServer({ settings, version }: Probe, waitReplicas: ReplicaWait | undefined): Durability {
+function judgeServer({ settings, version }: Probe, waitReplicas: ReplicaWait | undefined): Survives {
   const all = {
     version,
     ...settings,
@@ -132,7 +132,7 @@ function judgeServer({ settings, version }: Probe, waitReplicas: ReplicaWait | u
   const evicting = settings['maxmemory-policy']?.startsWith('allkeys-')
     ? ' Keys may be evicted when memory is full.'
     : ''
-  const judged = (survival: Survival, note: string, lossWindowMs?: number): Durability => ({
+  const judged = (survival: Survival, note: string, lossWindowMs?: number): Survives => ({
     // What is acknowledged is in the server; that this process dies changes nothing.
     processKill: 'yes',
     osCrash: survival,

@@ -1,5 +1,5 @@
 import { ClosedError } from '../../core/errors.js'
-import type { Capabilities, Driver, Durability } from '../../log/contract.js'
+import type { Capabilities, Driver, Survives } from '../../log/contract.js'
 import type { ItemDriver } from '../../log/store-contract.js'
 import { checkBatch, checkStandIn } from '../shared/checks.js'
 import { checkItemWrites } from '../shared/item-checks.js'
@@ -37,7 +37,7 @@ const CAPABILITIES: Capabilities = {
 }
 
 /** The driver of an open store. `release` lets go of what was set up around it. */
-export function createRedisDriver(store: Store, durability: Durability, release: () => void): Driver & ItemDriver {
+export function createRedisDriver(store: Store, durability: Survives, release: () => void): Driver & ItemDriver {
   const { connection } = store
   const channel = new Channel(store)
 
@@ -49,7 +49,7 @@ export function createRedisDriver(store: Store, durability: Durability, release:
   return {
     name: 'redis',
     capabilities: CAPABILITIES,
-    durability,
+    survives: durability,
 
     async append(batch) {
       checkOpen()

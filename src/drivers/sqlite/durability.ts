@@ -1,4 +1,4 @@
-import type { Durability } from '../../log/contract.js'
+import type { Survives } from '../../log/contract.js'
 import type { OpenedDatabase } from './protocol.js'
 
 const LEVELS = ['OFF', 'NORMAL', 'FULL', 'EXTRA']
@@ -7,7 +7,7 @@ const LEVELS = ['OFF', 'NORMAL', 'FULL', 'EXTRA']
 const WRITE_BACK_MS = 35_000
 
 /** What a commit survives under the settings that SQLite reports, which need not be those that were asked for. */
-export function describeDurability({ journalMode, synchronous, sqliteVersion }: OpenedDatabase): Durability {
+export function describeDurability({ journalMode, synchronous, sqliteVersion }: OpenedDatabase): Survives {
   const level = LEVELS[synchronous] ?? String(synchronous)
   const wal = journalMode === 'wal'
   const settings = { journal_mode: journalMode, synchronous: level, sqlite_version: sqliteVersion }

@@ -68,7 +68,7 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
   return {
     name: 'sqlite',
     capabilities: CAPABILITIES,
-    durability: describeDurability(database),
+    survives: describeDurability(database),
 
     async append(batch) {
       checkBatch(batch)

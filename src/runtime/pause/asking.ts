@@ -171,9 +171,13 @@ export class Asking {
     const jump = clock.catchUp()
     if (jump) await jump
     const now = clock.now()
-    const { expiresIn, onExpire = 'fail' } = options
+    const { expiresInMs: expiresIn, onExpire = 'fail' } = options
     if (expiresIn !== undefined && !(Number.isSafeInteger(expiresIn) && expiresIn > 0)) {
-      throw new InvalidOptionError('expiresIn', 'is no positive number of milliseconds', 'Pass whole milliseconds.')
+      throw new InvalidOptionError(
+        'expiresInMs',
+        `must be a whole number of milliseconds above 0, not ${String(expiresIn)}`,
+        'Pass for example 3_600_000 for an hour.',
+      )
     }
     const schema = options.jsonSchema ?? (options.schema ? await jsonSchemaOf(options.schema) : undefined)
     const refusal = schema === undefined ? undefined : refuseSchema(schema)

@@ -123,7 +123,7 @@ export interface RunOptions<Input = unknown> {
   /** 'existing': history is expected; if it is gone the outcome says `restarted`. */
   readonly expect?: 'existing'
   /** How long the thread stays claimed without a sign of life, in milliseconds. Default 10,000. */
-  readonly lease?: number
+  readonly leaseMs?: number
   /** Sleeps up to this long are waited for, longer ones suspend the run. Default 1,000 ms. */
   readonly inlineSleepMs?: number
 }
@@ -140,7 +140,7 @@ export const RUN_OPTIONS: OptionNames<RunOptions> = {
   onPaused: true,
   onCorrupt: true,
   expect: true,
-  lease: true,
+  leaseMs: true,
   inlineSleepMs: true,
 }
 
@@ -309,7 +309,7 @@ class ThreadRunner {
   }
 
   async #claim(log: Log) {
-    const { lease = DEFAULT_LEASE_MS, owner = this.#environment.owner } = this.#options
+    const { leaseMs: lease = DEFAULT_LEASE_MS, owner = this.#environment.owner } = this.#options
     const made: { situation?: Situation; openSince?: number | undefined; since: Fold; claim?: Claim } = {
       since: log.fold,
     }

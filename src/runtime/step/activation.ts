@@ -1,7 +1,7 @@
-import { checkOptionNames } from '../../core/option-names.js'
+import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
 import { showValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
-import { InvalidProgramError, isHoldfastError } from '../../core/errors.js'
+import { InvalidOptionError, InvalidProgramError, isHoldfastError } from '../../core/errors.js'
 import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
 import type { SqlSession } from '../../log/contract.js'
 import { set } from '../../log/entry/ops.js'
@@ -215,7 +215,7 @@ export class Activation {
     this.#trail.begin()
     const { seq, hash } = recorder.fold
     const ownKey = this.#session.keyMaker(this.path, 0)
-    const call: Call = { number: this.#calls, outer: this.#isTimed ? step?.abort : undefined }
+    const call: Call = { number: this.#calls, outer: this.#isTimed ? step?.abortSignal : undefined }
     const track = <Result>(what: string, operation: (heard: Heard) => Promise<Result>) => {
       const tracked = this.#track(call, what, operation)
       // The program may look at it later, or never when the run is stopped: that must not end the process.
@@ -231,7 +231,7 @@ export class Activation {
       run: recorder.state.run?.id ?? '',
       checkpoint: seq < 0 ? '' : formatCheckpointId(log.branch, seq, hash),
       attempt,
-      abort: step?.abort ?? this.#session.abort.signal,
+      abortSignal: step?.abortSignal ?? this.#session.abort.signal,
       get idempotencyKey() {
         return step === undefined ? ownKey() : step.idempotencyKey
       },
@@ -239,8 +239,8 @@ export class Activation {
       store: step?.store ?? new StepStore(this.#session.store, this.#writes),
       step: <Result>(name: string, ...rest: StepArguments<Result>) =>
         track('step', (heard) => this.#step(call, heard, name, ...rest)) as Promise<Result>,
-      transaction: (name, work, options) =>
-        track('transaction', (heard) => this.#transaction(call, heard, name, work, options)),
+      transaction: <Result, Prepared>(name: string, ...rest: TransactionArguments<Result, Prepared>) =>
+        track('transaction', (heard) => this.#transaction(call, heard, name, ...rest)) as Promise<Result>,
       sleep: (duration, options) => track('sleep', () => sleep(this.#waits, duration, options)),
       receive: (name, options) => track('receive', () => receive(this.#waits, name, options)) as Promise<never>,
       pause: (question, options) => track('pause', () => this.#pause(question, options)) as Promise<never>,
@@ -401,9 +401,17 @@ export class Activation {
     call: Call,
     heard: Heard,
     name: string,
-    run: (sql: SqlSession, prepared: Prepared) => Promise<Result>,
-    options: TransactionOptions<Prepared> = {},
+    ...rest: TransactionArguments<Result, Prepared>
   ): Promise<Result> {
+    const [options, run] = rest.length === 1 ? [{} as TransactionOptions<Prepared>, rest[0]] : rest
+    if (typeof run !== 'function') {
+      throw new InvalidOptionError(
+        'work',
+        'must be a function',
+        'Call ctx.transaction(name, options, work), as ctx.step.',
+      )
+    }
+    checkOptionNames('ctx.transaction', options, TRANSACTION_OPTIONS)
     const path = this.#claimPath(name, options.key)
     const { after } = this.#arrive(path, true, heard)
     await this.#session.replay?.turn(path)
@@ -753,6 +761,18 @@ interface Call {
 type StepArguments<Result> =
   | [work: (step: StepContext) => Result | Promise<Result>]
   | [options: StepOptions<Result>, work: (step: StepContext) => Result | Promise<Result>]
+
+type TransactionArguments<Result, Prepared> =
+  | [work: (sql: SqlSession, prepared: Prepared) => Promise<Result>]
+  | [options: TransactionOptions<Prepared>, work: (sql: SqlSession, prepared: Prepared) => Promise<Result>]
+
+const TRANSACTION_OPTIONS: OptionNames<TransactionOptions> = {
+  input: true,
+  key: true,
+  timeoutMs: true,
+  retry: true,
+  prepare: true,
+}
 
 const NAME_RULE = 'Use 1 to 200 printable characters without slashes and square brackets.'
 

@@ -74,7 +74,7 @@ export interface StepContext {
   /** From 1, in this process. */
   readonly attempt: number
   /** Aborted by a timeout, `thread.cancel()`, shutdown, or when another worker took over. */
-  readonly abort: AbortSignal
+  readonly abortSignal: AbortSignal
   /** Writes that travel with the record of this step. */
   readonly store: StepStore
   /** Reports that the step is alive and the thread still ours; rejects when it is not. */
@@ -90,7 +90,7 @@ export interface PauseOptions<Answer = unknown> {
   /** The JSON Schema to store, for schemas that don't offer one. */
   readonly jsonSchema?: Value
   /** How long the question stays open, in milliseconds. Default: for ever. */
-  readonly expiresIn?: number
+  readonly expiresInMs?: number
   /** What happens then. Default: the run fails. */
   readonly onExpire?: { readonly answer: Answer } | 'fail'
   /**
@@ -145,7 +145,7 @@ export interface Context<Input = unknown, RunContext = unknown> {
   readonly checkpoint: string
   /** From 1: how often this run was taken up. */
   readonly attempt: number
-  readonly abort: AbortSignal
+  readonly abortSignal: AbortSignal
   /** Of this node as a whole: stable over retries and crashes. */
   readonly idempotencyKey: string
   /** Memory that outlives the thread. Writes made here travel with the record of this node. */
@@ -158,10 +158,11 @@ export interface Context<Input = unknown, RunContext = unknown> {
     work: (step: StepContext) => Result | Promise<Result>,
   ): Promise<Result>
   /** Runs SQL of one's own in the same transaction as its record: exactly once. SQLite and Postgres only. */
+  transaction<Result>(name: string, work: (sql: SqlSession) => Promise<Result>): Promise<Result>
   transaction<Result, Prepared = undefined>(
     name: string,
+    options: TransactionOptions<Prepared>,
     work: (sql: SqlSession, prepared: Prepared) => Promise<Result>,
-    options?: TransactionOptions<Prepared>,
   ): Promise<Result>
   /** Sleeps for so many milliseconds, or until a time, over crashes and restarts. A long sleep holds no process. */
   sleep(duration: number | Date, options?: SleepOptions): Promise<void>

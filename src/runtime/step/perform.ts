@@ -283,7 +283,7 @@ async function runOnce(
             return key()
           },
           attempt: tried,
-          abort,
+          abortSignal: abort,
           store: new StepStore(session.store, writes),
           heartbeat: session.heartbeat,
           emit: (value) => session.emit({ type: 'custom', step: work.path, value }),

@@ -12,7 +12,7 @@ export interface WorkerOptions {
   /** How many threads run at once. Default 10. */
   readonly concurrency?: number
   /** How long a thread stays claimed without a sign of life, in milliseconds. Default 10,000. */
-  readonly lease?: number
+  readonly leaseMs?: number
   /** How often to look for work, in milliseconds. Default 500. */
   readonly pollMs?: number
   /** How long steps may take to end after `stop`, in milliseconds. Default 30,000. */
@@ -48,7 +48,7 @@ export type WorkerEvent =
 const OPTIONS: OptionNames<WorkerOptions> = {
   programs: true,
   concurrency: true,
-  lease: true,
+  leaseMs: true,
   pollMs: true,
   graceMs: true,
   maxCrashes: true,

@@ -202,7 +202,7 @@ export class Worker {
 
   async #run(head: Head, log: string): Promise<void> {
     const { clock, owner } = this.#environment
-    const { lease, durability, frequency, maxCrashes = 5, context, name } = this.#options
+    const { leaseMs: lease, durability, frequency, maxCrashes = 5, context, name } = this.#options
     const { tenant, thread, branch } = head.log
     this.#tell({ type: 'taken', log, idleMs: clock.now() - head.index.updatedAt })
     let makesRoom = false
@@ -222,7 +222,7 @@ export class Worker {
           maxClaims: maxCrashes,
           owner: name ?? owner,
           context: await context?.({ tenant, thread, branch }),
-          ...(lease === undefined ? {} : { lease }),
+          ...(lease === undefined ? {} : { leaseMs: lease }),
           ...(durability === undefined ? {} : { durability }),
           ...(frequency === undefined ? {} : { frequency }),
         },

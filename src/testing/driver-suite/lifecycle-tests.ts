@@ -17,7 +17,7 @@ export const lifecycleTests: readonly SuiteTest[] = [
   {
     name: 'declares a name, capabilities and durability that make sense',
     async run({ driver }) {
-      const { name, capabilities, durability } = driver
+      const { name, capabilities, survives: durability } = driver
       assert.match(name, /^[a-z][a-z-]*$/)
       for (const key of ['multiProcess', 'persistent', 'storeAtomic', 'transactions', 'watch'] as const) {
         assert.equal(typeof capabilities[key], 'boolean', key)
@@ -91,7 +91,7 @@ export const lifecycleTests: readonly SuiteTest[] = [
     name: 'keeps everything for the next driver, if it is persistent',
     async run({ driver, tenant, open }) {
       if (!driver.capabilities.persistent) {
-        assert.equal(driver.durability.processKill, 'no')
+        assert.equal(driver.survives.processKill, 'no')
         return
       }
       const log = logKey(tenant)

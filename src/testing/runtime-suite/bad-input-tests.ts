@@ -154,14 +154,14 @@ export const badInputTests: readonly RuntimeTest[] = [
       const thread = hf.thread(program, 't')
       await refuses(() => thread.run({ input: 1, key: '' }), 'invalid-value')
       await refuses(() => thread.run({ key: 'k' } as never), 'invalid-option')
-      await refuses(() => thread.run({ input: 1, lease: 0 }), 'invalid-option')
+      await refuses(() => thread.run({ input: 1, leaseMs: 0 }), 'invalid-option')
       await refuses(async () => hf.thread(program, ''), 'invalid-id')
       assert.deepEqual((await hf.threads()).threads, [])
       for (const bad of [
         flow<number, unknown>(named('bad'), (ctx) => ctx.step('a/b', () => 1)),
         flow<number, unknown>(named('bad'), (ctx) => ctx.sleep(Number.NaN)),
         flow<number, unknown>(named('bad'), (ctx) => ctx.step('s', { retry: { attempts: 0 } }, () => 1)),
-        flow<number, unknown>(named('bad'), (ctx) => ctx.pause('q', { expiresIn: -1 })),
+        flow<number, unknown>(named('bad'), (ctx) => ctx.pause('q', { expiresInMs: -1 })),
         flow<number, unknown>(named('bad'), (ctx) => ctx.step('s', { effect: 'twice' as never }, () => 1)),
         flow<number, unknown>(named('bad'), (ctx) => ctx.step('s', { timeoutMs: -5 }, () => 1)),
       ]) {

@@ -20,7 +20,7 @@ function holder() {
   const program = flow<string, string>(named('holder'), async (ctx, input) => {
     ran.push(input)
     if (input !== 'hold') return input
-    return ctx.step('hold', { retry: { attempts: 1 } }, async ({ abort }) => {
+    return ctx.step('hold', { retry: { attempts: 1 } }, async ({ abortSignal: abort }) => {
       begun.open()
       await Promise.race([leave.passed, aborted(abort)])
       return 'held'
@@ -80,7 +80,7 @@ export const busyTests: readonly RuntimeTest[] = [
     name: 'are interrupted on request: the run is cancelled and the new input taken',
     async run({ watchful, other }) {
       const { begun, program, ran } = holder()
-      const first = watchful().thread(program, 't').run({ input: 'hold', lease: LONG_LEASE_MS })
+      const first = watchful().thread(program, 't').run({ input: 'hold', leaseMs: LONG_LEASE_MS })
       await begun.passed
       const second = (await other()).thread(program, 't').run({ input: 'new', busy: 'interrupt' })
       const { error, canResume } = expectStatus(await first, 'failed')
@@ -100,7 +100,7 @@ export const busyTests: readonly RuntimeTest[] = [
       })
       await dies(victim.thread(dying, 't').run({ input: 'hold' }))
       await takeOver(hf, 't')
-      const first = watchful().thread(program, 't').run({ lease: LONG_LEASE_MS })
+      const first = watchful().thread(program, 't').run({ leaseMs: LONG_LEASE_MS })
       await begun.passed
       const second = (await other()).thread(program, 't').run({ input: 'new', busy: 'interrupt' })
       assert.equal(expectStatus(await second, 'completed').output, 'new')

@@ -24,7 +24,7 @@ export const cancelTests: readonly RuntimeTest[] = [
       let reason: unknown
       const program = flow<string, string>(named('long'), async (ctx, input) => {
         if (input !== 'hold') return input
-        return ctx.step('hold', async ({ abort }) => {
+        return ctx.step('hold', async ({ abortSignal: abort }) => {
           begun.open()
           await aborted(abort)
           reason = abort.reason
@@ -32,7 +32,7 @@ export const cancelTests: readonly RuntimeTest[] = [
         })
       })
       const thread = hf.thread(program, 't')
-      const running = watchful().thread(program, 't').run({ input: 'hold', lease: LONG_LEASE_MS })
+      const running = watchful().thread(program, 't').run({ input: 'hold', leaseMs: LONG_LEASE_MS })
       await begun.passed
       await (await other()).inspect('t').cancel({ reason: 'no longer needed', by: 'Ada' })
       const { error, canResume } = expectStatus(await running, 'failed')

@@ -10,7 +10,7 @@ const hello = flow<string, string>(named('clock-hello'), (ctx, name) => ctx.step
 const patient = flow<string, unknown>(named('clock-patient'), async (ctx, way) => {
   if (way === 'sleep') await ctx.sleep(HALF_AN_HOUR)
   if (way === 'receive') return (await ctx.receive('go', { timeoutMs: HALF_AN_HOUR })) ?? 'late'
-  if (way === 'pause') return ctx.pause('yes?', { expiresIn: HALF_AN_HOUR, onExpire: { answer: 'late' } })
+  if (way === 'pause') return ctx.pause('yes?', { expiresInMs: HALF_AN_HOUR, onExpire: { answer: 'late' } })
   return 'late'
 })
 
@@ -58,7 +58,7 @@ export const clockTests: readonly RuntimeTest[] = [
         }),
       )
       const mortal = wrong(HOUR)
-      const running = mortal.hf.thread(hangs, 'left').run({ input: null, lease: 1000 })
+      const running = mortal.hf.thread(hangs, 'left').run({ input: null, leaseMs: 1000 })
       await begun.passed
       mortal.die()
       await takeOver(hf, 'left')

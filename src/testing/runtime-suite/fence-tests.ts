@@ -21,15 +21,15 @@ export const fenceTests: readonly RuntimeTest[] = [
       let hold = true
       const program = flow<number, string>(named('fenced'), (ctx) =>
         ctx.step('work', async (step) => {
-          signals.push(step.abort)
+          signals.push(step.abortSignal)
           await step.store.scope({ user: 'u' }).collection<number>('made').put('by', signals.length)
           if (!hold) return 'by the successor'
           begun.open()
-          await aborted(step.abort)
+          await aborted(step.abortSignal)
           return 'by the old owner'
         }),
       )
-      const fenced = refuses(() => hf.thread(program, 't').run({ input: 1, lease: 900 }), 'fenced')
+      const fenced = refuses(() => hf.thread(program, 't').run({ input: 1, leaseMs: 900 }), 'fenced')
       await begun.passed
       hold = false
       const successor = await other()
@@ -89,7 +89,7 @@ export const fenceTests: readonly RuntimeTest[] = [
         end = resolve
       })
       const begun = gate()
-      const running = watchful().thread(program, 't').run({ input: 1, lease: LONG_LEASE_MS })
+      const running = watchful().thread(program, 't').run({ input: 1, leaseMs: LONG_LEASE_MS })
       await begun.passed
       const second = (await other()).thread(program, 't')
       const left = async () => {
@@ -113,7 +113,7 @@ export const fenceTests: readonly RuntimeTest[] = [
           return ran
         }),
       )
-      await refuses(() => victim.thread(program, 't').run({ input: 1, lease: 200 }), 'closed')
+      await refuses(() => victim.thread(program, 't').run({ input: 1, leaseMs: 200 }), 'closed')
       let outcome = await hf.thread(program, 't').run()
       while (outcome.status === 'busy') {
         await new Promise((resolve) => setTimeout(resolve, 20))

@@ -122,7 +122,7 @@ export const flowTests: readonly RuntimeTest[] = [
       const program = flow<number, string>(named('race'), (ctx) =>
         Promise.race([
           ctx.step('fast', () => 'fast'),
-          ctx.step('slow', async ({ abort, store }) => {
+          ctx.step('slow', async ({ abortSignal: abort, store }) => {
             await store.scope({ user: 'u' }).collection<number>('made').put('slow', 1)
             await aborted(abort)
             over.open()

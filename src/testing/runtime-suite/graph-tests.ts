@@ -199,7 +199,7 @@ export const graphTests: readonly RuntimeTest[] = [
           retry: { ...quick, attempts: 20 },
           run: async (_state, ctx) => {
             if (++tries > 1) return { n: 7 }
-            await aborted(ctx.abort)
+            await aborted(ctx.abortSignal)
             await new Promise(() => {})
             return {}
           },
@@ -289,7 +289,7 @@ export const graphTests: readonly RuntimeTest[] = [
       const facts: unknown[] = []
       const program = graph({ ...named('facts'), state: trail })
         .node('look', (_state, ctx) => {
-          facts.push(ctx.thread, ctx.branch, ctx.attempt, ctx.context, typeof ctx.tenant, ctx.abort.aborted)
+          facts.push(ctx.thread, ctx.branch, ctx.attempt, ctx.context, typeof ctx.tenant, ctx.abortSignal.aborted)
           facts.push(ctx.checkpoint !== '', ctx.idempotencyKey.length > 20, ctx.run !== '')
         })
         .edge(START, 'look')

@@ -118,7 +118,7 @@ export const incompatibleTests: readonly RuntimeTest[] = [
             const input = { input: 1 }
             const charging =
               effect === 'transaction'
-                ? ctx.transaction(name, async () => charge(), input)
+                ? ctx.transaction(name, input, async () => charge())
                 : ctx.step(name, { ...input, effect }, charge)
             await Promise.all([charging, ctx.step('beside', () => 1)])
             await ctx.step('thank', () => 1)

@@ -25,7 +25,7 @@ function shop(beside: Beside, begun: { open(): void } = gate()) {
         if (beside === 'fails') throw new Error('no luck')
         if (beside === 'asks') return { note: await ctx.pause<string>('well?') }
         begun.open()
-        await aborted(ctx.abort)
+        await aborted(ctx.abortSignal)
         return { note: 'too late' }
       },
     })
@@ -61,7 +61,7 @@ export const keptResultTests: readonly RuntimeTest[] = [
     async run(context) {
       const { hf, watchful, other } = context
       const begun = gate()
-      const running = open(watchful(), shop('hangs', begun)).run({ input: {}, lease: LONG_LEASE_MS })
+      const running = open(watchful(), shop('hangs', begun)).run({ input: {}, leaseMs: LONG_LEASE_MS })
       await begun.passed
       await recorded(hf)
       await (await other()).inspect('t').cancel()
@@ -113,7 +113,7 @@ export const keptResultTests: readonly RuntimeTest[] = [
     name: 'reaches the state when new input interrupts a run',
     async run({ hf, watchful, other }) {
       const begun = gate()
-      const running = open(watchful(), shop('hangs', begun)).run({ input: {}, lease: LONG_LEASE_MS })
+      const running = open(watchful(), shop('hangs', begun)).run({ input: {}, leaseMs: LONG_LEASE_MS })
       await begun.passed
       await recorded(hf)
       const next = open(await other(), shop('asks')).run({ input: { note: 'x' }, busy: 'interrupt' })

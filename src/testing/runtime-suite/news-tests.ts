@@ -37,15 +37,15 @@ export const newsTests: readonly RuntimeTest[] = [
       if (!hasNews(hf)) return
       const begun = gate()
       const program = flow(named('held'), (ctx) =>
-        ctx.step('hold', async ({ abort }) => {
+        ctx.step('hold', async ({ abortSignal }) => {
           begun.open()
-          await aborted(abort)
+          await aborted(abortSignal)
         }),
       )
       let isOver = false
       const running = (await other())
         .thread(program, 't')
-        .run({ input: 'go', lease: 24 * HOUR })
+        .run({ input: 'go', leaseMs: 24 * HOUR })
         .finally(() => {
           isOver = true
         })

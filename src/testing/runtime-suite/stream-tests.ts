@@ -55,7 +55,7 @@ export const streamTests: readonly RuntimeTest[] = [
       let hold = true
       const program = flow<number, string>(named('stop'), async (ctx) => {
         await ctx.step('first', () => ran.push('first'))
-        await ctx.step('second', async ({ abort }) => {
+        await ctx.step('second', async ({ abortSignal: abort }) => {
           ran.push('second')
           if (!hold) return
           begun.open()
@@ -81,7 +81,7 @@ export const streamTests: readonly RuntimeTest[] = [
       const program = flow<number, string>(named('stop'), async (ctx) => {
         if (!hold) return 'done'
         begun.open()
-        await aborted(ctx.abort)
+        await aborted(ctx.abortSignal)
         throw new Error('my own words')
       })
       const abort = new AbortController()

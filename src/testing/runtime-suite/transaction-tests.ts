@@ -6,16 +6,12 @@ const TABLE = `runtime_suite_${process.pid}_${Math.random().toString(36).slice(2
 
 const program = (owner: string, onLast: () => unknown = () => {}) =>
   flow<number, unknown>(named('books'), async (ctx, amount) => {
-    const booked = await ctx.transaction(
-      'book',
-      async (sql) => {
-        await sql.query(`create table if not exists ${TABLE} (owner text, amount integer)`)
-        await sql.query(`insert into ${TABLE} values ('${owner}', ${amount})`)
-        const { rows } = await sql.query<{ n: unknown }>(`select count(*) as n from ${TABLE} where owner = '${owner}'`)
-        return Number(rows[0]?.n)
-      },
-      { input: amount },
-    )
+    const booked = await ctx.transaction('book', { input: amount }, async (sql) => {
+      await sql.query(`create table if not exists ${TABLE} (owner text, amount integer)`)
+      await sql.query(`insert into ${TABLE} values ('${owner}', ${amount})`)
+      const { rows } = await sql.query<{ n: unknown }>(`select count(*) as n from ${TABLE} where owner = '${owner}'`)
+      return Number(rows[0]?.n)
+    })
     await ctx.step('last', { retry: { attempts: 1 } }, onLast)
     return booked
   })
@@ -50,7 +46,7 @@ export const transactionTests: readonly RuntimeTest[] = [
           }),
         )
         const after = flow<number, unknown>(named('moves'), (ctx, amount) =>
-          ctx.transaction('book', async () => `booked ${++booked} times`, { input: amount }),
+          ctx.transaction('book', { input: amount }, async () => `booked ${++booked} times`),
         )
         const id = `moves ${happened}`
         await dies(victim.thread(before, id).run({ input: 5 }))
@@ -73,11 +69,15 @@ export const transactionTests: readonly RuntimeTest[] = [
       const retry = { attempts: 3, initialMs: 1 }
       const going = (fails: boolean) =>
         flow<number, unknown>(named('going on'), async (ctx) => {
-          const once = await ctx.transaction('late', async () => ++tried > 1 || Promise.reject(new Error('late')), {
-            retry,
-          })
+          const once = await ctx.transaction(
+            'late',
+            {
+              retry,
+            },
+            async () => ++tried > 1 || Promise.reject(new Error('late')),
+          )
           const caught = await ctx
-            .transaction('refused', (sql) => sql.query('select * from no_such_table'), { retry })
+            .transaction('refused', { retry }, (sql) => sql.query('select * from no_such_table'))
             .catch(({ code, data }) => [code, data.step])
           if (fails) throw new Error('later')
           return [once, caught]

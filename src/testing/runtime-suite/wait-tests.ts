@@ -142,7 +142,7 @@ export const waitTests: readonly RuntimeTest[] = [
     name: 'lets a question expire to its default, or to a failure',
     async run({ hf, clock }) {
       const program = flow<boolean, unknown>(named('expires'), (ctx, byDefault) =>
-        ctx.pause('still there?', { expiresIn: DAY, ...(byDefault ? { onExpire: { answer: 'no' } } : {}) }),
+        ctx.pause('still there?', { expiresInMs: DAY, ...(byDefault ? { onExpire: { answer: 'no' } } : {}) }),
       )
       const [calm, strict] = [hf.thread(program, 'calm'), hf.thread(program, 'strict')]
       const { pauses, wakeAt } = expectStatus(await calm.run({ input: true }), 'paused')
@@ -177,7 +177,7 @@ export const waitTests: readonly RuntimeTest[] = [
       const first = dying.hf.thread(waits(['a', 'b'], true), 't')
       await first.run({ input: 'begin' })
       for (const value of ['one', 'two']) await first.signal('constructor', value)
-      const dead = first.run({ input: 'go', lease: 1000 }).catch(() => {})
+      const dead = first.run({ input: 'go', leaseMs: 1000 }).catch(() => {})
       await begun.passed
       dying.die()
       await dead

@@ -14,7 +14,7 @@ const thread = hf.thread(support, session)
 const outcome = await thread.run({
   // A key names the input, so that the first message is taken once, however often this is started.
   ...(message ? { input: message } : { input: 'I want to send ORD-2 back.', key: 'first message' }),
-  lease: Number(process.env['LEASE_MS'] ?? 10_000),
+  leaseMs: Number(process.env['LEASE_MS'] ?? 10_000),
 })
 
 switch (outcome.status) {

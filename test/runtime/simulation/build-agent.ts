@@ -40,11 +40,11 @@ function buildTool(call: CallSpec, around: Surroundings) {
     keyTtlMs,
     onUnknown,
     ...(approval ? { needsApproval: true } : {}),
-    ...(ownKey === undefined ? {} : { key: ({ place }) => `${ownKey} ${place}` }),
+    ...(ownKey === undefined ? {} : { idempotencyKey: ({ place }) => `${ownKey} ${place}` }),
     ...(effect === 'reconcilable' ? { reconcile } : {}),
-    ...(isTimed(work) ? { timeout: TIMEOUT_MS } : {}),
-    execute: ({ place }, { idempotencyKey, signal }) =>
-      world.call(process, placeOf(call, place), work, { idempotencyKey, abort: signal }),
+    ...(isTimed(work) ? { timeoutMs: TIMEOUT_MS } : {}),
+    execute: ({ place }, { idempotencyKey, abortSignal }) =>
+      world.call(process, placeOf(call, place), work, { idempotencyKey, abortSignal }),
   })
 }
 

@@ -90,7 +90,7 @@ function runStep(statement: StatementSpec & { kind: 'step' }, scene: Scene): Pro
   if (!caught) return done
   return done.catch((error: Error) => {
     // The run itself is over; not a failure of the step.
-    if (ctx.abort.aborted) throw error
+    if (ctx.abortSignal.aborted) throw error
     return 'caught'
   })
 }

@@ -133,7 +133,7 @@ class Delivery {
       return
     }
     const busy = way === 'run' ? 'reject' : way
-    const outcome = (await handle.run({ input, key, busy, lease: LEASE_MS } as never)) as unknown as Outcome
+    const outcome = (await handle.run({ input, key, busy, leaseMs: LEASE_MS } as never)) as unknown as Outcome
     await this.#stage.heard(n, outcome)
     if (outcome.status === 'completed' && !isResultOf(outcome.output, n)) {
       world.violations.push(`Who sent ${n} hears of another: ${JSON.stringify(outcome.output)}`)
@@ -147,7 +147,7 @@ class Delivery {
       programs: [this.#stage.program(process)],
       handleSignals: false,
       maxCrashes: 1_000_000,
-      lease: LEASE_MS,
+      leaseMs: LEASE_MS,
     })
     let idle = 0
     while (process.state === 'alive' && idle < 8) {

@@ -132,7 +132,7 @@ export class Guests {
     const { spec, thread } = this.#stage
     const client = this.#stage.newClient()
     const handle = client.hf.thread(this.#stage.program(client) as never, thread)
-    const given = { input: inputFor(spec, n), key: keyOf(n), lease: LEASE_MS, ...options }
+    const given = { input: inputFor(spec, n), key: keyOf(n), leaseMs: LEASE_MS, ...options }
     const outcome = await this.#orExpected(handle.run(given as never) as Promise<unknown> as Promise<Outcome>)
     if (outcome) await this.#stage.heard(n, outcome)
     else this.#stage.kept.add(n)

@@ -160,7 +160,7 @@ class Simulation {
       next !== undefined && (failed || (await this.#stage.isNew(next)))
         ? 'run-input'
         : (modes[round % modes.length] ?? 'run')
-    const settings = { ...options[round % options.length], lease: LEASE_MS }
+    const settings = { ...options[round % options.length], leaseMs: LEASE_MS }
     if (mode === 'worker' && !failed) return this.#byWorker(process, program, settings)
     const given = next === undefined ? {} : { input: inputFor(this.#stage.spec, next), key: keyOf(next) }
     const withInput = mode === 'run-input' && !failed ? given : {}

@@ -81,7 +81,7 @@ export class World {
     process: Mortal,
     place: Place,
     work: WorkSpec,
-    step: Pick<StepContext, 'idempotencyKey' | 'abort'>,
+    step: Pick<StepContext, 'idempotencyKey' | 'abortSignal'>,
   ): Promise<string> {
     const begunAt = this.clock.now()
     const call: Call = {
@@ -114,7 +114,7 @@ export class World {
     await process.moment()
     await this.#refuseStale(process, work)
     // A process that stood still past its time limit has given the attempt up before its request was sent.
-    step.abort.throwIfAborted()
+    step.abortSignal.throwIfAborted()
     const mishap = this.#draw(call, work)
     // The request is out and can't be called back: it lands when everybody has given it up.
     if (mishap === 'late') {
@@ -125,11 +125,11 @@ export class World {
     if (happens) this.#execute(call, work, place.told(resultOf(place.name)))
     await process.moment()
     if (mishap === undefined || mishap === 'late') return resultOf(place.name)
-    if (mishap.startsWith('hang')) await process.clock.sleep(10 * TIMEOUT_MS, step.abort)
+    if (mishap.startsWith('hang')) await process.clock.sleep(10 * TIMEOUT_MS, step.abortSignal)
     if (mishap !== 'not-executed') throw new Error(`no luck at ${place.name}`)
     this.#denied.add(call.key)
     // Of an attempt that was given up meanwhile nobody hears this.
-    step.abort.throwIfAborted()
+    step.abortSignal.throwIfAborted()
     call.denied = true
     throw new NotExecutedError(`refused at ${place.name}`, { retryable: true })
   }

@@ -15,7 +15,7 @@ const between = () => {
 }
 await Promise.all(
   threads.map(async (thread) => {
-    const running = hf.thread(charging(file, 'first', between), thread).run({ input: 1, lease: Number(lease) })
+    const running = hf.thread(charging(file, 'first', between), thread).run({ input: 1, leaseMs: Number(lease) })
     const end = await running.then(
       ({ status }) => status,
       ({ code }) => code,

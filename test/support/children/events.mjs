@@ -21,7 +21,7 @@ export const program = flow({ name: 'counting', version: '1.0.0' }, async (ctx) 
 if (role === 'run') {
   console.log('running')
   for (;;) {
-    const { status } = await hf.thread(program, thread).run({ input: {}, key: 'once', lease: 1000 })
+    const { status } = await hf.thread(program, thread).run({ input: {}, key: 'once', leaseMs: 1000 })
     if (status === 'completed') break
     // The one that was killed still holds its lease.
     await delay(100)

@@ -10,6 +10,6 @@ const outcome = await hf
     makeSlowAgent(modelUrl, () => process.stdout.write('slow\n')),
     thread,
   )
-  .run({ input: 'Go on.', lease: 1000 })
+  .run({ input: 'Go on.', leaseMs: 1000 })
 process.stdout.write(`${outcome.status}\n`)
 await hf.close()

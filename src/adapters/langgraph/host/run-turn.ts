@@ -40,7 +40,7 @@ export async function runTurn(turn: Turn, step: StepContext): Promise<TurnEnd> {
   const own = { run_id: run, graph_id: name, thread_id: thread }
   const stamp = {
     metadata: { ...request.metadata, ...own },
-    abort: step.abort,
+    abort: step.abortSignal,
     heartbeat: () => step.heartbeat(),
   }
   const stamped = new StampedSaver(saver, stamp)
@@ -59,12 +59,12 @@ export async function runTurn(turn: Turn, step: StepContext): Promise<TurnEnd> {
       ...(checkpoint === undefined ? {} : { checkpoint_id: checkpoint, checkpoint_ns: '' }),
     },
     metadata: stamp.metadata,
-    signal: step.abort,
+    signal: step.abortSignal,
     streamMode: chunks.graphModes,
     subgraphs: request.subgraphs === true,
   })
   for await (const chunk of stream) chunks.add(chunk as readonly unknown[])
-  step.abort.throwIfAborted()
+  step.abortSignal.throwIfAborted()
   const snapshot = await graph.getState(head)
   const interrupts = await pendingInterrupts(asking)
   return { checkpoint: placeOf(snapshot.config).id ?? null, next: [...snapshot.next], interrupts }
