@@ -64,6 +64,21 @@ describe.each(backends)('holdfast serve langgraph.json on $name', ({ name, missi
   })
 })
 
+describe('the example of a served graph', () => {
+  it('asks about large amounts only', async () => {
+    const example = fileURLToPath(new URL('../../examples/langgraph/langgraph.json', import.meta.url))
+    const { ready } = await serve('memory:', [], undefined, example)
+    const client = new Client({ apiUrl: ready.url, apiKey: TOKEN, callerOptions: { maxRetries: 0 } })
+    const { thread_id: id } = await client.threads.create()
+    const run = (payload: object) => client.runs.wait(id, 'returns', payload as never)
+    expect(await run({ input: { orderId: 'ORD-1' } })).toMatchObject({ decision: 'refunded 89.9' })
+    expect(await run({ input: { orderId: 'ORD-2' } })).toMatchObject({
+      __interrupt__: [{ value: { ask: 'Refund 420 for ORD-2?' } }],
+    })
+    expect(await run({ command: { resume: 'yes' } })).toMatchObject({ decision: 'refunded 420' })
+  })
+})
+
 interface Values {
   readonly log: readonly string[]
   readonly by: readonly number[]

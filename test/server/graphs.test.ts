@@ -1,13 +1,14 @@
 import { Client } from '@langchain/langgraph-sdk'
-import { openHoldfast } from 'holdfast'
+import type { Holdfast } from 'holdfast'
 import { hostGraph } from 'holdfast/langgraph'
 import { afterAll, describe, expect, it } from 'vitest'
 import { durableBackends } from '../support/backends.js'
+import { until } from '../support/until.js'
 import * as graphs from './graphs/orders.mjs'
 import { setUpServers, type TestServer, TOKENS } from './server-setup.js'
 
 const backends = (await durableBackends()).filter(({ name }) => name === 'SQLite' || name === 'Postgres')
-const { serve, onClose } = setUpServers()
+const { serve } = setUpServers()
 
 function sdk(server: TestServer, token: string = TOKENS.ada.token): Client {
   return new Client({ apiUrl: server.url, apiKey: token, callerOptions: { maxRetries: 0 } })
@@ -15,14 +16,12 @@ function sdk(server: TestServer, token: string = TOKENS.ada.token): Client {
 
 /** A server of the graphs, with the real client. */
 async function serveGraphs(store = 'memory:') {
-  const hf = await openHoldfast(store)
-  onClose(() => hf.close())
-  const programs = [
+  const make = (hf: Holdfast) => [
     hostGraph(hf, graphs.orders, { name: 'orders' }),
     hostGraph(hf, graphs.survey, { name: 'survey' }),
     hostGraph(hf, graphs.memory(), { name: 'memory' }),
   ]
-  const server = await serve({ hf, programs })
+  const server = await serve({ store, make })
   return { server, client: sdk(server) }
 }
 
@@ -202,14 +201,14 @@ describe('a graph of LangGraph', () => {
     expect(await client.runs.get(thread, slow.run_id)).toMatchObject({ status: 'interrupted' })
 
     const fresh = (await client.threads.create()).thread_id
-    const begun = client.runs.stream(fresh, 'orders', { input: { gate, log: ['slow'] }, streamMode: 'updates' })
-    for await (const { event } of begun) if (event === 'updates') break
+    await client.runs.create(fresh, 'orders', { input: { gate, log: ['slow'] } })
+    await until(async () => (await client.threads.getState(fresh)).next[0] === 'wait')
     const rolled = client.runs.wait(fresh, 'orders', { input: { log: ['skip'] }, multitaskStrategy: 'rollback' })
     expect(logOf(await rolled)).toEqual(['skip', 'found', 'waited', 'done'])
 
     const third = (await client.threads.create()).thread_id
-    const running = client.runs.stream(third, 'orders', { input: { gate, log: ['slow'] }, streamMode: 'updates' })
-    for await (const { event } of running) if (event === 'updates') break
+    await client.runs.create(third, 'orders', { input: { gate, log: ['slow'] } })
+    await until(async () => (await client.threads.getState(third)).next[0] === 'wait')
     const interrupting = client.runs.wait(third, 'orders', {
       input: { gate: '', log: ['skip'] },
       multitaskStrategy: 'interrupt',
@@ -237,6 +236,32 @@ describe('a graph of LangGraph', () => {
     expect((await client.threads.get(thread)).status).toBe('error')
     expect(await client.runs.wait(thread, 'memory', { input: { fact: 'd' } })).toMatchObject({ known: ['a', 'b'] })
     await expect(eve.threads.getState(thread)).rejects.toThrow(/404/)
+  })
+
+  it('runs on its own thread, whatever a config says, and leaves nothing when it is erased', async () => {
+    const { server, client } = await serveGraphs()
+    const { thread_id: victim } = await client.threads.create()
+    const { thread_id: thread } = await client.threads.create()
+    await client.runs.wait(victim, 'orders', { input: { log: ['skip'] } })
+    const before = await client.threads.getState(victim)
+    const configurable = {
+      thread_id: victim,
+      checkpoint_id: before.checkpoint.checkpoint_id,
+      checkpoint_ns: 'x',
+      __pregel_checkpointer: {},
+      __pregel_resuming: true,
+    }
+    const config = { configurable, recursion_limit: 50 }
+    const values = await client.runs.wait(thread, 'orders', { input: { log: ['skip'] }, config } as never)
+    expect(logOf(values)).toEqual(['skip', 'found', 'waited', 'done'])
+    expect(await client.threads.getState(victim)).toEqual(before)
+    const few = { input: { log: ['skip'] }, config: { recursion_limit: 1 } }
+    await expect(client.runs.wait(thread, 'orders', few as never)).rejects.toThrow(/[Rr]ecursion/)
+
+    await server.client().thread(thread).erase()
+    await client.threads.create({ threadId: thread, graphId: 'orders' })
+    expect(await client.threads.getState(thread)).toMatchObject({ values: {}, next: [] })
+    expect(await client.threads.getHistory(thread)).toEqual([])
   })
 
   it('streams whatever modes it has, and shows how it is made', async () => {

@@ -25,6 +25,26 @@ describe('the live events of a run', () => {
     later.close()
   })
 
+  it('are kept for who comes late, of what tells the whole only the newest', () => {
+    const hub = new LiveHub()
+    const tell = (mode: string, data: number) =>
+      hub.publish(LOG, event({ type: 'custom', value: { langgraph: { mode, event: mode, data } } }))
+    for (let i = 0; i < 3; i++) {
+      tell('values', i)
+      tell('updates', i)
+    }
+    const late = hub.subscribe(LOG, undefined)
+    const heard: unknown[] = []
+    for (let next = late.take(1); next; next = late.take(1)) heard.push((next.event as { value: unknown }).value)
+    expect(heard.map((value) => (value as { langgraph: object }).langgraph)).toMatchObject([
+      { mode: 'updates', data: 0 },
+      { mode: 'updates', data: 1 },
+      { mode: 'values', data: 2 },
+      { mode: 'updates', data: 2 },
+    ])
+    late.close()
+  })
+
   it('are handed to one reader', () => {
     const expected = new LiveHub().expect(LOG)
     expect(expected.take()).toBeDefined()

@@ -16,8 +16,9 @@ export function setUpProcesses(file: string) {
     store: string,
     args: readonly string[] = [],
     env: Record<string, string> = { HOLDFAST_TOKEN: TOKEN },
+    served = file,
   ) {
-    const child = spawn(process.execPath, [main, 'serve', file, '--port', '0', '--json', '--store', store, ...args], {
+    const child = spawn(process.execPath, [main, 'serve', served, '--port', '0', '--json', '--store', store, ...args], {
       env: { ...userEnv(), ...env },
       stdio: ['ignore', 'pipe', 'inherit'],
     })

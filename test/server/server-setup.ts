@@ -50,7 +50,7 @@ const counter = graph({
  * An eager server, or all of them with HOLDFAST_TEST_EAGER=1: every acknowledgement comes late and the worker looks without a
  * rest, so whatever can happen between two appends of a request has happened by then. It keeps no metrics.
  */
-const allEager = process.env['HOLDFAST_TEST_EAGER'] === '1'
+export const allEager = process.env['HOLDFAST_TEST_EAGER'] === '1'
 const EAGER_MS = 25
 
 async function openStore(url: string, isEager: boolean): Promise<Holdfast> {
@@ -75,6 +75,8 @@ interface TestOptions {
   readonly store?: string
   readonly hf?: Holdfast
   readonly eager?: boolean
+  /** Programs that need the store. */
+  readonly make?: (hf: Holdfast) => ServerOptions['programs']
 }
 
 /** Servers with clients on real sockets; all is closed after each test. */
@@ -85,13 +87,14 @@ export function setUpServers() {
   })
 
   async function serve(options: Partial<ServerOptions> & TestOptions = {}) {
-    const { store = 'memory:', hf: given, eager: isEager = allEager, ...rest } = options
+    const { store = 'memory:', hf: given, eager: isEager = allEager, make, ...rest } = options
     const hf = given ?? (await openStore(store, isEager))
     const server = createServer(hf, {
       programs: [desk, counter],
       ...(rest.auth === undefined ? { tokens: Object.values(TOKENS) } : {}),
       onError: () => {},
       ...rest,
+      ...(make === undefined ? {} : { programs: make(hf) }),
       ...(rest.worker === false ? {} : { worker: { pollMs: isEager ? 1 : 50, graceMs: 100, ...rest.worker } }),
     })
     const listening = await listen(server, { port: 0 })

@@ -105,7 +105,13 @@ class LiveLog {
   #keep(numbered: Numbered): void {
     if (this.#kept >= MAX_KEPT) return
     const { step } = numbered.event
-    const kept = this.#steps.get(step) ?? []
+    let kept = this.#steps.get(step) ?? []
+    const whole = wholeOf(numbered.event)
+    if (whole !== undefined) {
+      const others = kept.filter(({ event }) => wholeOf(event) !== whole)
+      this.#kept -= kept.length - others.length
+      kept = others
+    }
     this.#steps.set(step, kept)
     kept.push(numbered)
     this.#kept++
@@ -115,6 +121,16 @@ class LiveLog {
     this.#kept -= this.#steps.get(step)?.length ?? 0
     this.#steps.delete(step)
   }
+}
+
+/**
+ * What an event tells the whole of, such as the values of a graph: only the newest is kept for who comes late. A graph tells
+ * its whole state with every step, and all of them would fill the memory.
+ */
+function wholeOf(event: LiveEvent): string | undefined {
+  if (event.type !== 'custom') return undefined
+  const chunk = (event.value as { readonly langgraph?: { mode?: unknown; event?: unknown } } | null)?.langgraph
+  return chunk?.mode === 'values' ? String(chunk.event) : undefined
 }
 
 /** For how long what is heard is kept for a reader who does not come. */

@@ -3,6 +3,7 @@ import { mayDo } from '../access/principal.js'
 import { readName, readThreadId } from '../http/ids.js'
 import { HttpProblem } from '../http/problem.js'
 import { type Call, listOf, object, oneOf, ref, type Route } from '../http/route.js'
+import { hostedOf } from '../langgraph/hosted-graph.js'
 import { BRANCH, branchOf, CURSOR, describeThread, given, LIMIT, summaryOf, TEXT, threadOf, viewOf } from './common.js'
 
 const FILTERS = {
@@ -84,7 +85,14 @@ export const threadRoutes: readonly Route[] = [
     summary: 'Removes a thread with all its branches',
     role: 'admin',
     answer: { schema: object({ erased: { type: 'integer' } }) },
-    handle: (call) => call.hf.erase(threadOf(call), { reason: `erased by ${call.principal.subject}` }),
+    async handle(call) {
+      const id = threadOf(call)
+      const [known] = (await call.hf.threads({ thread: id, branch: 'main', limit: 1 })).threads
+      const graph = hostedOf(call.core.programs.get(String(known?.metadata['holdfast.program'])))
+      // First the states of a graph: without its thread nobody would find them.
+      if (typeof id === 'string') await graph?.erase(call.principal.tenant, id)
+      return call.hf.erase(id, { reason: `erased by ${call.principal.subject}` })
+    },
   },
   {
     method: 'PUT',

@@ -44,7 +44,9 @@ export function hostGraph(hf: Holdfast, graph: unknown, options: HostGraphOption
   const { name, version = '1.0.0' } = options
   const compiled = readGraph(graph, name)
   const memories = new Memories(hf, options.store ?? {})
-  const program = flow({ name, version, retry: { attempts: 1 } }, async (ctx, request: GraphRequest) => {
+  // Kept as the states are, which expire never: a thread whose runs are gone would go on from states of another.
+  const settings = { name, version, retry: { attempts: 1 }, retention: 'keep' } as const
+  const program = flow(settings, async (ctx, request: GraphRequest) => {
     if (ctx.branch !== 'main') throw noBranches()
     const { thread, run } = ctx
     const { saver, store, namespaces: list } = memories.of(ctx.tenant)
