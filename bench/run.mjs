@@ -1,7 +1,7 @@
 // @ts-check
 // Measures side by side with the plainest code on the same backend, and shows the ratios beside their budgets. It
 // judges nothing: a busy machine is no failure.
-//   npm run bench -- [--only log,store,runtime,langgraph,agent,cpu,pipeline,security,server,retention] [--backend sqlite,postgres,redis,file,memory] [--rounds 5]
+//   npm run bench -- [--only log,store,runtime,langgraph,agent,cpu,pipeline,security,server,retention,cache] [--backend sqlite,postgres,redis,file,memory] [--rounds 5]
 //                    [--quick] [--json]
 import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, loadavg, tmpdir } from 'node:os'
@@ -26,6 +26,7 @@ const SUITES = {
   security: () => import('./security/suite.mjs'),
   server: () => import('./server/suite.mjs'),
   retention: () => import('./retention/suite.mjs'),
+  cache: () => import('./cache/suite.mjs'),
 }
 const BACKENDS = ['sqlite', 'postgres', 'redis', 'file', 'memory']
 const USAGE = `npm run bench -- [--only ${Object.keys(SUITES).join(',')}] [--backend ${BACKENDS.join(',')}] [--rounds 5] [--quick] [--json]`

@@ -34,6 +34,16 @@ const LAYERS = {
   retention: { may: ['core', 'codec', 'log', 'store', 'telemetry/process-metrics.ts'] },
   copy: { may: ['core', 'codec', 'telemetry/process-metrics.ts', 'log'] },
   archive: { may: ['core', 'codec', 'log', 'copy'] },
+  cache: {
+    may: [
+      'core',
+      'log/contract.ts',
+      'log/overlay.ts',
+      'drivers/redis/client.ts',
+      'drivers/redis/connect.ts',
+      'drivers/redis/scrub.ts',
+    ],
+  },
   fixture: { may: ['core', 'codec', 'log', 'runtime'] },
   runtime: { may: ['core', 'codec', 'telemetry', 'log', 'store'] },
   agent: { may: ['core', 'codec', 'telemetry', 'runtime', 'store/standard-schema.ts'] },
@@ -68,7 +78,18 @@ const LAYERS = {
   'store-url.ts': { may: ['core'] },
   'copy-store.ts': { may: ['core', 'log', 'copy', 'open.ts'] },
   'open.ts': {
-    may: ['archive', 'core', 'codec', 'telemetry', 'log', 'drivers', 'holdfast.ts', 'metrics-store.ts', 'store-url.ts'],
+    may: [
+      'archive',
+      'cache',
+      'core',
+      'codec',
+      'telemetry',
+      'log',
+      'drivers',
+      'holdfast.ts',
+      'metrics-store.ts',
+      'store-url.ts',
+    ],
   },
 }
 

@@ -1,4 +1,5 @@
 export type { PlaceOptions } from './archive/attach.js'
+export type { CacheOptions } from './cache/open-cache.js'
 export type { S3Credentials } from './archive/open-place.js'
 export { type ArchivePlace, folderPlace, type PlacedObject } from './archive/place.js'
 export { type S3Options, s3Place } from './archive/s3-place.js'

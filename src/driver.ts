@@ -22,6 +22,7 @@ export {
   type MetadataValue,
   type Origin,
   type PossibleLoss,
+  type RecentTail,
   type Scrubbed,
   type SqlSession,
   type StoredEntry,

@@ -1,4 +1,5 @@
 import type { Attached, PlaceOptions } from './archive/attach.js'
+import type { CacheOptions } from './cache/open-cache.js'
 import { checkOptionNames, type OptionNames } from './core/option-names.js'
 import { Redactor } from './codec/redactor.js'
 import { InvalidOptionError } from './core/errors.js'
@@ -28,6 +29,11 @@ export interface OpenOptions extends Omit<LogStoreOptions, 'observer'>, PlaceOpt
   readonly postgres?: PostgresOptions & { readonly pool?: PgPoolLike }
   /** `client`: one of your own, which stays yours to close. */
   readonly redis?: RedisOptions & { readonly client?: RedisLike }
+  /**
+   * A Redis in front of Postgres, `redis://…`: what Postgres acknowledged is kept there for a while, and runs load it from
+   * there. Postgres alone decides what holds: a cache that is empty, stale, wrong or away costs time and nothing else.
+   */
+  readonly cache?: string | CacheOptions
   /** What is counted and traced, and where it goes. `false`: nothing. */
   readonly telemetry?: TelemetryOptions | false
 }
@@ -49,6 +55,7 @@ const OPTIONS: OptionNames<OpenOptions> = {
   redis: true,
   telemetry: true,
   archive: true,
+  cache: true,
   blobs: true,
   s3: true,
 }
@@ -103,6 +110,7 @@ export async function openHoldfast(url: string, options: OpenOptions = {}): Prom
   if (options.keys !== undefined) parseKeyOptions(options.keys)
   if (options.anchors !== undefined) checkAnchors(options.anchors)
   parseStoreRetention(options.retention)
+  await cacheOf(url, options)
   const { telemetry: wanted, ...rest } = options
   const attach = await placesOf(options)
   if (wanted === false) return holdfastOver(attach, await openBackend(url, options), rest)
@@ -156,7 +164,37 @@ export async function openDriver(url: string, options: OpenOptions = {}): Promis
 
 async function openBackend(url: string, options: OpenOptions): Promise<Driver> {
   const { scheme, target, settings } = parseStoreUrl(url)
-  return OPENERS[scheme](target, settings, options)
+  const openCache = await cacheOf(url, options)
+  const driver = await OPENERS[scheme](target, settings, options)
+  return openCache ? openCache(driver) : driver
+}
+
+/** Loaded only where there is one; checked before anything is opened. */
+async function cacheOf(
+  url: string,
+  { cache, postgres }: OpenOptions,
+): Promise<((driver: Driver) => Promise<Driver>) | undefined> {
+  if (cache === undefined) return undefined
+  const { scheme, target, settings } = parseStoreUrl(url)
+  if (scheme !== 'postgres')
+    throw new InvalidOptionError(
+      'cache',
+      `is for Postgres, not for ${scheme}:`,
+      'Leave it out: what is read there is near by already.',
+    )
+  const { parseCache, openCache } = await import('./cache/open-cache.js')
+  const parsed = parseCache(cache)
+  const database = /^[^?]*\/([^/?]*)/.exec(target)?.[1] ?? ''
+  const namespace = JSON.stringify([database, postgres?.schema ?? settings['schema'] ?? ''])
+  return async (driver) => {
+    const { withCache } = await import('./cache/cached-driver.js')
+    try {
+      return withCache(driver, await openCache(parsed, namespace))
+    } catch (error) {
+      await driver.close()
+      throw error
+    }
+  }
 }
 
 function choice<Choice extends string>(field: string, value: string, choices: readonly Choice[]): Choice {

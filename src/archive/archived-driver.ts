@@ -1,4 +1,5 @@
 import type { Driver, Head, LogKey, StoredEntry, StoredHeader } from '../log/contract.js'
+import { overlay } from '../log/overlay.js'
 import type { Archive } from './archive.js'
 
 /**
@@ -88,16 +89,4 @@ async function pastBefore(
     upTo = first.seq - 1
   }
   return headers.slice(0, limit)
-}
-
-/** A driver with some of its methods replaced. */
-export function overlay(driver: Driver, overrides: Partial<Driver>): Driver {
-  return new Proxy(driver, {
-    get(target, name) {
-      if (Object.hasOwn(overrides, name)) return overrides[name as keyof Driver]
-      const value: unknown = Reflect.get(target, name, target)
-      return typeof value === 'function' ? value.bind(target) : value
-    },
-    has: (target, name) => name in target,
-  })
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { CorruptError, InvalidOptionError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
 import type { BlobWriter, Driver, Hash } from '../log/contract.js'
-import { overlay } from './archived-driver.js'
+import { overlay } from '../log/overlay.js'
 import { type ArchivePlace, placeName } from './place.js'
 
 const MARK = '{"holdfast":"blob-at"'

@@ -51,6 +51,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
       ['--lease <duration>', 'how long a conversation stays with a worker that gives no sign of life (default 2s)'],
       ['--latency <duration>', 'how long the model takes for a reply, on average (default 150ms)'],
       ['--seed <n>', 'the same seed plays the same day (default 847)'],
+      ['--cache <url>', 'a Redis in front of the store, which must be Postgres then: redis://host'],
       ['--folder <path>', 'where it leaves its files; a folder of an earlier demo is replaced (default holdfast-demo)'],
     ],
     examples: ['holdfast demo', 'holdfast demo --store postgres://user@host/database --kill-every 2s --json'],

@@ -10,7 +10,7 @@ const AT_ONCE = 8
 
 type Measured = Pick<
   DemoReport,
-  'bytesPerTurn' | 'bytesMeasured' | 'saveMsP50' | 'saveMsP99' | 'loadMsP50' | 'loadMsP99'
+  'bytesPerTurn' | 'bytesMeasured' | 'saveMsP50' | 'saveMsP99' | 'loadMsP50' | 'loadMsP99' | 'cache'
 >
 
 /**
@@ -70,7 +70,9 @@ async function readLatencies(stores: readonly Holdfast[], since: number) {
       if (isProcessMetrics(value) && value.startedAt >= since) found.set(value.process, value)
     }
   }
-  const { histograms } = mergeMetrics([...found.values()])
+  const { histograms, counters } = mergeMetrics([...found.values()])
+  const count = (name: string) => counters[`holdfast.cache.${name}`] ?? 0
+  const [hits, loads] = [count('hits'), count('hits') + count('misses')]
   const at = (name: string, part: number) => {
     const value = histograms[name] && quantileOf(histograms[name], part)
     return value === undefined || !Number.isFinite(value) ? null : value
@@ -80,5 +82,6 @@ async function readLatencies(stores: readonly Holdfast[], since: number) {
     saveMsP99: at(SAVES, 0.99),
     loadMsP50: at(LOADS, 0.5),
     loadMsP99: at(LOADS, 0.99),
+    cache: loads === 0 ? null : { hits, loads, outdated: count('outdated') },
   }
 }

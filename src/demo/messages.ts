@@ -26,6 +26,8 @@ export type ToModel = { readonly type: 'bill' }
 /** What a worker is started with. */
 export interface WorkerSettings {
   readonly store: string
+  /** A Redis in front of it. */
+  readonly cache?: string
   readonly tenant: string
   readonly shop: string
   readonly modelUrl: string

@@ -30,6 +30,8 @@ export interface DemoReport {
   readonly saveMsP99: number | null
   readonly loadMsP50: number | null
   readonly loadMsP99: number | null
+  /** Loads that a cache in front of the store answered, of all that asked it, and those that it answered wrongly. */
+  readonly cache: { readonly hits: number; readonly loads: number; readonly outdated: number } | null
   /** Conversations of which every hash was checked at the end. */
   readonly chainsVerified: number
   readonly chainsSampled: number

@@ -17,6 +17,8 @@ import { Takeovers } from './takeovers.js'
 
 export interface DemoOptions {
   readonly store: string
+  /** A Redis in front of the store, which must be Postgres then. */
+  readonly cache?: string
   readonly tenant: string
   /** A folder that is there and empty: the shop's database goes there. */
   readonly folder: string
@@ -85,7 +87,8 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
   let restartTokens = 0
   let lastKill: DemoProgress['lastKill'] = null
 
-  const hf = await openHoldfast(store)
+  const cached = options.cache === undefined ? {} : { cache: options.cache }
+  const hf = await openHoldfast(store, cached)
   await refuseUsed(hf, tenant)
   const model: Child<ToModel, FromModel> = startChild('./model-process.js', {
     latencyMs: [Math.round(options.latencyMs * 0.4), Math.round(options.latencyMs * 1.6)],
@@ -101,6 +104,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
       concurrency: PER_WORKER,
       leaseMs: options.leaseMs,
       shopMs: SHOP_MS,
+      ...cached,
       ...(options.effect === undefined ? {} : { effect: options.effect }),
     },
     {

@@ -8,7 +8,7 @@ import { makeSupport } from './support-agent.js'
 
 const [given = '{}'] = process.argv.slice(2)
 const settings = JSON.parse(given) as WorkerSettings
-const { store, tenant, concurrency, leaseMs, name, shopMs, effect } = settings
+const { store, cache, tenant, concurrency, leaseMs, name, shopMs, effect } = settings
 
 // Ctrl-C reaches the whole group of processes; the one that started us decides what it means.
 process.on('SIGINT', () => {})
@@ -18,7 +18,7 @@ const shop = await openShop(settings.shop)
 const model = httpModel(settings.modelUrl, 'scripted-support')
 const support = makeSupport({ model, shop, shopMs, ...(effect === undefined ? {} : { effect }) })
 // What a killed worker had not reported yet is lost to the figures.
-const hf = await openHoldfast(store, { telemetry: { flushEveryMs: 1000 } })
+const hf = await openHoldfast(store, { telemetry: { flushEveryMs: 1000 }, ...(cache === undefined ? {} : { cache }) })
 const held = new Set<string>()
 const worker = hf.tenant(tenant).worker({
   programs: [support],

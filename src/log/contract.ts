@@ -200,6 +200,13 @@ export interface Tail {
   readonly entries: readonly StoredEntry[]
 }
 
+/** The end of a log as it was a while ago: a keyframe and what followed it then, or what followed a known entry. */
+export interface RecentTail {
+  readonly incarnation: string
+  /** Ascending without gaps; none where what is there can't be entries. */
+  readonly entries: readonly StoredEntry[]
+}
+
 /** Which logs of the index to list, and in which order. */
 export interface HeadQuery {
   /** Absent: all tenants. For workers and maintenance only; the layers above always give it for users. */
@@ -338,6 +345,23 @@ export interface Driver extends Partial<ItemDriver>, Partial<CopyDriver> {
    * trip and one snapshot. Undefined for a log that does not exist.
    */
   tail(log: LogKey, upTo?: number): Promise<Tail | undefined>
+
+  /**
+   * What a cache near by holds of the end of a log: perhaps older than the log, of an earlier incarnation, or damaged.
+   * Only for who appends next, because an append compares. From entry `from` on if the cache holds that one, else from
+   * its keyframe. Undefined for whatever reason it has nothing; never rejects, and never waits long. Absent where there is
+   * no cache; only where `capabilities.storeAtomic`, because it tells nothing of the head row.
+   */
+  recent?(log: LogKey, from?: number): Promise<RecentTail | undefined>
+
+  /**
+   * What `recent` told of a log was of no use, and is not told again; where it was only an earlier state, until somebody
+   * tells the cache a later one. Present exactly when `recent` is.
+   */
+  forgetRecent?(log: LogKey, isOnlyBehind?: boolean): void
+
+  /** Nobody works on the log for now: if `recent` had nothing of it, it should have. Present exactly when `recent` is. */
+  keepRecent?(log: LogKey): void
 
   /** Up to `limit` entries from `from` on, ascending; fewer than `limit` only at the end. */
   read(log: LogKey, from: number, limit: number): Promise<readonly StoredEntry[]>

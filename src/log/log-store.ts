@@ -191,11 +191,14 @@ export class LogStore {
 
   /**
    * As `open`, for someone who gives the log back: what this process has read and verified before is not read again.
-   * Nobody else has it until then.
+   * Nobody else has it until then. A cache may tell an older state that holds entry `atLeast`: then the log is not confirmed
+   * until an append to it lands, and is given back by `disbelieve` if none does. `Infinity`: it must be the newest.
    */
-  async borrow(key: LogKey): Promise<Log> {
+  async borrow(key: LogKey, { atLeast = 0 }: { readonly atLeast?: number } = {}): Promise<Log> {
     this.#check()
     const kept = this.#kept.take(key)
+    const recent = atLeast === Infinity ? undefined : await this.#recent(key, kept, atLeast)
+    if (recent) return recent
     if (kept === undefined) return this.open(key)
     const reopen = () => Promise.all([kept.reopen(), this.#environment.clock.sync()])
     const [isSame] = await retry(this.#environment, reopen)
@@ -204,7 +207,15 @@ export class LogStore {
 
   /** After `borrow`, when nothing of it is under way any more. */
   giveBack(log: Log): void {
-    if (!this.#closed) this.#kept.keep(log)
+    if (this.#closed) return
+    this.#kept.keep(log)
+    this.#environment.driver.keepRecent?.(log.key)
+  }
+
+  /** After `borrow`, when what a cache told of it was not so: the next to borrow it asks the store itself. */
+  disbelieve(log: Log): void {
+    this.#environment.observer.count('holdfast.cache.outdated')
+    if (log.disbelieve()) this.giveBack(log)
   }
 
   /** A log that is not read or verified as a whole, to look at older entries of one that may be damaged. */
@@ -340,6 +351,19 @@ export class LogStore {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
+  }
+
+  async #recent(key: LogKey, kept: Log | undefined, atLeast: number): Promise<Log | undefined> {
+    const { driver, observer, clock } = this.#environment
+    if (driver.recent === undefined) return undefined
+    refuseReservedThread(key.thread)
+    await retry(this.#environment, () => this.#admit(key.tenant))
+    const reading = kept
+      ? kept.readRecent(atLeast).then((isRead) => (isRead ? kept : undefined))
+      : Log.recent(this.#environment, key, atLeast)
+    const [log] = await Promise.all([reading, clock.sync()])
+    observer.count(log ? 'holdfast.cache.hits' : 'holdfast.cache.misses')
+    return log
   }
 
   async #admit(tenant: TenantId): Promise<void> {

@@ -56,6 +56,8 @@ export class Log {
   readonly #reader: LogReader
   readonly #writer: LogWriter
   readonly #shelf: BlobShelf
+  /** What was known before a cache told more. */
+  #confirmed: Fold | undefined
 
   private constructor(environment: LogEnvironment, key: LogKey, shelf?: BlobShelf) {
     this.key = key
@@ -89,6 +91,15 @@ export class Log {
     return log
   }
 
+  /**
+   * As a cache tells it, which may be an older state: see `isConfirmed`. Undefined where no cache tells anything that
+   * verifies and holds entry `atLeast`.
+   */
+  static async recent(environment: LogEnvironment, key: LogKey, atLeast: number): Promise<Log | undefined> {
+    const log = new Log(environment, key)
+    return (await log.readRecent(atLeast)) ? log : undefined
+  }
+
   /** A handle that has read nothing yet, for walking entries that may be damaged. */
   static unread(environment: LogEnvironment, key: LogKey): Log {
     return new Log(environment, key)
@@ -109,6 +120,14 @@ export class Log {
    */
   get loss(): PossibleLoss | undefined {
     return this.#writer.standing.loss
+  }
+
+  /**
+   * False while all that this handle knows was told by a cache: then only an append that lands makes sure that it was the
+   * newest. Nothing else may be concluded from it, neither what the thread holds nor what it lacks.
+   */
+  get isConfirmed(): boolean {
+    return !this.#writer.isUnconfirmed
   }
 
   /** About how much memory this handle takes, with its state counted as JSON. */
@@ -178,6 +197,33 @@ export class Log {
     this.#writer.fold = fold
     this.#writer.standing = this.#reader.standing
     await this.#writer.applied.catchUp(fold, this.#reader.applied)
+    return true
+  }
+
+  /** Reads on in a cache, if there is one. False where that tells nothing that will do; then nothing has changed. */
+  async readRecent(atLeast: number): Promise<boolean> {
+    const known = this.exists ? this.fold : undefined
+    const fold = await observeLoad(this.#environment, this.#reader.recent(known))
+    if (fold === undefined || fold.seq < atLeast) return false
+    try {
+      await this.#environment.anchors?.checkLog(this.key, fold)
+    } catch {
+      return false
+    }
+    this.#confirmed = known
+    this.#writer.fold = fold
+    this.#writer.isUnconfirmed = true
+    return true
+  }
+
+  /** Back to what was known before a cache told more, because that was not so. False where nothing was known. */
+  disbelieve(): boolean {
+    const { driver } = this.#environment
+    // One that is only behind catches up by itself, as soon as the one who appended has told it.
+    driver.forgetRecent?.(this.key, this.#writer.isBehind)
+    if (this.#confirmed === undefined) return false
+    this.#writer.fold = this.#confirmed
+    this.#writer.isUnconfirmed = false
     return true
   }
 

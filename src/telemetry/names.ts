@@ -28,6 +28,9 @@ interface Named {
 
 export const COUNTERS = {
   'holdfast.conflicts': { unit: '{conflict}', description: 'Appends that another writer was faster than.' },
+  'holdfast.cache.hits': { unit: '{load}', description: 'Loads that the cache had something for.' },
+  'holdfast.cache.misses': { unit: '{load}', description: 'Loads that the cache had nothing for.' },
+  'holdfast.cache.outdated': { unit: '{load}', description: 'Loads from the cache that were not the newest.' },
   'holdfast.runs.started': { unit: '{run}', description: 'Runs begun.' },
   'holdfast.runs.completed': { unit: '{run}', description: 'Runs that completed.' },
   'holdfast.runs.failed': { unit: '{run}', description: 'Runs that failed, fit no program, or were parked.' },

@@ -3,6 +3,7 @@ import { usageError } from '../cli-error.js'
 import { type Command, text } from '../command.js'
 import { refuseMissing } from '../context.js'
 import { EXIT } from '../exit-codes.js'
+import { isCacheable } from '../input/settings.js'
 import { formatThreadId } from '../input/thread-id.js'
 import { clean, type Output } from '../screen/output.js'
 import { formatBytes, parseCount, parseDuration } from '../screen/times.js'
@@ -17,10 +18,12 @@ export const run: Command = async (context, [from = '', to = ''], options) => {
   refuseMissing(from, 'the command line')
   const settings = await context.settings()
   const { tenant } = settings
+  const { cache: _, ...uncached } = settings.options
   let shownAt = 0
   const report = await copyStore(from, to, {
-    from: settings.options,
-    to: settings.options,
+    from: uncached,
+    // What is removed there must not stay in the cache.
+    to: isCacheable(to) ? settings.options : uncached,
     deleteMissing: options['delete'] === true,
     signal,
     onProgress(progress) {

@@ -27,6 +27,7 @@ export const run: Command = async (context, _args, options) => {
   const folder = text(options, 'folder') ?? 'holdfast-demo'
   prepareFolder(folder)
   const file = global.store === undefined ? join(folder, 'agents.db') : undefined
+  const cache = text(options, 'cache')
   const store = global.store ?? `sqlite:${file}`
   // On a store that others use as well, each run has a tenant of its own.
   const tenant = global.tenant ?? (file === undefined ? `demo-${Date.now().toString(36)}` : 'default')
@@ -34,7 +35,13 @@ export const run: Command = async (context, _args, options) => {
   const screen = new DemoScreen(output, { ...settings, store })
   let report: DemoReport
   try {
-    const where = { store, tenant, folder, ...(file === undefined ? {} : { file }) }
+    const where = {
+      store,
+      tenant,
+      folder,
+      ...(file === undefined ? {} : { file }),
+      ...(cache === undefined ? {} : { cache }),
+    }
     report = await runDemo({ ...settings, ...where, signal, onProgress: (progress) => screen.show(progress) })
   } finally {
     screen.end()

@@ -21,6 +21,7 @@ interface ConfigFile {
     readonly store?: unknown
     readonly tenant?: unknown
     readonly archive?: unknown
+    readonly cache?: unknown
     readonly options?: unknown
   }
 }
@@ -53,16 +54,24 @@ export async function readSettings(
   const configured = text(content.archive, 'archive', path)
   const archive = (env['HOLDFAST_ARCHIVE'] || undefined) ?? (configured && besideConfig(configured, path))
   const [accessKeyId, secretAccessKey] = [env['AWS_ACCESS_KEY_ID'], env['AWS_SECRET_ACCESS_KEY']]
+  const store = given.store ?? fromEnv ?? (fromConfig && besideConfig(fromConfig, path))
+  const cache = (env['HOLDFAST_CACHE'] || undefined) ?? text(content.cache, 'cache', path)
   return {
-    store: given.store ?? fromEnv ?? (fromConfig && besideConfig(fromConfig, path)),
+    store,
     source: given.store ? '--store' : fromEnv ? 'HOLDFAST_STORE' : path,
     tenant: given.tenant ?? (env['HOLDFAST_TENANT'] || undefined) ?? text(content.tenant, 'tenant', path),
     options: {
       ...(archive === undefined ? {} : { archive }),
+      ...(cache === undefined || !isCacheable(store) ? {} : { cache }),
       ...(accessKeyId && secretAccessKey ? { s3: { accessKeyId, secretAccessKey } } : {}),
       ...((content.options ?? {}) as OpenOptions),
     },
   }
+}
+
+/** A cache is for Postgres: what is set for the one store must not hinder a command on another. */
+export function isCacheable(store: string | undefined): boolean {
+  return /^postgres(ql)?:/i.test(store ?? '')
 }
 
 async function loadConfig(path: string): Promise<ConfigFile> {

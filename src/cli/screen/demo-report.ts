@@ -30,11 +30,17 @@ export function printReport(output: Output, report: DemoReport, commands: readon
     ],
     ['saving a checkpoint', latency(report.saveMsP50, report.saveMsP99)],
     ['loading one', latency(report.loadMsP50, report.loadMsP99)],
+    ...(report.cache ? [['loaded from the cache', hitRate(report.cache)] as const] : []),
     ['hash chains verified', `${report.chainsVerified} of ${Math.min(sessions, report.chainsSampled)} looked at`],
   ])
   for (const problem of report.problems) output.line(`${output.paint('red', 'problem')} ${problem}`)
   output.line(`\n${output.paint('bold', 'Try on what it left behind')}`)
   for (const command of commands) output.line(`  ${command}`)
+}
+
+function hitRate({ hits, loads, outdated }: NonNullable<DemoReport['cache']>): string {
+  const share = Math.round((hits / loads) * 100)
+  return `${share} % of ${group(loads)} loads; ${group(outdated)} were outdated, and read again`
 }
 
 function within(p50: number | null, p99: number | null): string {

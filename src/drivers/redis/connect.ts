@@ -21,6 +21,11 @@ export function reconnectPause(attempt: number): number {
   return Math.min(50 * 2 ** Math.min(attempt, 10), LONGEST_PAUSE_MS) * (0.5 + Math.random() / 2)
 }
 
+/** A client of our own that is not connected yet, and connects again for as long as it is not told to stop. */
+export async function makeClient(urls: readonly string[], options: ConnectOptions): Promise<RedisLike> {
+  return createClient(await loadIoredis(), urls.map(parseUrl), options)
+}
+
 /** A client of our own. Rejects within the connect timeout with what is wrong and what to do. */
 export async function connect(urls: readonly string[], options: ConnectOptions): Promise<RedisLike> {
   const servers = urls.map(parseUrl)

@@ -70,7 +70,7 @@ export function createRedisDriver(store: Store, durability: Survives, release: (
     erase: (request) => eraseLogs(store, request),
     async scrub() {
       checkOpen()
-      return scrubServers(store)
+      return scrubServers(store.connection.client)
     },
     tombstone: (tenant, thread) => readTombstone(store, tenant, thread),
     reindex: (log, expect, index) => reindexLog(store, log, expect, index),

@@ -3,14 +3,13 @@ import type { Scrubbed } from '../../log/contract.js'
 import type { RedisLike } from './client.js'
 import { serversOf } from './generations.js'
 import { parseInfo } from './probe.js'
-import type { Store } from './store.js'
 
 const POLL_MS = 50
 const MOST_MS = 10 * 60_000
 
 /** Has every server write its persistence files anew, so that what was removed is in none of them. */
-export async function scrubServers(store: Store): Promise<Scrubbed> {
-  const problems = await Promise.all(serversOf(store.connection.client).map(rewrite))
+export async function scrubServers(client: RedisLike): Promise<Scrubbed> {
+  const problems = await Promise.all(serversOf(client).map(rewrite))
   const problem = problems.find((found) => found !== undefined)
   if (problem === undefined) {
     return {

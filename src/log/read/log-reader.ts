@@ -2,7 +2,7 @@ import { CorruptError, type HoldfastError, isHoldfastError, NotFoundError } from
 import { nameLog } from '../../core/log-name.js'
 import { checkLoss } from './catch-up.js'
 import { formatCheckpointId } from '../entry/checkpoint-id.js'
-import type { Driver, Head, LogKey, StoredEntry, Tail } from '../contract.js'
+import type { Driver, Head, LogKey, RecentTail, StoredEntry, Tail } from '../contract.js'
 import type { EntryCodec } from '../entry/entry-codec.js'
 import type { OpenedEntry, OpenedRun, RunStart } from '../entry/entry-opening.js'
 import { emptyFold, type Fold } from '../entry/fold.js'
@@ -75,6 +75,35 @@ export class LogReader {
     this.applied = head.applied ?? -1
     this.standing = standingOf(head)
     return fold
+  }
+
+  /**
+   * What a cache tells of the log, which may be older than the log is: reading on from a known fold, if there is one.
+   * Undefined where it tells nothing that verifies, or less than is known.
+   */
+  async recent(known?: Fold): Promise<Fold | undefined> {
+    const { recent, forgetRecent, capabilities } = this.#driver
+    if (recent === undefined || !capabilities.storeAtomic) return undefined
+    const found = await recent.call(this.#driver, this.#log, known?.seq)
+    if (found === undefined) return undefined
+    // Whatever is wrong with it is wrong with the cache, until the log itself says so.
+    const fold = await this.#foldRecent(found, known).catch(() => undefined)
+    if (fold === undefined) forgetRecent?.call(this.#driver, this.#log)
+    return fold
+  }
+
+  async #foldRecent({ incarnation, entries }: RecentTail, known?: Fold): Promise<Fold | undefined> {
+    const [first, ...rest] = entries
+    if (first === undefined || (known && incarnation !== known.incarnation)) return undefined
+    if (known && first.seq === known.seq) {
+      if (first.hash !== known.hash) return undefined
+      if (rest.length === 0) return known
+      const { last, failure } = await this.#verify({ before: known, fromKeyframe: false, onlyLast: true }, rest)
+      return failure ? undefined : last
+    }
+    const start = { before: emptyFold(incarnation), fromKeyframe: true, onlyLast: true }
+    const { last, failure } = await this.#verify(start, entries)
+    return failure || (known && last && last.seq < known.seq) ? undefined : last
   }
 
   /** The fold at an older entry. */

@@ -9,7 +9,7 @@ import { hasLanded } from './has-landed.js'
 import type { LogEnvironment } from '../log-environment.js'
 import { type LogReader, type Standing, standingOf, withoutLoss } from '../read/log-reader.js'
 import { observeSave } from '../observed.js'
-import { heldError, isRefusal, originGone } from './refusals.js'
+import { heldError, isRefusal, originGone, outdatedError } from './refusals.js'
 import { pauseAfter, retry } from './retry.js'
 import { type Decide, type PendingUpdate, type Settle, travelsAlone, type Updated, type Writer } from './update.js'
 import { type Planned, planAppend } from './update-plan.js'
@@ -29,6 +29,10 @@ export class LogWriter {
   readonly #reader: LogReader
   /** Something may have landed that this handle does not know of. */
   mustRefresh = false
+  /** The fold was told by a cache. Only an append that lands says that it was the newest; nothing else may follow from it. */
+  isUnconfirmed = false
+  /** An unconfirmed fold was found to be an earlier state of the same log. */
+  isBehind = false
   #queue: (PendingUpdate | (() => Promise<void>))[] = []
   #draining = false
 
@@ -57,6 +61,7 @@ export class LogWriter {
 
   /** Reads on from `known`. A head read before `known` was learned would look like a loss, so `known` comes first. */
   async refresh(known: Fold = this.fold, head?: Head): Promise<void> {
+    if (this.isUnconfirmed) throw outdatedError(this.#log)
     const { driver, clock } = this.#environment
     const [newest] = await Promise.all([head ?? driver.head(this.#log), clock.sync()])
     const fold = await catchUp(this.#environment, this.#log, this.#reader, known, newest)
@@ -104,6 +109,7 @@ export class LogWriter {
       })
       if (result === undefined) return this.#commitEach(members)
       if (result.status === 'appended') {
+        this.isUnconfirmed = false
         this.fold = plan.fold
         // Whoever owns the log from here on was told what may be missing.
         if (plan.append.lease.kind === 'claim') this.standing = withoutLoss(this.standing)
@@ -111,7 +117,16 @@ export class LogWriter {
         observeSave(this.#environment, plan.append, plan.carried, begun)
         return settle(plan)
       }
-      if (result.status === 'held') throw heldError(this.#log, result.head)
+      if (result.status === 'held') {
+        // It ends where we thought, or the result were a conflict.
+        this.isUnconfirmed = false
+        throw heldError(this.#log, result.head)
+      }
+      if (this.isUnconfirmed) {
+        const { incarnation, seq } = known
+        this.isBehind = result.head?.incarnation === incarnation && result.head.seq > seq
+        throw outdatedError(this.#log)
+      }
       this.#environment.observer.count('holdfast.conflicts')
       if (result.head === undefined && plan.append.requires) throw originGone(this.#log, plan.append)
       await retry(this.#environment, () => this.refresh(known, result.head))

@@ -24,9 +24,14 @@ export interface Opened {
  * is, for someone to look at, and go on beside it. The branch is named by where the damage is, so that later runs find
  * it again. On both, effects that reach outside need permission: whether they happened before is not known.
  */
-export async function openOrRecover(logs: LogStore, key: LogKey, onCorrupt: OnCorrupt): Promise<Opened> {
+export async function openOrRecover(
+  logs: LogStore,
+  key: LogKey,
+  onCorrupt: OnCorrupt,
+  options: { readonly atLeast?: number } = {},
+): Promise<Opened> {
   try {
-    return { log: await logs.borrow(key), key, restart: { restarted: false } }
+    return { log: await logs.borrow(key, options), key, restart: { restarted: false } }
   } catch (error) {
     if (!isHoldfastError(error, 'corrupt') || onCorrupt === 'fail') throw error
     const lastGood = error.data['lastGood']

@@ -157,6 +157,8 @@ export interface DriveOptions extends RunOptions {
   readonly owner?: string
   /** What was said of this thread alone. */
   readonly retention?: RetentionPolicy
+  /** An entry of the log that is known to be there. */
+  readonly atLeast?: number
 }
 
 const DEFAULT_LEASE_MS = 10_000
@@ -271,18 +273,44 @@ class ThreadRunner {
     }
   }
 
-  async #openOnce(frequency: Frequency): Promise<Outcome> {
-    const { log, key, restart, begins } = await openOrRecover(
-      this.#environment.logs,
-      this.#key,
-      this.#options.onCorrupt ?? 'fail',
+  #openOnce(frequency: Frequency): Promise<Outcome> {
+    const given = this.#key
+    return this.#onLog(
+      async (options) => {
+        const onCorrupt = this.#options.onCorrupt ?? 'fail'
+        const opened = await openOrRecover(this.#environment.logs, given, onCorrupt, options)
+        this.#key = opened.key
+        this.#restart = opened.restart
+        this.#begins = opened.begins
+        return opened.log
+      },
+      (log) => this.#runOn(log, frequency),
+      // Who records nothing appends nothing, and so never learns whether it was the newest.
+      { atLeast: frequency === 'none' ? Infinity : (this.#options.atLeast ?? 0) },
     )
-    this.#key = key
-    this.#restart = restart
-    this.#begins = begins
-    const outcome = await this.#runOn(log, frequency)
-    this.#environment.logs.giveBack(log)
-    return outcome
+  }
+
+  /**
+   * Works on a log, and gives it back. What a cache told of it counts only if an append of the work landed: otherwise
+   * whatever came of the work is dropped, and it is done again on what the store itself says.
+   */
+  async #onLog<Result>(
+    open: (options: { readonly atLeast: number }) => Promise<Log>,
+    work: (log: Log) => Promise<Result>,
+    options = { atLeast: 0 },
+  ): Promise<Result> {
+    const log = await open(options)
+    try {
+      const result = await work(log)
+      if (log.isConfirmed) {
+        this.#environment.logs.giveBack(log)
+        return result
+      }
+    } catch (error) {
+      if (log.isConfirmed || !mayBeOutdated(error)) throw error
+    }
+    this.#environment.logs.disbelieve(log)
+    return this.#onLog(open, work, { atLeast: Infinity })
   }
 
   async #runOn(log: Log, frequency: Frequency): Promise<Outcome> {
@@ -470,7 +498,13 @@ class ThreadRunner {
   }
 
   async #leave(input: InputRecord, busy: NonNullable<EnqueueOptions['busy']>): Promise<Enqueued> {
-    const log = await this.#environment.logs.borrow(this.#key)
+    return this.#onLog(
+      (options) => this.#environment.logs.borrow(this.#key, options),
+      (log) => this.#leaveOn(log, input, busy),
+    )
+  }
+
+  async #leaveOn(log: Log, input: InputRecord, busy: NonNullable<EnqueueOptions['busy']>): Promise<Enqueued> {
     const misfit = checkFits(this.#key, log.fold, this.#plan, this.#restart)
     if (misfit?.status === 'incompatible') {
       throw new IncompatibleError(misfit.reason, 'program', misfit.remedy, { thread: this.#key.thread })
@@ -480,14 +514,12 @@ class ThreadRunner {
       fateOf(state as RunState, input) !== 'refused' || currentRun(state as RunState) === undefined
     const known = await this.#enqueue(log, input, busy === 'interrupt', busy === 'reject' ? isFree : undefined)
     const state = log.fold.state as RunState
-    const enqueued: Enqueued = {
+    return {
       input: known === undefined ? 'refused' : fateOf(state, input),
       run: known === undefined ? undefined : await this.#runOf(state, input),
       ended: input.key !== undefined && findEnded(state, input.key, this.#key.branch) !== undefined,
       checkpoint: log.checkpoint,
     }
-    this.#environment.logs.giveBack(log)
-    return enqueued
   }
 
   /** The id of the run that an input is given to: that of the first input with its key. */
@@ -622,6 +654,12 @@ class ThreadRunner {
       message: `Your earlier conversation is no longer available, so we start from the beginning.${why}`,
     }
   }
+}
+
+/** Trouble with the store is none of the state that was read, and is not tried again from the beginning. */
+function mayBeOutdated(error: unknown): boolean {
+  if (error instanceof StoppedError) return false
+  return !(isHoldfastError(error) && ['unavailable', 'storage', 'closed'].includes(error.code))
 }
 
 /** The thread that was read is gone: it expired, and was perhaps made again since. */

@@ -213,6 +213,7 @@ export class Worker {
         head.log,
         {
           hasInput: false,
+          atLeast: head.seq,
           emit: this.#options.onEvent ? (event) => this.#tell({ type: 'event', log, event }) : unheard,
           signal: this.#abort.signal,
           isDraining: () => this.#drain.signal.aborted || makesRoom,
