@@ -4,13 +4,13 @@ import { durableBackends } from '../support/backends.js'
 import { rounds } from '../support/scale.js'
 
 const CRASHES: Readonly<Record<string, number>> = { SQLite: 1000, file: 200, Postgres: 200, Redis: 200 }
-const APPENDS = rounds(150, 1000)
+const APPENDS = rounds(80, 1000)
 
 for (const backend of await durableBackends()) {
   describe.skipIf(backend.missing)(`real processes on ${backend.name}`, () => {
     afterAll(() => backend.cleanup())
 
-    const crashes = rounds(backend.name === 'SQLite' ? 6 : 3, CRASHES[backend.name])
+    const crashes = rounds(backend.name === 'SQLite' ? 4 : 2, CRASHES[backend.name])
     it(`keeps every acknowledged entry through ${crashes} SIGKILLs`, { timeout: 600_000 }, async () => {
       const url = await backend.fresh()
       let acknowledged = 0

@@ -3,7 +3,7 @@ import { runSessions } from '../../scripts/torture/session-rounds.mjs'
 import { durableBackends } from '../support/backends.js'
 import { rounds } from '../support/scale.js'
 
-const SESSIONS = rounds(25, 1000)
+const SESSIONS = rounds(12, 1000)
 
 for (const [i, backend] of (await durableBackends()).entries()) {
   describe.skipIf(backend.missing)(`sessions of killed workers on ${backend.name}`, () => {

@@ -205,7 +205,7 @@ describe('processes that count in one item at once', () => {
     { processes: 2, fsync: true },
     { processes: 4, fsync: false },
   ])('loses no step, with $processes of them', async ({ processes, fsync }) => {
-    const count = rounds(40, 1000)
+    const count = rounds(16, 1000)
     const folder = await copyOf(await makeTemplate())
     const racers = Array.from({ length: processes }, (_, i) =>
       start({ folder, operation: 'count', count, name: `racer-${i}`, fsync }),

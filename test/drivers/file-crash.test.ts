@@ -236,7 +236,7 @@ describe('processes that append to one log at once', () => {
   ])(
     'keeps every acknowledged entry once and leaves no gap, with $processes of them',
     async ({ processes, fsync }) => {
-      const count = rounds(80, 2000)
+      const count = rounds(30, 2000)
       const folder = await copyOf(await makeTemplate())
       const racers = Array.from({ length: processes }, (_, i) =>
         start({ folder, operation: 'race', count, name: `racer-${i}`, fsync }),

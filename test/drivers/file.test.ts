@@ -20,6 +20,6 @@ for (const fsync of full ? [true, false] : [true]) {
         cleanup: () => rm(folder, { recursive: true }),
       }
     },
-    { framework: { describe, it }, rounds: rounds(40, 2000) },
+    { framework: { describe, it }, rounds: rounds(20, 2000) },
   )
 }

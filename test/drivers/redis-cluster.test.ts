@@ -23,6 +23,6 @@ describe.skipIf(clusterUrls === undefined)('on a cluster of three nodes', () => 
         },
       }
     },
-    { framework: { describe, it }, rounds: rounds(20, 1000) },
+    { framework: { describe, it }, rounds: rounds(10, 1000) },
   )
 })

@@ -23,6 +23,6 @@ describe.skipIf(url === undefined)('on one server', () => {
         },
       }
     },
-    { framework: { describe, it }, rounds: rounds(80, 1000) },
+    { framework: { describe, it }, rounds: rounds(40, 1000) },
   )
 })

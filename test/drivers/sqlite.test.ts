@@ -24,7 +24,7 @@ driverSuite(
       cleanup: () => rm(folder, { recursive: true, force: true }),
     }
   },
-  { framework, rounds: rounds(80, 20_000) },
+  { framework, rounds: rounds(40, 20_000) },
 )
 
 // The same code but for one pragma and the source of the time, so not in every run.

@@ -12,7 +12,7 @@ describe('the log against a simple model: appends, races, claims, forks, tags, p
   for (const backend of backends) {
     afterAll(() => backend.cleanup())
     // Thousands where a history costs a millisecond, about a hundred where it costs a server's round trips.
-    const histories = backend === MEMORY ? rounds(1500, 60_000) : rounds(40, 2000)
+    const histories = backend === MEMORY ? rounds(600, 60_000) : rounds(40, 2000)
     it.skipIf(backend.missing)(
       `agrees on ${backend.name} over ${histories} random histories`,
       { timeout: 900_000 },

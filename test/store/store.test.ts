@@ -24,16 +24,16 @@ function apart(driver: Driver): Driver {
   return { ...driver, append, capabilities: { ...driver.capabilities, storeAtomic: false } }
 }
 
-storeSuite('the store in memory', () => memorySetup(), { framework, rounds: rounds(20, 2000) })
+storeSuite('the store in memory', () => memorySetup(), { framework, rounds: rounds(10, 2000) })
 storeSuite('the store in memory, with items apart from entries', () => memorySetup(apart), {
   framework,
-  rounds: rounds(8, 600),
+  rounds: rounds(4, 600),
 })
 
 const backends = await durableBackends()
 for (const backend of backends) {
   describe.skipIf(backend.missing)(backend.name, () => {
-    storeSuite(`the store on ${backend.name}`, () => durableSetup(backend), { framework, rounds: rounds(4, 400) })
+    storeSuite(`the store on ${backend.name}`, () => durableSetup(backend), { framework, rounds: rounds(2, 400) })
   })
 }
 

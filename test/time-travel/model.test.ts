@@ -17,7 +17,7 @@ async function unsynced(backend: Backend): Promise<string> {
 
 describe('random histories of runs, pauses, answers, forks, upgrades and crashes', () => {
   for (const backend of backends) {
-    const count = backend.name === 'memory' ? rounds(120, 6000) : rounds(8, 100)
+    const count = backend.name === 'memory' ? rounds(60, 6000) : rounds(8, 100)
     it.skipIf(backend.missing)(
       `end as the model says, ${count} of them, on ${backend.name}`,
       { timeout: 600_000 },
