@@ -244,6 +244,35 @@ export interface HeadPage {
   readonly cursor?: string
 }
 
+/** The label by which logs name the program that they run. Drivers find by it what is due. */
+export const PROGRAM_LABEL = 'holdfast.program'
+
+/** What a worker asks for: logs of its programs that are due and that nobody holds. */
+export interface DueQuery {
+  /** By `PROGRAM_LABEL`. */
+  readonly programs: readonly string[]
+  /** Absent: of all tenants. */
+  readonly tenant?: TenantId
+  /** The time up to which wake times are over; 'now': by the store's own clock. */
+  readonly now: number | 'now'
+  readonly limit: number
+  /** For this long nobody else who asks is given them, unless something is written to them before. */
+  readonly reserveMs: number
+}
+
+/** What is due. */
+export interface DuePage {
+  /** About in the order in which they became due. */
+  readonly heads: readonly Head[]
+  /** Whether more may be due now. */
+  readonly more: boolean
+  /**
+   * In how many milliseconds the next of these programs may be: a wake time, or the end of a lease or a reservation.
+   * `null`: nothing is known of. Meaningless where there is more now.
+   */
+  readonly nextMs: number | null
+}
+
 /** What is left of an erased thread: when and why. */
 export interface Tombstone {
   readonly at: number
@@ -438,6 +467,13 @@ export interface Driver extends Partial<ItemDriver>, Partial<CopyDriver> {
 
   /** Removes a blob if its `touchedAt` is still exactly this. A blob that was put again meanwhile stays. */
   removeBlob(tenant: TenantId, hash: Hash, touchedAt: number): Promise<boolean>
+
+  /**
+   * The next logs that are due, reserved for who asks. Workers that ask at the same moment are given different ones, and do
+   * not wait for each other. Logs of other programs cost nothing. A reservation is no claim: it only keeps others from trying.
+   * Absent where only a walk over all heads would find them.
+   */
+  takeDue?(query: DueQuery): Promise<DuePage>
 
   /**
    * Where logs end, by index; undefined for one that does not exist. One round trip for many. Absent: ask for each head.

@@ -10,10 +10,13 @@ import { NO_OBSERVER, type Observer } from '../telemetry/observer.js'
 import { AnchorBook } from './read/anchor-book.js'
 import { type Anchor, type Anchors, checkAnchors } from './read/anchors.js'
 import { DEFAULT_BLOB_THRESHOLD } from './read/blob-shelf.js'
+import { dueHeads } from './read/due-heads.js'
 import { collectBlobs } from './read/collect-blobs.js'
 import type {
   Capabilities,
   Driver,
+  DuePage,
+  DueQuery,
   Survives,
   EraseRequest,
   HeadPage,
@@ -250,6 +253,18 @@ export class LogStore {
     }
     const page = await this.#environment.driver.heads(query)
     return { ...page, heads: page.heads.filter(({ log }) => !isReservedThread(log.thread)) }
+  }
+
+  /** Whether logs that `takeDue` returns are kept from others for a while. */
+  get reservesDue(): boolean {
+    return this.#environment.driver.takeDue !== undefined
+  }
+
+  /** The next logs of some programs that are due, for a worker that is about to claim them. */
+  async takeDue(query: DueQuery): Promise<DuePage> {
+    this.#check()
+    const { driver } = this.#environment
+    return driver.takeDue?.(query) ?? dueHeads(driver, query)
   }
 
   /**

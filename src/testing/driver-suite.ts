@@ -4,6 +4,7 @@ import { appendTests } from './driver-suite/append-tests.js'
 import { batchTests } from './driver-suite/batch-tests.js'
 import { blobTests } from './driver-suite/blob-tests.js'
 import { copyTests } from './driver-suite/copy-tests.js'
+import { dueTests } from './driver-suite/due-tests.js'
 import { eraseTests } from './driver-suite/erase-tests.js'
 import { forkTests } from './driver-suite/fork-tests.js'
 import { idTests } from './driver-suite/id-tests.js'
@@ -43,6 +44,7 @@ const GROUPS: readonly (readonly [string, readonly SuiteTest[]])[] = [
   ['erase', eraseTests],
   ['blobs', blobTests],
   ['the index', indexTests],
+  ['what is due', dueTests],
   ['labels', labelTests],
   ['pages', pageTests],
   ['tenants', tenantTests],

@@ -36,6 +36,8 @@ const METHODS: readonly DriverMethod[] = [
   'head',
   'renew',
   'heads',
+  'takeDue',
+  'positions',
   'prune',
   'erase',
   'tombstone',

@@ -1,8 +1,6 @@
 import { openDriver } from 'holdfast/driver'
-import { makeHeadsStatement } from '#src/drivers/postgres/heads-statement.js'
-import { planQuery } from '#src/drivers/redis/index-walk.js'
+import { makeDueStatement } from '#src/drivers/postgres/due-statement.js'
 import { loadSqlite } from '#src/drivers/sqlite/engine.js'
-import { buildHeadsQuery } from '#src/drivers/sqlite/heads.js'
 import { afterAll, describe, expect, it } from 'vitest'
 import { pollAmongIdle, workerQuery } from '../../scripts/torture/idle-threads.mjs'
 import { durableBackends } from '../support/backends.js'
@@ -27,43 +25,32 @@ describe("a worker's look at the index", () => {
 
   const isMissing = (name: string) => backends.find((backend) => backend.name === name)?.missing ?? true
 
-  it('goes by the time to wake on SQLite', { timeout: 600_000 }, async () => {
+  it('goes by program and time on SQLite', { timeout: 600_000 }, async () => {
     const url = await fill('SQLite')
     const db = (await loadSqlite())(url.slice('sqlite:'.length))
-    const { limit, ...query } = workerQuery('now')
-    const { sql, values } = buildHeadsQuery(
-      { query, after: null, limit },
-      {
-        bootId: 'boot',
-        wall: 0,
-        monotonic: 0,
-        slackMs: 0,
-      },
-    )
-    const plan = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...values) as { detail: string }[]
+    const due = 'SELECT id FROM logs WHERE program = ? AND wake_at <= ? ORDER BY wake_at LIMIT 10'
+    const plan = db.prepare(`EXPLAIN QUERY PLAN ${due}`).all('"idle"', 1) as { detail: string }[]
+    const [mine] = db.prepare('SELECT count(*) AS n FROM logs WHERE program = ?').all('"idle"') as { n: number }[]
     db.close()
-    expect(plan[0]?.detail).toBe('SEARCH logs USING INDEX logs_wake (wake_at<?)')
-    expect(plan.some(({ detail }) => detail.startsWith('SCAN'))).toBe(false)
+    expect(plan.map(({ detail }) => detail)).toEqual(['SEARCH logs USING INDEX logs_due (program=? AND wake_at<?)'])
+    expect(mine?.n).toBeGreaterThan(IDLE / 2)
   })
 
-  it.skipIf(isMissing('Postgres'))('goes by the time to wake on Postgres', { timeout: 600_000 }, async () => {
+  it.skipIf(isMissing('Postgres'))('goes by program and time on Postgres', { timeout: 600_000 }, async () => {
     const url = new URL(await fill('Postgres'))
     const schema = `"${url.searchParams.get('schema')}"`
     url.searchParams.delete('schema')
-    const { text, values } = makeHeadsStatement(schema, workerQuery('now'))
-    const literal = text.replace(/\$(\d+)/g, (_, n) => String(values?.[Number(n) - 1]))
+    const { text } = makeDueStatement(schema, 'take_due', workerQuery('now'))
+    const values = [`ARRAY['"idle"']`, 'NULL', 'NULL', '20', '1000']
+    const literal = text.replace(/\$(\d+)/g, (_, n) => String(values[Number(n) - 1]))
     const rows = await runSql(url.href, `ANALYZE ${schema}.logs`, `EXPLAIN ${literal}`)
     const plan = rows.map((row) => String(row['QUERY PLAN'])).join('\n')
-    expect(plan).toContain('logs_wake')
+    const used = [...plan.matchAll(/(?:using|Bitmap Index Scan on) (\w+)/g)].map(([, index]) => index)
+    expect([...new Set(used)].sort()).toEqual(['logs_due', 'logs_pkey'])
     expect(plan).not.toContain('Seq Scan')
-    expect(plan).not.toContain('logs_updated')
   })
 
-  it.skipIf(isMissing('Redis'))('goes by the time to wake on Redis', { timeout: 600_000 }, async () => {
+  it.skipIf(isMissing('Redis'))('goes by program and time on Redis', { timeout: 600_000 }, async () => {
     await fill('Redis')
-    const { prefixes, to } = planQuery(workerQuery('now'))
-    // The range of the index that holds the times to wake, up to now and no further.
-    expect(prefixes).toEqual(['w\0'])
-    expect(to).toBeDefined()
   })
 })

@@ -7,7 +7,7 @@ import { reconnectPause } from '#src/drivers/redis/connect.js'
 import { openRedis } from '#src/drivers/redis/open-redis.js'
 import { checkServer } from '#src/drivers/redis/probe.js'
 import type { RedisLike } from '#src/drivers/redis/client.js'
-import type { LogKey } from '#src/log/contract.js'
+import { DUE, type LogKey, PROGRAM_LABEL } from '#src/log/contract.js'
 import { startChaosProxy } from '#src/testing/chaos-proxy.js'
 import { makeAppend, mustAppend } from '#src/testing/entries.js'
 import { Redis } from 'ioredis'
@@ -168,6 +168,31 @@ describe.skipIf(url === undefined)('opening redis', () => {
     await redis.hset(`${prefix}:store`, 'layout', '99')
     redis.disconnect()
     expect(await failure(openRedis(target, { prefix }))).toMatchObject({ code: 'schema-too-new' })
+  })
+
+  it('finds what is due of a store that an older version wrote', async () => {
+    const server = await ownServer()
+    const log = newLog()
+    const first = await openRedis(server.url)
+    const index = { wakeAt: DUE, metadata: { [PROGRAM_LABEL]: 'p' } }
+    await mustAppend(first, makeAppend(log, null, { index }))
+    await first.close()
+    // As it was before there were rows by program: neither in the log nor in the index.
+    const asBefore = `
+      for _, key in ipairs(redis.call('KEYS', '*:log:*')) do
+        local head = redis.call('HGET', key, 'h')
+        redis.call('HSET', key, 'h', (string.gsub(head, '\\t[^\\n]*', '', 1)))
+      end
+      for _, key in ipairs(redis.call('KEYS', '*:index')) do
+        redis.call('ZREMRANGEBYLEX', key, '[p\\0', '(p\\1')
+      end
+      return redis.call('HDEL', 'holdfast:store', 'due')`
+    await server.command('EVAL', asBefore, '0')
+    const driver = await openRedis(server.url)
+    cleanups.push(() => driver.close())
+    const due = { programs: ['p'], now: 'now', limit: 10, reserveMs: 1000 } as const
+    expect((await driver.takeDue?.(due))?.heads.map((head) => head.log)).toEqual([log])
+    expect((await driver.tail(log))?.head.index).toMatchObject(index)
   })
 
   it('keeps stores of different prefixes and databases apart', async () => {

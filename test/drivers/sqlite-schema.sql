@@ -31,7 +31,9 @@ CREATE TABLE logs (
   tags TEXT NOT NULL,
   metadata TEXT NOT NULL,
   origin TEXT NOT NULL
-) STRICT;
+, program TEXT GENERATED ALWAYS AS (
+  CASE WHEN instr(metadata, '["holdfast.program",') > 0 THEN substr(substr(metadata, instr(metadata, '["holdfast.program",') + length('["holdfast.program",')), 1, instr(substr(metadata, instr(metadata, '["holdfast.program",') + length('["holdfast.program",')), ']') - 1) END
+) VIRTUAL, taken_seq INTEGER, taken_boot TEXT, taken_until REAL) STRICT;
 
 CREATE UNIQUE INDEX logs_name ON logs (tenant, thread, branch);
 
@@ -115,3 +117,5 @@ CREATE TABLE items (
 CREATE UNIQUE INDEX items_place ON items (tenant, space, key);
 
 CREATE INDEX items_expiry ON items (expires_at) WHERE expires_at IS NOT NULL;
+
+CREATE INDEX logs_due ON logs (program, wake_at) WHERE wake_at IS NOT NULL;

@@ -1,13 +1,5 @@
-import type {
-  Append,
-  AppendResult,
-  EraseRequest,
-  Expect,
-  Head,
-  IndexFields,
-  LogKey,
-  StoredEntry,
-} from '../../log/contract.js'
+import type { Append, AppendResult, EraseRequest, Expect, Head, LogKey, StoredEntry } from '../../log/contract.js'
+import { forgetDue, setIndex } from './due.js'
 import { carryWrite } from './item-writes.js'
 import { dropIfEmpty, ensureThread, findLog, findThread, type MemoryLog, type MemoryStore } from './memory-store.js'
 
@@ -26,7 +18,7 @@ export function appendToLog(store: MemoryStore, append: Append): AppendResult {
   const written = log ?? createLog(store, append)
   for (const entry of append.entries) written.entries.push(copyEntry(entry))
   written.epoch = append.epoch
-  written.index = copyIndex(append.index)
+  setIndex(store, written, append.index)
   changeLease(store, written, append)
   for (const write of append.carried ?? []) carryWrite(store, append.log.tenant, append.incarnation, write)
   return { status: 'appended' }
@@ -127,7 +119,10 @@ export function eraseLogs(store: MemoryStore, request: EraseRequest): { readonly
   const logs = [...(thread?.branches.values() ?? [])].filter((log) => branch === undefined || log.key.branch === branch)
   if (expect !== undefined && !areExactly(logs, expect)) return 'conflict'
   if (thread === undefined) return { erased: 0 }
-  for (const log of logs) thread.branches.delete(log.key.branch)
+  for (const log of logs) {
+    thread.branches.delete(log.key.branch)
+    forgetDue(store, log)
+  }
   if (thread.branches.size === 0) {
     if (tombstone === null) thread.tombstone = undefined
     else if (logs.length > 0) thread.tombstone = { ...tombstone }
@@ -144,17 +139,6 @@ function areExactly(logs: readonly MemoryLog[], expect: NonNullable<EraseRequest
         branch === log.key.branch && incarnation === log.incarnation && seq === lastEntry(log).seq,
     ),
   )
-}
-
-// What is stored must not change with the arrays and objects the caller goes on using. Index rows are handed out as
-// they are, so they are frozen; bytes can't be, and are copied both ways.
-export function copyIndex(index: IndexFields): IndexFields {
-  return Object.freeze({
-    ...index,
-    tags: Object.freeze([...index.tags]),
-    metadata: Object.freeze({ ...index.metadata }),
-    origin: index.origin && Object.freeze({ ...index.origin }),
-  })
 }
 
 export function copyEntry(entry: StoredEntry): StoredEntry {

@@ -15,12 +15,12 @@ import { checkBatch, checkStandIn } from '../shared/checks.js'
 import { checkItemWrites } from '../shared/item-checks.js'
 import { selectHeads } from '../shared/head-query.js'
 import { findBlob, listBlobs, putBlob, removeBlob, touchBlob } from './blob-operations.js'
+import { setIndex, takeDue } from './due.js'
 import { listSpaces, readItems, scanItems, sweepItems } from './item-reads.js'
 import { applyWrite, writeItem } from './item-writes.js'
 import {
   appendToLog,
   copyEntry,
-  copyIndex,
   entriesBetween,
   eraseLogs,
   headOf,
@@ -157,7 +157,7 @@ export async function openMemory(
     async reindex(log, expect, index) {
       const found = find(log)
       if (found === undefined || !isAsExpected(found, expect)) return false
-      found.index = copyIndex(index)
+      setIndex(store, found, index)
       return true
     },
 
@@ -242,6 +242,11 @@ export async function openMemory(
       if ((findThread(store, tenant, thread)?.branches.size ?? 0) > 0) return false
       ensureThread(store, tenant, thread).tombstone = { ...tombstone }
       return true
+    },
+
+    async takeDue(query) {
+      checkOpen()
+      return takeDue(store, query, (log) => headOf(store, log))
     },
 
     async positions(logs) {

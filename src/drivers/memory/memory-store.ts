@@ -14,7 +14,10 @@ export interface MemoryLog {
   owner: string | null
   /** By the store's monotonic clock. */
   leaseEnd: number
+  /** Changed by `setIndex` only. */
   index: IndexFields
+  /** Until when, by the store's monotonic clock, it is kept for whoever asked for it, as long as it ends there. */
+  reserved?: { readonly seq: number; readonly until: number }
   /** The seq up to which `applyWrites` applied what the entries carry. */
   applied: number
 }
@@ -63,6 +66,8 @@ export interface MemoryStore {
   }>
   /** Who of this process listens to which topic. */
   readonly topics: Map<string, Set<(message: string | undefined) => void>>
+  /** The logs with a wake time, by program. */
+  readonly due: Map<string, Set<MemoryLog>>
   /** The newest `touchedAt` given so far. */
   lastTouch: number
 }
@@ -76,6 +81,7 @@ export function createMemoryStore(options: { readonly clock?: Clock } = {}): Mem
     items: new Map(),
     removed: new Set(),
     topics: new Map(),
+    due: new Map(),
     lastTouch: Number.NEGATIVE_INFINITY,
   }
 }

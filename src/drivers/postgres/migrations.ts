@@ -25,6 +25,7 @@ export const MIGRATIONS: readonly Migration[] = [
   // A log that was cut by it says so in its first entry, which code that does not know it refuses.
   { version: 13, file: '0013-prune-with-stand-in.sql', breaking: false },
   { version: 14, file: '0014-listened-topics.sql', breaking: false },
+  { version: 15, file: '0015-due.sql', breaking: false },
 ]
 
 /** The SQL of a migration for this schema. `:schema` is the only thing that is filled in. */

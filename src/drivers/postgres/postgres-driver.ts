@@ -18,6 +18,7 @@ import { encodeArray } from './binary-array.js'
 import { type BlobStatements, makeBlobStatements } from './blob-statements.js'
 import type { Channel } from './channel.js'
 import { bury, listTombstones, tenantsStatement } from './census.js'
+import { makeDueStatement, readDuePage } from './due-statement.js'
 import { makeHeadsStatement, readHeadPage } from './heads-statement.js'
 import { parseHead } from './head-row.js'
 import { type ItemStatements, makeItemStatements, readItem, readWriteResults } from './item-statements.js'
@@ -122,6 +123,11 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'>, 
   async heads(query: Parameters<Driver['heads']>[0]): ReturnType<Driver['heads']> {
     this.#sessions.checkOpen()
     return readHeadPage(await this.#sessions.read(makeHeadsStatement(this.#schema, query)), query)
+  }
+
+  async takeDue(query: Parameters<NonNullable<Driver['takeDue']>>[0]): ReturnType<NonNullable<Driver['takeDue']>> {
+    const statement = makeDueStatement(this.#schema, this.#nameOf('take_due'), query)
+    return readDuePage(await this.#sessions.write(statement), query)
   }
 
   async positions(logs: readonly LogKey[]): ReturnType<NonNullable<Driver['positions']>> {

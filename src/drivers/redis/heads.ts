@@ -142,7 +142,7 @@ export async function readPositions(store: Store, logs: readonly LogKey[]): Prom
   return (await readHeads(store, logs)).map((head) => head && { incarnation: head.incarnation, seq: head.seq })
 }
 
-async function readHeads(store: Store, logs: readonly LogKey[]): Promise<(Head | undefined)[]> {
+export async function readHeads(store: Store, logs: readonly LogKey[]): Promise<(Head | undefined)[]> {
   const { scripts, keys, marker, connection } = store
   const groups = new Map<string, number[]>()
   const seen = new Map<number, number>()

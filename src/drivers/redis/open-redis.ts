@@ -9,6 +9,7 @@ import { markBuckets, probeAgain, serversOf, trustOf } from './generations.js'
 import { createKeys } from './keys.js'
 import { checkServer, judgeDurability, probeServer } from './probe.js'
 import { createRedisDriver } from './redis-driver.js'
+import { indexDue } from './due.js'
 import { loadScripts, type Scripts } from './scripts.js'
 import { loseStore, type Store } from './store.js'
 
@@ -111,7 +112,7 @@ async function openStore(
   const prefix = options.prefix ?? 'holdfast'
   const record = createKeys(prefix, 1).store
   const fresh = randomBytes(16).toString('hex')
-  const [id, layout, count, marked] = (await connection.write({
+  const [id, layout, count, marked, due] = (await connection.write({
     script: scripts['open-store'],
     keys: [record],
     args: [fresh, String(LAYOUT), String(options.buckets ?? DEFAULT_BUCKETS)],
@@ -145,6 +146,10 @@ async function openStore(
     )
   }
   if (marked === null) await connection.write({ command: 'hset', args: [record, 'marked', 'yes'] })
+  if (due === null) {
+    await indexDue(store)
+    await connection.write({ command: 'hset', args: [record, 'due', 'yes'] })
+  }
   return store
 }
 

@@ -7,6 +7,7 @@ import { appendBatch } from './append.js'
 import { Channel } from './channel.js'
 import { bury, listTenants, listTombstones } from './census.js'
 import { getBlobs, listBlobs, putBlobs, removeBlob, touchBlobs } from './blobs.js'
+import { takeDue } from './due.js'
 import { toDriverError } from './errors.js'
 import { queryHeads, readPositions } from './heads.js'
 import { listSpaces, readItems, scanItems } from './item-reads.js'
@@ -127,6 +128,10 @@ export function createRedisDriver(store: Store, durability: Survives, release: (
       return Number(seconds) * 1000 + Number(micros) / 1000
     },
 
+    async takeDue(query) {
+      checkOpen()
+      return takeDue(store, query)
+    },
     async positions(logs) {
       checkOpen()
       return readPositions(store, logs)

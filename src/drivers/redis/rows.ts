@@ -1,5 +1,14 @@
 import { CorruptError } from '../../core/errors.js'
-import type { Expect, Head, IndexFields, LogKey, Origin, StoredEntry, StoredHeader } from '../../log/contract.js'
+import {
+  type Expect,
+  type Head,
+  type IndexFields,
+  type LogKey,
+  type Origin,
+  PROGRAM_LABEL,
+  type StoredEntry,
+  type StoredHeader,
+} from '../../log/contract.js'
 import { nameLog } from '../../core/log-name.js'
 import type { Reply } from './client.js'
 import { metadataFromText, metadataToText } from '../shared/metadata-text.js'
@@ -30,7 +39,9 @@ export function encodeLabels(index: IndexFields): string {
 /** What the bucket's index is made from: it changes only when one of its rows must. See index-members.lua. */
 export function encodeIndexRow(index: IndexFields): string {
   const { createdAt, updatedAt, wakeAt, expiresAt, status } = index
-  return `${createdAt} ${minuteOf(updatedAt)} ${wakeAt ?? '-'} ${expiresAt ?? '-'} ${escapeControls(status)}`
+  const program = index.metadata[PROGRAM_LABEL]
+  const row = `${createdAt} ${minuteOf(updatedAt)} ${wakeAt ?? '-'} ${expiresAt ?? '-'} ${escapeControls(status)}`
+  return program === undefined ? row : `${row}\t${escapeControls(String(program))}`
 }
 
 /** The index knows of updates by the minute, so that a busy log moves in it once a minute and not at every append. */

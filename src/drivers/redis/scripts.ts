@@ -23,6 +23,7 @@ const NAMES = [
   'scan-items',
   'sweep-items',
   'tail',
+  'take-due',
   'touch-blob',
   'write-items',
 ] as const

@@ -198,6 +198,12 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
       return link.call('bury', [tenant, thread, { at, reason }])
     },
 
+    async takeDue({ programs, tenant, now, limit, reserveMs }) {
+      const query = { programs, now, limit: rowLimit(limit), reserveMs, ...(tenant === undefined ? {} : { tenant }) }
+      const { heads, ...page } = await link.call('takeDue', [query])
+      return { ...page, heads: heads.map(unpackHead) }
+    },
+
     async positions(logs) {
       return (await link.call('positions', [logs.map(keyOf)])).map((position) => position ?? undefined)
     },

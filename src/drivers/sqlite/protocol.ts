@@ -1,9 +1,10 @@
-import type { BlobInfo, EraseRequest, Expect, Hash, LogKey, Position, Tombstone } from '../../log/contract.js'
+import type { BlobInfo, DueQuery, EraseRequest, Expect, Hash, LogKey, Position, Tombstone } from '../../log/contract.js'
 import type { NamedTombstone } from '../../log/copy-contract.js'
 import type { ItemScan, ItemWriteResult } from '../../log/store-contract.js'
 import type { PackedResult } from './append.js'
 import type { IndexTask, Labels } from './append-parcel.js'
 import type { ConnectionSettings } from './connection.js'
+import type { PackedDue } from './due.js'
 import type { PackedTail } from './entries.js'
 import type { Failure } from './failure.js'
 import type { PackedHead } from './head-row.js'
@@ -30,6 +31,7 @@ export interface Calls {
   read(log: LogKey, from: number, limit: number): Parcel
   headers(log: LogKey, before: number | null, limit: number): Parcel
   head(log: LogKey): PackedHead | null
+  takeDue(query: DueQuery): PackedDue
   positions(logs: readonly LogKey[]): (Position | null)[]
   /** Another number than before when another connection, of any process, committed since. */
   dataVersion(): number

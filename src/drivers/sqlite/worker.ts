@@ -4,6 +4,7 @@ import { appendOne } from './append.js'
 import { unpackAppends } from './append-parcel.js'
 import { getBlobs, listBlobs, putBlobs, removeBlob, touchBlobs } from './blobs.js'
 import { type Connection, openConnection, openSecondConnection } from './connection.js'
+import { takeDue } from './due.js'
 import { loadSqlite } from './engine.js'
 import { type PackedTail, readEntries, readHead, readHeaders, readPosition, readTail } from './entries.js'
 import { captureFailure, SqliteFailure } from './failure.js'
@@ -50,6 +51,7 @@ const handlers: Handlers = {
   read: (db, _, log, from, limit) => readEntries(db, log, from, limit),
   headers: (db, _, log, before, limit) => readHeaders(db, log, before, limit),
   head: (db, now, log) => readHead(db, log, now()),
+  takeDue: (db, now, query) => takeDue(db, query, now),
   positions: (db, _, logs) => logs.map((log) => readPosition(db, log)),
   dataVersion: (db) => Number(db.pragma('data_version')),
   renew: (db, now, log, incarnation, epoch, ms) => renewLease(db, log, incarnation, epoch, ms, now),
@@ -79,6 +81,7 @@ const handlers: Handlers = {
 const WRITES = new Set<CallName>([
   'append',
   'renew',
+  'takeDue',
   'prune',
   'erase',
   'scrub',

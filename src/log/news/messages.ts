@@ -1,8 +1,5 @@
 import type { Append, LogKey } from '../contract.js'
-import { MESSAGE_BYTES } from '../contract.js'
-
-/** The label by which logs name the program that they run. */
-export const PROGRAM_LABEL = 'holdfast.program'
+import { MESSAGE_BYTES, PROGRAM_LABEL } from '../contract.js'
 
 /** An append, or the end of a lease, as those are told who wait for one. */
 export interface LogNews {

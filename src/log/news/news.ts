@@ -1,7 +1,14 @@
 import type { Clock } from '../../core/clock.js'
-import type { Append, AppendResult, Driver, IndexFields, LogKey } from '../contract.js'
+import {
+  type Append,
+  type AppendResult,
+  type Driver,
+  type IndexFields,
+  type LogKey,
+  PROGRAM_LABEL,
+} from '../contract.js'
 import { Follower, type FollowerHost } from './follower.js'
-import { type LogNews, newsOf, PROGRAM_LABEL, readMessage, writeMessages } from './messages.js'
+import { type LogNews, newsOf, readMessage, writeMessages } from './messages.js'
 import { Topic } from './topic.js'
 
 /** How often the store is asked whether the logs that somebody follows went on, in case a message was lost. */

@@ -1,5 +1,5 @@
 /** Labels by which workers and tools find the threads of a program. */
-export { PROGRAM_LABEL as PROGRAM } from '../../log/news/messages.js'
+export { PROGRAM_LABEL as PROGRAM } from '../../log/contract.js'
 export const VERSION = 'holdfast.version'
 /** What the program, or whoever opened the thread, said of how long it is kept. Absent: what the store says. */
 export const RETENTION = 'holdfast.retention'

@@ -13,7 +13,10 @@ export interface WorkerOptions {
   readonly concurrency?: number
   /** How long a thread stays claimed without a sign of life, in milliseconds. Default 10,000. */
   readonly leaseMs?: number
-  /** How often to look for work, in milliseconds. Default 500. */
+  /**
+   * How often to look for work, in milliseconds. Default: every 5 seconds where news of it arrive (it is then found at once),
+   * and every 500 ms where they don't: on files, and behind a pooler without `listenUrl`.
+   */
   readonly pollMs?: number
   /** How long steps may take to end after `stop`, in milliseconds. Default 30,000. */
   readonly graceMs?: number

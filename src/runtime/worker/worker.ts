@@ -16,19 +16,27 @@ import { NotNowError, type RuntimeEnvironment, runThread } from '../run/run-thre
 import { checkCount, readPrograms, type WorkerEvent, type WorkerOptions } from './worker-options.js'
 import { WorkerRests } from './worker-rests.js'
 
-const PAGE = 100
-/** A thread is never passed over for one that stands this many places behind it. */
-const SPREAD = 25
+/** How often to look for work that nobody told of: where news arrive, and where they don't. */
+const SAFETY_POLL_MS = 5000
+const POLL_MS = 500
+/** What a worker is given is its own for this long, until it has claimed it. */
+const RESERVE_MS = 2000
+/** Where nothing can be reserved, threads that are left alone stand before the others at every look. */
+const LEFT_ALONE = 100
 const SWEEP_EVERY_MS = 60_000
 /** A sweep that takes long, because a backend has to look at every item, is followed by a rest this many times as long. */
 const SWEEP_REST = 20
 const MOST_BREATH_MS = 1000
 /** The part of the places in use at which the worker looks for more before its time. */
 const REFILL_BELOW = 0.75
+/** What is taken ahead: as many as ended in this time. So short threads don't wait for looks, nor others behind long ones. */
+const AHEAD_MS = 250
+const MOST_AHEAD = 200
 
 /**
  * Takes up whatever is due, of any number of threads: runs that were interrupted, sleepers, expired questions,
- * answers, signals and waiting input. Looks for them by one query of the thread index; threads at rest cost nothing.
+ * answers, signals and waiting input. Hears of them where it can, and takes them by one query of the index of what is due;
+ * threads at rest, and those of other programs, cost nothing.
  */
 export class Worker {
   readonly #environment: RuntimeEnvironment
@@ -39,11 +47,19 @@ export class Worker {
   readonly #drain = new AbortController()
   readonly #abort = new AbortController()
   readonly #running = new Map<string, Promise<void>>()
-  readonly #pollMs: number
+  /** How often to look, if that was said. */
+  readonly #pollMs: number | undefined
   readonly #rests: WorkerRests
   readonly #polling: Promise<void>
   readonly #onOpen = () => this.nudge()
   readonly #due: DueWatch
+  /** More may be due than there were places for. */
+  #hasMore = false
+  #wakesAt = Number.POSITIVE_INFINITY
+  /** Reserved for this worker, and waiting for a place. */
+  #ahead: { readonly head: Head; readonly until: number }[] = []
+  /** When the last threads ended, by the monotonic clock. */
+  readonly #ends: number[] = []
   #leaveSignals = () => {}
   #wake = new AbortController()
   #sweepAt: number
@@ -55,8 +71,8 @@ export class Worker {
     this.#options = options
     this.#plans = readPrograms(options)
     this.#concurrency = checkCount('concurrency', options.concurrency ?? 10, 10_000)
-    this.#pollMs = checkCount('pollMs', options.pollMs ?? 500, 3_600_000)
-    this.#rests = new WorkerRests(environment, this.#pollMs)
+    this.#pollMs = options.pollMs === undefined ? undefined : checkCount('pollMs', options.pollMs, 3_600_000)
+    this.#rests = new WorkerRests(environment, this.#pollMs ?? POLL_MS)
     checkCount('maxCrashes', options.maxCrashes ?? 5, 1_000_000)
     this.#sweepAt = environment.clock.monotonic() + SWEEP_EVERY_MS
     if (environment.workers.closing) throw new ClosedError('This Holdfast')
@@ -123,16 +139,19 @@ export class Worker {
   #hear(news: LogNews | undefined): void {
     if (news !== undefined) {
       const isOurs = this.#tenant === undefined || news.log.tenant === this.#tenant
-      if (!isOurs || !this.#plans.has(news.program) || (news.wakeAt ?? 0) > this.#environment.clock.now()) return
+      if (!isOurs || !this.#plans.has(news.program)) return
+      const inMs = (news.wakeAt ?? 0) - this.#environment.clock.now()
+      if (inMs > 0) return this.#lookIn(inMs)
     }
+    this.#hasMore = true
     this.nudge()
   }
 
   async #poll(): Promise<void> {
     while (!this.#drain.signal.aborted) {
-      let more = false
+      let inMs: number | undefined
       try {
-        more = await this.#takeDue()
+        inMs = await this.#takeDue()
         this.#sweep()
       } catch (error) {
         // Nothing can be done any more with a store that was closed under the worker.
@@ -140,41 +159,83 @@ export class Worker {
         this.#rests.storeFailed(error)
         this.#tell({ type: 'error', error })
       }
-      if (more && this.#running.size < this.#concurrency) continue
-      // Not in step with other workers, which would all ask for the same threads at the same moment.
-      const pollMs = this.#pollMs * (0.75 + 0.5 * this.#environment.random())
-      await this.#sleep(this.#rests.storeRestMs || pollMs)
+      await this.#sleep(this.#rests.storeRestMs || this.#restMs(inMs))
     }
   }
 
+  /** How long to sleep when nobody wakes it: until the next is due, as far as is known, and not for ever. */
+  #restMs(inMs: number | undefined): number {
+    const { random } = this.#environment
+    const mostMs = this.#pollMs ?? (this.#due.isLive ? SAFETY_POLL_MS : POLL_MS)
+    // Not in step with other workers, which would all look at the same moment.
+    return Math.min(mostMs * (0.75 + 0.5 * random()), (inMs ?? Number.POSITIVE_INFINITY) + 1 + 20 * random())
+  }
+
   async #sleep(ms: number): Promise<void> {
-    await this.#environment.clock.sleep(ms, this.#wake.signal).catch(() => {})
+    const { clock } = this.#environment
+    this.#wakesAt = clock.monotonic() + ms
+    await clock.sleep(ms, this.#wake.signal).catch(() => {})
     this.#wake = this.#wake.signal.aborted ? new AbortController() : this.#wake
   }
 
-  /** Takes up to the free places' worth of due threads. True when there may be more. */
-  async #takeDue(): Promise<boolean> {
+  /** Something will be due before the worker would look by itself. */
+  #lookIn(ms: number): void {
     const { clock } = this.#environment
-    let cursor: string | undefined
-    do {
-      if (this.#rests.storeRestMs > 0 || this.#environment.company.isClosed) return false
+    if (clock.monotonic() + ms >= this.#wakesAt) return
+    this.#wakesAt = clock.monotonic() + ms
+    clock.sleep(ms, this.#drain.signal).then(
+      () => this.nudge(),
+      () => {},
+    )
+  }
+
+  /** Fills the free places with due threads. Returns in how many milliseconds the next may be due. */
+  async #takeDue(): Promise<number | undefined> {
+    const { clock, logs } = this.#environment
+    for (;;) {
+      if (this.#drain.signal.aborted || this.#rests.storeRestMs > 0 || this.#environment.company.isClosed) return
+      this.#fillPlaces()
       const free = this.#concurrency - this.#running.size
-      if (free <= 0) return false
-      const page = await this.#environment.logs.list({
-        wakeBefore: clock.canBeWrong ? 'now' : clock.now(),
-        lease: 'free',
-        order: 'updated',
-        direction: 'asc',
-        limit: PAGE,
+      const ahead = this.#aheadWanted()
+      if (free <= 0 && this.#ahead.length >= ahead / 2) return
+      this.#hasMore = false
+      const begun = clock.monotonic()
+      const page = await logs.takeDue({
+        programs: [...this.#plans.keys()],
+        now: clock.canBeWrong ? 'now' : clock.now(),
+        limit: logs.reservesDue ? free + ahead : free + LEFT_ALONE,
+        reserveMs: RESERVE_MS,
         ...(this.#tenant === undefined ? {} : { tenant: this.#tenant }),
-        ...(cursor === undefined ? {} : { cursor }),
       })
       const mine = page.heads.filter((head) => !this.#running.has(nameLog(head.log)) && this.#fits(head))
-      for (const head of spread(mine, this.#environment.random).slice(0, free)) this.#take(head)
-      if (mine.length > free) return false
-      cursor = page.cursor
-    } while (cursor !== undefined && !this.#drain.signal.aborted)
-    return false
+      const until = begun + RESERVE_MS / 2
+      this.#ahead.push(...mine.map((head) => ({ head, until })))
+      this.#fillPlaces()
+      if (!logs.reservesDue) this.#ahead = []
+      this.#hasMore ||= page.more
+      if (!page.more) return page.nextMs ?? undefined
+      // What is left alone is reserved as well, so that the others come next.
+      if (mine.length === 0 && !logs.reservesDue) return undefined
+    }
+  }
+
+  /** Puts threads that are reserved for this worker into free places. */
+  #fillPlaces(): void {
+    const now = this.#environment.clock.monotonic()
+    const isClosed = this.#drain.signal.aborted || this.#rests.storeRestMs > 0 || this.#environment.company.isClosed
+    // By then others are given them as well.
+    this.#ahead = isClosed ? [] : this.#ahead.filter(({ until }) => until > now)
+    while (this.#ahead.length > 0 && this.#running.size < this.#concurrency) {
+      const { head } = this.#ahead.shift() as { readonly head: Head }
+      if (!this.#running.has(nameLog(head.log))) this.#take(head)
+    }
+  }
+
+  /** How many more to ask for than there are places. */
+  #aheadWanted(): number {
+    const since = this.#environment.clock.monotonic() - AHEAD_MS
+    while ((this.#ends[0] ?? Number.POSITIVE_INFINITY) < since) this.#ends.shift()
+    return this.#ends.length
   }
 
   #fits(head: Head): boolean {
@@ -193,9 +254,12 @@ export class Worker {
     const log = nameLog(head.log)
     const running = this.#run(head, log).finally(() => {
       this.#running.delete(log)
-      // Places are free, and perhaps others waited for them. Not for each one: with many threads waiting, a look at the
-      // index costs more than a thread.
-      if (this.#running.size === Math.floor(this.#concurrency * REFILL_BELOW)) this.nudge()
+      if (this.#ends.push(this.#environment.clock.monotonic()) > MOST_AHEAD) this.#ends.shift()
+      this.#fillPlaces()
+      if (!this.#hasMore) return
+      // Not for each one that ends: a look at the index costs as much as a thread.
+      const isFew = this.#ahead.length < this.#aheadWanted() / 2
+      if (isFew || this.#running.size <= Math.floor(this.#concurrency * REFILL_BELOW)) this.nudge()
     })
     this.#running.set(log, running)
   }
@@ -281,13 +345,4 @@ export class Worker {
       this.#options.onEvent?.(event)
     } catch {}
   }
-}
-
-// Not in strict order: workers that look at the same moment would all go for the same threads. Not by chance alone: where
-// work never runs out, a thread whose worker died could be passed over again and again.
-function spread<Item>(items: readonly Item[], random: () => number): readonly Item[] {
-  return items
-    .map((item, i) => ({ item, at: i + SPREAD * random() }))
-    .sort((a, b) => a.at - b.at)
-    .map(({ item }) => item)
 }

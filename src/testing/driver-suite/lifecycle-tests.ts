@@ -133,7 +133,8 @@ export const lifecycleTests: readonly SuiteTest[] = [
 function everyMethod(driver: Driver, log: LogKey): Record<string, () => Promise<unknown>> {
   const { tenant, thread } = log
   const expect = { incarnation: 'i', seq: 0, hash: makeHash('h'), epoch: 0 }
-  const { subscribe, confirm, positions } = driver
+  const { subscribe, confirm, positions, takeDue } = driver
+  const due = { programs: ['p'], now: 0, limit: 1, reserveMs: 1 }
   return {
     append: () => driver.append([makeAppend(log, null)]),
     tail: () => driver.tail(log),
@@ -152,6 +153,7 @@ function everyMethod(driver: Driver, log: LogKey): Record<string, () => Promise<
     listBlobs: () => driver.listBlobs(tenant, { limit: 1 }),
     removeBlob: () => driver.removeBlob(tenant, makeHash('b'), 0),
     ...(confirm === undefined ? {} : { confirm: () => confirm.call(driver, log) }),
+    ...(takeDue === undefined ? {} : { takeDue: () => takeDue.call(driver, due) }),
     ...(positions === undefined ? {} : { positions: () => positions.call(driver, [log]) }),
     ...(subscribe === undefined ? {} : { subscribe: () => subscribe.call(driver, 'topic', () => {}) }),
   }

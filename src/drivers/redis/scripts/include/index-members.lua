@@ -2,9 +2,10 @@
 
 -- The bucket's index is one sorted set of equal scores, so its members are in the order of their bytes and a range of
 -- them is a walk through one kind of row. `row` is 'created updated-minute wake expires status', with '-' for a time that
--- is not set; `name` is tenant, thread and branch, between zero bytes.
+-- is not set, and behind a tab the program, which rows of older versions lack; `name` is tenant, thread and branch, between
+-- zero bytes.
 local function index_members(row, name)
-  local created, updated, wake, expires, status = string.match(row, '^(%S+) (%S+) (%S+) (%S+) (.*)$')
+  local created, updated, wake, expires, status, program = string.match(row, '^(%S+) (%S+) (%S+) (%S+) ([^\t]*)(.*)$')
   created, updated = sortable(created), sortable(updated)
   local tenant, rest = string.match(name, '^(%Z+)%z(.*)$')
   local ofTenant = 't\0' .. tenant .. '\0'
@@ -16,7 +17,12 @@ local function index_members(row, name)
     ofTenant .. 'u\0' .. updated .. '\0' .. rest,
     ofTenant .. 's\0' .. status .. '\0' .. created .. '\0' .. rest,
   }
-  if wake ~= '-' then members[#members + 1] = 'w\0' .. sortable(wake) .. '\0' .. name end
+  if wake ~= '-' then
+    members[#members + 1] = 'w\0' .. sortable(wake) .. '\0' .. name
+    if program ~= '' then
+      members[#members + 1] = 'p\0' .. string.sub(program, 2) .. '\0' .. sortable(wake) .. '\0' .. updated .. '\0' .. name
+    end
+  end
   if expires ~= '-' then members[#members + 1] = 'e\0' .. sortable(expires) .. '\0' .. name end
   return members
 end

@@ -1,0 +1,65 @@
+import { type DuePage, type DueQuery, type Head, type IndexFields, PROGRAM_LABEL } from '../../log/contract.js'
+import type { MemoryLog, MemoryStore } from './memory-store.js'
+
+/** Replaces what the index knows of a log, and where it is found when it is due. */
+export function setIndex(store: MemoryStore, log: MemoryLog, index: IndexFields): void {
+  forgetDue(store, log)
+  log.index = copyIndex(index)
+  if (index.wakeAt === null) return
+  const logs = store.due.get(programOf(log)) ?? new Set()
+  store.due.set(programOf(log), logs.add(log))
+}
+
+export function forgetDue(store: MemoryStore, log: MemoryLog): void {
+  const logs = store.due.get(programOf(log))
+  logs?.delete(log)
+  if (logs?.size === 0) store.due.delete(programOf(log))
+}
+
+/** The logs that are due, longest first, reserved for who asks. */
+export function takeDue(store: MemoryStore, query: DueQuery, headOf: (log: MemoryLog) => Head): DuePage {
+  const monotonic = store.clock.monotonic()
+  const now = query.now === 'now' ? store.clock.now() : query.now
+  const free: { readonly log: MemoryLog; readonly since: number }[] = []
+  let nextMs = Number.POSITIVE_INFINITY
+  for (const program of new Set(query.programs)) {
+    for (const log of store.due.get(program) ?? []) {
+      if (query.tenant !== undefined && log.key.tenant !== query.tenant) continue
+      const wakeAt = log.index.wakeAt as number
+      const waits = Math.max(wakeAt - now, heldFor(log, monotonic))
+      if (waits > 0) nextMs = Math.min(nextMs, waits)
+      else free.push({ log, since: wakeAt > 0 ? wakeAt : log.index.updatedAt })
+    }
+  }
+  free.sort((a, b) => a.since - b.since)
+  const taken = free.slice(0, query.limit).map(({ log }) => log)
+  for (const log of taken) {
+    log.reserved = { seq: log.entries.at(-1)?.seq ?? -1, until: monotonic + query.reserveMs }
+  }
+  return {
+    heads: taken.map(headOf),
+    more: free.length > taken.length,
+    nextMs: nextMs === Number.POSITIVE_INFINITY ? null : nextMs,
+  }
+}
+
+function heldFor({ owner, leaseEnd, reserved, entries }: MemoryLog, now: number): number {
+  const leased = owner === null ? 0 : leaseEnd - now
+  const kept = reserved && reserved.seq === entries.at(-1)?.seq ? reserved.until - now : 0
+  return Math.max(leased, kept)
+}
+
+function programOf({ index }: MemoryLog): string {
+  return String(index.metadata[PROGRAM_LABEL] ?? '')
+}
+
+// What is stored must not change with the arrays and objects the caller goes on using. Index rows are handed out as
+// they are, so they are frozen; bytes can't be, and are copied both ways.
+export function copyIndex(index: IndexFields): IndexFields {
+  return Object.freeze({
+    ...index,
+    tags: Object.freeze([...index.tags]),
+    metadata: Object.freeze({ ...index.metadata }),
+    origin: index.origin && Object.freeze({ ...index.origin }),
+  })
+}
