@@ -118,6 +118,10 @@ export interface ThreadQuery {
   readonly metadata?: Readonly<Record<string, MetadataValue>>
   readonly updatedBefore?: Date
   readonly updatedAfter?: Date
+  /** Only those that a worker holds now, or only those that none holds, by the store's clock. */
+  readonly lease?: 'free' | 'held'
+  /** Only those that wait for a worker now, by the store's clock. */
+  readonly due?: true
   readonly order?: 'created' | 'updated'
   readonly direction?: 'asc' | 'desc'
   /** Default 100. */
@@ -141,6 +145,8 @@ export interface ThreadSummary {
   readonly tags: readonly string[]
   readonly metadata: Readonly<Record<string, MetadataValue>>
   readonly claimedBy: string | null
+  /** How long it stays claimed without another sign of life, in milliseconds by the store's clock. */
+  readonly leaseMs: number | null
 }
 
 /** One page of the thread index. */
@@ -228,6 +234,11 @@ export class Holdfast {
   /** The same store, narrowed to another tenant. */
   tenant(id: string): Holdfast {
     return new Holdfast(this.#store, parseTenantId(id), this.#runtime, this.#places)
+  }
+
+  /** Every tenant of the store, whichever this is narrowed to. May walk through all that is stored. */
+  tenants(): Promise<readonly string[]> {
+    return this.#store.tenants()
   }
 
   /** A thread of this program. It need not exist: its first run makes it. */
@@ -499,7 +510,7 @@ export class Holdfast {
   }
 
   #headQuery(query: ThreadQuery): HeadQuery {
-    const { thread, branch, status, updatedBefore, updatedAfter, limit = 100, ...rest } = query
+    const { thread, branch, status, updatedBefore, updatedAfter, due, limit = 100, ...rest } = query
     return {
       ...rest,
       tenant: this.#tenant,
@@ -509,6 +520,7 @@ export class Holdfast {
       ...(status === undefined ? {} : { status: typeof status === 'string' ? [status] : status }),
       ...(updatedBefore === undefined ? {} : { updatedBefore: time('updatedBefore', updatedBefore) }),
       ...(updatedAfter === undefined ? {} : { updatedAfter: time('updatedAfter', updatedAfter) }),
+      ...(due ? { wakeBefore: 'now' } : {}),
     }
   }
 }
@@ -556,6 +568,7 @@ function summarize({ log, seq, hash, index, lease }: Head): ThreadSummary {
     tags: index.tags,
     metadata: index.metadata,
     claimedBy: lease?.owner ?? null,
+    leaseMs: lease?.remainingMs ?? null,
   }
 }
 

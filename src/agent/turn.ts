@@ -70,6 +70,7 @@ export async function spend(setup: AgentSetup, state: OwnState, ctx: Context, re
     input,
     output,
     cached,
+    cost,
   })
   const before = state.loop.spent?.branch === ctx.branch ? state.loop.spent : undefined
   const onBranch = {

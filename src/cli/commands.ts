@@ -103,6 +103,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
       ['--allow-host <name>…', 'a host name that is answered, besides localhost and IP addresses'],
       ['--allow-origin <origin>…', 'an origin whose pages may call from a browser'],
       ['--no-worker', 'run nothing here: workers elsewhere do'],
+      ['--studio', 'also serve the studio, at /studio'],
       ['--concurrency <n>', 'threads at once (default 10)'],
       ['--lease <duration>', 'how long a thread stays claimed without a sign of life (default 10s)'],
       ['--grace <duration>', 'how long steps may take to end when stopped (default 30s)'],
@@ -113,6 +114,17 @@ export const COMMANDS: readonly CommandDeclaration[] = [
       'HOLDFAST_TOKEN=… holdfast serve agent.mjs --host 0.0.0.0',
     ],
     load: () => import('./commands/serve.js'),
+  },
+  {
+    usage: 'studio [file]',
+    group: 'Running programs',
+    summary: 'look at every thread in the browser, answer, rewind, repair; with a module also run its programs',
+    options: [
+      ['--port <n>', 'default: any that is free'],
+      ['--no-open', 'only print the address'],
+    ],
+    examples: ['holdfast studio --store sqlite:agents.db', 'holdfast studio agent.mjs --store sqlite:agents.db'],
+    load: () => import('./commands/studio.js'),
   },
   {
     usage: 'pipeline run <file>',

@@ -1,7 +1,18 @@
 import { pathName, writeParts } from './path-id.js'
 import { ThreadClient } from './thread-client.js'
 import { type ClientOptions, Transport } from './transport.js'
-import type { ItemInfo, Json, ProgramInfo, ThreadId, ThreadInfo, ThreadPauseInfo } from './types.js'
+import type {
+  AnswerInfo,
+  ItemInfo,
+  Json,
+  ProgramInfo,
+  RetentionInfo,
+  SeriesInfo,
+  ThreadId,
+  ThreadInfo,
+  ThreadPauseInfo,
+  WorkersInfo,
+} from './types.js'
 
 /** Which threads to list. */
 export interface ThreadFilters {
@@ -50,8 +61,18 @@ export class HoldfastClient {
   }
 
   /** Whom the token stands for. */
-  me(): Promise<{ readonly tenant: string; readonly subject: string; readonly roles: readonly string[] }> {
+  me(): Promise<{
+    readonly tenant: string
+    readonly subject: string
+    readonly roles: readonly string[]
+    readonly tenants?: readonly string[] | '*'
+  }> {
     return this.#transport.json('/v1/me')
+  }
+
+  /** The tenants that the token may act for, by the header `x-holdfast-tenant`. */
+  async tenants(): Promise<readonly string[]> {
+    return (await this.#transport.json<{ tenants: readonly string[] }>('/v1/tenants')).tenants
   }
 
   threads(filters: ThreadFilters = {}): Promise<{ readonly threads: readonly ThreadInfo[]; readonly cursor?: string }> {
@@ -68,8 +89,30 @@ export class HoldfastClient {
     return this.#transport.json('/v1/effects', { query: { ...filters } })
   }
 
-  /** What all processes of the store have counted. */
-  metrics(): Promise<{ readonly processes: readonly Json[]; readonly total: Json }> {
+  /** What people answered, by thread; those that changed last come first. */
+  answers(
+    filters: {
+      readonly thread?: string
+      readonly branch?: string
+      readonly limit?: number
+      readonly cursor?: string
+    } = {},
+  ): Promise<{ readonly answers: readonly AnswerInfo[]; readonly cursor?: string }> {
+    return this.#transport.json('/v1/answers', { query: { ...filters } })
+  }
+
+  /** Who holds which threads, and which of them wait for a worker. */
+  workers(): Promise<WorkersInfo> {
+    return this.#transport.json('/v1/workers')
+  }
+
+  /** What a sweep would remove now. Nothing is removed. */
+  retention(): Promise<RetentionInfo> {
+    return this.#transport.json('/v1/retention')
+  }
+
+  /** What all processes of the store have counted, in all and over time. */
+  metrics(): Promise<{ readonly processes: readonly Json[]; readonly total: Json; readonly series: SeriesInfo }> {
     return this.#transport.json('/v1/metrics')
   }
 

@@ -1,5 +1,5 @@
 export { CollectionClient, HoldfastClient, type ThreadFilters } from './client.js'
-export { pathId } from './path-id.js'
+export { pathId, readPathId } from './path-id.js'
 export { ThreadClient } from './thread-client.js'
 export { type ClientOptions, HoldfastClientError } from './transport.js'
 export type * from './types.js'

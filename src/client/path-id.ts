@@ -31,3 +31,20 @@ function base64url(text: string): string {
   for (const byte of new TextEncoder().encode(text)) binary += String.fromCharCode(byte)
   return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
 }
+
+/** The id that a path holds: what the server calls `id` or `pathId`. */
+export function readPathId(text: string): ThreadId {
+  const stored = text.startsWith('~') ? fromBase64url(text.slice(1)) : text
+  if (!stored.startsWith('{')) return stored.startsWith('\\') ? stored.slice(1) : stored
+  const pairs = stored.slice(1, -1).split(',')
+  return Object.fromEntries(pairs.map((pair) => pair.split('=').map(unescapePart) as [string, string]))
+}
+
+function unescapePart(part: string): string {
+  return part.replace(/%([0-9a-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+}
+
+function fromBase64url(text: string): string {
+  const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
+  return new TextDecoder().decode(Uint8Array.from(binary, (char) => char.charCodeAt(0)))
+}

@@ -46,7 +46,13 @@ export class ThreadClient {
 
   /** Checkpoints, newest first: of this branch, or of all. */
   history(
-    options: { readonly allBranches?: boolean; readonly limit?: number; readonly cursor?: string } = {},
+    options: {
+      readonly allBranches?: boolean
+      readonly limit?: number
+      readonly cursor?: string
+      /** Also what each entry says of itself. */
+      readonly events?: boolean
+    } = {},
   ): Promise<{ readonly checkpoints: readonly CheckpointItem[]; readonly cursor?: string }> {
     const { allBranches = false, ...rest } = options
     return this.#transport.json(`${this.#path}/history`, {
@@ -169,6 +175,13 @@ export class ThreadClient {
 
   replay(): Promise<{ readonly status: 'identical' | 'incomplete' | 'differs'; readonly [field: string]: Json }> {
     return this.#post('/replay')
+  }
+
+  /** The thread as one portable text, as `holdfast import` reads it. */
+  async export(options: { readonly allBranches?: boolean; readonly redact?: boolean } = {}): Promise<string> {
+    const { allBranches = false, redact } = options
+    const query = { branch: allBranches ? undefined : this.branch, redact }
+    return (await this.#transport.send(`${this.#path}/export`, { query })).text()
   }
 
   tag(name: string, at?: string): Promise<{ readonly tag: string; readonly checkpoint: string }> {

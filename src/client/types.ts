@@ -23,6 +23,8 @@ export interface ThreadInfo {
   readonly tags: readonly string[]
   readonly metadata: Readonly<Record<string, string | number | boolean>>
   readonly claimedBy: string | null
+  /** How long it stays claimed without another sign of life, in milliseconds. */
+  readonly leaseMs: number | null
 }
 
 /** A branch and those that were forked from it. */
@@ -84,6 +86,60 @@ export interface CheckpointItem {
   readonly bytes: number
   readonly hash: string
   readonly parent?: string
+  /** What the entry says of itself, where that was asked for: steps, questions, answers, costs. */
+  readonly events?: readonly ThreadEvent[]
+}
+
+/** An answer that somebody gave, and what it was given to. */
+export interface AnswerInfo {
+  readonly pathId: string
+  readonly thread: ThreadId
+  readonly branch: string
+  readonly pause: string
+  readonly kind: PauseInfo['kind']
+  readonly step: string
+  readonly question: Json
+  readonly value: Json
+  readonly by?: string
+  readonly at: string
+  readonly askedAt: string
+  readonly checkpoint: string
+}
+
+/** Who holds threads now, and which of them wait for a worker. */
+export interface WorkersInfo {
+  readonly workers: readonly { readonly owner: string; readonly threads: number; readonly leaseMs: number }[]
+  readonly held: readonly ThreadInfo[]
+  readonly queue: readonly ThreadInfo[]
+  readonly more?: boolean
+}
+
+/** How long threads are kept, and what a sweep would remove now. */
+export interface RetentionInfo {
+  readonly policy: string
+  readonly report: {
+    readonly threads: number
+    readonly cut: number
+    readonly entries: number
+    readonly bytes: number
+  }
+  readonly threads: readonly {
+    readonly id: string
+    readonly thread: ThreadId
+    readonly branch?: string
+    readonly why: 'expired' | 'capped'
+    readonly branches: number
+    readonly entries: number
+    readonly bytes: number
+  }[]
+}
+
+/** What was counted in equal stretches of time, by name. */
+export interface SeriesInfo {
+  /** When the first stretch begins, in milliseconds since 1970. */
+  readonly from: number
+  readonly stepMs: number
+  readonly values: Readonly<Record<string, readonly number[]>>
 }
 
 /** What failed, in the words of the record. */

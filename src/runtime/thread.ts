@@ -19,6 +19,7 @@ import {
   type HistoryOptions,
   listCheckpoints,
 } from './history/checkpoint.js'
+import { type GivenAnswer, listAnswers } from './history/answers.js'
 import { type DeferOptions, deferPause } from './pause/defer.js'
 import { unheard } from './events/event-feed.js'
 import type { RunEvent } from './events/events.js'
@@ -253,6 +254,15 @@ export class ThreadView<Result = Outcome> {
   /** Checkpoints, newest first. Only headers are read. The next page is `before` the last id of this one. */
   async history(options: HistoryOptions = {}): Promise<readonly CheckpointInfo[]> {
     return listCheckpoints(this.environment.logs.unread(this.key), options)
+  }
+
+  /** The answers that people gave on this branch, newest first: to what, what and who. Default: up to 100. */
+  async answers(options: { readonly limit?: number } = {}): Promise<readonly GivenAnswer[]> {
+    const { limit = 100 } = options
+    if (!Number.isSafeInteger(limit) || limit < 1) {
+      throw new InvalidOptionError('limit', `must be 1 or more, not ${String(limit)}`, 'Pass a whole number.')
+    }
+    return listAnswers(this.environment.logs.unread(this.key), limit)
   }
 
   /** All branches of this thread, as a tree. */

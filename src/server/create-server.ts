@@ -2,10 +2,12 @@ import { inspect } from 'node:util'
 import { Hono } from 'hono'
 import type { Holdfast } from '../index.js'
 import { InvalidOptionError } from '../errors.js'
+import { parseTenantId } from '../core/ids.js'
 import { SchemaChecker } from '../runtime/json-schema/schema-checker.js'
 import { Gate } from './access/gate.js'
 import { mayDo, type Principal } from './access/principal.js'
-import { type Authenticate, authenticateByToken, checkPrincipal } from './access/tokens.js'
+import { Sessions } from './access/session.js'
+import { type Authenticate, authenticateByToken, checkPrincipal, tokenOf } from './access/tokens.js'
 import { chatRoutes } from './ai-sdk/chat-routes.js'
 import { ServerCore } from './core.js'
 import { jsonResponse, readJson } from './http/json.js'
@@ -15,6 +17,7 @@ import type { Call, Route } from './http/route.js'
 import { langGraphRoutes } from './langgraph/routes.js'
 import { componentsOf } from './native/components.js'
 import { nativeRoutes } from './native/routes.js'
+import { StudioPages } from './studio/studio-pages.js'
 import { readLimits, type ServerOptions } from './options.js'
 
 /** Agents over HTTP: one handler of web-standard requests, which any host can call. */
@@ -35,12 +38,16 @@ export function createServer(hf: Holdfast, options: ServerOptions): HoldfastServ
   const report = options.onError ?? ((error: unknown) => void process.stderr.write(`${inspect(error)}\n`))
   const app = new Hono()
   const base = (options.basePath ?? '').replace(/\/+$/, '')
+  const sessions = options.studio ? new Sessions(options.tokens) : undefined
+  // Only our own API takes the cookie: the others are called by pages that bring a token themselves.
+  const byCookie: Authenticate = (request) => authenticate(sessions?.restore(request) ?? request)
   const methods = new Map<string, Set<string>>()
   for (const route of [...nativeRoutes, ...chatRoutes, ...langGraphRoutes]) {
-    const answer = handler(route, core, authenticate)
+    const answer = handler(route, core, nativeRoutes.includes(route) ? byCookie : authenticate)
     app.on(route.method, base + route.path, (context) => answer(context.req.raw, context.req.param()))
     methods.set(route.path, (methods.get(route.path) ?? new Set()).add(route.method))
   }
+  if (sessions) serveStudio(app, base, sessions, authenticate)
   // After all of them: a path that is known by another method.
   for (const [path, allowed] of methods) app.all(base + path, () => Promise.reject(wrongMethod([...allowed])))
   app.notFound(() =>
@@ -71,6 +78,25 @@ export function createServer(hf: Holdfast, options: ServerOptions): HoldfastServ
     },
     close: () => core.stop(),
   }
+}
+
+/** The page, its files, and how it comes by its session. */
+function serveStudio(app: Hono, base: string, sessions: Sessions, authenticate: Authenticate): void {
+  const pages = new StudioPages(base)
+  const home = `${base}/studio`
+  const api = `${base}/v1`
+  app.get(home, ({ req }) => pages.answer(req.raw, ''))
+  app.get(`${home}/*`, ({ req }) => pages.answer(req.raw, new URL(req.url).pathname.slice(home.length + 1)))
+  app.post(`${home}/session`, async ({ req }) => {
+    await identify(authenticate, req.raw)
+    const token = tokenOf(req.raw)
+    // Who is known by something else, such as a session of the host's own, needs none of ours.
+    const headers = token === undefined ? {} : { 'set-cookie': sessions.begin(req.raw, token, api) }
+    return new Response(null, { status: 204, headers })
+  })
+  app.delete(`${home}/session`, ({ req }) => {
+    return new Response(null, { status: 204, headers: { 'set-cookie': sessions.end(req.raw, api) } })
+  })
 }
 
 function readAuth({ tokens, auth }: ServerOptions): Authenticate {
@@ -107,10 +133,21 @@ const NOBODY: Principal = { tenant: 'default', subject: 'nobody', roles: [] }
 
 async function identify(authenticate: Authenticate, request: Request): Promise<Principal> {
   const principal = await authenticate(request)
-  if (principal) return checkPrincipal(principal, 'principal')
+  if (principal) return actingFor(checkPrincipal(principal, 'principal'), request)
   throw new HttpProblem(401, 'not-authenticated', 'The request has no token, or one that is not known.', {
     remedy: 'Send the header Authorization: Bearer <token>, or x-api-key: <token>.',
     headers: { 'www-authenticate': 'Bearer realm="holdfast"' },
+  })
+}
+
+/** The same caller, for the tenant that the request names, if it may. */
+function actingFor(principal: Principal, request: Request): Principal {
+  const wanted = request.headers.get('x-holdfast-tenant')
+  if (wanted === null || wanted === principal.tenant) return principal
+  const { tenants = [] } = principal
+  if (tenants === '*' || tenants.includes(wanted)) return { ...principal, tenant: parseTenantId(wanted) }
+  throw new HttpProblem(403, 'not-allowed', 'The token may not act for the tenant that the request names.', {
+    remedy: 'Leave out the header x-holdfast-tenant, or use a token with that tenant in `tenants`.',
   })
 }
 

@@ -43,6 +43,8 @@ export interface ServerOptions extends GateOptions {
   readonly worker?: Omit<WorkerOptions, 'programs' | 'handleSignals'> | false
   /** How `useChat` of the AI SDK talks to agents here. */
   readonly chat?: ChatOptions
+  /** Serves the studio at `/studio`: a page over all threads of the store, for people. */
+  readonly studio?: boolean
   /** Where the server is mounted, such as `/api/agents`. Default: at the root. */
   readonly basePath?: string
   readonly limits?: Partial<ServerLimits>

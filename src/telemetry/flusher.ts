@@ -1,5 +1,6 @@
 import type { Figures } from './figures.js'
 import type { ProcessMetrics } from './process-metrics.js'
+import { SeriesKeeper } from './series.js'
 
 /** Writes what a process has counted over what it wrote before. */
 export type WriteMetrics = (metrics: ProcessMetrics) => Promise<void>
@@ -25,6 +26,7 @@ export class Flusher {
   readonly #timer: NodeJS.Timeout
   /** As of the last report that was acknowledged. */
   #reported = 0
+  readonly #series = new SeriesKeeper()
   #flushing: Promise<void> | undefined
 
   constructor(figures: Figures, write: WriteMetrics, options: FlusherOptions) {
@@ -68,7 +70,8 @@ export class Flusher {
     const { process, now } = this.#options
     const startedAt = Math.round(performance.timeOrigin)
     try {
-      await this.#write({ process, startedAt, at: now(), ...this.#figures.snapshot() })
+      const [at, figures] = [now(), this.#figures.snapshot()]
+      await this.#write({ process, startedAt, at, ...figures, series: this.#series.add(at, figures) })
       this.#reported = changes
     } catch {
       // The store is away. What was counted is still there, and goes with the next report.

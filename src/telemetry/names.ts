@@ -48,6 +48,7 @@ export const COUNTERS = {
     unit: '{token}',
     description: 'Tokens of recorded calls that a resumed run did not repeat.',
   },
+  'holdfast.cost': { unit: '{cost}', description: 'What model calls cost by the prices of their agents.' },
 } as const satisfies Readonly<Record<string, Named>>
 
 export const HISTOGRAMS = {

@@ -91,6 +91,8 @@ export interface ModelCall extends ModelTokens {
   readonly model: string
   /** What answered, if it named itself. */
   readonly actual: string | undefined
+  /** By the agent's prices; null where it has none for the model. */
+  readonly cost: number | null
 }
 
 export const NO_SPAN: OpenSpan = { set() {}, content() {} }

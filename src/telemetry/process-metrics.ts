@@ -1,3 +1,5 @@
+import type { Series } from './series.js'
+
 /**
  * Where processes leave their figures for `holdfast stats`: one item per process in this collection, written anew now
  * and then, with a time to live, so that those of processes long gone disappear.
@@ -31,6 +33,8 @@ export interface ProcessMetrics {
   readonly histograms: Readonly<Record<string, Histogram>>
   /** By model, as `provider/model`. */
   readonly models?: Readonly<Record<string, ModelTokens>>
+  /** What it had counted at moments before. Absent in reports of 0.1. */
+  readonly series?: Series
 }
 
 /** What many processes have counted together. */

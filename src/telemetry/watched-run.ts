@@ -130,6 +130,7 @@ export class WatchedRun implements RunObserver {
     this.#telemetry.count('holdfast.tokens.input', input, attributes)
     this.#telemetry.count('holdfast.tokens.output', output, attributes)
     this.#telemetry.count('holdfast.tokens.cached', cached, attributes)
+    if (call.cost) this.#telemetry.count('holdfast.cost', call.cost, attributes)
     instruments?.tokens('input', input, attributes)
     instruments?.tokens('output', output, attributes)
   }

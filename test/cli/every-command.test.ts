@@ -80,6 +80,11 @@ const CASES: Readonly<Record<string, Case>> = {
     json: [['worker', programs, '--poll', '20ms'], { type: 'ready' }],
     wrong: [['worker', programs, '--concurrency', 'all'], 2, '--concurrency is "all"'],
   },
+  studio: {
+    plain: [['studio', '--port', '0'], /^Studio: http:\/\/127\.0\.0\.1:\d+\/studio#token=hf_[\w-]+\n$/],
+    json: [['studio', programs, '--port', '0'], { type: 'ready', token: expect.stringMatching(/^hf_/) }],
+    wrong: [['studio', '--port', '70000'], 2, '--port is "70000"'],
+  },
   serve: {
     plain: [['serve', programs, '--port', '0'], /^Listening on http:\/\/127\.0\.0\.1:\d+\nToken: hf_[\w-]+\n$/],
     json: [['serve', programs, '--port', '0'], { type: 'ready', token: expect.stringMatching(/^hf_/) }],
@@ -364,7 +369,10 @@ describe.each(backends)('every command on $name', ({ name, missing, fresh, clean
       const where = args.map((arg) =>
         arg === STORE ? store : arg.includes(langgraph) ? arg : arg.replace(folder, join(folder, name)),
       )
-      const signal = command === 'worker' || command === 'serve' ? AbortSignal.abort() : new AbortController().signal
+      const signal =
+        command === 'worker' || command === 'serve' || command === 'studio'
+          ? AbortSignal.abort()
+          : new AbortController().signal
       return holdfast(['--store', store, ...where], { signal })
     }
 

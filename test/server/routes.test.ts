@@ -14,6 +14,7 @@ describe.each(backends)('every route on $name', ({ missing, fresh, cleanup }) =>
     const client = server.client()
     expect(await (await server.fetch('/v1/health', { token: null })).json()).toEqual({ ok: true })
     expect(await client.me()).toMatchObject({ tenant: 'acme', subject: 'ada@acme.example' })
+    expect(await client.tenants()).toEqual(['acme'])
     expect((await client.programs()).map(({ name, kind }) => [name, kind])).toEqual([
       ['desk', 'flow'],
       ['counter', 'graph'],
@@ -37,6 +38,16 @@ describe.each(backends)('every route on $name', ({ missing, fresh, cleanup }) =>
       code: 'pause-closed',
       problem: { by: 'ada@acme.example' },
     })
+    expect((await client.answers()).answers).toMatchObject([
+      {
+        pause: pause?.id,
+        thread: { user: 'u/1', session: '..' },
+        kind: 'question',
+        question: { ask: 'Really?' },
+        value: { yes: true },
+        by: 'ada@acme.example',
+      },
+    ])
     const same = await asking.run({ program: 'desk', input: { order: 'B' } })
     expect(same).toMatchObject({ status: 'completed', output: { order: { id: 'B' } } })
 
@@ -95,6 +106,14 @@ describe.each(backends)('every route on $name', ({ missing, fresh, cleanup }) =>
     await counting.untag('good')
     await expect(counting.untag('good')).rejects.toMatchObject({ code: 'not-found' })
 
+    const said = (await counting.history({ events: true })).checkpoints.flatMap(({ events = [] }) => events)
+    expect(said.filter(({ type }) => type === 'step').map(({ step }) => step)).toEqual(['0:one', '0:one'])
+    await expect(counting.fork({ set: { seen: 'no list' } })).rejects.toMatchObject({ code: 'invalid-value' })
+    const exported = await counting.export({ redact: true })
+    await using elsewhere = await openHoldfast('memory:')
+    expect(await elsewhere.import(exported)).toMatchObject({ thread: 'counting' })
+    await expect(client.thread('none').export()).rejects.toMatchObject({ code: 'not-found' })
+
     // Pages over all branches, none left out and none twice.
     const pages: string[] = []
     for (let cursor: string | undefined; ; ) {
@@ -122,7 +141,12 @@ describe.each(backends)('every route on $name', ({ missing, fresh, cleanup }) =>
     expect((await client.collections()).collections).toContainEqual({ scope: { user: 'u/1' }, collection: 'prefs' })
     await prefs.delete('a/b')
     await expect(prefs.get('a/b')).rejects.toMatchObject({ code: 'not-found' })
-    expect((await client.metrics()).processes.length).toBeGreaterThan(allEager ? -1 : 0)
+    const { processes, series } = await client.metrics()
+    expect(processes.length).toBeGreaterThan(allEager ? -1 : 0)
+    const begun = series.values['holdfast.runs.started'] ?? []
+    expect(Math.round(begun.reduce((sum, count) => sum + count, 0))).toBeGreaterThan(allEager ? -1 : 5)
+    expect(await client.workers()).toMatchObject({ held: expect.any(Array), queue: expect.any(Array) })
+    expect(await client.retention()).toMatchObject({ report: { threads: 0 }, threads: [] })
 
     await counting.erase()
     await expect(counting.show()).rejects.toMatchObject({ code: 'not-found', status: 404 })

@@ -153,7 +153,7 @@ export class TestServer {
     const type = response.headers.get('content-type') ?? ''
     const operation = findOperation(init.method ?? 'GET', new URL(input).pathname)
     if (operation !== undefined) this.called.add(operation.name)
-    if (!type.includes('json') || operation === undefined) return response
+    if (!/[/+]json/.test(type) || operation === undefined) return response
     const body: unknown = await response.clone().json()
     const answer = operation.responses[response.status] ?? operation.responses['default']
     const schema = answer?.content?.[type.split(';')[0] as string]?.schema

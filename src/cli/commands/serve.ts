@@ -15,6 +15,7 @@ export const run: Command = async (context, [file], options) => {
   const { createServer, isLoopback, listen, makeToken } = await import('../../server/index.js')
   const host = text(options, 'host') ?? '127.0.0.1'
   const port = readPort(text(options, 'port') ?? '8787')
+  const studio = options['studio'] === true
   const { tenant } = await context.settings()
   const given = await readTokens(context, options, tenant)
   if (given === undefined && !isLoopback(host)) {
@@ -34,6 +35,7 @@ export const run: Command = async (context, [file], options) => {
     hosts: list(options, 'allowHost'),
     origins: list(options, 'allowOrigin'),
     worker: options['worker'] === false ? false : readWorkerOptions(options),
+    studio,
     onError: (error) => output.note(`${output.paint('red', 'error')}: ${clean(describe(error))}`),
   })
   const listening = await listen(server, { host, port }).catch(async (error: unknown) => {
@@ -42,27 +44,35 @@ export const run: Command = async (context, [file], options) => {
   })
   const { url } = listening
   const secret = given === undefined ? { token } : {}
-  if (output.json) output.jsonLine({ type: 'ready', url, pid: process.pid, ...secret })
+  const page = studio ? { studio: `${url}/studio` } : {}
+  if (output.json) output.jsonLine({ type: 'ready', url, pid: process.pid, ...page, ...secret })
   else {
     output.line(`Listening on ${url}`)
     if (given === undefined) output.line(`Token: ${token}`)
+    // Behind the #: browsers send that to nobody.
+    if (studio) output.line(`Studio: ${url}/studio${given === undefined ? `#token=${token}` : ''}`)
     const names = programs.map(({ plan }) => `${plan.name} ${plan.version}`).join(', ') || 'no program'
     output.note(`Serving ${names}. Ctrl-C stops.`)
   }
-  await new Promise<void>((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
+  await untilAborted(signal)
   await listening.close()
   output.note('Stopped: streams are ended, every thread is let go.')
   return EXIT.ok
 }
 
-function readPort(given: string): number {
+const LAST_PORT = 65_535
+
+/** Waits for Ctrl-C or SIGTERM. */
+export async function untilAborted(signal: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
+export function readPort(given: string): number {
   if (given === '0') return 0
-  const port = parseCount(given, '--port')
-  if (port <= 65_535) return port
-  throw usageError(`--port is ${port}.`, 'Use 0 to 65535.')
+  return parseCount(given, '--port', LAST_PORT)
 }
 
 /** The tokens that were set up; undefined where there are none. */
@@ -87,7 +97,7 @@ async function readTokens(
   throw usageError(`${file} holds no tokens.`, remedy)
 }
 
-function cannotListen(error: unknown, host: string, port: number): unknown {
+export function cannotListen(error: unknown, host: string, port: number): unknown {
   const { code } = error as { readonly code?: string }
   if (code !== 'EADDRINUSE' && code !== 'EADDRNOTAVAIL' && code !== 'EACCES') return error
   const why = { EADDRINUSE: 'it is in use', EADDRNOTAVAIL: 'this machine has no such address', EACCES: 'not allowed' }[
@@ -98,6 +108,6 @@ function cannotListen(error: unknown, host: string, port: number): unknown {
   })
 }
 
-function describe(error: unknown): string {
+export function describe(error: unknown): string {
   return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
 }

@@ -1,3 +1,4 @@
+import { cloneValue } from '../../codec/clone.js'
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import { copyValue, type Value } from '../../codec/value.js'
 import { InvalidOptionError, NotFoundError } from '../../core/errors.js'
@@ -11,6 +12,7 @@ import { applyOp, type Op, remove, set } from '../../log/entry/ops.js'
 import { migrateRun } from '../run/begin.js'
 import { type Difference, diffValues } from './diff.js'
 import { describePauses, type OpenPause } from '../run/outcome.js'
+import type { RecordedEvent } from '../events/events.js'
 import type { ProgramPlan } from '../program/program.js'
 import type { Update } from '../program/state-shape.js'
 import { expiresWhenAtRest, staysOpen } from '../run/expiry.js'
@@ -30,7 +32,16 @@ export interface CheckpointInfo {
   readonly at: Date
   readonly bytes: number
   readonly hash: string
+  /** What its entry says of itself, where that was asked for: steps, questions, answers, costs. */
+  readonly events?: readonly CheckpointEvent[]
 }
+
+/** What an entry says of itself. Questions are named and not shown: they may be large. */
+export type CheckpointEvent = RecordedEvent extends infer Event
+  ? Event extends { readonly question: unknown }
+    ? Omit<Event, 'question'>
+    : Event
+  : never
 
 /** Everything a checkpoint says of its thread. */
 export interface CheckpointFacts {
@@ -52,7 +63,7 @@ export interface CheckpointFacts {
 export interface ForkOptions<State = Readonly<Record<string, unknown>>, Update = State> {
   /** The name of the new branch. Default: a random one. */
   readonly name?: string
-  /** Replaces values of the state as they are; no reducer is called. */
+  /** Replaces values of the state; no reducer is called. With the program, each must fit the schema of its key. */
   readonly set?: Partial<State>
   /** Changes the state through its reducers. */
   readonly update?: Update
@@ -70,13 +81,15 @@ export interface HistoryOptions {
   readonly before?: string | number
   /** Also entries that are no checkpoints: claims, releases, tags. */
   readonly all?: boolean
+  /** Also what each entry says of itself, for which the entries are read and verified. */
+  readonly events?: boolean
 }
 
 const PAGE = 100
 
 /** One page of checkpoints, newest first. Only headers are read. */
 export async function listCheckpoints(log: Log, options: HistoryOptions = {}): Promise<readonly CheckpointInfo[]> {
-  const { limit = 100, before, all = false } = options
+  const { limit = 100, before, all = false, events = false } = options
   if (!Number.isSafeInteger(limit) || limit < 1 || limit > 10_000) {
     throw new InvalidOptionError(
       'limit',
@@ -94,7 +107,23 @@ export async function listCheckpoints(log: Log, options: HistoryOptions = {}): P
     if (last === undefined || last.header.seq === 0 || page.length < PAGE) break
     from = last.header.seq
   }
-  return found
+  return events ? withEvents(log, found) : found
+}
+
+async function withEvents(log: Log, found: readonly CheckpointInfo[]): Promise<readonly CheckpointInfo[]> {
+  const [newest, oldest] = [found[0], found.at(-1)]
+  if (newest === undefined || oldest === undefined) return found
+  const said = new Map<number, readonly CheckpointEvent[]>()
+  for await (const { header, body } of log.entries(oldest.seq, newest.seq)) {
+    const { events = [] } = (body.data ?? {}) as { readonly events?: readonly RecordedEvent[] }
+    const named = events.map((event) => {
+      if (!('question' in event)) return event
+      const { question: _, ...rest } = event
+      return rest
+    })
+    said.set(header.seq, cloneValue(named as unknown as Value) as unknown as readonly CheckpointEvent[])
+  }
+  return found.map((info) => ({ ...info, events: said.get(info.seq) ?? [] }))
 }
 
 // A number of another branch would show a page from somewhere else.
@@ -235,7 +264,8 @@ async function changes(
   if (plan) ops.push(...((await settleLeft(plan, today as RunState))?.ops ?? []))
   for (const [name, value] of Object.entries(values ?? {})) {
     if (!plan) ops.push(...dropKept(fold.state as RunState, name))
-    if (value !== undefined) shape?.checkWhole(name, value, `set.${name}`)
+    const stored = (today as RunState).state?.[name]
+    if (value !== undefined) await shape?.checkWhole(name, value, stored, `set.${name}`)
     const whole = value === undefined ? shape?.initial()[name] : (value as Value)
     ops.push(whole === undefined ? remove(['state', name]) : set(['state', name], whole))
   }

@@ -1,5 +1,11 @@
 import { type PathPart, renderPath, type Value } from '../../codec/value.js'
-import { IncompatibleError, InvalidOptionError, InvalidProgramError, InvalidValueError } from '../../core/errors.js'
+import {
+  IncompatibleError,
+  InvalidOptionError,
+  InvalidProgramError,
+  InvalidValueError,
+  isHoldfastError,
+} from '../../core/errors.js'
 import type { Op, Path, State } from '../../log/entry/ops.js'
 import { validate } from '../../store/standard-schema.js'
 import { isPlainObject, type KeyUpdate, reduceKey } from './reduce-key.js'
@@ -79,8 +85,11 @@ export class StateShape {
     return checked
   }
 
-  /** Refuses a value that no sequence of updates could have led to, and that reducers would later fail on. */
-  checkWhole(name: string, value: unknown, where: string): void {
+  /**
+   * Refuses a value that no sequence of updates could have led to, and that reducers would later fail on. Schemas are of
+   * updates: one that refuses what is stored now makes something else of them, and says nothing of what is stored.
+   */
+  async checkWhole(name: string, value: unknown, stored: unknown, where: string): Promise<void> {
     const key = this.#keys.get(name)
     if (key === undefined) {
       throw new InvalidOptionError(where, 'is not declared in the state', `Use one of: ${this.#names()}.`)
@@ -91,6 +100,10 @@ export class StateShape {
     if (key.kind === 'merge' && !isPlainObject(value)) {
       throw new InvalidValueError(where, 'is not an object', 'Pass the whole object, or use `update` to change it.')
     }
+    if (key.schema === undefined || (key.kind !== 'last' && key.kind !== 'append')) return
+    const refusal = await refusalOf(key, value, where)
+    if (refusal === undefined || (stored !== undefined && (await refusalOf(key, stored, where)))) return
+    throw refusal
   }
 
   /**
@@ -178,6 +191,16 @@ async function checkValue({ kind, schema }: StateKey, value: unknown, path: stri
     throw new InvalidValueError(path, 'is not an object to merge', 'Pass an object with the properties to set.')
   }
   return checked
+}
+
+async function refusalOf(key: StateKey, value: unknown, where: string): Promise<InvalidValueError | undefined> {
+  try {
+    await checkValue(key, value, where)
+    return undefined
+  } catch (error) {
+    if (isHoldfastError(error, 'invalid-value')) return error as InvalidValueError
+    throw error
+  }
 }
 
 /** `update` and `total` make `update.total`. */

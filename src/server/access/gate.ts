@@ -12,7 +12,7 @@ export interface GateOptions {
 }
 
 /** What clients may send, and see of an answer. */
-const ALLOWED_HEADERS = 'authorization, content-type, last-event-id, x-api-key, x-request-id'
+const ALLOWED_HEADERS = 'authorization, content-type, last-event-id, x-api-key, x-holdfast-tenant, x-request-id'
 const EXPOSED_HEADERS =
   'content-location, location, x-vercel-ai-ui-message-stream, x-pagination-total, x-pagination-next'
 const PREFLIGHT_SECONDS = '600'

@@ -10,6 +10,8 @@ export interface Principal {
   /** Names the caller in the record of answers and cancellations: an account, a mail address. */
   readonly subject: string
   readonly roles: readonly Role[]
+  /** Other tenants that it may act for, one per request, named by the header `x-holdfast-tenant`; `*`: any. */
+  readonly tenants?: readonly string[] | '*'
 }
 
 /** Whether a principal has a role. An admin has all of them. */

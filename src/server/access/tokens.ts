@@ -13,6 +13,8 @@ export interface ServerToken {
   readonly subject?: string
   /** Default: all of them. */
   readonly roles?: readonly Role[]
+  /** Other tenants that it may act for, one per request, named by the header `x-holdfast-tenant`; `*`: any. */
+  readonly tenants?: readonly string[] | '*'
 }
 
 /** Who makes a request; undefined, or null, for nobody who is known. */
@@ -43,7 +45,7 @@ export function authenticateByToken(tokens: readonly ServerToken[]): Authenticat
 }
 
 /** The token of a request. Headers only: addresses end up in logs, histories and `Referer`. */
-function tokenOf({ headers }: Request): string | undefined {
+export function tokenOf({ headers }: Request): string | undefined {
   const authorization = headers.get('authorization')
   if (authorization !== null) return /^Bearer +(\S+) *$/i.exec(authorization)?.[1]
   return headers.get('x-api-key') ?? undefined
@@ -63,14 +65,19 @@ function checkToken(token: unknown, i: number): string {
   )
 }
 
-function principalOf({ tenant = 'default', subject = 'token', roles = ROLES }: ServerToken, i: number): Principal {
-  return checkPrincipal({ tenant, subject, roles }, `tokens[${i}]`)
+function principalOf(given: ServerToken, i: number): Principal {
+  const { tenant = 'default', subject = 'token', roles = ROLES, tenants } = given
+  return checkPrincipal({ tenant, subject, roles, ...(tenants === undefined ? {} : { tenants }) }, `tokens[${i}]`)
 }
 
 /** Refuses a principal that could do something else than was meant. */
 export function checkPrincipal(principal: Principal, field: string): Principal {
-  const { tenant, subject, roles } = principal
+  const { tenant, subject, roles, tenants = [] } = principal
   parseTenantId(tenant)
+  if (tenants !== '*' && !Array.isArray(tenants)) {
+    throw new InvalidOptionError(`${field}.tenants`, `can't be ${String(tenants)}`, "Pass a list of tenants, or '*'.")
+  }
+  for (const other of tenants === '*' ? [] : tenants) parseTenantId(other)
   checkText(`${field}.subject`, subject, MAX_ID_BYTES)
   const unknown = Array.isArray(roles) ? roles.find((role) => !ROLES.includes(role)) : String(roles)
   if (unknown !== undefined) {

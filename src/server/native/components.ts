@@ -64,6 +64,7 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
     tags: listOf(text),
     metadata: { type: 'object', additionalProperties: { type: ['string', 'number', 'boolean'] } },
     claimedBy: nullable(text),
+    leaseMs: { ...nullable({ type: 'number' }), description: 'How long it stays claimed without a sign of life.' },
   }),
   ThreadPage: object({ threads: listOf(ref('Thread')), 'cursor?': text }),
   Run: {
@@ -110,6 +111,20 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
     unreadable: listOf(object({ thread: ref('ThreadId'), branch: text })),
     'cursor?': text,
   }),
+  Answer: object({
+    pathId: ref('PathId'),
+    thread: ref('ThreadId'),
+    branch: text,
+    pause: text,
+    kind: text,
+    step: text,
+    question: any,
+    value: any,
+    'by?': text,
+    at: time,
+    askedAt: time,
+    checkpoint: text,
+  }),
   Checkpoint: object({
     id: text,
     branch: text,
@@ -118,6 +133,7 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
     at: time,
     bytes: count,
     hash: text,
+    'events?': listOf({ type: 'object', properties: { type: text }, required: ['type'] }),
     'parent?': {
       type: 'string',
       description: 'The checkpoint before it, on the branch that it came from if it is a fork.',

@@ -2,7 +2,7 @@ import { isHoldfastError } from '../../index.js'
 import type { Branch } from '../../types.js'
 import { mayDo } from '../access/principal.js'
 import { HttpProblem } from '../http/problem.js'
-import { listOf, object, oneOf, ref, type Route } from '../http/route.js'
+import { type Call, listOf, object, oneOf, ref, type Route } from '../http/route.js'
 import { listHistory } from '../run/all-history.js'
 import { BRANCH, branchOf, CURSOR, describeThread, given, LIMIT, summaryOf, TEXT, threadOf, viewOf } from './common.js'
 
@@ -19,6 +19,7 @@ export const historyRoutes: readonly Route[] = [
       limit: LIMIT,
       cursor: CURSOR,
       all: { type: 'boolean', description: 'Also entries that are no checkpoints: claims, releases, tags.' },
+      events: { type: 'boolean', description: 'Also what each entry says of itself: steps, questions, costs.' },
     },
     answer: { schema: ref('History') },
     async handle(call) {
@@ -27,16 +28,18 @@ export const historyRoutes: readonly Route[] = [
         limit = 100,
         cursor,
         all = false,
+        events = false,
       } = call.query as {
         readonly branch?: string
         readonly limit?: number
         readonly cursor?: string
         readonly all?: boolean
+        readonly events?: boolean
       }
       const view = viewOf(call, branch ?? 'main')
       const branches = await view.branches()
       if (branches.length === 0) await summaryOf(call, branch ?? 'main')
-      return listHistory(call.hf, threadOf(call), branches, { branch, limit, cursor, all })
+      return listHistory(call.hf, threadOf(call), branches, { branch, limit, cursor, all, events })
     },
   },
   {
@@ -121,12 +124,13 @@ export const historyRoutes: readonly Route[] = [
       }
       const checkpoint = at ?? (await summaryOf(call, branch)).checkpoint
       const look = viewOf(call, branch).look(checkpoint)
-      const fork =
-        update === undefined
-          ? await look.fork(given(options))
-          : await (await call.core.thread(call.hf, threadOf(call), look.branch)).thread
-              .at(checkpoint)
-              .fork({ ...given(options), update: update as never })
+      // Values are checked by the schema of the thread's program where it is here. Without it, they are taken as they are.
+      const isChecked = update !== undefined || ('set' in options && (await isRunHere(call, look.branch)))
+      const fork = !isChecked
+        ? await look.fork(given(options))
+        : await (await call.core.thread(call.hf, threadOf(call), look.branch)).thread
+            .at(checkpoint)
+            .fork({ ...given(options), ...(update === undefined ? {} : { update: update as never }) })
       return describeThread(await summaryOf(call, fork.branch))
     },
   },
@@ -150,6 +154,11 @@ export const historyRoutes: readonly Route[] = [
     },
   },
 ]
+
+async function isRunHere(call: Call, branch: string): Promise<boolean> {
+  const { metadata } = await summaryOf(call, branch)
+  return call.core.programs.has(String(metadata['holdfast.program']))
+}
 
 function need<Name extends string>(query: Readonly<Record<string, unknown>>, ...names: Name[]): Record<Name, string> {
   for (const name of names) {

@@ -1,4 +1,5 @@
 import type { Route } from '../http/route.js'
+import { fleetRoutes } from './fleet-routes.js'
 import { historyRoutes } from './history-routes.js'
 import { openApiOf } from './openapi.js'
 import { questionRoutes } from './question-routes.js'
@@ -14,6 +15,7 @@ const documented: readonly Route[] = [
   ...runRoutes,
   ...questionRoutes,
   ...storeRoutes,
+  ...fleetRoutes,
 ]
 
 const document: Route = {

@@ -1,4 +1,4 @@
-import { mergeMetrics } from '../../index.js'
+import { mergeMetrics, mergeSeries } from '../../index.js'
 import { jsonSchemaOf } from '../../runtime/json-schema/json-schema.js'
 import { listOf, object, ref, type Route } from '../http/route.js'
 import type { ServerProgram } from '../options.js'
@@ -30,9 +30,26 @@ export const systemRoutes: readonly Route[] = [
     summary: 'Whom the token stands for',
     role: 'read',
     answer: {
-      schema: object({ tenant: { type: 'string' }, subject: { type: 'string' }, roles: listOf({ type: 'string' }) }),
+      schema: object({
+        tenant: { type: 'string' },
+        subject: { type: 'string' },
+        roles: listOf({ type: 'string' }),
+        'tenants?': { description: 'Others that it may act for, by the header x-holdfast-tenant; * for all.' },
+      }),
     },
-    handle: async ({ principal: { tenant, subject, roles } }) => ({ tenant, subject, roles }),
+    handle: async ({ principal: { tenant, subject, roles, tenants } }) => ({ tenant, subject, roles, tenants }),
+  },
+  {
+    method: 'GET',
+    path: '/v1/tenants',
+    name: 'listTenants',
+    summary: 'The tenants that the token may act for',
+    role: 'read',
+    answer: { schema: object({ tenants: listOf({ type: 'string' }) }) },
+    async handle({ principal: { tenant, tenants = [] }, core }) {
+      const others = tenants === '*' ? await core.hf.tenants() : tenants
+      return { tenants: [...new Set([tenant, ...others])].sort() }
+    },
   },
   {
     method: 'GET',
@@ -40,10 +57,22 @@ export const systemRoutes: readonly Route[] = [
     name: 'readMetrics',
     summary: 'What all processes of the store have counted in the last day, of all tenants',
     role: 'admin',
-    answer: { schema: object({ processes: listOf({ type: 'object' }), total: { type: 'object' } }) },
+    answer: {
+      schema: object({
+        processes: listOf({ type: 'object' }),
+        total: { type: 'object' },
+        series: object({
+          from: { type: 'number' },
+          stepMs: { type: 'number' },
+          values: { type: 'object', additionalProperties: listOf({ type: 'number' }) },
+        }),
+      }),
+    },
     async handle({ core }) {
       const processes = await core.hf.metrics()
-      return { processes, total: mergeMetrics(processes) }
+      // Each with its own past would be many times as much, and they are put together below.
+      const reports = processes.map((report) => ({ ...report, series: undefined }))
+      return { processes: reports, total: mergeMetrics(processes), series: mergeSeries(processes, Date.now()) }
     },
   },
 ]

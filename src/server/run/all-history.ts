@@ -16,6 +16,7 @@ interface Options {
   readonly limit: number
   readonly cursor?: string | undefined
   readonly all?: boolean
+  readonly events?: boolean
 }
 
 /** One page of the checkpoints of all branches, newest first, each with its parent. */
@@ -23,7 +24,7 @@ export async function listHistory(
   hf: Holdfast,
   thread: ThreadIdInput,
   branches: readonly Branch[],
-  { branch, limit, cursor, all = false }: Options,
+  { branch, limit, cursor, all = false, events = false }: Options,
 ): Promise<{ readonly checkpoints: readonly HistoryItem[]; readonly cursor?: string }> {
   const flat = flatten(branches).filter(({ name }) => branch === undefined || name === branch)
   const places = cursor === undefined ? {} : readCursor(cursor)
@@ -35,7 +36,7 @@ export async function listHistory(
       const view = hf.inspect(thread, { branch: name })
       const origin = from && (await checkpointUpTo(hf, thread, from))
       // One more than is shown: the last one's parent.
-      const page = await view.history({ limit: limit + 1, all, ...(before === undefined ? {} : { before }) })
+      const page = await view.history({ limit: limit + 1, all, events, ...(before === undefined ? {} : { before }) })
       return page.map((info, i): HistoryItem => {
         const parent = page[i + 1]?.id ?? origin
         return { ...info, branch: name, ...(parent === undefined ? {} : { parent }) }
