@@ -1,4 +1,5 @@
-import { flow, type Holdfast, makeMessage, openHoldfast } from 'holdfast'
+import { flow, type Holdfast, openHoldfast } from 'holdfast'
+import { makeMessage } from 'holdfast/messages'
 import { HoldfastClient } from 'holdfast/client'
 import { createServer, listen, type Listening } from 'holdfast/server'
 import type { Page } from 'playwright-core'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { InvalidOptionError } from '../../index.js'
+import { InvalidOptionError } from '../../errors.js'
 
 const TYPES: Readonly<Record<string, string>> = {
   'studio.js': 'text/javascript; charset=utf-8',
