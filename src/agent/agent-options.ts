@@ -160,7 +160,7 @@ export function checkAgentOptions(options: AgentOptions): void {
   }
   for (const name of ['prepareStep', 'isComplete', 'onResume'] as const) {
     if (options[name] !== undefined && typeof options[name] !== 'function') {
-      refuse(name, 'is no function', 'Pass a function, or leave it out.')
+      refuse(name, 'must be a function', 'Pass a function, or leave it out.')
     }
   }
   for (const name of ['maxTurns', 'maxCallsPerReply'] as const) {
@@ -175,7 +175,7 @@ export function checkAgentOptions(options: AgentOptions): void {
     if (value !== undefined && !(value > 0)) refuse(`budget.${field}`, `is ${String(value)}`, 'Use a number above 0.')
   }
   if (budget?.cost !== undefined && prices === undefined) {
-    refuse('budget.cost', 'can not be kept without prices', 'Pass prices: what a million tokens cost, by model.')
+    refuse('budget.cost', 'cannot be enforced without prices', 'Pass prices: what a million tokens cost, by model.')
   }
   if (compaction) {
     if (compaction.model !== undefined) {

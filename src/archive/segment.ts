@@ -79,7 +79,7 @@ export function readSegmentHead(
     throw damaged(name, 'does not begin with a line of JSON')
   }
   const { holdfast, format, ...head } = about
-  if (holdfast !== 'archive') throw damaged(name, 'is no archive of Holdfast')
+  if (holdfast !== 'archive') throw damaged(name, 'is not a Holdfast archive')
   if (typeof format === 'number' && format > FORMAT)
     throw new SchemaTooNewError(`The archive ${name}`, { found: format, supported: FORMAT })
   return head as unknown as SegmentHead & { size: number; sum: string }

@@ -30,7 +30,7 @@ export type ParsedCache = Required<CacheOptions> & { readonly prefix: string }
 export function parseCache(given: string | CacheOptions): ParsedCache {
   const { url, ...rest } = typeof given === 'string' ? { url: given } : { ...given }
   if (typeof url !== 'string' || !/^(redis|valkey)s?:\/\/./.test(url)) {
-    throw new InvalidOptionError('cache', 'is no address of a Redis', 'Write it as redis://user:password@host:6379/0.')
+    throw new InvalidOptionError('cache', 'is not the URL of a Redis', 'Write it as redis://user:password@host:6379/0.')
   }
   const [address = '', query = ''] = url.split('?', 2)
   const settings = new URLSearchParams(query)

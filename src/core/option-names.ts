@@ -20,7 +20,7 @@ export function checkOptionNames(owner: string, options: unknown, names: object)
     const known = Object.keys(names).sort().join(', ')
     throw new InvalidOptionError(
       JSON.stringify(name),
-      `is not known to ${owner}`,
+      `is not recognized by ${owner}`,
       likest === undefined ? `Use one of: ${known}.` : `Did you mean ${likest}? Known are: ${known}.`,
       { name, owner },
     )

@@ -81,7 +81,7 @@ function parse(given: unknown, field: string, known: readonly string[]): StoreRe
   }
   for (const name of Object.keys(given)) {
     if (known.includes(name)) continue
-    throw new InvalidOptionError(`${field}.${name}`, 'is not an option of it', `Use ${known.join(', ')}, or 'keep'.`)
+    throw new InvalidOptionError(`${field}.${name}`, 'is not a retention rule', `Use ${known.join(', ')}, or 'keep'.`)
   }
   const { ttlMs, keepLast, keepForMs, existing = false } = given as StoreRetentionRules
   if (ttlMs !== undefined && ttlMs !== 'never') check(`${field}.ttlMs`, ttlMs, 1, MAX_MS, "milliseconds, or 'never'")

@@ -102,8 +102,13 @@ export class LogStore {
     if (!(blobThreshold >= 1024))
       throw new InvalidOptionError('blobThreshold', 'is below 1024', 'Pass a number of bytes from 1024 on.')
     if (!(cacheBytes >= 0))
-      throw new InvalidOptionError('cacheBytes', 'is no size', 'Pass a number of bytes from 0 on.')
-    if (!(retryMs >= 0)) throw new InvalidOptionError('retryMs', 'is not a duration', 'Pass milliseconds from 0 on.')
+      throw new InvalidOptionError(
+        'cacheBytes',
+        'must be a number of bytes from 0 up',
+        'Pass for example 64 * 1024 * 1024.',
+      )
+    if (!(retryMs >= 0))
+      throw new InvalidOptionError('retryMs', 'must be milliseconds from 0 up', 'Pass for example 10_000.')
     this.retention = parseStoreRetention(options.retention)
     this.redactor = options.redact === undefined ? undefined : new Redactor(options.redact)
     if (options.anchors !== undefined) checkAnchors(options.anchors)

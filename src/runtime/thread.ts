@@ -211,7 +211,11 @@ export class ThreadView<Result = Outcome> {
     const { clock } = this.environment
     const { signal, timeoutMs } = options
     if (timeoutMs !== undefined && !(timeoutMs >= 0)) {
-      throw new InvalidOptionError('timeoutMs', 'is no time', 'Pass milliseconds.')
+      throw new InvalidOptionError(
+        'timeoutMs',
+        `must be milliseconds from 0 up, not ${String(timeoutMs)}`,
+        'Pass for example 30_000.',
+      )
     }
     const deadline = timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + timeoutMs
     const log = await this.open()

@@ -64,7 +64,11 @@ const LARGEST = 2 ** 31 - 1
 export function readLimits(given: Partial<ServerLimits> = {}): ServerLimits {
   for (const [name, value] of Object.entries(given)) {
     if (!Object.hasOwn(DEFAULTS, name)) {
-      throw new InvalidOptionError(`limits.${name}`, 'is not known', `Use any of: ${Object.keys(DEFAULTS).join(', ')}.`)
+      throw new InvalidOptionError(
+        `limits.${name}`,
+        'is not a limit',
+        `Use any of: ${Object.keys(DEFAULTS).join(', ')}.`,
+      )
     }
     if (value !== undefined && !(Number.isSafeInteger(value) && value >= 1 && value <= LARGEST)) {
       throw new InvalidOptionError(

@@ -55,7 +55,7 @@ export function parseOptions(options: CollectionOptions, storeMaxBytes: number):
   if (!Array.isArray(index) || index.length > MAX_INDEXED_FIELDS) {
     throw new InvalidOptionError(
       'index',
-      `is no list of at most ${MAX_INDEXED_FIELDS} fields`,
+      `must be a list of at most ${MAX_INDEXED_FIELDS} fields`,
       'Index what you search by.',
     )
   }
@@ -81,7 +81,7 @@ export function checkTtl(ttlMs: unknown): number {
   if (typeof ttlMs === 'number' && Number.isSafeInteger(ttlMs) && ttlMs >= 1 && ttlMs <= MAX_TTL_MS) return ttlMs
   throw new InvalidOptionError(
     'ttlMs',
-    'is no whole number of milliseconds from 1 on',
+    'must be a whole number of milliseconds from 1 up',
     'Leave it out for an item that stays.',
   )
 }
@@ -91,7 +91,7 @@ export function checkExpect(expect: unknown): string | null | undefined {
   if (expect === undefined || expect === null || typeof expect === 'string') return expect
   throw new InvalidOptionError(
     'expect',
-    'is no version',
+    'is not a version',
     'Pass the version that was read, or null where there must be no item.',
   )
 }

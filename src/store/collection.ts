@@ -239,7 +239,7 @@ export class Collection<Output = Value, Input = Output> {
     if (embed === undefined)
       throw new InvalidOptionError('query', 'needs embed', 'Give the collection an embed function.')
     if (typeof query !== 'string' || query === '')
-      throw new InvalidOptionError('query', 'is no text', 'Pass what to look for.')
+      throw new InvalidOptionError('query', 'must be a string', 'Pass what to look for.')
     if (orderBy !== undefined || direction !== undefined || cursor !== undefined) {
       throw new InvalidOptionError(
         'query',
@@ -248,7 +248,7 @@ export class Collection<Output = Value, Input = Output> {
       )
     }
     if (typeof minScore !== 'number' || Number.isNaN(minScore)) {
-      throw new InvalidOptionError('minScore', 'is no number', 'Pass -1 to 1.')
+      throw new InvalidOptionError('minScore', 'must be a number from -1 to 1', 'Pass for example 0.7.')
     }
     const [vector] = await embed.embed([query])
     return searchNearest(this.#items, plan, vector as Float32Array, minScore)

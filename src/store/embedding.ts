@@ -32,12 +32,12 @@ export function parseEmbed(options: EmbedOptions): ParsedEmbed {
     )
   }
   if (typeof options.embed !== 'function') {
-    throw new InvalidOptionError('embed.embed', 'is no function', 'Pass a function that makes vectors of texts.')
+    throw new InvalidOptionError('embed.embed', 'must be a function', 'Pass a function that turns texts into vectors.')
   }
   if (fields !== undefined && (!Array.isArray(fields) || fields.length === 0)) {
     throw new InvalidOptionError(
       'embed.fields',
-      'is no list of fields',
+      'must be a list of fields',
       'Name fields, or leave it out for the whole value.',
     )
   }

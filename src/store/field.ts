@@ -20,7 +20,11 @@ export function parseField(option: string, field: unknown): FieldPath {
     path.some((part) => typeof part !== 'string') ||
     Object.keys(path).length !== path.length
   ) {
-    throw new InvalidOptionError(option, 'is no name of a field', "Pass a name, or a path such as ['address', 'city'].")
+    throw new InvalidOptionError(
+      option,
+      'is not the name of a field',
+      "Pass a name, or a path such as ['address', 'city'].",
+    )
   }
   for (const name of path) checkName(name)
   return [...path]

@@ -110,7 +110,7 @@ function isInRange(operator: 'gt' | 'gte' | 'lt' | 'lte', value: Value | undefin
 
 function parseRecord(filter: unknown): readonly Condition[] {
   if (!isPlainRecord(filter)) {
-    throw invalid('filter', 'is no plain object and no list', "Pass conditions such as { city: 'Paris' }.")
+    throw invalid('filter', 'must be a plain object or a list', "Pass conditions such as { city: 'Paris' }.")
   }
   return Object.keys(filter).flatMap((name) => {
     checkName(name)
@@ -139,7 +139,7 @@ function parseCondition(path: FieldPath, condition: unknown, name: string): read
   if (!isPlainRecord(condition) || Object.keys(condition).length === 0) {
     throw invalid(
       `filter.${name}`,
-      'is no condition',
+      'is not a condition',
       `Use a value, or operators: ${Object.keys(OPERANDS).join(', ')}.`,
     )
   }

@@ -28,7 +28,7 @@ export function checkSchema(schema: unknown): asserts schema is StandardSchema {
   if (typeof standard?.validate === 'function') return
   throw new InvalidOptionError(
     'schema',
-    'is no Standard Schema',
+    'is not a Standard Schema',
     'Pass a schema of Zod, Valibot, ArkType or another that implements it.',
   )
 }

@@ -47,7 +47,7 @@ describe('a misspelt option', () => {
     expect(() => call(given)).toThrow(
       expect.objectContaining({
         code: 'invalid-option',
-        message: expect.stringContaining(`"${given}" is not known to ${owner}`),
+        message: expect.stringContaining(`"${given}" is not recognized by ${owner}`),
         remedy: expect.stringContaining(`Did you mean ${meant}?`),
       }),
     )
@@ -73,9 +73,9 @@ describe('a misspelt option', () => {
     expect((await hf.log('t')).exists).toBe(false)
     await expect(thread.run({ input: 1 })).resolves.toMatchObject({
       status: 'failed',
-      error: { message: expect.stringContaining('"efect" is not known to ctx.step') },
+      error: { message: expect.stringContaining('"efect" is not recognized by ctx.step') },
     })
-    expect(() => hf.worker({ programs: [program], concurency: 3 } as Loose)).toThrow(/"concurency" is not known/)
+    expect(() => hf.worker({ programs: [program], concurency: 3 } as Loose)).toThrow(/"concurency" is not recognized/)
     await hf.close()
   })
 
@@ -85,6 +85,24 @@ describe('a misspelt option', () => {
         remedy: 'Use one of: compatibleWith, input, name, output, retention, retry, timeoutMs, version.',
       }),
     )
-    expect(() => graph({ ...named, state: {}, [START]: 1 } as Loose)).toThrow(/is not known to graph/)
+    expect(() => graph({ ...named, state: {}, [START]: 1 } as Loose)).toThrow(/is not recognized by graph/)
+  })
+})
+
+describe('a choice that is misspelt', () => {
+  it('is answered with what was given and what may have been meant', async () => {
+    await using hf = await openHoldfast('memory:')
+    const thread = hf.thread(
+      flow({ name: 'f', version: '1.0.0' }, async () => 1),
+      'a',
+    )
+    const run = (options: object) => thread.run({ input: null, ...options } as never)
+    await expect(run({ busy: 'que' })).rejects.toMatchObject({
+      message: expect.stringContaining(`The option busy must be 'reject', 'queue' or 'interrupt', not "que".`),
+      remedy: `Did you mean 'queue'?`,
+    })
+    await expect(run({ frequency: 7 })).rejects.toThrow(
+      `The option frequency must be 'step', 'boundary', 'none' or { every: n }, not 7.`,
+    )
   })
 })

@@ -56,7 +56,7 @@ function checkIdentity({ v, id, ts }: Checkpoint): void {
     ['ts', ts, 'string'],
   ] as const) {
     if (typeof value !== type || value === '') {
-      throw new InvalidValueError(`$.${field}`, `is no ${type}`, 'Pass a checkpoint as LangGraph makes them.')
+      throw new InvalidValueError(`$.${field}`, `must be a ${type}`, 'Pass a checkpoint as LangGraph makes them.')
     }
   }
 }

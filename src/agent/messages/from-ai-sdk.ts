@@ -134,7 +134,7 @@ export function fileDataFrom(data: unknown, path: string): FileData {
     case 'reference':
       return { kind: 'reference', reference: referenceAt(tagged['reference'], `${path}.reference`) }
     default:
-      throw new InvalidValueError(path, 'is no file data', 'Pass bytes, base64 or an address.')
+      throw new InvalidValueError(path, 'is not file data', 'Pass bytes, base64 or an address.')
   }
 }
 

@@ -241,6 +241,6 @@ function parseUrl(url: string, path: string): URL {
   try {
     return new URL(url)
   } catch {
-    throw new InvalidValueError(`${path}.data.url`, 'is no address', 'Pass an absolute one, such as https://….')
+    throw new InvalidValueError(`${path}.data.url`, 'is not an absolute URL', 'Pass one such as https://….')
   }
 }

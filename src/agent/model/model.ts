@@ -129,7 +129,8 @@ export function checkModel(model: LanguageModel): SpecVersion {
   if (typeof version === 'string' && VERSIONS.includes(version)) {
     if (typeof model.doGenerate === 'function' || typeof model.doStream === 'function') return version as SpecVersion
   }
-  const said = typeof model === 'string' ? `is the text ${JSON.stringify(model)}` : 'is no language model of the AI SDK'
+  const said =
+    typeof model === 'string' ? `is the text ${JSON.stringify(model)}` : 'is not a language model of the AI SDK'
   const spec = version === undefined ? '' : ` (it follows ${JSON.stringify(version)})`
   throw new InvalidOptionError(
     'model',

@@ -50,7 +50,7 @@ export function checkSchema(schema: unknown, explicit: unknown, field: string): 
   if (!isStandard(schema)) {
     throw new InvalidOptionError(
       `${field}.inputSchema`,
-      'is no schema',
+      'is not a schema',
       'Pass one of Zod, Valibot, ArkType or another library with Standard Schema, or jsonSchema() of the AI SDK.',
     )
   }

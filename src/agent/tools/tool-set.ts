@@ -96,7 +96,7 @@ export class ToolSet {
         }
       }
       return {
-        error: `The arguments of ${call.name} are no JSON object, so nothing was done. They began: ${quoted}\nCall it again with a JSON object.`,
+        error: `The arguments of ${call.name} are not a JSON object, so nothing was done. They began: ${quoted}\nCall it again with a JSON object.`,
       }
     }
     const validated = await validateWith(found.inputSchema, call.input, this.#limit)

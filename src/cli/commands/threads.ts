@@ -117,7 +117,7 @@ export function describeProgram({ metadata }: ThreadSummary): string {
 function checkMetadata(pairs: Readonly<Record<string, unknown>>): Readonly<Record<string, MetadataValue>> {
   for (const [name, value] of Object.entries(pairs)) {
     if (!['string', 'number', 'boolean'].includes(typeof value)) {
-      throw usageError(`--metadata ${name} is no text, number or boolean.`, 'Write --metadata region=eu.')
+      throw usageError(`--metadata ${name} must be a string, a number or a boolean.`, 'Write --metadata region=eu.')
     }
   }
   return pairs as Record<string, MetadataValue>

@@ -101,7 +101,7 @@ async function loadConfig(path: string): Promise<ConfigFile> {
 
 function text(value: unknown, field: string, path: string): string | undefined {
   if (value === undefined || typeof value === 'string') return value
-  throw usageError(`"${field}" in ${path} is no text.`, 'Write { "store": "sqlite:agents.db" }.')
+  throw usageError(`"${field}" in ${path} must be a string.`, 'Write { "store": "sqlite:agents.db" }.')
 }
 
 // A path in a config file means the same from every folder below it.

@@ -18,7 +18,7 @@ export function parseThreadId(text: string): ThreadIdInput {
 export function parseScope(text: string): Readonly<Record<string, string>> {
   const scope = parseParts(text)
   if (scope === undefined) {
-    throw usageError(`"${text}" is no scope.`, 'Write named parts, such as user=user-42 or team=sales,region=eu.')
+    throw usageError(`"${text}" is not a scope.`, 'Write named parts, such as user=user-42 or team=sales,region=eu.')
   }
   return scope
 }

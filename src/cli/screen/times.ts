@@ -12,7 +12,7 @@ const UNITS: Readonly<Record<string, number>> = {
 /** `90s`, `15m`, `2h`, `7d`: milliseconds. */
 export function parseDuration(text: string, option: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d|w)$/.exec(text)
-  if (!match) throw usageError(`${option} ${JSON.stringify(text)} is no duration.`, 'Write 30s, 15m, 2h or 7d.')
+  if (!match) throw usageError(`${option} ${JSON.stringify(text)} is not a duration.`, 'Write 30s, 15m, 2h or 7d.')
   return Number(match[1]) * (UNITS[match[2] as string] as number)
 }
 

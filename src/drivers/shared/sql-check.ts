@@ -38,7 +38,7 @@ export const POSTGRES_DIALECT: Dialect = {
  * This guards against mistakes. It does not follow functions, triggers and views.
  */
 export function checkStatement(sql: unknown, dialect: Dialect): SqlStatement {
-  if (typeof sql !== 'string') throw new InvalidValueError('sql', 'is no text', 'Pass one SQL statement.')
+  if (typeof sql !== 'string') throw new InvalidValueError('sql', 'must be a string', 'Pass one SQL statement.')
   const tokens = [...sql.matchAll(dialect.token)].map(([token]) => token).filter((token) => !isSpace(token))
   const end = tokens.indexOf(';')
   if (end !== -1 && tokens.slice(end).some((token) => token !== ';')) {

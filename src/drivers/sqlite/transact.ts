@@ -94,7 +94,7 @@ function toParam(value: unknown, i: number): SqlParam {
   if (value instanceof Uint8Array) return value
   throw new InvalidValueError(
     `params[${i}]`,
-    'is nothing that SQLite can store',
+    'is not a value that SQLite can store',
     'Pass a string, number, bigint, Uint8Array or null; true as 1, a date as text or number.',
   )
 }

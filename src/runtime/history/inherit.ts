@@ -1,4 +1,4 @@
-import { InvalidOptionError } from '../../core/errors.js'
+import { notAChoice } from '../../core/choices.js'
 import type { Fold } from '../../log/entry/fold.js'
 import { applyOp, type Op, remove, set } from '../../log/entry/ops.js'
 import { closePauses } from '../pause/asking.js'
@@ -14,10 +14,10 @@ export function inherit(
 ): readonly Op[] {
   const { effects = 'ask', reads = 'live' } = options
   if (!['ask', 'allow', 'deny'].includes(effects)) {
-    throw new InvalidOptionError('effects', 'is none that is known', "Use 'ask', 'allow' or 'deny'.")
+    throw notAChoice('effects', effects, ['ask', 'allow', 'deny'])
   }
   if (!['live', 'recorded'].includes(reads)) {
-    throw new InvalidOptionError('reads', 'is none that is known', "Use 'live' or 'recorded'.")
+    throw notAChoice('reads', reads, ['live', 'recorded'])
   }
   return inheritOps(fold.state as RunState, { branch, seq: fold.seq, effects, reads }, now)
 }

@@ -99,7 +99,7 @@ export class References {
     for (const schema of this.#bases.keys()) {
       for (const reference of referencesOf(schema)) {
         if (this.resolve(schema, reference) !== undefined) continue
-        this.#problems.push(`refers to ${JSON.stringify(reference)}, which is no part of it (nothing is fetched)`)
+        this.#problems.push(`refers to ${JSON.stringify(reference)}, which is not part of it (nothing is fetched)`)
         if (this.#problems.length >= 10) return
       }
     }

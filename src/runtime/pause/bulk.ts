@@ -66,7 +66,11 @@ async function listAsking({ logs }: RuntimeEnvironment, query: HeadQuery) {
   let phase = Number(start)
   let at: string | undefined = rest.join('.')
   if (!(phase in ASKING))
-    throw new InvalidOptionError('cursor', 'is none of this list', 'Pass the one of the last page.')
+    throw new InvalidOptionError(
+      'cursor',
+      'was not returned by this list',
+      'Pass the cursor of the last page, or leave it out to start over.',
+    )
   const keys: LogKey[] = []
   const { cursor: _, ...filters } = query
   while (phase < ASKING.length && keys.length < query.limit) {

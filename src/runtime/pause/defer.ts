@@ -19,7 +19,11 @@ export async function deferPause(log: Log, clock: Clock, id: string, options: De
   const by = checkBy(options.by)
   const until = options.until instanceof Date ? options.until.getTime() : Number.NaN
   if (!(until > clock.now())) {
-    throw new InvalidOptionError('until', 'is no time to come', 'Pass a Date in the future.')
+    throw new InvalidOptionError(
+      'until',
+      'must be a Date in the future',
+      'Pass for example new Date(Date.now() + 3_600_000).',
+    )
   }
   await log.refresh()
   await log.update((fold) => {

@@ -36,7 +36,7 @@ export async function sleep(at: WaitingFunction, duration: number | Date, option
   const { clock, recorder, inlineSleepMs, abort, replay } = at.session
   const given = duration instanceof Date ? duration.getTime() : duration
   if (typeof given !== 'number' || !Number.isFinite(given)) {
-    throw new InvalidValueError('sleep', 'is no time', 'Pass milliseconds or a Date.')
+    throw new InvalidValueError('sleep', 'must be milliseconds from 0 up or a valid Date', 'Pass for example 60_000.')
   }
   const placed = at.place('sleep', options.key)
   const { path } = placed
@@ -122,5 +122,5 @@ export function isSignalName(name: unknown): name is string {
 export function badSignalName(name: unknown): InvalidValueError {
   const given = typeof name === 'string' ? JSON.stringify(name.slice(0, 200)) : `a ${typeof name}`
   const remedy = 'Use 1 to 200 printable characters without slashes and square brackets.'
-  return new InvalidValueError('name', `can't be ${given}, which is no name of a signal`, remedy)
+  return new InvalidValueError('name', `is ${given}, which is not a valid name for a signal`, remedy)
 }

@@ -1,3 +1,4 @@
+import { describeGiven } from '../../core/choices.js'
 import { InvalidOptionError } from '../../core/errors.js'
 
 /** How often what happened is written: after every step, every so many steps, at the ends of a run, or never. */
@@ -31,7 +32,11 @@ export function stepsPerWrite(frequency: Frequency): number {
   ) {
     return frequency.every
   }
-  throw new InvalidOptionError('frequency', 'is none that is known', "Use 'step', { every: n }, 'boundary' or 'none'.")
+  throw new InvalidOptionError(
+    'frequency',
+    `must be 'step', 'boundary', 'none' or { every: n }, not ${describeGiven(frequency)}`,
+    "Leave it out for 'step', or pass for example { every: 10 }.",
+  )
 }
 
 /** How many writes may be under way while the program goes on. */
@@ -46,5 +51,9 @@ export function lagOf(durability: Durable): number {
   ) {
     return durability.lag
   }
-  throw new InvalidOptionError('durability', 'is none that is known', "Use 'sync', 'async' or { lag: n }.")
+  throw new InvalidOptionError(
+    'durability',
+    `must be 'sync', 'async' or { lag: n }, not ${describeGiven(durability)}`,
+    "Leave it out for 'sync', or pass for example { lag: 4 }.",
+  )
 }

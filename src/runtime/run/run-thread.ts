@@ -1,3 +1,4 @@
+import { notAChoice } from '../../core/choices.js'
 import type { OptionNames } from '../../core/option-names.js'
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import type { Redactor } from '../../codec/redactor.js'
@@ -698,7 +699,7 @@ function checkChoices(options: DriveOptions): void {
   for (const [field, known] of choices) {
     const value = options[field]
     if (value === undefined || known.includes(value as string)) continue
-    throw new InvalidOptionError(field, 'is none that is known', `Use ${known.map((one) => `'${one}'`).join(' or ')}.`)
+    throw notAChoice(field, value, known)
   }
 }
 

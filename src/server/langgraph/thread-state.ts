@@ -39,7 +39,7 @@ export function writeCheckpointId(at: Date, id: string): string {
 export function readCheckpointId(text: string): string {
   const id = /^\d{15}-\d{10}-(.+)$/.exec(text)?.[1]
   if (id !== undefined) return id
-  throw new HttpProblem(422, 'invalid-id', 'The checkpoint id is none that this server gave.', {
+  throw new HttpProblem(422, 'invalid-id', 'The checkpoint id was not issued by this server.', {
     fields: { field: 'checkpoint_id' },
   })
 }

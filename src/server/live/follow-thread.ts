@@ -27,7 +27,7 @@ function writeCursor({ after, live }: Cursor): string {
 export function readCursor(text: string): Cursor {
   const [, after = text, hub, n] = WITH_LIVE.exec(text) ?? []
   if (after !== '' && !isEventId(after)) {
-    throw new HttpProblem(400, 'invalid-id', 'The event id is none that this server gave.', {
+    throw new HttpProblem(400, 'invalid-id', 'The event id was not issued by this server.', {
       remedy: 'Send the last id of the stream, or none.',
       fields: { field: 'Last-Event-ID' },
     })
