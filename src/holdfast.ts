@@ -1,4 +1,5 @@
 import { hostname } from 'node:os'
+import { SweptToArchive } from './archive/swept-archive.js'
 import { type ArchiveParts, ThreadArchive } from './archive/thread-archive.js'
 import type { Value } from './codec/value.js'
 import { InvalidOptionError } from './core/errors.js'
@@ -197,7 +198,7 @@ export class Holdfast {
       redactor: store.redactor,
       store: (of) => new Store(store.items, of),
       retention: store.retention,
-      sweep: sweeps(store),
+      sweep: sweeps(store, this.#sweptArchive),
     }
   }
 
@@ -403,11 +404,14 @@ export class Holdfast {
    * is kept of a branch, large values that nothing points to and expired items. Of this tenant if narrowed to one, else of
    * all. Safe beside everything else, from any number of processes; what was used meanwhile stays.
    */
-  sweep(options: SweepThreadsOptions = {}): Promise<SweepReport> {
+  async sweep(options: SweepThreadsOptions = {}): Promise<SweepReport> {
     const { retention, onSwept, ...rest } = options
     const policy = retention === undefined ? this.#store.retention : parseStoreRetention(retention)
+    if ((policy.archive || policy.archiveForMs !== undefined) && !this.hasArchive)
+      throw missingArchive('retention.archive')
     const sweeper = new Sweeper(this.#store, policy, {
       ...rest,
+      archive: this.#sweptArchive,
       tenant: this.#narrowed ? this.#tenant : undefined,
       ...(onSwept === undefined
         ? {}
@@ -459,9 +463,12 @@ export class Holdfast {
       const narrowed = (memory: Driver): Holdfast => view(memory).tenant(this.#tenant)
       return new ThreadArchive({ ...parts, view: narrowed }, this.#store, this.#tenant)
     }
-    const remedy =
-      "Open the store with { archive: 'file:archive' } or { archive: 's3://bucket/prefix?endpoint=…', s3 }."
-    throw new InvalidOptionError('archive', 'is not given', remedy)
+    throw missingArchive('archive')
+  }
+
+  get #sweptArchive(): SweptToArchive | undefined {
+    const { archive } = this.#places
+    return archive && new SweptToArchive(archive.archive, archive.driver)
   }
 
   /** Whether it was opened with one. */
@@ -529,7 +536,7 @@ export class Holdfast {
  * The sweeps of this process. Not each of them does everything: looking for large values begins with a walk over all tenants,
  * and cutting with one over all branches that changed.
  */
-function sweeps(store: LogStore): RuntimeEnvironment['sweep'] {
+function sweeps(store: LogStore, archive: SweptToArchive | undefined): RuntimeEnvironment['sweep'] {
   let collected = store.clock.monotonic()
   const cutAt = new Map<TenantId | undefined, { readonly monotonic: number; readonly now: number }>()
   return (tenant) => {
@@ -538,10 +545,10 @@ function sweeps(store: LogStore): RuntimeEnvironment['sweep'] {
     if (collect) collected = monotonic
     const last = cutAt.get(tenant)
     if (last && monotonic - last.monotonic < CUT_EVERY_MS) {
-      return new Sweeper(store, store.retention, { tenant, collect, changedSince: 'never' })
+      return new Sweeper(store, store.retention, { tenant, collect, archive, changedSince: 'never' })
     }
     const since = last ? { changedSince: last.now } : {}
-    const sweeper = new Sweeper(store, store.retention, { tenant, collect, ...since })
+    const sweeper = new Sweeper(store, store.retention, { tenant, collect, archive, ...since })
     return {
       async step() {
         const done = await sweeper.step()
@@ -551,6 +558,11 @@ function sweeps(store: LogStore): RuntimeEnvironment['sweep'] {
       },
     }
   }
+}
+
+function missingArchive(field: string): InvalidOptionError {
+  const remedy = "Open the store with { archive: 'file:archive' } or { archive: 's3://bucket/prefix?endpoint=…', s3 }."
+  return new InvalidOptionError(field, field === 'archive' ? 'is not given' : 'needs an archive', remedy)
 }
 
 function summarize({ log, seq, hash, index, lease }: Head): ThreadSummary {

@@ -109,7 +109,9 @@ export async function openHoldfast(url: string, options: OpenOptions = {}): Prom
   // Checked before anything is opened: a bad key must not leave a new file or a connection behind.
   if (options.keys !== undefined) parseKeyOptions(options.keys)
   if (options.anchors !== undefined) checkAnchors(options.anchors)
-  parseStoreRetention(options.retention)
+  const retention = parseStoreRetention(options.retention)
+  if ((retention.archive || retention.archiveForMs !== undefined) && options.archive === undefined)
+    throw new InvalidOptionError('retention.archive', 'needs an archive', "Pass archive: 'file:archive' as well.")
   await cacheOf(url, options)
   const { telemetry: wanted, ...rest } = options
   const attach = await placesOf(options)

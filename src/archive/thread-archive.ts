@@ -12,6 +12,7 @@ import { KEY_THREAD } from '../log/keys/keys.js'
 import type { LogStore } from '../log/log-store.js'
 import { GroupCommit } from '../log/write/group-commit.js'
 import type { Archive, ArchivedFile } from './archive.js'
+import { pastWriter } from './swept-archive.js'
 
 /** An archived stretch of a branch. */
 export interface ArchivedPart {
@@ -105,12 +106,7 @@ export class ThreadArchive<View> {
     const files: ArchivedFile[] = []
     const { removed } = await this.#logs.prune(key, seq, {
       evenTagged: options.evenTagged ?? false,
-      beforeRemoval: async (at, isReplaced) => {
-        const head = await this.#parts.driver.head(key)
-        if (head === undefined || at <= head.base.seq) return
-        // With the entry that is replaced by a keyframe: restored, the whole branch joins at it again.
-        files.push(...(await this.#parts.archive.write(head, 'past', isReplaced ? at + 1 : at)))
-      },
+      beforeRemoval: pastWriter(this.#parts.archive, this.#parts.driver, key, (written) => files.push(...written)),
     })
     return { removed, archived: files.map(partOf) }
   }

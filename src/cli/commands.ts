@@ -408,6 +408,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
       ['--keep-last <n>', 'keep this many of the newest checkpoints of each branch'],
       ['--keep-for <duration>', 'keep checkpoints younger than this'],
       ['--existing', 'with --ttl: also threads that were begun before there was a policy'],
+      ['--archive', 'with rules given here: archive what goes first (to HOLDFAST_ARCHIVE, or that of the config file)'],
       ['--program <name>', 'only threads of this program'],
       ['--grace <duration>', 'spare large values that were written or pointed to since (default 1h)'],
     ],

@@ -24,6 +24,10 @@ export interface StoreRetentionRules extends RetentionRules {
    * longer one. Needs `ttlMs`. Default false: those stay.
    */
   readonly existing?: boolean
+  /** Archives what these rules remove before it is removed. Needs the option `archive` of `openHoldfast`. Default false. */
+  readonly archive?: boolean
+  /** How long archived files are kept, in milliseconds, whoever archived them. Default: until somebody removes them. */
+  readonly archiveForMs?: number
 }
 
 /** As `Retention`, for a whole store. */
@@ -43,10 +47,18 @@ export interface RetentionPolicy {
 
 export interface StoreRetentionPolicy extends RetentionPolicy {
   readonly existing: boolean
+  readonly archive?: boolean
+  readonly archiveForMs?: number
 }
 
 /** Why a thread is gone that a sweep removed, as its tombstone says it. */
 export const EXPIRED = 'expired'
+/** The same, where it was archived first. */
+export const EXPIRED_TO_ARCHIVE = 'expired, and archived'
+
+export function isExpiry(reason: string | undefined): boolean {
+  return reason === EXPIRED || reason === EXPIRED_TO_ARCHIVE
+}
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /** For threads of programs that say nothing else. */
@@ -62,15 +74,15 @@ const OWN = 'own'
 /** Checks rules. `field` is where they were given, for messages. */
 export function parseRetention(given: unknown, field = 'retention'): RetentionPolicy {
   if (given === 'keep') return { ttlMs: 'never', caps: 'none' }
-  const { existing: _, ...policy } = parse(given, field, RULES)
-  return policy
+  const { ttlMs, caps } = parse(given, field, RULES)
+  return { ...(ttlMs === undefined ? {} : { ttlMs }), ...(caps === undefined ? {} : { caps }) }
 }
 
 /** Checks the rules of a store; undefined are the default ones. */
 export function parseStoreRetention(given: unknown): StoreRetentionPolicy {
   if (given === undefined) return { existing: false }
   if (given === 'keep') return { ttlMs: 'never', caps: 'none', existing: false }
-  return parse(given, 'retention', [...RULES, 'existing'])
+  return parse(given, 'retention', [...RULES, 'existing', 'archive', 'archiveForMs'])
 }
 
 const RULES = ['ttlMs', 'keepLast', 'keepForMs']
@@ -83,7 +95,10 @@ function parse(given: unknown, field: string, known: readonly string[]): StoreRe
     if (known.includes(name)) continue
     throw new InvalidOptionError(`${field}.${name}`, 'is not a retention rule', `Use ${known.join(', ')}, or 'keep'.`)
   }
-  const { ttlMs, keepLast, keepForMs, existing = false } = given as StoreRetentionRules
+  const { ttlMs, keepLast, keepForMs, existing = false, archive = false, archiveForMs } = given as StoreRetentionRules
+  if (archiveForMs !== undefined) check(`${field}.archiveForMs`, archiveForMs, 1, MAX_MS, 'milliseconds')
+  if (typeof archive !== 'boolean')
+    throw new InvalidOptionError(`${field}.archive`, `is ${show(archive)}`, 'Pass true or false.')
   if (ttlMs !== undefined && ttlMs !== 'never') check(`${field}.ttlMs`, ttlMs, 1, MAX_MS, "milliseconds, or 'never'")
   if (keepLast !== undefined) check(`${field}.keepLast`, keepLast, 1, MAX_LAST, 'a number of checkpoints')
   if (keepForMs !== undefined) check(`${field}.keepForMs`, keepForMs, 1, MAX_MS, 'milliseconds')
@@ -100,6 +115,8 @@ function parse(given: unknown, field: string, known: readonly string[]): StoreRe
   return {
     ...(ttlMs === undefined ? {} : { ttlMs }),
     ...(Object.keys(caps).length === 0 ? {} : { caps }),
+    ...(archive ? { archive } : {}),
+    ...(archiveForMs === undefined ? {} : { archiveForMs }),
     existing,
   }
 }
@@ -168,7 +185,9 @@ export function describePolicy(policy: StoreRetentionPolicy): string {
     ...(caps?.forMs === undefined ? [] : [`those younger than ${spell(caps.forMs)}`]),
   ]
   const kept = cut.length === 0 ? '' : ` Of each branch ${cut.join(' and ')} are kept.`
-  const off = "retention: 'keep' turns this off."
+  const files = policy.archiveForMs === undefined ? '' : `, and kept there for ${spell(policy.archiveForMs)}`
+  const where = policy.archive ? `What goes is archived first${files}. ` : ''
+  const off = `${where}retention: 'keep' turns this off.`
   if (policy.ttlMs === 'never')
     return cut.length === 0 ? "Everything is kept (retention: 'keep')." : `${kept.trim()} ${off}`
   const whose = policy.existing ? 'Threads' : 'Threads begun under this policy'
@@ -195,6 +214,10 @@ export interface SweepReport {
   readonly threads: number
   /** Branches that were cut to what is kept of them. */
   readonly cut: number
+  /** Of the threads and branches, those whose entries are in the archive now. */
+  readonly archived: number
+  /** Archived files that were kept for long enough, and are gone. */
+  readonly archives: number
   readonly entries: number
   /** Stored bytes of these entries. */
   readonly bytes: number
@@ -213,6 +236,8 @@ export function addReports(one: SweepReport, other: SweepReport): SweepReport {
     dryRun: one.dryRun,
     threads: one.threads + other.threads,
     cut: one.cut + other.cut,
+    archived: one.archived + other.archived,
+    archives: one.archives + other.archives,
     entries: one.entries + other.entries,
     bytes: one.bytes + other.bytes,
     blobs: { removed: one.blobs.removed + other.blobs.removed, bytes: one.blobs.bytes + other.blobs.bytes },
@@ -223,6 +248,6 @@ export function addReports(one: SweepReport, other: SweepReport): SweepReport {
 }
 
 /** Whether anything was removed. */
-export function hasSwept({ threads, cut, blobs, items }: SweepReport): boolean {
-  return threads > 0 || cut > 0 || blobs.removed > 0 || items > 0
+export function hasSwept({ threads, cut, archives, blobs, items }: SweepReport): boolean {
+  return threads > 0 || cut > 0 || archives > 0 || blobs.removed > 0 || items > 0
 }

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { isHoldfastError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
 import {
@@ -5,10 +6,12 @@ import {
   type Caps,
   capsOf,
   EXPIRED,
+  EXPIRED_TO_ARCHIVE,
   type StoreRetentionPolicy,
   type SweepReport,
 } from '../core/retention.js'
-import type { Head, HeadQuery, MetadataValue } from '../log/contract.js'
+import type { Head, HeadQuery, LogKey, MetadataValue } from '../log/contract.js'
+import type { BeforeRemoval } from '../log/log.js'
 import type { LogStore } from '../log/log-store.js'
 import { CAPPED, capsFor, findCut } from './cap.js'
 import { CollectNotes } from './collect-notes.js'
@@ -28,7 +31,19 @@ export interface SweptThread {
   readonly bytes: number
 }
 
+/** Where what goes is kept, as the sweeper sees it. */
+export interface SweptArchive {
+  /** Writes branches whole. The result takes that back, because they stay after all. */
+  writeThread(heads: readonly Head[]): Promise<() => Promise<void>>
+  /** Writes what a cut of this branch is about to remove. */
+  writePast(log: LogKey): BeforeRemoval
+  /** Removes a tenant's files that are older than this, some at a time, and says how many. */
+  removeOlder(tenant: TenantId, before: number): AsyncIterable<number>
+}
+
 export interface SweepOptions {
+  /** Needed where the policy says that what goes is archived, or for how long. */
+  readonly archive?: SweptArchive | undefined
   /** Only of this tenant; absent: of all. */
   readonly tenant?: TenantId | undefined
   /** Only threads with these labels. */
@@ -53,6 +68,9 @@ const ITEMS = 1000
 const DEFAULT_GRACE_MS = 60 * 60 * 1000
 /** What the clocks of those who write may differ. */
 const CLOCKS_MS = 10 * 60 * 1000
+/** How long a sweep rests, as a share of how long it worked. */
+const REST_SHARE = 1
+const MOST_REST_MS = 1000
 
 /**
  * Removes what a policy no longer keeps, a little at a time: each thread goes in one step of its own that compares it with
@@ -84,13 +102,18 @@ export class Sweeper {
     return { more: done !== true, swept: this.#counts }
   }
 
-  /** All of it. */
+  /** All of it. After each piece it rests for as long as the piece took, so that those who append need not queue for it. */
   async run(): Promise<SweepReport> {
+    const { dryRun = false, signal } = this.#options
     let all: SweepReport = this.#nothing()
     for (;;) {
+      const began = performance.now()
       const { more, swept } = await this.step()
       all = addReports(all, swept)
       if (!more) return all
+      const took = performance.now() - began
+      // Real time, whatever clock the store goes by: this is about a disk and its locks.
+      if (!dryRun) await delay(Math.min(Math.max(took * REST_SHARE, 1), MOST_REST_MS), undefined, { signal, ref: true })
     }
   }
 
@@ -100,6 +123,8 @@ export class Sweeper {
       dryRun,
       threads: 0,
       cut: 0,
+      archived: 0,
+      archives: 0,
       entries: 0,
       bytes: 0,
       blobs: { removed: 0, bytes: 0 },
@@ -115,6 +140,7 @@ export class Sweeper {
     const ttl = existingTtl(this.#policy)
     if (ttl !== undefined) yield* this.#expire({ updatedBefore: now - ttl, status: RESTING }, now)
     yield* this.#cut(now)
+    yield* this.#removeArchives(now)
     yield* this.#collect()
     if (!this.#options.dryRun && this.#options.metadata === undefined) yield* this.#sweepItems()
     return undefined
@@ -177,13 +203,17 @@ export class Sweeper {
     if (!this.#options.dryRun) {
       if (hasBlobs) await this.#notes.add(tenant)
       const expect = heads.map(({ log: { branch }, incarnation, seq }) => ({ branch, incarnation, seq }))
-      const tombstone = { at: now, reason: EXPIRED }
+      const archive = this.#policy.archive ? this.#options.archive : undefined
+      const takeBack = await archive?.writeThread(heads)
+      const tombstone = { at: now, reason: archive ? EXPIRED_TO_ARCHIVE : EXPIRED }
       const result = await this.#logs.erase({ tenant, thread, expect, tombstone })
       if (result === 'conflict') {
+        await takeBack?.()
         this.#counts.used++
         return
       }
       if (result.erased === 0) return
+      if (archive) this.#counts.archived++
     }
     this.#counts.threads++
     this.#counts.entries += entries
@@ -232,13 +262,29 @@ export class Sweeper {
     let removed = entries
     if (!this.#options.dryRun) {
       if (hasBlobs) await this.#notes.add(tenant)
-      removed = (await this.#logs.prune(head.log, cut)).removed
+      const archive = this.#policy.archive ? this.#options.archive : undefined
+      const before = archive && { beforeRemoval: archive.writePast(head.log) }
+      removed = (await this.#logs.prune(head.log, cut, before)).removed
       if (removed === 0) return
+      if (archive) this.#counts.archived++
     }
     this.#counts.cut++
     this.#counts.entries += removed
     this.#counts.bytes += bytes
     this.#options.onSwept?.({ tenant, thread, branch, why: 'capped', branches: 1, entries: removed, bytes })
+  }
+
+  /** With large values, and as seldom: it looks at every file. */
+  async *#removeArchives(now: number): AsyncGenerator<void> {
+    const { tenant, dryRun = false, collect = true, archive } = this.#options
+    const { archiveForMs } = this.#policy
+    if (dryRun || !collect || archive === undefined || archiveForMs === undefined) return
+    for (const one of tenant === undefined ? await this.#logs.tenants() : [tenant]) {
+      for await (const removed of archive.removeOlder(one, now - archiveForMs)) {
+        this.#counts.archives += removed
+        yield
+      }
+    }
   }
 
   async *#collect(): AsyncGenerator<void> {

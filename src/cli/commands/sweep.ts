@@ -43,14 +43,20 @@ function readRetention(options: Options): StoreRetention | undefined {
   const keepLast = text(options, 'keepLast')
   const keepFor = text(options, 'keepFor')
   const existing = options['existing'] === true
+  const archive = options['archive'] === true
   if (existing && (ttl === undefined || ttl === 'never')) {
     throw usageError('--existing needs --ttl.', 'Say how long those threads are kept: --ttl 30d --existing.')
   }
-  if (ttl === undefined && keepLast === undefined && keepFor === undefined) return undefined
+  if (ttl === undefined && keepLast === undefined && keepFor === undefined) {
+    if (archive)
+      throw usageError('--archive needs a rule.', 'Say what goes: --ttl 30d, --keep-last 10 or --keep-for 7d.')
+    return undefined
+  }
   return {
     ...(ttl === undefined ? {} : { ttlMs: ttl === 'never' ? ttl : parseDuration(ttl, '--ttl') }),
     ...(keepLast === undefined ? {} : { keepLast: parseCount(keepLast, '--keep-last', 1_000_000_000) }),
     ...(keepFor === undefined ? {} : { keepForMs: parseDuration(keepFor, '--keep-for') }),
     ...(existing ? { existing } : {}),
+    ...(archive ? { archive } : {}),
   }
 }

@@ -6,6 +6,8 @@ export function describeSweep({
   dryRun,
   threads,
   cut,
+  archived,
+  archives,
   entries,
   bytes,
   blobs,
@@ -16,6 +18,7 @@ export function describeSweep({
   const parts = [
     ...(threads > 0 ? [`${count(threads, 'expired thread')}`] : []),
     ...(cut > 0 ? [`the oldest entries of ${count(cut, 'branch', 'branches')}`] : []),
+    ...(archives > 0 ? [count(archives, 'archived file')] : []),
     ...(items > 0 ? [count(items, 'expired item')] : []),
     ...(blobs.removed > 0 ? [`${count(blobs.removed, 'unused large value')} (${formatBytes(blobs.bytes)})`] : []),
   ]
@@ -26,7 +29,9 @@ export function describeSweep({
     ...(damaged > 0 ? [`${count(damaged, 'damaged thread')}`] : []),
   ]
   const stays = kept.length === 0 ? '' : ` Kept: ${kept.join(', ')}.`
-  return `${dryRun ? 'Would remove' : 'Removed'} ${what}${size}.${stays}`
+  const moved =
+    archived > 0 ? ` Of these, ${count(archived, 'thread or branch', 'threads and branches')} went to the archive.` : ''
+  return `${dryRun ? 'Would remove' : 'Removed'} ${what}${size}.${moved}${stays}`
 }
 
 function count(n: number, one: string, many = `${one}s`): string {

@@ -162,7 +162,7 @@ export class LogReader {
       const isOnlyMuch = run.failure?.data['overBudget'] === true && run.entries.length > 0
       if (run.failure && !isOnlyMuch) throw this.#fail(run.failure, last)
       if (last === undefined || last.seq >= to) return
-      const page = await this.#page(last)
+      const page = await this.#pageFollowing(last)
       if (page.length === 0) return
       const oldest = page[0]?.seq === last.seq + 1 ? undefined : await this.#oldestKept()
       if (oldest !== undefined && oldest > last.seq + 1) throw this.#pruned(last.seq + 1, oldest)
@@ -189,6 +189,18 @@ export class LogReader {
       good.push(entry)
     }
     return good
+  }
+
+  /**
+   * As `#page`. Where that begins with a keyframe, it may stand in for an entry whose past lies in an archive, and says
+   * nothing of what lies before it: read together with what is known, the entry itself comes from there.
+   */
+  async #pageFollowing(after: Fold): Promise<readonly StoredEntry[]> {
+    const page = await this.#page(after)
+    const [first] = page
+    if (first === undefined || first.seq !== after.seq + 1 || first.keyframe !== first.seq) return page
+    const [same, ...rest] = await this.#driver.read(this.#log, after.seq, PAGE)
+    return same?.seq === after.seq && rest.length > 0 ? rest : page
   }
 
   /** Verified entries from the newest keyframe at or before `upTo` up to it, in one round trip; none if it was pruned. */

@@ -6,7 +6,7 @@ import { copyValue, type Value } from '../../codec/value.js'
 import { nameLog } from '../../core/log-name.js'
 import { IncompatibleError, InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
-import { EXPIRED, type RetentionPolicy, type StoreRetentionPolicy, type SweepReport } from '../../core/retention.js'
+import { isExpiry, type RetentionPolicy, type StoreRetentionPolicy, type SweepReport } from '../../core/retention.js'
 import type { Claim } from '../../log/write/claim.js'
 import { DUE, type LogKey, type Tombstone } from '../../log/contract.js'
 import type { Fold } from '../../log/entry/fold.js'
@@ -667,7 +667,7 @@ function mayBeOutdated(error: unknown): boolean {
 function isGone(error: unknown): boolean {
   if (isHoldfastError(error, 'conflict')) return error.data['incarnation'] !== undefined
   const tombstone = isHoldfastError(error, 'not-found') ? error.data['tombstone'] : undefined
-  return (tombstone as Tombstone | undefined)?.reason === EXPIRED
+  return isExpiry((tombstone as Tombstone | undefined)?.reason)
 }
 
 /** The reads that a fork takes from the branch it came from, if it was made so. */

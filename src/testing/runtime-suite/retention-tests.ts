@@ -14,7 +14,18 @@ const fails = flow<string, string>(named('fails'), () => {
 
 /** What a sweep says that found nothing to remove. */
 const NOTHING = {
-  ...{ dryRun: false, threads: 0, cut: 0, entries: 0, bytes: 0, items: 0, used: 0, damaged: 0 },
+  ...{
+    dryRun: false,
+    threads: 0,
+    cut: 0,
+    archived: 0,
+    archives: 0,
+    entries: 0,
+    bytes: 0,
+    items: 0,
+    used: 0,
+    damaged: 0,
+  },
   blobs: { removed: 0, bytes: 0 },
 }
 
