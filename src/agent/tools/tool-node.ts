@@ -1,4 +1,5 @@
 import type { Value } from '../../codec/value.js'
+import { IncompatibleError } from '../../core/errors.js'
 import type { Context, Reconciled } from '../../runtime/step/context.js'
 import { internalsOf } from '../../runtime/step/internals.js'
 import type { FunctionNodePlan, Refusal } from '../../runtime/program/program.js'
@@ -99,6 +100,8 @@ function named(version: string | undefined): string {
 async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Context<PendingCall>) {
   const call = ctx.input
   const read = await readCall(tool, call)
+  // They fitted when the model asked for it: the model must not hear that nothing was done.
+  if (!('input' in read) && internalsOf(ctx).isRepeat) throw changedUnderway(call)
   if ('refusal' in read) {
     const value = refuseCall(setup, call, tool)?.reason ?? 'The call does not fit the tool.'
     return answer(call, { type: 'error', value }, internalsOf(ctx).clock.now())
@@ -121,6 +124,15 @@ async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Cont
     emit: (value) => ctx.emit(value),
   })
   return { ...changes, ...(await resultOf(tool, call, result, internalsOf(ctx).clock.now())) }
+}
+
+function changedUnderway({ name, callId }: PendingCall): IncompatibleError {
+  return new IncompatibleError(
+    `A call of "${name}" may have been made before this run was resumed, and its arguments no longer fit the tool.`,
+    'nondeterministic',
+    'Run the thread with the version of the tool that was called, or find out what became of the call and cancel the run.',
+    { tool: name, callId },
+  )
 }
 
 function secure(ctx: Context): Promise<void> | undefined {

@@ -12,7 +12,7 @@ import { EffectHeldError, isNondeterministic, isStoreFailure, otherWait } from '
 import type { RecordedEvent } from '../events/events.js'
 import { gapOf } from '../run/gap.js'
 import { accuse, Failures, stemsOf } from './failed-steps.js'
-import { INTERNALS, type Internals } from './internals.js'
+import { INTERNALS, type Internals, REPEAT } from './internals.js'
 import { transactOwn } from './own-transaction.js'
 import { findBegun, perform, permit, type Work } from './perform.js'
 import { Revisits } from './revisits.js'
@@ -255,6 +255,7 @@ export class Activation {
         random: this.#session.random,
         watch: this.#session.watch,
         claim: `${log.branch}:${recorder.fold.epoch}`,
+        isRepeat: step !== undefined && REPEAT in step && step[REPEAT] === true,
         secure: () => (this.#session.lease?.isSure === false ? this.#session.lease.secure() : undefined),
         emit: (event) => this.#session.emit(event),
         note: (event) => this.#notes.push(event),

@@ -16,6 +16,8 @@ export interface Internals {
    * resolves when that is to be looked at again.
    */
   secure(): Promise<void> | undefined
+  /** An earlier attempt with the same key may have happened, whose outcome nobody knows. */
+  readonly isRepeat: boolean
   /** Told of model calls and tools. */
   readonly watch: RunObserver
   /** Sends an event to whoever listens now; not recorded. */
@@ -23,6 +25,9 @@ export interface Internals {
   /** Adds an event to the record of this node. */
   note(event: RecordedEvent): void
 }
+
+/** On the context of an attempt: whether it is a repeat. */
+export const REPEAT: unique symbol = Symbol('holdfast.repeat')
 
 export const INTERNALS: unique symbol = Symbol('holdfast.internals')
 

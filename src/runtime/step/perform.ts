@@ -7,6 +7,7 @@ import { attempt, parseRetry, pauseAfter } from './attempt.js'
 import type { Effect, StepContext, StepPolicy } from './context.js'
 import { EffectUnknownError, isNondeterministic, nondeterministic, recordError } from '../errors.js'
 import { gapOf } from '../run/gap.js'
+import { REPEAT } from './internals.js'
 import { failed, Ledger, recordAt, type Resolved } from './ledger.js'
 import type { Seen } from '../run/records.js'
 import { type ForkRecord, isBegun, type StepRecord } from '../run/run-state.js'
@@ -110,7 +111,7 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
     }
     const writes: StoreWrite[] = []
     try {
-      const result = await runOnce(session, work, ledger, tried, writes, mayStart)
+      const result = await runOnce(session, work, ledger, { tried, writes, isRepeat: unsure, mayStart })
       return finish(result, writes, tried)
     } catch (thrown) {
       if (session.abort.signal.aborted || work.outer?.aborted) ledger.leave(writes)
@@ -264,13 +265,18 @@ function forkOf({ state, recorder }: Session): ForkRecord | undefined {
 /** Something came between the decision to start and the start: it is decided again. */
 class NotStarted extends Error {}
 
+interface OneAttempt {
+  readonly tried: number
+  readonly writes: StoreWrite[]
+  readonly isRepeat: boolean
+  readonly mayStart: () => boolean
+}
+
 async function runOnce(
   session: Session,
   work: Work,
   ledger: Ledger,
-  tried: number,
-  writes: StoreWrite[],
-  mayStart: () => boolean,
+  { tried, writes, isRepeat, mayStart }: OneAttempt,
 ) {
   const tryOnce = () =>
     attempt(
@@ -287,6 +293,7 @@ async function runOnce(
           store: new StepStore(session.store, writes),
           heartbeat: session.heartbeat,
           emit: (value) => session.emit({ type: 'custom', step: work.path, value }),
+          ...(isRepeat ? { [REPEAT]: true } : {}),
         })
         return ledger.effect === 'read' ? running : ledger.track(writes, Promise.resolve(running))
       },
