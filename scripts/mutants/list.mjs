@@ -367,4 +367,160 @@ export const MUTANTS = [
     ],
     by: { test: 'test/drivers/memory.test.ts', name: 'later log of the same name' },
   },
+  {
+    item: '17a',
+    what: 'closing leaves the workers running',
+    changes: [
+      {
+        file: 'holdfast.js',
+        find: 'await Promise.all([...workers.running].map((worker) => worker.stop()));',
+        replace: '',
+      },
+    ],
+    by: { test: 'test/runtime/worker-close.test.ts' },
+  },
+  {
+    item: '17b',
+    what: 'a signal has workers try a failed run each time',
+    changes: [
+      {
+        file: 'runtime/thread.js',
+        find: "if (run?.status !== 'running')\n        return false;",
+        replace: '',
+      },
+    ],
+    by: { test: 'test/runtime/left-alone.test.ts' },
+  },
+  {
+    item: '18b',
+    what: 'a key that two questions have asks each of them for ever',
+    changes: [
+      {
+        file: 'runtime/step/activation.js',
+        find: 'if (before !== asked) {',
+        replace: 'if (false) {',
+      },
+    ],
+    by: { test: 'test/runtime/step-keys.test.ts' },
+  },
+  {
+    item: '19',
+    what: 'a value that can not be stored fails the steps that share its write',
+    changes: [
+      {
+        file: 'runtime/run/recorder.js',
+        find: 'if (!isRefusal(error) || !this.#pending.some(({ step }) => step))',
+        replace: 'if (error)',
+      },
+    ],
+    by: { test: 'test/runtime/refused-records.test.ts' },
+  },
+  {
+    item: '20',
+    what: 'the copy of a first checkpoint loses its values',
+    changes: [
+      {
+        file: 'adapters/langgraph/plan-put.js',
+        find: "(parent === undefined && metadata.source === 'fork')",
+        replace: 'false',
+      },
+    ],
+    by: { test: 'test/adapters/langgraph/copies.test.ts' },
+  },
+  {
+    item: '22',
+    what: 'what a server says of its tools is believed unasked',
+    changes: [
+      {
+        file: 'agent/tools/mcp-tools.js',
+        find: 'options.trustHints === true',
+        replace: 'true',
+      },
+    ],
+    by: { test: 'test/agent/mcp.test.ts' },
+  },
+  {
+    item: '24',
+    what: 'a claim that the store let nothing follow counts as a crash',
+    changes: [
+      {
+        file: 'runtime/run/give-up.js',
+        find: "set('claims', claims - 1)",
+        replace: "set('claims', claims)",
+      },
+    ],
+    by: { test: 'test/runtime/store-outage.test.ts' },
+  },
+  {
+    item: '28',
+    what: 'a signal with a key is received again',
+    changes: [
+      {
+        file: 'runtime/thread.js',
+        find: 'if (place && state.signalKeys?.[place[0]]?.[place[1]] !== undefined)\n                return undefined;',
+        replace: '',
+      },
+    ],
+    by: { test: 'test/runtime/suite-memory.test.ts', name: 'receives a signal once' },
+  },
+  {
+    item: '37a',
+    what: 'a lease holds on while the machine sleeps, by the clock of a server',
+    changes: [
+      {
+        file: 'log/write/claim.js',
+        find: 'wall: clock.wall()',
+        replace: 'wall: clock.now()',
+      },
+    ],
+    by: { test: 'test/runtime/machine-sleep.test.ts' },
+  },
+  {
+    item: '37b',
+    what: 'a clock that somebody set ages the keys of effects',
+    changes: [
+      {
+        file: 'runtime/step/perform.js',
+        find: 'const jump = unsure ? clock.catchUp() : undefined;',
+        replace: 'const jump = undefined;',
+      },
+    ],
+    by: { test: 'test/runtime/machine-sleep.test.ts' },
+  },
+  {
+    item: '38',
+    what: 'branches in another order get each other’s sleeps',
+    changes: [
+      {
+        file: 'runtime/step/activation.js',
+        find: 'if (isOther && wait.hasBranches)',
+        replace: 'if (false)',
+      },
+    ],
+    by: { test: 'test/runtime/waits.test.ts' },
+  },
+  {
+    item: '39',
+    what: 'a node of another kind forgets what it had begun',
+    changes: [
+      {
+        file: 'runtime/engine/graph-engine.js',
+        find: 'this.#checkLeft(node, task);',
+        replace: '',
+      },
+    ],
+    by: { test: 'test/runtime/recorded-intent.test.ts' },
+  },
+  {
+    item: '40',
+    what: 'a transaction takes the place of an effect that was begun',
+    changes: [
+      {
+        file: 'runtime/step/activation.js',
+        find: 'await findBegun(this.#session, work)',
+        replace: 'undefined',
+      },
+    ],
+    by: { test: 'test/runtime/suite-sqlite.test.ts', name: 'find out first' },
+  },
 ]
