@@ -335,3 +335,63 @@ describe('an idempotent step that is first come to long after a run was taken up
     expect(outcome).toMatchObject({ status: 'completed', output: 1 })
   })
 })
+
+it('an idempotent step that was refused for certain since a crash is asked about once, not at each resume', async () => {
+  const { first, second, die } = await twoLives()
+  const keys: string[] = []
+  let refuses = true
+  const pay = flow<string, string>({ name: 'pays', version: '1.0.0' }, (ctx) =>
+    ctx.step('pay', { effect: 'idempotent', retry: { attempts: 1 } }, ({ idempotencyKey }) => {
+      keys.push(idempotencyKey)
+      if (keys.length === 1) die()
+      else if (refuses) throw new NotExecutedError('The card was declined.')
+      return 'paid'
+    }),
+  )
+  await dies(first.thread(pay, 't').run({ input: 'a', frequency: { every: 2 } }))
+  const hf = await second()
+  const thread = hf.thread(pay, 't')
+  // The refusal says nothing of the call before the crash, which had the same key.
+  const asked = await thread.run()
+  if (asked.status !== 'paused') throw new Error(asked.status)
+  await thread.answer(asked.pauses[0].id, { outcome: 'not-executed' })
+  // A worker that is ahead of its records may have begun anything that comes later, until the run has got there.
+  const ahead = { frequency: { every: 2 } } as const
+  for (let i = 0; i < 3; i++) expect(await thread.run(ahead)).toMatchObject({ status: 'failed' })
+  refuses = false
+  expect(await thread.run(ahead)).toMatchObject({ status: 'completed', output: 'paid' })
+  // A service may remember each key together with its refusal.
+  expect(new Set(keys.slice(-4)).size).toBe(4)
+})
+
+it('an idempotent step that a resumed run was at when it crashed is asked about again', async () => {
+  const { clock, driver } = await twoLives()
+  const open = () => {
+    const mortal = faultyDriver(driver)
+    return { hf: new Holdfast(new LogStore(mortal, { clock })), die: () => mortal.crashAt(1, 'before') }
+  }
+  let calls = 0
+  let act: () => unknown = () => 'paid'
+  const pay = flow<string, unknown>({ name: 'pays', version: '1.0.0' }, async (ctx) => {
+    await ctx.step('look', () => 1)
+    return ctx.step('pay', { effect: 'idempotent', retry: { attempts: 1 } }, () => {
+      calls++
+      return act()
+    })
+  })
+  const refuse = () => {
+    throw new NotExecutedError('The card was declined.')
+  }
+  const first = open()
+  act = refuse
+  expect(await first.hf.thread(pay, 't').run({ input: 'a' })).toMatchObject({ status: 'failed' })
+  act = first.die
+  await dies(first.hf.thread(pay, 't').run())
+  await clock.advance(3 * 24 * 60 * 60 * 1000)
+  // It may have happened days ago, and the other side may have forgotten the key.
+  expect(await open().hf.thread(pay, 't').run()).toMatchObject({
+    status: 'paused',
+    pauses: [{ kind: 'unknown-effect' }],
+  })
+  expect(calls).toBe(2)
+})

@@ -192,6 +192,8 @@ export interface StepRecord {
   readonly missing?: true
   /** It is known that nothing of it was begun in the lost part of the log whose gap began then. */
   readonly clear?: number
+  /** Of one that failed for certain: the time that the run was taken up after that, when nothing of it was under way. */
+  readonly clearIn?: number
   /** Begun on the branch that this one was forked from; what became of it there says nothing here. */
   readonly inherited?: true
 }

@@ -126,12 +126,12 @@ function unique(paths: readonly Path[]): readonly Path[] {
 }
 
 /** Ops that let the steps be tried again of which a failed run is resumed. */
-export function retryFailed(state: RunState, { retry = [], doubt }: RunRecord): readonly Op[] {
+export function retryFailed(state: RunState, { retry = [], doubt, takes }: RunRecord): readonly Op[] {
   const retried = new Set(retry.map((at) => JSON.stringify(at)))
   // 0.1 noted only those to which the error led: all others are in doubt.
   const doubted = doubt ?? failedIn(state, [])
   return [
-    ...retry.map((at) => retryStep(state, at)),
+    ...retry.map((at) => retryStep(state, at, takes + 1)),
     ...doubted
       .filter(
         (at) => !retried.has(JSON.stringify(at)) && isFailed(valueAt(state as State, at) as StepRecord | undefined),
@@ -147,11 +147,11 @@ export function isFailed(record: StepRecord | undefined): boolean {
 
 // The generation stays: the other side may remember the keys of those that failed. And what may have happened stays
 // begun: it is found out first.
-export function retryStep(state: RunState, at: Path): Op {
+export function retryStep(state: RunState, at: Path, take: number): Op {
   const { unknown: _, doubted: __, ...record } = (valueAt(state as State, at) ?? {}) as Partial<StepRecord>
   if (record.status === 'started') return set(at, record)
   const { generation } = record
-  return generation === undefined ? remove(at) : set(at, { status: 'retry', generation })
+  return generation === undefined ? remove(at) : set(at, { status: 'retry', generation, clearIn: take })
 }
 
 function failedIn(scope: ScopeState, prefix: readonly string[]): readonly Path[] {

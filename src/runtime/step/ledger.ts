@@ -68,7 +68,7 @@ export class Ledger {
     const { keyTtlMs = DEFAULT_KEY_TTL_MS } = work.policy
     this.#keyTtlMs = Math.min(keyTtlMs, (isBegun(own) ? own.keyTtlMs : undefined) ?? keyTtlMs)
     this.#writes = own?.writes ?? []
-    this.#startedAt = own?.startedAt ?? (this.effect === 'idempotent' ? work.openSince : undefined)
+    this.#startedAt = own?.startedAt ?? (this.effect === 'idempotent' ? sinceOf(session, work, own) : undefined)
   }
 
   /** Whether it is repeated only when it is known not to have happened. */
@@ -261,6 +261,14 @@ function strictest({ effect = 'read', reconcile }: StepPolicy, before: StepRecor
   const kind = KINDS[level] as Effect
   // Begun as one that can be asked about by a program that could: nobody but a person can tell now.
   return kind === 'reconcilable' && reconcile === undefined ? 'once' : kind
+}
+
+/** Since when an effect may have been begun whose outcome is not known. */
+export function sinceOf(session: Session, { openSince }: Work, before: StepRecord | undefined): number | undefined {
+  if (isBegun(before)) return before.startedAt ?? Number.NEGATIVE_INFINITY
+  // It failed for certain when the run was last at rest, and nobody else has come to it since.
+  const isClear = before?.clearIn === session.attempt && gapOf(session.state) === undefined
+  return isClear ? undefined : openSince
 }
 
 export function recordAt(session: Session, work: Work): StepRecord | undefined {

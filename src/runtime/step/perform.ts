@@ -8,7 +8,7 @@ import type { Effect, StepContext, StepPolicy } from './context.js'
 import { EffectUnknownError, isNondeterministic, nondeterministic, recordError } from '../errors.js'
 import { gapOf } from '../run/gap.js'
 import { REPEAT } from './internals.js'
-import { failed, Ledger, recordAt, type Resolved } from './ledger.js'
+import { failed, Ledger, recordAt, type Resolved, sinceOf } from './ledger.js'
 import type { Seen } from '../run/records.js'
 import { type ForkRecord, isBegun, type StepRecord } from '../run/run-state.js'
 import type { Session } from '../run/session.js'
@@ -74,7 +74,7 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
   const { clock } = session
   const begun = clock.monotonic()
   // A refusal speaks of one attempt: while another with the same key may have happened, the key must stay.
-  let unsure = effect === 'idempotent' && (work.openSince !== undefined || isBegun(before))
+  let unsure = effect === 'idempotent' && sinceOf(session, work, before) !== undefined
   const finish = (result: unknown, writes: readonly StoreWrite[], attempts: number): Performed => {
     ledger.end()
     const kept = result === undefined ? undefined : session.keep(result)
@@ -319,7 +319,7 @@ async function runOnce(
 function mayHaveHappened(session: Session, work: Work, ledger: Ledger, before: StepRecord | undefined): boolean {
   if (ledger.effect === 'read') return false
   if (ledger.effect !== 'idempotent') return isBegun(before) || mayBeMissing(session, before)
-  const since = isBegun(before) ? (before.startedAt ?? Number.NEGATIVE_INFINITY) : work.openSince
+  const since = sinceOf(session, work, before)
   return since !== undefined && ledger.isOlderThanKey(since)
 }
 

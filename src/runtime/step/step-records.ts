@@ -63,7 +63,8 @@ export class StepRecords {
 
   /** Lets a step be tried again that failed before. */
   retry(path: string): void {
-    this.#session.recorder.add({ kind: 'step', ops: [retryStep(this.#session.state, this.at(path))] })
+    const { recorder, state, attempt } = this.#session
+    recorder.add({ kind: 'step', ops: [retryStep(state, this.at(path), attempt)] })
   }
 
   async done(work: Work, { result, writes, attempts, ms }: Performed): Promise<void> {

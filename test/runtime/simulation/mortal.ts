@@ -124,10 +124,27 @@ export class Mortal {
         if (name === 'now') return () => this.#call('now', async () => this.#universe.clock.now(), [])
         const method: unknown = Reflect.get(target, name)
         if (typeof method !== 'function') return method
+        const news = this.#tell(String(name), method.bind(target) as (...args: unknown[]) => unknown)
+        if (news) return news
         return (...args: unknown[]) =>
           this.#call(String(name), () => method.apply(target, args) as Promise<unknown>, args)
       },
     })
+  }
+
+  /** The methods that tell and hear of news, which are no calls: the dead say and hear nothing, the frozen hear it late. */
+  #tell(name: string, method: (...args: unknown[]) => unknown): ((...args: never[]) => unknown) | undefined {
+    const hearing =
+      (heard: (...news: unknown[]) => void) =>
+      (...news: unknown[]): void => {
+        if (this.state === 'alive') heard(...news)
+        else if (this.state === 'frozen') this.#wake.push(() => heard(...news))
+      }
+    if (name === 'hasSubscribers') return method
+    if (name === 'publish') return (...args) => (this.state === 'alive' ? method(...args) : undefined)
+    if (name === 'watchChanges') return (changed) => method(hearing(changed))
+    if (name !== 'subscribe') return undefined
+    return (topic, heard) => this.#call(name, async () => method(topic, hearing(heard)), [])
   }
 
   async #call(name: string, call: () => Promise<unknown>, args: readonly unknown[]): Promise<unknown> {
