@@ -2,8 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { Holdfast } from 'holdfast'
 import { LogStore } from 'holdfast/log'
 import { virtualClock, type VirtualClock } from 'holdfast/testing'
+import { setIndex } from '#src/drivers/memory/due.js'
 import { openMemory } from '#src/drivers/memory/memory-driver.js'
-import { createMemoryStore, ensureThread } from '#src/drivers/memory/memory-store.js'
+import { createMemoryStore, ensureThread, type MemoryLog } from '#src/drivers/memory/memory-store.js'
 import type { Head, StoredEntry } from '#src/log/contract.js'
 
 export const RUNTIME_FIXTURES = new URL('../fixtures/runtime-v1/', import.meta.url)
@@ -30,7 +31,7 @@ export async function openRuntimeFixture(name: string): Promise<{ hf: Holdfast; 
   const clock = virtualClock({ now: Date.UTC(2026, 0, 2, 3, 5) })
   const store = createMemoryStore({ clock })
   for (const { head, entries } of logs) {
-    ensureThread(store, head.log.tenant, head.log.thread).branches.set(head.log.branch, {
+    const log: MemoryLog = {
       key: head.log,
       incarnation: head.incarnation,
       entries: entries.map((entry) => ({ ...entry, header: bytes(entry.header), body: bytes(entry.body) })),
@@ -39,7 +40,10 @@ export async function openRuntimeFixture(name: string): Promise<{ hf: Holdfast; 
       leaseEnd: 0,
       index: head.index,
       applied: head.applied ?? -1,
-    })
+    }
+    ensureThread(store, head.log.tenant, head.log.thread).branches.set(head.log.branch, log)
+    // So that workers find it when it is due.
+    setIndex(store, log, head.index)
   }
   return { hf: new Holdfast(new LogStore(await openMemory({ store, clock }), { clock })), clock }
 }
