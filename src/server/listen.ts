@@ -1,5 +1,5 @@
 import type { Server } from 'node:http'
-import { serve } from '@hono/node-server'
+import { createAdaptorServer } from '@hono/node-server'
 import { InvalidOptionError } from '../errors.js'
 import type { HoldfastServer } from './create-server.js'
 
@@ -23,6 +23,8 @@ export interface Listening {
 const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 60_000
 const CLOSE_GRACE_MS = 2000
+/** All clients of a server that comes back connect at once; what the system has no room for is cut off. */
+const BACKLOG = 4096
 
 /** Listens for requests with Node's own HTTP server. */
 export async function listen(server: HoldfastServer, options: ListenOptions = {}): Promise<Listening> {
@@ -30,20 +32,16 @@ export async function listen(server: HoldfastServer, options: ListenOptions = {}
   if (!(Number.isSafeInteger(port) && port >= 0 && port <= 65_535)) {
     throw new InvalidOptionError('port', `must be 0 to 65535, not ${String(port)}`, 'Pass a whole number.')
   }
-  const node = await new Promise<ReturnType<typeof serve>>((resolve, reject) => {
-    const made = serve(
-      {
-        fetch: server.fetch,
-        hostname: host,
-        port,
-        serverOptions: { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS },
-      },
-      () => {
-        made.off('error', reject)
-        resolve(made)
-      },
-    )
-    made.once('error', reject)
+  const node = createAdaptorServer({
+    fetch: server.fetch,
+    serverOptions: { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS },
+  })
+  await new Promise<void>((resolve, reject) => {
+    node.once('error', reject)
+    node.listen({ host, port, backlog: BACKLOG }, () => {
+      node.off('error', reject)
+      resolve()
+    })
   })
   const address = node.address()
   const bound = typeof address === 'object' && address !== null ? address.port : port

@@ -36,7 +36,7 @@ export function writeCheckpointId(at: Date, id: string): string {
 }
 
 /** Our own id of it. */
-export function readCheckpointId(text: string): string {
+function readCheckpointId(text: string): string {
   const id = /^\d{15}-\d{10}-(.+)$/.exec(text)?.[1]
   if (id !== undefined) return id
   throw new HttpProblem(422, 'invalid-id', 'The checkpoint id was not issued by this server.', {
