@@ -23,6 +23,10 @@ export function isMissing(error: unknown): boolean {
   return error instanceof HoldfastClientError && error.status === 404
 }
 
+export function isDamaged(error: unknown): boolean {
+  return error instanceof HoldfastClientError && error.code === 'corrupt'
+}
+
 /** What went wrong, for whoever looks. */
 export function explain(error: unknown): string {
   if (error instanceof HoldfastClientError) return error.message

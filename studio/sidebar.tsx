@@ -4,6 +4,7 @@ import { Icon, type IconName } from './parts/icon.js'
 import { useResource } from './resource.js'
 import { route, to } from './router.js'
 import { chooseTenant, me, signOut, tenants } from './session.js'
+import { done } from './toast.js'
 import { nextTheme, theme } from './theme.js'
 
 const PLACES: readonly (readonly [id: string, label: string, icon: IconName])[] = [
@@ -19,7 +20,13 @@ const THEME_ICON = { system: 'auto', dark: 'moon', light: 'sun' } as const
 
 /** Where one can go, and what waits there. */
 export function Sidebar() {
-  const open = useResource(() => client.value.pauses({ deferred: false, limit: 200 }), { everyMs: 5000 })
+  const open = useResource(
+    () => {
+      void done.value
+      return client.value.pauses({ deferred: false, limit: 200 })
+    },
+    { everyMs: 5000 },
+  )
   const pauses = open.value.value?.pauses ?? []
   const counts: Readonly<Record<string, number>> = {
     inbox: pauses.length,

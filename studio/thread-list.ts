@@ -47,13 +47,15 @@ export class ThreadList {
     if (this.#filters === undefined || this.loading.peek()) return
     const own = this.#turn
     try {
-      const { threads } = await client.peek().threads({ ...query(this.#filters), limit: RENEW })
+      // Of every status: a row has to hear that it left the one that is shown.
+      const { threads, cursor } = await client
+        .peek()
+        .threads({ ...query({ ...this.#filters, status: [] }), limit: RENEW })
       if (own !== this.#turn) return
-      const fresh = threads.some(({ id, branch, checkpoint, status, claimedBy }) => {
-        const known = this.#known.get(`${id} ${branch}`)
-        return known?.checkpoint !== checkpoint || known.status !== status || known.claimedBy !== claimedBy
-      })
-      if (fresh) this.#add(threads)
+      const isNews = threads.some((row) => isNewer(row, this.#known.get(keyOf(row))))
+      const gone = this.#goneSince(threads, cursor !== undefined)
+      for (const key of gone) this.#known.delete(key)
+      if (isNews || gone.length > 0) this.#add(threads)
       this.error.value = undefined
     } catch (error) {
       if (own === this.#turn) this.error.value = explain(error)
@@ -82,12 +84,32 @@ export class ThreadList {
     }
   }
 
+  /** Rows that would be among these by their time and are not: they were erased. */
+  #goneSince(threads: readonly ThreadInfo[], more: boolean): readonly string[] {
+    const there = new Set(threads.map(keyOf))
+    const oldest = more ? (threads.at(-1)?.updatedAt ?? '') : ''
+    return [...this.#known].flatMap(([key, row]) => (row.updatedAt > oldest && !there.has(key) ? [key] : []))
+  }
+
   #add(threads: readonly ThreadInfo[]): void {
     const wanted = this.#filters?.status ?? []
-    for (const thread of threads) this.#known.set(`${thread.id} ${thread.branch}`, thread)
-    const all = [...this.#known.values()].filter(({ status }) => wanted.length === 0 || wanted.includes(status))
+    for (const thread of threads) {
+      const isWanted = wanted.length === 0 || wanted.includes(thread.status)
+      if (isWanted) this.#known.set(keyOf(thread), thread)
+      else this.#known.delete(keyOf(thread))
+    }
+    const all = [...this.#known.values()]
     this.rows.value = all.sort((a, b) => (a.updatedAt < b.updatedAt ? 1 : a.updatedAt > b.updatedAt ? -1 : 0))
   }
+}
+
+function keyOf({ id, branch }: ThreadInfo): string {
+  return `${id} ${branch}`
+}
+
+function isNewer(row: ThreadInfo, known: ThreadInfo | undefined): boolean {
+  const { checkpoint, status, claimedBy } = row
+  return known?.checkpoint !== checkpoint || known.status !== status || known.claimedBy !== claimedBy
 }
 
 const SINCE: Readonly<Record<string, number>> = { hour: 3_600_000, day: 86_400_000, week: 7 * 86_400_000 }

@@ -7,13 +7,18 @@ export interface Toast {
   readonly tone: 'good' | 'bad'
 }
 
+/** Grows with everything that was done here, so that what counts it can look again. */
+export const done = signal(0)
+
+const MOST = 3
+
 export const toasts = signal<readonly Toast[]>([])
 let last = 0
 
 /** Says something for a while. Failures stay until they are taken away. */
 export function say(text: string, tone: Toast['tone'] = 'good'): void {
   const id = ++last
-  toasts.value = [...toasts.peek(), { id, text, tone }]
+  toasts.value = [...toasts.peek(), { id, text, tone }].slice(-MOST)
   if (tone === 'good') setTimeout(() => dismiss(id), 6000)
 }
 
@@ -22,10 +27,11 @@ export function dismiss(id: number): void {
 }
 
 /** Does something and says what came of it. Returns whether it went well. */
-export async function attempt(work: () => Promise<unknown>, done?: string): Promise<boolean> {
+export async function attempt(work: () => Promise<unknown>, said?: string): Promise<boolean> {
   try {
     await work()
-    if (done !== undefined) say(done)
+    done.value++
+    if (said !== undefined) say(said)
     return true
   } catch (error) {
     say(explain(error), 'bad')

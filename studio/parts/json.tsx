@@ -74,6 +74,8 @@ function Container(props: {
 
 /** What an object holds, without writing all of it: it may be large. */
 function outline(value: object): string {
+  const said = messageOf(value)
+  if (said !== undefined) return said
   const parts: string[] = []
   for (const [key, one] of Object.entries(value).slice(0, 4)) {
     parts.push(
@@ -81,6 +83,16 @@ function outline(value: object): string {
     )
   }
   return visible(parts.join(', '))
+}
+
+/** A message by who said what: its id and version are the same for everyone. */
+function messageOf(value: object): string | undefined {
+  const { role, parts } = value as { readonly role?: unknown; readonly parts?: unknown }
+  if (typeof role !== 'string' || !Array.isArray(parts)) return undefined
+  const said = (parts as readonly { readonly text?: unknown; readonly name?: unknown }[]).map((part) =>
+    typeof part?.text === 'string' ? part.text.slice(0, 120) : String(part?.name ?? ''),
+  )
+  return brief(`${role}: ${said.join(' ')}`)
 }
 
 function Name({ name }: { readonly name: string | undefined }) {

@@ -85,13 +85,23 @@ function Verify({ model }: { readonly model: ThreadModel }) {
           ))}
           {!found.ok && found.lastGood && (
             <p>
-              Last good checkpoint: <code>{visible(found.lastGood)}</code>. A fork from there is the way out.
+              The way out is a fork from the last good checkpoint,{' '}
+              <button type="button" class="link" onClick={() => goTo(model, found.lastGood as string)}>
+                {visible(found.lastGood)}
+              </button>
+              .
             </p>
           )}
         </div>
       )}
     </section>
   )
+}
+
+/** The newest checkpoint up to an entry, which may be none itself. */
+function goTo(model: ThreadModel, id: string): void {
+  const [branch, seq] = id.split('~')
+  model.choose(model.checkpoints.peek().find((one) => one.branch === branch && one.seq <= Number(seq)))
 }
 
 const LINKS = 16

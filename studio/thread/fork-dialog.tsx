@@ -26,6 +26,10 @@ export function ForkDialog({ model, onClose }: { readonly model: ThreadModel; re
   const error = useSignal<string | undefined>(undefined)
   const busy = useSignal(false)
   const runs = canRun(facts?.program)
+  const change = (key: string, value: unknown) => {
+    changed.value = { ...changed.peek(), [key]: value }
+    error.value = undefined
+  }
   const fork = async (andRun: boolean) => {
     busy.value = true
     error.value = undefined
@@ -82,16 +86,8 @@ export function ForkDialog({ model, onClose }: { readonly model: ThreadModel; re
           </select>
         </label>
       </div>
-      <MessageEditor
-        state={state}
-        changed={changed.value}
-        onChange={(messages) => (changed.value = { ...changed.peek(), messages })}
-      />
-      <StateEditor
-        state={state}
-        changed={changed.value}
-        onChange={(key, value) => (changed.value = { ...changed.peek(), [key]: value })}
-      />
+      <MessageEditor state={state} changed={changed.value} onChange={(messages) => change('messages', messages)} />
+      <StateEditor state={state} changed={changed.value} onChange={(key, value) => change(key, value)} />
       <Problem text={error.value} />
       <footer class="dialog-actions">
         <Button onClick={() => void fork(false)} disabled={busy.value} kind={runs ? undefined : 'primary'} icon="fork">

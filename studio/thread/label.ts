@@ -6,6 +6,8 @@ export interface Label {
   readonly kind: 'input' | 'model' | 'tool' | 'step' | 'ask' | 'answer' | 'fork' | 'end' | 'fail' | 'other'
   readonly text: string
   readonly note: string
+  /** Which model was called. */
+  readonly model?: string
 }
 
 /** A step's name without its place: `12:tool getOrder[2]` is `getOrder`. */
@@ -47,8 +49,12 @@ export function labelOf({ kind, events = [] }: CheckpointItem): Label {
       also > 0 ? `+${also}` : '',
       of('run').some((run) => run['status'] === 'completed') ? 'end' : '',
     ]
-    const text = what === 'model' && name === 'model' ? modelOf(of('usage')[0]) : name
-    return { kind: status === 'failed' ? 'fail' : what, text: brief(text, 80), note: notes.filter(Boolean).join(' · ') }
+    return {
+      kind: status === 'failed' ? 'fail' : what,
+      text: brief(name, 80),
+      note: notes.filter(Boolean).join(' · '),
+      ...(what === 'model' ? { model: modelOf(of('usage')[0]) } : {}),
+    }
   }
   if (kind === 'input') return { kind: 'input', text: 'input', note: '' }
   if (kind === 'fork') return { kind: 'fork', text: 'fork', note: '' }
@@ -61,7 +67,7 @@ export function labelOf({ kind, events = [] }: CheckpointItem): Label {
 
 function modelOf(used: Said | undefined): string {
   const { model } = (used?.['usage'] ?? {}) as { readonly model?: { readonly id: string } }
-  return model === undefined ? 'model' : `model ${model.id}`
+  return model === undefined ? '' : brief(model.id, 60)
 }
 
 const ASKED: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 import { batch, computed, signal } from '@preact/signals'
 import type { BranchInfo, CheckpointItem, Facts, ThreadEvent, ThreadInfo } from '../../src/client/index.js'
 import { readPathId } from '../../src/client/index.js'
-import { client, explain, isMissing } from '../api.js'
+import { client, explain, isDamaged, isMissing } from '../api.js'
 import { route, setQuery } from '../router.js'
 import { flatten } from './lanes.js'
 
@@ -34,6 +34,8 @@ export class ThreadModel {
   readonly complete = signal(false)
   readonly error = signal<string | undefined>(undefined)
   readonly missing = signal(false)
+  /** Its newest entries can't be read. What lies before them can. */
+  readonly damaged = signal(false)
   readonly live = signal<readonly Live[]>([])
   readonly flat = computed(() => flatten(this.branches.value))
   /** Checkpoints in the past of the branch that is looked at, the newest first. */
@@ -93,9 +95,14 @@ export class ThreadModel {
     const [at, branch] = [this.at.value, this.branch.value]
     try {
       const facts = await this.client.state(at)
-      if (at === this.at.peek() && branch === this.branch.peek()) this.facts.value = facts
+      if (at !== this.at.peek() || branch !== this.branch.peek()) return
+      this.facts.value = facts
+      if (this.damaged.peek() && at !== undefined) this.error.value = undefined
     } catch (error) {
-      this.error.value = explain(error)
+      if (isDamaged(error)) this.damaged.value = true
+      this.error.value = isDamaged(error)
+        ? 'This thread is damaged. Verify its chain, under Checks, to find the last good checkpoint.'
+        : explain(error)
     }
   }
 

@@ -112,7 +112,7 @@ function Row(props: {
       >
         <span class="checkpoint-text">{label.text}</span>
         {isFirst && <span class="chip">{visible(checkpoint.branch)}</span>}
-        <span class="checkpoint-note">{[label.note, spentText(spent)].filter(Boolean).join(' · ')}</span>
+        <span class="checkpoint-note">{[label.note, spentText(spent), label.model].filter(Boolean).join(' · ')}</span>
         <time dateTime={checkpoint.at}>{time(checkpoint.at)}</time>
       </button>
       <button

@@ -29,10 +29,10 @@ export function RetentionView() {
           <section class="block">
             <h2>What a sweep would remove now</h2>
             <p class="hint">
-              Nothing is removed by looking. Workers sweep every minute; `holdfast sweep` does it at once.
+              Nothing is removed by looking. Workers sweep every minute; <code>holdfast sweep</code> does it at once.
             </p>
             {read.threads.length === 0 ? (
-              <Empty title="Nothing" />
+              <Empty title="Nothing has expired" />
             ) : (
               <div class="table-frame" tabIndex={0} role="region" aria-label="What would be removed">
                 <table class="table">

@@ -130,7 +130,8 @@ function useLife(model: ThreadModel): void {
   useSignalEffect(() => {
     void branch.value
     const stop = new AbortController()
-    void model.follow(stop.signal)
+    // Nothing can happen on a branch that nobody can read.
+    void (model.damaged.value ? model.loadInfo() : model.follow(stop.signal))
     return () => stop.abort()
   })
   useSignalEffect(() => {

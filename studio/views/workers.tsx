@@ -140,7 +140,7 @@ function Figures({ total, series }: { readonly total: Totals; readonly series: S
         />
         <Chart
           {...at}
-          label="Resumes that went well"
+          label="Resume success"
           value={attempts === 0 ? '–' : `${Math.round((100 * counted('resume.succeeded')) / attempts)} %`}
           note={`of ${number(attempts)}`}
           points={rate}

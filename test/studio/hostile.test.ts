@@ -111,7 +111,10 @@ describe.skipIf(chromium === undefined)('the studio on a hostile store', () => {
       .waitFor()
     const state = page.getByRole('region', { name: 'Inspector' })
     await state.getByRole('button', { name: /^messages/ }).click()
-    await state.getByRole('button', { name: '0 id: m-0' }).first().click()
+    await state
+      .getByRole('button', { name: /^0 user: word/ })
+      .first()
+      .click()
     await longest()
   })
 

@@ -15,6 +15,7 @@ import { makePrograms, playDemo } from './world.js'
 import { pacedModel } from '../server/paced-model.js'
 
 const chromium = await chromiumPath()
+const shots = process.env['HOLDFAST_STUDIO_SHOTS']
 const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
@@ -35,6 +36,8 @@ const VIEWS: readonly (readonly [view: string, there: (page: Page) => Promise<un
   ['retention', (page) => page.getByText('Expired threads').waitFor()],
 ]
 
+const IN_THE_DARK = ['threads', 'thread/bf-1', 'thread/bf-1?tab=changes', 'inbox']
+
 describe.skipIf(chromium === undefined)('every view of holdfast studio', () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-studio-'))
   const file = join(folder, 'agents.db')
@@ -46,17 +49,21 @@ describe.skipIf(chromium === undefined)('every view of holdfast studio', () => {
   beforeAll(async () => {
     const hf = await openHoldfast(`sqlite:${file}`)
     await playDemo(hf, 2, 3)
-    const { payout, survey } = makePrograms(pacedModel().model)
+    const { payout, survey, planner } = makePrograms(pacedModel().model)
     await hf.thread(payout, 'payout-1').run({ input: { account: 'A-1', amount: 10 } })
     await hf.thread(survey, 'survey-1').run({ input: { customer: 'Maya' } })
     await hf
       .tenant('acme')
       .thread(survey, 'theirs')
       .run({ input: { customer: 'Omar' } })
+    await hf.thread(planner, 'old', { retention: { ttlMs: 1 } }).run({ input: { goal: 'be gone' } })
+    await hf.thread(planner, 'broken').run({ input: { goal: 'stay whole' } })
+    await hf.thread(planner, 'broken').run({ input: { goal: 'break' } })
     await hf.close()
+    damage(file, 'broken')
     before = dump(file)
     studio = spawn(process.execPath, [main, 'studio', '--store', `sqlite:${file}`, '--json'], {
-      stdio: ['ignore', 'pipe', 'inherit'],
+      stdio: ['ignore', 'pipe', 'ignore'],
     })
     const [line] = (await once(createInterface({ input: studio.stdout as NodeJS.ReadableStream }), 'line')) as [string]
     ready = JSON.parse(line) as typeof ready
@@ -80,6 +87,8 @@ describe.skipIf(chromium === undefined)('every view of holdfast studio', () => {
       // The judge is not the page's: its scripts are let in past the page's policy.
       const page = await open('threads', { colorScheme, bypassCSP: true })
       for (const [view, there] of VIEWS) {
+        // Of the dark, one for each kind of thing that has colors.
+        if (colorScheme === 'dark' && !IN_THE_DARK.includes(view)) continue
         await page.goto(`${ready.url}/studio/${view}`)
         await there(page)
         await page.evaluate(axe)
@@ -148,6 +157,27 @@ describe.skipIf(chromium === undefined)('every view of holdfast studio', () => {
     expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark')
   })
 
+  it('shows a broken chain in red, with the last good checkpoint as the way out', async () => {
+    const page = await open('thread/broken?tab=checks')
+    await page.getByRole('button', { name: 'Verify the chain' }).click()
+    await page.getByText('This thread is damaged.').waitFor()
+    const verdict = page.locator('.verdict[data-tone=bad]')
+    await verdict.getByText('then it breaks').waitFor()
+    await verdict.getByRole('button', { name: /^main~\d+~/ }).click()
+    await page.getByText('This is the past.').waitFor()
+    await page.getByRole('tab', { name: 'State' }).last().click()
+    await page.getByText('stay whole', { exact: true }).waitFor()
+    // The newest state can't be read, which the page says and the browser notes.
+    await browser.clear()
+    browser.errors.length = 0
+  })
+
+  it('shows what a sweep would take, and takes nothing', async () => {
+    const page = await open('retention')
+    await page.getByRole('region', { name: 'What would be removed' }).getByRole('link', { name: 'old' }).waitFor()
+    if (shots !== undefined) await page.screenshot({ path: join(shots, 'retention.png') })
+  })
+
   it('shows another tenant when that is chosen', async () => {
     const page = await open('threads')
     await page.getByText('bf-1', { exact: true }).waitFor()
@@ -163,6 +193,24 @@ describe.skipIf(chromium === undefined)('every view of holdfast studio', () => {
     expect(browser.errors).toEqual([])
   })
 })
+
+/** Changes a byte of a thread's newest entry but one, as a failing disk would. */
+function damage(path: string, thread: string): void {
+  const db = new DatabaseSync(path)
+  try {
+    const { id, seq } = db.prepare('SELECT id, seq FROM logs WHERE thread = ?').get(thread) as {
+      id: number
+      seq: number
+    }
+    const { body } = db.prepare('SELECT body FROM entries WHERE log = ? AND seq = ?').get(id, seq - 1) as {
+      body: Uint8Array
+    }
+    const changed = Uint8Array.from(body, (byte, i) => (i === 0 ? byte ^ 1 : byte))
+    db.prepare('UPDATE entries SET body = ? WHERE log = ? AND seq = ?').run(changed, id, seq - 1)
+  } finally {
+    db.close()
+  }
+}
 
 /** Everything that a SQLite file holds. */
 function dump(path: string): string {

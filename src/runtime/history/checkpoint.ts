@@ -1,7 +1,7 @@
 import { cloneValue } from '../../codec/clone.js'
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import { copyValue, type Value } from '../../codec/value.js'
-import { InvalidOptionError, NotFoundError } from '../../core/errors.js'
+import { InvalidOptionError, isHoldfastError, NotFoundError } from '../../core/errors.js'
 import { type BranchId, parseBranchId } from '../../core/ids.js'
 import { parseCheckpointId } from '../../log/entry/checkpoint-id.js'
 import { isCheckpoint } from '../../log/entry/checkpoint-kinds.js'
@@ -114,14 +114,19 @@ async function withEvents(log: Log, found: readonly CheckpointInfo[]): Promise<r
   const [newest, oldest] = [found[0], found.at(-1)]
   if (newest === undefined || oldest === undefined) return found
   const said = new Map<number, readonly CheckpointEvent[]>()
-  for await (const { header, body } of log.entries(oldest.seq, newest.seq)) {
-    const { events = [] } = (body.data ?? {}) as { readonly events?: readonly RecordedEvent[] }
-    const named = events.map((event) => {
-      if (!('question' in event)) return event
-      const { question: _, ...rest } = event
-      return rest
-    })
-    said.set(header.seq, cloneValue(named as unknown as Value) as unknown as readonly CheckpointEvent[])
+  try {
+    for await (const { header, body } of log.entries(oldest.seq, newest.seq)) {
+      const { events = [] } = (body.data ?? {}) as { readonly events?: readonly RecordedEvent[] }
+      const named = events.map((event) => {
+        if (!('question' in event)) return event
+        const { question: _, ...rest } = event
+        return rest
+      })
+      said.set(header.seq, cloneValue(named as unknown as Value) as unknown as readonly CheckpointEvent[])
+    }
+  } catch (error) {
+    // What lies behind the damage is listed all the same: who looks for the last good checkpoint has to see it.
+    if (!isHoldfastError(error, 'corrupt')) throw error
   }
   return found.map((info) => ({ ...info, events: said.get(info.seq) ?? [] }))
 }
