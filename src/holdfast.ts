@@ -55,6 +55,8 @@ import {
   type PausePage,
   resumeAll,
 } from './runtime/pause/bulk.js'
+import { listenLive } from './runtime/events/live-events.js'
+import type { RunEvent } from './runtime/events/events.js'
 import { Company } from './runtime/worker/company.js'
 import type { FlowProgram } from './runtime/program/flow.js'
 import type { GraphProgram } from './runtime/program/graph.js'
@@ -275,6 +277,14 @@ export class Holdfast {
   /** Runs whatever is due of these programs: of this tenant if narrowed to one, else of all. Starts at once. */
   worker(options: WorkerOptions): Worker {
     return new Worker(this.#runtime, this.#narrowed ? this.#tenant : undefined, options)
+  }
+
+  /**
+   * For servers: calls back with tokens and what else is never recorded of a thread's runs, named as workers name it in their
+   * events, and says whether another process runs it. `thread.events({ live: true })` has it between the records.
+   */
+  onLive(log: string, heard: (event: RunEvent, isElsewhere: boolean) => void): () => void {
+    return listenLive(this.#store, log, heard)
   }
 
   /** Opens one branch of a thread, verified. A thread that does not exist is created by its first update. */

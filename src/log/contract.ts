@@ -342,6 +342,8 @@ export interface Capabilities {
   readonly transactions: boolean
   /** What other processes append is heard of without asking again and again: by `subscribe` or `watchChanges`. */
   readonly watch: boolean
+  /** Messages reach other processes, by `subscribe`: live events, such as tokens, too. */
+  readonly messages: boolean
   /** How many batches may be under way at once. */
   readonly parallelBatches: number
   /** The most appends in one batch. */

@@ -130,6 +130,8 @@ export class LogStore {
       anchors: options.anchors && new AnchorBook(options.anchors),
       observer: options.observer ?? NO_OBSERVER,
     }
+    // What is encrypted in the store must not pass through it in the clear.
+    if (masters !== undefined) news.live.crosses = false
     this.#keyRing = masters && new KeyRing(environment, masters)
     this.#plainTenants = new PlainTenants(driver, environment.clock)
     this.#kept = new KeptLogs(cacheBytes, environment.clock)

@@ -233,6 +233,13 @@ export class Log {
     return this.#writer.fold
   }
 
+  /** Tells those who listen, in any process, of what is not recorded. */
+  liveTeller(): (event: unknown) => void {
+    const name = nameLog(this.key)
+    const { live } = this.#environment.news
+    return (event) => live.tell(name, event)
+  }
+
   /** Waits for it to go on, by news where they arrive. To be closed. */
   follow(options: { readonly onlyGuests?: boolean } = {}): Follower {
     return this.#environment.news.follow(this.key, () => this.fold.seq, options)

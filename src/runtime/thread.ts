@@ -284,7 +284,7 @@ export class ThreadView<Result = Outcome> {
    * does not exist yet. Throws the signal's reason when it is aborted, and `not-found` where what follows `after` was pruned.
    */
   async *events(options: EventsOptions = {}): AsyncGenerator<RunEvent> {
-    yield* followEvents(await this.open(), this.environment.clock, options)
+    yield* followEvents(this.environment.logs, await this.open(), options)
   }
 
   /** What the newest entry says of the last run. */

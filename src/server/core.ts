@@ -11,7 +11,7 @@ export type AnyThread = Thread<unknown, Readonly<Record<string, unknown>>, unkno
 /** What all dialects share: the store, the programs, the worker, who listens, and the limits. */
 export class ServerCore {
   readonly hf: Holdfast
-  readonly hub = new LiveHub()
+  readonly hub: LiveHub
   readonly limits: ServerLimits
   readonly slots: StreamSlots
   readonly programs: ReadonlyMap<string, ServerProgram>
@@ -21,6 +21,7 @@ export class ServerCore {
 
   constructor(hf: Holdfast, options: ServerOptions, limits: ServerLimits) {
     this.hf = hf
+    this.hub = new LiveHub((log, heard) => hf.onLive(log, (event, isElsewhere) => isElsewhere && heard(event)))
     this.options = options
     this.limits = limits
     this.slots = new StreamSlots(limits.streamsPerPrincipal)

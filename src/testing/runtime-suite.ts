@@ -19,6 +19,7 @@ import { inputTests } from './runtime-suite/input-tests.js'
 import { retentionTests } from './runtime-suite/retention-tests.js'
 import { recordTests } from './runtime-suite/record-tests.js'
 import { type RuntimeTest, runtimeContext } from './runtime-suite/runtime-context.js'
+import { liveTests } from './runtime-suite/live-tests.js'
 import { newsTests } from './runtime-suite/news-tests.js'
 import { stateTests } from './runtime-suite/state-tests.js'
 import { storeTests } from './runtime-suite/store-tests.js'
@@ -34,6 +35,7 @@ const GROUPS: readonly (readonly [string, readonly RuntimeTest[]])[] = [
   ['flows', flowTests],
   ['waiting', waitTests],
   ['news', newsTests],
+  ['live events', liveTests],
   ['clocks that are wrong', clockTests],
   ['store writes', storeTests],
   ['transactions', transactionTests],

@@ -42,6 +42,7 @@ const CAPABILITIES: Capabilities = {
   storeAtomic: false,
   transactions: false,
   watch: false,
+  messages: false,
   parallelBatches: 4,
   maxBatch: 64,
 }

@@ -43,6 +43,7 @@ const CAPABILITIES: Capabilities = {
   storeAtomic: true,
   transactions: false,
   watch: true,
+  messages: true,
   parallelBatches: 1,
   maxBatch: 1024,
 }

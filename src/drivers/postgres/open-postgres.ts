@@ -67,6 +67,7 @@ async function connect(settings: Settings, opened: LentPool[]): Promise<Driver> 
       storeAtomic: true,
       transactions: true,
       watch: channel.canSubscribe,
+      messages: channel.canSubscribe,
       parallelBatches: Math.min(PARALLEL_BATCHES, settings.poolSize),
       maxBatch: MAX_BATCH,
     },

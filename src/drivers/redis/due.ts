@@ -1,5 +1,5 @@
 import type { BranchId, TenantId, ThreadId } from '../../core/ids.js'
-import { type DuePage, type DueQuery, type Head, type LogKey, PROGRAM_LABEL } from '../../log/contract.js'
+import { DUE, type DuePage, type DueQuery, type Head, type LogKey, PROGRAM_LABEL } from '../../log/contract.js'
 import type { Reply } from './client.js'
 import { readHeadRow } from './generations.js'
 import { readHeads } from './heads.js'
@@ -45,10 +45,14 @@ function readPage(store: Store, [more, nextMs, ...found]: readonly Reply[]): Due
   return { heads, more: more === 1, nextMs: nextMs === '' ? null : Math.max(0, Number(nextMs)) }
 }
 
+function sinceOf({ index: { wakeAt, updatedAt } }: Head): number {
+  return wakeAt === null || wakeAt === DUE ? updatedAt : wakeAt
+}
+
 function merge(pages: readonly DuePage[]): DuePage {
   const times = pages.flatMap(({ nextMs }) => (nextMs === null ? [] : [nextMs]))
   return {
-    heads: pages.flatMap(({ heads }) => heads),
+    heads: pages.flatMap(({ heads }) => heads).sort((a, b) => sinceOf(a) - sinceOf(b)),
     more: pages.some(({ more }) => more),
     nextMs: times.length === 0 ? null : Math.min(...times),
   }

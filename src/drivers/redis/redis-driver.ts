@@ -33,6 +33,7 @@ const CAPABILITIES: Capabilities = {
   storeAtomic: false,
   transactions: false,
   watch: true,
+  messages: true,
   parallelBatches: 2,
   maxBatch: 256,
 }

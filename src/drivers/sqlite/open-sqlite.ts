@@ -35,6 +35,7 @@ const CAPABILITIES: Capabilities = {
   storeAtomic: true,
   transactions: true,
   watch: true,
+  messages: false,
   parallelBatches: 1,
   maxBatch: 512,
 }

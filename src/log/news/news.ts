@@ -8,6 +8,7 @@ import {
   PROGRAM_LABEL,
 } from '../contract.js'
 import { Follower, type FollowerHost } from './follower.js'
+import { LiveNews } from './live-news.js'
 import { type LogNews, newsOf, readMessage, writeMessages } from './messages.js'
 import { Topic } from './topic.js'
 
@@ -36,6 +37,8 @@ export interface DueWatch {
  */
 export class News implements FollowerHost {
   readonly clock: Clock
+  /** What is never recorded. */
+  readonly live: LiveNews
   readonly #driver: Driver
   readonly #followers = new Map<string, Set<Follower>>()
   readonly #dueListeners = new Set<DueListener>()
@@ -52,6 +55,7 @@ export class News implements FollowerHost {
   constructor(driver: Driver, clock: Clock) {
     this.#driver = driver
     this.clock = clock
+    this.live = new LiveNews(driver, clock)
   }
 
   /** After a batch was sent to the driver. */
@@ -131,7 +135,7 @@ export class News implements FollowerHost {
     this.#endChanges?.()
     this.#dueListeners.clear()
     for (const follower of this.#resting()) follower.wake()
-    await Promise.all([...this.#topics.values()].map((topic) => topic.close()))
+    await Promise.all([this.live.close(), ...[...this.#topics.values()].map((topic) => topic.close())])
     await this.#checking
   }
 

@@ -27,7 +27,11 @@ export class Topic {
     this.#heard = heard
   }
 
-  /** Whether what is published on it arrives here. */
+  get isOpen(): boolean {
+    return this.#openedAt !== undefined
+  }
+
+  /** Whether what is published on it arrives here, and whoever publishes knows of it. */
   get isLive(): boolean {
     return this.#openedAt !== undefined && this.#clock.monotonic() - this.#openedAt >= SETTLE_MS
   }

@@ -15,6 +15,7 @@ export function unheard(): void {}
  */
 export class EventFeed {
   readonly #emit: (event: RunEvent) => void
+  readonly #live: ((event: RunEvent) => void) | undefined
   readonly #log: Log | undefined
   /** The newest entry that was told. */
   #told: number
@@ -25,9 +26,17 @@ export class EventFeed {
 
   constructor(
     emit: (event: RunEvent) => void,
-    start: { readonly log?: Log; readonly told: number; readonly id: string; readonly before?: Fold },
+    start: {
+      readonly log?: Log
+      readonly told: number
+      readonly id: string
+      readonly before?: Fold
+      /** Told of live events also where nobody follows this run itself. */
+      readonly live?: (event: RunEvent) => void
+    },
   ) {
     this.#emit = emit
+    this.#live = start.live
     this.#log = emit === unheard ? undefined : start.log
     this.#told = start.told
     this.#id = start.id
@@ -35,12 +44,19 @@ export class EventFeed {
   }
 
   live(event: LiveEvent): void {
-    this.#inTurn(() => this.#emit({ ...event, id: this.#id }))
+    this.#inTurn(() => {
+      const told = { ...event, id: this.#id }
+      this.#emit(told)
+      this.#live?.(told)
+    })
   }
 
   /** An entry of ours that was acknowledged; without one, of a run that keeps nothing. */
   recorded(draft: Draft, entry: { readonly id: string; readonly seq: number } | undefined, before: State): void {
-    if (this.#emit === unheard) return
+    if (this.#emit === unheard) {
+      this.#id = entry?.id ?? this.#id
+      return
+    }
     if (entry) this.catchUp(entry.seq - 1)
     const events = entryEvents(entry ?? { id: '', seq: -1 }, draft, before)
     if (entry) this.#told = entry.seq

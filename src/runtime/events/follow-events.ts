@@ -1,9 +1,10 @@
-import type { Clock } from '../../core/clock.js'
 import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
 import type { Log } from '../../log/log.js'
+import type { LogStore } from '../../log/log-store.js'
 import type { State } from '../../log/entry/ops.js'
 import { entryEvents, readEventId, type RunEvent } from './events.js'
 import { follow } from './follow.js'
+import { LiveWaiting } from './live-events.js'
 import { isAtRest } from '../run/situation.js'
 
 /** Where to begin reading what is recorded, and when to stop. */
@@ -13,13 +14,19 @@ export interface EventsOptions {
   /** Ends when the thread rests. Default true; false goes on until the signal. */
   readonly untilRest?: boolean
   readonly signal?: AbortSignal
+  /**
+   * Tells live events as well, such as tokens, from whichever process runs the thread: those that happen while somebody
+   * listens, some of which may be missed. Not across processes where the store has keys, or on SQLite and files.
+   */
+  readonly live?: boolean
 }
 
 /**
- * What is recorded on a log, as events, from any process: first what has happened since, then what happens. Tokens and
- * other live events are only seen by the process that runs the thread.
+ * What is recorded on a log, as events, from any process: first what has happened since, then what happens. With `live`,
+ * tokens and other live events come between the records.
  */
-export async function* followEvents(log: Log, clock: Clock, options: EventsOptions): AsyncGenerator<RunEvent> {
+export async function* followEvents(logs: LogStore, log: Log, options: EventsOptions): AsyncGenerator<RunEvent> {
+  const { clock } = logs
   const { after, untilRest = true, signal } = options
   let seen = -1
   let before: State = {}
@@ -35,17 +42,32 @@ export async function* followEvents(log: Log, clock: Clock, options: EventsOptio
   } else {
     seen = (await log.firstKept()) - 1
   }
-  for await (const _ of follow(log, clock, signal)) {
-    if (log.fold.seq > seen) {
-      for await (const { body, fold, header, hash } of log.entries(seen + 1, log.fold.seq)) {
-        const entry = { id: formatCheckpointId(log.key.branch, header.seq, hash), seq: header.seq }
-        yield* entryEvents(entry, body, before).slice(skip)
-        skip = 0
-        before = fold.state
-        seen = header.seq
+  let wake = () => {}
+  const live = options.live ? new LiveWaiting(logs, log.key, () => wake()) : undefined
+  const extra = live && {
+    attach(call: () => void) {
+      wake = call
+    },
+    get isReady() {
+      return live.isReady(seen)
+    },
+  }
+  try {
+    for await (const _ of follow(log, clock, signal, undefined, extra)) {
+      if (log.fold.seq > seen) {
+        for await (const { body, fold, header, hash } of log.entries(seen + 1, log.fold.seq)) {
+          const entry = { id: formatCheckpointId(log.key.branch, header.seq, hash), seq: header.seq }
+          yield* entryEvents(entry, body, before).slice(skip)
+          skip = 0
+          before = fold.state
+          seen = header.seq
+        }
       }
+      if (live) yield* live.take(seen)
+      if (untilRest && isAtRest(log.fold, clock.now())) return
     }
-    if (untilRest && isAtRest(log.fold, clock.now())) return
+  } finally {
+    live?.close()
   }
 }
 

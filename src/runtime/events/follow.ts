@@ -8,14 +8,17 @@ const LONGEST_POLL_MS = 500
  * Waits until a log changed: by news of it where they arrive, and until they do by looking again and again, shorter at
  * first, since what is waited for is often about to happen. Rejects with the signal's reason.
  * @param deadline by the monotonic clock: the last look is then
+ * @param live what else it wakes up for
  */
 export async function* follow(
   log: Log,
   clock: Clock,
   signal?: AbortSignal,
   deadline = Number.POSITIVE_INFINITY,
+  live?: { attach(wake: () => void): void; readonly isReady: boolean },
 ): AsyncGenerator<void> {
   const follower = log.follow()
+  live?.attach(() => follower.wake())
   let wait = FIRST_POLL_MS
   try {
     for (;;) {
@@ -23,7 +26,13 @@ export async function* follow(
       await log.refresh()
       yield
       wait = log.fold.seq === before ? Math.min(LONGEST_POLL_MS, wait * 1.5) : FIRST_POLL_MS
-      await follower.rest(wait, signal, Math.max(0, deadline - clock.monotonic()))
+      const rest = () => follower.rest(wait, signal, Math.max(0, deadline - clock.monotonic()))
+      if (!live?.isReady) await rest()
+      // Told without a look at the log: there is one of these for every token.
+      while (live?.isReady) {
+        yield
+        if (!follower.isBehind) await rest()
+      }
     }
   } finally {
     follower.close()

@@ -119,6 +119,7 @@ export class Run {
     const { place } = this.#settings
     const { log } = claim
     this.#feed = new EventFeed(this.#settings.emit, {
+      live: log.liveTeller(),
       log,
       told: since.seq,
       id: log.checkpoint ?? '',

@@ -26,6 +26,12 @@ export class LiveHub {
   /** Tells this process from others: numbers of live events mean nothing there. */
   readonly id = randomBytes(4).toString('hex')
   readonly #logs = new Map<string, LiveLog>()
+  readonly #listen: ListenElsewhere
+
+  /** @param listen hears of what happens in other processes, while somebody follows a log here */
+  constructor(listen: ListenElsewhere = () => () => {}) {
+    this.#listen = listen
+  }
 
   /** An event of a run of this process. */
   publish(log: string, event: RunEvent): void {
@@ -44,10 +50,10 @@ export class LiveHub {
     const live = this.#at(log)
     const seen = place?.hub === this.id ? place.n : -1
     const subscription = new LiveSubscription(live.keptAfter(seen), seen, () => {
-      live.readers.delete(subscription)
+      live.leave(subscription)
       if (live.isIdle) this.#logs.delete(log)
     })
-    live.readers.add(subscription)
+    live.join(subscription)
     return subscription
   }
 
@@ -60,22 +66,50 @@ export class LiveHub {
   }
 
   #at(log: string): LiveLog {
-    const found = this.#logs.get(log) ?? new LiveLog()
+    const found = this.#logs.get(log) ?? new LiveLog((heard) => this.#listen(log, heard))
     this.#logs.set(log, found)
     return found
   }
 }
 
+/** Calls back with what happens on a log in other processes. Returns a function that ends it. */
+export type ListenElsewhere = (log: string, heard: (event: RunEvent) => void) => () => void
+
 class LiveLog {
-  readonly readers = new Set<LiveSubscription>()
+  readonly #readers = new Set<LiveSubscription>()
+  readonly #listen: (heard: (event: RunEvent) => void) => () => void
+  #endListening: (() => void) | undefined
   /** Of steps that are under way: a record takes the place of these when the step has ended. */
   readonly #steps = new Map<string, Numbered[]>()
   #kept = 0
   #n = 0
   #isRunning = false
 
+  constructor(listen: (heard: (event: RunEvent) => void) => () => void) {
+    this.#listen = listen
+  }
+
+  join(reader: LiveSubscription): void {
+    this.#readers.add(reader)
+    this.#endListening ??= this.#listen((event) => this.#elsewhere(event))
+  }
+
+  leave(reader: LiveSubscription): void {
+    this.#readers.delete(reader)
+    if (this.#readers.size > 0) return
+    this.#endListening?.()
+    this.#endListening = undefined
+  }
+
+  // For those who are here: whoever comes later reads the records.
+  #elsewhere(event: RunEvent): void {
+    if (!isLive(event)) return
+    const numbered = { n: this.#n++, event }
+    for (const reader of this.#readers) reader.push(numbered)
+  }
+
   get isIdle(): boolean {
-    return this.readers.size === 0 && !this.#isRunning
+    return this.#readers.size === 0 && !this.#isRunning
   }
 
   publish(event: RunEvent): void {
@@ -87,7 +121,7 @@ class LiveLog {
     const numbered = { n: this.#n++, event }
     if (event.type === 'superseded') this.#forget(event.step)
     this.#keep(numbered)
-    for (const reader of this.readers) reader.push(numbered)
+    for (const reader of this.#readers) reader.push(numbered)
   }
 
   ended(): void {

@@ -27,7 +27,7 @@ export const newsTests: readonly SuiteTest[] = [
     timeoutMs: 300_000,
     exempt: (driver) => (driver.subscribe ? undefined : 'it has no messages'),
     async run({ driver, tenant, open }) {
-      assert.ok(driver.capabilities.watch)
+      assert.ok(driver.capabilities.watch && driver.capabilities.messages)
       const other = await open()
       const [topic, otherTopic] = [newTopic(), newTopic()]
       const heard: string[] = []
