@@ -131,7 +131,7 @@ describe('a server that lists what can not be', () => {
 
   it.each([
     ['a schema that refers to itself', { $ref: '#' }, /circle/],
-    ['a schema from elsewhere', { properties: { a: { $ref: 'http://127.0.0.1/x' } } }, /which is no part of it/],
+    ['a schema from elsewhere', { properties: { a: { $ref: 'http://127.0.0.1/x' } } }, /which is not part of it/],
     ['a pattern that is none', { properties: { a: { pattern: '(' } } }, /is no regular expression/],
     ['a schema that is none', null, /no input schema/],
     ['a schema of another type', { type: 'string' }, /of type "string"/],

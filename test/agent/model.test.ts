@@ -476,9 +476,9 @@ describe('the versions of the interface', () => {
 
   it.each([
     ['text', 'gpt-4o', /is the text "gpt-4o"/],
-    ['nothing', undefined, /no language model/],
+    ['nothing', undefined, /not a language model/],
     ['an old version', { specificationVersion: 'v1', doGenerate() {}, doStream() {} }, /it follows "v1"/],
-    ['no model', { specificationVersion: 'v3', provider: 'p', modelId: 'm' }, /no language model/],
+    ['no model', { specificationVersion: 'v3', provider: 'p', modelId: 'm' }, /not a language model/],
   ])('refuse %s', (_what, model, message) => {
     expect(() => checkModel(model as never)).toThrow(
       expect.objectContaining({ code: 'invalid-option', message: expect.stringMatching(message) }),

@@ -6,7 +6,7 @@ import { describe, expect, expectTypeOf, it } from 'vitest'
 import { z } from 'zod'
 
 const orderSchema = z.object({ orderId: z.string(), express: z.boolean().default(false) })
-const context: ToolContext = {
+const context = {
   callId: 'c',
   toolCallId: 'c',
   idempotencyKey: 'k',
@@ -18,7 +18,7 @@ const context: ToolContext = {
   update: () => {},
   emit: () => {},
   experimental_context: undefined,
-}
+} as unknown as ToolContext
 const call = (name: string, input: unknown) => ({
   type: 'tool-call' as const,
   callId: 'c',
@@ -246,7 +246,7 @@ describe('the arguments of a call', () => {
 
   it('that are no JSON are quoted', async () => {
     const answer = await set.readInput({ ...call('getOrder', {}), invalid: true, raw: '{"orderId": "A' })
-    expect(answer).toMatchObject({ error: expect.stringMatching(/no JSON object.*\{"orderId": "A/) })
+    expect(answer).toMatchObject({ error: expect.stringMatching(/not a JSON object.*\{"orderId": "A/) })
   })
 
   it('of a tool that is not there name those that are', async () => {

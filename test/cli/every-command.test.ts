@@ -223,7 +223,7 @@ const CASES: Readonly<Record<string, Case>> = {
   'store list': {
     plain: [['store', 'list', 'user=u', 'prefs'], /^key\tvalue\tupdated\ntheme\t\{"dark":true\}\t2/],
     json: [['store', 'list'], { collections: [{ scope: { user: 'u' }, collection: 'prefs' }] }],
-    wrong: [['store', 'list', 'u'], 2, '"u" is no scope'],
+    wrong: [['store', 'list', 'u'], 2, '"u" is not a scope'],
   },
   'store get': {
     plain: [['store', 'get', 'user=u', 'prefs', 'theme'], /^\{\n {2}"dark": true\n\}\n$/],
@@ -233,7 +233,7 @@ const CASES: Readonly<Record<string, Case>> = {
   'store put': {
     plain: [['store', 'put', 'user=u', 'prefs', 'language', '"de"'], /^language version [\w-]+\n$/],
     json: [['store', 'put', 'user=u', 'prefs', 'size', '{"eu":42}'], { key: 'size' }],
-    wrong: [['store', 'put', 'user=u', 'prefs', 'size', '1', '--ttl', 'long'], 2, '--ttl "long" is no duration'],
+    wrong: [['store', 'put', 'user=u', 'prefs', 'size', '1', '--ttl', 'long'], 2, '--ttl "long" is not a duration'],
   },
   'store search': {
     plain: [['store', 'search', 'user=u', 'prefs', '--filter', '{"eu":{"gte":40}}'], /\nsize\t\{"eu":42\}\t/],

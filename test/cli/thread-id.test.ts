@@ -19,7 +19,7 @@ describe('thread ids on the command line', () => {
 
   it('refuses a part that is named twice, and a scope without parts', () => {
     expect(() => parseThreadId('a=1,a=2')).toThrow('names a part twice')
-    expect(() => parseScope('user-42')).toThrow('is no scope')
+    expect(() => parseScope('user-42')).toThrow('is not a scope')
   })
 
   const plain = fc.string({

@@ -106,7 +106,7 @@ describe('the demo', () => {
   it.each([
     [['--sessions', '0'], 2, /--sessions is "0"/],
     [['--workers', 'many'], 2, /--workers is "many"/],
-    [['--kill-every', 'soon'], 2, /--kill-every "soon" is no duration/],
+    [['--kill-every', 'soon'], 2, /--kill-every "soon" is not a duration/],
     [['--lease', '1ms'], 2, /--lease is below 100ms/],
     [['--seed', '-1'], 2, /--seed is "-1"/],
     [['--store', 'memory:'], 2, /several processes/],

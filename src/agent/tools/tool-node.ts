@@ -1,5 +1,5 @@
 import type { Value } from '../../codec/value.js'
-import { IncompatibleError } from '../../core/errors.js'
+import { IncompatibleError, InvalidProgramError } from '../../core/errors.js'
 import type { Context, Reconciled } from '../../runtime/step/context.js'
 import { internalsOf } from '../../runtime/step/internals.js'
 import type { FunctionNodePlan, Refusal } from '../../runtime/program/program.js'
@@ -122,6 +122,17 @@ async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Cont
       changes = joinUpdates(changes, update, setup.options.state ?? {})
     },
     emit: (value) => ctx.emit(value),
+    thread: ctx.thread,
+    branch: ctx.branch,
+    tenant: ctx.tenant,
+    run: ctx.run,
+    store: ctx.store,
+    step: ctx.step,
+    transaction: ctx.transaction,
+    pause: (question, options) => {
+      refuseLateQuestion(tool, call.name)
+      return ctx.pause(question, options)
+    },
   })
   return { ...changes, ...(await resultOf(tool, call, result, internalsOf(ctx).clock.now())) }
 }
@@ -132,6 +143,17 @@ function changedUnderway({ name, callId }: PendingCall): IncompatibleError {
     'nondeterministic',
     'Run the thread with the version of the tool that was called, or find out what became of the call and cancel the run.',
     { tool: name, callId },
+  )
+}
+
+// What it did before it asked would be unknown when it goes on: a person would have to say, for every single answer.
+function refuseLateQuestion({ effect }: Tool, name: string): void {
+  if (effect !== 'once' && effect !== 'reconcilable') return
+  throw new InvalidProgramError(
+    `Tool "${name}" asks a question while it runs, and its effect is '${effect}'.`,
+    'pause',
+    "Ask before it runs with needsApproval, or declare the tool 'read' and put the effect into context.step(…).",
+    { tool: name },
   )
 }
 

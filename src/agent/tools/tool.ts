@@ -1,7 +1,7 @@
 import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
 import type { Value } from '../../codec/value.js'
 import { InvalidOptionError } from '../../core/errors.js'
-import type { Effect, Reconciled, RetryPolicy } from '../../runtime/step/context.js'
+import type { Context, Effect, Reconciled, RetryPolicy } from '../../runtime/step/context.js'
 import type { TimeLimit } from '../../runtime/step/time-limit.js'
 import type { Message } from '../messages/message.js'
 import type { ToolOutput } from '../messages/message-part.js'
@@ -30,6 +30,25 @@ export interface ToolContext {
   update(update: Readonly<Record<string, unknown>>): void
   /** Sends something to whoever reads the stream; not recorded. */
   emit(value: unknown): void
+  readonly thread: string
+  readonly branch: string
+  readonly tenant: string
+  readonly run: string
+  /** Memory that outlives the thread. Writes travel with the record of this call. */
+  readonly store: Context['store']
+  /**
+   * Does a part of the tool's work once and records its result, as `ctx.step` of a flow does: what is on record does not
+   * run again when the tool does. A tool of several effects is declared 'read', and each of them is a step of its own.
+   */
+  readonly step: Context['step']
+  /** Runs SQL of one's own in the same transaction as its record: exactly once. SQLite and Postgres only. */
+  readonly transaction: Context['transaction']
+  /**
+   * Asks a person. The run ends as paused, and the tool runs again from its beginning when there is an answer. Not for
+   * tools that are 'once' or 'reconcilable': nobody could tell what they had done before they asked. Use `needsApproval`,
+   * or declare the tool 'read' and put the effect into a `step`.
+   */
+  readonly pause: Context['pause']
   readonly toolCallId: string
   readonly experimental_context: unknown
 }
