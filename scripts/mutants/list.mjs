@@ -275,7 +275,7 @@ export const MUTANTS = [
         replace: '(state.ahead === true)',
       },
     ],
-    by: { test: 'test/runtime/simulation.test.ts', name: 'found before: the age of an idempotent key' },
+    by: { test: 'test/runtime/key-ttl.test.ts' },
   },
   {
     item: '30',
@@ -293,25 +293,13 @@ export const MUTANTS = [
         replace: 'if (retry.length + doubt.length < 0)',
       },
     ],
-    by: { test: 'test/runtime/simulation.test.ts', name: 'found before: a branch that fails again' },
+    by: { test: 'test/runtime/recorded-intent.test.ts' },
   },
   {
     item: '32',
     what: 'what time it is by the store is believed however late the reply was heard',
     changes: [{ file: 'log/store-clock.js', find: 'if (took < LONG_LOOK_MS)', replace: 'if (true)' }],
-    by: { test: 'test/runtime/simulation.test.ts', name: 'found before: the store' },
-  },
-  {
-    item: '33',
-    what: 'a process of an erased thread keeps the lease of the next of that name',
-    changes: [
-      {
-        file: 'runtime/worker/lease-keeper.js',
-        find: "const isGone = isHoldfastError(error, 'conflict');",
-        replace: 'const isGone = false;',
-      },
-    ],
-    by: { test: 'test/runtime/simulation.test.ts', name: 'found before: a process of an erased thread' },
+    by: { test: 'test/log/store-clock.test.ts' },
   },
   {
     item: '9b',
@@ -522,5 +510,17 @@ export const MUTANTS = [
       },
     ],
     by: { test: 'test/runtime/suite-sqlite.test.ts', name: 'find out first' },
+  },
+  {
+    item: '41',
+    what: 'a branch of a node that failed goes on beside the next attempt',
+    changes: [
+      {
+        file: 'runtime/step/activation.js',
+        find: 'call !== this.#calls || call === this.#ended',
+        replace: 'call !== this.#calls',
+      },
+    ],
+    by: { test: 'test/runtime/unwatched-steps.test.ts' },
   },
 ]

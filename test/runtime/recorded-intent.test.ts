@@ -138,6 +138,42 @@ describe('an effect that was begun', () => {
     })
   })
 
+  it('is not taken for left when a sibling fails again before the program has come back to it', async () => {
+    const { first, second, die } = await twoLives()
+    let life = 1
+    let calls = 0
+    const program = flow<number, unknown>(named, async (ctx) => {
+      let failed = () => {}
+      const hasFailed = new Promise<void>((resolve) => {
+        failed = resolve
+      })
+      return Promise.all([
+        (async () => {
+          // In its second life it is busy with other things when the failure is told again.
+          if (life === 2) for (let i = 0; i < 5; i++) await new Promise(setImmediate)
+          return ctx.step('charge', { effect: 'once' }, async () => {
+            calls++
+            if (life === 1) await hasFailed
+            die()
+          })
+        })(),
+        ctx
+          .step('look', { retry: { attempts: 1 } }, () => {
+            throw new Error('not there')
+          })
+          .finally(failed),
+      ])
+    })
+    await dies(first.thread(program, 't').run({ input: 1 }))
+    const hf = await second()
+    life = 2
+    expect(await hf.thread(program, 't').run()).toMatchObject({
+      status: 'failed',
+      error: { message: expect.stringContaining('not there') },
+    })
+    expect(calls).toBe(1)
+  })
+
   it('is named when the program fails before it comes to it', async () => {
     const { first, second, die } = await twoLives()
     const program = (fails: boolean) =>

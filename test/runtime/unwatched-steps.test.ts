@@ -1,4 +1,4 @@
-import { flow, openHoldfast } from 'holdfast'
+import { END, flow, graph, last, openHoldfast, START } from 'holdfast'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
 const forever = () => new Promise<never>(() => {})
@@ -61,4 +61,42 @@ describe('a step that rejects while the program does not look at it', () => {
     expect(await outcome).toMatchObject({ status: 'completed', output: expect.stringContaining('boom') })
     expect(unhandled).toEqual([])
   })
+})
+
+it('a branch of a node that failed starts nothing more, which the next attempt would start beside it', async () => {
+  const begun: string[] = []
+  let attempts = 0
+  const program = graph({
+    name: 'branches',
+    version: '1.0.0',
+    state: { paid: last<string>(undefined, { initial: '' }) },
+  })
+    .node('pay', {
+      retry: { attempts: 2, initialMs: 1 },
+      run: async (_, ctx) => {
+        const attempt = ++attempts
+        const chain = async () => {
+          await ctx.step('look', async () => void (await new Promise(setImmediate)))
+          return ctx.step('charge', { effect: 'idempotent' }, async () => {
+            begun.push(`attempt ${attempt}`)
+            // Whoever else is at it comes by meanwhile.
+            for (let i = 0; i < 20; i++) await new Promise(setImmediate)
+            return 'charged'
+          })
+        }
+        const fails = async () => {
+          if (attempt === 1) throw new Error('connection reset')
+        }
+        const [paid] = await Promise.all([chain(), fails()])
+        return { paid }
+      },
+    })
+    .edge(START, 'pay')
+    .edge('pay', END)
+  await using hf = await openHoldfast('memory:')
+  expect(await hf.thread(program, 't').run({ input: {} })).toMatchObject({
+    status: 'completed',
+    state: { paid: 'charged' },
+  })
+  expect(begun).toEqual(['attempt 2'])
 })

@@ -66,6 +66,8 @@ export class Activation {
   #closed = false
   #over = false
   #calls = 0
+  /** The call whose function has ended. */
+  #ended: number | undefined
   #suspend: (() => void) | undefined
   #fail: ((error: unknown) => void) | undefined
   #onIdle: (() => void)[] = []
@@ -169,9 +171,11 @@ export class Activation {
 
   /**
    * Resolves when nothing is under way any more. A function may end while steps of it run, as when one of several
-   * fails: a run that ended before them would leave their records to nobody, and a retry would start them twice.
+   * fails: a run that ended before them would leave their records to nobody, and a retry would start them twice. For the
+   * same reason nothing happens that its branches ask for from here on.
    */
   settled(): Promise<void> {
+    this.#ended = this.#calls
     if (this.#busy === 0) return Promise.resolve()
     return new Promise((resolve) => this.#onIdle.push(resolve))
   }
@@ -602,7 +606,7 @@ export class Activation {
     what: string,
     operation: (heard: Heard) => Promise<Result>,
   ): Promise<Result> {
-    if (this.#closed || call !== this.#calls) return never()
+    if (this.#closed || call !== this.#calls || call === this.#ended) return never()
     this.#session.throwIfAborted()
     const outer = this.#session.inside.getStore()
     if (outer !== undefined) {
