@@ -27,6 +27,8 @@ export class Listener {
   readonly #settings: ListenerSettings
   readonly #sessions: Sessions
   readonly #topics = new Set<string>()
+  /** Those of them that the connection does not listen to yet. */
+  #added = new Set<string>()
   #client: PgClientLike | undefined
   /** Statements on the connection, one after the other. */
   #turn: Promise<void> = Promise.resolve()
@@ -52,14 +54,23 @@ export class Listener {
   add(topic: string): Promise<void> {
     this.#stopped = false
     this.#topics.add(topic)
+    this.#added.add(topic)
     return this.#inTurn(async () => {
-      if (!this.#topics.has(topic)) return
       if (this.#client === undefined) {
         clearTimeout(this.#timer)
         return this.#connect()
       }
-      await this.#listen(this.#client, [topic])
-      await this.#beat(this.#client)
+      // Whoever comes first does it for all who came meanwhile.
+      const added = [...this.#added].filter((each) => this.#topics.has(each))
+      this.#added.clear()
+      if (added.length === 0) return
+      try {
+        await this.#listen(this.#client, added)
+        await this.#beat(this.#client)
+      } catch (error) {
+        this.#added = new Set([...this.#added, ...added])
+        throw error
+      }
     }).catch((error: unknown) => {
       this.#topics.delete(topic)
       throw error
@@ -117,6 +128,7 @@ export class Listener {
     })
     try {
       this.#client = client
+      this.#added.clear()
       await this.#send(client, `LISTEN "${this.#settings.control}"`)
       await this.#listen(client, [...this.#topics])
       await this.#beat(client)
