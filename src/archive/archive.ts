@@ -172,7 +172,7 @@ export class Archive {
     const files = await this.list(tenant, thread)
     const keys: LogKey[] = []
     for (const branch of new Set(files.map((file) => file.branch))) {
-      const chain = newestChain(files.filter((file) => file.branch === branch))
+      const chain = await this.#loadable(newestChain(files.filter((file) => file.branch === branch)))
       const key = { tenant, thread, branch }
       await this.#loadBranch(key, chain, into)
       keys.push(key)
@@ -185,6 +185,24 @@ export class Archive {
         thread,
       },
     )
+  }
+
+  /**
+   * The files that can be one log again. Where a branch was cut, a keyframe took the place of an entry, and what came later may
+   * build on it: then the log begins with that keyframe, and what lies before stays in the archive, as it did before.
+   */
+  async #loadable(chain: readonly ArchivedFile[]): Promise<readonly ArchivedFile[]> {
+    const named = new Set<number>()
+    for (let i = chain.length - 1; i > 0; i--) {
+      const { entries } = await this.read((chain[i] as ArchivedFile).name)
+      for (const { seq, keyframe } of entries) if (keyframe !== seq) named.add(keyframe)
+      const [first] = entries
+      if (first === undefined || decodeHeader(first.header).stands === undefined) continue
+      // The entry itself must be in the file before, which it is not where the branch was pruned without an archive.
+      const isThere = chain[i - 1]?.last === first.seq
+      if (!isThere || named.has(first.seq)) return chain.slice(i)
+    }
+    return chain
   }
 
   async #loadBranch(key: LogKey, chain: readonly ArchivedFile[], into: Driver): Promise<void> {
@@ -235,7 +253,9 @@ export class Archive {
 function newestChain(files: readonly ArchivedFile[]): readonly ArchivedFile[] {
   const newest = [...files].sort((a, b) => b.archivedAt - a.archivedAt || b.last - a.last)
   const end = newest.find(({ kind }) => kind === 'thread') ?? newest[0]
-  const last = newest.filter((file) => file.incarnation === end?.incarnation).sort((a, b) => b.last - a.last)[0]
+  const life = newest.filter((file) => file.incarnation === end?.incarnation)
+  // Of a thread that was archived whole, that is its end: a past that was cut off after it was restored ends in the middle.
+  const last = end?.kind === 'thread' ? end : life.sort((a, b) => b.last - a.last)[0]
   const chain: ArchivedFile[] = []
   for (let file = last; file !== undefined; ) {
     chain.unshift(file)

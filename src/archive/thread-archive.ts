@@ -128,15 +128,29 @@ export class ThreadArchive<View> {
     const tally = new Tally(undefined)
     const commit = new GroupCommit(driver)
     try {
-      const keys = await archive.load(this.#tenant, parseThreadId(thread), memory)
+      const id = parseThreadId(thread)
+      const keys = await archive.load(this.#tenant, id, memory)
+      await this.#refuseOther(id, memory)
       const sides = { from: memory, to: driver, commit, tally, deleteMissing: false }
-      for (const key of keys) await copyLog(sides, key)
-      const [refused] = tally.refused
-      if (refused) throw new ConflictError(refused.message, { thread: refused.thread, reason: refused.reason })
+      for (const key of keys) {
+        await copyLog(sides, key)
+        const [refused] = tally.refused
+        // Before any branch that could be brought: half of one thread beside another is neither.
+        if (refused) throw new ConflictError(refused.message, { thread: refused.thread, reason: refused.reason })
+      }
       return { branches: keys.map(({ branch }) => branch), entries: tally.counts.entries }
     } finally {
       await commit.close()
       await memory.close()
+    }
+  }
+
+  /** A thread that is there may only be what a restore of the same one left, which ended in between. */
+  async #refuseOther(thread: LogKey['thread'], archived: Driver): Promise<void> {
+    const { heads } = await this.#logs.list({ tenant: this.#tenant, thread, limit: 10_000 })
+    for (const { log, incarnation } of heads) {
+      if ((await archived.head(log))?.incarnation === incarnation) continue
+      throw new ConflictError(`Thread ${thread} exists, and is not the one that is archived.`, { thread })
     }
   }
 

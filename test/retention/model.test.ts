@@ -3,6 +3,9 @@ import { append, END, graph, Holdfast, START } from 'holdfast'
 import { type Clock, type Driver, openDriver, systemClock } from 'holdfast/driver'
 import { LogStore, type TenantId } from 'holdfast/log'
 import { afterAll, describe, expect, it } from 'vitest'
+import type { Archive } from '#src/archive/archive.js'
+import { parsePlaces } from '#src/archive/attach.js'
+import type { ArchivePlace } from 'holdfast/data'
 import { everyBackend } from '../support/every-backend.js'
 import { randomly, rounds } from '../support/scale.js'
 
@@ -24,6 +27,7 @@ type Step =
   | { readonly do: 'run'; readonly thread: number; readonly way: 'reply' | 'ask' | 'large' }
   | { readonly do: 'answer' | 'enqueue' | 'untag' | 'prune'; readonly thread: number }
   | { readonly do: 'fork' | 'tag'; readonly thread: number; readonly at: number }
+  | { readonly do: 'archive' | 'restore' | 'archive past'; readonly thread: number }
   | { readonly do: 'wait'; readonly days: number }
   | { readonly do: 'sweep' }
 
@@ -44,6 +48,13 @@ const steps: fc.Arbitrary<readonly Step[]> = fc.array(
     },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('enqueue' as const), thread }) },
     {
+      weight: 3,
+      arbitrary: fc.record({
+        do: fc.constantFrom('archive' as const, 'restore' as const, 'archive past' as const),
+        thread,
+      }),
+    },
+    {
       weight: 4,
       arbitrary: fc.record({ do: fc.constantFrom('fork' as const, 'tag' as const), thread, at: fc.nat(9) }),
     },
@@ -60,6 +71,29 @@ interface Branch {
   readonly tags: Map<string, string>
   /** What each checkpoint said when it was new. */
   readonly states: Map<string, string>
+  /** Checkpoints that left the store for the archive. */
+  readonly past: Set<string>
+}
+
+/** Branches of a thread. A name that is used again after its thread went is another life. */
+interface Life {
+  readonly number: number
+  readonly branches: Map<string, Branch>
+}
+
+/** An archive in memory: what is archived is the matter here, not where. */
+function placeInMemory(): ArchivePlace & { readonly files: Map<string, Uint8Array> } {
+  const files = new Map<string, Uint8Array>()
+  return {
+    files,
+    description: 'memory',
+    put: async (name, bytes) => void files.set(name, bytes),
+    get: async (name) => files.get(name),
+    remove: async (name) => void files.delete(name),
+    async *list(prefix) {
+      for (const [name, { length }] of [...files]) if (name.startsWith(prefix)) yield { name, size: length, at: 0 }
+    },
+  }
 }
 
 /** Real time, of which days can be left out: expiry sees the gap, leases don't. */
@@ -81,11 +115,40 @@ class World {
   readonly hf: Holdfast
   readonly clock = shiftedClock()
   readonly threads = new Map<string, Map<string, Branch>>()
+  /** As each thread was when it was archived last. */
+  readonly archived = new Map<string, Life>()
+  readonly place = placeInMemory()
+  readonly #lives = new Map<string, number>()
+  /** Of which life there are files. */
+  readonly #filed = new Map<string, number>()
+  readonly #archives: boolean
   #forks = 0
+  #begun = 0
 
-  constructor(driver: Driver, tenant: string) {
-    const store = new LogStore(driver, { clock: this.clock, retention: { ttlMs: TTL, keepLast: LAST } })
-    this.hf = new Holdfast(store).tenant(tenant)
+  /** `archives`: the policy archives what it removes. */
+  constructor(backend: Driver, tenant: string, archives: boolean) {
+    const retention = { ttlMs: TTL, keepLast: LAST, archive: archives }
+    const options = { clock: this.clock, retention }
+    const { driver, archive } = parsePlaces({ archive: this.place })(backend, () => this.clock.now())
+    const parts = {
+      archive: archive as Archive,
+      driver,
+      openMemory: () => openDriver('memory:'),
+      view: (memory: Driver) => new Holdfast(new LogStore(memory, options)),
+    }
+    this.#archives = archives
+    this.hf = new Holdfast(new LogStore(driver, options), undefined, undefined, { archive: parts }).tenant(tenant)
+  }
+
+  /** Files of an earlier life of the name would be taken for older parts of this one. */
+  async #beginArchive(id: string): Promise<Life> {
+    const number = this.#lives.get(id) ?? 0
+    if (this.#filed.has(id) && this.#filed.get(id) !== number) {
+      await this.hf.archive.remove(id)
+      this.archived.delete(id)
+    }
+    this.#filed.set(id, number)
+    return structuredClone({ number, branches: this.threads.get(id) as Map<string, Branch> })
   }
 
   async do(step: Step): Promise<void> {
@@ -118,8 +181,39 @@ class World {
       case 'prune': {
         const history = branch ? await handle.history({ limit: 100 }) : []
         const [first] = history.slice(0, 2).reverse()
-        if (first) await this.hf.prune(id, first.seq, { branch: name })
+        if (!first) return
+        await this.hf.prune(id, first.seq, { branch: name })
+        const kept = new Set((await handle.history({ limit: 100 })).map((one) => one.id))
+        // Gone for good, unless it was archived before.
+        for (const { id: old } of history) if (!kept.has(old) && !branch?.past.has(old)) branch?.states.delete(old)
         return
+      }
+      case 'archive past': {
+        const history = branch ? await handle.history({ limit: 100 }) : []
+        const [first] = history.slice(0, 2).reverse()
+        if (!first || !branch) return
+        await this.#beginArchive(id)
+        await this.hf.archive.prune(id, first.seq, { branch: name })
+        await this.#noteArchived(id, name, history)
+        return
+      }
+      case 'archive': {
+        if (!branch) return
+        const life = await this.#beginArchive(id)
+        await this.hf.archive.store(id)
+        this.archived.set(id, life)
+        this.threads.delete(id)
+        expect((await this.hf.tombstone(id))?.reason).toBe('archived')
+        return
+      }
+      case 'restore': {
+        const life = this.archived.get(id)
+        if (!life) return
+        if (branch) return void (await expect(this.hf.archive.restore(id)).rejects.toMatchObject({ code: 'conflict' }))
+        await this.hf.archive.restore(id)
+        this.#lives.set(id, life.number)
+        this.threads.set(id, structuredClone(life.branches))
+        return this.check()
       }
       case 'fork':
       case 'tag': {
@@ -148,8 +242,9 @@ class World {
   /** What is new on a branch, as it was when it was new. */
   async #note(id: string, name: string, open: boolean): Promise<void> {
     const branches = this.threads.get(id) ?? new Map<string, Branch>()
+    if (!this.threads.has(id)) this.#lives.set(id, ++this.#begun)
     this.threads.set(id, branches)
-    const branch = branches.get(name) ?? { lastUse: 0, open, tags: new Map(), states: new Map() }
+    const branch = branches.get(name) ?? { lastUse: 0, open, tags: new Map(), states: new Map(), past: new Set() }
     branches.set(name, branch)
     Object.assign(branch, { lastUse: this.clock.now(), open })
     const view = this.hf.inspect(id, { branch: name })
@@ -157,6 +252,13 @@ class World {
       if (branch.states.has(checkpoint)) break
       branch.states.set(checkpoint, JSON.stringify(await view.look(checkpoint).state()))
     }
+  }
+
+  /** What is no longer among the checkpoints that a branch keeps lies in the archive. */
+  async #noteArchived(id: string, name: string, before: readonly { readonly id: string }[]): Promise<void> {
+    const kept = new Set((await this.hf.inspect(id, { branch: name }).history({ limit: 100 })).map((one) => one.id))
+    const branch = this.threads.get(id)?.get(name)
+    for (const { id: checkpoint } of before) if (!kept.has(checkpoint)) branch?.past.add(checkpoint)
   }
 
   async sweep(): Promise<void> {
@@ -175,13 +277,26 @@ class World {
         )
       }
     }
+    const lives = new Map<string, Life>()
+    if (this.#archives) for (const id of this.threads.keys()) lives.set(id, await this.#beginArchive(id))
     const swept = await this.hf.sweep({ graceMs: -1e12 })
     expect(swept.threads).toBe(expired.length)
+    expect(swept.archived).toBe(this.#archives ? swept.threads + swept.cut : 0)
     for (const [id, branches] of expired) {
       this.threads.delete(id)
       for (const name of branches.keys()) kept.delete(`${id} ${name}`)
-      expect((await this.hf.tombstone(id))?.reason).toBe('expired')
+      expect((await this.hf.tombstone(id))?.reason).toBe(this.#archives ? 'expired, and archived' : 'expired')
+      const life = lives.get(id)
+      if (life) this.archived.set(id, life)
     }
+    if (this.#archives)
+      for (const [id, branches] of this.threads)
+        for (const [name, { states }] of branches)
+          await this.#noteArchived(
+            id,
+            name,
+            [...states.keys()].map((one) => ({ id: one })),
+          )
     const { threads } = await this.hf.threads({ limit: 100 })
     expect(threads.map((one) => `${String(one.thread)} ${one.branch}`).sort()).toEqual([...kept.keys()].sort())
     for (const { thread: id, branch } of threads) {
@@ -194,13 +309,15 @@ class World {
   /** Everything that is kept loads, as it was when it was new, and verifies. */
   async check(): Promise<void> {
     for (const [id, branches] of this.threads) {
-      for (const [name, { states }] of branches) {
+      for (const [name, { states, past }] of branches) {
         expect((await this.hf.verify(id, { branch: name }))?.problems).toEqual([])
         const view = this.hf.inspect(id, { branch: name })
         for (const { id: checkpoint } of await view.history({ limit: 100 })) {
           const known = states.get(checkpoint)
           if (known !== undefined) expect(JSON.stringify(await view.look(checkpoint).state())).toBe(known)
         }
+        for (const checkpoint of past)
+          expect(JSON.stringify(await view.look(checkpoint).state())).toBe(states.get(checkpoint))
       }
     }
     expect(await this.hf.collectBlobs({ graceMs: -1e12 })).toMatchObject({ removed: expect.any(Number) })
@@ -223,9 +340,9 @@ describe.each(backends)('retention on $name', ({ name, missing, fresh, cleanup }
       const driver = await openDriver(await fresh())
       drivers.push(driver)
       await fc.assert(
-        fc.asyncProperty(steps, async (history) => {
+        fc.asyncProperty(steps, fc.boolean(), async (history, archives) => {
           const tenant = `t${tenants++}` as TenantId
-          const world = new World(driver, tenant)
+          const world = new World(driver, tenant, archives)
           for (const step of history) await world.do(step)
           await world.sweep()
           // Nothing is open any more, and nothing is tagged: then nothing stays, not a byte of it.
@@ -243,12 +360,22 @@ describe.each(backends)('retention on $name', ({ name, missing, fresh, cleanup }
             }
           }
           world.clock.skip(10 * DAY)
-          const swept = await world.hf.sweep({ graceMs: -1e12 })
-          expect(swept.threads).toBe(world.threads.size)
+          await world.sweep()
+          expect(world.threads.size).toBe(0)
           expect((await driver.heads({ tenant, limit: 10 })).heads).toEqual([])
           expect(await driver.listBlobs(tenant, { limit: 10 })).toEqual([])
+          // What was archived is whole, and erasing it leaves nothing of it there either.
+          for (const id of world.archived.keys()) {
+            await world.do({ do: 'restore', thread: Number(id.slice(1)) })
+            await world.hf.erase(id)
+            world.threads.delete(id)
+          }
+          for (const id of ['t0', 't1', 't2']) await world.hf.erase(id)
+          expect([...world.place.files.keys()]).toEqual([])
+          await world.hf.collectBlobs({ graceMs: -1e12 })
+          expect(await driver.listBlobs(tenant, { limit: 10 })).toEqual([])
         }),
-        randomly(name === 'memory' ? rounds(12) : rounds(2)),
+        randomly(name === 'memory' ? rounds(10) : rounds(2)),
       )
     },
     240_000,

@@ -59,8 +59,8 @@ function isKeyframeValid(
   copied: boolean,
 ): boolean {
   if (entry.keyframe === entry.seq) return true
-  // Where a keyframe was put at the base, those after it name the one that was there before.
-  if (copied && previous !== undefined && entry.keyframe < previous) return entry.keyframe >= 0
+  // Where a keyframe was put at the base, those that were there name the one before it, and those that came later name it.
+  if (copied && previous !== undefined) return entry.keyframe >= 0 && entry.keyframe < entry.seq
   if (previous !== undefined) return entry.keyframe === previous
   return !creating && entry.keyframe >= 0 && entry.keyframe < entry.seq
 }

@@ -47,6 +47,20 @@ export const copyTests: readonly SuiteTest[] = [
     assert.deepEqual(await driver.prune(log, at.incarnation, 10), { removed: 3 })
     assertEntries((await driver.read(log, 0, 3)).slice(0, 3), entries.slice(3))
   }),
+  test('takes a log whose base was replaced by a keyframe, which the entries written since name', async (context) => {
+    const { driver, tenant } = context
+    const log = logKey(tenant)
+    const entries = [
+      [5, 5],
+      [6, 1],
+      [7, 1],
+      [8, 5],
+      [9, 5],
+    ].map(([seq = 0, keyframe = 0]) => makeEntry({ seq, keyframe }))
+    await mustAppend(driver, copied(log, entries))
+    for (const upTo of [5, 6, 7, 8, 9])
+      assertEntries((await driver.tail(log, upTo))?.entries ?? [], entries.slice(0, upTo - 4))
+  }),
   test('raises the epoch of a copied log by as much as the other had claims, and gives nobody a lease', async (context) => {
     const { driver, tenant } = context
     const log = logKey(tenant)
