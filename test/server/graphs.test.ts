@@ -127,6 +127,9 @@ describe('a graph of LangGraph', () => {
     expect(asked(partly)).toEqual([second])
     const { tasks } = await client.threads.getState(thread)
     expect(tasks.flatMap(({ interrupts }) => interrupts)).toEqual([second])
+    const inside = (await client.threads.getState(thread, undefined, { subgraphs: true })).tasks
+    const next = inside.map(({ state }) => (state as { next?: readonly string[] } | null)?.next?.[0])
+    expect(next).toEqual(['question', 'question', 'question'])
     // The last one through the list of questions, as any other program's.
     const [pause] = (await server.client().pauses()).pauses
     await server
