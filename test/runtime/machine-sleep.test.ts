@@ -35,13 +35,23 @@ async function setUp(wrongByMs = 0) {
     sleep,
   }
   const driver = await openDriver('memory:', { clock: server })
+  const hooks: { afterAppend?: (() => unknown) | undefined } = {}
   let looks = 0
   const seen = new Proxy(driver, {
     get(target, name: keyof Driver) {
       if (name === 'now') {
         return async () => {
           looks++
+          // A reply takes its time, in which whatever does not wait for it is done by the old one.
+          for (let i = 0; i < 50; i++) await new Promise(setImmediate)
           return server.now()
+        }
+      }
+      if (name === 'append') {
+        return async (...args: Parameters<Driver['append']>) => {
+          const results = await target.append(...args)
+          await hooks.afterAppend?.()
+          return results
         }
       }
       const value: unknown = Reflect.get(target, name, target)
@@ -51,6 +61,7 @@ async function setUp(wrongByMs = 0) {
   const open = (clock: Clock) => new Holdfast(new LogStore(seen, { clock }))
   return {
     first: open(machine),
+    hooks,
     /** On another machine, which does not sleep. */
     second: open({ ...server, bootId: 'another' }),
     now: server.now,
@@ -88,6 +99,33 @@ describe.each([0, -HOUR, 3 * HOUR])('a machine that slept, whose clock is wrong 
       't',
     )
     await expect(late.run({ input: 1, leaseMs: LEASE_MS })).rejects.toMatchObject({ code: 'fenced' })
+    expect(charged).toStrictEqual(['second'])
+  })
+
+  it('starts no effect whose intent was acknowledged just before it slept', async () => {
+    const { first, second, sleep, hooks } = await setUp(wrongByMs)
+    const charged: string[] = []
+    const reconcile = () => ({ outcome: 'not-executed' as const })
+    const program = (worker: string) =>
+      flow<number, string>(named, async (ctx) => {
+        await ctx.step('look', () => 1)
+        return ctx.step('charge', { effect: 'reconcilable', reconcile }, () => {
+          charged.push(worker)
+          return worker
+        })
+      })
+    // The claim, the first step, the intent.
+    let appends = 0
+    hooks.afterAppend = async () => {
+      if (++appends < 3) return
+      hooks.afterAppend = undefined
+      sleep(HOUR)
+      expect(await second.thread(program('second'), 't').run({ leaseMs: LEASE_MS })).toMatchObject({
+        status: 'completed',
+      })
+    }
+    const late = first.thread(program('first'), 't').run({ input: 1, leaseMs: LEASE_MS })
+    await expect(late).rejects.toMatchObject({ code: 'fenced' })
     expect(charged).toStrictEqual(['second'])
   })
 
