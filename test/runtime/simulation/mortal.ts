@@ -75,9 +75,9 @@ export class Mortal {
         }
       },
     }
-    this.hf = new Holdfast(
-      new LogStore(this.#drive(universe.driver), { clock: this.clock, randomId: universe.randomId }),
-    )
+    // Days pass: a thread that is done would expire before it is looked at.
+    const settings = { clock: this.clock, randomId: universe.randomId, retention: 'keep' } as const
+    this.hf = new Holdfast(new LogStore(this.#drive(universe.driver), settings))
   }
 
   /** It stood still, and another claimed the thread since. */
