@@ -15,10 +15,13 @@ const PAGE = 60
 export function Conversation({ model }: { readonly model: ThreadModel }) {
   const facts = model.facts.value
   if (facts === undefined) return <p class="hint">Reading…</p>
-  const live = model.at.value === undefined ? model.live.value : []
+  const saying = model.at.value === undefined ? model.live.value : []
   // An agent has no messages on record before its first reply is.
-  const messages = readMessages(facts.state) ?? (live.length > 0 ? [] : undefined)
+  const messages = readMessages(facts.state) ?? (saying.length > 0 ? [] : undefined)
   if (messages === undefined) return <Story model={model} facts={facts} />
+  // The record and the words of a message come by different ways, in any order.
+  const recorded = new Set(messages.map(({ key }) => key))
+  const live = saying.filter(({ message }) => message === undefined || !recorded.has(message))
   if (messages.length === 0 && live.length === 0) return <Empty title="Nothing was said yet" />
   return <Messages messages={messages} live={live} />
 }

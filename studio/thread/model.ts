@@ -14,6 +14,8 @@ const SOON_MS = 120
 /** What is said right now, and not on record yet. */
 export interface Live {
   readonly step: string
+  /** The message that it will be part of. */
+  readonly message: string | undefined
   readonly text: string
   readonly reasoning: string
   readonly tools: readonly { readonly callId: string; readonly tool: string; readonly input: string }[]
@@ -44,6 +46,8 @@ export class ThreadModel {
   #soon: ReturnType<typeof setTimeout> | undefined
   #renewing = false
   #again = false
+  /** Steps whose words are on record. */
+  readonly #done = new Set<string>()
 
   constructor(id: string) {
     this.id = id
@@ -93,10 +97,15 @@ export class ThreadModel {
 
   async loadFacts(): Promise<void> {
     const [at, branch] = [this.at.value, this.branch.value]
+    // What was on record before this is asked for is part of what comes: said and recorded, it would stand there twice.
+    const recorded = new Set(this.#done)
     try {
       const facts = await this.client.state(at)
       if (at !== this.at.peek() || branch !== this.branch.peek()) return
-      this.facts.value = facts
+      batch(() => {
+        this.facts.value = facts
+        if (at === undefined) this.live.value = this.live.peek().filter(({ step }) => !recorded.has(step))
+      })
       if (this.damaged.peek() && at !== undefined) this.error.value = undefined
     } catch (error) {
       if (isDamaged(error)) this.damaged.value = true
@@ -163,8 +172,6 @@ export class ThreadModel {
         this.at.peek() === undefined ? this.loadFacts() : undefined,
       ])
       this.#add(page.checkpoints)
-      // What was said is on record now.
-      this.live.value = this.live.peek().filter(({ step }) => !this.#isDone(step))
     } catch (error) {
       this.error.value = explain(error)
     }
@@ -173,12 +180,6 @@ export class ThreadModel {
       this.#again = false
       this.refresh()
     }
-  }
-
-  #done = new Set<string>()
-
-  #isDone(step: string): boolean {
-    return this.#done.has(step)
   }
 
   #hear(event: ThreadEvent): void {
@@ -200,8 +201,10 @@ export class ThreadModel {
   }
 
   #say(event: ThreadEvent, step: string): void {
-    const known = this.live.peek().find((one) => one.step === step)
-    const before: Live = known ?? { step, text: '', reasoning: '', tools: [] }
+    const message = event['message'] as string | undefined
+    // The step of the next run may have the same name.
+    const known = this.live.peek().find((one) => one.step === step && one.message === message)
+    const before: Live = known ?? { step, message, text: '', reasoning: '', tools: [] }
     const text = String(event['text'] ?? '')
     const callId = String(event['callId'] ?? '')
     const next: Live =
