@@ -181,7 +181,7 @@ function StateEditor(props: {
           list="state-keys"
           placeholder="What to change"
           value={chosen.value}
-          onChange={(event) => (chosen.value = event.currentTarget.value)}
+          onInput={(event) => (chosen.value = event.currentTarget.value)}
         />
         <datalist id="state-keys">
           {keys.map((key) => (

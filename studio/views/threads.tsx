@@ -221,8 +221,8 @@ function Filters({ filters, rows }: { readonly filters: ListFilters; readonly ro
         <option value="day">In the last day</option>
         <option value="week">In the last week</option>
       </select>
-      <input aria-label="Tag" placeholder="Tag" value={filters.tag} onChange={set('tag')} />
-      <input aria-label="Label" placeholder="Label=value" value={filters.metadata} onChange={set('metadata')} />
+      <input aria-label="Tag" placeholder="Tag" value={filters.tag} onInput={set('tag')} />
+      <input aria-label="Label" placeholder="Label=value" value={filters.metadata} onInput={set('metadata')} />
     </div>
   )
 }
