@@ -169,6 +169,7 @@ describe.skipIf(chromium === undefined).each(backends)('the studio on $name', ({
       // The link leads to the same place.
       await page.goto(address)
       await expect.poll(() => state.locator('code').first().textContent()).toBe(there)
+      await tree.locator('.checkpoint[data-here=true]').waitFor()
 
       // Marked, and another one chosen.
       await page.keyboard.press('m')
