@@ -99,7 +99,7 @@ describe('a reply that calls tools', () => {
     const sent = callsSent(server).map((call) => call.arguments)
     expect(sent).toEqual(['{}', '{}', '{}', '{}'])
     expect(lines(state.messages).slice(1, 5)).toEqual([5, '"all"', '[1]', null].map((raw) => `call transfer ${raw}`))
-    expect(lines(state.messages)[5]).toMatch(/^error transfer .*no JSON object, so nothing was done. They began: 5/)
+    expect(lines(state.messages)[5]).toMatch(/^error transfer .*not a JSON object, so nothing was done. They began: 5/)
     // Null is how some servers write that there are none.
     expect(moved).toEqual([{}])
   })

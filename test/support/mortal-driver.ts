@@ -35,7 +35,9 @@ export function mortalDriver(store: Driver): MortalDriver {
       const value: unknown = Reflect.get(target, name)
       if (typeof value !== 'function') return value
       const method = value as (...args: unknown[]) => unknown
-      if (name === 'watch') return method.bind(target)
+      // These wait for nothing and are no calls of the store. The dead tell nobody anything.
+      if (name === 'hasSubscribers' || name === 'watchChanges') return method.bind(target)
+      if (name === 'publish') return (...args: unknown[]) => (dead ? undefined : method.apply(target, args))
       return (...args: unknown[]) => call(() => method.apply(target, args))
     },
   })

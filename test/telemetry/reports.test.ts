@@ -78,7 +78,9 @@ describe('what a process counts', () => {
       return [...called]
     }
     const [few, many] = [await cost(2), await cost(12)]
-    expect(many.length - few.length).toBe(10)
+    // A look at what this process knows already is none.
+    const calls = (names: readonly string[]) => names.filter((name) => name !== 'hasSubscribers').length
+    expect(calls(many) - calls(few)).toBe(10)
     expect(many).not.toContain('writeItems')
   })
 
