@@ -45,6 +45,7 @@ async function goneError(
   if (heads[0] && heads[0].index.createdAt >= known.at) {
     return new NotFoundError(`${nameLog(log)} was erased, and its thread created again.`, 'Open the thread again.', {
       log,
+      createdAt: heads[0].index.createdAt,
     })
   }
   // Made again and erased again since the first look.

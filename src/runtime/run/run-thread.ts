@@ -666,8 +666,10 @@ function mayBeOutdated(error: unknown): boolean {
 /** The thread that was read is gone: it expired, and was perhaps made again since. */
 function isGone(error: unknown): boolean {
   if (isHoldfastError(error, 'conflict')) return error.data['incarnation'] !== undefined
-  const tombstone = isHoldfastError(error, 'not-found') ? error.data['tombstone'] : undefined
-  return isExpiry((tombstone as Tombstone | undefined)?.reason)
+  if (!isHoldfastError(error, 'not-found')) return false
+  const { tombstone, createdAt } = error.data as { readonly tombstone?: Tombstone; readonly createdAt?: number }
+  // The tombstone goes when the thread is made again.
+  return createdAt !== undefined || isExpiry(tombstone?.reason)
 }
 
 /** The reads that a fork takes from the branch it came from, if it was made so. */

@@ -1,0 +1,42 @@
+import { flow, Holdfast } from 'holdfast'
+import { type Driver, openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
+import { expect, it } from 'vitest'
+
+const echo = flow({ name: 'echo', version: '1.0.0' }, async (_, input: string) => input)
+
+it.each(['run', 'enqueue'] as const)(
+  'begins anew when a thread expires between the look at it and the claim, and others make it again meanwhile: %s',
+  { timeout: 30_000 },
+  async (way) => {
+    const driver = await openDriver('memory:')
+    const others = new Holdfast(new LogStore(driver))
+    let next: 'none' | 'expire' | 'make' | 'over' = 'none'
+    const late = new Proxy(driver, {
+      get(target, name: keyof Driver) {
+        const value: unknown = Reflect.get(target, name, target)
+        if (name !== 'append' && name !== 'tombstone') return value
+        return async (...args: unknown[]) => {
+          if (name === 'append' && next === 'expire') {
+            next = 'make'
+            // As a sweep leaves it.
+            await others.erase('t', { reason: 'expired' })
+          } else if (name === 'tombstone' && next === 'make') {
+            next = 'over'
+            await others.thread(echo, 't').run({ input: 'theirs' })
+          }
+          return (value as (...args: unknown[]) => unknown).apply(target, args)
+        }
+      },
+    })
+    const hf = new Holdfast(new LogStore(late))
+    const thread = hf.thread(echo, 't')
+    await thread.run({ input: 'first' })
+    next = 'expire'
+    if (way === 'run')
+      expect(await thread.run({ input: 'mine' })).toMatchObject({ status: 'completed', output: 'mine' })
+    else expect(await thread.enqueue('mine')).toMatchObject({ ended: false })
+    expect(next).toBe('over')
+    await hf.close()
+  },
+)
