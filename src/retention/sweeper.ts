@@ -246,6 +246,8 @@ export class Sweeper {
         const kept = capsFor(head, this.#policy)
         if (kept === undefined) continue
         await this.#cutBranch(head, kept, now).catch((error: unknown) => {
+          // Another sweep cut or removed it first.
+          if (isHoldfastError(error, 'not-found')) return
           if (!isHoldfastError(error, 'corrupt')) throw error
           this.#counts.damaged++
         })

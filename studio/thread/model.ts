@@ -87,7 +87,8 @@ export class ThreadModel {
         this.info.value = thread
         this.branches.value = branches
         this.missing.value = false
-        this.error.value = undefined
+        // That it is damaged stays said: its state is read on its own, and only that can take it back.
+        if (!this.damaged.peek()) this.error.value = undefined
       })
     } catch (error) {
       this.missing.value = isMissing(error)
@@ -108,11 +109,15 @@ export class ThreadModel {
       })
       if (this.damaged.peek() && at !== undefined) this.error.value = undefined
     } catch (error) {
-      if (isDamaged(error)) this.damaged.value = true
-      this.error.value = isDamaged(error)
-        ? 'This thread is damaged. Verify its chain, under Checks, to find the last good checkpoint.'
-        : explain(error)
+      this.#tell(error)
     }
+  }
+
+  #tell(error: unknown): void {
+    if (isDamaged(error)) this.damaged.value = true
+    this.error.value = isDamaged(error)
+      ? 'This thread is damaged. Verify its chain, under Checks, to find the last good checkpoint.'
+      : explain(error)
   }
 
   /** All that is on record, page by page. */
@@ -146,7 +151,9 @@ export class ThreadModel {
         this.#hear(event)
       }
     } catch (error) {
-      if (!signal.aborted && !isMissing(error)) this.error.value = explain(error)
+      if (signal.aborted || isMissing(error)) return
+      // Looked at where it was whole, it is enough to know that once.
+      if (!isDamaged(error) || this.at.peek() === undefined) this.#tell(error)
     }
   }
 

@@ -40,3 +40,31 @@ it.each(['run', 'enqueue'] as const)(
     await hf.close()
   },
 )
+
+it('ends well when another sweep cut the same thread first', { timeout: 30_000 }, async () => {
+  const driver = await openDriver('memory:')
+  const others = new Holdfast(new LogStore(driver))
+  const thread = others.thread(echo, 't')
+  for (const input of ['one', 'two', 'three', 'four']) await thread.run({ input })
+  const sweep = { retention: { ttlMs: 'never', keepLast: 1 } } as const
+  let cut = 0
+  const late = new Proxy(driver, {
+    get(target, name: keyof Driver) {
+      const value: unknown = Reflect.get(target, name, target)
+      if (name !== 'headers') return value
+      return async (...args: unknown[]) => {
+        const found: unknown = await (value as (...args: unknown[]) => unknown).apply(target, args)
+        if (cut++ === 0) {
+          await others.thread(echo, 't').run({ input: 'five' })
+          expect((await others.sweep(sweep)).entries).toBeGreaterThan(0)
+        }
+        return found
+      }
+    },
+  })
+  const hf = new Holdfast(new LogStore(late))
+  expect(await hf.sweep(sweep)).toMatchObject({ entries: 0 })
+  expect(cut).toBeGreaterThan(0)
+  expect(await hf.thread(echo, 't').run({ input: 'six' })).toMatchObject({ output: 'six' })
+  await hf.close()
+})
