@@ -204,9 +204,9 @@ class BatchUnit {
             },
           }),
         },
-        async ({ abortSignal: abort }) => {
+        async ({ abortSignal }) => {
           if (calls++ > 0) limit.charge(estimate)
-          return this.#call(stage, items, abort)
+          return this.#call(stage, items, abortSignal)
         },
       )
       // It was on record.

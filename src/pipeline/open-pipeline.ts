@@ -138,7 +138,7 @@ export class OpenPipeline {
     return new Catalog(await this.#host.log(catalogId(this.#plan)), this.#plan)
   }
 
-  #check({ leaseMs: lease }: PipelineRunOptions): void {
+  #check({ leaseMs }: PipelineRunOptions): void {
     const { name, sink, source } = this.#plan
     if (sink.transactional && !this.#host.capabilities.transactions) {
       throw new InvalidProgramError(
@@ -150,8 +150,12 @@ export class OpenPipeline {
     if (typeof source === 'object' && !(Symbol.asyncIterator in source) && !(Symbol.iterator in source)) {
       throw new InvalidProgramError(`The source of pipeline "${name}" yields nothing.`, 'source', 'Pass an iterable.')
     }
-    if (lease !== undefined && (!Number.isSafeInteger(lease) || lease < 1)) {
-      throw new InvalidOptionError('leaseMs', `must be milliseconds from 1 on, not ${lease}`, 'Pass for example 10000.')
+    if (leaseMs !== undefined && (!Number.isSafeInteger(leaseMs) || leaseMs < 1)) {
+      throw new InvalidOptionError(
+        'leaseMs',
+        `must be milliseconds from 1 on, not ${leaseMs}`,
+        'Pass for example 10000.',
+      )
     }
   }
 }

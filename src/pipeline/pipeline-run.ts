@@ -222,7 +222,7 @@ export class PipelineRun {
     generation: number,
   ): Promise<{ readonly outcome?: Outcome<unknown, DocumentResult>; readonly isOurs: boolean }> {
     const { version } = this.#plan
-    const { leaseMs: lease } = this.#settings
+    const { leaseMs } = this.#settings
     const seat = this.#slots.seat()
     let counted = 0
     let isOurs = false
@@ -246,7 +246,7 @@ export class PipelineRun {
         key: `${version} ${generation} ${document.hash}`,
         context,
         signal: this.#stop.signal,
-        ...(lease === undefined ? {} : { leaseMs: lease }),
+        ...(leaseMs === undefined ? {} : { leaseMs }),
       })
       return { outcome, isOurs }
     } catch (error) {

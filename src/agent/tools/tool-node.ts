@@ -17,13 +17,13 @@ import { type AgentSetup, reportCalls } from '../turn.js'
 
 /** A tool as a node of its own: siblings run side by side, and each is recorded when it is done. */
 export function planToolNode(setup: AgentSetup, name: string, tool: Tool): FunctionNodePlan {
-  const { timeoutMs: timeout, reconcile, onUnknown, keyTtlMs, settleMs, idempotencyKey: key } = tool
+  const { timeoutMs, reconcile, onUnknown, keyTtlMs, settleMs, idempotencyKey: key } = tool
   // Without `execute` nothing is done here: someone else is asked for the result.
   const effect = tool.execute === undefined ? 'read' : tool.effect
   const policy = {
     effect,
     retry: tool.retry ?? { attempts: effect === 'idempotent' ? 3 : 1 },
-    ...(timeout === undefined ? {} : { timeoutMs: timeout }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(onUnknown === undefined ? {} : { onUnknown }),
     ...(keyTtlMs === undefined ? {} : { keyTtlMs }),
     ...(settleMs === undefined ? {} : { settleMs }),

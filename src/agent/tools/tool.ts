@@ -170,7 +170,7 @@ export function checkToolOptions(options: unknown, field: string): asserts optio
     if (given[name] === undefined || typeof given[name] === 'function') continue
     throw new InvalidOptionError(`${field}.${name}`, 'must be a function', 'Pass a function, or leave it out.')
   }
-  const { effect, reconcile, timeoutMs: timeout, version, description, needsApproval, retry } = given
+  const { effect, reconcile, timeoutMs, version, description, needsApproval, retry } = given
   if (effect !== undefined && !EFFECTS.includes(effect)) {
     throw new InvalidOptionError(
       `${field}.effect`,
@@ -187,8 +187,8 @@ export function checkToolOptions(options: unknown, field: string): asserts optio
       "Pass both effect: 'reconcilable' and reconcile(key, input).",
     )
   }
-  if (timeout !== undefined && !(typeof timeout === 'number' && timeout > 0)) {
-    throw new InvalidOptionError(`${field}.timeoutMs`, `is ${String(timeout)}`, 'Pass milliseconds above 0.')
+  if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs > 0)) {
+    throw new InvalidOptionError(`${field}.timeoutMs`, `is ${String(timeoutMs)}`, 'Pass milliseconds above 0.')
   }
   if (retry?.attempts !== undefined && !(Number.isInteger(retry.attempts) && retry.attempts >= 1)) {
     throw new InvalidOptionError(

@@ -171,11 +171,11 @@ export class Asking {
     const jump = clock.catchUp()
     if (jump) await jump
     const now = clock.now()
-    const { expiresInMs: expiresIn, onExpire = 'fail' } = options
-    if (expiresIn !== undefined && !(Number.isSafeInteger(expiresIn) && expiresIn > 0)) {
+    const { expiresInMs, onExpire = 'fail' } = options
+    if (expiresInMs !== undefined && !(Number.isSafeInteger(expiresInMs) && expiresInMs > 0)) {
       throw new InvalidOptionError(
         'expiresInMs',
-        `must be a whole number of milliseconds above 0, not ${String(expiresIn)}`,
+        `must be a whole number of milliseconds above 0, not ${String(expiresInMs)}`,
         'Pass for example 3_600_000 for an hour.',
       )
     }
@@ -196,9 +196,9 @@ export class Asking {
       ...(options.past === undefined ? {} : { past: options.past }),
       ...(options.since === undefined ? {} : { since: options.since }),
       ...(schema === undefined ? {} : { schema }),
-      ...(expiresIn === undefined
+      ...(expiresInMs === undefined
         ? {}
-        : { expiresAt: now + expiresIn, onExpire: onExpire as PauseRecord['onExpire'] & {} }),
+        : { expiresAt: now + expiresInMs, onExpire: onExpire as PauseRecord['onExpire'] & {} }),
     }
     // The same place asks something else now: who answers the old question would answer what is no longer asked.
     const superseded = closePauses(this.#session.state, (pause) => pause.path === place, now, 'superseded')

@@ -338,7 +338,7 @@ class ThreadRunner {
   }
 
   async #claim(log: Log) {
-    const { leaseMs: lease = DEFAULT_LEASE_MS, owner = this.#environment.owner } = this.#options
+    const { leaseMs = DEFAULT_LEASE_MS, owner = this.#environment.owner } = this.#options
     const made: { situation?: Situation; openSince?: number | undefined; since: Fold; claim?: Claim } = {
       since: log.fold,
     }
@@ -352,7 +352,7 @@ class ThreadRunner {
       throw new Settled()
     }
     try {
-      const claim = await claimThread(log, { owner, ms: lease, decide })
+      const claim = await claimThread(log, { owner, ms: leaseMs, decide })
       this.#hasClaimed = true
       observeClaim(this.#environment, made.since, log.fold)
       if (made.situation?.do !== 'settle') return { ...made, claim }

@@ -266,7 +266,7 @@ export class Worker {
 
   async #run(head: Head, log: string): Promise<void> {
     const { clock, owner } = this.#environment
-    const { leaseMs: lease, durability, frequency, maxCrashes = 5, context, name } = this.#options
+    const { leaseMs, durability, frequency, maxCrashes = 5, context, name } = this.#options
     const { tenant, thread, branch } = head.log
     this.#tell({ type: 'taken', log, idleMs: clock.now() - head.index.updatedAt })
     let makesRoom = false
@@ -287,7 +287,7 @@ export class Worker {
           maxClaims: maxCrashes,
           owner: name ?? owner,
           context: await context?.({ tenant, thread, branch }),
-          ...(lease === undefined ? {} : { leaseMs: lease }),
+          ...(leaseMs === undefined ? {} : { leaseMs }),
           ...(durability === undefined ? {} : { durability }),
           ...(frequency === undefined ? {} : { frequency }),
         },
