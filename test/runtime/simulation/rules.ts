@@ -13,6 +13,8 @@ export interface Known {
 /** One call that reached the outside world. */
 export interface Call {
   readonly place: string
+  /** What the program that makes it calls it, where a version renamed it: another name is another step, with a key of its own. */
+  readonly name: string | undefined
   readonly mark: string
   /** As the program that makes it declares it. */
   readonly effect: Effect
@@ -61,7 +63,9 @@ export function judgeStart(
   if (isGuarded(last.effect) && !isSettled) wrong.push('starts again, though nobody knows what the last did')
   if (call.effect === 'read') return wrong
   if (last.key !== call.key) {
-    if (!call.ownKey && effects.some(({ key }) => key === call.key)) {
+    // A version before the rename may have come between; the step of this name has given up nothing by that.
+    const own = effects.filter(({ name }) => name === call.name)
+    if (!call.ownKey && own.at(-1)?.key !== call.key && own.some(({ key }) => key === call.key)) {
       wrong.push('comes back to a key that it had given up')
     }
     // Of an idempotent effect there is no record: who changes its own key in the program can't be helped.

@@ -86,6 +86,7 @@ export class World {
     const begunAt = this.clock.now()
     const call: Call = {
       place: place.name,
+      name: work.name,
       mark: place.mark,
       effect: work.effect,
       key: step.idempotencyKey,
