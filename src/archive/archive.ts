@@ -1,7 +1,7 @@
 import { decodeHeader } from '../codec/header.js'
 import { checkEntries } from '../copy/check-entries.js'
 import { ConflictError, CorruptError, NotFoundError } from '../core/errors.js'
-import type { TenantId, ThreadId } from '../core/ids.js'
+import type { BranchId, TenantId, ThreadId } from '../core/ids.js'
 import { nameLog } from '../core/log-name.js'
 import type { Driver, Head, LogKey, StoredEntry } from '../log/contract.js'
 import { type ArchivePlace, placeName } from './place.js'
@@ -14,6 +14,7 @@ export interface ArchivedFile extends SegmentHead {
   readonly bytes: number
 }
 
+const MAIN = 'main' as BranchId
 const PAGE = 64
 /** A file is cut at the first keyframe behind this many bytes of entries. */
 const SEGMENT_BYTES = 8 * 1024 * 1024
@@ -25,6 +26,7 @@ export class Archive {
   readonly place: ArchivePlace
   readonly #driver: Driver
   readonly #now: () => number
+  #stamped = 0
   readonly #kept = new Map<string, Promise<Segment>>()
 
   constructor(driver: Driver, place: ArchivePlace, now: () => number) {
@@ -43,10 +45,11 @@ export class Archive {
     let parts: StoredEntry[] = []
     let bytes = 0
     let at: { readonly seq: number; readonly hash: string } | undefined
+    const life = await this.#lifeOf(head)
     const flush = async (): Promise<void> => {
       const previous = files.at(-1)
       const from = previous && { seq: previous.last, hash: previous.hash }
-      if (parts.length > 0) files.push(await this.#writeOne(head, kind, from, parts))
+      if (parts.length > 0) files.push(await this.#writeOne(head, { kind, ...life }, from, parts))
       parts = []
       bytes = 0
     }
@@ -66,9 +69,21 @@ export class Archive {
     return files
   }
 
+  /** Later with each file, also within one millisecond: the newest is what is restored. */
+  #stamp(): number {
+    this.#stamped = Math.max(this.#stamped + 1, this.#now())
+    return this.#stamped
+  }
+
+  async #lifeOf({ log, incarnation }: Head): Promise<Pick<SegmentHead, 'life'>> {
+    if (log.branch === MAIN) return { life: incarnation }
+    const main = await this.#driver.head({ ...log, branch: MAIN })
+    return main === undefined ? {} : { life: main.incarnation }
+  }
+
   async #writeOne(
     head: Head,
-    kind: SegmentHead['kind'],
+    as: Pick<SegmentHead, 'kind' | 'life'>,
     from: { readonly seq: number; readonly hash: string } | undefined,
     entries: readonly StoredEntry[],
   ): Promise<ArchivedFile> {
@@ -85,7 +100,7 @@ export class Archive {
       thread,
       branch,
       incarnation: head.incarnation,
-      kind,
+      ...as,
       first: first.seq,
       last: last.seq,
       hash: last.hash,
@@ -93,7 +108,7 @@ export class Archive {
       parent: decodeHeader(first.header).parent ?? from?.hash ?? '',
       epoch: last.seq === head.seq ? head.epoch : epoch,
       index: { ...head.index, metadata: { ...head.index.metadata } },
-      archivedAt: this.#now(),
+      archivedAt: this.#stamp(),
       entries: entries.length,
       blobs: contents.size,
     }
@@ -169,7 +184,7 @@ export class Archive {
 
   /** Writes an archived thread into another store, as it was. Throws NotFoundError if nothing of it is archived. */
   async load(tenant: TenantId, thread: ThreadId, into: Driver): Promise<readonly LogKey[]> {
-    const files = await this.list(tenant, thread)
+    const files = newestLife(await this.list(tenant, thread))
     const keys: LogKey[] = []
     for (const branch of new Set(files.map((file) => file.branch))) {
       const chain = await this.#loadable(newestChain(files.filter((file) => file.branch === branch)))
@@ -249,10 +264,25 @@ export class Archive {
   }
 }
 
+/** The files of the life that was archived last: the forks of an earlier one are no branches of it. */
+function newestLife(files: readonly ArchivedFile[]): readonly ArchivedFile[] {
+  const newest = endOf(newestFirst(files))
+  return files.filter(({ life }) => life === undefined || newest?.life === undefined || life === newest.life)
+}
+
+/** Where a thread ended that was archived whole; else the end of the newest past. */
+function endOf(newest: readonly ArchivedFile[]): ArchivedFile | undefined {
+  return newest.find(({ kind }) => kind === 'thread') ?? newest[0]
+}
+
+function newestFirst(files: readonly ArchivedFile[]): ArchivedFile[] {
+  return [...files].sort((a, b) => b.archivedAt - a.archivedAt || b.last - a.last)
+}
+
 /** The files that lead to the newest entry of a branch, oldest first, as far back as they join. */
 function newestChain(files: readonly ArchivedFile[]): readonly ArchivedFile[] {
-  const newest = [...files].sort((a, b) => b.archivedAt - a.archivedAt || b.last - a.last)
-  const end = newest.find(({ kind }) => kind === 'thread') ?? newest[0]
+  const newest = newestFirst(files)
+  const end = endOf(newest)
   const life = newest.filter((file) => file.incarnation === end?.incarnation)
   // Of a thread that was archived whole, that is its end: a past that was cut off after it was restored ends in the middle.
   const last = end?.kind === 'thread' ? end : life.sort((a, b) => b.last - a.last)[0]

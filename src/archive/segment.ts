@@ -11,6 +11,8 @@ export interface SegmentHead {
   readonly thread: ThreadId
   readonly branch: LogKey['branch']
   readonly incarnation: string
+  /** The incarnation of the thread's branch `main` at that time: an id that was archived may be used again. */
+  readonly life?: string
   /** 'thread': up to where the branch ended. 'past': what was pruned, and the branch went on. */
   readonly kind: 'thread' | 'past'
   readonly first: number

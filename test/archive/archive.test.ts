@@ -48,6 +48,20 @@ const talk = flow({ name: 'talk', version: '1.0.0' }, async (ctx, input: { turns
 
 describe.each(Object.entries(places))('an archive in a %s', (kind, place) => {
   const some = kind === 'folder' ? backends : backends.filter(({ name }) => name === 'memory' || name === 'SQLite')
+  it('brings back the life of an id that was archived last, without forks of the one before', async () => {
+    const hf = await open('memory:', place())
+    await hf.thread(talk, 'c-1').run({ input: { turns: 3 } })
+    await hf.log('c-1').then((log) => log.fork({ branch: 'what-if', at: 1 }))
+    await hf.archive.store('c-1')
+    await hf.thread(talk, 'c-1').run({ input: { turns: 1 } })
+    await hf.archive.store('c-1')
+    const look = await hf.archive.look('c-1')
+    expect((await look.threads({ thread: 'c-1' })).threads.map(({ branch }) => branch)).toEqual(['main'])
+    await look.close()
+    expect(await hf.archive.restore('c-1')).toMatchObject({ branches: ['main'] })
+    expect(await hf.thread(talk, 'c-1').run()).toMatchObject({ status: 'completed', output: 1 })
+  })
+
   for (const backend of some) {
     it(`takes a thread out of ${backend.name} and brings it back with every hash`, { timeout: 60_000 }, async () => {
       const url = await backend.fresh()

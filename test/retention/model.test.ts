@@ -119,8 +119,6 @@ class World {
   readonly archived = new Map<string, Life>()
   readonly place = placeInMemory()
   readonly #lives = new Map<string, number>()
-  /** Of which life there are files. */
-  readonly #filed = new Map<string, number>()
   readonly #archives: boolean
   #forks = 0
   #begun = 0
@@ -140,14 +138,8 @@ class World {
     this.hf = new Holdfast(new LogStore(driver, options), undefined, undefined, { archive: parts }).tenant(tenant)
   }
 
-  /** Files of an earlier life of the name would be taken for older parts of this one. */
-  async #beginArchive(id: string): Promise<Life> {
+  #lifeOf(id: string): Life {
     const number = this.#lives.get(id) ?? 0
-    if (this.#filed.has(id) && this.#filed.get(id) !== number) {
-      await this.hf.archive.remove(id)
-      this.archived.delete(id)
-    }
-    this.#filed.set(id, number)
     return structuredClone({ number, branches: this.threads.get(id) as Map<string, Branch> })
   }
 
@@ -192,14 +184,13 @@ class World {
         const history = branch ? await handle.history({ limit: 100 }) : []
         const [first] = history.slice(0, 2).reverse()
         if (!first || !branch) return
-        await this.#beginArchive(id)
         await this.hf.archive.prune(id, first.seq, { branch: name })
         await this.#noteArchived(id, name, history)
         return
       }
       case 'archive': {
         if (!branch) return
-        const life = await this.#beginArchive(id)
+        const life = this.#lifeOf(id)
         await this.hf.archive.store(id)
         this.archived.set(id, life)
         this.threads.delete(id)
@@ -278,7 +269,7 @@ class World {
       }
     }
     const lives = new Map<string, Life>()
-    if (this.#archives) for (const id of this.threads.keys()) lives.set(id, await this.#beginArchive(id))
+    if (this.#archives) for (const id of this.threads.keys()) lives.set(id, this.#lifeOf(id))
     const swept = await this.hf.sweep({ graceMs: -1e12 })
     expect(swept.threads).toBe(expired.length)
     expect(swept.archived).toBe(this.#archives ? swept.threads + swept.cut : 0)
