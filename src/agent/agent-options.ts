@@ -89,10 +89,17 @@ export interface AgentOptions<S extends Shape = Shape> {
   readonly budget?: Budget
   /** Prices per million tokens, by model; needed for `budget.cost`. */
   readonly prices?: PriceTable
-  /** Called before the next turn of a run that was interrupted or paused; what it returns is merged into `memory`. */
+  /**
+   * Called before the next turn of a run that was interrupted or paused; what it returns is merged into `memory`. A key
+   * that is undefined stays as it is.
+   */
   readonly onResume?: (
     turn: TurnContext<S>,
-  ) => Readonly<Record<string, Value>> | undefined | void | Promise<Readonly<Record<string, Value>> | undefined | void>
+  ) =>
+    | Readonly<Record<string, Value | undefined>>
+    | undefined
+    | void
+    | Promise<Readonly<Record<string, Value | undefined>> | undefined | void>
   /** Default: only when the provider says that a prompt is too long. `false` never. */
   readonly compaction?: CompactionOptions | false
   /** How model calls are tried again. Default: up to 6 attempts within 2 minutes. */

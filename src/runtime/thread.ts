@@ -48,6 +48,7 @@ import { type Expiry, expiresWhenAtRest, retentionLabels } from './run/expiry.js
 import { RETENTION } from './run/labels.js'
 import { endCancelled, isAtRest, isOnlyWaiting, restRun } from './run/situation.js'
 import { badSignalName, isSignalName } from './pause/waits.js'
+import { completeFold } from './upgrade/upgrade.js'
 
 const MAX_SIGNALS = 1000
 
@@ -331,6 +332,11 @@ export class ThreadCheckpoint<Input, State, Output, Update> extends Checkpoint<S
   constructor(environment: RuntimeEnvironment, key: LogKey, id: string, plan: ProgramPlan) {
     super(environment, key, id)
     this.#plan = plan
+  }
+
+  /** The program's state as it was. Keys that were declared since have their initial values. */
+  override async state(): Promise<State> {
+    return ((completeFold(this.#plan, await this.fold()).state as RunState).state ?? {}) as State
   }
 
   /** Makes a branch of this checkpoint, with changes, and returns it as a thread. */

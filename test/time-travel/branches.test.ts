@@ -53,7 +53,7 @@ await onEveryBackend('time travel', (open) => {
     const thread = await ran(3)
     const past = (await thread.history()).toReversed()
     const totals = await Promise.all(past.map(async ({ id }) => (await thread.at(id).state()).total))
-    expect(totals).toStrictEqual([undefined, 1, 2, 3])
+    expect(totals).toStrictEqual([0, 1, 2, 3])
     const [, first, second, third] = past.map(({ id }) => id) as [string, string, string, string]
     const difference = await thread.at(first).diff(third)
     expect(difference).toHaveLength(3)

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { Value } from '../../codec/value.js'
 import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import type { Context } from '../../runtime/step/context.js'
 import { internalsOf } from '../../runtime/step/internals.js'
@@ -89,10 +90,15 @@ async function noteResume(setup: AgentSetup, state: OwnState, ctx: Context) {
     watch.count('holdfast.tokens.saved', input + output)
     changes.resumes = { count: count + 1, tokensSaved: tokensSaved + input + output }
     const memory = await setup.options.onResume?.(turnContext(state, ctx))
-    if (memory) changes.memory = memory
+    if (memory) changes.memory = knownOf(memory)
   }
   const taken: LoopUpdate = isNew ? { run: ctx.run, claim } : {}
   return { changes, loop: taken }
+}
+
+/** A key that nothing is said of stays as it is. */
+function knownOf(memory: Readonly<Record<string, Value | undefined>>): OwnState['memory'] {
+  return Object.fromEntries(Object.entries(memory).filter((entry): entry is [string, Value] => entry[1] !== undefined))
 }
 
 /** Whether the run ends before another call, and why. */

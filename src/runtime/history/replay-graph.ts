@@ -143,8 +143,9 @@ class GraphWalk {
     const before = isSame ? this.#before.get(prefix.join('/')) : undefined
     if (before !== undefined) {
       const updates = tasks.map(({ id }) => ({ update: (scope.steps?.[id]?.result ?? {}) as Update }))
-      const reduced = plan.shape.reduce(before, updates, []).state
-      if (!isDeepStrictEqual(reduced, now)) {
+      // Keys that were declared since the record was made begin with their initial values when the run is resumed.
+      const reduced = plan.shape.reduce(plan.shape.complete(before), updates, []).state
+      if (!isDeepStrictEqual(reduced, plan.shape.complete(now))) {
         const message = 'The reducers make another state of what was recorded.'
         return { step: tasks[0]?.id ?? where, what: 'state', message, recorded: now as Value, now: reduced as Value }
       }
@@ -182,7 +183,7 @@ class GraphWalk {
     const input = this.#started.inputs?.[0]
     const update = input ? upgradeInput(this.#plan, input) : {}
     const made = shape.reduce(shape.complete(this.#started.state ?? {}), [{ update }], []).state
-    if (isDeepStrictEqual(made, now)) return undefined
+    if (isDeepStrictEqual(made, shape.complete(now))) return undefined
     const message = 'The input makes another state than was recorded.'
     return { step: 'the start', what: 'state', message, recorded: now as Value, now: made as Value }
   }
@@ -203,7 +204,7 @@ class GraphWalk {
     const { graph, enter } = node.plan
     const update = asStored(await graph.checkInput(await enter(node.state, node.task.input))) as Update
     const now = asStored(graph.shape.reduce(graph.shape.initial(), [{ update }], []).state)
-    if (isDeepStrictEqual(now, recorded)) return undefined
+    if (isDeepStrictEqual(now, asStored(graph.shape.complete(recorded)))) return undefined
     const message = 'The subgraph would begin with another state than was recorded.'
     return { step: pathOf(prefix), what: 'state', message, recorded: recorded as Value, now }
   }

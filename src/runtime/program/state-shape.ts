@@ -48,13 +48,18 @@ export class StateShape {
 
   /** The state with the initial values of keys that have none yet: ones declared after it was recorded. */
   complete(state: State): State {
-    const completed: Record<string, Value> = { ...state }
+    return { ...state, ...Object.fromEntries(this.fresh(state)) }
+  }
+
+  /** The keys that a state lacks, with their initial values. */
+  fresh(state: State): readonly (readonly [name: string, value: Value])[] {
+    const fresh: [string, Value][] = []
     for (const [name, key] of this.#keys) {
       if (Object.hasOwn(state, name) || key.initial === undefined) continue
       const value = key.initial()
-      if (value !== undefined) completed[name] = value as Value
+      if (value !== undefined) fresh.push([name, value as Value])
     }
-    return completed
+    return fresh
   }
 
   /**

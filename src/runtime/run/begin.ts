@@ -2,7 +2,7 @@ import type { Draft } from '../../log/entry/draft.js'
 import { copy, type Op, type Path, set, splice } from '../../log/entry/ops.js'
 import type { ProgramPlan } from '../program/program.js'
 import type { InputRecord, RunRecord, RunState } from './run-state.js'
-import { upgradeInput, upgradeRun } from '../upgrade/upgrade.js'
+import { addFreshKeys, upgradeInput, upgradeRun } from '../upgrade/upgrade.js'
 
 export function stateVersionOf(plan: ProgramPlan): number {
   return plan.kind === 'graph' ? plan.stateVersion : 1
@@ -37,7 +37,7 @@ export function beginRun(plan: ProgramPlan, state: RunState, now: number, incarn
   if (plan.kind === 'flow' && input.value !== undefined) ops.push(copy(['run', 'input'], GIVEN))
   if (plan.kind === 'graph') {
     const { shape } = plan
-    const fresh = Object.entries(shape.initial()).filter(([key]) => !Object.hasOwn(state.state ?? {}, key))
+    const fresh = shape.fresh(state.state ?? {})
     const before = { ...state.state, ...Object.fromEntries(fresh) }
     // Dropped by a person: what can't be read any more need not be.
     const isDropped = state.cancel?.run === input.id
@@ -49,6 +49,12 @@ export function beginRun(plan: ProgramPlan, state: RunState, now: number, incarn
   ops.push(splice('inputs', 0, 1))
   const events = [{ type: 'run', run: run.id, status: 'started' }]
   return { kind: 'step', ops, data: { events } }
+}
+
+/** Keys that were declared after the run began. */
+export function completeRun(plan: ProgramPlan, state: RunState): Draft | undefined {
+  const ops = addFreshKeys(plan, state)
+  return ops.length === 0 ? undefined : { kind: 'step', ops }
 }
 
 /** Brings what is of an older version up to date, as a keyframe: what is older is never needed to read it. */

@@ -14,7 +14,7 @@ import type { Updated } from '../../log/write/update.js'
 import type { Store } from '../../store/store.js'
 import type { Observer, RunObserver } from '../../telemetry/observer.js'
 import type { Attempts } from '../step/attempts.js'
-import { beginRun, migrateRun } from './begin.js'
+import { beginRun, completeRun, migrateRun } from './begin.js'
 import type { Drive } from './drive.js'
 import type { Place } from '../worker/company.js'
 import { nameLog } from '../../core/log-name.js'
@@ -301,6 +301,8 @@ export class Run {
     try {
       const migrated = migrateRun(this.#plan, recorder.state)
       if (migrated) recorder.add(migrated)
+      const completed = begun ? completeRun(this.#plan, recorder.state) : undefined
+      if (completed) recorder.add(completed)
       const left = begun ? undefined : await settleLeft(this.#plan, recorder.state)
       if (left) recorder.add({ kind: 'step', ops: left.ops, data: { events: left.events } })
       const { incarnation } = recorder.fold

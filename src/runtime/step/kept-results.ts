@@ -10,7 +10,7 @@ import type { FunctionNodePlan, GraphNodePlan, GraphPlan, ProgramPlan } from '..
 import type { LeftQuestion, LeftRecord, RunState, ScopeState, StepRecord, TaskRecord } from '../run/run-state.js'
 import { ShownState } from '../program/shown-state.js'
 import type { Recorded, Update } from '../program/state-shape.js'
-import { upgradeFold } from '../upgrade/upgrade.js'
+import { completeFold, upgradeFold } from '../upgrade/upgrade.js'
 
 /**
  * Results on record of a super-step that is never closed, because its run was ended from outside. They are part of what
@@ -80,12 +80,12 @@ export function dropKept({ left = [] }: RunState, key: string): readonly Op[] {
   )
 }
 
-/** The log as a run of this program would find it: in its version, and with all results in the state. */
+/** The log as a run of this program would find it: in its version, with all results in the state and all keys. */
 export async function showFold(plan: ProgramPlan, fold: Fold): Promise<Fold> {
   const upgraded = upgradeFold(plan, fold)
   const settled = await settleLeft(plan, upgraded.state as RunState)
-  if (settled === undefined) return upgraded
-  return { ...upgraded, state: settled.ops.reduce((state, op) => applyOp(state, op), upgraded.state) }
+  const ops = settled?.ops ?? []
+  return completeFold(plan, { ...upgraded, state: ops.reduce((state, op) => applyOp(state, op), upgraded.state) })
 }
 
 /** What of a super-step is on record, to tell whether it is still the same. */

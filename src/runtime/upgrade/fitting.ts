@@ -7,12 +7,13 @@ import { isCompatible } from './migration.js'
 import { incompatible, type Outcome, outcomeBase, type Restart } from '../run/outcome.js'
 import type { ProgramPlan } from '../program/program.js'
 import { isBegun, isUnfinished, type RunState } from '../run/run-state.js'
-import { findMissingNode, reasonOf, upgradeInput, upgradeRun } from './upgrade.js'
+import { completeFold, findMissingNode, reasonOf, upgradeInput, upgradeRun } from './upgrade.js'
 
 /** Why this program can't continue this log, as an outcome; undefined when it can. Looks, writes nothing. */
 export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: Restart): Outcome | undefined {
   const { run, tasks = [], steps = {} } = fold.state as RunState
-  const refuse = (reason: string, remedy?: string) => incompatible(outcomeBase(log, fold, restart), reason, remedy)
+  const refuse = (reason: string, remedy?: string) =>
+    incompatible(outcomeBase(log, completeFold(plan, fold), restart), reason, remedy)
   const program = run?.program ?? queuedFor(fold)
   if (program !== undefined && program !== plan.name) {
     return refuse(

@@ -53,6 +53,30 @@ export function upgradeRun(plan: ProgramPlan, state: RunState): Upgrade {
   return { ops, upgraded }
 }
 
+/**
+ * What gives keys their initial values that a version declared after the run began: in the state, and in those of
+ * subgraphs under way. Their types promise a value, and nothing else would ever make one.
+ */
+export function addFreshKeys(plan: ProgramPlan, state: RunState): readonly Op[] {
+  const ops: Op[] = []
+  if (plan.kind !== 'graph') return ops
+  const walk = (graph: GraphPlan, scope: ScopeState, prefix: Prefix) => {
+    for (const [key, value] of graph.shape.fresh(scope.state ?? {})) ops.push(set(inScope(prefix, 'state', key), value))
+    for (const inner of subgraphsOf(graph, scope, prefix)) walk(inner.graph, inner.scope, inner.prefix)
+  }
+  walk(plan, state, [])
+  return ops
+}
+
+/** The state of a log with all keys that a program declares, unless it is of another version of the state. */
+export function completeFold(plan: ProgramPlan, fold: Fold): Fold {
+  const { run, state = {} } = fold.state as RunState
+  if (plan.kind !== 'graph' || (run !== undefined && run.stateVersion !== plan.stateVersion)) return fold
+  const fresh = plan.shape.fresh(state)
+  if (fresh.length === 0) return fold
+  return { ...fold, state: { ...fold.state, state: { ...state, ...Object.fromEntries(fresh) } } }
+}
+
 /** The log as it would be if a run had brought it up to date; throws where that can't be. */
 export function upgradeFold(plan: ProgramPlan, fold: Fold): Fold {
   const { ops } = upgradeRun(plan, fold.state as RunState)
