@@ -25,7 +25,7 @@ import { raceTests } from './driver-suite/race-tests.js'
 import { readTests } from './driver-suite/read-tests.js'
 import { reindexTests } from './driver-suite/reindex-tests.js'
 import { renewTests } from './driver-suite/renew-tests.js'
-import { newTenant, type SuiteContext, type SuiteTest } from './driver-suite/suite-context.js'
+import { logKey, newTenant, type SuiteContext, type SuiteTest } from './driver-suite/suite-context.js'
 import { tenantTests } from './driver-suite/tenant-tests.js'
 import { transactTests } from './driver-suite/transact-tests.js'
 import { transactRaceTests } from './driver-suite/transact-race-tests.js'
@@ -82,6 +82,8 @@ export interface SuiteFramework {
   it(name: string, body: (context?: TestContext) => Promise<void> | void, timeoutMs?: number): void
   /** Shows a test that is left out. Without it a skipped test is not mentioned. */
   skip?(name: string): void
+  /** Runs when all tests of the group are over. Without it tests share nothing. */
+  afterAll?(body: () => Promise<void>): void
 }
 
 export interface DriverSuiteOptions {
@@ -90,25 +92,79 @@ export interface DriverSuiteOptions {
   readonly skips?: readonly { readonly skip: string; readonly reason: string }[]
   /** Rounds of the longest race; the others scale with it. Default 1000. */
   readonly rounds?: number
+  /**
+   * Tests share one store, each under tenants of its own, and hand drivers that they left open on to the next one: where
+   * opening takes longer than a test. Default: each test has a store of its own.
+   */
+  readonly shared?: boolean
 }
 
 /** Every promise of the driver contract as a test. A driver that passes can carry Holdfast. */
 export function driverSuite(name: string, setup: () => Promise<DriverSetup>, options: DriverSuiteOptions): void {
-  const { framework, skips = [], rounds = 1000 } = options
+  const { framework, skips = [], rounds = 1000, shared = false } = options
+  const lender = new Lender(setup)
+  const isLent = shared && framework.afterAll !== undefined
+  const stores = isLent ? () => lender.lend() : setup
   const reasons = new Map(skips.map(({ skip, reason }) => [skip, reason]))
 
   framework.describe(name, () => {
+    framework.afterAll?.(() => lender.close())
     framework.it('skips only tests that exist, and gives a reason for each', () => checkSkips(skips))
     for (const [group, tests] of GROUPS) {
       framework.describe(group, () => {
         for (const test of tests) {
           const reason = reasons.get(test.name)
           if (reason !== undefined) framework.skip?.(`${test.name} (skipped: ${reason})`)
-          else framework.it(test.name, (context) => runTest(test, setup, rounds, context), test.timeoutMs ?? 120_000)
+          else
+            framework.it(
+              test.name,
+              (context) => runTest(test, stores, isLent, rounds, context),
+              test.timeoutMs ?? 120_000,
+            )
         }
       })
     }
   })
+}
+
+/** One store for many tests, and the drivers that they left open. */
+class Lender {
+  readonly #setup: () => Promise<DriverSetup>
+  #store: Promise<DriverSetup> | undefined
+  readonly #idle: Driver[] = []
+
+  constructor(setup: () => Promise<DriverSetup>) {
+    this.#setup = setup
+  }
+
+  async lend(): Promise<DriverSetup> {
+    this.#store ??= this.#setup()
+    const store = await this.#store
+    const taken: Driver[] = []
+    return {
+      ...store,
+      open: async () => {
+        const driver = this.#idle.pop() ?? (await store.open())
+        taken.push(driver)
+        return driver
+      },
+      cleanup: async () => {
+        for (const driver of taken) if (await isOpen(driver)) this.#idle.push(driver)
+      },
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#idle.splice(0).map((driver) => driver.close()))
+    await (await this.#store)?.cleanup()
+  }
+}
+
+function isOpen(driver: Driver): Promise<boolean> {
+  return driver.head(logKey(newTenant())).then(
+    () => true,
+    () => false,
+  )
 }
 
 function checkSkips(skips: readonly { readonly skip: string; readonly reason: string }[]): void {
@@ -127,6 +183,7 @@ function checkSkips(skips: readonly { readonly skip: string; readonly reason: st
 async function runTest(
   test: SuiteTest,
   setup: () => Promise<DriverSetup>,
+  isLent: boolean,
   rounds: number,
   framework: TestContext | undefined,
 ): Promise<void> {
@@ -153,7 +210,8 @@ async function runTest(
     errors.push(error)
   }
   // The test's own failure is the one to show: closing often fails only because of it.
-  const closing = await Promise.allSettled(drivers.map((driver) => driver.close()))
+  const mustClose = errors.length > 0 || !isLent
+  const closing = await Promise.allSettled(mustClose ? drivers.map((driver) => driver.close()) : [])
   const [cleaning] = await Promise.allSettled([store.cleanup()])
   for (const result of [...closing, cleaning]) {
     if (result?.status === 'rejected') errors.push(result.reason)

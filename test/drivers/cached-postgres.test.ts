@@ -1,5 +1,5 @@
 import { driverSuite } from '#src/testing/driver-suite.js'
-import { describe, it } from 'vitest'
+import { afterAll, describe, it } from 'vitest'
 import { cachedPostgres, isMissing } from '../support/cached-postgres.js'
 import { full, rounds } from '../support/scale.js'
 
@@ -15,6 +15,7 @@ describe.skipIf(isMissing)('with a cache in Redis', () => {
       if (full || !isGroup || CACHED.has(name)) describe(name, () => void body())
     },
     it,
+    afterAll,
   }
   // One store for all: each test works under tenants of its own, and setting up a schema takes longer than a test.
   const store = isMissing ? undefined : cachedPostgres()
@@ -23,5 +24,9 @@ describe.skipIf(isMissing)('with a cache in Redis', () => {
     if (made === undefined) throw new Error('There is no server.')
     return made.openDriver()
   }
-  driverSuite('postgres and redis', async () => ({ open, async cleanup() {} }), { framework, rounds: rounds(10, 1000) })
+  driverSuite('postgres and redis', async () => ({ open, async cleanup() {} }), {
+    framework,
+    shared: true,
+    rounds: rounds(10, 1000),
+  })
 })

@@ -140,7 +140,7 @@ export async function killEverywhere(
 }
 
 /**
- * Stops a process at each system call of an operation, at every other one unless in the full run, lets `meanwhile`
+ * Stops a process at each system call of an operation, at every fourth one unless in the full run, lets `meanwhile`
  * happen, and wakes it again.
  */
 export async function stopEverywhere(
@@ -149,7 +149,7 @@ export async function stopEverywhere(
   check: (driver: FileDriver, report: Report, point: string, folder: string) => Promise<void>,
 ): Promise<void> {
   const template = await makeTemplate()
-  for (let at = 1; ; at += full ? 1 : 2) {
+  for (let at = 1; ; at += full ? 1 : 4) {
     const folder = await copyOf(template)
     const { child, reports, ended } = start({ folder, operation, at, signal: 'SIGSTOP', skip: full ? [] : UNSEEN })
     await Promise.race([ended, waitFor(() => reports.length > 0)])

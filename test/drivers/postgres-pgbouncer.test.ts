@@ -26,7 +26,7 @@ describe.skipIf(url === undefined)('through PgBouncer in transaction mode', () =
   driverSuite(
     'postgres',
     async () => ({ open: () => openPostgres(url as string, { schema, poolSize: 4 }), async cleanup() {} }),
-    { framework: { describe, it }, rounds: rounds(10, 1000) },
+    { framework: { describe, it, afterAll }, shared: true, rounds: rounds(10, 1000) },
   )
 
   it('knows that it is there: no watching, unless it is told a way around', async () => {

@@ -40,7 +40,7 @@ describe.skipIf(url === undefined)('with a pool of its own', () => {
       open: async () => knowingLabels(await openPostgres(url as string, { schema, poolSize: 4 })),
       async cleanup() {},
     }),
-    { framework: { describe, it }, rounds: rounds(40, 1000) },
+    { framework: { describe, it, afterAll }, shared: true, rounds: rounds(40, 1000) },
   )
   afterAll(() => dropSchema(url as string, schema))
 })

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { openRedis } from '#src/drivers/redis/open-redis.js'
 import { driverSuite } from '#src/testing/driver-suite.js'
 import { Redis } from 'ioredis'
-import { describe, it } from 'vitest'
+import { afterAll, describe, it } from 'vitest'
 import { removeKeys } from '../support/redis-keys.js'
 import { rounds } from '../support/scale.js'
 import { redisClusterUrls } from '../support/servers.js'
@@ -23,6 +23,6 @@ describe.skipIf(clusterUrls === undefined)('on a cluster of three nodes', () => 
         },
       }
     },
-    { framework: { describe, it }, rounds: rounds(10, 1000) },
+    { framework: { describe, it, afterAll }, shared: true, rounds: rounds(10, 1000) },
   )
 })

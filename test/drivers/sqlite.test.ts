@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { openSqlite } from '#src/drivers/sqlite/open-sqlite.js'
 import { driverSuite } from '#src/testing/driver-suite.js'
 import { virtualClock } from '#src/testing/virtual-clock.js'
-import { describe, it } from 'vitest'
+import { afterAll, describe, it } from 'vitest'
 import { full, rounds } from '../support/scale.js'
 
-const framework = { describe, it }
+const framework = { describe, it, afterAll }
 
 async function newFolder(): Promise<string> {
   return mkdtemp(join(tmpdir(), 'holdfast-sqlite-'))
@@ -24,7 +24,7 @@ driverSuite(
       cleanup: () => rm(folder, { recursive: true, force: true }),
     }
   },
-  { framework, rounds: rounds(40, 20_000) },
+  { framework, shared: true, rounds: rounds(40, 20_000) },
 )
 
 // The same code but for one pragma and the source of the time, so not in every run.
@@ -38,6 +38,6 @@ if (full) {
         cleanup: () => rm(folder, { recursive: true, force: true }),
       }
     },
-    { framework, rounds: 1000 },
+    { framework, shared: true, rounds: 1000 },
   )
 }

@@ -8,8 +8,8 @@ import { compare, onMemory, type Opened, playOnce } from './simulation/compare.j
 import { KNOWN } from './simulation/known.js'
 import { historiesOf } from './simulation/play.js'
 
-const crashes = { memory: rounds(60, 6000), server: rounds(3, 100) }
-const changes = { memory: rounds(60, 6000), server: rounds(3, 100) }
+const crashes = { memory: rounds(40, 6000), server: rounds(2, 100) }
+const changes = { memory: rounds(40, 6000), server: rounds(2, 100) }
 const deliveries = rounds(4)
 const timeout = full ? 7_200_000 : 600_000
 
