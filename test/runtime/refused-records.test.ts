@@ -1,8 +1,38 @@
-import { flow, graph, last, openHoldfast, reduced, START } from 'holdfast'
+import { flow, graph, Holdfast, last, openHoldfast, reduced, START } from 'holdfast'
+import { type Driver, openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { describe, expect, it } from 'vitest'
+import { gate } from '../support/gate.js'
 
 const large = 'x'.repeat(20_000)
-const open = () => openHoldfast('memory:', { limits: { maxBytes: 10_000 } })
+const limits = { maxBytes: 10_000 }
+const open = () => openHoldfast('memory:', { limits })
+
+/** The first write of a run after its claim is under way until it is let go. */
+async function openHeld() {
+  const inner = await openDriver('memory:')
+  const begun = gate()
+  const end = gate()
+  const append: Driver['append'] = async (batch) => {
+    if (batch.some(({ lease }) => lease.kind === 'extend')) {
+      begun.open()
+      await end.passed
+    }
+    return inner.append(batch)
+  }
+  const driver = new Proxy(inner, {
+    get: (target, name) => (name === 'append' ? append : Reflect.get(target, name, target)),
+  })
+  return { hf: new Holdfast(new LogStore(driver, { limits })), held: begun.passed, letGo: end.open }
+}
+
+async function completed(thread: { events(): AsyncIterable<{ type: string; step?: string; status?: string }> }) {
+  const done: string[] = []
+  for await (const { type, step, status } of thread.events()) {
+    if (type === 'step' && status === 'completed') done.push(step as string)
+  }
+  return done
+}
 
 describe('a result that the log refuses', () => {
   for (const durability of ['sync', 'async'] as const) {
@@ -108,14 +138,42 @@ describe('a result that the log refuses, beside others that are written with it'
         // Ahead of its records, a program can't be told which step it was.
         if (durability === 'async') return expect(outcome).toMatchObject({ error: { code: 'too-large' } })
         expect(outcome).toMatchObject({ status: 'completed', output: expected })
-        const done: string[] = []
-        for await (const event of thread.events()) {
-          if (event.type === 'step' && event.status === 'completed') done.push(event.step)
-        }
-        expect(done.sort()).toEqual(['after', ...names.filter((name) => !name.startsWith('large'))].sort())
+        expect((await completed(thread)).sort()).toEqual(
+          ['after', ...names.filter((name) => !name.startsWith('large'))].sort(),
+        )
       })
     }
   }
+
+  it.each([[['a']], [['large']], [['a', 'large']], [['large', 'a']], [['large', 'large 2', 'a']]])(
+    'takes no signal away that is received with it, and fails no other step: %j',
+    async (names) => {
+      const { hf, held, letGo } = await openHeld()
+      await using _ = hf
+      const program = flow<number, unknown>({ name: 'signals', version: '1.0.0' }, async (ctx) => {
+        const first = ctx.receive('first')
+        const steps = names.map((name) =>
+          ctx
+            .step(name, () => (name.startsWith('large') ? large : name))
+            .catch((error: { code: string }) => error.code),
+        )
+        const others = ['second', 'third'].map((name) => ctx.receive(name))
+        // The first signal is being written: all that comes meanwhile waits for it, and is written together.
+        await held
+        for (let i = 0; i < 20; i++) await new Promise(setImmediate)
+        letGo()
+        return Promise.all([first, ...steps, ...others])
+      })
+      const thread = hf.thread(program, 'x')
+      await thread.enqueue(1)
+      for (const name of ['first', 'second', 'third']) await thread.signal(name, name)
+      const results = names.map((name) => (name.startsWith('large') ? 'too-large' : name))
+      const outcome = await thread.run()
+      expect(outcome).toMatchObject({ status: 'completed', output: ['first', ...results, 'second', 'third'] })
+      const done = (await completed(thread)).filter((name) => !name.startsWith('receive'))
+      expect(done.sort()).toEqual(names.filter((name) => !name.startsWith('large')).sort())
+    },
+  )
 
   it('fails no wait that would have been written with it', async () => {
     const program = flow<number, unknown>({ name: 'waits', version: '1.0.0' }, async (ctx) => {

@@ -102,6 +102,41 @@ describe('after the store is well again, within two seconds', () => {
   })
 })
 
+describe('a store that refuses the record of each step and takes all else', () => {
+  it.each([1, 10])(
+    'parks nothing: each run that is given up says that its worker lives (concurrency %i)',
+    async (concurrency) => {
+      const { clock, inner, faults, open, events } = await openFragile()
+      await using hf = open()
+      const stepped = new Set<string>()
+      const hello = flow<string>({ name: 'hello', version: '1.0.0' }, (ctx, thread) =>
+        ctx.step('say', () => {
+          stepped.add(thread)
+          return 'hello'
+        }),
+      )
+      for (const thread of ['a', 'b', 'c']) await hf.thread(hello, thread).enqueue(thread)
+      let isFull = true
+      let refused = 0
+      faults.append = async (batch) => {
+        const isRecord = ({ log, lease }: Append) => lease.kind !== 'claim' && stepped.delete(log.thread)
+        if (!isFull || !batch.some(isRecord)) return inner.append(batch)
+        refused++
+        throw diskFull()
+      }
+      const options = { programs: [hello], concurrency, maxCrashes: 2, handleSignals: false }
+      await using _worker = hf.worker({ ...options, onEvent: (event) => events.push(event) })
+      await clock.advance(MINUTE / 2)
+      // Many times what a thread that ends its workers is allowed, also while it ran alone.
+      expect(refused).toBeGreaterThan(12)
+      expect((await hf.threads({ status: 'failed' })).threads).toEqual([])
+      isFull = false
+      await clock.advance(RECOVERY_MS)
+      expect((await hf.threads({ status: 'completed' })).threads).toHaveLength(3)
+    },
+  )
+})
+
 describe('a store that takes claims and refuses what follows', () => {
   it.each([1, 10])('parks nothing: no worker died (concurrency %i)', async (concurrency) => {
     const { clock, inner, faults, open, events } = await openFragile()
