@@ -1,8 +1,10 @@
 // @ts-check
 // Brings old faults back, one at a time, and shows that the tests notice: a net that catches nothing proves nothing.
-//   npm run mutants [-- --only 3,7] [--seed 13] [--count 4000] [--json]
-// Each mutant is a small change of a copy of dist. Most are left to the crash model (test/runtime/simulation), which
-// must break a rule within so many histories; the others name the test that knows them.
+//   npm run mutants [-- --only 3,7] [--json]
+//   npm run mutants -- --model [--seed 13] [--count 4000]
+// Each mutant is a small change of a copy of dist and names the test that knows it; that test passes without the change.
+// With --model those that the crash model (test/runtime/simulation) can see are left to it instead: it must break a rule
+// within so many histories.
 import { spawn } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,6 +13,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs, stripVTControlCharacters } from 'node:util'
 import { build } from './build.mjs'
 import { MUTANTS } from './mutants/list.mjs'
+import { startServices } from './services/index.mjs'
 import { printTable } from './table.mjs'
 
 /** @typedef {import('./mutants/list.mjs').Mutant} Mutant */
@@ -19,6 +22,7 @@ import { printTable } from './table.mjs'
 const { values } = parseArgs({
   options: {
     only: { type: 'string' },
+    model: { type: 'boolean', default: false },
     seed: { type: 'string', default: '13' },
     count: { type: 'string', default: '4000' },
     json: { type: 'boolean', default: false },
@@ -28,38 +32,61 @@ const { values } = parseArgs({
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 const only = values.only?.split(',').map((item) => item.trim())
-const chosen = MUTANTS.filter(({ item }) => only === undefined || only.includes(item))
+const chosen = MUTANTS.filter(
+  ({ item, histories }) => (only === undefined || only.includes(item)) && (!values.model || histories !== undefined),
+)
 if (chosen.length === 0) {
-  console.error(`No mutant has the number ${values.only}. There are ${[...new Set(MUTANTS.map(({ item }) => item))]}.`)
+  const all = MUTANTS.filter(({ histories }) => !values.model || histories !== undefined).map(({ item }) => item)
+  console.error(`No mutant${values.model ? ' for the model' : ''} has the number ${values.only}. There are ${all}.`)
   process.exit(2)
 }
 if (!build(root)) process.exit(1)
 
-// On code that breaks a rule by itself every mutant would count as caught.
-const rows = []
-for (const kind of new Set(chosen.flatMap(({ by }) => ('histories' in by ? [by.histories] : [])))) {
-  const { caught, by } = await judge({ item: '', what: '', changes: [], by: { histories: kind } })
-  if (!caught) continue
-  console.error(`The code as it is breaks a rule, so no mutant says anything: ${by}`)
-  process.exit(1)
+const need = values.model ? [] : [...new Set(chosen.flatMap(({ needs }) => needs ?? []))]
+const services = await startServices({ need, log: (line) => console.error(line) })
+const scratch = mkdtempSync(join(tmpdir(), 'holdfast-mutant-'))
+process.on('exit', () => rmSync(scratch, { recursive: true, force: true }))
+try {
+  process.exitCode = (await isClean()) ? await main() : 1
+} finally {
+  await services.stop()
 }
-let missed = 0
-for (const mutant of chosen) {
-  const began = performance.now()
-  const { caught, by } = await judge(mutant)
-  if (!caught) missed++
-  const row = { item: mutant.item, fault: mutant.what, caught: caught ? 'yes' : 'NO', by, seconds: seconds(began) }
-  rows.push(row)
-  console.error(`${row.item.padEnd(4)} ${caught ? 'caught' : 'MISSED'}  ${mutant.what}: ${by}`)
+
+/** On code that breaks a rule by itself every mutant would count as caught. */
+async function isClean() {
+  const checked = new Set()
+  for (const { test, name, histories } of chosen) {
+    const what = values.model ? `${histories}` : `${test} ${name}`
+    if (checked.has(what)) continue
+    checked.add(what)
+    const { caught, by } = await judge({ item: '', what: '', changes: [], test, name, histories })
+    if (!caught) continue
+    console.error(`The code as it is fails, so no mutant says anything: ${by}`)
+    return false
+  }
+  return true
 }
-if (values.json) console.log(JSON.stringify(rows, undefined, 2))
-else
-  printTable(
-    ['fault', 'caught', 'seconds', 'by'],
-    rows.map((row) => [`${row.item} ${row.fault}`, row.caught, row.seconds, row.by]),
-  )
-console.log(`${rows.length - missed} of ${rows.length} mutants caught`)
-process.exitCode = missed > 0 ? 1 : 0
+
+async function main() {
+  const rows = []
+  let missed = 0
+  for (const mutant of chosen) {
+    const began = performance.now()
+    const { caught, by } = await judge(mutant)
+    if (!caught) missed++
+    const row = { item: mutant.item, fault: mutant.what, caught: caught ? 'yes' : 'NO', by, seconds: seconds(began) }
+    rows.push(row)
+    console.error(`${row.item.padEnd(4)} ${caught ? 'caught' : 'MISSED'}  ${mutant.what}: ${by}`)
+  }
+  if (values.json) console.log(JSON.stringify(rows, undefined, 2))
+  else
+    printTable(
+      ['fault', 'caught', 'seconds', 'by'],
+      rows.map((row) => [`${row.item} ${row.fault}`, row.caught, row.seconds, row.by]),
+    )
+  console.log(`${rows.length - missed} of ${rows.length} mutants caught`)
+  return missed > 0 ? 1 : 0
+}
 
 /** @param {number} began */
 function seconds(began) {
@@ -71,14 +98,15 @@ function seconds(began) {
  * @param {Mutant} mutant @returns {Promise<Verdict>}
  */
 async function judge(mutant) {
-  const copy = mkdtempSync(join(tmpdir(), 'holdfast-mutant-'))
+  const copy = mkdtempSync(join(scratch, 'copy-'))
   try {
     for (const name of ['dist', 'test', 'package.json', 'tsconfig.json', 'tsconfig.test.json', 'vitest.config.ts']) {
       cpSync(join(root, name), join(copy, name), { recursive: true })
     }
     for (const name of ['node_modules', 'scripts', 'src']) symlinkSync(join(root, name), join(copy, name))
     for (const change of mutant.changes) apply(copy, change)
-    return 'test' in mutant.by ? await byTest(copy, mutant.by) : await byModel(copy, mutant.by.histories)
+    if (values.model) return await byModel(copy, `${mutant.histories}`)
+    return await byTest(copy, mutant)
   } finally {
     rmSync(copy, { recursive: true, force: true })
   }
@@ -114,20 +142,24 @@ async function byModel(copy, kind) {
   return { caught: true, by: `${kind}, seed ${values.seed}, history ${histories}: ${rule.slice(0, 90)}` }
 }
 
-/** @param {string} copy @param {{ readonly test: string, readonly name?: string }} by @returns {Promise<Verdict>} */
+/** @param {string} copy @param {Mutant} mutant @returns {Promise<Verdict>} */
 async function byTest(copy, { test, name }) {
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
   const filter = name === undefined ? [] : ['-t', name]
-  const { code, output } = await run(copy, [vitest, 'run', '--reporter', 'dot', test, ...filter])
-  const ran = /Tests\s.*\d+ (?:passed|failed)/.test(stripVTControlCharacters(output))
-  if (!ran) throw new Error(`${test} ran no test:\n${output.slice(-1000)}`)
-  return { caught: code !== 0, by: name === undefined ? test : `${test}: ${name}` }
+  // The first failure is enough. What never ends is caught by its time limit, which need not be long here.
+  const options = ['--reporter', 'dot', '--bail', '1', '--testTimeout', '30000', '--maxWorkers', '1']
+  const { code, output } = await run(copy, [vitest, 'run', ...options, test, ...filter])
+  const plain = stripVTControlCharacters(output)
+  if (!/Tests\s.*\d+ (?:passed|failed)/.test(plain)) throw new Error(`${test} ran no test:\n${output.slice(-1000)}`)
+  const failed = /FAIL\s+\S+ > (.*)/.exec(plain)?.[1]
+  return { caught: code !== 0, by: failed === undefined ? test : `${test}: ${failed.slice(-90)}` }
 }
 
 /** @param {string} cwd @param {readonly string[]} args @returns {Promise<{ code: number | null, output: string }>} */
 function run(cwd, args) {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+    const env = { ...process.env, ...services.env }
+    const child = spawn(process.execPath, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
     let output = ''
     child.stdout.on('data', (chunk) => (output += chunk))
     child.stderr.on('data', (chunk) => (output += chunk))

@@ -4,7 +4,10 @@
  * @property {string} item a number to ask for it by
  * @property {string} what the fault that it brings back
  * @property {readonly { readonly file: string, readonly find: string, readonly replace: string }[]} changes in dist
- * @property {{ readonly histories: 'crashes' | 'changes' | 'deliveries' } | { readonly test: string, readonly name?: string }} by
+ * @property {string} test a file of tests that notices it
+ * @property {string} [name] of the test in it, where the file takes long
+ * @property {readonly ('redis' | 'postgres')[]} [needs] the servers that the test needs
+ * @property {'crashes' | 'changes' | 'deliveries'} [histories] the kind of the crash model's histories that shows it
  */
 
 /** @type {readonly Mutant[]} */
@@ -19,7 +22,8 @@ export const MUTANTS = [
         replace: "this.effect = work.policy.effect ?? 'read';",
       },
     ],
-    by: { histories: 'changes' },
+    test: 'test/runtime/recorded-intent.test.ts',
+    histories: 'changes',
   },
   {
     item: '1b',
@@ -31,7 +35,8 @@ export const MUTANTS = [
         replace: 'this.#key = undefined;',
       },
     ],
-    by: { histories: 'changes' },
+    test: 'test/runtime/recorded-intent.test.ts',
+    histories: 'changes',
   },
   {
     item: '1c',
@@ -43,7 +48,8 @@ export const MUTANTS = [
         replace: 'if (isBegun(record)) continue;',
       },
     ],
-    by: { histories: 'changes' },
+    test: 'test/runtime/recorded-intent.test.ts',
+    histories: 'changes',
   },
   {
     item: '2',
@@ -55,7 +61,8 @@ export const MUTANTS = [
         replace: 'const begun = false;',
       },
     ],
-    by: { histories: 'changes' },
+    test: 'test/runtime/begun-gates.test.ts',
+    histories: 'changes',
   },
   {
     item: '4',
@@ -68,7 +75,8 @@ export const MUTANTS = [
           'const known = Object.values(keys ?? {}).flatMap((bucket) => Object.values(bucket)).length;\n    const own = known > 100 ? undefined : entryOf(keys, key);',
       },
     ],
-    by: { histories: 'deliveries' },
+    test: 'test/runtime/input-keys.test.ts',
+    histories: 'deliveries',
   },
   {
     item: '7a',
@@ -80,7 +88,8 @@ export const MUTANTS = [
         replace: 'const results = [];',
       },
     ],
-    by: { histories: 'changes' },
+    test: 'test/runtime/kept-results.test.ts',
+    histories: 'changes',
   },
   {
     item: '7b',
@@ -92,7 +101,8 @@ export const MUTANTS = [
         replace: "ops.push(...cancelRun(state, 'new input was given', now, fold.seq + 2));",
       },
     ],
-    by: { histories: 'changes' },
+    test: 'test/runtime/kept-results.test.ts',
+    histories: 'changes',
   },
   {
     item: '8',
@@ -104,7 +114,8 @@ export const MUTANTS = [
         replace: 'if (this.#pending.length === 0) this.#view = undefined;',
       },
     ],
-    by: { histories: 'crashes' },
+    test: 'test/runtime/receive.test.ts',
+    histories: 'crashes',
   },
   {
     item: '13',
@@ -116,7 +127,8 @@ export const MUTANTS = [
         replace: 'return inputs.length === 0;',
       },
     ],
-    by: { histories: 'crashes' },
+    test: 'test/runtime/input-fate.test.ts',
+    histories: 'crashes',
   },
   {
     item: '14',
@@ -128,7 +140,8 @@ export const MUTANTS = [
         replace: "return 'refused';",
       },
     ],
-    by: { histories: 'crashes' },
+    test: 'test/runtime/input-fate.test.ts',
+    histories: 'crashes',
   },
   {
     item: '3',
@@ -141,7 +154,8 @@ export const MUTANTS = [
       },
       { file: 'runtime/step/perform.js', find: 'await session.lease?.secure();', replace: 'void 0;' },
     ],
-    by: { histories: 'crashes' },
+    test: 'test/runtime/sure-lease.test.ts',
+    histories: 'crashes',
   },
   {
     item: '5',
@@ -153,13 +167,15 @@ export const MUTANTS = [
         replace: 'const ended = undefined; void limit;',
       },
     ],
-    by: { histories: 'crashes' },
+    test: 'test/runtime/late-attempts.test.ts',
+    histories: 'crashes',
   },
   {
     item: '6',
     what: 'the keys of an erased thread are used again by the next of that name',
     changes: [{ file: 'runtime/run/session.js', find: 'if (run?.incarnation !== undefined)', replace: 'if (false)' }],
-    by: { histories: 'crashes' },
+    test: 'test/runtime/erased-thread-key.test.ts',
+    histories: 'crashes',
   },
   {
     item: '9',
@@ -171,7 +187,8 @@ export const MUTANTS = [
         replace: 'if (false)',
       },
     ],
-    by: { histories: 'crashes' },
+    test: 'test/runtime/waits.test.ts',
+    histories: 'crashes',
   },
   {
     item: '10',
@@ -183,7 +200,7 @@ export const MUTANTS = [
         replace: "(inputHash !== 'none' || isSamePast || true)",
       },
     ],
-    by: { test: 'test/time-travel/recorded-reads.test.ts' },
+    test: 'test/time-travel/recorded-reads.test.ts',
   },
   {
     item: '11',
@@ -195,7 +212,8 @@ export const MUTANTS = [
         replace: '        if (!Array.isArray(value))\n            return value;',
       },
     ],
-    by: { histories: 'crashes' },
+    test: 'test/runtime/own-values.test.ts',
+    histories: 'crashes',
   },
   {
     item: '12',
@@ -207,7 +225,8 @@ export const MUTANTS = [
         replace: 'return { retry: [], doubt: [] };',
       },
     ],
-    by: { histories: 'crashes' },
+    test: 'test/runtime/resume-failed.test.ts',
+    histories: 'crashes',
   },
   {
     item: '15',
@@ -219,7 +238,8 @@ export const MUTANTS = [
         replace: 'if (true)\n            return this.#clock.now();',
       },
     ],
-    by: { histories: 'crashes' },
+    test: 'test/log/store-clock.test.ts',
+    histories: 'crashes',
   },
   {
     item: '16',
@@ -227,7 +247,8 @@ export const MUTANTS = [
     changes: [
       { file: 'runtime/step/activation.js', find: 'const RETURN_MS = 10 * 60_000;', replace: 'const RETURN_MS = 400;' },
     ],
-    by: { histories: 'crashes' },
+    test: 'test/runtime/held-effects.test.ts',
+    histories: 'crashes',
   },
   {
     item: '18',
@@ -239,7 +260,8 @@ export const MUTANTS = [
         replace: 'return { text: cut };',
       },
     ],
-    by: { histories: 'crashes' },
+    test: 'test/runtime/step-keys.test.ts',
+    histories: 'crashes',
   },
   {
     item: '23',
@@ -251,7 +273,7 @@ export const MUTANTS = [
         replace: 'if (claims >= maxClaims)',
       },
     ],
-    by: { test: 'test/runtime/poison.test.ts' },
+    test: 'test/runtime/poison.test.ts',
   },
   {
     item: '25',
@@ -263,7 +285,7 @@ export const MUTANTS = [
         replace: 'this.storeFailed(error);',
       },
     ],
-    by: { test: 'test/runtime/store-outage.test.ts' },
+    test: 'test/runtime/store-outage.test.ts',
   },
   {
     item: '29',
@@ -275,13 +297,14 @@ export const MUTANTS = [
         replace: '(state.ahead === true)',
       },
     ],
-    by: { test: 'test/runtime/key-ttl.test.ts' },
+    test: 'test/runtime/key-ttl.test.ts',
   },
   {
     item: '30',
     what: 'a program that catches that a step is another one now completes, and leaves a begun effect behind',
     changes: [{ file: 'runtime/step/activation.js', find: 'this.#revisits.mismatch(error);', replace: 'void 0;' }],
-    by: { test: 'test/runtime/simulation.test.ts', name: 'found before: a begun effect that comes back' },
+    test: 'test/runtime/simulation.test.ts',
+    name: 'found before: a begun effect that comes back',
   },
   {
     item: '31',
@@ -293,13 +316,13 @@ export const MUTANTS = [
         replace: 'if (retry.length + doubt.length < 0)',
       },
     ],
-    by: { test: 'test/runtime/recorded-intent.test.ts' },
+    test: 'test/runtime/recorded-intent.test.ts',
   },
   {
     item: '32',
     what: 'what time it is by the store is believed however late the reply was heard',
     changes: [{ file: 'log/store-clock.js', find: 'if (took < LONG_LOOK_MS)', replace: 'if (true)' }],
-    by: { test: 'test/log/store-clock.test.ts' },
+    test: 'test/log/store-clock.test.ts',
   },
   {
     item: '9b',
@@ -311,13 +334,13 @@ export const MUTANTS = [
         replace: 'false',
       },
     ],
-    by: { test: 'test/runtime/waits.test.ts' },
+    test: 'test/runtime/waits.test.ts',
   },
   {
     item: '12b',
     what: 'a failure is told again at once, whatever else the program is busy with',
     changes: [{ file: 'runtime/step/revisits.js', find: 'hadTime || this.#hasGoneOn(turn)', replace: 'true' }],
-    by: { test: 'test/runtime/resume-failed.test.ts' },
+    test: 'test/runtime/resume-failed.test.ts',
   },
   {
     item: '34',
@@ -329,7 +352,7 @@ export const MUTANTS = [
         replace: 'return undefined;',
       },
     ],
-    by: { test: 'test/runtime/key-ttl.test.ts' },
+    test: 'test/runtime/key-ttl.test.ts',
   },
   {
     item: '35',
@@ -341,7 +364,7 @@ export const MUTANTS = [
         replace: 'const lost = undefined;',
       },
     ],
-    by: { test: 'test/runtime/begun-gates.test.ts' },
+    test: 'test/runtime/begun-gates.test.ts',
   },
   {
     item: '36',
@@ -353,7 +376,8 @@ export const MUTANTS = [
         replace: 'found === undefined || found.owner === null',
       },
     ],
-    by: { test: 'test/drivers/memory.test.ts', name: 'later log of the same name' },
+    test: 'test/drivers/memory.test.ts',
+    name: 'later log of the same name',
   },
   {
     item: '17a',
@@ -365,7 +389,7 @@ export const MUTANTS = [
         replace: '',
       },
     ],
-    by: { test: 'test/runtime/worker-close.test.ts' },
+    test: 'test/runtime/worker-close.test.ts',
   },
   {
     item: '17b',
@@ -377,7 +401,7 @@ export const MUTANTS = [
         replace: '',
       },
     ],
-    by: { test: 'test/runtime/left-alone.test.ts' },
+    test: 'test/runtime/left-alone.test.ts',
   },
   {
     item: '18b',
@@ -389,7 +413,7 @@ export const MUTANTS = [
         replace: 'if (false) {',
       },
     ],
-    by: { test: 'test/runtime/step-keys.test.ts' },
+    test: 'test/runtime/step-keys.test.ts',
   },
   {
     item: '20',
@@ -401,7 +425,7 @@ export const MUTANTS = [
         replace: 'false',
       },
     ],
-    by: { test: 'test/adapters/langgraph/copies.test.ts' },
+    test: 'test/adapters/langgraph/copies.test.ts',
   },
   {
     item: '22',
@@ -413,7 +437,7 @@ export const MUTANTS = [
         replace: 'true',
       },
     ],
-    by: { test: 'test/agent/mcp.test.ts' },
+    test: 'test/agent/mcp.test.ts',
   },
   {
     item: '28',
@@ -425,7 +449,8 @@ export const MUTANTS = [
         replace: '',
       },
     ],
-    by: { test: 'test/runtime/suite-memory.test.ts', name: 'receives a signal once' },
+    test: 'test/runtime/suite-memory.test.ts',
+    name: 'receives a signal once',
   },
   {
     item: '37a',
@@ -437,7 +462,7 @@ export const MUTANTS = [
         replace: 'wall: clock.now()',
       },
     ],
-    by: { test: 'test/runtime/machine-sleep.test.ts' },
+    test: 'test/runtime/machine-sleep.test.ts',
   },
   {
     item: '38',
@@ -449,7 +474,7 @@ export const MUTANTS = [
         replace: 'if (false)',
       },
     ],
-    by: { test: 'test/runtime/waits.test.ts' },
+    test: 'test/runtime/waits.test.ts',
   },
   {
     item: '39',
@@ -461,7 +486,7 @@ export const MUTANTS = [
         replace: 'void task;',
       },
     ],
-    by: { test: 'test/runtime/recorded-intent.test.ts' },
+    test: 'test/runtime/recorded-intent.test.ts',
   },
   {
     item: '40',
@@ -473,7 +498,8 @@ export const MUTANTS = [
         replace: 'undefined',
       },
     ],
-    by: { test: 'test/runtime/suite-sqlite.test.ts', name: 'find out first' },
+    test: 'test/runtime/suite-sqlite.test.ts',
+    name: 'find out first',
   },
   {
     item: '41',
@@ -485,6 +511,121 @@ export const MUTANTS = [
         replace: 'call !== this.#calls',
       },
     ],
-    by: { test: 'test/runtime/unwatched-steps.test.ts' },
+    test: 'test/runtime/unwatched-steps.test.ts',
+  },
+  {
+    item: '1d',
+    what: 'a step that was tried again before goes back to a key that it had given up',
+    changes: [
+      {
+        file: 'runtime/step/failed-steps.js',
+        find: 'return generation === undefined ? remove(at)',
+        replace: 'return true ? remove(at)',
+      },
+    ],
+    test: 'test/runtime/retried-generation.test.ts',
+    histories: 'changes',
+  },
+  {
+    item: '17c',
+    what: 'whoever aborts a run waits as long as the store hangs',
+    changes: [{ file: 'runtime/run/stop-in-time.js', find: 'if (signal === undefined)', replace: 'if (true)' }],
+    test: 'test/runtime/abort.test.ts',
+  },
+  {
+    item: '19a',
+    what: 'a record that can’t be stored fails the signal that is received beside it',
+    changes: [
+      {
+        file: 'runtime/run/recorder.js',
+        find: 'if (!isRefusal(error) || !this.#pending.some(({ step }) => step))',
+        replace: 'if (true)',
+      },
+    ],
+    test: 'test/runtime/refused-records.test.ts',
+  },
+  {
+    item: '19b',
+    what: 'a record that can’t be stored fails the steps that are written with it',
+    changes: [
+      {
+        file: 'runtime/run/recorder.js',
+        find: 'if (notes.filter(({ step }) => step).length > 1)',
+        replace: 'if (false)',
+      },
+    ],
+    test: 'test/runtime/refused-records.test.ts',
+  },
+  {
+    item: '21',
+    what: 'a checkpoint id that is no text is taken for none',
+    changes: [],
+    test: 'test/adapters/langgraph/queries.test.ts',
+  },
+  {
+    item: '22b',
+    what: 'a mock that can only generate fails',
+    changes: [
+      {
+        file: 'agent/model/model-attempt.js',
+        find: "if (isMissing && typeof model.doGenerate === 'function')",
+        replace: 'if (false)',
+      },
+    ],
+    test: 'test/agent/model-failures.test.ts',
+  },
+  {
+    item: '24a',
+    what: 'a run that is given up because the store refuses its records counts as a crash',
+    changes: [
+      { file: 'runtime/run/give-up.js', find: 'claims > 0 ?', replace: 'false ?' },
+      { file: 'runtime/run/give-up.js', find: 'alone > 0 && wasAlone ?', replace: 'false ?' },
+    ],
+    test: 'test/runtime/store-outage.test.ts',
+  },
+  {
+    item: '24b',
+    what: 'a Redis whose memory is full takes claims, and refuses what follows',
+    changes: [
+      {
+        file: 'drivers/redis/scripts/include/index-members.lua',
+        find: "  redis.call('ZADD', index, unpack(with_scores(new)))\n",
+        replace: "  redis.call('ZREM', index, unpack(old))\n  redis.call('ZADD', index, unpack(with_scores(new)))\n",
+      },
+    ],
+    test: 'test/drivers/redis-faults.test.ts',
+    name: 'when its memory is full',
+    needs: ['redis'],
+  },
+  {
+    item: '26',
+    what: 'one lost connection fails what is sent to a thread',
+    changes: [{ file: 'log/write/retry.js', find: 'if (!isPassing(error) ||', replace: 'if (true ||' }],
+    test: 'test/runtime/lost-connection.test.ts',
+  },
+  {
+    item: '27',
+    what: 'who has not seen the records that a Redis lost goes on as if there had been none',
+    changes: [
+      {
+        file: 'runtime/run/gap.js',
+        find: 'if (loss === undefined)',
+        replace: 'if (true)',
+      },
+    ],
+    test: 'test/runtime/lost-records.test.ts',
+    needs: ['redis'],
+  },
+  {
+    item: '28b',
+    what: 'a worker with many threads warns of a leak',
+    changes: [
+      {
+        file: 'runtime/worker/worker.js',
+        find: 'setMaxListeners(0, this.#abort.signal);',
+        replace: '',
+      },
+    ],
+    test: 'test/runtime/worker-close.test.ts',
   },
 ]
