@@ -1,6 +1,6 @@
 // @ts-check
 // Brings old faults back, one at a time, and shows that the tests notice: a net that catches nothing proves nothing.
-//   npm run mutants [-- --only 3,7] [--json]
+//   npm run mutants [-- --only 3,7] [--json] [--no-build]
 //   npm run mutants -- --model [--seed 13] [--count 4000]
 // Each mutant is a small change of a copy of dist and names the test that knows it; that test passes without the change.
 // With --model those that the crash model (test/runtime/simulation) can see are left to it instead: it must break a rule
@@ -26,6 +26,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '13' },
     count: { type: 'string', default: '4000' },
     json: { type: 'boolean', default: false },
+    'no-build': { type: 'boolean', default: false },
   },
 })
 
@@ -40,7 +41,7 @@ if (chosen.length === 0) {
   console.error(`No mutant${values.model ? ' for the model' : ''} has the number ${values.only}. There are ${all}.`)
   process.exit(2)
 }
-if (!build(root)) process.exit(1)
+if (!values['no-build'] && !build(root)) process.exit(1)
 
 const need = values.model ? [] : [...new Set(chosen.flatMap(({ needs }) => needs ?? []))]
 const services = await startServices({ need, log: (line) => console.error(line) })

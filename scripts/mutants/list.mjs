@@ -88,7 +88,7 @@ export const MUTANTS = [
         replace: 'const results = [];',
       },
     ],
-    test: 'test/runtime/kept-results.test.ts',
+    test: 'test/runtime/ended-runs.test.ts',
     histories: 'changes',
   },
   {
@@ -101,7 +101,7 @@ export const MUTANTS = [
         replace: "ops.push(...cancelRun(state, 'new input was given', now, fold.seq + 2));",
       },
     ],
-    test: 'test/runtime/kept-results.test.ts',
+    test: 'test/runtime/ended-runs.test.ts',
     histories: 'changes',
   },
   {
@@ -199,6 +199,15 @@ export const MUTANTS = [
         find: "(inputHash !== 'none' || isSamePast)",
         replace: "(inputHash !== 'none' || isSamePast || true)",
       },
+    ],
+    test: 'test/time-travel/recorded-reads.test.ts',
+  },
+  {
+    item: '10b',
+    what: 'a fork takes a node that asked somebody on the other branch with the answer from there',
+    changes: [
+      { file: 'runtime/run/records.js', find: ' || did.has(path))', replace: ')' },
+      { file: 'runtime/run/session.js', find: '!sees.isUnderWay() && ', replace: '' },
     ],
     test: 'test/time-travel/recorded-reads.test.ts',
   },
@@ -558,8 +567,14 @@ export const MUTANTS = [
   },
   {
     item: '21',
-    what: 'a checkpoint id that is no text is taken for none',
-    changes: [],
+    what: 'a checkpoint id that is no text is looked for',
+    changes: [
+      {
+        file: 'adapters/langgraph/names.js',
+        find: "if (typeof id === 'string')\n        return id;",
+        replace: 'return id;',
+      },
+    ],
     test: 'test/adapters/langgraph/queries.test.ts',
   },
   {
@@ -572,7 +587,7 @@ export const MUTANTS = [
         replace: 'if (false)',
       },
     ],
-    test: 'test/agent/model-failures.test.ts',
+    test: 'test/agent/model.test.ts',
   },
   {
     item: '24a',

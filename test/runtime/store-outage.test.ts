@@ -109,7 +109,7 @@ describe('a store that refuses the record of each step and takes all else', () =
       const { clock, inner, faults, open, events } = await openFragile()
       await using hf = open()
       const stepped = new Set<string>()
-      const hello = flow<string>({ name: 'hello', version: '1.0.0' }, (ctx, thread) =>
+      const hello = flow<string, unknown>({ name: 'hello', version: '1.0.0' }, (ctx, thread) =>
         ctx.step('say', () => {
           stepped.add(thread)
           return 'hello'

@@ -262,7 +262,8 @@ export class GraphEngine {
       if (!given || node.resolved === undefined) return answer
       return { ...(answer as object), result: await node.resolved(result, input) }
     }
-    return { ...work, ask, sees: { state, input }, span: node.span && (() => node.span?.(input)) }
+    const isUnderWay = () => this.#inner(String(work.at.at(-1))).length > 0
+    return { ...work, ask, sees: { state, input, isUnderWay }, span: node.span && (() => node.span?.(input)) }
   }
 
   async #runSubgraph(node: GraphNodePlan, input: unknown, task: TaskRecord, path: string, state: State) {
@@ -503,9 +504,12 @@ export class GraphEngine {
   #dropInner(task: string, activation?: Activation): readonly Op[] {
     // With thousands of tasks side by side, looking for them costs more than the tasks.
     if (this.#isNew && activation?.hasSteps === false) return []
-    return Object.keys(this.#scope().steps ?? {})
-      .filter((path) => path.startsWith(`${task}/`))
-      .map((path) => remove(inScope(this.#prefix, 'steps', path)))
+    return this.#inner(task).map((path) => remove(inScope(this.#prefix, 'steps', path)))
+  }
+
+  /** The steps that are recorded inside of a node. */
+  #inner(task: string): readonly string[] {
+    return Object.keys(this.#scope().steps ?? {}).filter((path) => path.startsWith(`${task}/`))
   }
 
   #count(scope: ReturnType<typeof scopeAt>): number {

@@ -5,6 +5,7 @@ import type { OpenedEntry } from '../../log/entry/entry-opening.js'
 import type { Log } from '../../log/log.js'
 import type { LogStore } from '../../log/log-store.js'
 import { applyOp, valueAt, type Op, type State } from '../../log/entry/ops.js'
+import { isEffect } from '../step/revisits.js'
 import {
   isUnfinished,
   type PauseRecord,
@@ -178,9 +179,13 @@ export async function recordsBeyond(
   for (let at: typeof from | undefined = from; at; ) {
     const log: Log = await logs.open({ ...key, branch: at.branch as LogKey['branch'] })
     if (!log.exists) break
-    const { steps, seen } = await collectRecords([{ log, from: at.seq + 1, to: log.fold.seq }], run)
+    const { steps, seen, pauses } = await collectRecords([{ log, from: at.seq + 1, to: log.fold.seq }], run)
+    // A node that asked somebody, waited or had an effect has not only read: it is called, and asks here as well.
+    const did = new Set<string>()
+    for (const [path, record] of steps) if (isEffect(record)) addOuter(path, did)
+    for (const { path } of pauses.values()) addOuter(path, did)
     for (const [path, { status, result, input }] of steps) {
-      if (status !== 'done' || found.has(path)) continue
+      if (status !== 'done' || found.has(path) || did.has(path)) continue
       const saw = seen.get(path)
       found.set(path, { result, inputHash: input ?? 'none', ...(saw ? { seen: saw } : {}) })
     }
@@ -219,6 +224,11 @@ function stepAt(
   if (path[at] !== 'steps' || path.length !== at + 2) return undefined
   const id = String(path[at + 1])
   return { path: [...names, id].join('/'), prefix: path.slice(0, at).map(String), id }
+}
+
+/** All that a path lies in. */
+function addOuter(path: string, all: Set<string>): void {
+  for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) all.add(path.slice(0, end))
 }
 
 function join(path: string, name: string): string {

@@ -154,15 +154,15 @@ export class Session {
   recordedRead(
     path: string,
     inputHash: string,
-    sees: Seen | undefined,
+    sees: (Seen & { isUnderWay(): boolean }) | undefined,
     isSamePast: boolean,
   ): { readonly result: unknown } | undefined {
     const record = this.#recordedReads?.beyond.get(path)
     if (record === undefined) return undefined
     const { seen, result } = record
-    // A node reads the state: after an edit its recorded result says nothing.
+    // A node reads the state: after an edit its recorded result says nothing. One that the fork has begun goes on from there.
     const same = sees
-      ? seen && isDeepStrictEqual(sees.state, seen.state) && isDeepStrictEqual(sees.input, seen.input)
+      ? seen && !sees.isUnderWay() && isDeepStrictEqual([sees.state, sees.input], [seen.state, seen.input])
       : record.inputHash === inputHash && (inputHash !== 'none' || isSamePast)
     return same ? { result } : undefined
   }

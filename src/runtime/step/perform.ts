@@ -23,8 +23,8 @@ export interface Work {
   readonly inputHash: string
   readonly idempotencyKey?: string | undefined
   readonly run: (step: StepContext) => unknown
-  /** For a node: what it is handed, which decides whether a recorded read still holds. */
-  readonly sees?: Seen
+  /** For a node: what it is handed and has begun, which decides whether a recorded read still holds. */
+  readonly sees?: Seen & { isUnderWay(): boolean }
   /** On a fork: all that the function has heard of is the same as on the branch it came from. */
   readonly isSamePast?: boolean
   /** Where in its function it was asked for, for its record. */
