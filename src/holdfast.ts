@@ -6,11 +6,14 @@ import { InvalidOptionError } from './core/errors.js'
 import {
   type BranchId,
   DEFAULT_TENANT,
+  encodeParts,
   MAIN_BRANCH,
+  MAX_ID_BYTES,
   parseBranchId,
   parseTenantId,
   parseThreadId,
   type TenantId,
+  type ThreadId,
   type ThreadIdInput,
   threadIdInput,
 } from './core/ids.js'
@@ -55,6 +58,8 @@ import {
   type PausePage,
   resumeAll,
 } from './runtime/pause/bulk.js'
+import type { RecordedError } from './runtime/errors.js'
+import { findErrors } from './runtime/history/thread-errors.js'
 import { listenLive } from './runtime/events/live-events.js'
 import type { RunEvent } from './runtime/events/events.js'
 import { Company } from './runtime/worker/company.js'
@@ -62,6 +67,7 @@ import type { FlowProgram } from './runtime/program/flow.js'
 import type { GraphProgram } from './runtime/program/graph.js'
 import type { ProgramPlan, TypedProgram } from './runtime/program/program.js'
 import { Attempts } from './runtime/step/attempts.js'
+import { COMPANION } from './runtime/run/labels.js'
 import type { RuntimeEnvironment } from './runtime/run/run-thread.js'
 import type { Shape, StateOf, UpdateOf } from './runtime/program/state-key.js'
 import { Thread, ThreadView } from './runtime/thread.js'
@@ -115,6 +121,8 @@ export interface Swept extends Omit<SweptThread, 'thread'> {
 /** What `threads` filters by. */
 export interface ThreadQuery {
   readonly thread?: ThreadIdInput
+  /** Only threads whose ids have these parts, among others: `{ user: 'user-42' }` finds all sessions of that user. */
+  readonly parts?: Readonly<Record<string, string>>
   readonly branch?: string
   readonly status?: string | readonly string[]
   readonly tags?: readonly string[]
@@ -125,6 +133,8 @@ export interface ThreadQuery {
   readonly lease?: 'free' | 'held'
   /** Only those that wait for a worker now, by the store's clock. */
   readonly due?: true
+  /** Also why those failed that did, for which the newest entries of each are read. */
+  readonly errors?: boolean
   readonly order?: 'created' | 'updated'
   readonly direction?: 'asc' | 'desc'
   /** Default 100. */
@@ -138,7 +148,10 @@ export interface ThreadSummary {
   readonly thread: ThreadIdInput
   readonly branch: string
   readonly status: string
+  /** How many entries are kept: what was pruned or archived is not counted. */
   readonly entries: number
+  /** Why its run failed or no longer fits its program, where that was asked for. */
+  readonly error?: RecordedError
   /** The checkpoint id of its newest entry. */
   readonly checkpoint: string
   readonly createdAt: Date
@@ -305,8 +318,11 @@ export class Holdfast {
 
   /** One page of the threads of this tenant. */
   async threads(query: ThreadQuery = {}): Promise<ThreadPage> {
-    const page = await this.#store.list(this.#headQuery(query))
-    return { threads: page.heads.map(summarize), ...(page.cursor === undefined ? {} : { cursor: page.cursor }) }
+    const { errors = false, ...rest } = query
+    const page = await this.#store.list(this.#headQuery(rest))
+    const found = errors ? await findErrors(this.#runtime, page.heads) : []
+    const threads = page.heads.map((head, i) => ({ ...summarize(head), ...(found[i] ? { error: found[i] } : {}) }))
+    return { threads, ...(page.cursor === undefined ? {} : { cursor: page.cursor }) }
   }
 
   /**
@@ -382,13 +398,18 @@ export class Holdfast {
 
   /**
    * Removes a thread with all its branches. A tombstone with the reason stays behind, unless `tombstone` is false. Its large
-   * values go with the next sweep, or at once with `scrub`.
+   * values go with the next sweep, or at once with `scrub`. Of a hosted LangGraph graph the states go too. What it wrote to
+   * the store stays: `hf.store.scope(…).erase()` removes that.
    */
   async erase(thread: ThreadIdInput, options: EraseOptions = {}): Promise<{ readonly erased: number }> {
     const id = parseThreadId(thread)
-    const erased = await eraseThread(this.#store, this.#tenant, id, options)
-    await this.#places.archive?.archive.remove(this.#tenant, id)
-    return erased
+    const ids = [...(await this.#companions(thread, id)), id]
+    let erased = 0
+    for (const one of ids) {
+      erased = (await eraseThread(this.#store, this.#tenant, one, options)).erased
+      await this.#places.archive?.archive.remove(this.#tenant, one)
+    }
+    return { erased }
   }
 
   /**
@@ -518,6 +539,14 @@ export class Holdfast {
     await this.close()
   }
 
+  /** Threads that hold the states of this one's runs. They go first: without it nobody would find them. */
+  async #companions(thread: ThreadIdInput, id: ThreadId): Promise<readonly ThreadId[]> {
+    if (typeof thread !== 'string') return []
+    const { heads } = await this.#store.list({ tenant: this.#tenant, thread: id, limit: 1000 })
+    const labels = new Set(heads.map(({ index }) => index.metadata[COMPANION]))
+    return [...labels].flatMap((label) => (typeof label === 'string' ? [parseThreadId({ [label]: thread })] : []))
+  }
+
   #key(thread: ThreadIdInput, branch: string | undefined): LogKey {
     return {
       tenant: this.#tenant,
@@ -527,12 +556,13 @@ export class Holdfast {
   }
 
   #headQuery(query: ThreadQuery): HeadQuery {
-    const { thread, branch, status, updatedBefore, updatedAfter, due, limit = 100, ...rest } = query
+    const { thread, parts, branch, status, updatedBefore, updatedAfter, due, limit = 100, errors: _, ...rest } = query
     return {
       ...rest,
       tenant: this.#tenant,
       limit,
       ...(thread === undefined ? {} : { thread: parseThreadId(thread) }),
+      ...(parts === undefined ? {} : { parts: partsOf(parts) }),
       ...(branch === undefined ? {} : { branch: parseBranchId(branch) as BranchId }),
       ...(status === undefined ? {} : { status: typeof status === 'string' ? [status] : status }),
       ...(updatedBefore === undefined ? {} : { updatedBefore: time('updatedBefore', updatedBefore) }),
@@ -575,12 +605,16 @@ function missingArchive(field: string): InvalidOptionError {
   return new InvalidOptionError(field, field === 'archive' ? 'is not given' : 'needs an archive', remedy)
 }
 
-function summarize({ log, seq, hash, index, lease }: Head): ThreadSummary {
+function partsOf(parts: Readonly<Record<string, string>>): readonly string[] {
+  return encodeParts('parts', parts, MAX_ID_BYTES).slice(1, -1).split(',')
+}
+
+function summarize({ log, seq, hash, base, index, lease }: Head): ThreadSummary {
   return {
     thread: threadIdInput(log.thread),
     branch: log.branch,
     status: index.status,
-    entries: seq + 1,
+    entries: seq - base.seq + 1,
     checkpoint: formatCheckpointId(log.branch, seq, hash),
     createdAt: new Date(index.createdAt),
     updatedAt: new Date(index.updatedAt),

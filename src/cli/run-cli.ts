@@ -12,6 +12,7 @@ import { readVersion } from './commands/version.js'
 /** Commands of two words: what the first one stands for, and under which heading. */
 const GROUPS: Readonly<Record<string, readonly [description: string, heading: string]>> = {
   pipeline: ['process many documents, and resume at the exact batch', 'Running programs:'],
+  keys: ['look after the keys that encrypt a store', 'Care:'],
   store: ['read and write the memory that threads share', 'Shared memory:'],
 }
 

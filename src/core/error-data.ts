@@ -29,7 +29,7 @@ export interface ErrorData {
   /** `by` and `at` (milliseconds since 1970): who closed the question, and when. */
   readonly 'pause-closed': {
     readonly pause: string
-    readonly reason: 'answered' | 'expired' | 'superseded' | 'cancelled' | 'unknown'
+    readonly reason: 'answered' | 'expired' | 'superseded' | 'cancelled'
     readonly by?: string | null
     readonly at?: number
   }

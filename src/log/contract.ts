@@ -212,6 +212,8 @@ export interface HeadQuery {
   /** Absent: all tenants. For workers and maintenance only; the layers above always give it for users. */
   readonly tenant?: TenantId
   readonly thread?: ThreadId
+  /** All of these parts of structured ids, each as `encodeParts` writes it: `user=user-42`. An empty list filters nothing. */
+  readonly parts?: readonly string[]
   readonly branch?: BranchId
   /** Any of these; none when empty. */
   readonly status?: readonly string[]

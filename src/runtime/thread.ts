@@ -1,12 +1,14 @@
 import { checkOptionNames } from '../core/option-names.js'
 import { DEFAULT_LIMITS } from '../codec/limits.js'
+import { cloneValue } from '../codec/clone.js'
 import { copyValue, type Value } from '../codec/value.js'
 import { HoldfastError, InvalidOptionError, isHoldfastError, NotFoundError, TooLargeError } from '../core/errors.js'
 import type { ThreadIdInput } from '../core/ids.js'
 import { threadIdInput } from '../core/ids.js'
 import { formatPolicy, parseRetention, type Retention, type RetentionPolicy } from '../core/retention.js'
 import { nameLog } from '../core/log-name.js'
-import { DUE, type LogKey } from '../log/contract.js'
+import { DUE, type LogKey, type MetadataValue } from '../log/contract.js'
+import { formatCheckpointId, parseCheckpointId } from '../log/entry/checkpoint-id.js'
 import type { Log } from '../log/log.js'
 import { push, set } from '../log/entry/ops.js'
 import { type AnswerOptions, answerPauses, checkBy, type PauseAnswer, type RefusedAnswer } from './pause/answer.js'
@@ -65,7 +67,7 @@ export interface Signalled {
 }
 
 /** A thread seen without its program: what tools and people need. */
-export class ThreadView<Result = Outcome> {
+export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>> {
   protected readonly environment: RuntimeEnvironment
   readonly key: LogKey
 
@@ -89,8 +91,9 @@ export class ThreadView<Result = Outcome> {
 
   /**
    * Answers an open question, from any process and at any time. The first answer holds: later ones, and answers to
-   * questions that are over, throw `pause-closed` (`data.reason`). A value that does not fit the question's schema throws
-   * `invalid-value`; then nothing is written. Nothing runs here: run the thread, or let a worker do it.
+   * questions that are over, throw `pause-closed` (`data.reason`); an id that this thread never asked under throws
+   * `not-found`. A value that does not fit the question's schema throws `invalid-value`; then nothing is written. Nothing
+   * runs here: run the thread, or let a worker do it.
    */
   async answer(pause: string, value: unknown, options: AnswerOptions = {}): Promise<void> {
     const [refused] = await this.answerSeveral([{ pause, value }], options)
@@ -256,7 +259,61 @@ export class ThreadView<Result = Outcome> {
     })
   }
 
-  /** Checkpoints, newest first. Only headers are read. The next page is `before` the last id of this one. */
+  /**
+   * Names a checkpoint: it is found by that name, and no retention policy removes it. Default: the newest one. `at` is the
+   * id of another, on any branch of this thread. A name that is in use on that branch moves.
+   */
+  async tag(name: string, options: { readonly at?: string } = {}): Promise<{ readonly checkpoint: string }> {
+    const { at } = options
+    const key = at === undefined ? this.key : { ...this.key, branch: parseCheckpointId(at).branch }
+    const log = await this.existing(key)
+    // Reading it says whether there is such a checkpoint: its number alone may be that of another one.
+    const { seq, hash } = at === undefined ? log.fold : await log.at(at)
+    await log.tag(name, seq)
+    return { checkpoint: formatCheckpointId(key.branch, seq, hash) }
+  }
+
+  /** Takes a name away from this branch. False when it has no such tag. */
+  async untag(name: string): Promise<boolean> {
+    const log = await this.existing()
+    return (await log.untag(name)).entries.length > 0
+  }
+
+  /**
+   * Labels this branch with text, numbers or booleans that `hf.threads({ metadata })` finds it by; null takes a label away,
+   * and labels that are not named stay. They are stored in the clear, also where values are encrypted.
+   */
+  async setMetadata(metadata: Readonly<Record<string, MetadataValue | null>>): Promise<void> {
+    const own = Object.keys(metadata).find((name) => name.startsWith('holdfast.'))
+    if (own !== undefined) {
+      throw new InvalidOptionError(
+        `metadata["${own}"]`,
+        'starts with "holdfast.", which is reserved for Holdfast',
+        'Choose another name.',
+      )
+    }
+    const log = await this.existing()
+    await log.update(({ index }) => {
+      const changes = Object.entries(metadata).filter(([name, value]) =>
+        value === null ? Object.hasOwn(index.metadata, name) : index.metadata[name] !== value,
+      )
+      return changes.length === 0 ? undefined : [{ kind: 'tag', index: { metadata: Object.fromEntries(changes) } }]
+    })
+  }
+
+  /**
+   * The program's state as of the newest checkpoint; undefined when there is no thread. Without the program it is as it was
+   * stored, by whichever version.
+   */
+  async state(): Promise<Seen | undefined> {
+    const log = await this.open()
+    return log.exists ? (cloneValue((log.fold.state as RunState).state ?? {}) as Seen) : undefined
+  }
+
+  /**
+   * Checkpoints, newest first, with the nodes, tools and model calls that each records. The next page is `before` the last
+   * id of this one. With `events: false` only headers are read.
+   */
   async history(options: HistoryOptions = {}): Promise<readonly CheckpointInfo[]> {
     return listCheckpoints(this.environment.logs.unread(this.key), options)
   }
@@ -306,13 +363,11 @@ export class ThreadView<Result = Outcome> {
     return this.environment.logs.open(this.key)
   }
 
-  protected async existing(): Promise<Log> {
-    const log = await this.open()
+  protected async existing(key: LogKey = this.key): Promise<Log> {
+    const log = await this.environment.logs.open(key)
     if (log.exists) return log
-    throw new NotFoundError(`There is no thread ${this.key.thread} (${this.key.branch}).`, 'Check its id and tenant.', {
-      thread: this.key.thread,
-      branch: this.key.branch,
-    })
+    const { thread, branch } = key
+    throw new NotFoundError(`There is no thread ${thread} (${branch}).`, 'Check its id and tenant.', { thread, branch })
   }
 }
 
@@ -363,7 +418,7 @@ export class Thread<
   State = Readonly<Record<string, Value>>,
   Output = State,
   Update = Readonly<Record<string, unknown>>,
-> extends ThreadView<Outcome<State, Output>> {
+> extends ThreadView<Outcome<State, Output>, State> {
   readonly #plan: ProgramPlan
   readonly #own: { readonly retention?: RetentionPolicy }
 
@@ -401,7 +456,7 @@ export class Thread<
    * The program's state as of the newest checkpoint, in the version that this program has; undefined when there is no
    * thread. Throws `incompatible` when no migration leads there.
    */
-  async state(): Promise<State | undefined> {
+  override async state(): Promise<State | undefined> {
     const log = await this.open()
     if (!log.exists) return undefined
     return (((await showFold(this.#plan, log.fold)).state as RunState).state ?? {}) as State

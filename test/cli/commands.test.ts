@@ -49,6 +49,31 @@ describe.each(backends)('the command line on $name', ({ missing, fresh, cleanup 
     expect(events.at(-1)).toMatchObject({ type: 'outcome', status: 'completed', id: expect.stringMatching(/^run-/) })
   })
 
+  it.skipIf(missing)('runs with the policies that are asked for, and refuses others', async () => {
+    const apart = ['--tenant', 'policies']
+    const start = (...more: string[]) => run([...apart, 'run', programs, '--program', 'counter', '--json', ...more])
+    const entries = async (thread: string) => (await json(...apart, 'threads', '--thread', thread)).threads[0]?.entries
+    expect(parsed(await start('--thread', 'every', '--input', '{}'))).toMatchObject({ status: 'completed' })
+    await start('--thread', 'seldom', '--input', '{}', '--frequency', 'boundary')
+    await start('--thread', 'tens', '--input', '{}', '--frequency', '10')
+    await start('--thread', 'never', '--input', '{}', '--frequency', 'none')
+    expect(await entries('seldom')).toBeLessThan(await entries('every'))
+    expect(await entries('tens')).toBeLessThan(await entries('every'))
+    expect(await entries('never')).toBeUndefined()
+    const gone = parsed(await start('--thread', 'gone', '--input', '{}', '--expect', 'existing'))
+    expect(gone).toMatchObject({ status: 'completed', restarted: true })
+    const kept = parsed(await start('--thread', 'every', '--input', '{}', '--on-corrupt', 'lastGood'))
+    expect(kept).toMatchObject({ status: 'completed', restarted: false })
+    for (const [option, value, meant] of [
+      ['--frequency', 'sted', 'did you mean step?'],
+      ['--expect', 'existin', 'did you mean existing?'],
+      ['--on-corrupt', 'lastgood', 'did you mean lastGood?'],
+    ] as const) {
+      const refused = await run(['run', programs, '--program', 'counter', option, value])
+      expect(refused).toMatchObject({ code: 2, err: expect.stringContaining(`${option} is "${value}"; ${meant}`) })
+    }
+  })
+
   it.skipIf(missing)('lists threads by status, program, age and label', async () => {
     const [plain, completed, waiting, old] = await Promise.all([
       run(['threads']),
@@ -60,12 +85,17 @@ describe.each(backends)('the command line on $name', ({ missing, fresh, cleanup 
       .trimEnd()
       .split('\n')
       .map((line) => line.split('\t'))
-    expect(head).toEqual(['thread', 'branch', 'status', 'entries', 'updated', 'program', 'tags'])
+    expect(head).toEqual(['thread', 'branch', 'status', 'entries', 'updated', 'program', 'tags', 'error'])
+    expect(rows.find((row) => row[0] === 'f-1')?.at(-1)).toContain('the shop is closed')
     expect(rows.map((row) => row[0])).toContain(shown)
     expect(plain.out).not.toContain('\u001b')
     expect(completed.threads).toMatchObject([{ id: 'c-1', branch: 'main', status: 'completed' }])
     expect(waiting.threads.map((one: { id: string }) => one.id).sort()).toEqual(['f-1', shown])
     expect(old.threads).toEqual([])
+    expect((await json('threads', '--part', 'user=user-42')).threads).toMatchObject([{ id: shown }])
+    expect((await json('threads', '--part', 'user=nobody')).threads).toEqual([])
+    const wrong = await run(['threads', '--part', 'user'])
+    expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining('--part is "user"') })
   })
 
   it.skipIf(missing)('shows a thread, its state and what changed', async () => {
@@ -100,6 +130,7 @@ describe.each(backends)('the command line on $name', ({ missing, fresh, cleanup 
       json('diff', 'c-1', 'main', 'what-if'),
       run(['fork', 'c-1', '--name', 'what-if']),
     ])
+    expect(drawn.out).toMatch(/main~3~\w+ .*  node two\n/)
     const shape = drawn.out.split('\n').map((line) => line.replace(/(\w+~\d+)~.*/, '$1').replace(/ +/g, ' '))
     expect(shape).toEqual([
       'main completed 4 entries',

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
@@ -52,6 +52,12 @@ function makeLangGraph(): void {
 }
 makeLangGraph()
 
+/** A store of its own whose values are encrypted. */
+const keys = { current: 'k1', masters: { k1: Buffer.alloc(32, 7).toString('base64') } }
+const keysConfig = join(folder, 'keys.config.mjs')
+writeFileSync(keysConfig, `export default { options: { keys: ${JSON.stringify(keys)} } }`)
+const keyed = ['--config', keysConfig, '--store', `sqlite:${join(folder, 'keyed.db')}`]
+
 const archiveIn = ['--archive', `file:${join(folder, 'archive')}`]
 
 /** Stands for the url of the store that all commands of a backend work on. */
@@ -75,7 +81,7 @@ const CASES: Readonly<Record<string, Case>> = {
       { status: 'paused', id: 'new-2', pauses: [{ kind: 'question' }] },
       7,
     ],
-    wrong: [[...returnsRun, '--thread', 'new-3', '--busy', 'perhaps'], 2, '--busy is "perhaps"'],
+    wrong: [[...returnsRun, '--thread', 'new-3', '--busy', 'queu'], 2, '--busy is "queu"; did you mean queue?'],
   },
   worker: {
     plain: [['worker', programs, '--poll', '20ms'], /^$/],
@@ -252,6 +258,29 @@ const CASES: Readonly<Record<string, Case>> = {
     json: [['erase', '--scope', 'user=gone', '--yes'], { target: 'the memory of user=gone', items: 0 }],
     wrong: [['erase', 'gone-2'], 2, "can't be undone"],
   },
+  prune: {
+    plain: [['prune', 'p-1', '--yes'], /^Removed 3 entries of p-1\.\n$/],
+    json: [['prune', 'p-2', '--before', '1', '--yes'], { id: 'p-2', branch: 'main', removed: 1 }],
+    wrong: [['prune', 'p-2'], 2, "can't be undone"],
+  },
+  'keys rotate': {
+    plain: [[...keyed, 'keys', 'rotate'], /\treads only\tk1\t.*\n[\w-]+\tcurrent\tk1\t/],
+    json: [
+      [...keyed, 'keys', 'rotate', '--all-tenants'],
+      { tenants: expect.arrayContaining([expect.objectContaining({ tenant: 'default', masters: ['k1'] })]) },
+    ],
+    wrong: [['keys', 'rotate'], 2, 'keys is not set'],
+  },
+  'keys rewrap': {
+    plain: [[...keyed, 'keys', 'rewrap'], /\tk1\t/],
+    json: [[...keyed, 'keys', 'rewrap'], { current: expect.any(String) }],
+    wrong: [['keys', 'rewrap'], 2, 'keys is not set'],
+  },
+  'keys status': {
+    plain: [[...keyed, 'keys', 'status'], /^key\tuse\tmaster\tcreated\n/],
+    json: [[...keyed, 'keys', 'status'], { current: expect.any(String), dataKeys: expect.anything() }],
+    wrong: [['keys', 'status'], 2, 'keys is not set'],
+  },
   sweep: {
     plain: [
       ['sweep', '--dry-run', '--ttl', '1ms', '--existing'],
@@ -352,7 +381,9 @@ describe.each(backends)('every command on $name', ({ name, missing, fresh, clean
     mkdirSync(join(folder, name), { recursive: true })
     store = await fresh()
     await using hf = await openHoldfast(store)
-    await hf.thread(counter, 'c-1').run({ input: {} })
+    await using locked = await openHoldfast(`sqlite:${join(folder, name, 'keyed.db')}`, { keys })
+    await locked.thread(counter, 'c-1').run({ input: {} })
+    for (const id of ['p-1', 'p-2', 'c-1']) await hf.thread(counter, id).run({ input: {} })
     const log = await hf.log('c-1')
     await log.tag('gold')
     await log.tag('old')
@@ -369,7 +400,11 @@ describe.each(backends)('every command on $name', ({ name, missing, fresh, clean
     // A worker and a server have no end of their own and are interrupted at once; a project can be made once.
     const run = async (args: readonly string[]) => {
       const where = args.map((arg) =>
-        arg === STORE ? store : arg.includes(langgraph) ? arg : arg.replace(folder, join(folder, name)),
+        arg === STORE
+          ? store
+          : arg.includes(langgraph) || arg === keysConfig
+            ? arg
+            : arg.replace(folder, join(folder, name)),
       )
       const signal =
         command === 'worker' || command === 'serve' || command === 'studio'

@@ -111,7 +111,7 @@ describe('errors', () => {
     expectTypeOf(failed.data.kind).toEqualTypeOf<errors.ModelFailureKind>()
     const closed = (error: unknown) => (isHoldfastError(error, 'pause-closed') ? error.data : undefined)
     expectTypeOf<NonNullable<ReturnType<typeof closed>>['reason']>().toEqualTypeOf<
-      'answered' | 'expired' | 'superseded' | 'cancelled' | 'unknown'
+      'answered' | 'expired' | 'superseded' | 'cancelled'
     >()
     // @ts-expect-error: there is no such code.
     assert(!isHoldfastError(held, 'hold'))

@@ -128,9 +128,9 @@ describe('bad answers', () => {
     await hf.thread(strict, 't').run({ input: {} })
     const before = await logOf('t')
     await expect(hf.inspect('t').answer(id, { a: { b: 1 } })).rejects.toMatchObject({
-      code: 'pause-closed',
-      data: { pause: id, reason: 'unknown' },
-      remedy: expect.stringContaining('hf.pauses()'),
+      code: 'not-found',
+      data: { pause: id },
+      remedy: expect.stringContaining('thread.pauses()'),
     })
     expect(await logOf('t')).toEqual(before)
   })

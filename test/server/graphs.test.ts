@@ -1,5 +1,5 @@
 import { Client } from '@langchain/langgraph-sdk'
-import type { Holdfast } from 'holdfast'
+import { flow, type Holdfast, openHoldfast } from 'holdfast'
 import { hostGraph } from 'holdfast/langgraph'
 import { afterAll, describe, expect, it } from 'vitest'
 import { durableBackends } from '../support/backends.js'
@@ -287,4 +287,19 @@ describe('a graph of LangGraph', () => {
     })
     expect(Object.keys(await client.assistants.getSubgraphs('survey'))).toEqual(['one'])
   })
+})
+
+it('a thread of a graph that is erased leaves none of its states behind, and no other thread is touched', async () => {
+  const hf = await openHoldfast('memory:')
+  const orders = hostGraph(hf, graphs.orders, { name: 'orders' })
+  const plain = flow({ name: 'plain', version: '1.0.0' }, () => 'done')
+  for (const id of ['gone', 'kept']) await hf.thread(orders, id).run({ input: { input: { log: ['in'] } } })
+  // Of the same name as a thread that some other graph keeps with the saver: that one is not a part of it.
+  await hf.thread(plain, 'other').run({ input: {} })
+  await hf.thread(plain, { langgraph: 'other' }).run({ input: {} })
+  await hf.erase('gone')
+  await hf.erase('other')
+  const left = (await hf.threads()).threads.map(({ thread }) => JSON.stringify(thread))
+  expect([...new Set(left)].sort()).toEqual(['"kept"', '{"langgraph":"kept"}', '{"langgraph":"other"}'])
+  await hf.close()
 })

@@ -2,7 +2,7 @@ import type { CheckpointInfo, Holdfast, ThreadIdInput } from '../../index.js'
 import type { Branch } from '../../types.js'
 import { type Command, text } from '../command.js'
 import { findThread } from '../input/find-thread.js'
-import type { Output } from '../screen/output.js'
+import { clean, type Output, toJson } from '../screen/output.js'
 import { formatThreadId } from '../input/thread-id.js'
 import { paintStatus } from './threads.js'
 import { ago, formatBytes, parseCount } from '../screen/times.js'
@@ -40,7 +40,7 @@ async function readBranch(
   settings: { readonly limit: number; readonly all: boolean; readonly alone: boolean },
 ): Promise<DrawnBranch> {
   const { limit, all, alone } = settings
-  const found = await hf.inspect(thread, { branch: branch.name }).history({ limit: limit + 1, all })
+  const found = await hf.inspect(thread, { branch: branch.name }).history({ limit: limit + 1, all, events: true })
   return {
     ...branch,
     checkpoints: found.slice(0, limit),
@@ -81,9 +81,31 @@ function drawBranch(output: Output, branch: DrawnBranch, now: number): string[] 
   return lines
 }
 
-function describeCheckpoint(output: Output, { id, seq, kind, bytes, at }: CheckpointInfo, now: number): string {
+function describeCheckpoint(output: Output, info: CheckpointInfo, now: number): string {
+  const { id, seq, kind, bytes, at } = info
   const when = output.terminal ? ago(at, now) : at.toISOString()
-  return `${String(seq).padStart(3)}  ${kind.padEnd(7)} ${output.paint('cyan', id)}  ${formatBytes(bytes)}  ${when}`
+  const what = describeWork(info)
+  const line = `${String(seq).padStart(3)}  ${kind.padEnd(7)} ${output.paint('cyan', id)}  ${formatBytes(bytes)}  ${when}`
+  return what === '' ? line : `${line}  ${what}`
+}
+
+/** What was done: `model deepseek-v3.2`, `tool refund failed`, `answered by ada: {"approved":true}`. */
+function describeWork({ steps = [], events = [] }: CheckpointInfo): string {
+  const done = steps.map(({ kind, name, status, model }) => {
+    const what = kind === 'model' ? `model ${model ?? name}` : `${kind} ${name}`
+    return status === 'completed' ? what : `${what} ${status}`
+  })
+  const answers = events.flatMap((event) => {
+    if (event.type === 'pause') return [`asks: ${event.kind}`]
+    if (event.type !== 'answer') return []
+    const who = event.expired ? 'expired' : `answered${event.by === undefined ? '' : ` by ${event.by}`}`
+    return [event.value === undefined ? who : `${who}: ${brief(toJson(event.value, false))}`]
+  })
+  return clean([...done, ...answers].join(', '))
+}
+
+function brief(json: string): string {
+  return json.length > 60 ? `${json.slice(0, 59)}…` : json
 }
 
 function flatten(tree: readonly Branch[]): readonly Branch[] {

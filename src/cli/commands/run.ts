@@ -6,12 +6,15 @@ import type { CommandContext } from '../context.js'
 import { exitCodeOf } from '../exit-codes.js'
 import { readJson } from '../input/json-input.js'
 import { chooseProgram, loadPrograms } from '../input/load-programs.js'
+import { didYouMean, findSimilarNames } from '../../core/similar.js'
 import { shellQuote } from '../screen/output.js'
+import { parseCount } from '../screen/times.js'
 import { describeEvent, reportOutcome } from '../screen/run-report.js'
 import { formatThreadId, parseThreadId } from '../input/thread-id.js'
 
 /** Runs a thread of a program in this process until it completes, pauses or fails. */
 export const run: Command = async (context, [file = ''], options) => {
+  const policies = readPolicies(options)
   const programs = await loadPrograms(context, file)
   const input = await readInput(context, options)
   const hf = await context.open({ create: true, runs: true })
@@ -23,14 +26,10 @@ export const run: Command = async (context, [file = ''], options) => {
   if (text(options, 'thread') === undefined) output.note(`thread ${formatThreadId(thread)}`)
 
   const key = text(options, 'key')
-  const busy = text(options, 'busy')
-  if (busy !== undefined && !['reject', 'queue', 'interrupt'].includes(busy)) {
-    throw usageError(`--busy is "${busy}".`, 'Use reject, queue or interrupt.')
-  }
   const stream = hf.thread(program, thread, { branch }).stream({
     ...input,
     ...(key === undefined ? {} : { key }),
-    ...(busy === undefined ? {} : { busy: busy as NonNullable<RunOptions['busy']> }),
+    ...policies,
     ...(await readContext(context, options)),
     signal,
   })
@@ -55,6 +54,29 @@ export const run: Command = async (context, [file = ''], options) => {
   if (output.json && showEvents) output.jsonLine({ type: 'outcome', id: formatThreadId(outcome.thread), ...outcome })
   else reportOutcome(context, outcome)
   return exitCodeOf(outcome)
+}
+
+const FREQUENCIES = ['step', 'boundary', 'none']
+
+/** How the run behaves. A policy that is mistyped is refused before the module is loaded. */
+function readPolicies(options: Options): Pick<RunOptions, 'busy' | 'frequency' | 'expect' | 'onCorrupt'> {
+  const busy = oneOf(options, 'busy', '--busy', ['reject', 'queue', 'interrupt'])
+  const expect = oneOf(options, 'expect', '--expect', ['existing'])
+  const onCorrupt = oneOf(options, 'onCorrupt', '--on-corrupt', ['fail', 'lastGood', 'restart'])
+  const given = text(options, 'frequency')
+  const every = given !== undefined && /^\d+$/.test(given) ? parseCount(given, '--frequency') : undefined
+  const named = every === undefined ? oneOf(options, 'frequency', '--frequency', FREQUENCIES) : undefined
+  const frequency = every === undefined ? named : { every }
+  const policies = { busy, expect, onCorrupt, frequency }
+  return Object.fromEntries(Object.entries(policies).filter(([, value]) => value !== undefined))
+}
+
+function oneOf(options: Options, name: string, flag: string, known: readonly string[]): string | undefined {
+  const given = text(options, name)
+  if (given === undefined || known.includes(given)) return given
+  const all = known.length === 1 ? known[0] : `${known.slice(0, -1).join(', ')} or ${known.at(-1)}`
+  const more = flag === '--frequency' ? ', or a number of steps' : ''
+  throw usageError(`${flag} is "${given}"${didYouMean(findSimilarNames(given, known))}`, `Use ${all}${more}.`)
 }
 
 async function readInput(context: CommandContext, options: Options): Promise<{ readonly input?: unknown }> {

@@ -14,7 +14,7 @@ export const run: Command = async (context, [id = ''], options) => {
   const { output } = context
   const summary = await findThread(hf, id, text(options, 'branch'))
   const view = hf.inspect(summary.thread, { branch: summary.branch })
-  const [newest] = await view.history({ limit: 1, all: true })
+  const [newest] = await view.history({ events: false, limit: 1, all: true })
   const facts = newest && (await view.look(newest.id).facts())
   const past = hf.hasArchive ? await hf.archive.list(summary.thread) : []
   const archived = past.filter(({ branch }) => branch === summary.branch)

@@ -18,6 +18,7 @@ export const run: Command = async (context, _args, options) => {
   do {
     const page = await hf.threads({
       ...query,
+      errors: true,
       limit: Math.min(500, limit - found.length),
       ...(cursor ? { cursor } : {}),
     })
@@ -41,10 +42,11 @@ export const run: Command = async (context, _args, options) => {
     output.terminal ? ago(one.updatedAt, now) : one.updatedAt.toISOString(),
     describeProgram(one),
     one.tags.join(' '),
+    [output.terminal ? brief(one.error?.message ?? '') : (one.error?.message ?? ''), 'red'],
   ])
   if (rows.length === 0) output.note('No threads.')
   else {
-    const names = ['thread', 'branch', 'status', 'entries', 'updated', 'program', 'tags']
+    const names = ['thread', 'branch', 'status', 'entries', 'updated', 'program', 'tags', 'error']
     await output.table(names, rows, { spare: ['entries', 'program'], whole: ['thread', 'branch', 'status', 'updated'] })
   }
   if (cursor !== undefined) output.note('There are more: pass --all, or --limit.')
@@ -77,6 +79,7 @@ export function threadQuery(options: Options): ThreadQuery {
   const older = text(options, 'olderThan')
   const newer = text(options, 'newerThan')
   const thread = text(options, 'thread')
+  const parts = readParts(list(options, 'part'))
   const branch = text(options, 'branch')
   const program = text(options, 'program')
   const status = statusesOf(options)
@@ -94,8 +97,27 @@ export function threadQuery(options: Options): ThreadQuery {
     ...(older === undefined ? {} : { updatedBefore: new Date(Date.now() - parseDuration(older, '--older-than')) }),
     ...(newer === undefined ? {} : { updatedAfter: new Date(Date.now() - parseDuration(newer, '--newer-than')) }),
     ...(thread === undefined ? {} : { thread: parseThreadId(thread) }),
+    ...(parts === undefined ? {} : { parts }),
     ...(branch === undefined ? {} : { branch }),
   }
+}
+
+/** `--part user=user-42`, as given: what looks like a number is a part all the same. */
+function readParts(given: readonly string[]): Readonly<Record<string, string>> | undefined {
+  if (given.length === 0) return undefined
+  return Object.fromEntries(
+    given.map((part) => {
+      const at = part.indexOf('=')
+      if (at < 1) throw usageError(`--part is "${part}".`, 'Write --part user=user-42.')
+      return [part.slice(0, at), part.slice(at + 1)]
+    }),
+  )
+}
+
+/** The first line, for a table: `show` prints all of it. */
+function brief(message: string): string {
+  const [line = ''] = message.split('\n')
+  return line.length > 80 ? `${line.slice(0, 79)}…` : line
 }
 
 export function paintStatus(status: string): Paint {

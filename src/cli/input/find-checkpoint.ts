@@ -11,14 +11,14 @@ export async function findCheckpoint(hf: Holdfast, { thread, branch }: ThreadSum
   if (/~\d{1,15}~[0-9a-f]{12}$/.test(name)) return name
   const view = hf.inspect(thread, { branch })
   if (/^\d{1,15}$/.test(name)) {
-    const [entry] = await view.history({ limit: 1, before: Number(name) + 1, all: true })
+    const [entry] = await view.history({ events: false, limit: 1, before: Number(name) + 1, all: true })
     if (entry?.seq === Number(name)) return entry.id
     const newest = entry === undefined ? '' : `${entry.seq} is the last before it. `
     throw missing(thread, name, `${newest}See \`holdfast history\`; older ones may have been pruned.`)
   }
   const back = name === 'head' ? 0 : /^~\d{1,4}$/.test(name) ? Number(name.slice(1)) : undefined
   if (back !== undefined) {
-    const found = (await view.history({ limit: back + 1 }))[back]
+    const found = (await view.history({ events: false, limit: back + 1 }))[back]
     if (found) return found.id
     throw missing(thread, name, 'There are not that many checkpoints; see `holdfast history`.')
   }
@@ -30,7 +30,7 @@ export async function findCheckpoint(hf: Holdfast, { thread, branch }: ThreadSum
   const { tags: tagged } = log.fold.index
   const seq = Object.hasOwn(tagged, name) ? tagged[name] : undefined
   if (seq !== undefined) return findCheckpoint(hf, { thread, branch } as ThreadSummary, String(seq))
-  const [head] = await hf.inspect(thread, { branch: name }).history({ limit: 1, all: true })
+  const [head] = await hf.inspect(thread, { branch: name }).history({ events: false, limit: 1, all: true })
   if (head) return head.id
   const tags = Object.keys(tagged)
   const branches = (await hf.threads({ thread, limit: 100 })).threads.map((one) => one.branch)
@@ -46,7 +46,7 @@ export async function findCheckpoint(hf: Holdfast, { thread, branch }: ThreadSum
 async function oldest(view: ReturnType<Holdfast['inspect']>): Promise<string | undefined> {
   let found: { readonly id: string; readonly seq: number } | undefined
   for (;;) {
-    const page = await view.history({ limit: 1000, ...(found ? { before: found.id } : {}) })
+    const page = await view.history({ events: false, limit: 1000, ...(found ? { before: found.id } : {}) })
     const last = page.at(-1)
     if (last === undefined) return found?.id
     found = last

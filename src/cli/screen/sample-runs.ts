@@ -84,7 +84,7 @@ async function countBranch(hf: Holdfast, { thread, branch }: ThreadSummary): Pro
   const view = hf.inspect(thread, { branch })
   let oldest = log.fold.seq + 1
   for (;;) {
-    const page = await view.history({ limit: 1000, before: oldest, all: true })
+    const page = await view.history({ events: false, limit: 1000, before: oldest, all: true })
     for (const { bytes } of page) counts.bytes.push(bytes)
     const last = page.at(-1)
     if (last === undefined) break

@@ -51,6 +51,10 @@ function filters(schema: string, query: HeadQuery, bind: (value: unknown) => str
     where.push(`${query.thread === undefined ? "(l.tenant || '')" : 'l.tenant'} = ${bind(query.tenant)}`)
   }
   if (query.thread !== undefined) where.push(`l.thread = ${bind(query.thread)}`)
+  for (const part of query.parts ?? []) {
+    const inner = "',' || substr(l.thread, 2, length(l.thread) - 2) || ','"
+    where.push(`left(l.thread, 1) = '{' AND strpos(${inner}, ${bind(`,${part},`)}) > 0`)
+  }
   if (query.branch !== undefined) where.push(`l.branch = ${bind(query.branch)}`)
   const labels = labelFilters(query)
   if (labels.length > MAX_JOINS) {

@@ -35,6 +35,7 @@ export function matchesQuery(head: Head, query: HeadQuery): boolean {
   const { log, index } = head
   if (query.tenant !== undefined && log.tenant !== query.tenant) return false
   if (query.thread !== undefined && log.thread !== query.thread) return false
+  if (query.parts?.some((part) => !hasPart(log.thread, part))) return false
   if (query.branch !== undefined && log.branch !== query.branch) return false
   if (query.status !== undefined && !query.status.includes(index.status)) return false
   if (query.tags?.some((tag) => !index.tags.includes(tag))) return false
@@ -45,6 +46,11 @@ export function matchesQuery(head: Head, query: HeadQuery): boolean {
   if (query.expiresBefore !== undefined && !isDue(index.expiresAt, query.expiresBefore)) return false
   if (query.lease !== undefined && (head.lease === null) !== (query.lease === 'free')) return false
   return true
+}
+
+/** Whether a structured id has this part. Separators are escaped inside of parts, so none is found across two. */
+function hasPart(thread: string, part: string): boolean {
+  return thread.startsWith('{') && `,${thread.slice(1, -1)},`.includes(`,${part},`)
 }
 
 // Own properties only: a filter on 'constructor' must not find every object.

@@ -44,6 +44,7 @@ export function buildHeadsQuery(task: HeadsTask, now: Instant): { readonly sql: 
   }
   if (query.tenant !== undefined) need('tenant = ?', query.tenant)
   if (query.thread !== undefined) need('thread = ?', query.thread)
+  for (const part of query.parts ?? []) need(HAS_PART, `,${part},`)
   if (query.branch !== undefined) need('branch = ?', query.branch)
   if (query.status !== undefined) need(`status IN (${query.status.map(() => '?').join(', ')})`, ...query.status)
   if (query.updatedBefore !== undefined) need('updated_at < ?', query.updatedBefore)
@@ -72,6 +73,8 @@ export function buildHeadsQuery(task: HeadsTask, now: Instant): { readonly sql: 
 
 // CROSS JOIN keeps SQLite from turning the two around.
 const LABELLED = 'labels AS first_label CROSS JOIN logs ON logs.id = first_label.log'
+
+const HAS_PART = "(substr(thread, 1, 1) = '{' AND instr(',' || substr(thread, 2, length(thread) - 2) || ',', ?) > 0)"
 
 const HAS_LABEL = 'SELECT 1 FROM labels WHERE labels.log = logs.id AND labels.name = ? AND labels.value = ?'
 

@@ -55,7 +55,14 @@ export type RecordedEvent =
       /** Why the answer that it had was not taken: it is open again. */
       readonly refused?: string
     }
-  | { readonly type: 'answer'; readonly pause: string; readonly by?: string; readonly expired?: true }
+  | {
+      readonly type: 'answer'
+      readonly pause: string
+      /** What was answered. Not kept in the event, which would hold it twice: readers get it from the record. */
+      readonly value?: Value
+      readonly by?: string
+      readonly expired?: true
+    }
   | { readonly type: 'defer'; readonly pause: string; readonly until: number; readonly by?: string }
   | { readonly type: 'usage'; readonly step: string; readonly usage: UsageOfCall }
 
@@ -121,14 +128,33 @@ export function entryEvents(
   body: { readonly ops?: readonly Op[] | undefined; readonly data?: unknown },
   before: State,
 ): readonly RunEvent[] {
-  const recorded = (body.data as { readonly events?: readonly RecordedEvent[] } | undefined)?.events ?? []
   const ops = stateOps(before, body.ops ?? [])
-  const events: (RecordedEvent | DerivedEvent)[] = recorded.map((event) => cloneValue(event as Value) as typeof event)
+  const events: (RecordedEvent | DerivedEvent)[] = [...recordedEvents(body)]
   if (ops.length > 0) events.push({ type: 'state', ops })
   events.push({ type: 'checkpoint', checkpoint: entry.id, seq: entry.seq })
   const last = events.length - 1
   // Each by itself: who got the first event of an entry and then lost the connection gets the others.
   return events.map((event, i) => ({ ...event, id: i === last || entry.id === '' ? entry.id : `${entry.id}#${i}` }))
+}
+
+/** What an entry says of itself, as copies: what answers say is taken from the answers that the entry records. */
+export function recordedEvents(body: {
+  readonly ops?: readonly Op[] | undefined
+  readonly data?: unknown
+}): readonly RecordedEvent[] {
+  const { events = [] } = (body.data ?? {}) as { readonly events?: readonly RecordedEvent[] }
+  return events.map((event) => {
+    const value = event.type === 'answer' ? answeredIn(body.ops ?? [], event.pause) : undefined
+    return cloneValue((value === undefined ? event : { ...event, value }) as Value) as typeof event
+  })
+}
+
+function answeredIn(ops: readonly Op[], pause: string): Value | undefined {
+  for (const [kind, path, record] of ops) {
+    if (kind !== 'set' || path[0] !== 'pauses' || path[1] !== pause || path[2] !== 'answer') continue
+    return (record as { readonly value?: Value }).value
+  }
+  return undefined
 }
 
 /** The entry of an event's id, and how many of its events came up to that one; undefined for all of them. */

@@ -2,7 +2,7 @@ import type { Value } from '../../codec/value.js'
 import { NotFoundError } from '../../core/errors.js'
 import type { Head, LogKey } from '../../log/contract.js'
 import type { LogStore } from '../../log/log-store.js'
-import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
+import { formatCheckpointId, parseCheckpointId } from '../../log/entry/checkpoint-id.js'
 import { type Difference, diffValues } from './diff.js'
 import type { RunState } from '../run/run-state.js'
 
@@ -48,12 +48,12 @@ export async function listBranches(logs: LogStore, { tenant, thread }: LogKey): 
   return under(undefined)
 }
 
-function describe({ log, seq, hash, index }: Head, forks: readonly Branch[]): Branch {
+function describe({ log, seq, hash, base, index }: Head, forks: readonly Branch[]): Branch {
   const { origin } = index
   return {
     name: log.branch,
     status: index.status,
-    entries: seq + 1,
+    entries: seq - base.seq + 1,
     head: formatCheckpointId(log.branch, seq, hash),
     createdAt: new Date(index.createdAt),
     updatedAt: new Date(index.updatedAt),
@@ -132,7 +132,11 @@ interface Past {
 function pastOf(all: ReadonlyMap<string, Branch>, name: string): readonly Past[] {
   const past: Past[] = []
   let branch = all.get(name)
-  let reach: Past | undefined = branch && { branch: name, seq: branch.entries - 1, checkpoint: branch.head }
+  let reach: Past | undefined = branch && {
+    branch: name,
+    seq: parseCheckpointId(branch.head).seq,
+    checkpoint: branch.head,
+  }
   while (branch && reach && !past.some((seen) => seen.branch === reach?.branch)) {
     past.push(reach)
     reach = branch.from

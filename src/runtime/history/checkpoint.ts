@@ -1,4 +1,3 @@
-import { cloneValue } from '../../codec/clone.js'
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import { copyValue, type Value } from '../../codec/value.js'
 import { InvalidOptionError, isHoldfastError, NotFoundError } from '../../core/errors.js'
@@ -12,7 +11,8 @@ import { applyOp, type Op, remove, set } from '../../log/entry/ops.js'
 import { migrateRun } from '../run/begin.js'
 import { type Difference, diffValues } from './diff.js'
 import { describePauses, type OpenPause } from '../run/outcome.js'
-import type { RecordedEvent } from '../events/events.js'
+import { type RecordedEvent, recordedEvents } from '../events/events.js'
+import { type CheckpointStep, describeSteps } from './checkpoint-steps.js'
 import type { ProgramPlan } from '../program/program.js'
 import type { Update } from '../program/state-shape.js'
 import { expiresWhenAtRest, staysOpen } from '../run/expiry.js'
@@ -32,6 +32,11 @@ export interface CheckpointInfo {
   readonly at: Date
   readonly bytes: number
   readonly hash: string
+  /**
+   * The nodes, tools, model calls and steps that it records, in order. Absent where only headers were asked for, and where
+   * the entry can't be read: damaged, or its key is not there.
+   */
+  readonly steps?: readonly CheckpointStep[]
   /** What its entry says of itself, where that was asked for: steps, questions, answers, costs. */
   readonly events?: readonly CheckpointEvent[]
 }
@@ -81,15 +86,18 @@ export interface HistoryOptions {
   readonly before?: string | number
   /** Also entries that are no checkpoints: claims, releases, tags. */
   readonly all?: boolean
-  /** Also what each entry says of itself, for which the entries are read and verified. */
+  /**
+   * True: also what each entry says of itself. False: only headers are read, so the steps of each are left out; the cheap
+   * way to page through a long history.
+   */
   readonly events?: boolean
 }
 
 const PAGE = 100
 
-/** One page of checkpoints, newest first. Only headers are read. */
+/** One page of checkpoints, newest first. */
 export async function listCheckpoints(log: Log, options: HistoryOptions = {}): Promise<readonly CheckpointInfo[]> {
-  const { limit = 100, before, all = false, events = false } = options
+  const { limit = 100, before, all = false, events } = options
   if (!Number.isSafeInteger(limit) || limit < 1 || limit > 10_000) {
     throw new InvalidOptionError(
       'limit',
@@ -107,28 +115,34 @@ export async function listCheckpoints(log: Log, options: HistoryOptions = {}): P
     if (last === undefined || last.header.seq === 0 || page.length < PAGE) break
     from = last.header.seq
   }
-  return events ? withEvents(log, found) : found
+  return events === false ? found : withSteps(log, found, events ?? false)
 }
 
-async function withEvents(log: Log, found: readonly CheckpointInfo[]): Promise<readonly CheckpointInfo[]> {
+async function withSteps(
+  log: Log,
+  found: readonly CheckpointInfo[],
+  events: boolean,
+): Promise<readonly CheckpointInfo[]> {
   const [newest, oldest] = [found[0], found.at(-1)]
   if (newest === undefined || oldest === undefined) return found
-  const said = new Map<number, readonly CheckpointEvent[]>()
+  const said = new Map<number, Pick<CheckpointInfo, 'steps' | 'events'>>()
   try {
     for await (const { header, body } of log.entries(oldest.seq, newest.seq)) {
-      const { events = [] } = (body.data ?? {}) as { readonly events?: readonly RecordedEvent[] }
-      const named = events.map((event) => {
-        if (!('question' in event)) return event
-        const { question: _, ...rest } = event
-        return rest
-      })
-      said.set(header.seq, cloneValue(named as unknown as Value) as unknown as readonly CheckpointEvent[])
+      const recorded = recordedEvents(body)
+      said.set(header.seq, { steps: describeSteps(recorded), ...(events ? { events: recorded.map(nameOnly) } : {}) })
     }
   } catch (error) {
-    // What lies behind the damage is listed all the same: who looks for the last good checkpoint has to see it.
-    if (!isHoldfastError(error, 'corrupt')) throw error
+    // What lies behind the damage is listed all the same: who looks for the last good checkpoint has to see it. And who
+    // did not ask for what entries hold need not have their keys.
+    if (!isHoldfastError(error, 'corrupt') && (events || !isHoldfastError(error, 'missing-key'))) throw error
   }
-  return found.map((info) => ({ ...info, events: said.get(info.seq) ?? [] }))
+  return found.map((info) => ({ ...info, ...(said.get(info.seq) ?? (events ? { events: [] } : {})) }))
+}
+
+function nameOnly(event: RecordedEvent): CheckpointEvent {
+  if (!('question' in event)) return event
+  const { question: _, ...rest } = event
+  return rest
 }
 
 // A number of another branch would show a page from somewhere else.

@@ -1,7 +1,7 @@
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import type { Redactor } from '../../codec/redactor.js'
 import { copyValue, type Value } from '../../codec/value.js'
-import { InvalidValueError } from '../../core/errors.js'
+import { type HoldfastError, InvalidValueError, NotFoundError } from '../../core/errors.js'
 import type { Clock } from '../../core/clock.js'
 import { DUE } from '../../log/contract.js'
 import type { Draft } from '../../log/entry/draft.js'
@@ -113,15 +113,15 @@ export function findOpen(state: RunState, id: string, now: number): PauseRecord 
   return pause
 }
 
-function closed(state: RunState, id: string): PauseClosedError {
+function closed(state: RunState, id: string): HoldfastError {
   const was = state.closed?.findLast((pause) => pause.id === id)
+  // Not `pause-closed`: who mistyped an id must not be told that somebody else was first.
   if (was === undefined) {
-    return new PauseClosedError(
+    return new NotFoundError(
       `There is no question "${id}" on this thread.`,
-      'List the open ones with hf.pauses().',
+      'List the open ones with thread.pauses().',
       {
         pause: id,
-        reason: 'unknown',
       },
     )
   }

@@ -169,6 +169,8 @@ export interface FlowPlan extends RetentionPlan {
   readonly name: string
   readonly version: string
   readonly compatibleWith: string | undefined
+  /** Its states are in the thread `{ [companion]: id }`, and go when the thread `id` is erased. */
+  readonly companion?: string
   /** What its steps have unless they say otherwise. */
   readonly policy: StepPolicy
   readonly inputSchema?: StandardSchema

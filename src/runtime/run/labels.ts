@@ -5,5 +5,7 @@ export const VERSION = 'holdfast.version'
 export const RETENTION = 'holdfast.retention'
 /** Set where that says which checkpoints are kept, so that sweeps find those threads. */
 export const CAPPED = 'holdfast.capped'
+/** Set where the program keeps its states in a thread of their own, `{ <label>: id }`: what erases the one erases both. */
+export const COMPANION = 'holdfast.companion'
 /** Set on a thread whose run failed while it also has open questions. */
 export const ASKS = 'holdfast.asks'

@@ -23,7 +23,7 @@ import { ownBranch } from '../history/inherit.js'
 import { type Ended, findEnded, noteEnded } from './input-keys.js'
 import { keepResults, type Settled, showFold, whatIsOpen } from '../step/kept-results.js'
 import { beginUnder, type Expiry, expiresWhenAtRest, retentionLabel, retentionLabels, staysOpen } from './expiry.js'
-import { ASKS, PROGRAM, RETENTION, VERSION } from './labels.js'
+import { ASKS, COMPANION, PROGRAM, RETENTION, VERSION } from './labels.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from '../program/program.js'
 import {
@@ -191,11 +191,14 @@ export function labels(fold: Fold, plan: ProgramPlan, expiry: Expiry): Pick<Inde
   const { name, version } = plan
   const asks = ASKS in metadata
   const kept = retentionLabel(expiry, fold, plan)
-  if (!asks && metadata[PROGRAM] === name && metadata[VERSION] === version && metadata[RETENTION] === kept) return {}
+  const companion = plan.kind === 'flow' ? plan.companion : undefined
+  const isNamed = metadata[PROGRAM] === name && metadata[VERSION] === version && metadata[COMPANION] === companion
+  if (!asks && isNamed && metadata[RETENTION] === kept) return {}
   return {
     metadata: {
       [PROGRAM]: name,
       [VERSION]: version,
+      ...(metadata[COMPANION] === companion ? {} : { [COMPANION]: companion ?? null }),
       ...(asks ? { [ASKS]: null } : {}),
       ...retentionLabels(kept, metadata),
     },

@@ -44,7 +44,7 @@ export async function branchBefore(
   message: string,
   effects: 'ask' | 'allow' | 'deny',
 ): Promise<string> {
-  const history = await view.history({ limit: MAX_HISTORY })
+  const history = await view.history({ events: false, limit: MAX_HISTORY })
   const at = async (i: number) => {
     const { state } = await view.look(history[i]?.id as string).fold()
     return state as {

@@ -154,7 +154,7 @@ async function resume(call: Call): Promise<Response> {
 
 /** The whole answer to the last message, and what comes of it. */
 async function replay(call: Call, thread: AnyThread): Promise<Response> {
-  const [newest] = await thread.history({ limit: 1, all: true })
+  const [newest] = await thread.history({ events: false, limit: 1, all: true })
   const at = thread.look(newest?.id as string)
   const facts = await at.facts()
   const messages = messagesOf(facts.state)
@@ -240,7 +240,7 @@ async function open({ core, hf }: Call, id: string) {
   const known = await currentBranch(hf, id)
   const program = agentOf(core)
   const { thread } = await core.thread(hf, id, known ?? 'main', known === undefined ? program : undefined)
-  const [newest] = known === undefined ? [] : await thread.history({ limit: 1, all: true })
+  const [newest] = known === undefined ? [] : await thread.history({ events: false, limit: 1, all: true })
   const facts = newest && (await thread.look(newest.id).facts())
   return { thread, facts, program: facts === undefined ? program : undefined }
 }

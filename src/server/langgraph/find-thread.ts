@@ -62,7 +62,7 @@ export async function stateOf(call: Pick<Call, 'hf' | 'core'>, found: Found, che
 
 /** The newest entry of the current branch after which its program can go on. */
 export async function newestCheckpoint(hf: Holdfast, { id, summary }: Found): Promise<string | undefined> {
-  return (await hf.inspect(id, { branch: summary.branch }).history({ limit: 1 }))[0]?.id
+  return (await hf.inspect(id, { branch: summary.branch }).history({ events: false, limit: 1 }))[0]?.id
 }
 
 /** Whether it is at work now, as these clients name it. */

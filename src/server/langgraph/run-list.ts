@@ -47,7 +47,9 @@ async function scanRuns({ hf }: Call, id: string): Promise<readonly KnownRun[]> 
   for (const { branch, checkpoint, metadata, updatedAt } of threads) {
     const program = String(metadata['holdfast.program'] ?? '')
     const view = hf.inspect(id, { branch })
-    const times = new Map((await view.history({ limit: MAX_HISTORY, all: true })).map((item) => [item.id, item.at]))
+    const times = new Map(
+      (await view.history({ events: false, limit: MAX_HISTORY, all: true })).map((item) => [item.id, item.at]),
+    )
     let before: string | undefined
     let changed: KnownRun[] = []
     for await (const event of view.events({ untilRest: false })) {
@@ -104,7 +106,7 @@ export async function findRun(call: Call, id: string, run: string) {
   if (found === undefined)
     throw new HttpProblem(404, 'not-found', `There is no run "${run.slice(0, 100)}" on this thread.`)
   const { thread, program } = await call.core.thread(call.hf, id, found.branch)
-  const [newest] = await thread.history({ limit: 1, all: true })
+  const [newest] = await thread.history({ events: false, limit: 1, all: true })
   const started: StartedRun = {
     thread,
     program,

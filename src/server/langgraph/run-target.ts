@@ -100,7 +100,7 @@ async function branchFor(call: Call, found: Found, body: RunBody, isRollback: bo
 async function forkAtRest({ hf }: Call, found: Found, checkpoint: string, not: string | undefined): Promise<string> {
   const at = hf.inspect(found.id).look(checkpoint)
   const view = hf.inspect(found.id, { branch: at.branch })
-  const older = await view.history({ limit: 10_000, all: true, before: checkpoint })
+  const older = await view.history({ events: false, limit: 10_000, all: true, before: checkpoint })
   for (const id of [checkpoint, ...older.map((item) => item.id)]) {
     const look = view.look(id)
     const { inputs = [], run } = (await look.fold()).state as {
@@ -160,7 +160,7 @@ function askedBy({ question }: OpenPause): string {
 /** No input: what was interrupted, failed, or waits on a new branch is run. */
 async function goOn(call: Call, id: string, branch: string, program: ServerProgram): Promise<StartedRun> {
   const { thread } = await call.core.thread(call.hf, id, branch)
-  const [newest] = await thread.history({ limit: 1, all: true })
+  const [newest] = await thread.history({ events: false, limit: 1, all: true })
   const at = thread.look(newest?.id as string)
   const { run, inputs = [] } = (await at.fold()).state as {
     readonly run?: { readonly id: string; readonly status: string }

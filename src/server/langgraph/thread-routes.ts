@@ -361,7 +361,7 @@ export async function updateState(
 }
 
 async function headOf(hf: Holdfast, id: string, branch: string) {
-  const [newest] = await hf.inspect(id, { branch }).history({ limit: 1 })
+  const [newest] = await hf.inspect(id, { branch }).history({ events: false, limit: 1 })
   return newest as { id: string; at: Date }
 }
 

@@ -45,7 +45,7 @@ export function readCursor(text: string): Cursor {
  * @param listening what has listened for this reader since before the run was asked for.
  */
 export async function* followThread(
-  view: ThreadView<unknown>,
+  view: ThreadView<unknown, unknown>,
   hub: LiveHub,
   from: Cursor,
   signal: AbortSignal,

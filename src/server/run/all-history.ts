@@ -61,7 +61,7 @@ export async function listHistory(
 /** The newest checkpoint up to where a branch was forked: that may have been a claim or a tag, which is none. */
 async function checkpointUpTo(hf: Holdfast, thread: ThreadIdInput, from: NonNullable<Branch['from']>) {
   const view = hf.inspect(thread, { branch: from.branch })
-  return (await view.history({ limit: 1, before: from.seq + 1 }))[0]?.id
+  return (await view.history({ events: false, limit: 1, before: from.seq + 1 }))[0]?.id
 }
 
 /** All branches of a tree, each before its forks. */

@@ -24,7 +24,7 @@ export async function* followRun(
     yield { outcome: known, cursor: started.checkpoint ?? '' }
     return
   }
-  const newest = (await thread.history({ limit: 1, all: true }))[0]?.seq ?? -1
+  const newest = (await thread.history({ events: false, limit: 1, all: true }))[0]?.seq ?? -1
   let end: { readonly event: RunEvent; checkpoint?: string } | undefined
   const early = from.live === undefined ? started.early?.take() : undefined
   for await (const followed of followThread(thread, core.hub, from, signal, early)) {

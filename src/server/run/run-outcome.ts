@@ -52,7 +52,7 @@ export async function rests(thread: AnyThread): Promise<boolean> {
 
 /** The outcome that a thread was left with at the checkpoint of a run's end. */
 export async function outcomeAt(
-  view: ThreadView<unknown>,
+  view: ThreadView<unknown, unknown>,
   { plan }: ServerProgram,
   end: RunEvent,
   checkpoint: string,

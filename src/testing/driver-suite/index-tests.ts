@@ -58,6 +58,34 @@ export const indexTests: readonly SuiteTest[] = [
     [{ metadata: { other: 'x' } }, []],
     [{ metadata: {} }, ['a', 'b', 'c']],
   ]),
+  {
+    name: 'filters by parts of structured ids: all of those given, each as a whole',
+    async run({ driver, tenant }) {
+      const threads = [
+        '{session=s-1,user=u}',
+        '{session=s-2,user=u}',
+        '{session=s-1,user=u-2}',
+        '{user=u}',
+        'user=u',
+        '\\{user=u}',
+      ]
+      for (const thread of threads) await createLog(driver, logKey(tenant, thread))
+      const found = async (...parts: string[]) => [...(await threadsFound(driver, { tenant, parts }))].sort()
+      assert.deepEqual(await found('user=u'), ['{session=s-1,user=u}', '{session=s-2,user=u}', '{user=u}'])
+      assert.deepEqual(await found('session=s-1'), ['{session=s-1,user=u-2}', '{session=s-1,user=u}'])
+      assert.deepEqual(await found('session=s-1', 'user=u'), ['{session=s-1,user=u}'])
+      assert.deepEqual(await found('user=U'), [])
+      assert.deepEqual(await found('ser=u'), [])
+      assert.equal((await found()).length, threads.length)
+      const pages: string[] = []
+      for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
+        const page = await driver.heads({ tenant, parts: ['user=u'], limit: 1, ...(cursor ? { cursor } : {}) })
+        pages.push(...page.heads.map(({ log }) => log.thread))
+        cursor = page.cursor
+      }
+      assert.deepEqual(pages.sort(), await found('user=u'))
+    },
+  },
   filterTest('filters by the time of the last change, without the bounds themselves', [
     [{ updatedBefore: 2000 }, ['a']],
     [{ updatedBefore: 2001 }, ['a', 'b']],

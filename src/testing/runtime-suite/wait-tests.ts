@@ -132,7 +132,7 @@ export const waitTests: readonly RuntimeTest[] = [
       const view = (await other()).inspect('t')
       const entries = await entriesOf(hf, 't')
       await refuses(() => view.answer(pauses[0]?.id ?? '', { n: 'x' }), 'invalid-value')
-      await refuses(() => view.answer('p-unknown', { n: 1 }), 'pause-closed')
+      await refuses(() => view.answer('p-unknown', { n: 1 }), 'not-found')
       assert.equal(await entriesOf(hf, 't'), entries)
       await view.answer(pauses[0]?.id ?? '', { n: 5 })
       assert.deepEqual(expectStatus(await thread.run(), 'completed').output, { n: 5 })

@@ -1,6 +1,7 @@
 import { flow, type FlowProgram, type Holdfast, type PauseOptions } from '../../../index.js'
 import { InvalidOptionError } from '../../../errors.js'
 import type { GraphAsk, GraphState, HostedGraph } from '../../../server/index.js'
+import { ADAPTER } from '../names.js'
 import { HoldfastSaver } from '../saver.js'
 import { HoldfastStore, type HoldfastStoreOptions } from '../store.js'
 import { type CompiledGraph, placeOf, readGraph, withSaver } from './compiled-graph.js'
@@ -73,7 +74,8 @@ export function hostGraph(hf: Holdfast, graph: unknown, options: HostGraphOption
       answered = { asked: interrupts, answers: Object.fromEntries(await Promise.all(interrupts.map(ask))) }
     }
   })
-  return { ...program, hosted: hostedGraph(compiled, memories) }
+  const plan = { ...program.plan, companion: ADAPTER }
+  return { ...program, plan, hosted: hostedGraph(compiled, memories) }
 }
 
 /** The answers by the ids of what they answer. */
