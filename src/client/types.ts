@@ -86,6 +86,14 @@ export interface CheckpointItem {
   readonly bytes: number
   readonly hash: string
   readonly parent?: string
+  /** The nodes, tools, model calls and steps that it records; with `events`. */
+  readonly steps?: readonly {
+    readonly kind: 'model' | 'tool' | 'node' | 'step'
+    readonly name: string
+    readonly path: string
+    readonly status: 'started' | 'completed' | 'failed' | 'unknown'
+    readonly model?: string
+  }[]
   /** What the entry says of itself, where that was asked for: steps, questions, answers, costs. */
   readonly events?: readonly ThreadEvent[]
 }

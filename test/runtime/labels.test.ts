@@ -46,7 +46,7 @@ describe('a tag', () => {
     await expect(thread.tag('x')).rejects.toMatchObject({ code: 'not-found' })
     await thread.run({ input: {} })
     const [newest] = await thread.history()
-    const wrong = (newest?.id as string).replace(/~\w+$/, '~000000000000')
+    const wrong = String(newest?.id).replace(/~\w+$/, '~000000000000')
     await expect(thread.tag('x', { at: wrong })).rejects.toMatchObject({ code: 'not-found' })
     expect((await hf.threads({ tags: ['x'] })).threads).toEqual([])
   })

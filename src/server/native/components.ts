@@ -133,6 +133,15 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
     at: time,
     bytes: count,
     hash: text,
+    'steps?': listOf(
+      object({
+        kind: oneOf('model', 'tool', 'node', 'step'),
+        name: text,
+        path: text,
+        status: oneOf('started', 'completed', 'failed', 'unknown'),
+        'model?': text,
+      }),
+    ),
     'events?': listOf({ type: 'object', properties: { type: text }, required: ['type'] }),
     'parent?': {
       type: 'string',

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { TenantId } from '../../core/ids.js'
+import type { TenantId, ThreadId } from '../../core/ids.js'
 import type { Driver, HeadQuery, IndexFields, LeaseChange } from '../../log/contract.js'
 import { makeAppend, mustAppend } from '../entries.js'
 import {
@@ -69,7 +69,7 @@ export const indexTests: readonly SuiteTest[] = [
         'user=u',
         '\\{user=u}',
       ]
-      for (const thread of threads) await createLog(driver, logKey(tenant, thread))
+      for (const thread of threads) await createLog(driver, { ...logKey(tenant, 'x'), thread: thread as ThreadId })
       const found = async (...parts: string[]) => [...(await threadsFound(driver, { tenant, parts }))].sort()
       assert.deepEqual(await found('user=u'), ['{session=s-1,user=u}', '{session=s-2,user=u}', '{user=u}'])
       assert.deepEqual(await found('session=s-1'), ['{session=s-1,user=u-2}', '{session=s-1,user=u}'])
