@@ -35,7 +35,7 @@ export interface StepSettings {
   readonly settings?: ModelSettings
 }
 
-/** What a run or a thread may spend, looked at before each model call. `state.ended` says which limit was reached. */
+/** What a run or a thread may spend, looked at before each model call. A run that wants more ends as `limited`. */
 export interface Budget {
   readonly tokens?: number
   /** In the currency of `prices`. */
@@ -79,9 +79,12 @@ export interface AgentOptions<S extends Shape = Shape> {
   readonly prepareStep?: (
     turn: TurnContext<S> & { readonly turn: number },
   ) => StepSettings | undefined | void | Promise<StepSettings | undefined | void>
-  /** Asked after the tools of a turn have run: true ends the run before another model call. */
-  readonly isComplete?: (turn: TurnContext<S>) => boolean | Promise<boolean>
-  /** Model calls in one run. Default 50. */
+  /**
+   * Asked after every turn, when its tools have run or the model has only spoken. `true` ends the run. After a reply
+   * without calls `false` ends it too, as the model wants; text lets it go on: the model is told so as by its user.
+   */
+  readonly isComplete?: (turn: TurnContext<S>) => boolean | string | Promise<boolean | string>
+  /** Model calls in one run; a run that wants more ends as `limited`. Default 50. */
   readonly maxTurns?: number
   /** Tool calls of one reply that are carried out; the model is told that the others were not. Default 128. */
   readonly maxCallsPerReply?: number

@@ -4,7 +4,7 @@ import { checkProgramName, checkRange, checkVersion } from '../runtime/program/p
 import type { Shape } from '../runtime/program/state-key.js'
 import { StateShape } from '../runtime/program/state-shape.js'
 import { type AgentOptions, checkAgentOptions } from './agent-options.js'
-import { agentShape, type AgentState, type OwnState, type PendingCall } from './agent-state.js'
+import { agentShape, type AgentState, type Ending, type OwnState, type PendingCall } from './agent-state.js'
 import { type AgentInput, readInput } from './messages/read-input.js'
 import { planCompactNode } from './messages/compaction.js'
 import { type Message, textOf } from './messages/message.js'
@@ -76,6 +76,7 @@ function planAgent(setup: AgentSetup): GraphPlan {
       return shape.check({ messages: readInput(input), ...fresh }, 'input')
     },
     output: (state) => lastText(state as unknown as OwnState),
+    limit: (state) => limitOf((state as unknown as OwnState).ended),
     refuse(task, begun) {
       const call = task.input as PendingCall | undefined
       if (!task.node.startsWith(toolNode('')) || call === undefined) return undefined
@@ -86,6 +87,13 @@ function planAgent(setup: AgentSetup): GraphPlan {
     start: async () => [{ node: 'model' }],
     next: async (finished, state, joins) => ({ tasks: nextTasks(finished, state), joins }),
   }
+}
+
+const LIMITS: readonly Ending['reason'][] = ['max-turns', 'token-budget', 'cost-budget']
+
+function limitOf(ended: Ending | null) {
+  if (ended === null || !LIMITS.includes(ended.reason)) return undefined
+  return { limit: ended.reason, reason: ended.message }
 }
 
 function nextTasks(finished: readonly string[], state: State): readonly Task[] {

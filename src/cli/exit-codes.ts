@@ -16,6 +16,8 @@ export const EXIT = {
   paused: 7,
   /** The thread was recorded by a program that this one does not continue. */
   incompatible: 8,
+  /** A limit of the program ended the run before it was done. */
+  limited: 9,
   interrupted: 130,
 } as const
 
@@ -57,6 +59,8 @@ export function exitCodeOf(outcome: { readonly status: string; readonly ended?: 
       return EXIT.conflict
     case 'incompatible':
       return EXIT.incompatible
+    case 'limited':
+      return EXIT.limited
     case 'pruned':
       return outcome.ended === 'cancelled' ? EXIT.failed : EXIT.ok
     default:

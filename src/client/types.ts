@@ -170,6 +170,8 @@ interface OutcomeBase {
 export type RunOutcome = OutcomeBase &
   (
     | { readonly status: 'completed'; readonly output?: Json }
+    /** A limit of the program ended it, such as `maxTurns` of an agent. */
+    | { readonly status: 'limited'; readonly limit: string; readonly reason: string; readonly output?: Json }
     | { readonly status: 'paused'; readonly pauses: readonly PauseInfo[]; readonly waiting: readonly Json[] }
     | {
         readonly status: 'failed'

@@ -7,7 +7,7 @@ const RETENTION = 'holdfast.retention'
 const ASKS = 'holdfast.asks'
 
 /** The statuses of threads of which nothing is open. */
-export const RESTING: readonly string[] = ['completed', 'failed', 'forked']
+export const RESTING: readonly string[] = ['completed', 'limited', 'failed', 'forked']
 
 /**
  * Whether a branch has expired, by the row of the index alone. What was promised when it was last used holds, and so does

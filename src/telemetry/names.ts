@@ -33,6 +33,7 @@ export const COUNTERS = {
   'holdfast.cache.outdated': { unit: '{load}', description: 'Loads from the cache that were not the newest.' },
   'holdfast.runs.started': { unit: '{run}', description: 'Runs begun.' },
   'holdfast.runs.completed': { unit: '{run}', description: 'Runs that completed.' },
+  'holdfast.runs.limited': { unit: '{run}', description: 'Runs that a limit of their program ended.' },
   'holdfast.runs.failed': { unit: '{run}', description: 'Runs that failed, fit no program, or were parked.' },
   'holdfast.runs.cancelled': { unit: '{run}', description: 'Runs that were cancelled.' },
   'holdfast.runs.paused': { unit: '{run}', description: 'Times a run came to wait for a person, a signal or a time.' },

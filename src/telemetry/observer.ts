@@ -32,6 +32,8 @@ export interface ObservedRun {
 
 export type RunEnd =
   | 'completed'
+  /** A limit of the program ended it. */
+  | 'limited'
   | 'failed'
   | 'incompatible'
   | 'cancelled'

@@ -24,13 +24,14 @@ import {
 
 const COUNTED: Readonly<Partial<Record<RunEnd, CounterName>>> = {
   completed: 'holdfast.runs.completed',
+  limited: 'holdfast.runs.limited',
   failed: 'holdfast.runs.failed',
   incompatible: 'holdfast.runs.failed',
   cancelled: 'holdfast.runs.cancelled',
   paused: 'holdfast.runs.paused',
 }
 /** A resume that comes to one of these did what it should. */
-const WELL: ReadonlySet<RunEnd> = new Set(['completed', 'paused', 'cancelled'])
+const WELL: ReadonlySet<RunEnd> = new Set(['completed', 'limited', 'paused', 'cancelled'])
 const WRONG: ReadonlySet<RunEnd> = new Set(['failed', 'incompatible', 'lost'])
 
 /** Counts how one run goes, and traces it: one span for the run, and below it those of its steps and calls. */

@@ -10,6 +10,7 @@ const TONES: Readonly<Record<string, string>> = {
   waiting_human: 'ask',
   paused: 'ask',
   failed: 'bad',
+  limited: 'bad',
   incompatible: 'bad',
   parked: 'bad',
   forked: 'fork',

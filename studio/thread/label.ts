@@ -31,6 +31,8 @@ export function labelOf({ kind, events = [] }: CheckpointItem): Label {
     const error = (ended ?? of('parked')[0])?.['error'] as { readonly message?: string } | undefined
     return { kind: 'fail', text: String(ended?.['status'] ?? 'parked'), note: brief(error?.message ?? '', 160) }
   }
+  const limited = of('run').find(({ status }) => status === 'limited')
+  if (limited) return { kind: 'fail', text: 'limit', note: brief(limited['reason'] ?? '', 160) }
   const asked = of('pause')[0]
   if (asked) return { kind: 'ask', text: ASKED[String(asked['kind'])] ?? 'question', note: '' }
   const answered = of('answer')[0]

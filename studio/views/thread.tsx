@@ -185,7 +185,7 @@ function ThreadHead({ model, onFork }: { readonly model: ThreadModel; readonly o
   const flat = model.flat.value
   const branch = model.branch.value
   const program = info?.metadata['holdfast.program']
-  const isOpen = info !== undefined && !['completed', 'cancelled'].includes(info.status)
+  const isOpen = info !== undefined && !['completed', 'limited', 'cancelled'].includes(info.status)
   const note = info && (
     <>
       <Status status={info.status} />

@@ -168,7 +168,17 @@ function Summary({ rows, more }: { readonly rows: readonly ThreadInfo[]; readonl
   )
 }
 
-const STATUSES = ['active', 'waiting_human', 'waiting', 'failed', 'completed', 'cancelled', 'forked', 'incompatible']
+const STATUSES = [
+  'active',
+  'waiting_human',
+  'waiting',
+  'failed',
+  'completed',
+  'limited',
+  'cancelled',
+  'forked',
+  'incompatible',
+]
 
 function StatusFilter({ rows, chosen }: { readonly rows: readonly ThreadInfo[]; readonly chosen: readonly string[] }) {
   const counts = new Map<string, number>()

@@ -107,14 +107,14 @@ describe('a run ends', () => {
   const again = () => ({ ...(calls(['look']) as object), usage }) as ScriptedReply
 
   it.each([
-    [{ maxTurns: 3 }, 'max-turns', 3],
-    [{ budget: { tokens: 200 } }, 'token-budget', 2],
-    [{ budget: { cost: 0.25 }, prices: { scripted: { input: 1000, output: 0 } } }, 'cost-budget', 3],
-    [{ isComplete: ({ state }: any) => state.turn === 4 }, 'complete', 4],
-  ] as const)('with a stated reason: %j', async (options, reason, turns) => {
+    [{ maxTurns: 3 }, 'limited', 'max-turns', 3],
+    [{ budget: { tokens: 200 } }, 'limited', 'token-budget', 2],
+    [{ budget: { cost: 0.25 }, prices: { scripted: { input: 1000, output: 0 } } }, 'limited', 'cost-budget', 3],
+    [{ isComplete: ({ state }: any) => state.turn === 4 }, 'completed', 'complete', 4],
+  ] as const)('with a stated reason: %j', async (options, status, reason, turns) => {
     const { thread, server } = await talk(again, { tools: { look }, ...options })
     const outcome = await thread.run({ input: 'Go' })
-    expect(outcome.status).toBe('completed')
+    expect(outcome).toMatchObject({ status, ...(status === 'limited' ? { limit: reason } : {}) })
     expect(outcome.state.ended).toMatchObject({ reason, message: expect.any(String) })
     expect(outcome.state.turn).toBe(turns)
     expect(server.counters.requests).toBe(turns)

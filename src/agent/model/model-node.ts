@@ -64,18 +64,45 @@ async function takeTurn(setup: AgentSetup, before: OwnState, ctx: Context) {
   }
   const { calls, message, refused } = await readReply(setup, reply.message, call.shown, ctx)
   const { spent, ...sums } = await spend(setup, state, ctx, reply)
-  const next = calls.length > 0 ? 'tools' : refused.length > 0 ? 'model' : 'end'
+  const said = [message, ...refused]
+  const isDone = calls.length === 0 && refused.length === 0
+  const after = { ...state, ...sums, messages: [...messages, ...said], turn: state.turn + 1 }
+  const verdict = isDone ? await judge(setup, after, reply, ctx) : undefined
+  const next = calls.length > 0 ? 'tools' : verdict && 'ended' in verdict ? 'end' : 'model'
   return update(
     { next, calls, spent, measured: measure(setup, state, call.request, reply, messages.length + 1) },
     {
-      messages: [message, ...refused],
+      messages: verdict && 'more' in verdict ? [...said, verdict.more] : said,
       turn: state.turn + 1,
       ...sums,
       ...versionsIfChanged(setup, state),
-      ...(next === 'end' ? { ended: endingOf(reply) } : {}),
+      ...(verdict && 'ended' in verdict ? { ended: verdict.ended } : {}),
     },
   )
 }
+
+/** What a reply without calls leads to: the end, or what the agent's author has to say to it. */
+async function judge(
+  { options }: AgentSetup,
+  state: OwnState,
+  reply: ModelReply,
+  ctx: Context,
+): Promise<{ readonly ended: Ending } | { readonly more: Message }> {
+  const verdict = await options.isComplete?.(turnContext(state, ctx))
+  if (verdict === true) return { ended: COMPLETE }
+  if (typeof verdict !== 'string') return { ended: endingOf(reply) }
+  const { maxTurns = DEFAULT_MAX_TURNS } = options
+  // Nobody would answer it any more.
+  if (state.turn >= maxTurns) return { ended: tookAll(maxTurns) }
+  const { path, clock } = internalsOf(ctx)
+  return { more: makeMessage('user', verdict, { id: messageId(ctx, path, 1), at: clock.now() }) }
+}
+
+function tookAll(maxTurns: number): Ending {
+  return { reason: 'max-turns', message: `The run took its limit of ${maxTurns} turns.` }
+}
+
+const COMPLETE: Ending = { reason: 'complete', message: 'The agent reached its goal.' }
 
 /** A run that was taken up again: its memory is refreshed, and what it did not spend again is counted. */
 async function noteResume(setup: AgentSetup, state: OwnState, ctx: Context) {
@@ -105,11 +132,9 @@ function knownOf(memory: Readonly<Record<string, Value | undefined>>): OwnState[
 async function endBefore({ options }: AgentSetup, state: OwnState, ctx: Context): Promise<Ending | undefined> {
   const { maxTurns = DEFAULT_MAX_TURNS, budget, isComplete } = options
   const isAfterTools = state.turn > 0 && state.messages.at(-1)?.role === 'tool'
-  if (isAfterTools && (await isComplete?.(turnContext(state, ctx)))) {
-    return { reason: 'complete', message: 'The agent reached its goal.' }
-  }
+  if (isAfterTools && (await isComplete?.(turnContext(state, ctx))) === true) return COMPLETE
   if (state.turn >= maxTurns) {
-    return { reason: 'max-turns', message: `The run took its limit of ${maxTurns} turns.` }
+    return tookAll(maxTurns)
   }
   const per = budget?.per ?? 'run'
   const { total, cost } = per === 'run' ? state.runUsage : state.usage

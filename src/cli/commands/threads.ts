@@ -52,7 +52,17 @@ export const run: Command = async (context, _args, options) => {
   if (cursor !== undefined) output.note('There are more: pass --all, or --limit.')
 }
 
-const STATUSES = ['active', 'waiting', 'waiting_human', 'waiting_tool', 'completed', 'failed', 'incompatible', 'forked']
+const STATUSES = [
+  'active',
+  'waiting',
+  'waiting_human',
+  'waiting_tool',
+  'completed',
+  'limited',
+  'failed',
+  'incompatible',
+  'forked',
+]
 
 /** An empty list would hide that a status or a tag was mistyped: no thread at all has it. */
 async function refuseUnknown(hf: Holdfast, options: Options): Promise<void> {

@@ -36,6 +36,10 @@ export function reportOutcome({ output, where: flags }: CommandContext, outcome:
     case 'completed':
       output.line(describeOutput(output, outcome.output))
       break
+    case 'limited':
+      output.note(clean(`${outcome.reason} It takes new input.`))
+      output.line(describeOutput(output, outcome.output))
+      break
     case 'paused':
       for (const pause of outcome.pauses)
         output.line(`${pause.id}\t${pause.kind}\t${clean(listQuestion(pause.question))}`)

@@ -127,6 +127,7 @@ function countEvent(counts: Counts, now: { held: boolean; goingOn: boolean; toke
       now.goingOn = true
       return
     case 'completed':
+    case 'limited':
       counts.completed++
       break
     case 'paused':

@@ -29,11 +29,15 @@ export type RecordedEvent =
         | 'resumed'
         | 'interrupted'
         | 'completed'
+        /** A limit of the program ended it: `limit` says which, `reason` says it in words. */
+        | 'limited'
         | 'paused'
         | 'failed'
         | 'cancelled'
         | 'incompatible'
       readonly error?: RecordedError
+      readonly limit?: string
+      readonly reason?: string
     }
   | {
       readonly type: 'step'

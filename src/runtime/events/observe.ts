@@ -43,5 +43,6 @@ export function describeRun(key: LogKey, plan: ProgramPlan, { run }: RunState, r
 /** How a stretch of a run ended, by what is recorded. */
 export function endOfRun(fold: Fold): RunEnd {
   const { run } = fold.state as RunState
-  return run === undefined || run.status === 'running' ? 'paused' : run.status
+  if (run === undefined || run.status === 'running') return 'paused'
+  return run.status === 'completed' && run.limit ? 'limited' : run.status
 }

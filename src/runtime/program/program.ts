@@ -7,6 +7,7 @@ import type { Context, StepPolicy } from '../step/context.js'
 import type { RecordedError } from '../errors.js'
 import type { LiveEvent } from '../events/events.js'
 import type { Durable, Frequency } from '../run/record-policy.js'
+import type { RunLimit } from '../run/run-state.js'
 import type { StateShape, Update } from './state-shape.js'
 
 export type { State } from '../../log/entry/ops.js'
@@ -141,6 +142,8 @@ export interface GraphPlan extends RetentionPlan {
   readonly defaults?: { readonly frequency?: Frequency; readonly durability?: Durable }
   /** What a completed run gives back. Default: the state. */
   output?(state: State): unknown
+  /** The limit that ended a run before it was done; undefined when it came to its own end. */
+  limit?(state: State): RunLimit | undefined
   /**
    * Why a recorded task can't be continued; undefined when it can. Must only compute. `begun`: it was begun, and its
    * outcome is unknown.

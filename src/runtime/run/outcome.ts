@@ -53,6 +53,20 @@ export interface CompletedOutcome<State, Output> extends OutcomeBase<State> {
   readonly output: Output
 }
 
+/**
+ * A limit of the program ended the run before it was done, such as an agent's `maxTurns` or `budget`. The run is over and
+ * the thread takes new input.
+ */
+export interface LimitedOutcome<State, Output> extends OutcomeBase<State> {
+  readonly status: 'limited'
+  /** Which limit: 'max-turns', 'token-budget' or 'cost-budget' of an agent. */
+  readonly limit: string
+  /** The limit in words. */
+  readonly reason: string
+  /** What the program had come to by then. */
+  readonly output: Output
+}
+
 export interface PausedOutcome<State> extends OutcomeBase<State> {
   readonly status: 'paused'
   /** Open questions. Empty when the run only sleeps or waits for a signal. */
@@ -94,6 +108,7 @@ export interface PrunedOutcome<State> extends OutcomeBase<State> {
 /** How a run ended, or why it did not begin. */
 export type Outcome<State = Readonly<Record<string, Value>>, Output = State> =
   | CompletedOutcome<State, Output>
+  | LimitedOutcome<State, Output>
   | PausedOutcome<State>
   | FailedOutcome<State>
   | IncompatibleOutcome<State>
@@ -114,12 +129,11 @@ export function readOutcome(log: LogKey, fold: Fold, restart: Restart = { restar
     return { ...base, status: 'failed', error: state.parked, canResume: true, pauses: describePauses(state) }
   }
   switch (run?.status) {
-    case 'completed':
-      return {
-        ...base,
-        status: 'completed',
-        output: (cloneValue(run.output) ?? (isFlow(run) ? undefined : base.state)) as never,
-      }
+    case 'completed': {
+      const output = (cloneValue(run.output) ?? (isFlow(run) ? undefined : base.state)) as never
+      if (run.limit) return { ...base, ...run.limit, status: 'limited', output }
+      return { ...base, status: 'completed', output }
+    }
     case 'failed':
     case 'cancelled': {
       const error = run.error ?? { name: 'Error', message: 'The run failed.' }

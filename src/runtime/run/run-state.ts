@@ -131,8 +131,18 @@ export interface RunRecord {
   readonly doubt?: readonly Path[]
   readonly output?: Value
   readonly error?: RecordedError
+  /** Of a completed run that was ended by a limit of its program. Absent in records of 0.1, which called it completed. */
+  readonly limit?: RunLimit
   /** What a suspended run waits for. */
   readonly waiting?: readonly Waiting[]
+}
+
+/** The limit that ended a run before its program was done. */
+export interface RunLimit {
+  /** Which, such as 'max-turns'. */
+  readonly limit: string
+  /** In words. */
+  readonly reason: string
 }
 
 /** What a run waits for besides answers. */

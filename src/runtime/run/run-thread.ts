@@ -181,7 +181,8 @@ export async function runThread(
 
 /** The outcome with the output that this program makes of its state, where it does: an agent's is what it said. */
 export function withOutput(plan: ProgramPlan, outcome: Outcome): Outcome {
-  if (outcome.status !== 'completed' || plan.kind !== 'graph' || plan.output === undefined) return outcome
+  if (outcome.status !== 'completed' && outcome.status !== 'limited') return outcome
+  if (plan.kind !== 'graph' || plan.output === undefined) return outcome
   return { ...outcome, output: plan.output(outcome.state) as never }
 }
 

@@ -9,7 +9,7 @@ import type { Draft } from '../../log/entry/draft.js'
 import type { Fold } from '../../log/entry/fold.js'
 import type { Log } from '../../log/log.js'
 import type { StoreClock } from '../../log/store-clock.js'
-import { set } from '../../log/entry/ops.js'
+import { set, type State } from '../../log/entry/ops.js'
 import type { Updated } from '../../log/write/update.js'
 import type { Store } from '../../store/store.js'
 import type { Observer, RunObserver } from '../../telemetry/observer.js'
@@ -328,7 +328,9 @@ export class Run {
     try {
       session.throwIfAborted()
       if (this.#plan.kind === 'flow') return await driveFlow(session, this.#plan)
-      return await new GraphEngine(session, this.#plan).drive()
+      const driven = await new GraphEngine(session, this.#plan).drive()
+      if (driven.status !== 'completed') return driven
+      return { ...driven, limit: this.#plan.limit?.(driven.output as State) }
     } catch (error) {
       return { status: 'failed', error }
     }
@@ -505,23 +507,27 @@ function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefined {
   if (cancelled) return cancelled
   const waits = (state.inputs ?? []).length > 0
   switch (driven.status) {
-    case 'completed':
+    case 'completed': {
+      const { limit } = driven
+      const status = limit === undefined ? 'completed' : 'limited'
       return {
         kind: 'step',
         ops: [
           set(['run', 'status'], 'completed'),
+          ...(limit === undefined ? [] : [set(['run', 'limit'], limit)]),
           ...over,
           ...(run.kind === 'flow' && driven.output !== undefined ? [set(['run', 'output'], driven.output)] : []),
           ...leaveRun(state, now),
           ...noteEnded(state, fold.seq + 1, 'completed'),
         ],
         index: {
-          status: waits ? 'active' : 'completed',
+          status: waits ? 'active' : status,
           wakeAt: waits ? DUE : null,
           ...(waits ? {} : expiresWhenAtRest(expiry, fold, expiry.plan, now)),
         },
-        data: { events: [{ type: 'run', run: run.id, status: 'completed' }] },
+        data: { events: [{ type: 'run', run: run.id, status, ...limit }] },
       }
+    }
     case 'suspended': {
       const waiting = { ...fold, state: { ...state, run: { ...run, waiting: driven.waiting } } as never }
       if (!stuck && !isOnlyWaiting(waiting, now)) return undefined

@@ -176,7 +176,9 @@ async function replay(call: Call, thread: AnyThread): Promise<Response> {
 function endOf({ run }: CheckpointFacts, writer: UiWriter): Generator<UiChunk> {
   const { status, error } = run ?? {}
   if (status === 'failed') return writer.write({ type: 'run', run: '', status, id: '', ...(error ? { error } : {}) })
-  return writer.write({ type: 'run', run: '', status: status === 'cancelled' ? status : 'completed', id: '' })
+  const isLimited = status === 'completed' && run?.limit !== undefined
+  const end = status === 'cancelled' ? status : isLimited ? 'limited' : 'completed'
+  return writer.write({ type: 'run', run: '', status: end, id: '' })
 }
 
 type Chunks = (signal: AbortSignal) => AsyncGenerator<UiChunk>

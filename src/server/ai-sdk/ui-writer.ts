@@ -221,6 +221,8 @@ export class UiWriter {
     if (this.#isInStep) yield { type: 'finish-step' }
     this.#isInStep = false
     if (status === 'completed' || status === 'paused') yield { type: 'finish', finishReason: this.#finish }
+    // Not 'stop', or 'tool-calls' as the last reply said: readers would take the answer for a whole one.
+    else if (status === 'limited') yield { type: 'finish', finishReason: 'length' }
     else if (status === 'cancelled') yield { type: 'abort', reason: 'cancelled' }
     else yield { type: 'error', errorText: error?.message ?? 'The run failed.' }
   }

@@ -69,7 +69,7 @@ export async function newestCheckpoint(hf: Holdfast, { id, summary }: Found): Pr
 export function statusOf({ summary, facts }: Found): 'idle' | 'busy' | 'interrupted' | 'error' {
   if (facts.pauses.length > 0) return 'interrupted'
   if (facts.run?.status === 'cancelled' && summary.wakeAt === null) return 'idle'
-  if (summary.status === 'failed' || summary.status === 'incompatible') return 'error'
+  if (['failed', 'incompatible', 'limited'].includes(summary.status)) return 'error'
   if (summary.status === 'waiting') return 'interrupted'
   const isDue = summary.wakeAt !== null && summary.wakeAt.getTime() <= Date.now()
   return summary.claimedBy !== null || isDue ? 'busy' : 'idle'
@@ -108,5 +108,6 @@ function describeOwn(found: Found) {
     values: facts.run === undefined && Object.keys(facts.state).length === 0 ? null : toValues(facts, flow),
     interrupts,
     ...(facts.run?.status === 'failed' ? { error: facts.run.error?.message } : {}),
+    ...(facts.run?.limit ? { error: facts.run.limit.reason } : {}),
   }
 }

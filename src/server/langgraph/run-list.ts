@@ -34,6 +34,8 @@ const STATUS: Readonly<Record<string, DescribedRun['status']>> = {
   resumed: 'running',
   interrupted: 'running',
   completed: 'success',
+  // As a recursion limit is there.
+  limited: 'error',
   paused: 'interrupted',
   cancelled: 'interrupted',
   failed: 'error',
@@ -116,7 +118,7 @@ export async function findRun(call: Call, id: string, run: string) {
     ended: false,
     checkpoint: newest?.id,
   }
-  const isOver = found.recorded === 'completed' || found.recorded === 'cancelled' || found.recorded === 'incompatible'
+  const isOver = ['completed', 'limited', 'cancelled', 'incompatible'].includes(found.recorded)
   return { started, after: found.after, described: describe(id, found), isOver }
 }
 

@@ -53,6 +53,8 @@ interface Ended {
   readonly run: string
   readonly error?: { readonly name: string; readonly message: string }
   readonly checkpoint?: string
+  readonly limit?: string
+  readonly reason?: string
   readonly [field: string]: unknown
 }
 
@@ -251,9 +253,9 @@ async function outcome(call: Call, started: StartedRun, from?: Cursor): Promise<
     from ?? { after: started.checkpoint, live: undefined },
   )) {
     if (!('outcome' in news)) continue
-    const { status, error, checkpoint } = news.outcome as Ended
-    if (status === 'failed')
-      return { __error__: { error: error?.name ?? 'Error', message: error?.message ?? 'The run failed.' } }
+    const { checkpoint } = news.outcome as Ended
+    const error = errorOf(news.outcome as Ended)
+    if (error) return { __error__: error }
     const hosted = hostedOf(started.program)
     return hosted === undefined
       ? valuesAt(started, checkpoint as string)
@@ -262,6 +264,13 @@ async function outcome(call: Call, started: StartedRun, from?: Cursor): Promise<
   throw new HttpProblem(503, 'stopping', 'The server stops. The run goes on where another worker is.', {
     fields: { retryable: true },
   })
+}
+
+/** What went wrong, as these clients are told. A limit of the program is an error to them, as a recursion limit is. */
+function errorOf({ status, error, limit, reason }: Ended): { error: string; message: string } | undefined {
+  if (status === 'limited') return { error: `Limit: ${limit}`, message: reason ?? '' }
+  if (status !== 'failed') return undefined
+  return { error: error?.name ?? 'Error', message: error?.message ?? 'The run failed.' }
 }
 
 function stream(
@@ -290,11 +299,11 @@ function stream(
         continue
       }
       isOver = true
-      const { status, error, checkpoint } = news.outcome as Ended
+      const { checkpoint } = news.outcome as Ended
+      const error = errorOf(news.outcome as Ended)
       if (checkpoint !== undefined)
         for (const event of await writer.values(checkpoint)) yield { ...event, id: news.cursor }
-      if (status === 'failed')
-        yield { event: 'error', data: toJson({ error: error?.name ?? 'Error', message: error?.message }) }
+      if (error) yield { event: 'error', data: toJson(error) }
       yield { event: 'end', data: 'null' }
     }
     if (isErased) await eraseOwn(call, started)

@@ -187,6 +187,7 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
   Outcome: {
     oneOf: [
       outcome('completed', { 'output?': any }),
+      outcome('limited', { limit: text, reason: text, 'output?': any }),
       outcome('paused', { pauses: listOf(ref('Pause')), waiting: listOf(any) }),
       outcome('failed', { error: ref('RecordedError'), canResume: { type: 'boolean' }, pauses: listOf(ref('Pause')) }),
       outcome('incompatible', { reason: text }),

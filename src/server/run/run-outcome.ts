@@ -17,7 +17,7 @@ export function isEndOf(event: RunEvent, run: string | undefined): boolean {
 
 /** Whether a run is over for good: one that paused or failed may go on. */
 export function isFinal(event: RunEvent): boolean {
-  return event.type === 'run' && (event.status === 'completed' || event.status === 'cancelled')
+  return event.type === 'run' && ['completed', 'limited', 'cancelled'].includes(event.status)
 }
 
 function isRest(status: RunEventOf['status']): boolean {
@@ -70,7 +70,12 @@ export async function outcomeAt(
   if (end.type === 'parked') return { ...base, status: 'failed', error: end.error, canResume: true, pauses }
   switch (run?.status) {
     case 'completed':
-      return { ...base, status: 'completed', ...outputOf(facts, plan) }
+      return {
+        ...base,
+        status: 'completed',
+        ...(run.limit ? { ...run.limit, status: 'limited' } : {}),
+        ...outputOf(facts, plan),
+      }
     case 'failed':
     case 'cancelled': {
       const error = run.error ?? { name: 'Error', message: 'The run failed.' }
