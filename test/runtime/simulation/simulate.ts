@@ -22,7 +22,8 @@ export interface Result {
   readonly cut: boolean
 }
 
-const MAX_ROUNDS = 100
+/** A worker of another version that takes the thread between ours may hold it for minutes, which are fifty rounds, and again. */
+const MAX_ROUNDS = 400
 const MAX_RESUMES = 4
 
 /** Runs a program through its crashes to its end. Throws when a rule was broken, or when it does not end. */

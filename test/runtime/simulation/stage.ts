@@ -25,8 +25,11 @@ export interface Place {
 
 export const LEASE_MS = 10_000
 export const STEP_MS = 250
-/** How often somebody looks for the end of a run. A program that does not come back to its records is ended after minutes. */
-export const PATIENCE = 3000
+/**
+ * How often somebody looks for the end of a run. A program that does not come back to its records is ended ten minutes
+ * after its last sign of life, and what it does then may be another wait of that kind.
+ */
+export const PATIENCE = 12_000
 
 /** What everybody in a simulation stands on: the world, the store as it is, the time, and the programs of the day. */
 export class Stage {
