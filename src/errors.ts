@@ -14,6 +14,7 @@ export {
   InvalidValueError,
   isHoldfastError,
   MissingDependencyError,
+  MissingContextError,
   MissingKeyError,
   ModelError,
   type ModelFailureKind,

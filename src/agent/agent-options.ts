@@ -3,6 +3,7 @@ import type { Retention } from '../core/retention.js'
 import type { Value } from '../codec/value.js'
 import { InvalidProgramError } from '../core/errors.js'
 import type { Durable, Frequency } from '../runtime/run/record-policy.js'
+import type { ContextOptions } from '../runtime/program/declared-context.js'
 import type { Migrations } from '../runtime/program/program.js'
 import type { Shape } from '../runtime/program/state-key.js'
 import type { AgentState } from './agent-state.js'
@@ -14,10 +15,10 @@ import type { LanguageModel, ModelSettings, ToolChoice } from './model/model-typ
 import type { AnyTool } from './tools/tool-set.js'
 
 /** What the agent's own functions are handed. */
-export interface TurnContext<S extends Shape = Shape> {
+export interface TurnContext<S extends Shape = Shape, RunContext = unknown> {
   readonly state: AgentState<S>
   /** What the caller of this run brought along. */
-  readonly context: unknown
+  readonly context: RunContext
   readonly thread: string
   readonly tenant: string
   readonly run: string
@@ -62,14 +63,14 @@ export interface CompactionOptions {
 }
 
 /** What an agent is made of. Everything but name, version and model has a default. */
-export interface AgentOptions<S extends Shape = Shape> {
+export interface AgentOptions<S extends Shape = Shape, RunContext = unknown> extends ContextOptions<RunContext> {
   readonly name: string
   /** Semantic. Recorded with every run. */
   readonly version: string
   /** A language model of the AI SDK. */
   readonly model: LanguageModel
   /** The system prompt; a function makes it anew for every turn. */
-  readonly instructions?: string | ((turn: TurnContext<S>) => string | Promise<string>)
+  readonly instructions?: string | ((turn: TurnContext<S, RunContext>) => string | Promise<string>)
   readonly tools?: Readonly<Record<string, AnyTool>>
   /** Keys of one's own beside the conversation; tools update them. */
   readonly state?: S
@@ -77,13 +78,13 @@ export interface AgentOptions<S extends Shape = Shape> {
   readonly toolChoice?: ToolChoice
   /** Called before each model call, to change what that one turn uses. */
   readonly prepareStep?: (
-    turn: TurnContext<S> & { readonly turn: number },
+    turn: TurnContext<S, RunContext> & { readonly turn: number },
   ) => StepSettings | undefined | void | Promise<StepSettings | undefined | void>
   /**
    * Asked after every turn, when its tools have run or the model has only spoken. `true` ends the run. After a reply
    * without calls `false` ends it too, as the model wants; text lets it go on: the model is told so as by its user.
    */
-  readonly isComplete?: (turn: TurnContext<S>) => boolean | string | Promise<boolean | string>
+  readonly isComplete?: (turn: TurnContext<S, RunContext>) => boolean | string | Promise<boolean | string>
   /** Model calls in one run; a run that wants more ends as `limited`. Default 50. */
   readonly maxTurns?: number
   /** Tool calls of one reply that are carried out; the model is told that the others were not. Default 128. */
@@ -97,7 +98,7 @@ export interface AgentOptions<S extends Shape = Shape> {
    * that is undefined stays as it is.
    */
   readonly onResume?: (
-    turn: TurnContext<S>,
+    turn: TurnContext<S, RunContext>,
   ) =>
     | Readonly<Record<string, Value | undefined>>
     | undefined
@@ -156,6 +157,8 @@ const OPTIONS: OptionNames<AgentOptions> = {
   stateVersion: true,
   migrations: true,
   toolAliases: true,
+  context: true,
+  transientContext: true,
 }
 
 export function checkAgentOptions(options: AgentOptions): void {

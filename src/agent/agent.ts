@@ -1,8 +1,10 @@
 import { parseRetention } from '../core/retention.js'
-import type { FunctionNodePlan, GraphPlan, State, Task, TypedProgram } from '../runtime/program/program.js'
+import type { ContextPlan, FunctionNodePlan, GraphPlan, State, Task, TypedProgram } from '../runtime/program/program.js'
 import { checkProgramName, checkRange, checkVersion } from '../runtime/program/program-name.js'
+import { planContext } from '../runtime/program/declared-context.js'
 import type { Shape } from '../runtime/program/state-key.js'
 import { StateShape } from '../runtime/program/state-shape.js'
+import { joinContextPlans } from '../runtime/run/run-context.js'
 import { type AgentOptions, checkAgentOptions } from './agent-options.js'
 import { agentShape, type AgentState, type Ending, type OwnState, type PendingCall } from './agent-state.js'
 import { type AgentInput, readInput } from './messages/read-input.js'
@@ -12,6 +14,7 @@ import { planModelNode } from './model/model-node.js'
 import { RememberedSizes } from './messages/sizes.js'
 import { EMPTY_TALLY } from './model/tally.js'
 import { planToolNode, refuseCall, toolNode } from './tools/tool-node.js'
+import type { Tool } from './tools/tool.js'
 import { ToolSet } from './tools/tool-set.js'
 import type { AgentSetup } from './turn.js'
 
@@ -22,7 +25,9 @@ export type AgentProgram<S extends Shape = Shape> = TypedProgram<AgentInput, Age
  * A model that calls tools until it is done. Underneath it is a graph: a model step, then one step for each call, side
  * by side and each recorded when it lands, then the model again.
  */
-export function agent<const S extends Shape = {}>(options: AgentOptions<S>): AgentProgram<S> {
+export function agent<const S extends Shape = {}, RunContext = unknown>(
+  options: AgentOptions<S, RunContext>,
+): AgentProgram<S> {
   const { name, version, compatibleWith } = options
   checkProgramName(name)
   checkVersion(name, version)
@@ -66,6 +71,10 @@ function planAgent(setup: AgentSetup): GraphPlan {
     aliases,
     stateVersion: options.stateVersion ?? 1,
     migrations: options.migrations ?? {},
+    context: joinContextPlans([
+      planContext(`agent "${name}"`, options),
+      ...tools.names.map((toolName) => contextOfTool(tools.get(toolName))),
+    ]),
     ...(retention === undefined ? {} : { retention: parseRetention(retention) }),
     defaults: {
       ...(frequency === undefined ? {} : { frequency }),
@@ -87,6 +96,10 @@ function planAgent(setup: AgentSetup): GraphPlan {
     start: async () => [{ node: 'model' }],
     next: async (finished, state, joins) => ({ tasks: nextTasks(finished, state), joins }),
   }
+}
+
+function contextOfTool(tool: Tool | undefined): ContextPlan | undefined {
+  return tool?.context && { schemas: [tool.context], isMade: false, transient: [] }
 }
 
 const LIMITS: readonly Ending['reason'][] = ['max-turns', 'token-budget', 'cost-budget']

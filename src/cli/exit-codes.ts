@@ -26,6 +26,7 @@ const BY_CODE: Readonly<Record<string, number>> = {
   'invalid-value': EXIT.usage,
   'invalid-option': EXIT.usage,
   'invalid-program': EXIT.usage,
+  'missing-context': EXIT.usage,
   'too-large': EXIT.usage,
   'not-found': EXIT.notFound,
   conflict: EXIT.conflict,

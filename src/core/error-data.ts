@@ -23,6 +23,8 @@ export interface ErrorData {
   readonly storage: { readonly reason: string; readonly written: 'nothing' | 'unknown' }
   readonly unavailable: { readonly written: 'nothing' | 'unknown' }
   readonly transaction: { readonly reason: 'timeout' | 'statement' | 'forbidden' | 'ended' }
+  /** The names of what is missing; 'context' for all of it. */
+  readonly 'missing-context': { readonly thread: string; readonly missing: readonly string[] }
   readonly timeout: { readonly step?: string }
   readonly 'step-failed': { readonly step?: string }
   readonly 'effect-unknown': { readonly step: string }

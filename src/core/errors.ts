@@ -35,6 +35,7 @@ export type ErrorCode =
   | 'effect-unknown'
   | 'pause-closed'
   | 'poisoned'
+  | 'missing-context'
   | 'transaction'
   | 'model'
 
@@ -185,6 +186,17 @@ export class InvalidValueError extends HoldfastError {
 export class InvalidOptionError extends HoldfastError {
   constructor(field: string, problem: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
     super('invalid-option', `The option ${field} ${problem}.`, { data: { field, ...data }, remedy })
+  }
+}
+
+/** A run was begun with a context that is not recorded, and this process does not bring it. Nothing was changed. */
+export class MissingContextError extends HoldfastError {
+  constructor(thread: string, missing: readonly string[]) {
+    const what = missing.map((name) => (name === 'context' ? name : `context.${name}`)).join(', ')
+    super('missing-context', `The run of thread ${thread} needs ${what}, which is transient and was not recorded.`, {
+      data: { thread, missing },
+      remedy: 'Bring it: thread.run({ context: { … } }), or hf.worker({ context: ({ thread }) => … }).',
+    })
   }
 }
 

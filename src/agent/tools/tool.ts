@@ -2,6 +2,8 @@ import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
 import type { Value } from '../../codec/value.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { Context, Effect, Reconciled, RetryPolicy } from '../../runtime/step/context.js'
+import { checkDeclaredSchema } from '../../runtime/program/declared-schema.js'
+import type { StandardSchema } from '../../store/standard-schema.js'
 import type { TimeLimit } from '../../runtime/step/time-limit.js'
 import type { Message } from '../messages/message.js'
 import type { ToolOutput } from '../messages/message-part.js'
@@ -9,7 +11,7 @@ import type { JsonObject } from '../model/model-types.js'
 import { checkSchema, type SchemaOutput, type ToolSchema } from './schema.js'
 
 /** What a running tool is handed. The AI SDK's names stand beside ours, so that its tools run unchanged. */
-export interface ToolContext {
+export interface ToolContext<RunContext = unknown> {
   readonly callId: string
   /** Stable over retries and crashes; hand it to the service that is called. */
   readonly idempotencyKey: string
@@ -19,8 +21,8 @@ export interface ToolContext {
   readonly abortSignal: AbortSignal
   /** The conversation up to the call. */
   readonly messages: readonly Message[]
-  /** What the caller of this run brought along. */
-  readonly context: unknown
+  /** What the caller of this run brought along: recorded with the run, but for what the agent declares transient. */
+  readonly context: RunContext
   /** The agent's state when the tool was called. */
   readonly state: Readonly<Record<string, unknown>>
   /**
@@ -53,21 +55,26 @@ export interface ToolContext {
   readonly experimental_context: unknown
 }
 
-type ApprovalContext = Pick<ToolContext, 'callId' | 'toolCallId' | 'messages' | 'context' | 'experimental_context'>
+type ApprovalContext<RunContext> = Pick<
+  ToolContext<RunContext>,
+  'callId' | 'toolCallId' | 'messages' | 'context' | 'experimental_context'
+>
 
 /** What `tool()` takes. Only `inputSchema` is required. */
-export interface ToolOptions<Schema extends ToolSchema = ToolSchema, Output = unknown> {
+export interface ToolOptions<Schema extends ToolSchema = ToolSchema, Output = unknown, RunContext = unknown> {
   readonly description?: string
   /** Any Standard Schema, or `jsonSchema()` of the AI SDK. */
   readonly inputSchema: Schema
   /** What the model is shown, for schema libraries that offer no JSON Schema. */
   readonly jsonSchema?: JsonObject
+  /** What the tool needs of the run's context; types `context` of `execute`. Checked when a run begins. */
+  readonly context?: StandardSchema<unknown, RunContext>
   /** Without it the call is handed to the caller of the run, who answers it. */
-  readonly execute?: (input: SchemaOutput<Schema>, context: ToolContext) => Output | PromiseLike<Output>
+  readonly execute?: (input: SchemaOutput<Schema>, context: ToolContext<RunContext>) => Output | PromiseLike<Output>
   /** Whether a person must agree first. Default: no. */
   readonly needsApproval?:
     | boolean
-    | ((input: SchemaOutput<Schema>, context: ApprovalContext) => boolean | PromiseLike<boolean>)
+    | ((input: SchemaOutput<Schema>, context: ApprovalContext<RunContext>) => boolean | PromiseLike<boolean>)
   /** Default 'once': nothing is repeated that did not say it may be. */
   readonly effect?: Effect
   /** Recorded with every call, so that a pending call of an older version is recognised. */
@@ -117,11 +124,13 @@ export interface Tool<Schema extends ToolSchema = ToolSchema, Output = unknown> 
 }
 
 /** A tool for agents. Everything that can be wrong with its definition is refused here, not when a model calls it. */
-export function tool<Schema extends ToolSchema, Output = unknown>(
-  options: ToolOptions<Schema, Output>,
+export function tool<Schema extends ToolSchema, Output = unknown, RunContext = unknown>(
+  options: ToolOptions<Schema, Output, RunContext>,
 ): Tool<Schema, Output> {
   checkOptionNames('tool()', options, OPTIONS)
-  return makeTool(options)
+  checkDeclaredSchema(options.context, 'context of a tool', 'tool.context')
+  // Which context it takes is forgotten here: a run whose context does not fit never begins.
+  return makeTool(options as unknown as ToolOptions<Schema, Output>)
 }
 
 /** As `tool`, of a definition that may hold more than we know of, as those of the AI SDK do. */
@@ -151,6 +160,7 @@ const OPTIONS: OptionNames<ToolOptions> = {
   toModelOutput: true,
   strict: true,
   providerOptions: true,
+  context: true,
 }
 
 export function isTool(candidate: unknown): candidate is Tool {

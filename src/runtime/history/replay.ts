@@ -5,6 +5,7 @@ import { isHoldfastError, NotFoundError } from '../../core/errors.js'
 import { ReplayGapError, ReplayOrderError, recordError } from '../errors.js'
 import { driveFlow } from '../engine/flow-engine.js'
 import type { FlowPlan, ProgramPlan } from '../program/program.js'
+import { contextFor } from '../run/run-context.js'
 import { collectRecords, lineage, type Records } from '../run/records.js'
 import { ReplayScript } from './replay-script.js'
 import { ViewRecorder } from '../run/view-recorder.js'
@@ -108,7 +109,12 @@ function replayed({ steps, pauses, begun }: Records, run: RunRecord): RunState {
   const { output: _, error: __, ...rest } = run
   const input = begun?.input
   return {
-    run: { ...rest, status: 'running', ...(input === undefined ? {} : { input }) },
+    run: {
+      ...rest,
+      status: 'running',
+      ...(input === undefined ? {} : { input }),
+      ...(begun?.context === undefined ? {} : { context: begun.context }),
+    },
     steps: Object.fromEntries(steps),
     pauses: Object.fromEntries([...pauses].map(([id, pause]) => [id, { ...pause, used: true }])),
   }
@@ -127,7 +133,7 @@ function replaySession(
     random,
     store: store(log.key.tenant),
     openSince: undefined,
-    context: undefined,
+    context: contextFor(recorder.state.run ?? {}, undefined, false),
     abort: new AbortController(),
     heartbeat: async () => {},
     emit: () => {},

@@ -3,13 +3,14 @@ import { InvalidProgramError } from '../../core/errors.js'
 import { parseRetention, type Retention } from '../../core/retention.js'
 import { type SchemaInput, type SchemaOutput, type StandardSchema, validate } from '../../store/standard-schema.js'
 import type { Context, RetryPolicy } from '../step/context.js'
+import { type ContextOptions, planContext } from './declared-context.js'
 import { checkDeclaredSchema } from './declared-schema.js'
 import type { FlowPlan } from './program.js'
 import { checkProgramName, checkRange, checkVersion } from './program-name.js'
 import { checkPolicy, pickPolicy } from './step-policy.js'
 
 /** What identifies a flow, and how its steps behave unless they say otherwise. */
-export interface FlowOptions {
+export interface FlowOptions<RunContext = unknown> extends ContextOptions<RunContext> {
   readonly name: string
   /** Semantic. Recorded with every checkpoint. */
   readonly version: string
@@ -40,33 +41,38 @@ const OPTIONS: OptionNames<FlowOptions & { input: unknown; output: unknown }> = 
   retention: true,
   input: true,
   output: true,
+  context: true,
+  transientContext: true,
 }
 
-type FlowFunction<Input, Output> = (ctx: Context<Input>, input: Input) => Output | Promise<Output>
+type FlowFunction<Input, Output, RunContext> = (
+  ctx: Context<Input, RunContext>,
+  input: Input,
+) => Output | Promise<Output>
 
 /**
  * Makes a program of a function. After a crash it is called again and gets the recorded results of its steps, so what
  * it does between them must be the same every time: no clock, no chance, no effects outside of `ctx`.
  */
-export function flow<Input, Output>(
-  options: FlowOptions & { readonly input?: undefined; readonly output?: undefined },
-  run: FlowFunction<Input, Output>,
+export function flow<Input, Output, RunContext = unknown>(
+  options: FlowOptions<RunContext> & { readonly input?: undefined; readonly output?: undefined },
+  run: FlowFunction<Input, Output, RunContext>,
 ): FlowProgram<Input, Output>
-export function flow<In extends StandardSchema, Out extends StandardSchema>(
-  options: FlowOptions & { readonly input: In; readonly output: Out },
-  run: FlowFunction<SchemaOutput<In>, SchemaInput<Out>>,
+export function flow<In extends StandardSchema, Out extends StandardSchema, RunContext = unknown>(
+  options: FlowOptions<RunContext> & { readonly input: In; readonly output: Out },
+  run: FlowFunction<SchemaOutput<In>, SchemaInput<Out>, RunContext>,
 ): FlowProgram<SchemaInput<In>, SchemaOutput<Out>>
-export function flow<In extends StandardSchema, Output>(
-  options: FlowOptions & { readonly input: In; readonly output?: undefined },
-  run: FlowFunction<SchemaOutput<In>, Output>,
+export function flow<In extends StandardSchema, Output, RunContext = unknown>(
+  options: FlowOptions<RunContext> & { readonly input: In; readonly output?: undefined },
+  run: FlowFunction<SchemaOutput<In>, Output, RunContext>,
 ): FlowProgram<SchemaInput<In>, Output>
-export function flow<Input, Out extends StandardSchema>(
-  options: FlowOptions & { readonly input?: undefined; readonly output: Out },
-  run: FlowFunction<Input, SchemaInput<Out>>,
+export function flow<Input, Out extends StandardSchema, RunContext = unknown>(
+  options: FlowOptions<RunContext> & { readonly input?: undefined; readonly output: Out },
+  run: FlowFunction<Input, SchemaInput<Out>, RunContext>,
 ): FlowProgram<Input, SchemaOutput<Out>>
 export function flow(
   options: FlowOptions & { readonly input?: StandardSchema | undefined; readonly output?: StandardSchema | undefined },
-  run: FlowFunction<never, unknown>,
+  run: FlowFunction<never, unknown, never>,
 ): FlowProgram {
   checkOptionNames('flow()', options, OPTIONS)
   const { name, version, compatibleWith, input, output, retention } = options
@@ -90,6 +96,7 @@ export function flow(
     version,
     compatibleWith,
     policy,
+    context: planContext(`flow "${name}"`, options),
     ...(retention === undefined ? {} : { retention: parseRetention(retention) }),
     ...(input && { inputSchema: input }),
     ...(output && { outputSchema: output }),

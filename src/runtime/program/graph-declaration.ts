@@ -2,7 +2,7 @@ import type { RetentionPolicy } from '../../core/retention.js'
 import type { State } from '../../log/entry/ops.js'
 import type { StandardSchema } from '../../store/standard-schema.js'
 import type { Context, StepPolicy } from '../step/context.js'
-import type { Approval, GraphPlan, Migrations } from './program.js'
+import type { Approval, ContextPlan, GraphPlan, Migrations } from './program.js'
 import type { StateShape } from './state-shape.js'
 
 /** Where every run begins: edges and branches from here say what runs first. */
@@ -68,6 +68,7 @@ export interface GraphDeclaration {
   readonly aliases: Readonly<Record<string, string>>
   /** For nodes that don't say otherwise. */
   readonly policy: StepPolicy
+  readonly context: ContextPlan | undefined
   readonly retention: RetentionPolicy | undefined
   readonly nodes: ReadonlyMap<string, NodeDeclaration>
   readonly edges: readonly EdgeDeclaration[]

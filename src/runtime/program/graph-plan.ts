@@ -3,6 +3,7 @@ import { checkGraph } from './graph-check.js'
 import type { GraphDeclaration, NodeDeclaration } from './graph-declaration.js'
 import { GraphRoutes } from './graph-routes.js'
 import type { GraphPlan, NodePlan } from './program.js'
+import { joinContextPlans } from '../run/run-context.js'
 import { shareState } from './shared-state.js'
 
 export type { GraphPlan } from './program.js'
@@ -27,6 +28,10 @@ export function planGraph(declaration: GraphDeclaration): GraphPlan {
     aliases,
     stateVersion: declaration.stateVersion,
     migrations: declaration.migrations,
+    context: joinContextPlans([
+      declaration.context,
+      ...[...declaration.nodes.values()].map(({ work }) => (work.kind === 'graph' ? work.graph.context : undefined)),
+    ]),
     ...(retention && { retention }),
     ...(input && { inputSchema: input }),
     async checkInput(value) {

@@ -4,6 +4,7 @@ import { parseRetention, type Retention } from '../../core/retention.js'
 import type { State } from '../../log/entry/ops.js'
 import type { SchemaInput, SchemaOutput, StandardSchema } from '../../store/standard-schema.js'
 import type { Context, RetryPolicy, StepPolicy } from '../step/context.js'
+import { type ContextOptions, planContext } from './declared-context.js'
 import { checkDeclaredSchema } from './declared-schema.js'
 import type { BranchDeclaration, Choice, END, GraphDeclaration, NodeDeclaration, START } from './graph-declaration.js'
 import { planGraph } from './graph-plan.js'
@@ -14,7 +15,7 @@ import { StateShape } from './state-shape.js'
 import { checkPolicy, pickPolicy } from './step-policy.js'
 
 /** What identifies a graph, what its state is, and how its nodes behave unless they say otherwise. */
-export interface GraphOptions<S extends Shape> {
+export interface GraphOptions<S extends Shape, RunContext = unknown> extends ContextOptions<RunContext> {
   readonly name: string
   /** Semantic. Recorded with every checkpoint. */
   readonly version: string
@@ -39,18 +40,19 @@ export interface GraphOptions<S extends Shape> {
 }
 
 /** Reads the state and returns what changes. What it does through `ctx` is recorded and survives a crash. */
-export type NodeFunction<S extends Shape, Item = unknown> = (
+export type NodeFunction<S extends Shape, Item = unknown, RunContext = unknown> = (
   state: StateOf<S>,
-  ctx: Context<Item>,
+  ctx: Context<Item, RunContext>,
 ) => UpdateOf<S> | undefined | void | Promise<UpdateOf<S> | undefined | void>
 
 /** A node that needs more than its function: an effect, retries, a time limit, an approval. */
-export interface NodeOptions<S extends Shape, Schema extends StandardSchema = StandardSchema> extends StepPolicy {
+export interface NodeOptions<S extends Shape, Schema extends StandardSchema = StandardSchema, RunContext = unknown>
+  extends StepPolicy {
   /** What the items of a fan-out to this node must fit; types `ctx.input`. */
   readonly input?: Schema
   /** Whether a person must agree before this node runs, and what follows from the answer. */
   readonly approval?: Approval
-  readonly run: NodeFunction<S, SchemaOutput<Schema>>
+  readonly run: NodeFunction<S, SchemaOutput<Schema>, RunContext>
 }
 
 /**
@@ -74,7 +76,9 @@ export interface GraphProgram<S extends Shape = Shape, Input = unknown> {
 }
 
 /** A graph of nodes over a typed state. Every method returns a new graph; the one it is called on stays as it was. */
-export class Graph<S extends Shape, Names extends string, Input> implements GraphProgram<S, Input> {
+export class Graph<S extends Shape, Names extends string, Input, RunContext = unknown>
+  implements GraphProgram<S, Input>
+{
   readonly kind = 'graph'
   declare readonly '~types'?: { readonly shape: S; readonly input: Input }
   readonly #declaration: GraphDeclaration
@@ -89,21 +93,24 @@ export class Graph<S extends Shape, Names extends string, Input> implements Grap
     return this.#plan
   }
 
-  node<Name extends string>(name: Name, run: NodeFunction<S>): Graph<S, Names | Name, Input>
+  node<Name extends string>(
+    name: Name,
+    run: NodeFunction<S, unknown, RunContext>,
+  ): Graph<S, Names | Name, Input, RunContext>
   node<Name extends string, Sub extends Shape, SubInput>(
     name: Name,
     subgraph: GraphProgram<Sub, SubInput>,
     options?: SubgraphOptions<S, Sub, SubInput>,
-  ): Graph<S, Names | Name, Input>
+  ): Graph<S, Names | Name, Input, RunContext>
   node<Name extends string, Schema extends StandardSchema = StandardSchema>(
     name: Name,
-    options: NodeOptions<S, Schema>,
-  ): Graph<S, Names | Name, Input>
+    options: NodeOptions<S, Schema, RunContext>,
+  ): Graph<S, Names | Name, Input, RunContext>
   node(
     name: string,
-    work: NodeFunction<S> | NodeOptions<S> | GraphProgram,
+    work: NodeFunction<S, unknown, RunContext> | NodeOptions<S, StandardSchema, RunContext> | GraphProgram,
     options?: SubgraphOptions<S, Shape, unknown>,
-  ): Graph<S, string, Input> {
+  ): Graph<S, string, Input, RunContext> {
     checkNodeName(name)
     const { nodes } = this.#declaration
     if (nodes.has(name)) {
@@ -114,12 +121,12 @@ export class Graph<S extends Shape, Names extends string, Input> implements Grap
         { node: name },
       )
     }
-    const node = declareNode(name, work as AnyWork, options as AnyMapping | undefined)
+    const node = declareNode(name, work as unknown as AnyWork, options as AnyMapping | undefined)
     return this.#with({ nodes: new Map(nodes).set(name, node) })
   }
 
   /** `to` runs after `from`. A list of nodes is a join: `to` runs when all of them have finished since it last ran. */
-  edge(from: Names | typeof START | readonly Names[], to: Names | typeof END): Graph<S, Names, Input> {
+  edge(from: Names | typeof START | readonly Names[], to: Names | typeof END): Graph<S, Names, Input, RunContext> {
     const sources: readonly string[] = typeof from === 'string' ? [from] : [...new Set(from)]
     if (sources.length === 0) {
       throw new InvalidProgramError(
@@ -141,7 +148,7 @@ export class Graph<S extends Shape, Names extends string, Input> implements Grap
     from: Names | typeof START,
     choose: (state: StateOf<S>) => Choice<NoInfer<Target>> | Promise<Choice<NoInfer<Target>>>,
     targets: readonly Target[],
-  ): Graph<S, Names, Input> {
+  ): Graph<S, Names, Input, RunContext> {
     if (typeof choose !== 'function' || !Array.isArray(targets) || targets.length === 0) {
       throw new InvalidProgramError(
         `The branch from "${from}" in ${this.#title()} lacks its function or its targets.`,
@@ -159,16 +166,16 @@ export class Graph<S extends Shape, Names extends string, Input> implements Grap
   }
 
   /** Runs pause before these nodes start, until they are continued. */
-  pauseBefore(...names: readonly Names[]): Graph<S, Names, Input> {
+  pauseBefore(...names: readonly Names[]): Graph<S, Names, Input, RunContext> {
     return this.#with({ pauseBefore: [...this.#declaration.pauseBefore, ...names] })
   }
 
   /** Runs pause after these nodes finished, until they are continued. */
-  pauseAfter(...names: readonly Names[]): Graph<S, Names, Input> {
+  pauseAfter(...names: readonly Names[]): Graph<S, Names, Input, RunContext> {
     return this.#with({ pauseAfter: [...this.#declaration.pauseAfter, ...names] })
   }
 
-  #with<More extends string>(change: Partial<GraphDeclaration>): Graph<S, Names | More, Input> {
+  #with<More extends string>(change: Partial<GraphDeclaration>): Graph<S, Names | More, Input, RunContext> {
     return new Graph({ ...this.#declaration, ...change })
   }
 
@@ -178,10 +185,12 @@ export class Graph<S extends Shape, Names extends string, Input> implements Grap
 }
 
 /** Begins a graph; go on with `.node`, `.edge` and `.branch`. */
-export function graph<const S extends Shape, Schema extends StandardSchema>(
-  options: GraphOptions<S> & { readonly input: Schema },
-): Graph<S, never, SchemaInput<Schema>>
-export function graph<const S extends Shape>(options: GraphOptions<S>): Graph<S, never, UpdateOf<S>>
+export function graph<const S extends Shape, Schema extends StandardSchema, RunContext = unknown>(
+  options: GraphOptions<S, RunContext> & { readonly input: Schema },
+): Graph<S, never, SchemaInput<Schema>, RunContext>
+export function graph<const S extends Shape, RunContext = unknown>(
+  options: GraphOptions<S, RunContext>,
+): Graph<S, never, UpdateOf<S>, RunContext>
 export function graph(options: GraphOptions<Shape>): Graph<Shape, never, unknown> {
   checkOptionNames('graph()', options, OPTIONS)
   const { name, version, compatibleWith, aliases = {}, migrations = {} } = options
@@ -202,6 +211,7 @@ export function graph(options: GraphOptions<Shape>): Graph<Shape, never, unknown
     migrations: { ...migrations },
     aliases: { ...aliases },
     policy,
+    context: planContext(`graph "${name}"`, options),
     retention: options.retention === undefined ? undefined : parseRetention(options.retention),
     nodes: new Map(),
     edges: [],
@@ -228,6 +238,8 @@ const OPTIONS: OptionNames<GraphOptions<Shape>> = {
   retry: true,
   timeoutMs: true,
   retention: true,
+  context: true,
+  transientContext: true,
 }
 
 const NODE_OPTIONS: OptionNames<NodeOptions<Shape>> = {

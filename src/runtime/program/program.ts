@@ -113,6 +113,16 @@ export interface Refusal {
   readonly remedy: string
 }
 
+/** What a program wants of the context that `run({ context })` brings. */
+export interface ContextPlan {
+  /** What it must fit. */
+  readonly schemas: readonly StandardSchema[]
+  /** The first of them is the program's own, and what it makes of the context is what the program is handed. */
+  readonly isMade: boolean
+  /** What is never recorded: these keys, or all of it. */
+  readonly transient: true | readonly string[]
+}
+
 /** How long threads of a program are kept. */
 export interface RetentionPlan {
   /** What the program itself says of it. */
@@ -137,6 +147,7 @@ export interface GraphPlan extends RetentionPlan {
   readonly aliases: Readonly<Record<string, string>>
   readonly stateVersion: number
   readonly migrations: Migrations
+  readonly context?: ContextPlan | undefined
   readonly inputSchema?: StandardSchema
   /** For runs that don't say otherwise. */
   readonly defaults?: { readonly frequency?: Frequency; readonly durability?: Durable }
@@ -176,6 +187,7 @@ export interface FlowPlan extends RetentionPlan {
   readonly companion?: string
   /** What its steps have unless they say otherwise. */
   readonly policy: StepPolicy
+  readonly context?: ContextPlan | undefined
   readonly inputSchema?: StandardSchema
   readonly outputSchema?: StandardSchema
   checkInput(input: unknown): Promise<unknown>

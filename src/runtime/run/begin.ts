@@ -31,10 +31,12 @@ export function beginRun(plan: ProgramPlan, state: RunState, now: number, incarn
     count: 0,
     takes: 1,
     ...(input.key === undefined ? {} : { key: input.key }),
+    ...(input.transient === undefined ? {} : { transient: input.transient }),
   }
   const ops: Op[] = [set('run', run)]
   // Referred to where it lies, and taken out only then: it is in the log already.
   if (plan.kind === 'flow' && input.value !== undefined) ops.push(copy(['run', 'input'], GIVEN))
+  if (input.context !== undefined) ops.push(copy(['run', 'context'], ['inputs', 0, 'context']))
   if (plan.kind === 'graph') {
     const { shape } = plan
     const fresh = shape.fresh(state.state ?? {})

@@ -135,10 +135,12 @@ class Collector implements Records {
       return
     }
     if (before.run?.id !== this.#run) return
-    if (op[0] === 'copy' && op[1].join() === 'run,input' && this.begun) {
-      const input = valueAt(before as State, op[2])
-      this.begun = { ...this.begun, ...(input === undefined ? {} : { input }) }
+    if (op[0] === 'copy' && op[1][0] === 'run' && op[1].length === 2 && this.begun) {
+      const copied = valueAt(before as State, op[2])
+      if (copied !== undefined) this.begun = { ...this.begun, [String(op[1][1])]: copied }
     }
+    // Who resumed it brought another one.
+    if (op[0] === 'set' && op[1].join() === 'run,context' && this.begun) this.begun = { ...this.begun, context: op[2] }
     const at = stepAt(op)
     if (at === undefined) return
     const { path, prefix, id } = at

@@ -116,6 +116,10 @@ export interface RunRecord {
   readonly inputHash: string
   /** Kept only for flows, whose function is called again with it. */
   readonly input?: Value
+  /** What `run({ context })` brought, while the run is under way. Absent in records of 0.1, which kept none. */
+  readonly context?: Value
+  /** What of it is not kept: these keys, or all. Whoever resumes the run has to bring it. */
+  readonly transient?: true | readonly string[]
   readonly startedAt: number
   /** The life of the thread in which it began, part of its idempotency keys. Absent in runs begun by 0.1. */
   readonly incarnation?: string
@@ -266,6 +270,9 @@ export interface InputRecord {
   readonly key?: string
   readonly hash: string
   readonly value?: Value
+  /** What its run is brought, and what of that is not kept. */
+  readonly context?: Value
+  readonly transient?: true | readonly string[]
   /** Of a graph's input: the version of the state that it is an update of. Absent in records from before it was kept. */
   readonly stateVersion?: number
   readonly at: number

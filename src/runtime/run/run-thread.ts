@@ -32,6 +32,7 @@ import { observeClaim } from '../events/observe.js'
 import type { ProgramPlan } from '../program/program.js'
 import type { Durable, Frequency } from './record-policy.js'
 import { checkSettings, Run, StoppedError } from './run.js'
+import { checkBrought, keepContext, type KeptContext, refuseTransient } from './run-context.js'
 import { type RecordedReads, recordsBeyond } from './records.js'
 import { type OnCorrupt, openOrRecover } from './recover.js'
 import { currentRun, type ForkRecord, type InputRecord, isUnfinished, type RunState } from './run-state.js'
@@ -91,7 +92,11 @@ export interface RunOptions<Input = unknown> {
    * was interrupted or failed.
    */
   readonly key?: string
-  /** What this run brings along; handed to the program as `ctx.context` and not kept. */
+  /**
+   * What this run brings along; handed to the program as `ctx.context`, and to tools. It is recorded with the run, so that
+   * whoever resumes the run has it, but for what the program declares as `transientContext`: secrets, connections. On a run
+   * that is resumed it is laid over what the run was begun with.
+   */
   readonly context?: unknown
   /**
    * Stops the run where it is: `run` rejects with an error named `AbortError`, the thread is let go of, and any process
@@ -155,6 +160,8 @@ export interface DriveOptions extends RunOptions {
   readonly makeRoom?: () => void
   /** A run that was claimed this often without progress is parked. */
   readonly maxClaims?: number
+  /** The context is for every run that has none, or lacks what was not recorded. */
+  readonly fillsContext?: boolean
   readonly owner?: string
   /** What was said of this thread alone. */
   readonly retention?: RetentionPolicy
@@ -195,6 +202,8 @@ export interface EnqueueOptions {
    * 'queue' (the default) leaves the input behind it, 'interrupt' also cancels that run, 'reject' leaves nothing.
    */
   readonly busy?: 'queue' | 'interrupt' | 'reject'
+  /** What its run brings along, recorded with it. What is transient has to come from the worker. */
+  readonly context?: unknown
 }
 
 /** What became of input that was left for a worker. */
@@ -234,6 +243,9 @@ class ThreadRunner {
   #begins: ForkRecord | undefined
   #hasClaimed = false
   #input: InputRecord | undefined
+  /** What the caller brings along, as the program's schema makes it, and what of it is recorded. */
+  #context: unknown
+  #brought: KeptContext = {}
   /** Where the log ended when the input was last seen in the queue that this request put it into. */
   #queuedAt: number | undefined
 
@@ -257,6 +269,7 @@ class ThreadRunner {
   }
 
   async #open(frequency: Frequency): Promise<Outcome> {
+    await this.#readContext(this.#options.hasInput)
     this.#input = await this.#readInput()
     return this.#afterExpiry(() => this.#openOnce(frequency))
   }
@@ -348,6 +361,7 @@ class ThreadRunner {
       made.since = fold
       made.situation = situate(this.#key, fold, this.#intent())
       const { situation } = made
+      if (situation.do === 'claim') this.#checkContext(fold)
       if (situation.do === 'claim' && situation.isSuspect && !this.#place.reserve()) throw new NotNowError()
       if (situation.do === 'claim' || situation.do === 'settle') return situation.drafts
       throw new Settled()
@@ -383,6 +397,7 @@ class ThreadRunner {
       input: this.#input,
       isQueued: this.#queuedAt !== undefined,
       onPaused: this.#onPaused,
+      brought: this.#brought,
       restart: this.#restart,
       begins: this.#begins,
       now: this.#environment.clock.now(),
@@ -494,6 +509,8 @@ class ThreadRunner {
   }
 
   async enqueue(busy: NonNullable<EnqueueOptions['busy']>): Promise<Enqueued> {
+    await this.#readContext(false)
+    refuseTransient(this.#brought)
     const input = (await this.#readInput()) as InputRecord
     this.#input = input
     return this.#afterExpiry(() => this.#leave(input, busy))
@@ -604,12 +621,13 @@ class ThreadRunner {
 
   #newRun(): Run {
     const { clock, random, store, observer, attempts, redactor, retention } = this.#environment
-    const { frequency = 'step', durability = 'sync', context, signal, isDraining, emit } = this.#options
+    const { frequency = 'step', durability = 'sync', signal, isDraining, emit } = this.#options
     return new Run(
       { clock, random, observer, attempts, redactor, retention, store: store(this.#key.tenant) },
       {
         policy: { frequency, durability },
-        context,
+        context: this.#context,
+        fillsContext: this.#options.fillsContext ?? false,
         signal,
         isDraining,
         emit,
@@ -621,6 +639,25 @@ class ThreadRunner {
       this.#plan,
       this.#key,
     )
+  }
+
+  /** @param isWhole what the program needs of it must be there: it begins a run here. */
+  async #readContext(isWhole: boolean): Promise<void> {
+    const { context, fillsContext } = this.#options
+    this.#context = context
+    if (fillsContext) return
+    const { made, kept } = await keepContext(this.#plan, context, this.#environment.redactor, isWhole)
+    this.#context = made
+    this.#brought = kept
+  }
+
+  /** What comes first must have all that it was begun with: its tools would be handed undefined. */
+  #checkContext({ state }: Fold): void {
+    const { run, inputs = [], cancel } = state as RunState
+    const isDropped = this.#onPaused === 'cancel' && run?.waiting !== undefined
+    const next = isUnfinished(run) && !isDropped ? run : inputs[0]
+    // To end a run nothing of it is needed.
+    if (next && cancel?.run !== next.id) checkBrought(next, this.#context, this.#key.thread)
   }
 
   async #readInput(): Promise<InputRecord | undefined> {
@@ -641,6 +678,7 @@ class ThreadRunner {
       at: this.#environment.clock.now(),
       ...(key === undefined ? {} : { key }),
       ...(value === undefined ? {} : { value }),
+      ...this.#brought,
       // A program of another version may be the one to take it.
       ...(this.#plan.kind === 'graph' ? { stateVersion: this.#plan.stateVersion } : {}),
     }

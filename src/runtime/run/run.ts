@@ -37,6 +37,7 @@ import type { ProgramPlan } from '../program/program.js'
 import { checkRecordPolicy, type RecordPolicy } from './record-policy.js'
 import { LogRecorder, type Recorder } from './recorder.js'
 import type { RecordedReads } from './records.js'
+import { contextFor, missingOf } from './run-context.js'
 import { RunDoor } from './run-door.js'
 import { isUnfinished, openPauses, type RunState } from './run-state.js'
 import { Session } from './session.js'
@@ -65,7 +66,10 @@ export interface RunEnvironment {
 
 export interface RunSettings {
   readonly policy: RecordPolicy
+  /** What this process brings along. */
   readonly context: unknown
+  /** It only fills in what nobody else brought: a worker's. */
+  readonly fillsContext: boolean
   readonly signal: AbortSignal | undefined
   /** True when no further step should start: what runs may end, then the run is parked. */
   readonly isDraining: (() => boolean) | undefined
@@ -224,6 +228,12 @@ export class Run {
         if (rested) return rested
         continue
       }
+      if (!begun && this.#lacksContext(recorder)) {
+        // Who claims it next for this very input is told what is missing.
+        const left = await this.#leave(recorder, keeper, target)
+        if (left) return left
+        continue
+      }
       const failure = await this.#begin(recorder, begun)
       if (failure && checkFits(this.#key, recorder.fold, this.#plan, { restarted: false })) {
         const left = await this.#leave(recorder, keeper, target)
@@ -294,6 +304,12 @@ export class Run {
       // The signal of a cancelled run says nothing to the next one.
       if (ended && this.#abort.signal.reason instanceof CancelledError) this.#abort = newAbort()
     }
+  }
+
+  #lacksContext({ seen }: Recorder): boolean {
+    const next = seen.inputs?.[0]
+    if (next === undefined || seen.cancel?.run === next.id) return false
+    return missingOf(next, this.#settings.context).length > 0
   }
 
   /** Takes the next input, brings an old state up to date. What can't be begun stays as it is, for a mended program. */
@@ -411,7 +427,7 @@ export class Run {
       store,
       random,
       openSince,
-      context: this.#settings.context,
+      context: contextFor(recorder.state.run ?? {}, this.#settings.context, this.#settings.fillsContext),
       abort: this.#abort,
       heartbeat: async () => keeper?.beat(),
       lease: keeper,

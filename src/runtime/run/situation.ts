@@ -26,6 +26,7 @@ import { beginUnder, type Expiry, expiresWhenAtRest, retentionLabel, retentionLa
 import { ASKS, COMPANION, PROGRAM, RETENTION, VERSION } from './labels.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from '../program/program.js'
+import { bringContext, type KeptContext } from './run-context.js'
 import {
   type ForkRecord,
   type InputRecord,
@@ -43,6 +44,8 @@ export interface Intent {
   /** The input was put into the queue by this very request: it is never added again. */
   readonly isQueued: boolean
   readonly onPaused: OnPaused
+  /** What the caller brings to the run that is resumed. */
+  readonly brought: KeptContext
   readonly restart: Restart
   /** What the first entry of a log says that begins beside a damaged one. */
   readonly begins?: ForkRecord | undefined
@@ -124,7 +127,7 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   ]
   // The claim itself is the entry before.
   if (cancelled) ops.push(...keepResults(state), ...cancelRun(state, 'new input was given', now, fold.seq + 2))
-  else if (unfinished) ops.push(...resumeRun(state, run))
+  else if (unfinished) ops.push(...resumeRun(state, run), ...(isSame ? bringContext(state, intent.brought) : []))
   const added = input !== undefined && !isSame && queued === undefined
   if (added) ops.push(push('inputs', { ...input, unsaid: true }))
   if (isOthers) ops.push(...relyOn(state, queued))
@@ -259,7 +262,9 @@ export function leaveRun(state: RunState, now: number): readonly Op[] {
   const gone = (['tasks', 'joins', 'steps', 'scopes', 'cancel'] as const).filter((key) => state[key] !== undefined)
   return [
     ...gone.map((key) => remove(key)),
-    ...(state.run?.input === undefined ? [] : [remove(['run', 'input'])]),
+    ...(['input', 'context', 'transient'] as const)
+      .filter((key) => state.run?.[key] !== undefined)
+      .map((key) => remove(['run', key])),
     ...closePauses(state, () => true, now),
   ]
 }

@@ -135,7 +135,7 @@ export interface TransactionOptions<Prepared = undefined> {
 export interface Context<Input = unknown, RunContext = unknown> {
   /** What this activation was given: the input of a flow, the item of a fan-out. */
   readonly input: Input
-  /** What the caller of this run brought along; a resumed run has the context of who resumed it. */
+  /** What the caller of this run brought along. It is recorded with the run, but for what the program declares transient. */
   readonly context: RunContext
   readonly thread: string
   readonly branch: string

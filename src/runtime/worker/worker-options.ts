@@ -25,7 +25,10 @@ export interface WorkerOptions {
    * process, and only crashes that it had to itself make it a poisonous one. Default 5.
    */
   readonly maxCrashes?: number
-  /** The context of a run that is resumed here, or a promise of it. */
+  /**
+   * The context of a run that brought none, and what a run did not record of its own: `transientContext` of its program. Or
+   * a promise of it. A run whose context is not complete here is left to another worker, with the error `missing-context`.
+   */
   readonly context?: (thread: { readonly tenant: string; readonly thread: string; readonly branch: string }) => unknown
   readonly durability?: Durable
   readonly frequency?: Frequency

@@ -287,6 +287,7 @@ export class Worker {
           maxClaims: maxCrashes,
           owner: name ?? owner,
           context: await context?.({ tenant, thread, branch }),
+          fillsContext: true,
           ...(leaseMs === undefined ? {} : { leaseMs }),
           ...(durability === undefined ? {} : { durability }),
           ...(frequency === undefined ? {} : { frequency }),

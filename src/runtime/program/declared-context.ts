@@ -1,0 +1,35 @@
+import { InvalidProgramError } from '../../core/errors.js'
+import type { StandardSchema } from '../../store/standard-schema.js'
+import { checkDeclaredSchema } from './declared-schema.js'
+import type { ContextPlan } from './program.js'
+
+/** What a program says of the context that its runs are brought. */
+export interface ContextOptions<RunContext = unknown> {
+  /** What `run({ context })` must fit; types `ctx.context`. Default: anything. */
+  readonly context?: StandardSchema<unknown, RunContext>
+  /**
+   * What of the context is never recorded: the names of its keys, or `true` for all of it. For secrets, connections and
+   * whatever can't be stored. Whoever resumes a run has to bring it again: a worker by its `context`.
+   */
+  readonly transientContext?: true | readonly string[]
+}
+
+/** Checked; undefined where nothing is said. */
+export function planContext(program: string, options: ContextOptions): ContextPlan | undefined {
+  const { context, transientContext: transient } = options
+  checkDeclaredSchema(context, `context of ${program}`, 'context')
+  const isNames = Array.isArray(transient) && transient.every((name) => typeof name === 'string' && name !== '')
+  if (transient !== undefined && transient !== true && !isNames) {
+    throw new InvalidProgramError(
+      `The option transientContext of ${program} must be true or a list of names.`,
+      'transientContext',
+      "Pass for example ['token'], or true for the whole context.",
+    )
+  }
+  if (context === undefined && transient === undefined) return undefined
+  return {
+    schemas: context === undefined ? [] : [context],
+    isMade: context !== undefined,
+    transient: transient ?? [],
+  }
+}

@@ -1,0 +1,154 @@
+import { DEFAULT_LIMITS } from '../../codec/limits.js'
+import type { Redactor } from '../../codec/redactor.js'
+import { copyValue, type Value } from '../../codec/value.js'
+import { showValue } from '../../codec/clone.js'
+import { InvalidValueError, isHoldfastError, MissingContextError, TooLargeError } from '../../core/errors.js'
+import { type Op, set } from '../../log/entry/ops.js'
+import { validate } from '../../store/standard-schema.js'
+import type { ContextPlan, ProgramPlan } from '../program/program.js'
+import { isPlainObject } from '../program/reduce-key.js'
+import type { RunState } from './run-state.js'
+
+/** A context travels in every keyframe of its run; what is larger belongs into the input or the store. */
+const MAX_BYTES = 256 * 1024
+
+/** What a run was brought, as its record keeps it. Both absent: nothing was, or 0.1 wrote the record. */
+export interface KeptContext {
+  readonly context?: Value
+  /** The names of what was brought and not kept; `true`: all of it. */
+  readonly transient?: true | readonly string[]
+}
+
+/**
+ * Checks what a caller brings along, and makes what is kept of it.
+ * @param isWhole nobody else brings the rest: what the program needs must be there.
+ */
+export async function keepContext(
+  plan: ProgramPlan,
+  given: unknown,
+  redactor: Redactor | undefined,
+  isWhole: boolean,
+): Promise<{ readonly made: unknown; readonly kept: KeptContext }> {
+  const { schemas = [], transient = [] } = plan.context ?? {}
+  if (given === undefined && !isWhole) return { made: undefined, kept: {} }
+  let made = given
+  // What a tool needs is only checked: each would make something else of it.
+  for (const [i, schema] of schemas.entries()) {
+    const checked = await validate(schema, made, 'context')
+    if (i === 0 && plan.context?.isMade) made = checked
+  }
+  if (made === undefined) return { made, kept: {} }
+  if (transient === true) return { made, kept: { transient } }
+  const { live, rest } = split(made, transient)
+  const context = redactor ? redactor.value(keep(rest)) : keep(rest)
+  return { made, kept: { context, ...(live.length === 0 ? {} : { transient: live }) } }
+}
+
+/** Refuses what would get lost on its way to the process that runs it. */
+export function refuseTransient({ transient }: KeptContext): void {
+  if (transient === undefined) return
+  const field = transient === true ? 'context' : `context.${transient[0]}`
+  throw new InvalidValueError(
+    field,
+    'is transient, and would not reach the process that runs this input',
+    'Leave it out, and let the worker bring it: hf.worker({ context: () => … }).',
+  )
+}
+
+/**
+ * What a program is handed: what was kept, and beside it what this process brings of the rest. A worker's context also
+ * fills in what nobody brought, and never replaces what somebody did.
+ */
+export function contextFor({ context, transient }: KeptContext, given: unknown, fillsIn: boolean): unknown {
+  // Another's input that waits before this one's: who drives it now must not stand in for whoever gave it.
+  if (context === undefined && transient === undefined) return fillsIn ? given : undefined
+  if (transient === true) return given
+  if (!isPlainObject(context)) return showValue(context)
+  const brought = isPlainObject(given) ? given : {}
+  const names = fillsIn ? Object.keys(brought) : (transient ?? [])
+  const live = names.filter((name) => Object.hasOwn(brought, name)).map((name) => [name, brought[name]])
+  return Object.freeze({ ...Object.fromEntries(live), ...(showValue(context) as object) })
+}
+
+/** Refuses to go on with less than the run was begun with: its tools would be handed undefined. */
+export function checkBrought(kept: KeptContext, given: unknown, thread: string): void {
+  const missing = missingOf(kept, given)
+  if (missing.length > 0) throw new MissingContextError(thread, missing)
+}
+
+export function missingOf({ transient }: KeptContext, given: unknown): readonly string[] {
+  if (transient === undefined) return []
+  if (transient === true) return given === undefined ? ['context'] : []
+  const brought = isPlainObject(given) ? given : {}
+  return transient.filter((name) => !Object.hasOwn(brought, name) || brought[name] === undefined)
+}
+
+/** What a run has that is resumed with more. What is brought now counts from here on. */
+export function joinContexts(before: KeptContext, brought: KeptContext): KeptContext {
+  if (brought.context === undefined && brought.transient === undefined) return before
+  if (brought.transient === true || before.transient === true) return brought
+  const isBoth = isPlainObject(before.context) && isPlainObject(brought.context)
+  const names = [...new Set([...(before.transient ?? []), ...(brought.transient ?? [])])]
+  return {
+    ...(isBoth
+      ? { context: { ...(before.context as object), ...(brought.context as object) } as Value }
+      : brought.context === undefined
+        ? {}
+        : { context: brought.context }),
+    ...(names.length === 0 ? {} : { transient: names }),
+  }
+}
+
+/** Ops that note what a run under way is brought when it is resumed. */
+export function bringContext({ run }: RunState, brought: KeptContext): readonly Op[] {
+  if (run === undefined || (brought.context === undefined && brought.transient === undefined)) return []
+  const { context, transient } = joinContexts(run, brought)
+  return [
+    ...(context === undefined ? [] : [set(['run', 'context'], context)]),
+    ...(transient === undefined ? [] : [set(['run', 'transient'], transient)]),
+  ]
+}
+
+/** Several programs in one: what any of them keeps out of the record stays out. */
+export function joinContextPlans(plans: readonly (ContextPlan | undefined)[]): ContextPlan | undefined {
+  const known = plans.filter((plan) => plan !== undefined)
+  if (known.length === 0) return undefined
+  return {
+    isMade: plans[0]?.isMade ?? false,
+    schemas: known.flatMap(({ schemas }) => schemas),
+    transient: known.some(({ transient }) => transient === true)
+      ? true
+      : [...new Set(known.flatMap(({ transient }) => transient as readonly string[]))],
+  }
+}
+
+function split(given: unknown, transient: readonly string[]) {
+  if (!isPlainObject(given)) return { live: [], rest: given }
+  const there = Object.entries(given).filter(([, value]) => value !== undefined)
+  const isLive = ([name]: readonly [string, unknown]) => transient.includes(name)
+  return {
+    live: there.filter(isLive).map(([name]) => name),
+    rest: Object.fromEntries(there.filter((entry) => !isLive(entry))),
+  }
+}
+
+function keep(value: unknown): Value {
+  if (!isPlainObject(value)) return keepPart(value, 'context', 'transientContext: true')
+  const parts = Object.entries(value).map(([name, part]) => {
+    return [name, keepPart(part, `context.${name}`, `transientContext: [${JSON.stringify(name)}]`)] as const
+  })
+  return keepPart(Object.fromEntries(parts), 'context', 'transientContext')
+}
+
+function keepPart(value: unknown, field: string, option: string): Value {
+  const remedy = `What run({ context }) brings is recorded. Pass plain data, or declare ${option} to leave it out.`
+  try {
+    return copyValue(value, { ...DEFAULT_LIMITS, maxBytes: MAX_BYTES })
+  } catch (cause) {
+    if (isHoldfastError(cause, 'too-large')) {
+      throw new TooLargeError(field, 'bytes', MAX_BYTES, cause.data.actual, remedy)
+    }
+    if (!isHoldfastError(cause)) throw cause
+    throw new InvalidValueError(field, `can't be recorded: ${cause.message.replace(/\.$/, '')}`, remedy)
+  }
+}

@@ -1,0 +1,230 @@
+import { agent, append, flow, graph, last, openHoldfast, START, tool } from 'holdfast'
+import { describe, expect, expectTypeOf, it } from 'vitest'
+import { z } from 'zod'
+import { calls, setUp } from '../agent/agent-setup.js'
+
+const { serve, store } = setUp()
+
+const region = z.object({ region: z.string() })
+
+/** Says what it sees of its context, before and after a question. */
+const order = flow(
+  { name: 'order', version: '1.0.0', context: region.extend({ token: z.string() }), transientContext: ['token'] },
+  async (ctx) => {
+    expectTypeOf(ctx.context).toEqualTypeOf<{ region: string; token: string }>()
+    const before = await ctx.step('before', () => `${ctx.context.region} ${ctx.context.token}`)
+    await ctx.pause('Go on?')
+    return [before, await ctx.step('after', () => `${ctx.context.region} ${ctx.context.token}`)]
+  },
+)
+
+async function answered(hf: Awaited<ReturnType<typeof openHoldfast>>) {
+  for (const { id } of await hf.inspect('t').pauses()) await hf.inspect('t').answer(id, true)
+}
+
+describe('what run({ context }) brings', () => {
+  it('is recorded with the run, and not with it when the run is over', async () => {
+    await using hf = await openHoldfast('memory:')
+    const plain = flow({ name: 'plain', version: '1.0.0' }, async (ctx) => [ctx.context, await ctx.pause('?')])
+    const thread = hf.thread(plain, 't')
+    await thread.run({ input: 1, context: { region: 'US-West', gone: undefined } })
+    await answered(hf)
+    expect(await thread.run()).toMatchObject({ output: [{ region: 'US-West' }, true] })
+    expect(await thread.replay()).toMatchObject({ status: 'identical' })
+    const [newest] = await thread.history({ limit: 1 })
+    expect(
+      (
+        await hf
+          .inspect('t')
+          .look(newest?.id ?? '')
+          .facts()
+      ).run,
+    ).not.toHaveProperty('context')
+  })
+
+  it('reaches the tools of a run that a worker takes over', async () => {
+    const { model } = await serve({
+      reply: ({ messages }) => (messages.length < 3 ? calls(['find']) : { text: 'Done.' }),
+    })
+    const seen: unknown[] = []
+    const support = agent({
+      name: 'support',
+      version: '1.0.0',
+      model,
+      tools: {
+        find: tool({
+          inputSchema: z.object({}),
+          effect: 'read',
+          context: region,
+          needsApproval: (_, { context }) => context.region === 'US-West',
+          execute: (_, { context }) => {
+            expectTypeOf(context).toEqualTypeOf<{ region: string }>()
+            seen.push(context)
+            return context.region
+          },
+        }),
+      },
+    })
+    const hf = await store()
+    const thread = hf.thread(support, 't')
+    const paused = await thread.run({ input: 'Where is it?', context: { region: 'US-West' } })
+    if (paused.status !== 'paused') throw new Error(paused.status)
+    await using _ = hf.worker({ programs: [support], pollMs: 5, handleSignals: false })
+    await thread.answer(paused.pauses[0]?.id ?? '', { approved: true })
+    expect(await thread.waitFor()).toMatchObject({ status: 'completed', output: 'Done.' })
+    expect(seen).toStrictEqual([{ region: 'US-West' }])
+  })
+
+  it('is what the schema makes of it, and refused by it before anything is written', async () => {
+    await using hf = await openHoldfast('memory:')
+    const counted = graph({
+      name: 'counted',
+      version: '1.0.0',
+      state: { seen: append<number>() },
+      context: z.object({ times: z.coerce.number() }),
+    })
+      .node('one', (_, ctx) => ({ seen: ctx.context.times }))
+      .edge(START, 'one')
+    const thread = hf.thread(counted, 't')
+    await expect(thread.run({ input: {} })).rejects.toMatchObject({ code: 'invalid-value', data: { path: 'context' } })
+    await expect(thread.run({ input: {}, context: { times: 'many' } })).rejects.toMatchObject({
+      data: { path: 'context.times' },
+    })
+    expect(await thread.state()).toBeUndefined()
+    expect(await thread.run({ input: {}, context: { times: '3' } })).toMatchObject({ state: { seen: [3] } })
+  })
+
+  it('is refused with its name when it can’t be recorded, or is too large to be', async () => {
+    await using hf = await openHoldfast('memory:')
+    const thread = hf.thread(
+      flow({ name: 'p', version: '1.0.0' }, () => 1),
+      't',
+    )
+    await expect(thread.run({ input: 1, context: { user: 'ada', db: { query: () => 1 } } })).rejects.toThrow(
+      /context\.db can't be recorded.*transientContext: \["db"\]/s,
+    )
+    await expect(thread.run({ input: 1, context: { text: 'x'.repeat(300_000) } })).rejects.toMatchObject({
+      code: 'too-large',
+      data: { field: 'context.text', limit: 262_144 },
+    })
+    expect(await thread.state()).toBeUndefined()
+  })
+
+  it('is redacted as all that is kept, also for the process that brought it', async () => {
+    await using hf = await openHoldfast('memory:', { redact: (text) => text.replace(/sk-\w+/g, '…') })
+    const thread = hf.thread(
+      flow({ name: 'p', version: '1.0.0' }, (ctx) => ctx.context),
+      't',
+    )
+    const outcome = await thread.run({ input: 1, context: { key: 'sk-123' } })
+    expect(JSON.stringify(outcome)).not.toContain('sk-123')
+  })
+
+  it('belongs to its own run: input that waits runs with its own, whoever drives it', async () => {
+    await using hf = await openHoldfast('memory:')
+    const who = flow({ name: 'who', version: '1.0.0' }, (ctx) => ctx.step('who', () => ctx.context))
+    const thread = hf.thread(who, 't')
+    await thread.enqueue('first', { context: { user: 'ada' }, key: 'a' })
+    await thread.enqueue('second', { key: 'b' })
+    expect(await thread.run({ input: 'third', context: { user: 'eve' }, key: 'c' })).toMatchObject({
+      output: { user: 'eve' },
+    })
+    expect(await thread.run({ input: 'first', key: 'a' })).toMatchObject({ output: { user: 'ada' } })
+    expect(await thread.run({ input: 'second', key: 'b' })).toMatchObject({ status: 'completed', output: undefined })
+  })
+
+  it('is laid over what the run began with when somebody resumes it', async () => {
+    await using hf = await openHoldfast('memory:')
+    const thread = hf.thread(order, 't')
+    await thread.run({ input: 1, context: { region: 'EU', token: 'one' } })
+    await answered(hf)
+    expect(await thread.run({ context: { region: 'US', token: 'two' } })).toMatchObject({
+      output: ['EU one', 'US two'],
+    })
+  })
+})
+
+describe('a context that is transient', () => {
+  it('is in no record', async () => {
+    await using hf = await openHoldfast('memory:')
+    const thread = hf.thread(order, 't')
+    await thread.run({ input: 1, context: { region: 'EU', token: 'very-secret' } })
+    const folds = await Promise.all(
+      (await thread.history({ all: true })).map(({ id }) => hf.inspect('t').look(id).fold()),
+    )
+    // What the step returned is the program's own business.
+    const text = JSON.stringify(folds.map(({ state }) => ({ ...state, steps: undefined })))
+    expect(text).toContain('"transient":["token"]')
+    expect(text).not.toContain('very-secret')
+  })
+
+  it('is missed with a typed error by whoever resumes the run without it, and nothing is lost', async () => {
+    await using hf = await openHoldfast('memory:')
+    const thread = hf.thread(order, 't')
+    await thread.run({ input: 1, context: { region: 'EU', token: 'one' } })
+    await answered(hf)
+    await expect(thread.run()).rejects.toMatchObject({
+      name: 'MissingContextError',
+      code: 'missing-context',
+      data: { missing: ['token'] },
+    })
+    expect(await thread.run({ context: { region: 'EU', token: 'two' } })).toMatchObject({
+      output: ['EU one', 'EU two'],
+    })
+  })
+
+  it('is missed by a worker without it, which leaves the thread to one that has it', async () => {
+    await using hf = await openHoldfast('memory:')
+    const thread = hf.thread(order, 't')
+    await thread.run({ input: 1, context: { region: 'EU', token: 'one' } })
+    let tell: (error: unknown) => void = () => {}
+    const told = new Promise<unknown>((resolve) => {
+      tell = resolve
+    })
+    const lacking = hf.worker({
+      programs: [order],
+      pollMs: 5,
+      handleSignals: false,
+      onEvent: (event) => event.type === 'error' && tell(event.error),
+    })
+    await answered(hf)
+    expect(await told).toMatchObject({ code: 'missing-context', data: { missing: ['token'] } })
+    await lacking.stop()
+    await using _ = hf.worker({
+      programs: [order],
+      pollMs: 5,
+      handleSignals: false,
+      context: () => ({ token: 'of the worker', region: 'nowhere' }),
+    })
+    expect(await thread.waitFor()).toMatchObject({ status: 'completed', output: ['EU one', 'EU of the worker'] })
+  })
+
+  it('can’t be left for a worker, and a run that lacks it can be cancelled', async () => {
+    await using hf = await openHoldfast('memory:')
+    const thread = hf.thread(order, 't')
+    const context = { region: 'EU', token: 'one' }
+    await expect(thread.enqueue(1, { context })).rejects.toMatchObject({ data: { path: 'context.token' } })
+    await thread.run({ input: 1, context })
+    expect(await thread.cancel()).toBe(true)
+    expect(await thread.waitFor()).toMatchObject({ status: 'failed', canResume: false })
+  })
+
+  it('may be all of it', async () => {
+    await using hf = await openHoldfast('memory:')
+    const live = flow({ name: 'live', version: '1.0.0', transientContext: true }, async (ctx) => {
+      await ctx.pause('?')
+      return (ctx.context as { find: () => string }).find()
+    })
+    const thread = hf.thread(live, 't')
+    await thread.run({ input: 1, context: { find: () => 'one' } })
+    await answered(hf)
+    await expect(thread.run()).rejects.toMatchObject({ data: { missing: ['context'] } })
+    expect(await thread.run({ context: { find: () => 'two' } })).toMatchObject({ output: 'two' })
+  })
+})
+
+it('refuses a transientContext that names nothing', () => {
+  const options = { name: 'p', version: '1.0.0', transientContext: 'token' as never }
+  expect(() => flow(options, () => 1)).toThrow(/transientContext of flow "p" must be true or a list/)
+  expect(() => graph({ ...options, state: { a: last<number>() } })).toThrow(/transientContext/)
+})
