@@ -198,7 +198,8 @@ export class World {
       ({ place, executed, key }) => place === call.place && executed && key !== call.key,
     )
     const isRekeyed = others.some(({ ownKey }) => ownKey || call.ownKey)
-    if (isRekeyed && isIdempotent && !call.isKnownOtherwise) return
+    const isUnrecorded = isIdempotent || others.every(({ effect }) => effect === 'idempotent')
+    if (isRekeyed && isUnrecorded && !call.isKnownOtherwise) return
     if (found?.effect === 'idempotent' || (found?.effect === 'read' && isIdempotent)) {
       // A later version that declares another kind does not know how old its key is.
       if (!isIdempotent || call.begunAt - found.at <= ttlOf(work) + SLACK_MS) return
