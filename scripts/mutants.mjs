@@ -45,8 +45,7 @@ if (!values['no-build'] && !build(root)) process.exit(1)
 
 const need = values.model ? [] : [...new Set(chosen.flatMap(({ needs }) => needs ?? []))]
 const services = await startServices({ need, log: (line) => console.error(line) })
-const scratch = mkdtempSync(join(tmpdir(), 'holdfast-mutant-'))
-process.on('exit', () => rmSync(scratch, { recursive: true, force: true }))
+const copy = makeCopy()
 try {
   process.exitCode = (await isClean()) ? await main() : 1
 } finally {
@@ -55,12 +54,14 @@ try {
 
 /** On code that breaks a rule by itself every mutant would count as caught. */
 async function isClean() {
-  const checked = new Set()
-  for (const { test, name, histories } of chosen) {
-    const what = values.model ? `${histories}` : `${test} ${name}`
-    if (checked.has(what)) continue
-    checked.add(what)
-    const { caught, by } = await judge({ item: '', what: '', changes: [], test, name, histories })
+  const whole = new Set(chosen.filter(({ name }) => name === undefined).map(({ test }) => test))
+  const named = chosen.filter(({ test, name }) => name !== undefined && !whole.has(test))
+  const names = named.map(({ name }) => `(${name})`).join('|')
+  const checks = values.model
+    ? [...new Set(chosen.map(({ histories }) => `${histories}`))].map((kind) => byModel(kind))
+    : [byTest([...whole]), byTest([...new Set(named.map(({ test }) => test))], names)]
+  for (const check of checks) {
+    const { caught, by } = await check()
     if (!caught) continue
     console.error(`The code as it is fails, so no mutant says anything: ${by}`)
     return false
@@ -94,27 +95,30 @@ function seconds(began) {
   return Math.round((performance.now() - began) / 100) / 10
 }
 
-/**
- * A copy of what was built, changed as the mutant says, and what comes of it.
- * @param {Mutant} mutant @returns {Promise<Verdict>}
- */
-async function judge(mutant) {
-  const copy = mkdtempSync(join(scratch, 'copy-'))
+/** A copy of what was built, in which mutants are made and undone. */
+function makeCopy() {
+  const made = mkdtempSync(join(tmpdir(), 'holdfast-mutant-'))
+  process.on('exit', () => rmSync(made, { recursive: true, force: true }))
+  for (const name of ['dist', 'test', 'package.json', 'tsconfig.json', 'tsconfig.test.json', 'vitest.config.ts']) {
+    cpSync(join(root, name), join(made, name), { recursive: true })
+  }
+  for (const name of ['node_modules', 'scripts', 'src']) symlinkSync(join(root, name), join(made, name))
+  return made
+}
+
+/** What comes of a mutant. @param {Mutant} mutant @returns {Promise<Verdict>} */
+async function judge({ changes, test, name, histories }) {
+  const originals = new Map(changes.map(({ file }) => [file, readFileSync(join(copy, 'dist', file), 'utf8')]))
   try {
-    for (const name of ['dist', 'test', 'package.json', 'tsconfig.json', 'tsconfig.test.json', 'vitest.config.ts']) {
-      cpSync(join(root, name), join(copy, name), { recursive: true })
-    }
-    for (const name of ['node_modules', 'scripts', 'src']) symlinkSync(join(root, name), join(copy, name))
-    for (const change of mutant.changes) apply(copy, change)
-    if (values.model) return await byModel(copy, `${mutant.histories}`)
-    return await byTest(copy, mutant)
+    for (const change of changes) apply(change)
+    return await (values.model ? byModel(`${histories}`) : byTest([test], name))()
   } finally {
-    rmSync(copy, { recursive: true, force: true })
+    for (const [file, text] of originals) writeFileSync(join(copy, 'dist', file), text)
   }
 }
 
-/** @param {string} copy @param {Mutant['changes'][number]} change */
-function apply(copy, { file, find, replace }) {
+/** @param {Mutant['changes'][number]} change */
+function apply({ file, find, replace }) {
   const path = join(copy, 'dist', file)
   const text = readFileSync(path, 'utf8')
   // A mutant that changes nothing would be taken for one that nobody notices.
@@ -129,38 +133,44 @@ function apply(copy, { file, find, replace }) {
   )
 }
 
-/** @param {string} copy @param {string} kind @returns {Promise<Verdict>} */
-async function byModel(copy, kind) {
-  const count = kind === 'deliveries' ? Math.ceil(Number(values.count) / 100) : Number(values.count)
-  const main = join(copy, 'test/runtime/simulation/main.ts')
-  const args = ['--import', 'tsx', main, '--json', '--kind', kind, '--seed', values.seed, '--count', `${count}`]
-  const { output } = await run(copy, args)
-  const line = output.split('\n').find((one) => one.startsWith('{'))
-  if (line === undefined) return { caught: true, by: `the model, which could not go on: ${output.trim().slice(-200)}` }
-  const { histories, found } = JSON.parse(line)
-  if (found === undefined) return { caught: false, by: `${histories} histories (${kind}), seed ${values.seed}` }
-  const rule = found.message.replace(/^Rules were broken:\n/, '').split('\n')[0]
-  return { caught: true, by: `${kind}, seed ${values.seed}, history ${histories}: ${rule.slice(0, 90)}` }
+/** @param {string} kind @returns {() => Promise<Verdict>} */
+function byModel(kind) {
+  return async () => {
+    const count = kind === 'deliveries' ? Math.ceil(Number(values.count) / 100) : Number(values.count)
+    const main = join(copy, 'test/runtime/simulation/main.ts')
+    const args = ['--import', 'tsx', main, '--json', '--kind', kind, '--seed', values.seed, '--count', `${count}`]
+    const { output } = await run(args)
+    const line = output.split('\n').find((one) => one.startsWith('{'))
+    if (line === undefined)
+      return { caught: true, by: `the model, which could not go on: ${output.trim().slice(-200)}` }
+    const { histories, found } = JSON.parse(line)
+    if (found === undefined) return { caught: false, by: `${histories} histories (${kind}), seed ${values.seed}` }
+    const rule = found.message.replace(/^Rules were broken:\n/, '').split('\n')[0]
+    return { caught: true, by: `${kind}, seed ${values.seed}, history ${histories}: ${rule.slice(0, 90)}` }
+  }
 }
 
-/** @param {string} copy @param {Mutant} mutant @returns {Promise<Verdict>} */
-async function byTest(copy, { test, name }) {
-  const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-  const filter = name === undefined ? [] : ['-t', name]
-  // The first failure is enough. What never ends is caught by its time limit, which need not be long here.
-  const options = ['--reporter', 'dot', '--bail', '1', '--testTimeout', '30000', '--maxWorkers', '1']
-  const { code, output } = await run(copy, [vitest, 'run', ...options, test, ...filter])
-  const plain = stripVTControlCharacters(output)
-  if (!/Tests\s.*\d+ (?:passed|failed)/.test(plain)) throw new Error(`${test} ran no test:\n${output.slice(-1000)}`)
-  const failed = /FAIL\s+\S+ > (.*)/.exec(plain)?.[1]
-  return { caught: code !== 0, by: failed === undefined ? test : `${test}: ${failed.slice(-90)}` }
+/** @param {readonly string[]} tests @param {string} [name] @returns {() => Promise<Verdict>} */
+function byTest(tests, name) {
+  return async () => {
+    if (tests.length === 0) return { caught: false, by: 'no test' }
+    const vitest = join(root, 'node_modules/vitest/vitest.mjs')
+    const filter = name === undefined ? [] : ['-t', name]
+    // The first failure is enough. What never ends is caught by its time limit, which need not be long here.
+    const options = ['--reporter', 'dot', '--bail', '1', '--testTimeout', '30000', '--maxWorkers', '1']
+    const { code, output } = await run([vitest, 'run', ...options, ...tests, ...filter])
+    const plain = stripVTControlCharacters(output)
+    if (!/Tests\s.*\d+ (?:passed|failed)/.test(plain)) throw new Error(`${tests} ran no test:\n${output.slice(-1000)}`)
+    const failed = /FAIL\s+\S+ > (.*)/.exec(plain)?.[1]
+    return { caught: code !== 0, by: failed === undefined ? `${tests}` : `${tests}: ${failed.slice(-90)}` }
+  }
 }
 
-/** @param {string} cwd @param {readonly string[]} args @returns {Promise<{ code: number | null, output: string }>} */
-function run(cwd, args) {
+/** @param {readonly string[]} args @returns {Promise<{ code: number | null, output: string }>} */
+function run(args) {
   return new Promise((resolve, reject) => {
     const env = { ...process.env, ...services.env }
-    const child = spawn(process.execPath, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(process.execPath, args, { cwd: copy, env, stdio: ['ignore', 'pipe', 'pipe'] })
     let output = ''
     child.stdout.on('data', (chunk) => (output += chunk))
     child.stderr.on('data', (chunk) => (output += chunk))

@@ -113,6 +113,11 @@ export const MUTANTS = [
         find: 'this.#view = this.#pending.length === 0 ? undefined : new View(this.#claim.log.fold.state, drafts(this.#pending));',
         replace: 'if (this.#pending.length === 0) this.#view = undefined;',
       },
+      {
+        file: 'runtime/pause/waits.js',
+        find: 'if (got !== undefined)\n        return parse(got.result);',
+        replace: "if (got !== undefined)\n        return parse(at.records.find(path, 'none')?.result);",
+      },
     ],
     test: 'test/runtime/receive.test.ts',
     histories: 'crashes',
