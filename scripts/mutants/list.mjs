@@ -491,6 +491,18 @@ export const MUTANTS = [
     test: 'test/runtime/waits.test.ts',
   },
   {
+    item: '38b',
+    what: 'branches in another order are asked again what was answered',
+    changes: [
+      {
+        file: 'runtime/step/activation.js',
+        find: 'if (moved && wait.hasBranches)',
+        replace: 'if (false)',
+      },
+    ],
+    test: 'test/runtime/waits.test.ts',
+  },
+  {
     item: '39',
     what: 'a node of another kind forgets what it had begun',
     changes: [

@@ -318,6 +318,49 @@ describe('waits called in one go, without keys', () => {
     },
   )
 
+  it.each([1, 2])(
+    'are not asked again by a version that calls them in another order (%i answered)',
+    async (answers) => {
+      const { hf } = await setUp()
+      const said: string[] = []
+      const version = (minor: number) =>
+        flow<number, unknown>({ name: 'questions', version: `1.${minor}.0` }, (ctx) => {
+          const ask = async (question: string) => said.push(`${question} ${await ctx.pause<string>(question)}`)
+          return Promise.all((minor === 0 ? ['a?', 'b?'] : ['b?', 'a?']).map(ask))
+        })
+      const asked = await hf.thread(version(0), 't').run({ input: 1 })
+      if (asked.status !== 'paused') throw new Error(asked.status)
+      for (const { id, question } of asked.pauses.slice(0, answers)) await hf.inspect('t').answer(id, `to ${question}`)
+      expect(await hf.thread(version(1), 't').run()).toMatchObject({
+        status: 'incompatible',
+        reason: expect.stringContaining('beside other waits'),
+      })
+      expect(said).toEqual([])
+      const again = await hf.thread(version(0), 't').run()
+      expect(said).toEqual(['a? to a?', 'b? to b?'].slice(0, answers))
+      expect(again).toMatchObject(
+        answers === 2 ? { status: 'completed' } : { status: 'paused', pauses: [{ id: asked.pauses[1]?.id }] },
+      )
+      await hf.close()
+    },
+  )
+
+  it('may be worded otherwise, also by branches, and are asked again then', async () => {
+    const { hf } = await setUp()
+    const version = (minor: number) =>
+      flow<number, unknown>({ name: 'words', version: `1.${minor}.0` }, (ctx) =>
+        Promise.all(['a', 'b'].map((name) => ctx.pause(`${name}${minor}?`))),
+      )
+    const asked = await hf.thread(version(0), 't').run({ input: 1 })
+    if (asked.status !== 'paused') throw new Error(asked.status)
+    await hf.inspect('t').answer(asked.pauses[0].id, 'old')
+    expect(await hf.thread(version(1), 't').run()).toMatchObject({
+      status: 'paused',
+      pauses: [{ question: 'a1?' }, { question: 'b1?' }],
+    })
+    await hf.close()
+  })
+
   it('may ask for another time in one sequence, which keeps the first', async () => {
     const { clock, hf } = await setUp()
     let calls = 0
@@ -500,5 +543,28 @@ describe('waits in random fan-outs', () => {
       }),
       randomly(rounds(60)),
     ),
+  )
+})
+
+describe('options of a wait', () => {
+  const calls: readonly [string, string, (ctx: Context, options: object) => Promise<unknown>, object][] = [
+    ['ctx.pause', 'expiresInMs', (ctx, options) => ctx.pause('well?', options), { expiresIn: 1000 }],
+    ['ctx.receive', 'timeoutMs', (ctx, options) => ctx.receive('news', options), { timeout: 1000 }],
+    ['ctx.sleep', 'key', (ctx, options) => ctx.sleep(DAY, options), { keys: 'a' }],
+  ]
+  it.each(calls)(
+    'are refused where nobody reads them, which would make it wait for ever: %s',
+    async (owner, meant, wait, options) => {
+      await using hf = await openHoldfast('memory:')
+      const program = flow<number, unknown>(NAMED, (ctx) => wait(ctx, options))
+      const [given] = Object.keys(options)
+      expect(await hf.thread(program, 't').run({ input: 1 })).toMatchObject({
+        status: 'failed',
+        error: {
+          code: 'invalid-option',
+          message: expect.stringMatching(new RegExp(`"${given}" is not recognized by ${owner}.*${meant}`)),
+        },
+      })
+    },
   )
 })

@@ -1,3 +1,4 @@
+import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
 import { showValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
 import { InvalidOptionError, InvalidValueError } from '../../core/errors.js'
@@ -31,8 +32,12 @@ export interface Placed {
   end(): void
 }
 
+const SLEEP_OPTIONS: OptionNames<SleepOptions> = { key: true }
+const RECEIVE_OPTIONS: OptionNames<ReceiveOptions> = { schema: true, timeoutMs: true, key: true }
+
 /** Sleeps here when it is short, and otherwise leaves the run to be woken. */
 export async function sleep(at: WaitingFunction, duration: number | Date, options: SleepOptions = {}): Promise<void> {
+  checkOptionNames('ctx.sleep', options, SLEEP_OPTIONS)
   const { clock, recorder, inlineSleepMs, abort, replay } = at.session
   const given = duration instanceof Date ? duration.getTime() : duration
   if (typeof given !== 'number' || !Number.isFinite(given)) {
@@ -60,6 +65,7 @@ export async function sleep(at: WaitingFunction, duration: number | Date, option
 
 /** Takes the first signal of a name, or leaves the run to be woken by one. Undefined when none came in time. */
 export async function receive(at: WaitingFunction, name: string, options: ReceiveOptions = {}): Promise<unknown> {
+  checkOptionNames('ctx.receive', options, RECEIVE_OPTIONS)
   const { clock, recorder, replay } = at.session
   if (!recorder.durable) {
     throw new InvalidOptionError('frequency', "is 'none', which can't wait for a signal", "Use 'step' or 'boundary'.")

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
 import { showValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
@@ -461,6 +462,7 @@ export class Activation {
   }
 
   async #pause(question: unknown, options: PauseOptions = {}): Promise<unknown> {
+    checkOptionNames('ctx.pause', options, PAUSE_OPTIONS)
     const { key } = options
     if (key !== undefined) {
       const place = this.#pausePlace(key)
@@ -480,7 +482,10 @@ export class Activation {
     const found = this.#pauseAt(place)
     const since = this.#sinceBehind(found)
     this.#order.came(place, since)
-    if (found) await this.#handOver('pause', wait, found)
+    const moved = found && wait.past !== undefined ? this.#askedElsewhere(found, question) : undefined
+    if (found) await this.#handOver('pause', wait, { ...found, ...(moved ? { beside: true } : {}) })
+    // Words may change, and are asked then. What another branch asked, and was told, would be asked again.
+    if (moved && wait.hasBranches) throw otherWait(place, showQuestion(found), showQuestion(moved))
     const { past } = wait
     const answer = await this.#askInside('question', place, question, {
       ...options,
@@ -490,6 +495,16 @@ export class Activation {
     })
     wait.end()
     return answer
+  }
+
+  /** Where this question was asked, if not here, and one of the two was answered. */
+  #askedElsewhere(here: PauseRecord, question: unknown): PauseRecord | undefined {
+    const hash = this.#session.hashInput(question ?? null)
+    const isSame = (one: PauseRecord) => this.#session.hashInput(one.question) === hash
+    if (isSame(here)) return undefined
+    const unkeyed = joinPath(this.path, 'pause ')
+    const others = Object.values(this.#session.state.pauses ?? {}).filter(({ path }) => path.startsWith(unkeyed))
+    return others.find((one) => (one.answer ?? here.answer) !== undefined && isSame(one))
   }
 
   #pausePlace(key: string | number): string {
@@ -742,6 +757,11 @@ export class Activation {
   }
 }
 
+function showQuestion(pause: PauseRecord | undefined): string {
+  const text = inspect(pause?.question, { breakLength: Number.POSITIVE_INFINITY })
+  return text.length > 100 ? `${text.slice(0, 100)}…` : text
+}
+
 /** Made once: without a reason each abort makes an error with a stack. */
 const LEFT = new Error('The function was left where it waits.')
 /** How long a function may show no sign of life while an effect waits for it to come back to what is recorded. */
@@ -770,6 +790,14 @@ type StepArguments<Result> =
 type TransactionArguments<Result, Prepared> =
   | [work: (sql: SqlSession, prepared: Prepared) => Promise<Result>]
   | [options: TransactionOptions<Prepared>, work: (sql: SqlSession, prepared: Prepared) => Promise<Result>]
+
+const PAUSE_OPTIONS: OptionNames<PauseOptions> = {
+  schema: true,
+  jsonSchema: true,
+  expiresInMs: true,
+  onExpire: true,
+  key: true,
+}
 
 const TRANSACTION_OPTIONS: OptionNames<TransactionOptions> = {
   input: true,

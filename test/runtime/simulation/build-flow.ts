@@ -131,7 +131,7 @@ async function ask(statement: StatementSpec & { kind: 'pause' }, scene: Scene): 
   const question = same ? { same, words: words ?? null } : { at: id, rounds, inTime, words: words ?? null }
   const options = {
     ...(keyed === false ? {} : { key: `${id}r${rounds}` }),
-    ...(inTime ? {} : { expiresIn: 60_000, onExpire: { answer: LATE } }),
+    ...(inTime ? {} : { expiresInMs: 60_000, onExpire: { answer: LATE } }),
   }
   const got = await ctx.pause(question, options).catch((error: unknown) => world.refuses(error))
   if (got === LATE) return LATE
