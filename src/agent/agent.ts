@@ -1,5 +1,5 @@
 import { parseRetention } from '../core/retention.js'
-import type { ContextPlan, FunctionNodePlan, GraphPlan, State, Task, TypedProgram } from '../runtime/program/program.js'
+import type { ContextPlan, GraphPlan, NodePlan, State, Task, TypedProgram } from '../runtime/program/program.js'
 import { checkProgramName, checkRange, checkVersion } from '../runtime/program/program-name.js'
 import { planContext } from '../runtime/program/declared-context.js'
 import type { Shape } from '../runtime/program/state-key.js'
@@ -14,7 +14,8 @@ import { planModelNode } from './model/model-node.js'
 import { RememberedSizes } from './messages/sizes.js'
 import { EMPTY_TALLY } from './model/tally.js'
 import { planToolNode, refuseCall, toolNode } from './tools/tool-node.js'
-import type { Tool } from './tools/tool.js'
+import { planAgentToolNode } from './tools/agent-tool.js'
+import { AGENT, type Tool } from './tools/tool.js'
 import { ToolSet } from './tools/tool-set.js'
 import type { AgentSetup } from './turn.js'
 
@@ -44,13 +45,15 @@ export function agent<const S extends Shape = {}, RunContext = unknown>(
 function planAgent(setup: AgentSetup): GraphPlan {
   const { options, tools } = setup
   const { name, version, compatibleWith, frequency, durability, retention } = options
-  const nodes = new Map<string, FunctionNodePlan>()
-  const add = (node: FunctionNodePlan) => nodes.set(node.name, node)
+  const nodes = new Map<string, NodePlan>()
+  const add = (node: NodePlan) => nodes.set(node.name, node)
   add(planModelNode(setup))
   add(planCompactNode(setup))
   for (const toolName of tools.names) {
     const tool = tools.get(toolName)
-    if (tool !== undefined) add(planToolNode(setup, toolName, tool))
+    if (tool === undefined) continue
+    const delegate = tool[AGENT]
+    add(delegate ? planAgentToolNode(toolName, tool, delegate) : planToolNode(setup, toolName, tool))
   }
   const aliases = Object.fromEntries(
     Object.entries(options.toolAliases ?? {}).map(([old, now]) => [toolNode(old), toolNode(now)]),
@@ -99,6 +102,8 @@ function planAgent(setup: AgentSetup): GraphPlan {
 }
 
 function contextOfTool(tool: Tool | undefined): ContextPlan | undefined {
+  const inner = tool?.[AGENT]?.plan.context
+  if (inner) return { ...inner, isMade: false }
   return tool?.context && { schemas: [tool.context], isMade: false, transient: [] }
 }
 

@@ -74,7 +74,7 @@ export async function spend(setup: AgentSetup, state: OwnState, ctx: Context, re
   })
   const before = state.loop.spent?.branch === ctx.branch ? state.loop.spent : undefined
   const onBranch = {
-    id: before?.id ?? `${ctx.run}:${ctx.branch}`,
+    id: before?.id ?? `${ctx.run}:${ctx.branch}${scopeOf(internals.path)}`,
     branch: ctx.branch,
     tally: addTally(before?.tally ?? EMPTY_TALLY, spent),
   }
@@ -85,6 +85,12 @@ export async function spend(setup: AgentSetup, state: OwnState, ctx: Context, re
     runUsage: addTally(state.runUsage, spent),
     spent: onBranch as Loop['spent'] & {},
   } satisfies { usage: Tally; runUsage: Tally; spent: NonNullable<Loop['spent']> }
+}
+
+/** Where an agent runs inside of another program: several of them in one run count apart. */
+function scopeOf(path: string): string {
+  const at = path.lastIndexOf('/')
+  return at < 0 ? '' : `:${path.slice(0, at)}`
 }
 
 /** Hands what a model call streams to whoever listens. */

@@ -106,10 +106,11 @@ const COMPLETE: Ending = { reason: 'complete', message: 'The agent reached its g
 
 /** A run that was taken up again: its memory is refreshed, and what it did not spend again is counted. */
 async function noteResume(setup: AgentSetup, state: OwnState, ctx: Context) {
-  const { claim, watch } = internalsOf(ctx)
+  const { claim, watch, path } = internalsOf(ctx)
   const { loop } = state
   const isNew = loop.claim !== claim || loop.run !== ctx.run
-  const resumed = loop.claim !== claim && (loop.run === ctx.run || ctx.attempt > 1)
+  // One inside of another program may begin long after the run was resumed.
+  const resumed = loop.claim !== claim && (loop.run === ctx.run || (ctx.attempt > 1 && !path.includes('/')))
   const changes: { memory?: OwnState['memory']; resumes?: OwnState['resumes'] } = {}
   if (resumed) {
     const { count, tokensSaved } = state.resumes

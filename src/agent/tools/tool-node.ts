@@ -65,7 +65,7 @@ export function planToolNode(setup: AgentSetup, name: string, tool: Tool): Funct
   }
 }
 
-const NOT_MADE = 'The call was not made: the run was ended before it began.'
+export const NOT_MADE = 'The call was not made: the run was ended before it began.'
 
 export function toolNode(name: string): string {
   return `tool ${name}`
@@ -179,18 +179,18 @@ const RESULT_SCHEMA: Value = {
   additionalProperties: false,
 }
 
-async function resultOf(tool: Tool, call: PendingCall, result: unknown, at?: number) {
+export async function resultOf(tool: Tool, call: PendingCall, result: unknown, at?: number) {
   const { callId, input } = call
   const output = await toToolOutput(tool, result, { callId, input })
   return answer(call, output.type === 'json' ? { ...output, value: toPlain(output.value) ?? null } : output, at)
 }
 
-function denyCall(call: PendingCall, reason: string | undefined) {
+export function denyCall(call: PendingCall, reason: string | undefined) {
   return answer(call, { type: 'denied', ...(reason === undefined ? {} : { reason }) })
 }
 
 /** The update that answers a call. */
-function answer(call: PendingCall, output: ToolOutput, at?: number) {
+export function answer(call: PendingCall, output: ToolOutput, at?: number) {
   const { callId, name, input, message: id } = call
   const part = { type: 'tool-result', callId, name, output, ...(call.edited ? { edited: input } : {}) } as const
   return { messages: [makeMessage('tool', [part], { id, ...(at === undefined ? {} : { at }) })] }

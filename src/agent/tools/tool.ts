@@ -5,6 +5,7 @@ import type { Context, Effect, Reconciled, RetryPolicy } from '../../runtime/ste
 import { checkDeclaredSchema } from '../../runtime/program/declared-schema.js'
 import type { StandardSchema } from '../../store/standard-schema.js'
 import type { TimeLimit } from '../../runtime/step/time-limit.js'
+import type { GraphPlan } from '../../runtime/program/program.js'
 import type { Message } from '../messages/message.js'
 import type { ToolOutput } from '../messages/message-part.js'
 import type { JsonObject } from '../model/model-types.js'
@@ -116,11 +117,21 @@ const brand = Symbol.for('holdfast.tool')
 /** What keeps checks of the arguments from holding up everything; one for all tools of an agent. */
 export const LIMIT: unique symbol = Symbol('holdfast.limit')
 
+/** Of a tool that is another agent: that agent. */
+export const AGENT: unique symbol = Symbol('holdfast.agent')
+
+export interface Delegate {
+  readonly plan: GraphPlan
+  /** What the agent is told for these arguments. */
+  readonly ask: (args: unknown) => unknown
+}
+
 /** A tool that was checked; what `tool()` returns. */
 export interface Tool<Schema extends ToolSchema = ToolSchema, Output = unknown> extends ToolOptions<Schema, Output> {
   readonly effect: Effect
   readonly [brand]: true
   readonly [LIMIT]?: TimeLimit
+  readonly [AGENT]?: Delegate
 }
 
 /** A tool for agents. Everything that can be wrong with its definition is refused here, not when a model calls it. */

@@ -201,7 +201,7 @@ export class GraphEngine {
   /** Tells who listens what a node's update means, now that it is recorded. */
   #report(task: TaskRecord | undefined, update: Update): void {
     const node = task && this.#plan.resolve(task.node)
-    if (node?.kind !== 'function' || node.report === undefined) return
+    if (node?.report === undefined) return
     const path = this.#path === '' ? task?.id : `${this.#path}/${task?.id}`
     for (const event of node.report(update, path ?? '')) this.#session.emit(event)
   }
@@ -283,7 +283,7 @@ export class GraphEngine {
     }
     const drive = await this.#watched(path, new GraphEngine(this.#session, plan, prefix, path))
     if (drive.status !== 'completed') return { drive }
-    const value = await node.leave(drive.output as State, state)
+    const value = await node.leave(drive.output as State, state, input)
     return { value, writes: [] as readonly StoreWrite[], attempts: 1, ms: 0 }
   }
 
@@ -364,7 +364,7 @@ export class GraphEngine {
     begun: boolean,
   ): Promise<{ readonly input: unknown } | { readonly denied: unknown }> {
     const input = showInput(task.input)
-    const approval = node.kind === 'function' ? node.approval : undefined
+    const { approval } = node
     if (approval === undefined) return { input }
     const place = `${path} approval`
     // Who said no must not be passed over because the rule has another opinion today.

@@ -202,6 +202,8 @@ class GraphWalk {
     const set = following().find((op) => isDeepStrictEqual(op[1], [...prefix, 'stateVersion']))
     if ((set?.[0] === 'set' ? set[2] : 1) !== node.plan.graph.stateVersion) return undefined
     const { graph, enter } = node.plan
+    // What an agent is told becomes a message with an id and a time of its own.
+    if (graph.role === 'agent') return undefined
     const update = asStored(await graph.checkInput(await enter(node.state, node.task.input))) as Update
     const now = asStored(graph.shape.reduce(graph.shape.initial(), [{ update }], []).state)
     if (isDeepStrictEqual(now, asStored(graph.shape.complete(recorded)))) return undefined
@@ -223,7 +225,7 @@ class GraphWalk {
     if (node === undefined || !node.isToday || versionAt(state, prefix) !== node.plan.graph.stateVersion) {
       return undefined
     }
-    const update = await node.plan.leave(scope.state, node.state)
+    const update = await node.plan.leave(scope.state, node.state, node.task.input)
     const now = asStored(await node.parent.shape.check(update, `the update of node "${node.task.node}"`)) as Update
     const recorded = (record.result ?? {}) as Update
     // Who let it begin may have changed something besides.

@@ -8,7 +8,8 @@ import { type ContextOptions, planContext } from './declared-context.js'
 import { checkDeclaredSchema } from './declared-schema.js'
 import type { BranchDeclaration, Choice, END, GraphDeclaration, NodeDeclaration, START } from './graph-declaration.js'
 import { planGraph } from './graph-plan.js'
-import type { Approval, GraphPlan, Migrations } from './program.js'
+import type { RunLimit } from '../run/run-state.js'
+import type { Approval, GraphPlan, Migrations, TypedProgram } from './program.js'
 import { checkNodeName, checkProgramName, checkRange, checkVersion } from './program-name.js'
 import type { Shape, StateOf, UpdateOf } from './state-key.js'
 import { StateShape } from './state-shape.js'
@@ -66,6 +67,26 @@ export interface SubgraphOptions<S extends Shape, Sub extends Shape, SubInput> {
   readonly output: (subState: StateOf<Sub>, state: StateOf<S>) => UpdateOf<S> | undefined | void
 }
 
+/** What an agent that is a node of a graph came to. */
+export interface AgentNodeResult<SubState, Output> {
+  /** What it said last. */
+  readonly output: Output
+  readonly state: SubState
+  /** Set when its `maxTurns` or `budget` ended it before it was done. */
+  readonly limit?: RunLimit
+}
+
+/** What an agent that is a node of a graph is told, and what the graph takes from it. */
+export interface AgentNodeOptions<S extends Shape, SubInput, SubState, Output> {
+  /** Its input. `item` is what a fan-out sent, if one did. */
+  readonly input: (state: StateOf<S>, item: unknown) => SubInput
+  /** What the graph takes from it. */
+  readonly output: (
+    result: AgentNodeResult<SubState, Output>,
+    state: StateOf<S>,
+  ) => UpdateOf<S> | undefined | void | Promise<UpdateOf<S> | undefined | void>
+}
+
 /** A graph as a part of another, or as the program of a thread. */
 export interface GraphProgram<S extends Shape = Shape, Input = unknown> {
   readonly kind: 'graph'
@@ -102,14 +123,23 @@ export class Graph<S extends Shape, Names extends string, Input, RunContext = un
     subgraph: GraphProgram<Sub, SubInput>,
     options?: SubgraphOptions<S, Sub, SubInput>,
   ): Graph<S, Names | Name, Input, RunContext>
+  node<Name extends string, SubInput, SubState, Output>(
+    name: Name,
+    agent: TypedProgram<SubInput, SubState, Output>,
+    options: AgentNodeOptions<S, SubInput, SubState, Output>,
+  ): Graph<S, Names | Name, Input, RunContext>
   node<Name extends string, Schema extends StandardSchema = StandardSchema>(
     name: Name,
     options: NodeOptions<S, Schema, RunContext>,
   ): Graph<S, Names | Name, Input, RunContext>
   node(
     name: string,
-    work: NodeFunction<S, unknown, RunContext> | NodeOptions<S, StandardSchema, RunContext> | GraphProgram,
-    options?: SubgraphOptions<S, Shape, unknown>,
+    work:
+      | NodeFunction<S, unknown, RunContext>
+      | NodeOptions<S, StandardSchema, RunContext>
+      | GraphProgram
+      | TypedProgram,
+    options?: SubgraphOptions<S, Shape, unknown> | AgentNodeOptions<S, unknown, unknown, unknown>,
   ): Graph<S, string, Input, RunContext> {
     checkNodeName(name)
     const { nodes } = this.#declaration
@@ -121,7 +151,7 @@ export class Graph<S extends Shape, Names extends string, Input, RunContext = un
         { node: name },
       )
     }
-    const node = declareNode(name, work as unknown as AnyWork, options as AnyMapping | undefined)
+    const node = declareNode(name, work as unknown as AnyWork, options as unknown as AnyMapping | undefined)
     return this.#with({ nodes: new Map(nodes).set(name, node) })
   }
 
@@ -222,7 +252,7 @@ export function graph(options: GraphOptions<Shape>): Graph<Shape, never, unknown
 }
 
 // Which state they read is forgotten here: the engine hands them one that was made by the same shape.
-type AnyWork = NodeFunction<Shape> | NodeOptions<Shape> | GraphProgram
+type AnyWork = NodeFunction<Shape> | NodeOptions<Shape> | GraphProgram | TypedProgram
 type AnyMapping = SubgraphOptions<Shape, Shape, unknown>
 
 const OPTIONS: OptionNames<GraphOptions<Shape>> = {
@@ -259,6 +289,7 @@ const SUBGRAPH_OPTIONS: OptionNames<SubgraphOptions<Shape, Shape, unknown>> = { 
 
 function declareNode(name: string, work: AnyWork, options: AnyMapping | undefined): NodeDeclaration {
   const plain = { name, policy: {}, inputSchema: undefined, approval: undefined }
+  if (isAgent(work)) return { ...plain, work: agentWork(name, work, options) }
   if (options !== undefined && !isGraph(work)) {
     throw new InvalidProgramError(
       `Node "${name}" has options after its function, which would not be looked at.`,
@@ -287,7 +318,7 @@ function declareNode(name: string, work: AnyWork, options: AnyMapping | undefine
     throw new InvalidProgramError(
       `Node "${name}" has nothing to run.`,
       `node "${name}"`,
-      'Pass a function, { run: function, … } or a graph.',
+      'Pass a function, { run: function, … }, a graph or an agent.',
       { node: name },
     )
   }
@@ -295,6 +326,33 @@ function declareNode(name: string, work: AnyWork, options: AnyMapping | undefine
   checkPolicy(policy, `node "${name}"`)
   checkDeclaredSchema(input, `input of node "${name}"`, `node "${name}".input`)
   return { name, policy, inputSchema: input, approval, work: { kind: 'function', run: asRun(run) } }
+}
+
+function agentWork(name: string, { plan }: TypedProgram, options: AnyMapping | undefined): NodeDeclaration['work'] {
+  checkOptionNames(`node "${name}"`, options, SUBGRAPH_OPTIONS)
+  const { input, output } = (options ?? {}) as Partial<AgentNodeOptions<Shape, unknown, unknown, unknown>>
+  if (typeof input !== 'function' || typeof output !== 'function') {
+    throw new InvalidProgramError(
+      `Node "${name}" is an agent, and the graph does not say what it is told and what becomes of its answer.`,
+      `node "${name}"`,
+      'Pass { input: (state) => text, output: ({ output }) => ({ … }) }.',
+      { node: name },
+    )
+  }
+  return {
+    kind: 'graph',
+    graph: plan,
+    input: input as (state: State, item: unknown) => unknown,
+    output: (subState, state) => {
+      const limit = plan.limit?.(subState)
+      const result = { output: plan.output?.(subState), state: subState, ...(limit ? { limit } : {}) }
+      return output(result, state as never)
+    },
+  }
+}
+
+function isAgent(work: unknown): work is TypedProgram {
+  return (work as Partial<TypedProgram> | null)?.kind === 'agent'
 }
 
 function isGraph(work: unknown): work is GraphProgram {

@@ -47,6 +47,11 @@ interface NodePlanBase {
   readonly pauseAfter: boolean
   /** What the thread index shows while tasks of this node run. Default 'active'. */
   readonly status?: string
+  readonly approval?: Approval
+  /** The update that stands for a task that was never begun, because its run was ended before. Default: none. */
+  readonly unbegun?: (input: unknown) => unknown
+  /** What to tell who listens, once the update is recorded. */
+  readonly report?: (update: Update, step: string) => readonly LiveEvent[]
 }
 
 /** What a person was shown, and what they said so far. */
@@ -77,19 +82,14 @@ export interface Approval {
 
 export interface FunctionNodePlan extends NodePlanBase {
   readonly kind: 'function'
-  readonly approval?: Approval
   /** A key of its own for this input, instead of the derived one. */
   readonly key?: (input: unknown) => string | undefined | Promise<string | undefined>
   /** The update from what a person says the result of an unknown outcome was. Default: the result itself. */
   readonly resolved?: (result: unknown, input: unknown) => unknown
   /** The update that stands for a definite failure, which otherwise fails the run. */
   readonly failed?: (error: RecordedError, input: unknown) => unknown
-  /** The update that stands for a task that was never begun, because its run was ended before. Default: none. */
-  readonly unbegun?: (input: unknown) => unknown
   /** What a person is shown of the input before an effect on a fork, if that is not what the node works with. */
   readonly shown?: (input: unknown) => unknown
-  /** What to tell who listens, once the update is recorded. */
-  readonly report?: (update: Update, step: string) => readonly LiveEvent[]
   /** The span of an attempt, instead of that of a step; undefined for none. */
   readonly span?: (input: unknown) => SpanPlan | undefined
   /** Its result is an update that is still to be checked. */
@@ -101,8 +101,11 @@ export interface GraphNodePlan extends NodePlanBase {
   readonly graph: GraphPlan
   /** The input of the subgraph, still to be checked by `graph.checkInput`. */
   readonly enter: (state: State, input: unknown) => unknown
-  /** The update of this graph's state when the subgraph has ended, still to be checked. May be a promise. */
-  readonly leave: (subState: State, state: State) => unknown
+  /**
+   * The update of this graph's state when the subgraph has ended, still to be checked. May be a promise. `input` is what
+   * its task was given.
+   */
+  readonly leave: (subState: State, state: State, input?: unknown) => unknown
 }
 
 export type NodePlan = FunctionNodePlan | GraphNodePlan

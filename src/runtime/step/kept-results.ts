@@ -6,7 +6,7 @@ import type { Fold } from '../../log/entry/fold.js'
 import { recordError } from '../errors.js'
 import type { RecordedEvent } from '../events/events.js'
 import { migrateState, migrateUpdate } from '../upgrade/migration.js'
-import type { FunctionNodePlan, GraphNodePlan, GraphPlan, ProgramPlan } from '../program/program.js'
+import type { GraphNodePlan, GraphPlan, NodePlan, ProgramPlan } from '../program/program.js'
 import type { LeftQuestion, LeftRecord, RunState, ScopeState, StepRecord, TaskRecord } from '../run/run-state.js'
 import { ShownState } from '../program/shown-state.js'
 import type { Recorded, Update } from '../program/state-shape.js'
@@ -170,7 +170,7 @@ async function resultOf(source: Source, task: TaskRecord): Promise<Recorded | un
     if (node?.kind !== 'graph') throw new Error(`"${task.node}" is not a subgraph of ${plan.name} any more.`)
     return subgraphUpdate(source, task, node, scope)
   }
-  if (node?.kind !== 'function') return undefined
+  if (node === undefined) return undefined
   const update = await saidUpdate(source, task, node, record)
   return update === undefined ? undefined : { update: await checked(plan, update, task) }
 }
@@ -202,24 +202,32 @@ async function subgraphUpdate(source: Source, task: TaskRecord, node: GraphNodeP
   if (broken[0]) throw broken[0].error
   if (count === 0 && results.length === 0) return undefined
   const ended = graph.shape.reduce(shown, results, []).state
-  return { update: await checked(source.plan, await node.leave(ended, source.state), task) }
+  return {
+    update: await checked(
+      source.plan,
+      await node.leave(ended, source.state, cloneValue(task.input as Value | undefined)),
+      task,
+    ),
+  }
 }
 
 /** What people said of a task that has no result, and that it never began where that is certain. */
 async function saidUpdate(
   { left, path }: Source,
   task: TaskRecord,
-  node: FunctionNodePlan,
+  node: NodePlan,
   record: StepRecord | undefined,
 ): Promise<unknown> {
   const here = joined(path, task.id)
   const input = cloneValue(task.input as Value | undefined)
-  const outcome = answerTo(left, `${here} unknown-effect`) as UnknownAnswer | undefined
-  if (outcome?.outcome === 'succeeded') return node.resolved ? node.resolved(outcome.result, input) : outcome.result
-  if (outcome?.outcome === 'failed') {
-    return node.failed?.({ name: 'Error', message: outcome.message ?? 'a person said that it failed' }, input)
+  if (node.kind === 'function') {
+    const outcome = answerTo(left, `${here} unknown-effect`) as UnknownAnswer | undefined
+    if (outcome?.outcome === 'succeeded') return node.resolved ? node.resolved(outcome.result, input) : outcome.result
+    if (outcome?.outcome === 'failed') {
+      return node.failed?.({ name: 'Error', message: outcome.message ?? 'a person said that it failed' }, input)
+    }
+    if (outcome?.outcome === 'not-executed') return node.unbegun?.(input)
   }
-  if (outcome?.outcome === 'not-executed') return node.unbegun?.(input)
   if (record !== undefined || Object.keys(left.steps ?? {}).some((id) => id.startsWith(`${task.id}/`))) return undefined
   const answer = answerTo(left, `${here} approval`) as { readonly approved?: boolean } | undefined
   if (answer && node.approval) {
@@ -232,7 +240,9 @@ async function saidUpdate(
     ({ path: place, answer: said }) => place.startsWith(`${here} `) && said === undefined,
   )
   const { effect } = node.policy
-  return isOpen || effect === 'once' || effect === 'reconcilable' ? node.unbegun?.(input) : undefined
+  // A subgraph that was begun has a state.
+  const isCertain = node.kind === 'graph' || effect === 'once' || effect === 'reconcilable'
+  return isOpen || isCertain ? node.unbegun?.(input) : undefined
 }
 
 interface UnknownAnswer {

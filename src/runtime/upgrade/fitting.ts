@@ -5,13 +5,13 @@ import { stateVersionOf } from '../run/begin.js'
 import { PROGRAM } from '../run/labels.js'
 import { isCompatible } from './migration.js'
 import { incompatible, type Outcome, outcomeBase, type Restart } from '../run/outcome.js'
-import type { ProgramPlan } from '../program/program.js'
-import { isBegun, isUnfinished, type RunState } from '../run/run-state.js'
-import { completeFold, findMissingNode, reasonOf, upgradeInput, upgradeRun } from './upgrade.js'
+import type { GraphPlan, ProgramPlan, Refusal } from '../program/program.js'
+import { isBegun, isUnfinished, type RunState, type ScopeState } from '../run/run-state.js'
+import { completeFold, findMissingNode, reasonOf, subgraphsOf, upgradeInput, upgradeRun } from './upgrade.js'
 
 /** Why this program can't continue this log, as an outcome; undefined when it can. Looks, writes nothing. */
 export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: Restart): Outcome | undefined {
-  const { run, tasks = [], steps = {} } = fold.state as RunState
+  const { run } = fold.state as RunState
   const refuse = (reason: string, remedy?: string) =>
     incompatible(outcomeBase(log, completeFold(plan, fold), restart), reason, remedy)
   const program = run?.program ?? queuedFor(fold)
@@ -50,12 +50,8 @@ export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: R
     )
   }
   if (run.kind !== plan.kind) return refuse(`The run is of a ${run.kind}, but "${plan.name}" is a ${plan.kind} now.`)
-  for (const task of tasks) {
-    const record = steps[task.id]
-    const refusal =
-      plan.kind === 'graph' && record?.status !== 'done' ? plan.refuse?.(task, isBegun(record)) : undefined
-    if (refusal) return refuse(refusal.reason, refusal.remedy)
-  }
+  const refusal = plan.kind === 'graph' ? findRefusal(plan, fold.state as RunState) : undefined
+  if (refusal) return refuse(refusal.reason, refusal.remedy)
   const missing = plan.kind === 'graph' ? findMissingNode(plan, fold.state as RunState) : undefined
   if (missing) {
     const { name, version } = missing.plan
@@ -63,6 +59,20 @@ export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: R
       `The run waits at node "${missing.node}", which ${name} ${version} does not have.${missing.begun ? ' It was begun, and its outcome is unknown.' : ''}`,
       `Bring the node back, or name its successor in aliases: { ${JSON.stringify(missing.node)}: … }.`,
     )
+  }
+  return undefined
+}
+
+/** Why a task can't be continued: one of the program's own, or of a subgraph under way. */
+function findRefusal(plan: GraphPlan, scope: ScopeState): Refusal | undefined {
+  for (const task of scope.tasks ?? []) {
+    const record = scope.steps?.[task.id]
+    const refusal = record?.status === 'done' ? undefined : plan.refuse?.(task, isBegun(record))
+    if (refusal) return refusal
+  }
+  for (const { graph, scope: inner } of subgraphsOf(plan, scope, [])) {
+    const refusal = findRefusal(graph, inner)
+    if (refusal) return refusal
   }
   return undefined
 }

@@ -148,7 +148,8 @@ function checkDeclared({ name, shape, stateVersion }: GraphPlan, update: Update,
   )
 }
 
-function subgraphsOf(plan: GraphPlan, scope: ScopeState, prefix: Prefix) {
+/** The subgraphs of a scope that are under way. */
+export function subgraphsOf(plan: GraphPlan, scope: ScopeState, prefix: Prefix) {
   return Object.entries(scope.scopes ?? {}).flatMap(([id, sub]) => {
     const task = scope.tasks?.find((one) => one.id === id)
     const node = task && plan.resolve(task.node)

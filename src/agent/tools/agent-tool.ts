@@ -1,0 +1,131 @@
+import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
+import type { Value } from '../../codec/value.js'
+import { IncompatibleError, InvalidOptionError } from '../../core/errors.js'
+import type { GraphNodePlan, State, TypedProgram } from '../../runtime/program/program.js'
+import type { OwnState, PendingCall } from '../agent-state.js'
+import type { AgentInput } from '../messages/read-input.js'
+import type { ToolOutput } from '../messages/message-part.js'
+import { resultsOf } from '../model/prompt.js'
+import { reportCalls } from '../turn.js'
+import type { SchemaOutput, ToolSchema } from './schema.js'
+import { AGENT, type Delegate, makeTool, type Tool, type ToolOptions } from './tool.js'
+import { planApproval } from './tool-approval.js'
+import { readCall } from './tool-arguments.js'
+import { answer, denyCall, NOT_MADE, resultOf, toolNode } from './tool-node.js'
+
+/** What `agentTool()` takes. Only `description` is required: it is how the model knows what the agent is for. */
+export interface AgentToolOptions<Schema extends ToolSchema = ToolSchema>
+  extends Pick<
+    ToolOptions<Schema, string>,
+    'needsApproval' | 'jsonSchema' | 'version' | 'migrate' | 'toModelOutput' | 'strict' | 'providerOptions'
+  > {
+  readonly description: string
+  /** The arguments that the model gives. Default: `{ request: string }`. */
+  readonly inputSchema?: Schema
+  /** What the agent is told. Default: the request, or the arguments as JSON where `inputSchema` is given. */
+  readonly input?: (args: SchemaOutput<Schema>) => AgentInput
+}
+
+/**
+ * An agent as a tool of another. It runs inside the call, in the same thread and run: its model calls, tools and effects are
+ * recorded one by one, its questions pause the whole run, and after a crash it goes on where it was. The result is what it
+ * said last; reaching its `maxTurns` or `budget` is an error that the model sees.
+ */
+export function agentTool<Schema extends ToolSchema = typeof REQUEST>(
+  agent: TypedProgram<AgentInput, unknown, string>,
+  options: AgentToolOptions<Schema>,
+): Tool<Schema, string> {
+  checkOptionNames('agentTool()', options, OPTIONS)
+  const { plan } = agent as Partial<typeof agent>
+  if (plan?.role !== 'agent') {
+    throw new InvalidOptionError('agent', 'is not an agent', 'Pass what agent({ … }) returns.')
+  }
+  if (typeof options.description !== 'string' || options.description === '') {
+    throw new InvalidOptionError('description', 'is missing', 'Say what the agent is for: the model chooses by it.')
+  }
+  const { input, ...rest } = options
+  const given = input as ((args: unknown) => AgentInput) | undefined
+  const inputSchema = (options.inputSchema ?? REQUEST) as Schema
+  const ask = given ?? (options.inputSchema === undefined ? requestOf : (args: unknown) => JSON.stringify(args))
+  const made = makeTool<Schema, string>({ ...rest, inputSchema, effect: 'read' })
+  return { ...made, [AGENT]: { plan, ask } }
+}
+
+const OPTIONS: OptionNames<AgentToolOptions> = {
+  description: true,
+  inputSchema: true,
+  input: true,
+  needsApproval: true,
+  jsonSchema: true,
+  version: true,
+  migrate: true,
+  toModelOutput: true,
+  strict: true,
+  providerOptions: true,
+}
+
+interface Request {
+  readonly request: string
+}
+
+const REQUEST = {
+  _type: undefined as unknown as Request,
+  jsonSchema: {
+    type: 'object',
+    properties: { request: { type: 'string', description: 'What to do, with all that is needed to know.' } },
+    required: ['request'],
+    additionalProperties: false,
+  },
+  validate(value: unknown) {
+    const { request } = (value ?? {}) as Partial<Request>
+    if (typeof request === 'string') return { success: true as const, value: { request } }
+    return { success: false as const, error: new Error('request: must be text') }
+  },
+}
+
+function requestOf(args: unknown): AgentInput {
+  return (args as Request).request
+}
+
+/** The node of such a tool: the other agent as a subgraph, whose end answers the call. */
+export function planAgentToolNode(name: string, tool: Tool, { plan, ask }: Delegate): GraphNodePlan {
+  return {
+    kind: 'graph',
+    name: toolNode(name),
+    policy: {},
+    pauseBefore: false,
+    pauseAfter: false,
+    status: 'waiting_tool',
+    graph: plan,
+    approval: planApproval(name, tool, { denied: denyCall, instead: resultOf }),
+    report: reportCalls,
+    unbegun: (call) => answer(call as PendingCall, { type: 'error', value: NOT_MADE }),
+    async enter(_state, given) {
+      const call = given as PendingCall
+      const read = await readCall(tool, call)
+      if ('input' in read) return ask(read.input)
+      throw new IncompatibleError(
+        `A call of "${call.name}" was accepted, and its arguments no longer fit the tool.`,
+        'nondeterministic',
+        'Run the thread with the version of the tool that was called, or cancel the run.',
+        { tool: call.name, callId: call.callId },
+      )
+    },
+    async leave(ended, _state, given) {
+      const call = given as PendingCall
+      const state = ended as unknown as OwnState
+      // The time of its last word: another one each time would be another update in a replay.
+      const at = state.messages.at(-1)?.at
+      const output = unfinished(plan.limit?.(ended)?.reason, state)
+      if (output !== undefined) return answer(call, output, at)
+      return resultOf(tool, call, String(plan.output?.(ended as State) ?? ''), at)
+    },
+  }
+}
+
+/** What the model is told of an agent that did not come to its end: also what it had done by then, which stays done. */
+function unfinished(limit: string | undefined, { ended, messages }: OwnState): ToolOutput | undefined {
+  if (limit === undefined && ended !== null) return undefined
+  const done = messages.flatMap(resultsOf).map(({ name, output }) => ({ tool: name, output: output as Value }))
+  return { type: 'error-json', value: { error: limit ?? 'It was ended before it was done.', done } }
+}
