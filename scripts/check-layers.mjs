@@ -51,7 +51,7 @@ const LAYERS = {
   adapters: { may: ['public', 'internal.ts'], separate: true },
   server: { may: ['public', 'internal.ts', 'core', 'runtime/json-schema'] },
   client: { may: [] },
-  cli: { may: ['public', 'internal.ts', 'demo', 'core/similar.ts'] },
+  cli: { may: ['public', 'internal.ts', 'demo', 'core/similar.ts', 'core/sentence.ts'] },
   demo: { may: ['public', 'internal.ts'] },
   testing: { may: ['core', 'codec', 'log', 'public', 'internal.ts'] },
   'index.ts': { may: ['*'] },

@@ -54,7 +54,7 @@ export function parseStoreUrl(url: unknown): StoreUrl {
     throw new InvalidOptionError(
       'url',
       `has the setting "${[...query.keys()][0]}", which ${scheme}: does not know`,
-      SETTINGS[scheme].length > 0 ? `Use ${SETTINGS[scheme].join(', ')}.` : 'Leave the query away.',
+      SETTINGS[scheme].length > 0 ? `Use ${SETTINGS[scheme].join(', ')}.` : 'Remove the query.',
     )
   }
   return { scheme, target: localPath(scheme, address), settings }

@@ -38,7 +38,7 @@ export async function signIn(token: string): Promise<void> {
     })
     if (!response.ok) {
       refusal.value =
-        response.status === 401 ? 'This token is not known here.' : `The server answered ${response.status}.`
+        response.status === 401 ? 'This token is unknown here.' : `The server answered ${response.status}.`
       return
     }
   } catch {

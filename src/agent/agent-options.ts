@@ -179,7 +179,7 @@ export function checkAgentOptions(options: AgentOptions): void {
   for (const name of ['maxTurns', 'maxCallsPerReply'] as const) {
     const count = options[name]
     if (count !== undefined && !(Number.isSafeInteger(count) && count >= 1)) {
-      refuse(name, `is ${String(count)}`, 'Use a whole number from 1 on.')
+      refuse(name, `is ${String(count)}`, 'Use a whole number, 1 or more.')
     }
   }
   if (prices !== undefined) checkPrices(prices)

@@ -19,7 +19,11 @@ export class BlobPlace {
 
   constructor(place: ArchivePlace, threshold: number) {
     if (!(Number.isSafeInteger(threshold) && threshold >= 1024))
-      throw new InvalidOptionError('blobs.threshold', `is ${String(threshold)}`, 'Pass a number of bytes from 1024 on.')
+      throw new InvalidOptionError(
+        'blobs.threshold',
+        `is ${String(threshold)}`,
+        'Pass a number of bytes, 1024 or more.',
+      )
     this.#place = place
     this.#threshold = threshold
   }

@@ -1,3 +1,4 @@
+import { sentence } from '../core/sentence.js'
 import { EXIT, exitCodeFor } from './exit-codes.js'
 
 /** Something the person at the command line can put right. */
@@ -12,7 +13,7 @@ export class CliError extends Error {
     message: string,
     options: { readonly remedy?: string; readonly exitCode?: number; readonly data?: Record<string, unknown> } = {},
   ) {
-    super(message)
+    super(sentence(message))
     this.name = 'CliError'
     this.code = code
     this.remedy = options.remedy ?? ''

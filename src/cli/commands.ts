@@ -71,7 +71,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
         '--frequency <policy>',
         'how often it writes: step, boundary, none, or every so many steps, as 10 (default: step)',
       ],
-      ['--expect <what>', 'existing: say so if the thread has no history, instead of starting anew in silence'],
+      ['--expect <what>', 'existing: history is expected; the outcome says "restarted" if there is none'],
       ['--on-corrupt <policy>', 'fail, lastGood or restart, when the newest state does not verify (default: fail)'],
       ['--events', 'print what happens; with --json as JSON lines, the outcome last'],
       PROGRAM,
@@ -206,7 +206,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     options: [
       ['--branch <name>', 'only this branch'],
       ['--limit <n>', 'checkpoints per branch (default 20)'],
-      ['--all', 'also entries that are no checkpoints: claims, releases, tags'],
+      ['--all', 'also entries that are not checkpoints: claims, releases, tags'],
     ],
     load: () => import('./commands/history.js'),
   },
@@ -349,7 +349,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     summary: 'write an item (value: json, @file or -)',
     options: [
       ['--ttl <duration>', 'how long it lives'],
-      ['--expect <version>', 'only over this version; none: only if there is none'],
+      ['--expect <version>', 'only over this version; none: only if there is no item'],
     ],
     load: () => import('./commands/store-put.js'),
   },

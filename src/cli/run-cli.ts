@@ -5,6 +5,7 @@ import { COMMANDS } from './commands.js'
 import { CommandContext, type GlobalOptions } from './context.js'
 import { EXIT } from './exit-codes.js'
 import { cleanLines, forStream, Output, paintText, type Stream, toJson } from './screen/output.js'
+import { sentence } from '../core/sentence.js'
 import { didYouMean, findSimilarNames } from '../core/similar.js'
 import type { Surroundings } from './surroundings.js'
 import { readVersion } from './commands/version.js'
@@ -113,7 +114,7 @@ class RunningCli {
       if (group === undefined) return this.#refuseHelp(args)
       const commands = this.#groups.get(group)?.commands ?? []
       const names = commands.map((command) => command.name()).join(', ')
-      return this.#print(usageReport(`"holdfast ${group}" is no command of its own.`, `Add one of ${names}.`), {})
+      return this.#print(usageReport(`"holdfast ${group}" needs a subcommand.`, `Add one of ${names}.`), {})
     }
     const [message = '', suggestion] = error.message.replace(/^error: /, '').split('\n')
     const meant = suggestion?.replace(/^\((.*)\)$/, '$1')
@@ -198,7 +199,7 @@ function collect(value: string, before: readonly string[] | undefined): readonly
 }
 
 function usageReport(message: string, remedy: string): ErrorReport {
-  return { code: 'usage', message, remedy, exitCode: EXIT.usage, data: {} }
+  return { code: 'usage', message: sentence(message), remedy, exitCode: EXIT.usage, data: {} }
 }
 
 function mayPaint(stream: Stream, env: Surroundings['env']): boolean {

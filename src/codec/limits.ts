@@ -34,7 +34,7 @@ export function parseLimits(given: Partial<Limits> = {}): Limits {
       throw new InvalidOptionError(`limits.${name}`, 'is not a limit', `Use ${known}.`)
     }
     if (!Number.isSafeInteger(value) || value < 1) {
-      throw new InvalidOptionError(`limits.${name}`, `is ${String(value)}`, 'Pass a whole number from 1 on.')
+      throw new InvalidOptionError(`limits.${name}`, `is ${String(value)}`, 'Pass a whole number, 1 or more.')
     }
     limits[name as keyof Limits] = value
   }

@@ -36,7 +36,7 @@ export function checkEntries(
     if (header.seq !== entry.seq || header.keyframe !== entry.keyframe)
       throw damaged(log, entry.seq, 'contradicts its row')
     const above: string | null = parent ?? header.parent
-    if (above === null) throw damaged(log, entry.seq, 'is where the log begins, but is no keyframe')
+    if (above === null) throw damaged(log, entry.seq, 'is where the log begins, but is not a keyframe')
     if (header.parent !== null && header.parent !== above) throw damaged(log, entry.seq, 'names another parent')
     if (header.stands && (parent !== undefined || header.stands.hash !== entry.hash))
       throw damaged(log, entry.seq, 'was replaced by a keyframe of another entry')

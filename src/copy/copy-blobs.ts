@@ -29,10 +29,13 @@ export async function copyBlobs(
     for (const { hash, bytes: sent } of bytes) {
       const arrived = back.get(hash)
       if (arrived === undefined || Buffer.compare(arrived, sent) !== 0) {
-        throw new CorruptError(`The destination returns blob ${hash} of ${nameLog(log)} otherwise than it was sent.`, {
-          log,
-          blob: hash,
-        })
+        throw new CorruptError(
+          `The destination returned other bytes for blob ${hash} of ${nameLog(log)} than were sent.`,
+          {
+            log,
+            blob: hash,
+          },
+        )
       }
     }
     tally.add({ blobs: some.length, bytes: bytes.reduce((sum, blob) => sum + blob.bytes.length, 0) })

@@ -184,7 +184,10 @@ async function compare(to: Driver, key: LogKey, sent: readonly StoredEntry[]): P
       Buffer.compare(arrived.header, entry.header) === 0 &&
       Buffer.compare(arrived.body, entry.body) === 0
     if (isSame) continue
-    throw new Refused('damaged', `The destination returns entry ${entry.seq} of ${nameLog(key)} otherwise than sent.`)
+    throw new Refused(
+      'damaged',
+      `The destination returned other bytes for entry ${entry.seq} of ${nameLog(key)} than were sent.`,
+    )
   }
 }
 

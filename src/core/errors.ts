@@ -1,3 +1,4 @@
+import { sentence, subject } from './sentence.js'
 import type { ErrorWithCode } from './error-data.js'
 
 /**
@@ -55,7 +56,8 @@ export class HoldfastError extends Error {
 
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
     const remedy = options.remedy ?? ''
-    super(remedy ? `${message} ${remedy}` : message, options.cause === undefined ? undefined : { cause: options.cause })
+    const said = sentence(message)
+    super(remedy ? `${said} ${remedy}` : said, options.cause === undefined ? undefined : { cause: options.cause })
     this.name = new.target.name
     this.code = code
     this.data = options.data ?? {}
@@ -152,12 +154,14 @@ export class MissingDependencyError extends HoldfastError {
   }
 }
 
-/** An entry was written under a key that this process does not have. */
+/** Something was written under a key that this process does not have. */
 export class MissingKeyError extends HoldfastError {
-  constructor(message: string, data: Readonly<Record<string, unknown>>) {
+  constructor(message: string, data: Readonly<Record<string, unknown>>, remedy?: string) {
     super('missing-key', message, {
       data,
-      remedy: 'Add that key to the `keys` option; keep old keys while data uses them.',
+      remedy:
+        remedy ??
+        'Open the store with the option keys: { current, masters }, with the master keys that it was written with.',
     })
   }
 }
@@ -165,7 +169,7 @@ export class MissingKeyError extends HoldfastError {
 /** A tenant, thread or branch id that can not be one. `data.field` names it. */
 export class InvalidIdError extends HoldfastError {
   constructor(field: string, problem: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
-    super('invalid-id', `${field} ${problem}.`, { data: { field, ...data }, remedy })
+    super('invalid-id', `${subject(field)} ${problem}.`, { data: { field, ...data }, remedy })
   }
 }
 
@@ -218,7 +222,7 @@ export class TooLargeError extends HoldfastError {
     data: { readonly written?: 'nothing' | 'unknown' } = {},
   ) {
     const seen = actual === undefined ? '' : ` (it has ${actual})`
-    super('too-large', `${field} is over the limit of ${limit} ${what}${seen}.`, {
+    super('too-large', `${subject(field)} is over the limit of ${limit} ${what}${seen}.`, {
       data: { field, what, limit, actual, ...data },
       remedy,
     })
@@ -228,7 +232,10 @@ export class TooLargeError extends HoldfastError {
 /** Something was used after `close()`, or was closed while it waited. */
 export class ClosedError extends HoldfastError {
   constructor(what: string) {
-    super('closed', `${what} is closed.`, { data: { what }, remedy: 'Open it again before using it.' })
+    super('closed', `${what} is closed.`, {
+      data: { what },
+      remedy: what === 'This run' ? 'Run the thread again.' : 'Open a new one with openHoldfast().',
+    })
   }
 }
 

@@ -100,15 +100,15 @@ export class LogStore {
   constructor(driver: Driver, options: LogStoreOptions = {}) {
     const { retryMs = 30_000, blobThreshold = DEFAULT_BLOB_THRESHOLD, cacheBytes = DEFAULT_CACHE_BYTES } = options
     if (!(blobThreshold >= 1024))
-      throw new InvalidOptionError('blobThreshold', 'is below 1024', 'Pass a number of bytes from 1024 on.')
+      throw new InvalidOptionError('blobThreshold', 'is below 1024', 'Pass a number of bytes, 1024 or more.')
     if (!(cacheBytes >= 0))
       throw new InvalidOptionError(
         'cacheBytes',
-        'must be a number of bytes from 0 up',
+        'must be a number of bytes, 0 or more',
         'Pass for example 64 * 1024 * 1024.',
       )
     if (!(retryMs >= 0))
-      throw new InvalidOptionError('retryMs', 'must be milliseconds from 0 up', 'Pass for example 10_000.')
+      throw new InvalidOptionError('retryMs', 'must be a number of milliseconds, 0 or more', 'Pass for example 10_000.')
     this.retention = parseStoreRetention(options.retention)
     this.redactor = options.redact === undefined ? undefined : new Redactor(options.redact)
     if (options.anchors !== undefined) checkAnchors(options.anchors)

@@ -86,7 +86,7 @@ function checkContent({ document }: DocumentWork, input: DocumentInput): void {
   if (document.id === input.document && document.hash === input.hash) return
   const error = new HoldfastError('incompatible', `Document "${input.document}" changed while it was processed.`, {
     data: { document: input.document },
-    remedy: 'Run the pipeline again: it begins anew with what the document says now.',
+    remedy: 'Run the pipeline again: it starts over with what the document says now.',
   })
   error.name = STALE
   throw error

@@ -153,7 +153,7 @@ export class OpenPipeline {
     if (leaseMs !== undefined && (!Number.isSafeInteger(leaseMs) || leaseMs < 1)) {
       throw new InvalidOptionError(
         'leaseMs',
-        `must be milliseconds from 1 on, not ${leaseMs}`,
+        `must be a number of milliseconds, 1 or more, not ${leaseMs}`,
         'Pass for example 10000.',
       )
     }

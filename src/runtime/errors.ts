@@ -64,7 +64,7 @@ export class StepFailedError extends HoldfastError {
     super('step-failed', `Step "${step}" failed: ${recorded.message}`, {
       data: { step, at, error: recorded },
       cause,
-      remedy: 'Mend the cause and run the thread again: it goes on at this step.',
+      remedy: 'Fix the cause and run the thread again: it resumes at this step.',
     })
     this.recorded = recorded
   }
@@ -124,7 +124,7 @@ export function nondeterministic(message: string, step: string): IncompatibleErr
   return new IncompatibleError(
     message,
     'nondeterministic',
-    'Run the thread with the version of the program that began it, or cancel the run and start anew.',
+    'Run the thread with the version of the program that began it, or cancel the run and start over.',
     { step },
   )
 }
@@ -148,7 +148,7 @@ export function leftBegun(step: string, cause?: unknown): IncompatibleError {
   return new IncompatibleError(
     `Step "${step}" was begun, and its outcome is unknown, but the program ${ended} without coming back to it.`,
     'nondeterministic',
-    'Find out at the other side what became of it. Then run the thread with the version of the program that began it, or cancel the run and start anew.',
+    'Find out on the other side what happened. Then run the thread with the version of the program that began it, or cancel the run and start over.',
     { step },
     cause,
   )

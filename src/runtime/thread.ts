@@ -217,7 +217,7 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
     if (timeoutMs !== undefined && !(timeoutMs >= 0)) {
       throw new InvalidOptionError(
         'timeoutMs',
-        `must be milliseconds from 0 up, not ${String(timeoutMs)}`,
+        `must be a number of milliseconds, 0 or more, not ${String(timeoutMs)}`,
         'Pass for example 30_000.',
       )
     }

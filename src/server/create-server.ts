@@ -134,7 +134,7 @@ const NOBODY: Principal = { tenant: 'default', subject: 'nobody', roles: [] }
 async function identify(authenticate: Authenticate, request: Request): Promise<Principal> {
   const principal = await authenticate(request)
   if (principal) return actingFor(checkPrincipal(principal, 'principal'), request)
-  throw new HttpProblem(401, 'not-authenticated', 'The request has no token, or one that is not known.', {
+  throw new HttpProblem(401, 'not-authenticated', 'The request has no token, or an unknown one.', {
     remedy: 'Send the header Authorization: Bearer <token>, or x-api-key: <token>.',
     headers: { 'www-authenticate': 'Bearer realm="holdfast"' },
   })

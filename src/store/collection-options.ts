@@ -81,7 +81,7 @@ export function checkTtl(ttlMs: unknown): number {
   if (typeof ttlMs === 'number' && Number.isSafeInteger(ttlMs) && ttlMs >= 1 && ttlMs <= MAX_TTL_MS) return ttlMs
   throw new InvalidOptionError(
     'ttlMs',
-    'must be a whole number of milliseconds from 1 up',
+    'must be a whole number of milliseconds, 1 or more',
     'Leave it out for an item that stays.',
   )
 }

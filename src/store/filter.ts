@@ -128,7 +128,7 @@ function parseRecord(filter: unknown): readonly Condition[] {
 
 function parseClause(clause: unknown): readonly Condition[] {
   if (!isPlainRecord(clause))
-    throw invalid('filter', 'holds something that is no clause', "Use clauses such as { field: ['a', 'b'], eq: 1 }.")
+    throw invalid('filter', 'holds something that is not a clause', "Use clauses such as { field: ['a', 'b'], eq: 1 }.")
   const { field, ...operators } = clause
   const path = parseField('filter.field', field)
   return parseCondition(path, operators, path.join('.'))

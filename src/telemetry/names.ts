@@ -37,7 +37,7 @@ export const COUNTERS = {
   'holdfast.runs.failed': { unit: '{run}', description: 'Runs that failed, fit no program, or were parked.' },
   'holdfast.runs.cancelled': { unit: '{run}', description: 'Runs that were cancelled.' },
   'holdfast.runs.paused': { unit: '{run}', description: 'Times a run came to wait for a person, a signal or a time.' },
-  'holdfast.resume.attempts': { unit: '{resume}', description: 'Unfinished runs that were taken up again.' },
+  'holdfast.resume.attempts': { unit: '{resume}', description: 'Unfinished runs that were resumed.' },
   'holdfast.resume.succeeded': { unit: '{resume}', description: 'Of those, the ones that ended well or paused.' },
   'holdfast.takeovers': { unit: '{takeover}', description: 'Threads taken from a worker that vanished.' },
   'holdfast.retries': { unit: '{retry}', description: 'Attempts at a step or a model call after one that failed.' },

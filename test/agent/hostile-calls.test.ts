@@ -61,7 +61,7 @@ describe('a regular expression that tries too many ways', () => {
     const ask = flow({ name: 'ask', version: '1.0.0' }, (ctx) => ctx.pause('?', { jsonSchema: { pattern: '(' } }))
     expect(await hf.thread(ask, 'thread-1').run({ input: null })).toMatchObject({
       status: 'failed',
-      error: { code: 'invalid-option', message: expect.stringContaining('which is no regular expression') },
+      error: { code: 'invalid-option', message: expect.stringContaining('which is not a regular expression') },
     })
   })
 })

@@ -90,7 +90,7 @@ describe('the input of an agent', () => {
     expect(state.messages.slice(0, -1).map(({ id }) => id)).toEqual(['u1', 'a1', 'a1-1', 'a1-2', 'u2'])
     expect(state.messages[4]?.parts[1]).toMatchObject({ type: 'file', filename: 'a.png', data: { kind: 'bytes' } })
     const odd = [{ id: 'u3', role: 'user', parts: [{ type: 'hologram' }] }]
-    await expect(thread.run({ input: odd as never })).rejects.toThrow(/\$\.parts\[0\]\.type is not known: "hologram"/)
+    await expect(thread.run({ input: odd as never })).rejects.toThrow(/\$\.parts\[0\]\.type is unknown: "hologram"/)
     const none = { id: 'u4', role: 'user', parts: [{ type: 'data-x', data: 1 }] }
     await expect(thread.run({ input: none })).rejects.toThrow(/holds nothing that a model can read/)
   })

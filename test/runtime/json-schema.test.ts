@@ -27,7 +27,7 @@ describe('a value and its JSON Schema', () => {
     [{ properties: { a: { items: { minLength: 2 } } } }, { a: ['ab', 'c'] }, '$.a[1]', 'at least 2 characters, not 1'],
     [{ type: ['string', 'null'] }, 5, '$', 'must be of type string or null, not 5'],
     [{ enum: ['a', 'b'] }, 'c', '$', 'must be one of ["a","b"], not "c"'],
-    [{ additionalProperties: false }, { 'a b': 1 }, '$["a b"]', 'is a property that is not known'],
+    [{ additionalProperties: false }, { 'a b': 1 }, '$["a b"]', 'is not a known property'],
     [{ required: ['to'] }, {}, '$', 'lacks the property "to"'],
     [{ anyOf: [{ type: 'string' }, { properties: { a: { const: 1 } } }] }, { a: 2 }, '$.a', 'must be 1, not 2'],
     [{ format: 'date' }, '2025-02-29', '$', 'must be in the format "date"'],
@@ -40,7 +40,7 @@ describe('a value and its JSON Schema', () => {
         { b: 2, a: 1 },
       ],
       '$[1]',
-      'is there twice',
+      'appears twice',
     ],
     [false, 1, '$', 'is not allowed'],
   ])('%j refuses %j, and says where and why', async (schema, value, path, message) => {
@@ -217,7 +217,7 @@ describe('a hostile schema or value', () => {
     [{ $ref: 'file:///etc/passwd' }, /which is not part of it/],
     [{ $ref: '#/$defs/gone' }, /which is not part of it/],
     [{ $ref: '#/constructor' }, /which is not part of it/],
-    [{ properties: { a: { pattern: '(' } } }, /is no regular expression/],
+    [{ properties: { a: { pattern: '(' } } }, /is not a regular expression/],
     [{ properties: { a: { pattern: 'a'.repeat(5000) } } }, /5000 characters/],
   ])('%# is refused by name when it is declared, and refuses every value', async (schema, message) => {
     expect(refuseSchema(schema as Json)).toMatch(message)

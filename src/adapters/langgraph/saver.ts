@@ -53,7 +53,7 @@ export class HoldfastSaver extends BaseCheckpointSaver {
     checkChoice('onFork', onFork, ['branch', 'refuse'])
     checkChoice('compare', compare, ['recent', 'all'])
     if (!Number.isSafeInteger(openBranches) || openBranches < 1) {
-      throw new InvalidOptionError('openBranches', 'is no count from 1 on', 'Pass how many to keep open.')
+      throw new InvalidOptionError('openBranches', 'must be a whole number, 1 or more', 'Pass how many to keep open.')
     }
     this.#hf = tenant === undefined ? hf : hf.tenant(tenant)
     this.#owned = owned

@@ -38,7 +38,7 @@ export function isFilterable(value: unknown): value is null | string | number | 
 export function checkFilter(filter: unknown): void {
   if (filter === undefined) return
   if (typeof filter !== 'object' || filter === null || Array.isArray(filter)) {
-    throw new InvalidOptionError('filter', 'is no object', 'Pass fields and what they should hold.')
+    throw new InvalidOptionError('filter', 'must be an object', 'Pass fields and what they should hold.')
   }
   for (const [key, wanted] of Object.entries(filter)) {
     if (typeof wanted !== 'object' || wanted === null || Array.isArray(wanted)) continue

@@ -14,7 +14,11 @@ export class SemanticIndex {
 
   constructor(config: IndexConfig) {
     if (!Number.isSafeInteger(config.dims) || config.dims < 1) {
-      throw new InvalidOptionError('index.dims', 'is no count from 1 on', 'Pass how many numbers a vector has.')
+      throw new InvalidOptionError(
+        'index.dims',
+        'must be a whole number, 1 or more',
+        'Pass how many numbers a vector has.',
+      )
     }
     if (typeof config.embeddings?.embedDocuments !== 'function') {
       throw new InvalidOptionError('index.embeddings', 'makes no vectors', 'Pass an Embeddings of LangChain.')

@@ -20,16 +20,14 @@ export function checkNamespace(namespace: readonly unknown[]): void {
   }
   for (const label of namespace) {
     if (typeof label !== 'string' || label === '') {
-      throw new InvalidNamespaceError(
-        `The namespace label ${JSON.stringify(label)} is no text. Use text that is not empty.`,
-      )
+      throw new InvalidNamespaceError(`The namespace label ${JSON.stringify(label)} must be a non-empty string.`)
     }
     if (label.includes('.')) {
       throw new InvalidNamespaceError(`The namespace label ${JSON.stringify(label)} has a period. Use labels without.`)
     }
   }
   if (namespace[0] === 'langgraph') {
-    throw new InvalidNamespaceError('The first label of a namespace can not be "langgraph". Use another.')
+    throw new InvalidNamespaceError(`The first label of a namespace can't be "langgraph". Use another.`)
   }
 }
 
@@ -44,7 +42,7 @@ export function namespaceOfCollection(collection: string): string[] {
 
 export function escape(field: string, text: unknown): string {
   if (typeof text !== 'string' || text === '' || !text.isWellFormed()) {
-    throw new InvalidIdError(field, 'is no text of at least one character', 'Pass a string of valid Unicode.')
+    throw new InvalidIdError(field, 'must be a non-empty string', 'Pass a string of valid Unicode.')
   }
   return text.replace(ESCAPED, (char) => [...Buffer.from(char)].map((byte) => `%${hex(byte)}`).join(''))
 }

@@ -109,5 +109,5 @@ function toSearchItem({ name, item: { key, value, createdAt, updatedAt }, score 
 
 export function checkCount(field: string, count: unknown): void {
   if (count === Number.POSITIVE_INFINITY || (Number.isSafeInteger(count) && (count as number) >= 0)) return
-  throw new InvalidOptionError(field, 'is no count from 0 on', 'Pass how many.')
+  throw new InvalidOptionError(field, 'must be a whole number, 0 or more', 'Pass how many.')
 }

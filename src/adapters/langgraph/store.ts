@@ -120,7 +120,7 @@ export class HoldfastStore extends BaseStore {
         continue
       }
       if (typeof value !== 'object' || !isPlainObject(value)) {
-        throw new InvalidOptionError('value', 'is no object', 'Pass an object with fields, or null to delete.')
+        throw new InvalidOptionError('value', 'must be an object', 'Pass an object with fields, or null to delete.')
       }
       const kept = toKept(value, vectors[i] ?? [])
       batch.set(id, { put: id, value: kept, ...(ttl === undefined ? {} : { ttlMs: toMs(ttl) }) })
@@ -212,5 +212,5 @@ function isMatch(namespace: readonly string[], { matchType, path }: MatchConditi
 function toMs(minutes: number): number {
   const ms = Math.round(minutes * MINUTE_MS)
   if (Number.isSafeInteger(ms) && ms >= 1) return ms
-  throw new InvalidOptionError('ttl', 'is no number of minutes above 0', 'Leave it out for items that stay.')
+  throw new InvalidOptionError('ttl', 'must be a number of minutes above 0', 'Leave it out for items that stay.')
 }

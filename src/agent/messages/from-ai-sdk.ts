@@ -94,7 +94,7 @@ export function fromAiPart(input: unknown, path: string): Part {
         ...metadata,
       }
     default:
-      throw new InvalidValueError(`${path}.type`, `is not known: ${JSON.stringify(part['type'])}`, 'Convert it first.')
+      throw new InvalidValueError(`${path}.type`, `is unknown: ${JSON.stringify(part['type'])}`, 'Convert it first.')
   }
 }
 
@@ -157,11 +157,7 @@ export function outputFrom(input: unknown, path: string): ToolOutput {
       return { type: 'content', value: items.map((item, i) => itemFrom(item, `${path}.value[${i}]`)), ...metadata }
     }
     default:
-      throw new InvalidValueError(
-        `${path}.type`,
-        `is not known: ${JSON.stringify(output['type'])}`,
-        'Convert it first.',
-      )
+      throw new InvalidValueError(`${path}.type`, `is unknown: ${JSON.stringify(output['type'])}`, 'Convert it first.')
   }
 }
 
@@ -195,7 +191,7 @@ function itemFrom(input: unknown, path: string): ContentItem {
       return { type: 'file', data, ...described, ...image, ...metadata }
     }
     default:
-      throw new InvalidValueError(`${path}.type`, `is not known: ${JSON.stringify(type)}`, 'Convert it first.')
+      throw new InvalidValueError(`${path}.type`, `is unknown: ${JSON.stringify(type)}`, 'Convert it first.')
   }
 }
 

@@ -110,7 +110,7 @@ function contentPart(part: OpenAiContentPart, path: string): Part {
     case 'file':
       return filePart(part, path)
     default:
-      throw misfit(`${path}.type`, `is not known: ${JSON.stringify(part.type)}`)
+      throw misfit(`${path}.type`, `is unknown: ${JSON.stringify(part.type)}`)
   }
 }
 

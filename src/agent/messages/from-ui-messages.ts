@@ -87,7 +87,7 @@ function readPart(part: Bag, path: string, step: { said: Part[]; results: ToolRe
       else if (!type.startsWith('data-')) {
         throw new InvalidValueError(
           `${path}.type`,
-          `is not known: ${JSON.stringify(part['type'])}`,
+          `is unknown: ${JSON.stringify(part['type'])}`,
           'Leave the part out.',
         )
       }

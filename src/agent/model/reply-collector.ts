@@ -254,7 +254,7 @@ function readCall(part: Bag): ToolCallPart {
 function leftOutWarning(type: string): ModelWarning {
   return {
     type: 'other',
-    message: `The reply held a part of type ${JSON.stringify(type)}, which is not known and was left out.`,
+    message: `The reply held a part of type ${JSON.stringify(type)}, which is unknown and was left out.`,
   }
 }
 

@@ -86,7 +86,7 @@ export async function mcpTools(client: McpClient, options: McpOptions = {}): Pro
 
 async function listAll(client: McpClient, most: number): Promise<readonly McpTool[]> {
   if (!(Number.isSafeInteger(most) && most >= 1)) {
-    throw new InvalidOptionError('maxTools', `is ${String(most)}`, 'Pass a whole number from 1 on.')
+    throw new InvalidOptionError('maxTools', `is ${String(most)}`, 'Pass a whole number, 1 or more.')
   }
   const all: McpTool[] = []
   const seen = new Set<string>()
@@ -111,7 +111,7 @@ async function listAll(client: McpClient, most: number): Promise<readonly McpToo
 }
 
 function unlistable(problem: string): InvalidValueError {
-  return new InvalidValueError('listTools', `of the MCP server ${problem}`, 'Mend the server, or leave it out.')
+  return new InvalidValueError('listTools', `of the MCP server ${problem}`, 'Fix the server, or leave it out.')
 }
 
 /** Why a tool can't be used, by what the server says of it; undefined when it can. */

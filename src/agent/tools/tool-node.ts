@@ -141,7 +141,7 @@ function changedUnderway({ name, callId }: PendingCall): IncompatibleError {
   return new IncompatibleError(
     `A call of "${name}" may have been made before this run was resumed, and its arguments no longer fit the tool.`,
     'nondeterministic',
-    'Run the thread with the version of the tool that was called, or find out what became of the call and cancel the run.',
+    'Run the thread with the version of the tool that was called, or find out what happened to the call and cancel the run.',
     { tool: name, callId },
   )
 }

@@ -40,7 +40,7 @@ function answerOf(question: OpenPause, yes: boolean, reason: string | undefined)
   const schema = question.schema as Schema | undefined
   if (question.kind === 'unknown-effect') {
     throw usageError(
-      `Question ${question.id} asks what became of an effect, which is no yes or no.`,
+      `Question ${question.id} asks for the outcome of an effect, which is not a yes or no.`,
       `Find out, then: holdfast answer <thread> ${question.id} '{"outcome":"succeeded","result":…}' (or "not-executed", "failed")`,
     )
   }
@@ -64,5 +64,5 @@ interface Schema {
 }
 
 function noReason(question: OpenPause): CliError {
-  return usageError(`Question ${question.id} takes no reason.`, 'Leave --reason away.')
+  return usageError(`Question ${question.id} takes no reason.`, 'Omit --reason.')
 }

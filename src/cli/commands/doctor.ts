@@ -147,7 +147,7 @@ async function checkThreads(hf: Holdfast): Promise<readonly Check[]> {
   const left = threads.filter(
     ({ claimedBy, wakeAt }) => claimedBy === null && wakeAt !== null && wakeAt.getTime() < now - 60_000,
   )
-  if (left.length === 0) return [{ name: 'workers', status: 'ok', found: 'no thread waits to be taken up' }]
+  if (left.length === 0) return [{ name: 'workers', status: 'ok', found: 'no thread is waiting for a worker' }]
   return [
     {
       name: 'workers',

@@ -20,7 +20,7 @@ export const run: Command = async (context, [thread], options) => {
   const grace = text(options, 'grace')
   const graceMs = grace === undefined ? {} : { graceMs: parseDuration(grace, '--grace') }
   if ([thread, text(options, 'scope'), options['everything']].filter((one) => one !== undefined).length !== 1) {
-    throw usageError('Nothing, or more than one thing, is named to erase.', 'Pass a thread, --scope or --everything.')
+    throw usageError('Name exactly one thing to erase.', 'Pass a thread, --scope or --everything.')
   }
   if (options['everything'] === true && context.global.tenant === undefined) {
     throw usageError('--everything needs --tenant.', 'Name the tenant of which nothing is to stay.')

@@ -68,7 +68,7 @@ function describe(output: Output, event: WorkerEvent): string | undefined {
   const log = clean(event.log ?? '')
   switch (event.type) {
     case 'taken':
-      return `${log} taken up after ${briefDuration(event.idleMs)}`
+      return `${log} resumed after ${briefDuration(event.idleMs)}`
     case 'ended':
       return `${log} ${output.paint(paintStatus(event.outcome.status), event.outcome.status)}`
     case 'stopped':

@@ -10,7 +10,7 @@ export async function readJson(context: CommandContext, text: string, option: st
   } catch (error) {
     const from = text === '-' ? ' from standard input' : text.startsWith('@') ? ` from ${text.slice(1)}` : ''
     throw usageError(
-      `${option}${from} is no JSON: ${(error as Error).message}`,
+      `${option}${from} is not JSON: ${(error as Error).message}`,
       `Quote it for the shell, as in ${option} '{"orderId":"ORD-1"}' or ${option} '"text"'.`,
     )
   }
@@ -39,7 +39,7 @@ export function readPairs(pairs: readonly string[], option: string): Readonly<Re
   return Object.fromEntries(
     pairs.map((pair) => {
       const at = pair.indexOf('=')
-      if (at < 1) throw usageError(`${option} ${JSON.stringify(pair)} is no pair.`, `Write ${option} name=value.`)
+      if (at < 1) throw usageError(`${option} ${JSON.stringify(pair)} is not a pair.`, `Write ${option} name=value.`)
       return [pair.slice(0, at), readLoose(pair.slice(at + 1))]
     }),
   )

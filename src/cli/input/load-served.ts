@@ -76,7 +76,7 @@ async function loadListed(context: CommandContext, file: string): Promise<Readon
     // A function makes the graph.
     const graph: unknown = typeof value === 'function' && !isGraph(value) ? await value({ configurable: {} }) : value
     if (!isGraph(graph) && !isProgram(graph)) {
-      throw usageError(`"${place}" in ${file} is no graph.`, `Export what compile() returned from ${module}.`)
+      throw usageError(`"${place}" in ${file} is not a graph.`, `Export what compile() returned from ${module}.`)
     }
     found.set(name, graph)
   }
@@ -87,7 +87,10 @@ async function loadListed(context: CommandContext, file: string): Promise<Readon
 function setEnvironment(env: LangGraphFile['env'], folder: string): void {
   const file = typeof env === 'string' ? resolve(folder, env) : undefined
   if (file !== undefined && !existsSync(file)) {
-    throw usageError(`langgraph.json takes its environment from ${String(env)}, which is not there.`, 'Make that file.')
+    throw usageError(
+      `The file langgraph.json reads its environment from ${String(env)}, which does not exist.`,
+      'Create that file.',
+    )
   }
   const variables = file === undefined ? ((env ?? {}) as Record<string, string>) : parseEnv(readFileSync(file, 'utf8'))
   for (const [name, value] of Object.entries(variables)) process.env[name] ??= String(value)

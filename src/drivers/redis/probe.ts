@@ -92,7 +92,7 @@ export function checkServer(probe: Probe, options: { readonly allowEviction: boo
   if (policy?.startsWith('allkeys-') && !options.allowEviction) {
     throw new StorageError(
       `This Redis may throw away any key when its memory is full (maxmemory-policy ${policy}): threads would vanish.`,
-      'Set maxmemory-policy to noeviction, or open with { allowEviction: true } if that loss is acceptable.',
+      'Set maxmemory-policy to noeviction, or, if you can lose threads, open with { redis: { allowEviction: true } }.',
       { reason: 'eviction', written: 'nothing', data: { policy } },
     )
   }

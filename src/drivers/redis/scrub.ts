@@ -14,7 +14,7 @@ export async function scrubServers(client: RedisLike): Promise<Scrubbed> {
   if (problem === undefined) {
     return {
       complete: true,
-      note: 'Redis wrote its append-only file and its snapshot anew; replicas and backups keep their own.',
+      note: 'Redis rewrote its append-only file and its snapshot; replicas and backups keep their own.',
     }
   }
   return {

@@ -29,7 +29,7 @@ export function checkDraft(draft: Draft, seq: number): void {
   if (draft.ops !== undefined && !(Array.isArray(draft.ops) && draft.ops.every(isOp))) {
     throw new InvalidValueError(
       'ops',
-      'holds something that is no operation',
+      'holds something that is not an operation',
       'Make operations with set, remove, push and splice.',
     )
   }
@@ -39,7 +39,7 @@ export function checkDraft(draft: Draft, seq: number): void {
   ) {
     throw new InvalidValueError(
       'store',
-      'holds something that is no write to the store',
+      'holds something that is not a write to the store',
       'Leave it out when there is nothing to write.',
     )
   }

@@ -23,7 +23,7 @@ export function readBody(value: Value, header: EntryHeader): EntryBody {
   const isKeyframe = header.keyframe === header.seq
   const startsFromNothing = header.seq === 0 && header.base === null
   if ((fold !== undefined) !== (isKeyframe && !startsFromNothing)) {
-    throw misfit(header, isKeyframe ? 'is a keyframe without a fold' : 'holds a fold but is no keyframe')
+    throw misfit(header, isKeyframe ? 'is a keyframe without a fold' : 'holds a fold but is not a keyframe')
   }
   if (fold !== undefined) {
     if (!isObject(fold) || !isObject(fold.state) || !isObject(fold.index))

@@ -170,7 +170,7 @@ function verifyHash(
   key: DataKey | null,
 ): void {
   const parent = before ?? header.parent
-  if (parent === null) throw corrupt(entry.seq, 'is read as a keyframe but is none')
+  if (parent === null) throw corrupt(entry.seq, 'is read as a keyframe but is not one')
   if (header.parent !== null && header.parent !== parent) throw corrupt(entry.seq, 'names another parent')
   if (!sameHash(chainHash(identity, parent, entry.header, entry.body, key?.macKey), entry.hash)) {
     throw corrupt(entry.seq, 'does not match its hash')
@@ -204,7 +204,10 @@ async function findKey(
   tenant: EntryContext['log']['tenant'],
 ): Promise<DataKey> {
   if (keys) return keys.find(tenant, id)
-  throw new MissingKeyError(`Entry ${seq} was written under key "${id}", but no keys are configured.`, { key: id })
+  throw new MissingKeyError(
+    `Entry ${seq} was written under the data key "${id}", but this store was opened without keys.`,
+    { key: id },
+  )
 }
 
 // Whoever appends has read the entry before, and with it the newer key: an older one comes from an older key log, or

@@ -88,7 +88,7 @@ export function checkIndexPatch(patch: IndexPatch, head: number): void {
     if (seq !== null && (!Number.isSafeInteger(seq) || seq < 0 || seq > head)) {
       throw new InvalidValueError(
         `tags.${name}`,
-        `marks ${String(seq)}, which is no entry of this log`,
+        `marks ${String(seq)}, which is not an entry of this log`,
         'Tag an entry that exists.',
       )
     }
@@ -144,7 +144,7 @@ function checkText(field: string, value: unknown, limit: number): void {
   }
   const bytes = Buffer.byteLength(value)
   if (bytes > limit)
-    throw new TooLargeError(field, 'bytes', limit, bytes, 'Shorten it; long values belong into the state.')
+    throw new TooLargeError(field, 'bytes', limit, bytes, 'Shorten it; long values belong in the state.')
 }
 
 function checkTime(field: string, time: number | null | undefined): void {

@@ -88,7 +88,10 @@ export class ItemSealer {
     const keys = this.#keys
     if (id !== null) {
       if (keys) return keys.find(tenant, id)
-      throw new MissingKeyError(`An item was written under key "${id}", but no keys are configured.`, { key: id })
+      throw new MissingKeyError(
+        `An item was written under the data key "${id}", but this store was opened without keys.`,
+        { key: id },
+      )
     }
     if (!keys) return null
     return keys.plainUntil(tenant).then((until) => {

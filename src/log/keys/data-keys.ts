@@ -113,7 +113,8 @@ export function findMaster(masters: Masters, id: string, tenant: TenantId): Mast
   if (master !== undefined) return master
   const key = showName(id)
   const message = `The data keys of tenant ${JSON.stringify(tenant)} need the master key "${key}", which is not configured.`
-  throw new MissingKeyError(message, { key, tenant })
+  const remedy = `Add it to keys.masters: { '${key}': <its 32 bytes> }. Keep old master keys until keys.rewrap() is done.`
+  throw new MissingKeyError(message, { key, tenant }, remedy)
 }
 
 function wrap(

@@ -144,7 +144,8 @@ function chainKeys(masters: Masters): KeySource {
     current: async (): Promise<DataKey> => masters.current.chainKey,
     find: async (tenant, id) => {
       const master = masterIdOf(id)
-      if (master === undefined) throw new CorruptError(`A key log names "${id}", which is no master key.`, { tenant })
+      if (master === undefined)
+        throw new CorruptError(`A key log names "${id}", which is not a master key.`, { tenant })
       return findMaster(masters, master, tenant).chainKey
     },
     index: async () => undefined,

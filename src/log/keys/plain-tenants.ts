@@ -1,7 +1,10 @@
 import type { Clock } from '../../core/clock.js'
+import { decodeHeader } from '../../codec/header.js'
+import { masterIdOf } from '../../codec/master-key.js'
 import { MissingKeyError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
 import type { Driver } from '../contract.js'
+import { showName } from '../../core/secrets.js'
 import { keyLogOf } from './key-log.js'
 
 /** So long a process without keys goes on without looking whether the tenant has some now. */
@@ -28,10 +31,26 @@ export class PlainTenants {
     const now = this.#clock.monotonic()
     if (seen !== undefined && now - seen < LOOK_AGAIN_MS) return
     if ((await this.#driver.head(keyLogOf(tenant))) !== undefined) {
-      const message = `Tenant ${JSON.stringify(tenant)} has data keys, but this store was opened without keys.`
-      throw new MissingKeyError(message, { tenant })
+      const message = `The data of tenant ${JSON.stringify(tenant)} has keys, but this store was opened without any.`
+      throw new MissingKeyError(message, { tenant }, await this.#remedy(tenant))
     }
     if (this.#seen.size >= MAX_TENANTS) this.#seen.clear()
     this.#seen.set(tenant, now)
   }
+
+  /** Names the master key that is wanted: the user has that one, and has never seen the name of a data key. */
+  async #remedy(tenant: TenantId): Promise<string | undefined> {
+    try {
+      const [newest] = await this.#driver.headers(keyLogOf(tenant), { limit: 1 })
+      const id = masterIdOf((newest && decodeHeader(newest.header).key) ?? '')
+      return id === undefined ? undefined : `Open it with { keys: ${showKeys(id)} }.`
+    } catch {
+      return undefined
+    }
+  }
+}
+
+function showKeys(id: string): string {
+  const master = showName(id)
+  return `{ current: '${master}', masters: { '${master}': <its 32 bytes> } }`
 }

@@ -117,7 +117,10 @@ export class BlobShelf {
     const stored = await this.#driver.getBlobs(this.#tenant, [...new Set(names)])
     const findKey = async (id: string): Promise<DataKey> => {
       if (this.#keys) return this.#keys.find(this.#tenant, id)
-      throw new MissingKeyError(`A blob was written under key "${id}", but no keys are configured.`, { key: id })
+      throw new MissingKeyError(
+        `A blob was written under the data key "${id}", but this store was opened without keys.`,
+        { key: id },
+      )
     }
     let left = budget
     for (const [name, bytes] of stored) {

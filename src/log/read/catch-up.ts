@@ -59,7 +59,7 @@ async function erasedError({ driver }: LogEnvironment, log: LogKey): Promise<Not
   const tombstone = await driver.tombstone(log.tenant, log.thread)
   if (tombstone === undefined) return undefined
   const message = `${nameLog(log)} was erased (${tombstone.reason}).`
-  return new NotFoundError(message, 'Open the thread again to start anew.', { log, tombstone })
+  return new NotFoundError(message, 'Open the thread again to start over.', { log, tombstone })
 }
 
 /** Refuses a head that lies before what is known, or on another past, and another entry in the place of the known one. */

@@ -20,7 +20,7 @@ export function checkArray(check: Look, schema: SchemaObject, list: List, path: 
     for (const [i, item] of list.entries()) {
       const name = canonical(item)
       check.spend(Math.ceil(name.length / 100), path)
-      if (seen.has(name)) fail(found, `${path}[${i}]`, 'is there twice')
+      if (seen.has(name)) fail(found, `${path}[${i}]`, 'appears twice')
       seen.add(name)
     }
   }

@@ -67,7 +67,7 @@ function checkProperties(
 
 /** `false` for what else there is means that there must be nothing else. */
 function refuseOrTake(check: Look, schema: Value, value: SchemaObject, name: string, path: string, found: Found): void {
-  if (schema === false) fail(found, join(path, name), 'is a property that is not known')
+  if (schema === false) fail(found, join(path, name), 'is not a known property')
   else take(found, check.apply(schema, value[name] as Value, join(path, name)))
 }
 

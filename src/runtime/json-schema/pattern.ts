@@ -59,7 +59,7 @@ export function refusePattern(pattern: string): string | undefined {
     return `has a pattern of ${pattern.length} characters, and at most ${MAX_PATTERN} are allowed`
   }
   if (compileAny(pattern) !== undefined) return undefined
-  return `has the pattern ${JSON.stringify(pattern.slice(0, 100))}, which is no regular expression`
+  return `has the pattern ${JSON.stringify(pattern.slice(0, 100))}, which is not a regular expression`
 }
 
 function slowPattern(pattern: string): Pattern {

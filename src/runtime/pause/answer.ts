@@ -104,7 +104,7 @@ export function findOpen(state: RunState, id: string, now: number): PauseRecord 
     )
   }
   if (answer?.expired || (expiresAt !== undefined && expiresAt <= now)) {
-    throw new PauseClosedError(`Question "${id}" has expired.`, 'Run the thread: it goes on by its default.', {
+    throw new PauseClosedError(`Question "${id}" has expired.`, 'Run the thread: it continues with its default.', {
       pause: id,
       reason: 'expired',
       at: expiresAt ?? answer?.at ?? now,

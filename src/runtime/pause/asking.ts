@@ -67,7 +67,7 @@ export class Asking {
     const answer = found.answer ?? (await this.#expired(found))
     if (answer === undefined) return undefined
     if (answer.expired && found.onExpire === 'fail') {
-      throw new PauseClosedError(`Question "${id}" expired without an answer.`, 'Run the thread again to ask anew.', {
+      throw new PauseClosedError(`Question "${id}" expired without an answer.`, 'Run the thread again to ask again.', {
         pause: id,
         reason: 'expired',
         at: clock.now(),
@@ -183,7 +183,7 @@ export class Asking {
     const refusal = schema === undefined ? undefined : refuseSchema(schema)
     if (refusal !== undefined) {
       const field = options.jsonSchema === undefined ? 'schema' : 'jsonSchema'
-      throw new InvalidOptionError(field, refusal, 'Mend the schema: no answer could be checked against it.')
+      throw new InvalidOptionError(field, refusal, 'Fix the schema: no answer can be checked against it.')
     }
     const record: PauseRecord = {
       id,

@@ -41,7 +41,11 @@ export async function sleep(at: WaitingFunction, duration: number | Date, option
   const { clock, recorder, inlineSleepMs, abort, replay } = at.session
   const given = duration instanceof Date ? duration.getTime() : duration
   if (typeof given !== 'number' || !Number.isFinite(given)) {
-    throw new InvalidValueError('sleep', 'must be milliseconds from 0 up or a valid Date', 'Pass for example 60_000.')
+    throw new InvalidValueError(
+      'sleep',
+      'must be a number of milliseconds, 0 or more, or a valid Date',
+      'Pass for example 60_000.',
+    )
   }
   const placed = at.place('sleep', options.key)
   const { path } = placed

@@ -11,7 +11,7 @@ export function checkDeclaredSchema(
   const standard = (schema as Partial<StandardSchema> | null)?.['~standard']
   if (typeof standard?.validate === 'function') return
   throw new InvalidProgramError(
-    `The ${what} is no Standard Schema.`,
+    `The ${what} is not a Standard Schema.`,
     field,
     'Pass a schema of Zod, Valibot, ArkType or another that implements it, or undefined for none.',
   )

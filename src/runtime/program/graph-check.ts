@@ -12,9 +12,9 @@ export function checkGraph(declaration: GraphDeclaration): void {
 }
 
 function checkLimits({ name, maxSteps, stateVersion, migrations }: GraphDeclaration): void {
-  if (!isCount(maxSteps)) throw refuse(name, `allows ${maxSteps} steps`, 'maxSteps', 'Use a whole number from 1 on.')
+  if (!isCount(maxSteps)) throw refuse(name, `allows ${maxSteps} steps`, 'maxSteps', 'Use a whole number, 1 or more.')
   if (!isCount(stateVersion)) {
-    throw refuse(name, `has state version ${stateVersion}`, 'stateVersion', 'Use a whole number from 1 on.')
+    throw refuse(name, `has state version ${stateVersion}`, 'stateVersion', 'Use a whole number, 1 or more.')
   }
   for (const [version, migrate] of Object.entries(migrations)) {
     const to = Number(version)
@@ -157,7 +157,7 @@ function quote(name: string): string {
 function unknownNode(graph: string, what: string, node: string, field: string): InvalidProgramError {
   return refuse(
     graph,
-    `has ${what} ${quote(node)}, which is no node of it`,
+    `has ${what} ${quote(node)}, which is not one of its nodes`,
     field,
     'Declare it with .node, or correct the name.',
     { node },

@@ -140,7 +140,7 @@ function misfit(name: string, problem: string): InvalidValueError {
   return new InvalidValueError(
     `state.${name}`,
     problem,
-    'Correct its reducer, or the place that set it without its reducer; null is a value, undefined is none.',
+    'Correct its reducer, or the place that set it without its reducer; null is a value, undefined is not.',
   )
 }
 

@@ -23,7 +23,7 @@ const EFFECTS: readonly unknown[] = ['read', 'idempotent', 'reconcilable', 'once
 const POLICY: readonly Rule[] = [
   ['effect', (value) => EFFECTS.includes(value), "Use 'read', 'idempotent', 'reconcilable' or 'once'."],
   ['timeoutMs', isAbove0, 'Use milliseconds above 0, or leave it out for no limit.'],
-  ['settleMs', isAtLeast0, 'Use milliseconds from 0 on.'],
+  ['settleMs', isAtLeast0, 'Use a number of milliseconds, 0 or more.'],
   ['keyTtlMs', isAbove0, 'Use milliseconds above 0.'],
   ['reconcile', isFunction, 'Pass a function (key, input) => { outcome }.'],
   ['onUnknown', (value) => value === 'pause' || value === 'fail', "Use 'pause' or 'fail'."],
@@ -31,10 +31,10 @@ const POLICY: readonly Rule[] = [
 ]
 
 const RETRY: readonly Rule[] = [
-  ['attempts', (value) => Number.isSafeInteger(value) && isAbove0(value), 'Use a whole number from 1 on.'],
-  ['initialMs', isAtLeast0, 'Use milliseconds from 0 on.'],
-  ['factor', (value) => isAtLeast0(value) && (value as number) >= 1, 'Use a number from 1 on.'],
-  ['maxMs', isAtLeast0, 'Use milliseconds from 0 on.'],
+  ['attempts', (value) => Number.isSafeInteger(value) && isAbove0(value), 'Use a whole number, 1 or more.'],
+  ['initialMs', isAtLeast0, 'Use a number of milliseconds, 0 or more.'],
+  ['factor', (value) => isAtLeast0(value) && (value as number) >= 1, 'Use a number, 1 or more.'],
+  ['maxMs', isAtLeast0, 'Use a number of milliseconds, 0 or more.'],
   ['jitter', (value) => isAtLeast0(value) && (value as number) <= 1, 'Use a number from 0 to 1.'],
   ['retryIf', isFunction, 'Pass a function (error) => boolean.'],
 ]

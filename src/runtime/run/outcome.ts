@@ -175,7 +175,7 @@ export function incompatible(
     status: 'incompatible',
     canResume: false,
     reason,
-    remedy: remedy ?? 'Run the thread with the version of the program that began it, or cancel the run and start anew.',
+    remedy: remedy ?? 'Run the thread with the version of the program that began it, or cancel the run and start over.',
   }
 }
 

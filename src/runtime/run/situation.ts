@@ -171,7 +171,7 @@ function judge({ claims = 0, alone = 0 }: RunState, maxClaims: number | undefine
 }
 
 function poisoned(claims: number): HoldfastError {
-  const message = `The thread was taken up ${claims} times and made no progress: it seems to end its workers.`
+  const message = `The thread was claimed ${claims} times without progress: it seems to crash its workers.`
   const remedy = 'Find out why its next step ends the process, then run the thread again.'
   return new HoldfastError('poisoned', message, { data: { claims }, remedy })
 }

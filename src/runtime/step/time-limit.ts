@@ -25,7 +25,7 @@ export class TimeLimit {
       if ((error as { readonly code?: unknown } | null)?.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error
       throw new HoldfastError('timeout', `The check of a value took longer than ${LIMIT_MS} ms.`, {
         data: { timeoutMs: LIMIT_MS },
-        remedy: 'Send a shorter value, or mend the check: a regular expression in it may try too many ways.',
+        remedy: 'Send a shorter value, or fix the check: it may hold a regular expression that backtracks.',
       })
     } finally {
       this.#context['work'] = undefined

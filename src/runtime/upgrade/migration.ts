@@ -103,7 +103,7 @@ function call<Result>(step: () => Result, what: string, data: Data): Result {
     throw new IncompatibleError(
       `The migration to state version ${data.version} failed: ${error instanceof Error ? error.message : String(error)}`,
       'migration-failed',
-      'Mend the migration; nothing was written.',
+      'Fix the migration; nothing was written.',
       data,
     )
   }

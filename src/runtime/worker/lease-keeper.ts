@@ -122,7 +122,7 @@ export class LeaseKeeper {
 
 function tooSlow(ms: number): UnavailableError {
   return new UnavailableError(
-    `The store takes most of the lease of ${ms} ms to renew it, so no effect can be started safely. Raise the option lease.`,
+    `Renewing the lease of ${ms} ms takes the store most of that time, so no effect can be started safely. Raise leaseMs.`,
     { written: 'nothing' },
   )
 }

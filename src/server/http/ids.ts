@@ -12,10 +12,15 @@ const UNSAFE = /[/\\]|^\.{1,2}$/
 export function readThreadId(text: string): ThreadIdInput {
   if (text.startsWith('~')) return fromStored(fromBase64(text.slice(1)))
   if (UNSAFE.test(text)) {
-    throw new HttpProblem(400, 'invalid-id', "A thread id in a path can't hold / or \\, or be . or ..", {
-      remedy: 'Send ~ and the base64url of the id, as `holdfast/client` does.',
-      fields: { field: 'thread' },
-    })
+    throw new HttpProblem(
+      400,
+      'invalid-id',
+      "A thread id in a path can't hold / or \\, and can't be a single or double dot.",
+      {
+        remedy: 'Send ~ and the base64url of the id, as `holdfast/client` does.',
+        fields: { field: 'thread' },
+      },
+    )
   }
   return fromStored(text)
 }
@@ -31,10 +36,15 @@ export function writeThreadId(id: ThreadIdInput): string {
 export function readName(text: string, field: string): string {
   if (text.startsWith('~')) return fromBase64(text.slice(1))
   if (!UNSAFE.test(text)) return text
-  throw new HttpProblem(400, 'invalid-id', `The ${field} in a path can't hold / or \\, or be . or ..`, {
-    remedy: 'Send ~ and the base64url of it, as `holdfast/client` does.',
-    fields: { field },
-  })
+  throw new HttpProblem(
+    400,
+    'invalid-id',
+    `The ${field} in a path can't hold / or \\, and can't be a single or double dot.`,
+    {
+      remedy: 'Send ~ and the base64url of it, as `holdfast/client` does.',
+      fields: { field },
+    },
+  )
 }
 
 /** Parts such as `user=u,team=t`, as the stored form has them inside its braces. */

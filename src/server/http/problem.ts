@@ -1,3 +1,4 @@
+import { sentence } from '../../core/sentence.js'
 import { type ErrorCode, type HoldfastError, isHoldfastError } from '../../index.js'
 
 /** An error as RFC 9457 has it, with our code and what to do about it. */
@@ -30,7 +31,7 @@ export class HttpProblem extends Error {
       readonly headers?: Readonly<Record<string, string>>
     } = {},
   ) {
-    super(detail)
+    super(sentence(detail))
     this.name = 'HttpProblem'
     this.status = status
     this.code = code

@@ -37,7 +37,7 @@ function wrong(name: string, problem: string): HttpProblem {
 
 function unknown(name: string, known: readonly string[]): HttpProblem {
   const remedy = known.length === 0 ? 'Send none.' : `Use any of: ${known.join(', ')}.`
-  return new HttpProblem(400, 'invalid-option', `The query parameter "${name.slice(0, 50)}" is not known here.`, {
+  return new HttpProblem(400, 'invalid-option', `The query parameter "${name.slice(0, 50)}" is not recognized.`, {
     remedy,
     fields: { field: name.slice(0, 50) },
   })

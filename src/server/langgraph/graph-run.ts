@@ -66,7 +66,7 @@ async function runUnderWay({ hf }: Call, { id, summary, facts }: Found): Promise
 
 function checkResume(call: Call, tasks: readonly { readonly interrupts: readonly unknown[] }[]): void {
   if (!mayDo(call.principal, 'answer')) {
-    throw new HttpProblem(403, 'not-allowed', 'To resume with an answer needs the role "answer".', {
+    throw new HttpProblem(403, 'not-allowed', 'Resuming with an answer needs the role "answer".', {
       fields: { role: 'answer' },
     })
   }

@@ -119,7 +119,7 @@ async function forkAtRest({ hf }: Call, found: Found, checkpoint: string, not: s
 /** Answers what the thread asks. */
 async function resume(call: Call, found: Found, program: ServerProgram, given: unknown): Promise<StartedRun> {
   if (!mayDo(call.principal, 'answer')) {
-    throw new HttpProblem(403, 'not-allowed', 'To resume with an answer needs the role "answer".', {
+    throw new HttpProblem(403, 'not-allowed', 'Resuming with an answer needs the role "answer".', {
       fields: { role: 'answer' },
     })
   }

@@ -232,7 +232,7 @@ async function readState(call: Call, body: StateBody) {
 /** Changes the state of a graph as LangGraph does: in the name of a node, if one is given. */
 async function updateGraph(call: Call, found: Found, graph: GraphThread, values: unknown, node: string | undefined) {
   if (statusOf(found) === 'busy') {
-    throw new HttpProblem(409, 'busy', 'The thread is running, and what it writes would part from this change.', {
+    throw new HttpProblem(409, 'busy', 'The thread is running, and its writes would conflict with this change.', {
       remedy: 'Wait for its run, or cancel it.',
       fields: { retryable: true },
     })

@@ -18,7 +18,7 @@ export const historyRoutes: readonly Route[] = [
       branch: { type: 'string', description: 'Default: all branches.' },
       limit: LIMIT,
       cursor: CURSOR,
-      all: { type: 'boolean', description: 'Also entries that are no checkpoints: claims, releases, tags.' },
+      all: { type: 'boolean', description: 'Also entries that are not checkpoints: claims, releases, tags.' },
       events: { type: 'boolean', description: 'Also what each entry says of itself: steps, questions, costs.' },
     },
     answer: { schema: ref('History') },

@@ -82,8 +82,8 @@ function readCursor(cursor: string): Readonly<Record<string, string>> {
       return read as Record<string, string>
     }
   } catch {}
-  throw new HttpProblem(400, 'invalid-option', 'The cursor is none of this list.', {
-    remedy: 'Send the one of the last page.',
+  throw new HttpProblem(400, 'invalid-option', 'The cursor does not belong to this list.', {
+    remedy: 'Send the cursor that the last page returned.',
     fields: { field: 'cursor' },
   })
 }
