@@ -1,15 +1,15 @@
 // A support session over a real shop database.
-//   npm run example:customer-service
+//   npx tsx main.ts      (in the repository: npm run example:customer-service)
 // Without a key a local server plays the model, over real HTTP and with an occasional 429 and 500. For a real one:
-//   MODEL_URL=https://api.deepseek.com/v1 MODEL_KEY=… npm run example:customer-service     (MODEL_NAME picks the model)
+//   MODEL_URL=https://api.deepseek.com/v1 MODEL_KEY=… npx tsx main.ts      (MODEL_NAME picks the model)
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { type LanguageModel, openHoldfast, tenantUsage } from 'holdfast'
 import { startModelServer } from 'holdfast/testing'
-import { playSupport } from '#src/demo/play-support.js'
-import { openShop } from '#src/demo/shop.js'
+import { playSupport } from './scripted-model.js'
+import { openShop } from './shop.js'
 import { STOCK } from './orders.js'
 import { makeSupport } from './support-agent.js'
 

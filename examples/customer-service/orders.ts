@@ -1,5 +1,5 @@
-import { listArticles } from '#src/demo/catalogue.js'
-import type { ShopStock } from '#src/demo/shop.js'
+import { listArticles } from './catalog.js'
+import type { ShopStock } from './shop.js'
 
 const OUT_OF_STOCK = ['BOOT-FJ-brown-42', 'JKT-RG-yellow-M', 'JKT-DN-red-S', 'RUN-AL-white-40']
 

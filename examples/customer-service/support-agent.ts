@@ -1,6 +1,6 @@
 import { agent, append, type LanguageModel, NotExecutedError, type Reconciled, tool } from 'holdfast'
 import { z } from 'zod'
-import type { OpenedReturn, ReturnRequest, Shop } from '#src/demo/shop.js'
+import type { OpenedReturn, ReturnRequest, Shop } from './shop.js'
 
 /** Returns above this amount need a person's agreement. */
 const APPROVAL_ABOVE = 100

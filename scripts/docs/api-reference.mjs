@@ -210,7 +210,7 @@ function renderIndex(names) {
   const lines = [
     '# API reference',
     '',
-    'Made from the types by `npm run docs:api`; a test compares it with them. The [guides](../README.md) tell how things',
+    'Generated from the types. The [guides](../README.md) tell how things',
     'are meant to be used.',
     '',
   ]

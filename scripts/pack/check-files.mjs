@@ -27,7 +27,9 @@ export function checkFiles(root, files) {
   const missing = NEEDED.filter((path) => !paths.has(path))
   const wrong = [...paths].filter((path) => !ALLOWED.test(path) || REFUSED.test(path))
   const blind = [...paths].filter((path) => path.endsWith('.map') && !hasSources(root, path, paths))
+  const untyped = declarationsNeeded(root).filter((path) => !paths.has(path))
   const found = [
+    ...untyped.map((path) => `${path} is missing, and types that users get refer to it`),
     ...missing.map((path) => `${path} is missing`),
     ...wrong.map((path) => `${path} does not belong there`),
     ...blind.map((path) => `${path} names sources that are not in the package`),
@@ -37,6 +39,22 @@ export function checkFiles(root, files) {
     found.push('dist/cli/main.js does not say that Node runs it')
   }
   if (found.length > 0) throw new Error(found.join('\n'))
+}
+
+/** Every declaration that can be reached from the doors of the package: what its `files` leave out must not be among them. */
+function declarationsNeeded(root) {
+  const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const open = Object.values(exports).flatMap((door) => (door.types === undefined ? [] : [join(door.types)]))
+  const found = new Set()
+  for (let path = open.pop(); path !== undefined; path = open.pop()) {
+    if (found.has(path)) continue
+    found.add(path)
+    const text = readFileSync(join(root, path), 'utf8')
+    for (const [, name] of text.matchAll(/(?:from|import)\s*\(?\s*['"](\.[^'"]+)\.js['"]/g)) {
+      open.push(join(dirname(path), `${name}.d.ts`))
+    }
+  }
+  return [...found]
 }
 
 function hasSources(root, path, paths) {

@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { openShop } from '#src/demo/shop.js'
+import { openShop } from '../../examples/customer-service/shop.js'
 import { describe, expect, it } from 'vitest'
 import { STOCK } from '../../examples/customer-service/orders.js'
 import { makeSupport } from '../../examples/customer-service/support-agent.js'
@@ -13,6 +14,14 @@ const { talk } = setUp()
 const bottle = { orderId: 'ORD-2024-8102', sku: 'BOTT-TH-steel-one size', reason: 'It leaks.' }
 
 describe('the customer-service example', () => {
+  it('imports nothing but packages and its own files, so that it can be copied', () => {
+    const folder = `${root}examples/customer-service/`
+    const imported = readdirSync(folder).flatMap((file) =>
+      [...readFileSync(folder + file, 'utf8').matchAll(/from '([^']+)'/g)].map(([, name = '']) => name),
+    )
+    expect(imported.filter((name) => !/^(holdfast(\/|$)|node:|\.\/|zod$|@ai-sdk\/)/.test(name))).toEqual([])
+  })
+
   it('remembers both of two returns that are opened side by side', async () => {
     const shop = await openShop(':memory:', STOCK)
     const { hf, model } = await talk([calls(['initiateReturn', bottle], ['initiateReturn', bottle]), 'Both are open.'])

@@ -107,7 +107,11 @@ describe.skipIf(url === undefined)('opening redis', () => {
 
   it('refuses an evicting policy unless it is allowed', async () => {
     const server = await ownServer({ maxmemoryPolicy: 'allkeys-lru' })
-    expect(await failure(openRedis(server.url))).toMatchObject({ code: 'storage', data: { reason: 'eviction' } })
+    expect(await failure(openRedis(server.url))).toMatchObject({
+      code: 'storage',
+      data: { reason: 'eviction' },
+      remedy: expect.stringContaining('{ redis: { allowEviction: true } }'),
+    })
     const driver = await openRedis(server.url, { allowEviction: true })
     expect(driver.survives.note).toContain('evicted')
     await driver.close()

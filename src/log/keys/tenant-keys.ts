@@ -61,6 +61,10 @@ export class TenantKeys {
 
   #configured(): KeyRing {
     if (this.#ring) return this.#ring
-    throw new InvalidOptionError('keys', 'is not set', 'Open the store with the option keys to use keys.')
+    throw new InvalidOptionError(
+      'keys',
+      'is not set',
+      'Open the store with { keys: { current, masters } }; the command line reads them from holdfast.config.mjs.',
+    )
   }
 }
