@@ -226,7 +226,7 @@ const CASES: Readonly<Record<string, Case>> = {
   signal: {
     plain: [['signal', 'wait-1', 'parcel', '{"kg":1}'], /^sent parcel\n$/],
     json: [['signal', 'wait-2', 'parcel'], { thread: 'wait-2', signal: 'parcel' }],
-    wrong: [['signal', 'wait-2', 'parcel', '{kg'], 2, 'the value is no JSON'],
+    wrong: [['signal', 'wait-2', 'parcel', '{kg'], 2, 'The value is not JSON'],
   },
   'store list': {
     plain: [['store', 'list', 'user=u', 'prefs'], /^key\tvalue\tupdated\ntheme\t\{"dark":true\}\t2/],
@@ -246,7 +246,7 @@ const CASES: Readonly<Record<string, Case>> = {
   'store search': {
     plain: [['store', 'search', 'user=u', 'prefs', '--filter', '{"eu":{"gte":40}}'], /\nsize\t\{"eu":42\}\t/],
     json: [['store', 'search', 'user=u', 'prefs', '--prefix', 'th'], { items: [{ key: 'theme' }] }],
-    wrong: [['store', 'search', 'user=u', 'prefs', '--filter', '{'], 2, '--filter is no JSON'],
+    wrong: [['store', 'search', 'user=u', 'prefs', '--filter', '{'], 2, '--filter is not JSON'],
   },
   'store delete': {
     plain: [['store', 'delete', 'user=u', 'prefs', 'language'], /^deleted language\n$/],
