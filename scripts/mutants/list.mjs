@@ -636,6 +636,18 @@ export const MUTANTS = [
     test: 'test/runtime/lost-connection.test.ts',
   },
   {
+    item: '26b',
+    what: 'one lost connection fails who reads a history',
+    changes: [
+      {
+        file: 'log/log.js',
+        find: 'const read = await retry(this.#environment, readOne);',
+        replace: 'const read = await readOne(0);',
+      },
+    ],
+    test: 'test/runtime/lost-connection.test.ts',
+  },
+  {
     item: '27',
     what: 'who has not seen the records that a Redis lost goes on as if there had been none',
     changes: [

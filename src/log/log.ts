@@ -293,10 +293,24 @@ export class Log {
 
   /**
    * Verified entries with their bodies and the fold after each, oldest first. Given the fold right before `from`, what
-   * lies before is not read again.
+   * lies before is not read again. A backend that does not answer is asked again, from where the reading was.
    */
-  entries(from = 0, to: number = this.fold.seq, before?: Fold): AsyncGenerator<OpenedEntry> {
-    return this.#reader.entries(from, to, before)
+  async *entries(from = 0, to: number = this.fold.seq, before?: Fold): AsyncGenerator<OpenedEntry> {
+    let next = from
+    let last = before
+    let entries: AsyncGenerator<OpenedEntry> | undefined
+    const readOne = async (attempt: number) => {
+      if (attempt > 0) entries = undefined
+      entries ??= this.#reader.entries(next, to, last)
+      return entries.next()
+    }
+    for (;;) {
+      const read = await retry(this.#environment, readOne)
+      if (read.done) return
+      next = read.value.header.seq + 1
+      last = read.value.fold
+      yield read.value
+    }
   }
 
   /**

@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { flow, Holdfast, openHoldfast } from 'holdfast'
-import { LogStore } from 'holdfast/log'
+import { LogStore, ops } from 'holdfast/log'
 import { openMemory } from '#src/drivers/memory/memory-driver.js'
 import { type DriverMethod, faultyDriver, startChaosProxy } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 import { redisUrl } from '../support/servers.js'
 
 const redis = await redisUrl()
+
+const { set } = ops
 
 const BIG = 'x'.repeat(100_000)
 
@@ -44,6 +46,28 @@ describe('a connection that is lost once', () => {
     for (let i = 0; i < 3; i++) below.loseNext(method, moment)
     expect(await sendAll(hf, 'lost', BIG)).toEqual(SENT)
   })
+
+  it.each(['tail', 'read', 'head', 'headers'] as const)(
+    'fails nothing that reads on over many pages, and leaves out nothing (%s)',
+    async (method) => {
+      const below = faultyDriver(await openMemory())
+      await using hf = new Holdfast(new LogStore(below, { cacheBytes: 0 }))
+      const log = await hf.log('long')
+      for (let i = 0; i < 600; i++) await log.update(() => [{ kind: 'input', ops: [set('n', i)] }])
+      const read = async () => {
+        const seen: number[] = []
+        for await (const { header } of log.entries()) {
+          seen.push(header.seq)
+          if (header.seq % 100 === 0) below.loseNext(method, header.seq % 200 === 0 ? 'before' : 'after')
+        }
+        return seen
+      }
+      below.loseNext(method, 'before')
+      expect(await read()).toEqual([...Array(600).keys()])
+      const history = await hf.inspect('long').history({ limit: 600 })
+      expect(history.map(({ seq }) => seq)).toEqual([...Array(600).keys()].reverse())
+    },
+  )
 
   it.skipIf(redis === undefined)(
     'fails nothing that is sent to a thread on Redis, whichever reply it takes along',
