@@ -11,7 +11,7 @@ export interface BlobSource {
   /** The content of the entry's blob of that number; throws CorruptError if there is none. */
   get(number: number): Uint8Array
   /** Told which object a blob became, so that it is not written again. */
-  learned?(number: number, subtree: object): void
+  learned?(number: number, value: object | string): void
 }
 
 /** Reads what `encodeValue` wrote. Anything else is corrupt: nothing is guessed and no class is ever constructed. */
@@ -89,7 +89,7 @@ function readTyped(
     }
     case 'text-blob':
       try {
-        return decodeUtf8(readBlob(wire, path, blobs))
+        return learnText(decodeUtf8(readBlob(wire, path, blobs)), wire, blobs)
       } catch (cause) {
         if (cause instanceof TypeError) throw malformed(type, path)
         throw cause
@@ -116,6 +116,11 @@ function readBigint(wire: string): bigint | undefined {
 
 function fail(error: Error): never {
   throw error
+}
+
+function learnText(text: string, wire: string, blobs: BlobSource | undefined): string {
+  blobs?.learned?.(Number(wire), text)
+  return text
 }
 
 function readBlob(wire: string, path: readonly PathPart[], blobs: BlobSource | undefined): Uint8Array {

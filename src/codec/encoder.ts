@@ -26,6 +26,25 @@ export function joinWritten(json: string, written: readonly string[]): string {
   return parts.reduce((whole, part, i) => whole + written[i - 1] + part)
 }
 
+/** How often what surrounds large parts may be gone through again, in one entry. */
+const MAX_REPEATS = 8
+
+/**
+ * 'apart': large parts of a value become blobs of their own, so that what is equal is stored once however it is wrapped.
+ * 'together': they stay inside, for a blob of all of it. 'given up': they will have to.
+ */
+type Parts = 'apart' | 'together' | 'given up' | undefined
+
+/** Where a subtree begins in what has been gone through. */
+interface Start {
+  readonly size: number
+  readonly keys: number
+  readonly types: number
+  readonly written: number
+  readonly lastBlob: number
+  readonly moved: number
+}
+
 /** Goes through a value once: checks it, copies it, measures it and makes what JSON is written of. */
 export class Encoder {
   readonly types: TypeEntry[] = []
@@ -43,8 +62,12 @@ export class Encoder {
   size = 0
   keys = 0
   readonly #isFrozen: boolean
-  /** Inside a value that may become one blob, its parts stay together: a blob never points to blobs. */
-  #insideWhole = false
+  #parts: Parts
+  #repeats = 0
+  /** The number of the newest blob. */
+  #lastBlob = -1
+  /** Bytes of a value that moved to blobs: a value is bounded as one, however it is stored. */
+  #moved = 0
 
   /** @param form 'frozen': copies that nobody can change, bytes excepted. */
   constructor(limits: Limits, sink: BlobSink | undefined, form: 'frozen' | 'plain' = 'plain') {
@@ -105,7 +128,12 @@ export class Encoder {
   #string(input: string): Value {
     // A lone surrogate has no UTF-8 form; a string with one stays in the JSON, where it is escaped.
     if (this.#takesBlobs(input.length) && input.isWellFormed()) {
-      return this.#typed('text-blob', this.#addBlob(Buffer.from(input)), input)
+      const known = this.#sink?.knownText?.(input)
+      return this.#typed(
+        'text-blob',
+        known === undefined ? this.#addBlob(Buffer.from(input), input) : String(known),
+        input,
+      )
     }
     this.#grow(input.length + 2)
     this.wire = input
@@ -115,7 +143,9 @@ export class Encoder {
   #object(input: object): Value {
     if (input instanceof Whole) return this.#whole(input.value)
     const written = takeWritten(input, this.#limits.maxDepth - this.#ancestors.length)
-    if (written !== undefined) return this.#joined(written, input as Value)
+    // One that is large is gone through again: a part of it may be stored already.
+    if (written !== undefined && !(this.#parts === 'apart' && written.size >= (this.#sink?.threshold ?? 0)))
+      return this.#joined(written, input as Value)
     const known = this.#sink?.known(input)
     if (known !== undefined) return this.#typed('json-blob', String(known), input as Value)
     const prototype: unknown = Object.getPrototypeOf(input)
@@ -137,7 +167,7 @@ export class Encoder {
     if (this.#ancestors.includes(input)) throw this.#cyclic()
     this.#ancestors.push(input)
     this.depth = Math.max(this.depth, this.#ancestors.length)
-    const copy = Array.isArray(input) ? this.#array(input) : this.#record(input)
+    const copy = this.#parts === 'apart' ? this.#apart(input) : this.#container(input)
     this.#ancestors.pop()
     return copy
   }
@@ -217,37 +247,97 @@ export class Encoder {
     return this.#isFrozen ? Object.freeze(copy) : copy
   }
 
-  #whole(input: unknown): Value {
-    const sink = this.#sink
-    if (!sink || typeof input !== 'object' || input === null || input instanceof Uint8Array) return this.copy(input)
-    const outside = this.size
-    const typesBefore = this.types.length
-    const writtenBefore = this.written.length
-    this.size = 0
-    this.#insideWhole = true
-    const copy = this.copy(input)
-    this.#insideWhole = false
-    const inside = this.size
-    this.size = outside
-    if (inside < sink.threshold || (typeof this.wire === 'string' && this.wire !== MARK)) {
-      this.#grow(inside)
+  #container(input: object): Value {
+    return Array.isArray(input) ? this.#array(input) : this.#record(input)
+  }
+
+  /**
+   * An array or object whose large parts became blobs. What is left of it may be large as well: then it is one blob, with
+   * those parts in it, because a blob never points to blobs.
+   */
+  #apart(input: object): Value {
+    const start = this.#start()
+    const copy = this.#container(input)
+    const isLarge = this.size - start.size >= (this.#sink as BlobSink).threshold
+    const hasBlobs = this.#lastBlob > start.lastBlob
+    if (!isLarge || this.#parts === 'given up') return copy
+    if (!hasBlobs) return this.#asBlob(copy, start)
+    // Each time costs as much as what is gone through again: values that are nested for it would cost without end.
+    if (++this.#repeats > MAX_REPEATS) {
+      this.#parts = 'given up'
       return copy
     }
+    const whole = this.#together(copy as object, start)
+    this.#parts = 'apart'
+    return this.#asBlob(whole, start)
+  }
+
+  /** Goes through a copy again, with all of its parts inside. Of the copy: a getter may say something else now. */
+  #together(copy: object, start: Start): Value {
+    const { types, written, size, keys, lastBlob, moved } = start
+    if (this.#lastBlob > lastBlob) this.#sink?.drop(lastBlob + 1)
+    this.#lastBlob = lastBlob
+    this.#moved = moved
+    this.types.length = types
+    this.written.length = written
+    this.size = size
+    this.keys = keys
+    this.#parts = 'together'
+    return this.#container(copy)
+  }
+
+  #asBlob(copy: Value, { types, written, size }: Start): Value {
+    this.size = size
     // Types inside the subtree move into its blob, with paths from its own root.
-    const inner = this.types.splice(typesBefore).map(([type, ...path]) => [type, ...path.slice(this.#path.length)])
+    const inner = this.types.splice(types).map(([type, ...path]) => [type, ...path.slice(this.#path.length)])
     const body = inner.length === 0 ? [this.wire] : [this.wire, inner]
-    const json = joinWritten(stringify(body, this.#limits), this.written.splice(writtenBefore))
+    const json = joinWritten(stringify(body, this.#limits), this.written.splice(written))
     return this.#typed('json-blob', this.#addBlob(Buffer.from(json), copy as object), copy)
   }
 
+  #whole(input: unknown): Value {
+    if (this.#sink === undefined) return this.copy(input)
+    const outside = this.size
+    this.size = 0
+    this.#moved = 0
+    const start = this.#start()
+    this.#parts = 'apart'
+    let copy = this.copy(input)
+    if ((this.#parts as Parts) === 'given up') {
+      copy = this.#together(copy as object, start)
+      copy = this.size >= this.#sink.threshold ? this.#asBlob(copy, start) : copy
+    }
+    this.#parts = undefined
+    const inside = this.size
+    this.size = outside
+    this.#grow(inside)
+    return copy
+  }
+
+  #start(): Start {
+    const { size, keys } = this
+    return {
+      size,
+      keys,
+      types: this.types.length,
+      written: this.written.length,
+      lastBlob: this.#lastBlob,
+      moved: this.#moved,
+    }
+  }
+
   #takesBlobs(length: number): boolean {
-    return this.#sink !== undefined && !this.#insideWhole && length >= this.#sink.threshold
+    return this.#sink !== undefined && this.#parts !== 'together' && length >= this.#sink.threshold
   }
 
   // What could not be read back must not be written: a blob is bounded like the JSON that points to it.
-  #addBlob(content: Uint8Array, subtree?: object): string {
-    if (content.length > this.#limits.maxBytes) throw tooManyBytes(this.#limits, content.length, renderPath(this.#path))
-    return String(this.#sink?.add(content, subtree))
+  #addBlob(content: Uint8Array, from?: object | string): string {
+    if (this.#parts !== undefined) this.#moved += content.length
+    const bytes = Math.max(content.length, this.#moved)
+    if (bytes > this.#limits.maxBytes) throw tooManyBytes(this.#limits, bytes, renderPath(this.#path))
+    const number = (this.#sink as BlobSink).add(content, from)
+    this.#lastBlob = number
+    return String(number)
   }
 
   #typed(type: TypeName, wire: string, value: Value): Value {

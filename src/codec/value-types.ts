@@ -15,7 +15,7 @@ export type TypeName = 'date' | 'bigint' | 'bytes' | 'number' | 'text-blob' | 'b
 export type PathPart = string | number
 export type TypeEntry = readonly [TypeName, ...PathPart[]]
 
-/** Marks a value that may be moved to a blob as a whole when it is large. Never stored itself. */
+/** Marks a value whose large parts may be moved to blobs, or all of it when it is large by itself. Never stored itself. */
 export class Whole {
   readonly value: unknown
   constructor(value: unknown) {
@@ -29,8 +29,12 @@ export interface BlobSink {
   readonly threshold: number
   /** The number of a subtree that is in a blob already, so that it is not written again. */
   known(subtree: object): number | undefined
-  /** Takes content and returns its place in the entry's list of blobs. */
-  add(content: Uint8Array, subtree?: object): number
+  /** The number of a text that is in a blob already. */
+  knownText?(text: string): number | undefined
+  /** Takes content and returns its place in the entry's list of blobs. `from` is the text or subtree that it is of. */
+  add(content: Uint8Array, from?: object | string): number
+  /** Forgets what was added with this number and later: it became part of something larger. */
+  drop(from: number): void
 }
 
 /** Renders a path for messages: $.messages[3].at */

@@ -203,7 +203,13 @@ describe('bombs in stored bytes are refused before they are parsed', () => {
 describe('blobs are bounded like all else', () => {
   const collector = (threshold: number): BlobSink & { added: Uint8Array[] } => {
     const added: Uint8Array[] = []
-    return { threshold, added, known: () => undefined, add: (content) => added.push(content) - 1 }
+    return {
+      threshold,
+      added,
+      known: () => undefined,
+      add: (content) => added.push(content) - 1,
+      drop: (from) => void (added.length = from),
+    }
   }
 
   it.each([

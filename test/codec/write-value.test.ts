@@ -12,6 +12,7 @@ function collector(threshold: number): BlobSink & { readonly contents: string[] 
     contents,
     known: () => undefined,
     add: (content) => contents.push(Buffer.from(content).toString()) - 1,
+    drop: (from) => void (contents.length = from),
   }
 }
 

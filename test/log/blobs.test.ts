@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { decodeHeader } from '#src/codec/header.js'
+import { DEFAULT_LIMITS } from '#src/codec/limits.js'
+import { writeValue } from '#src/codec/value.js'
 import { isHoldfastError } from '#src/core/errors.js'
 import type { BranchId } from '#src/core/ids.js'
 import { openMemory } from '#src/drivers/memory/memory-driver.js'
@@ -53,6 +55,52 @@ describe('large values', () => {
     const expected = { text: TEXT, bytes: BYTES, list: [WHOLE, 1] }
     for (const key of [log, fork.key]) assert.deepStrictEqual((await openStore(driver).open(key)).fold.state, expected)
     for await (const { body } of again.entries(0, 0)) assert.deepStrictEqual(body.data, WHOLE)
+  })
+
+  it('are stored once however they are wrapped', async () => {
+    const driver = await openMemory({ clock: virtualClock() })
+    const handle = await openStore(driver).open(log)
+    const written = writeValue({ read: { text: TEXT, whole: WHOLE } }, DEFAULT_LIMITS)
+    await handle.update(() => [
+      { kind: 'step', ops: [set('text', TEXT), set('whole', WHOLE), set('bytes', BYTES)] },
+      {
+        kind: 'step',
+        ops: [set('a', { text: TEXT }), set('b', { deep: [{ text: TEXT, n: 1 }, WHOLE, BYTES] })],
+        data: { events: [], said: TEXT },
+      },
+      { kind: 'step', ops: [push('list', [WHOLE], { doc: WHOLE, at: new Date(5) }), set('c', written)] },
+    ])
+    await handle.update(() => [{ kind: 'step', keyframe: true }])
+    const stored = await driver.listBlobs(log.tenant, { limit: 100 })
+    assert.equal(stored.length, 3)
+    for (const { size } of await headers(driver)) assert(size < 1500, `an entry of ${size} bytes`)
+    const expected = {
+      text: TEXT,
+      whole: WHOLE,
+      bytes: BYTES,
+      a: { text: TEXT },
+      b: { deep: [{ text: TEXT, n: 1 }, WHOLE, BYTES] },
+      list: [[WHOLE], { doc: WHOLE, at: new Date(5) }],
+      c: { read: { text: TEXT, whole: WHOLE } },
+    }
+    const again = await openStore(driver).open(log)
+    assert.deepStrictEqual(again.fold.state, expected)
+    await again.update(() => [{ kind: 'step', keyframe: true }])
+    assert.deepStrictEqual((await openStore(driver).open(log)).fold.state, expected)
+    assert.equal((await driver.listBlobs(log.tenant, { limit: 100 })).length, 3)
+  })
+
+  it('stay one blob where what wraps them is large itself', async () => {
+    const driver = await openMemory({ clock: virtualClock() })
+    const handle = await openStore(driver).open(log)
+    const wide = {
+      text: TEXT,
+      ...Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`row ${i}`, `of many ${i}`])),
+      inner: { whole: WHOLE },
+    }
+    await handle.update(() => [{ kind: 'step', ops: [set('wide', wide), set('outer', { wide, n: 1 })] }])
+    assert.equal((await driver.listBlobs(log.tenant, { limit: 100 })).length, 1)
+    assert.deepStrictEqual((await openStore(driver).open(log)).fold.state, { wide, outer: { wide, n: 1 } })
   })
 
   it('move out from the threshold on', async () => {

@@ -254,7 +254,7 @@ describe('a graph that does not fit is told so, and nothing is written', () => {
     ['desk-failed', { compatibleWith: undefined }, 'begun by desk 1.0.0', 'declare compatibleWith'],
     ['desk-failed', { migrations: { 2: renameText } }, 'no migration leads from 2 to 3', 'Add migrations: { 3:'],
     ['desk-failed', { migrations: { 2: renameText, 3: () => null } }, 'did not return an object', 'whole state'],
-    ['desk-failed', { migrations: { 2: renameText, 3: fail } }, 'version 3 failed: not this one', 'Mend'],
+    ['desk-failed', { migrations: { 2: renameText, 3: fail } }, 'version 3 failed: not this one', 'Fix the migration'],
     ['desk-failed', { aliases: {} }, 'waits at node "review"', 'aliases: { "review"'],
     [
       'desk-mid-run',

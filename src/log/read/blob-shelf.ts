@@ -12,6 +12,9 @@ import { retry } from '../write/retry.js'
 /** Values whose JSON is at least this long are stored once per tenant and pointed to. */
 export const DEFAULT_BLOB_THRESHOLD = 64 * 1024
 
+/** As many as a state that is written again and again has; each is as long as a blob, and in memory anyway. */
+const MAX_TEXTS = 8
+
 type BlobDriver = BlobWriter & Pick<Driver, 'getBlobs'>
 
 /** The blobs of a store, asked for again while it does not answer: storing one twice stores it once. */
@@ -27,6 +30,8 @@ export function patientBlobs(environment: LogEnvironment): BlobDriver {
 /** What shelves of one log share. */
 interface Known {
   readonly names: WeakMap<object, string>
+  /** The texts that were in a blob lately, so that a keyframe need not pack them again. */
+  readonly texts: Map<string, string>
   bytes: number
 }
 
@@ -44,7 +49,7 @@ export class BlobShelf {
     driver: BlobDriver,
     tenant: TenantId,
     options: { threshold: number; maxBytes: number; keys?: KeySource | undefined },
-    known: Known = { names: new WeakMap(), bytes: 0 },
+    known: Known = { names: new WeakMap(), texts: new Map(), bytes: 0 },
   ) {
     this.#driver = driver
     this.#tenant = tenant
@@ -77,7 +82,11 @@ export class BlobShelf {
 
   /** Collects the blobs of one entry. `reuse` points to blobs that are there already, for keyframes. */
   sink(reuse: boolean): BlobCollector {
-    return new BlobCollector(this.threshold, (subtree) => (reuse ? this.#names.get(subtree) : undefined))
+    const { names, texts } = this.#known
+    return new BlobCollector(this.threshold, (from) => {
+      if (!reuse) return undefined
+      return typeof from === 'string' ? texts.get(from) : names.get(from)
+    })
   }
 
   /** Stores what a sink collected and returns the names for the entry's header, in the order of their numbers. */
@@ -95,7 +104,7 @@ export class BlobShelf {
       this.#known.bytes += item.content.length
       blobs.set(blob.hash, blob)
       names.push(blob.hash)
-      if (item.subtree) this.#names.set(item.subtree, blob.hash)
+      if (item.from !== undefined) this.#learn(item.from, blob.hash)
     }
     // Every blob an entry points to is touched before the entry lands, also one that a keyframe only points to
     // again: collection spares what was touched lately, and so can't remove it in between.
@@ -153,9 +162,21 @@ export class BlobShelf {
         if (content instanceof CorruptError) throw content
         return content
       },
-      learned: (number, subtree) => {
-        this.#names.set(subtree, nameOf(number))
-      },
+      learned: (number, value) => this.#learn(value, nameOf(number)),
+    }
+  }
+
+  #learn(from: object | string, name: string): void {
+    if (typeof from !== 'string') {
+      this.#names.set(from, name)
+      return
+    }
+    const { texts } = this.#known
+    texts.delete(from)
+    texts.set(from, name)
+    for (const oldest of texts.keys()) {
+      if (texts.size <= MAX_TEXTS) break
+      texts.delete(oldest)
     }
   }
 }
@@ -165,24 +186,37 @@ export type BlobContents = ReadonlyMap<string, Uint8Array | CorruptError>
 /** A sink that remembers, in order, new content and the names of blobs that exist. */
 export class BlobCollector implements BlobSink {
   readonly threshold: number
-  readonly items: (string | { readonly content: Uint8Array; readonly subtree: object | undefined })[] = []
-  readonly #nameOf: (subtree: object) => string | undefined
+  readonly items: (string | { readonly content: Uint8Array; readonly from: object | string | undefined })[] = []
+  readonly #nameOf: (from: object | string) => string | undefined
   readonly #numbers = new Map<string, number>()
 
-  constructor(threshold: number, nameOf: (subtree: object) => string | undefined) {
+  constructor(threshold: number, nameOf: (from: object | string) => string | undefined) {
     this.threshold = threshold
     this.#nameOf = nameOf
   }
 
   known(subtree: object): number | undefined {
-    const name = this.#nameOf(subtree)
+    return this.#find(subtree)
+  }
+
+  knownText(text: string): number | undefined {
+    return this.#find(text)
+  }
+
+  #find(from: object | string): number | undefined {
+    const name = this.#nameOf(from)
     if (name === undefined) return undefined
     const number = this.#numbers.get(name) ?? this.items.push(name) - 1
     this.#numbers.set(name, number)
     return number
   }
 
-  add(content: Uint8Array, subtree?: object): number {
-    return this.items.push({ content, subtree }) - 1
+  add(content: Uint8Array, from?: object | string): number {
+    return this.items.push({ content, from }) - 1
+  }
+
+  drop(from: number): void {
+    for (const [name, number] of this.#numbers) if (number >= from) this.#numbers.delete(name)
+    this.items.length = from
   }
 }
