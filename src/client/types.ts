@@ -164,6 +164,10 @@ interface OutcomeBase {
   readonly run: string
   readonly checkpoint?: string
   readonly state: JsonState
+  /** How often the run was resumed. */
+  readonly resumed?: number
+  /** For the end user, when there is something they should know. */
+  readonly message?: string
 }
 
 /** How a run ended. */

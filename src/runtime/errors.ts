@@ -1,4 +1,4 @@
-import { HoldfastError, IncompatibleError, isHoldfastError } from '../core/errors.js'
+import { HoldfastError, IncompatibleError, isHoldfastError, type ModelFailureKind } from '../core/errors.js'
 import type { Path } from '../log/entry/ops.js'
 
 /** An error as it is kept in the log: what it said, not what it was. */
@@ -9,6 +9,10 @@ export interface RecordedError {
   readonly code?: string
   /** The step it came from. */
   readonly step?: string
+  /** Of a failed model call: what kind of failure it was. */
+  readonly kind?: ModelFailureKind
+  /** Of a failed model call: how long the provider asks to wait, where that was too long to wait for. */
+  readonly retryAfterMs?: number
 }
 
 const MAX_MESSAGE = 4000
@@ -23,7 +27,19 @@ export function recordError(error: unknown, step?: string): RecordedError {
     message: cut.toWellFormed(),
     ...(code === undefined ? {} : { code: code.toWellFormed().slice(0, 200) }),
     ...(at === undefined ? {} : { step: at }),
+    ...failureOf(error),
   }
+}
+
+/** What a failed model call says of itself, also of one that failed a step. */
+function failureOf(error: unknown): Pick<RecordedError, 'kind' | 'retryAfterMs'> {
+  if (error instanceof StepFailedError) {
+    const { kind, retryAfterMs } = error.recorded
+    return { ...(kind === undefined ? {} : { kind }), ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }
+  }
+  if (!isHoldfastError(error, 'model')) return {}
+  const { kind, retryAfterMs } = error.data
+  return { kind, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }
 }
 
 /** Of anything that may be thrown. */

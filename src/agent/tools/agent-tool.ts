@@ -17,7 +17,15 @@ import { answer, denyCall, NOT_MADE, resultOf, toolNode } from './tool-node.js'
 export interface AgentToolOptions<Schema extends ToolSchema = ToolSchema>
   extends Pick<
     ToolOptions<Schema, string>,
-    'needsApproval' | 'jsonSchema' | 'version' | 'migrate' | 'toModelOutput' | 'strict' | 'providerOptions'
+    | 'needsApproval'
+    | 'approvalExpiresInMs'
+    | 'onApprovalExpire'
+    | 'jsonSchema'
+    | 'version'
+    | 'migrate'
+    | 'toModelOutput'
+    | 'strict'
+    | 'providerOptions'
   > {
   readonly description: string
   /** The arguments that the model gives. Default: `{ request: string }`. */
@@ -56,6 +64,8 @@ const OPTIONS: OptionNames<AgentToolOptions> = {
   inputSchema: true,
   input: true,
   needsApproval: true,
+  approvalExpiresInMs: true,
+  onApprovalExpire: true,
   jsonSchema: true,
   version: true,
   migrate: true,

@@ -37,13 +37,18 @@ interface Endings {
   readonly instead: (tool: Tool, call: PendingCall, result: Value) => unknown
 }
 
+const TOO_LATE = 'Nobody answered in time, so the call was not made.'
+
 /**
  * Asks a person about a call. What is shown is what the tool will be run with, after defaults, transforms and migrations;
  * when any of them has come to something else since, or the person's own arguments become something else, they are asked
  * again.
  */
 export function planApproval(name: string, tool: Tool, endings: Endings): Approval {
+  const { approvalExpiresInMs: expiresInMs, onApprovalExpire = 'deny' } = tool
   return {
+    ...(expiresInMs === undefined ? {} : { expiresInMs }),
+    onExpire: onApprovalExpire === 'fail' ? 'fail' : { answer: { approved: false, reason: TOO_LATE } },
     async needed(state: State, given: unknown, context: unknown) {
       const { needsApproval } = tool
       if (!needsApproval) return false

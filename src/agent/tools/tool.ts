@@ -1,3 +1,4 @@
+import { notAChoice } from '../../core/choices.js'
 import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
 import type { Value } from '../../codec/value.js'
 import { InvalidOptionError } from '../../core/errors.js'
@@ -76,6 +77,10 @@ export interface ToolOptions<Schema extends ToolSchema = ToolSchema, Output = un
   readonly needsApproval?:
     | boolean
     | ((input: SchemaOutput<Schema>, context: ApprovalContext<RunContext>) => boolean | PromiseLike<boolean>)
+  /** How long the question of `needsApproval` stays open, in milliseconds. Default: for ever. */
+  readonly approvalExpiresInMs?: number
+  /** What happens then. Default 'deny': the call is not made, and the model is told that nobody answered in time. */
+  readonly onApprovalExpire?: 'deny' | 'fail'
   /** Default 'once': nothing is repeated that did not say it may be. */
   readonly effect?: Effect
   /** Recorded with every call, so that a pending call of an older version is recognised. */
@@ -158,6 +163,8 @@ const OPTIONS: OptionNames<ToolOptions> = {
   jsonSchema: true,
   execute: true,
   needsApproval: true,
+  approvalExpiresInMs: true,
+  onApprovalExpire: true,
   effect: true,
   version: true,
   timeoutMs: true,
@@ -224,6 +231,14 @@ export function checkToolOptions(options: unknown, field: string): asserts optio
   ] as const) {
     if (value === undefined || typeof value === 'string') continue
     throw new InvalidOptionError(`${field}.${name}`, 'must be text', 'Pass a string, or leave it out.')
+  }
+  const { approvalExpiresInMs: expires, onApprovalExpire } = given
+  if (expires !== undefined && !(Number.isSafeInteger(expires) && expires > 0)) {
+    const problem = `must be a whole number of milliseconds above 0, not ${String(expires)}`
+    throw new InvalidOptionError(`${field}.approvalExpiresInMs`, problem, 'Pass for example 3_600_000 for an hour.')
+  }
+  if (onApprovalExpire !== undefined && onApprovalExpire !== 'deny' && onApprovalExpire !== 'fail') {
+    throw notAChoice(`${field}.onApprovalExpire`, onApprovalExpire, ['deny', 'fail'])
   }
   if (needsApproval !== undefined && typeof needsApproval !== 'boolean' && typeof needsApproval !== 'function') {
     throw new InvalidOptionError(

@@ -386,6 +386,8 @@ export class GraphEngine {
     const answer = await activation.ask('approval', place, shown, {
       jsonSchema,
       refuse: (given) => approval.refuse?.(input, given, asked(given)),
+      ...(approval.expiresInMs === undefined ? {} : { expiresInMs: approval.expiresInMs }),
+      ...(approval.onExpire === undefined ? {} : { onExpire: approval.onExpire }),
     })
     const { approved } = answer as { readonly approved?: boolean }
     if (!approved) return { denied: await approval.denied(input, answer) }

@@ -70,6 +70,10 @@ export interface Approval {
   readonly question: (state: State, input: unknown, asked?: Asked) => unknown
   /** The JSON Schema of an answer, which holds at least `approved`. */
   readonly answer: Value | ((input: unknown) => Value | Promise<Value>)
+  /** How long the question stays open, in milliseconds. Default: for ever. */
+  readonly expiresInMs?: number
+  /** What happens then: an answer of the program's own, such as `{ answer: { approved: false } }`. Default: the run fails. */
+  readonly onExpire?: { readonly answer: Value } | 'fail'
   /** Why this answer can't be taken, in words for whoever gave it: the question is open again then. */
   readonly refuse?: (input: unknown, answer: unknown, asked: Asked) => string | undefined | Promise<string | undefined>
   /** The input that the node runs with after a yes: the person may have edited it. */

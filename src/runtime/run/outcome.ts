@@ -42,6 +42,8 @@ interface OutcomeBase<State> {
   readonly state: State
   /** What became of the input that was given; absent when none was. */
   readonly input?: InputFate
+  /** How often the run was resumed: after a pause, a failure, or a process that died. 0: it ran through. */
+  readonly resumed: number
   /** True when history that was expected is gone and the thread began anew. */
   readonly restarted: boolean
   /** For the end user, when there is something they should know. */
@@ -165,6 +167,10 @@ export function prunedOutcome(
   return { ...outcomeBase(log, fold, restart), run: '', status: 'pruned', input: 'taken', ...known }
 }
 
+// For whoever talks to the agent: what is wrong, and how to mend it, is not for them.
+const ANOTHER_VERSION =
+  'This conversation was begun with another version of this service and can’t be continued right now. Nothing of it is lost. Please try again later, or start a new one.'
+
 export function incompatible(
   base: OutcomeBase<Readonly<Record<string, Value>>>,
   reason: string,
@@ -174,6 +180,7 @@ export function incompatible(
     ...base,
     status: 'incompatible',
     canResume: false,
+    message: base.message ?? ANOTHER_VERSION,
     reason,
     remedy: remedy ?? 'Run the thread with the version of the program that began it, or cancel the run and start over.',
   }
@@ -185,6 +192,7 @@ export function outcomeBase(log: LogKey, fold: Fold, restart: Restart): OutcomeB
     thread: threadIdInput(log.thread),
     branch: log.branch,
     run: run?.id ?? '',
+    resumed: Math.max(0, (run?.takes ?? 1) - 1),
     checkpoint: fold.seq < 0 ? undefined : formatCheckpointId(log.branch, fold.seq, fold.hash),
     // The caller's own: the log goes on from what it has.
     state: cloneValue(state),

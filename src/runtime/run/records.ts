@@ -197,6 +197,25 @@ export async function recordsBeyond(
   return found
 }
 
+/** The steps that branches which this one was forked from began after the fork, for the same run, and may have done. */
+export async function begunBeyond(
+  logs: LogStore,
+  key: LogKey,
+  from: { readonly branch: string; readonly seq: number },
+  run: string,
+): Promise<ReadonlySet<string>> {
+  const begun = new Set<string>()
+  for (let at: typeof from | undefined = from; at; ) {
+    const log: Log = await logs.open({ ...key, branch: at.branch as LogKey['branch'] })
+    if (!log.exists) break
+    const { steps } = await collectRecords([{ log, from: at.seq + 1, to: log.fold.seq }], run)
+    for (const [path, { status }] of steps) if (status === 'done' || status === 'started') begun.add(path)
+    const { origin }: { readonly origin: { readonly branch: string; readonly seq: number } | null } = log.fold
+    at = origin ?? undefined
+  }
+  return begun
+}
+
 /** What a fork takes from the branch that it came from, in place of reading again. */
 export interface RecordedReads {
   /** What that branch recorded after the fork, by path. */

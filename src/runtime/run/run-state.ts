@@ -361,9 +361,30 @@ export function currentRun({ run, inputs }: RunState): string | undefined {
   return isUnfinished(run) ? run.id : inputs?.[0]?.id
 }
 
-/** Questions that still wait for an answer, oldest first. */
+/**
+ * Questions that still wait for an answer, in the order of the tasks that ask, as a model called its tools; those of one
+ * task, and of a flow, oldest first.
+ */
 export function openPauses(state: RunState): readonly PauseRecord[] {
-  return Object.values(state.pauses ?? {})
-    .filter(({ answer }) => answer === undefined)
-    .sort((a, b) => a.askedAt - b.askedAt)
+  const open = Object.values(state.pauses ?? {}).filter(({ answer }) => answer === undefined)
+  if (open.length < 2) return open
+  const places = new Map(open.map((pause) => [pause, placeOfTask(state, pause.path)]))
+  const compare = (one: readonly number[] = [], other: readonly number[] = []) => {
+    const at = one.findIndex((part, i) => part !== other[i])
+    return at < 0 ? 0 : (one[at] ?? 0) - (other[at] ?? 0)
+  }
+  return open.sort((a, b) => compare(places.get(a), places.get(b)) || a.askedAt - b.askedAt)
+}
+
+/** The place among its siblings of the task that a path leads to, and of those around it. */
+function placeOfTask({ tasks = [], scopes = {} }: ScopeState, path: string): readonly number[] {
+  let found: TaskRecord | undefined
+  for (const task of tasks) {
+    const isLonger = found === undefined || task.id.length > found.id.length
+    if (isLonger && path.startsWith(task.id)) found = task
+  }
+  if (found === undefined) return [tasks.length]
+  const inner = scopes[found.id]
+  const rest = path.slice(found.id.length + 1)
+  return [tasks.indexOf(found), ...(inner === undefined ? [] : placeOfTask(inner, rest))]
 }

@@ -33,7 +33,7 @@ import type { ProgramPlan } from '../program/program.js'
 import type { Durable, Frequency } from './record-policy.js'
 import { checkSettings, Run, StoppedError } from './run.js'
 import { checkBrought, keepContext, type KeptContext, refuseTransient } from './run-context.js'
-import { type RecordedReads, recordsBeyond } from './records.js'
+import { begunBeyond, type RecordedReads, recordsBeyond } from './records.js'
 import { type OnCorrupt, openOrRecover } from './recover.js'
 import { currentRun, type ForkRecord, type InputRecord, isUnfinished, type RunState } from './run-state.js'
 import { isInsideStep } from './session.js'
@@ -634,6 +634,7 @@ class ThreadRunner {
         inlineSleepMs: this.#options.inlineSleepMs ?? DEFAULT_INLINE_SLEEP_MS,
         onPaused: this.#onPaused,
         recordedReads: this.#records,
+        begunBeyond: (from, run) => begunBeyond(this.#environment.logs, this.#key, from, run),
         place: this.#place,
       },
       this.#plan,

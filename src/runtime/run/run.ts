@@ -40,7 +40,7 @@ import type { RecordedReads } from './records.js'
 import { contextFor, missingOf } from './run-context.js'
 import { RunDoor } from './run-door.js'
 import { isUnfinished, openPauses, type RunState } from './run-state.js'
-import { Session } from './session.js'
+import { Session, type SessionOptions } from './session.js'
 import { expiresWhenAtRest } from './expiry.js'
 import {
   endCancelled,
@@ -77,6 +77,7 @@ export interface RunSettings {
   /** What becomes of the input that this run is for, when a run before it can't go on. */
   readonly onPaused: OnPaused
   readonly recordedReads: RecordedReads | undefined
+  readonly begunBeyond: NonNullable<SessionOptions['begunBeyond']>
   readonly emit: (event: RunEvent) => void
   /** Its place among the runs of this process. */
   readonly place: Place
@@ -441,6 +442,7 @@ export class Run {
       },
       inlineSleepMs: this.#settings.inlineSleepMs,
       isDraining: this.#settings.isDraining,
+      begunBeyond: this.#settings.begunBeyond,
       ...(this.#settings.recordedReads ? { recordedReads: this.#settings.recordedReads } : {}),
     })
   }

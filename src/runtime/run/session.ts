@@ -38,6 +38,12 @@ export interface Lease {
   secure(): Promise<void>
 }
 
+/** Where a branch parted from another. */
+interface Origin {
+  readonly branch: string
+  readonly seq: number
+}
+
 export interface SessionOptions {
   readonly log: LogKey
   readonly recorder: Recorder
@@ -57,6 +63,8 @@ export interface SessionOptions {
   readonly isDraining: (() => boolean) | undefined
   /** Results of steps that only read, from the branch that this one was forked from. */
   readonly recordedReads?: RecordedReads
+  /** What branches that this one came from began of a run after it parted from them. */
+  readonly begunBeyond?: (from: Origin, run: string) => Promise<ReadonlySet<string>>
   /** Nothing runs: results come from here. */
   readonly replay?: ReplayScript
   /** Told what the run does. */
@@ -85,6 +93,8 @@ export class Session {
   readonly redactor: Redactor | undefined
   readonly #isDraining: (() => boolean) | undefined
   readonly #recordedReads: RecordedReads | undefined
+  readonly #readBegun: SessionOptions['begunBeyond']
+  #begunBeyond: Promise<ReadonlySet<string>> | undefined
   /** The step whose work is running, to refuse steps inside of steps. */
   readonly inside = {
     run: <Result>(path: string, work: () => Result): Result =>
@@ -115,6 +125,7 @@ export class Session {
     this.inlineSleepMs = options.inlineSleepMs
     this.#isDraining = options.isDraining
     this.#recordedReads = options.recordedReads
+    this.#readBegun = options.begunBeyond
     this.replay = options.replay
     this.watch = options.watch ?? UNWATCHED
   }
@@ -165,6 +176,12 @@ export class Session {
       ? seen && !sees.isUnderWay() && isDeepStrictEqual([sees.state, sees.input], [seen.state, seen.input])
       : record.inputHash === inputHash && (inputHash !== 'none' || isSamePast)
     return same ? { result } : undefined
+  }
+
+  /** Whether the branch that this one came from began a step of this run after they parted. */
+  async begunBeyond(from: Origin, path: string): Promise<boolean> {
+    this.#begunBeyond ??= this.#readBegun?.(from, this.state.run?.id ?? '')
+    return (await this.#begunBeyond)?.has(path) ?? false
   }
 
   /** Whether a step ended on the branch that this one was forked from as it did here. */

@@ -245,12 +245,16 @@ export async function permit(
     input: work.input ?? null,
     ...(fork.restarted
       ? { restartedBeside: from, begunThere: 'unknown' }
-      : { forkedFrom: from, begunThere: begun?.inherited === true && begun.status === 'started' }),
+      : { forkedFrom: from, begunThere: isBegunThere(begun) || (await session.begunBeyond(from, work.path)) }),
   }
   const answer = (await work.ask('permission', question, PERMISSION_ANSWER)) as { allowed: boolean; result?: unknown }
   if (answer.allowed) return undefined
   if ('result' in answer) return { result: answer.result }
   throw failed(work, new NotExecutedError('Permission to run this effect on a fork was denied.'))
+}
+
+function isBegunThere(record: StepRecord | undefined): boolean {
+  return record?.inherited === true && record.status === 'started'
 }
 
 // A branch that was made below the runtime says nothing of effects, or has what its parent said: then a person decides.

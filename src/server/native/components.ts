@@ -17,6 +17,8 @@ const outcome = (status: string, more: Readonly<Record<string, Schema>>): Schema
     run: text,
     'checkpoint?': text,
     state,
+    'resumed?': count,
+    'message?': text,
     ...more,
   })
 
@@ -181,7 +183,7 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
   }),
   RecordedError: {
     type: 'object',
-    properties: { name: text, message: text, code: text },
+    properties: { name: text, message: text, code: text, kind: text, retryAfterMs: count },
     required: ['name', 'message'],
   },
   Outcome: {

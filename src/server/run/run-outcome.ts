@@ -64,6 +64,7 @@ export async function outcomeAt(
     thread: view.id,
     branch: view.branch,
     run: run?.id ?? '',
+    resumed: Math.max(0, (run?.takes ?? 1) - 1),
     checkpoint,
     state,
   }
@@ -95,7 +96,7 @@ function outputOf({ run, state }: CheckpointFacts, plan: ServerProgram['plan']):
 
 /** An outcome of the library, with what is meant for callers in this process left out. */
 function toWire(outcome: Outcome<unknown, unknown>): WireOutcome {
-  const { restarted: _, message: __, input: ___, ...rest } = outcome
+  const { restarted: _, input: ___, ...rest } = outcome
   const { remedy: ____, canResume, wakeAt: _____, ...told } = rest as Record<string, unknown>
   const resumable = outcome.status === 'failed' ? { canResume } : {}
   return { ...told, ...resumable, id: writeThreadId(outcome.thread), status: outcome.status, run: outcome.run }

@@ -1,0 +1,32 @@
+import { flow, openHoldfast, type Outcome } from 'holdfast'
+import { expect, it } from 'vitest'
+
+const pay = flow({ name: 'pay', version: '1.0.0' }, async (ctx) => {
+  await ctx.pause('Pay?')
+  return ctx.step('pay', { effect: 'once' }, () => 'paid')
+})
+
+function asked(outcome: Outcome<unknown, unknown>) {
+  if (outcome.status !== 'paused') throw new Error(outcome.status)
+  return outcome.pauses[0] ?? { id: '', question: null }
+}
+
+it('whoever permits an effect on a fork is told that the other branch has done it since they parted', async () => {
+  await using hf = await openHoldfast('memory:')
+  const main = hf.thread(pay, 't')
+  const question = asked(await main.run({ input: 1 }))
+  const [newest] = await main.history({ limit: 1 })
+  const fork = await main.at(newest?.id ?? '').fork()
+  await fork.answer(question.id, true)
+  const before = asked(await fork.run())
+  expect(before).toMatchObject({ kind: 'permission', question: { step: 'pay', begunThere: false } })
+
+  await main.answer(question.id, true)
+  expect((await main.run()).status).toBe('completed')
+  // Said before it was known: it counts for another question.
+  await fork.answer(before.id, { allowed: true })
+  const after = asked(await fork.run())
+  expect(after).toMatchObject({ kind: 'permission', question: { step: 'pay', begunThere: true } })
+  await fork.answer(after.id, { allowed: true })
+  expect(await fork.run()).toMatchObject({ status: 'completed', output: 'paid' })
+})
