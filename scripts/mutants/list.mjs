@@ -672,4 +672,16 @@ export const MUTANTS = [
     ],
     test: 'test/runtime/worker-close.test.ts',
   },
+  {
+    item: '42',
+    what: 'what holds a result that is not stored yet is stored with a mark in its place',
+    changes: [
+      {
+        file: 'codec/value.js',
+        find: 'const json = joinWritten(stringify(encoder.wire, limits), encoder.written);',
+        replace: 'const json = stringify(encoder.wire, limits);',
+      },
+    ],
+    test: 'test/runtime/own-values.test.ts',
+  },
 ]

@@ -44,7 +44,8 @@ export function writeValue(input: unknown, limits: Limits): Value {
   const value = encoder.encode(input)
   if (encoder.hasBytes || typeof value !== 'object' || value === null) return copyValue(value, limits)
   if (value instanceof Date) return value
-  const json = stringify(encoder.wire, limits)
+  // Parts of it may have been written before, and not be stored yet.
+  const json = joinWritten(stringify(encoder.wire, limits), encoder.written)
   if (json.length * 3 > limits.maxBytes && Buffer.byteLength(json) > limits.maxBytes) {
     throw tooManyBytes(limits, Buffer.byteLength(json))
   }

@@ -46,6 +46,26 @@ describe('a value that was written before', () => {
     )
   })
 
+  it('is stored whole where it lies in another one that was written before', () => {
+    const around = (inner: Value, other: Value): Value => ({ a: [inner, { b: inner }], other, c: { d: [inner] } })
+    fc.assert(
+      fc.property(anyValue, anyValue, fc.constantFrom(1, 40, 1_000_000), (inner, other, threshold) => {
+        const plain = collector(threshold)
+        const joined = collector(threshold)
+        const once = around(inner, other)
+        const expected = encodeValue(entryWith(around(once, inner), once), DEFAULT_LIMITS, plain)
+        const write = (value: Value) => writeValue(value, DEFAULT_LIMITS)
+        const kept = write(inner)
+        const twice = write(around(write(around(kept, write(other))), kept))
+        const found = encodeValue(entryWith(twice, write(around(write(inner), other))), DEFAULT_LIMITS, joined)
+        expect(found.json).toBe(expected.json)
+        expect(joined.contents).toEqual(plain.contents)
+        expect(found.depth).toBe(expected.depth)
+      }),
+      randomly(rounds(200)),
+    )
+  })
+
   it('can be changed by nobody, unless it holds bytes, and shares nothing with what was given', () => {
     fc.assert(
       fc.property(anyValue, (value) => {

@@ -1,4 +1,6 @@
-import { append, END, flow, graph, type Holdfast, last, openHoldfast, reduced, START, send } from 'holdfast'
+import { append, END, flow, graph, Holdfast, last, openHoldfast, reduced, START, send } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
 // What others do with the objects they are given must never change what is recorded: a kept log would go on from it,
@@ -294,5 +296,53 @@ describe('dates and bytes in the state', () => {
     }
     expect((await stream.outcome).state.docs).toEqual([made(), made()])
     expect(await stored('a')).toMatchObject({ docs: [made(), made()], at: new Date(1000) })
+  })
+})
+
+describe('what holds a result that is not written yet', () => {
+  const settings = [
+    { durability: 'sync', frequency: 'step' },
+    { durability: 'async', frequency: 'step' },
+    { durability: { lag: 2 }, frequency: { every: 3 } },
+    { durability: 'sync', frequency: 'boundary' },
+  ] as const
+  const receipt = { id: 'r-1', lines: [{ item: 'kettle', at: new Date(0) }] }
+
+  it.each(settings)('is stored whole, as another process reads it: %j', async (setting) => {
+    const driver = await openDriver('memory:')
+    const open = () => new Holdfast(new LogStore(driver))
+    const program = flow<number, unknown>({ name: 'receipts', version: '1.0.0' }, async (ctx) => {
+      const first = await ctx.step('first', () => receipt)
+      const second = await ctx.step('second', () => ({ first, all: [first] }))
+      await ctx.step('third', { effect: 'once', input: second }, () => [second])
+      return { first, second, said: await ctx.pause({ first, second }) }
+    })
+    const gated = graph({
+      name: 'gated',
+      version: '1.0.0',
+      state: { receipt: last<typeof receipt>(), n: last<number>() },
+    })
+      .node('make', () => ({ receipt }))
+      .node('beside', () => ({ n: 1 }))
+      .edge(START, 'make')
+      .edge(START, 'beside')
+      .pauseAfter('make')
+    const one = open()
+    expect(await one.thread(program, 'flow').run({ input: 1, ...setting })).toMatchObject({ status: 'paused' })
+    expect(await one.thread(gated, 'graph').run({ input: {}, ...setting })).toMatchObject({ status: 'paused' })
+    const other = open()
+    const second = { first: receipt, all: [receipt] }
+    const [asked] = await other.inspect('flow').pauses()
+    expect(asked?.question).toStrictEqual({ first: receipt, second })
+    await other.inspect('flow').answer(asked?.id ?? '', second)
+    expect(await other.thread(program, 'flow').run()).toMatchObject({
+      output: { first: receipt, second, said: second },
+    })
+    const [gate] = await other.inspect('graph').pauses()
+    expect(gate?.question).toMatchObject({ update: { receipt } })
+    await other.inspect('graph').answer(gate?.id ?? '', { approved: true })
+    expect(await other.thread(gated, 'graph').run()).toMatchObject({ state: { receipt, n: 1 } })
+    for (const thread of ['flow', 'graph']) expect(await other.verify(thread)).toMatchObject({ problems: [] })
+    await driver.close()
   })
 })
