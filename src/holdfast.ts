@@ -69,6 +69,7 @@ import type { ProgramPlan, TypedProgram } from './runtime/program/program.js'
 import { Attempts } from './runtime/step/attempts.js'
 import { COMPANION } from './runtime/run/labels.js'
 import type { RuntimeEnvironment } from './runtime/run/run-thread.js'
+import { Schedules } from './runtime/schedule/schedules.js'
 import type { Shape, StateOf, UpdateOf } from './runtime/program/state-key.js'
 import { Thread, ThreadView } from './runtime/thread.js'
 import { Worker } from './runtime/worker/worker.js'
@@ -245,6 +246,11 @@ export class Holdfast {
   /** Memory that outlives threads, always inside a scope of this tenant. */
   get store(): Store {
     return new Store(this.#store.items, this.#tenant)
+  }
+
+  /** Programs that run by themselves, at times or intervals. Workers that have the program start them. */
+  get schedules(): Schedules {
+    return new Schedules(this.#runtime, this.#tenant)
   }
 
   /** The same store, narrowed to another tenant. */

@@ -133,6 +133,47 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     load: () => import('./commands/studio.js'),
   },
   {
+    usage: 'schedule set <file> <name>',
+    group: 'Running programs',
+    summary: 'let workers run a program by themselves, at times or intervals',
+    options: [
+      PROGRAM,
+      ['--cron <expression>', 'minute, hour, day, month, weekday: "0 2 * * *" is every night at two'],
+      ['--time-zone <name>', 'of --cron, such as Europe/Berlin (default: UTC)'],
+      ['--every <duration>', 'instead of --cron: 30s, 15m, 2h, 7d'],
+      ['--input <json>', 'what each run is given (json, @file or -)'],
+      ['--thread <id>', 'the thread that takes all of them (default: one for each)'],
+      ['--missed <policy>', 'last, skip or all, when no worker was there (default: last)'],
+    ],
+    examples: [`holdfast schedule set report.mjs nightly --cron '0 2 * * *' --time-zone Europe/Berlin`],
+    load: () => import('./commands/schedule-set.js'),
+  },
+  {
+    usage: 'schedule list',
+    summary: 'what runs by itself, and when next',
+    load: () => import('./commands/schedule-list.js'),
+  },
+  {
+    usage: 'schedule pause <name>',
+    summary: 'start nothing more of it until it is resumed',
+    load: () => import('./commands/schedule-pause.js'),
+  },
+  {
+    usage: 'schedule resume <name>',
+    summary: 'go on with the next time',
+    load: () => import('./commands/schedule-resume.js'),
+  },
+  {
+    usage: 'schedule trigger <name>',
+    summary: 'once more, now',
+    load: () => import('./commands/schedule-trigger.js'),
+  },
+  {
+    usage: 'schedule delete <name>',
+    summary: 'remove it; what it started stays',
+    load: () => import('./commands/schedule-delete.js'),
+  },
+  {
     usage: 'pipeline run <file>',
     group: 'Running programs',
     summary: 'process the documents of a pipeline that are new, changed or unfinished',

@@ -21,6 +21,7 @@ import { recordTests } from './runtime-suite/record-tests.js'
 import { type RuntimeTest, runtimeContext } from './runtime-suite/runtime-context.js'
 import { liveTests } from './runtime-suite/live-tests.js'
 import { newsTests } from './runtime-suite/news-tests.js'
+import { scheduleTests } from './runtime-suite/schedule-tests.js'
 import { stateTests } from './runtime-suite/state-tests.js'
 import { storeTests } from './runtime-suite/store-tests.js'
 import { streamTests } from './runtime-suite/stream-tests.js'
@@ -53,6 +54,7 @@ const GROUPS: readonly (readonly [string, readonly RuntimeTest[]])[] = [
   ['fencing', fenceTests],
   ['bad input', badInputTests],
   ['retention', retentionTests],
+  ['schedules', scheduleTests],
 ]
 
 /** Which test framework runs the suite. */

@@ -88,6 +88,42 @@ const CASES: Readonly<Record<string, Case>> = {
     json: [['worker', programs, '--poll', '20ms'], { type: 'ready' }],
     wrong: [['worker', programs, '--concurrency', 'all'], 2, '--concurrency is "all"'],
   },
+  'schedule set': {
+    plain: [
+      ['schedule', 'set', programs, 'nightly', '--program', 'returns', '--cron', '0 2 * * *', '--input', '{}'],
+      /^nightly: 0 2 \* \* \*, next \d{4}-\d\d-\d\dT02:00:00Z\n$/,
+    ],
+    json: [
+      ['schedule', 'set', programs, 'often', '--program', 'returns', '--every', '1h', '--input', '{"orderId":"A"}'],
+      { name: 'often', everyMs: 3_600_000, input: { orderId: 'A' }, started: 0, paused: false },
+    ],
+    wrong: [['schedule', 'set', programs, 'x', '--program', 'returns', '--cron', 'at two'], 2, 'not a cron expression'],
+  },
+  'schedule list': {
+    plain: [['schedule', 'list'], /^schedule\t[^]*nightly\treturns\t0 2 \* \* \*\tnext /],
+    json: [['schedule', 'list'], { schedules: expect.arrayContaining([expect.objectContaining({ name: 'often' })]) }],
+    wrong: [['schedule', 'lists'], 2, "unknown command 'lists'"],
+  },
+  'schedule pause': {
+    plain: [['schedule', 'pause', 'nightly'], /^nightly: 0 2 \* \* \*, paused\n$/],
+    json: [['schedule', 'pause', 'often'], { name: 'often', paused: true, next: null }],
+    wrong: [['schedule', 'pause', 'never'], 3, 'no schedule "never"'],
+  },
+  'schedule resume': {
+    plain: [['schedule', 'resume', 'nightly'], /^nightly: .*, next /],
+    json: [['schedule', 'resume', 'often'], { name: 'often', paused: false }],
+    wrong: [['schedule', 'resume', 'never'], 3, 'no schedule "never"'],
+  },
+  'schedule trigger': {
+    plain: [['schedule', 'trigger', 'nightly'], /^nightly: .*, next /],
+    json: [['schedule', 'trigger', 'often'], { name: 'often' }],
+    wrong: [['schedule', 'trigger', 'never'], 3, 'no schedule "never"'],
+  },
+  'schedule delete': {
+    plain: [['schedule', 'delete', 'nightly'], /^deleted nightly\n$/],
+    json: [['schedule', 'delete', 'often'], { schedule: 'often', deleted: true }],
+    wrong: [['schedule', 'delete', 'never'], 3, 'no schedule "never"'],
+  },
   studio: {
     plain: [['studio', '--port', '0'], /^Studio: http:\/\/127\.0\.0\.1:\d+\/studio#token=hf_[\w-]+\n$/],
     json: [['studio', programs, '--port', '0'], { type: 'ready', token: expect.stringMatching(/^hf_/) }],

@@ -79,9 +79,19 @@ function describe(output: Output, event: WorkerEvent): string | undefined {
       return `${log} ${output.paint('red', 'error')}: ${clean(event.error instanceof Error ? event.error.message : String(event.error))}`
     case 'swept':
       return describeSweep(event.swept)
+    case 'scheduled':
+      return describeStarted(output, event)
     case 'event': {
       const line = describeEvent(output, event.event)
       return line === undefined ? undefined : `${log} ${line}`
     }
   }
+}
+
+function describeStarted(output: Output, event: WorkerEvent & { readonly type: 'scheduled' }): string {
+  const { schedule, threads, skipped, error } = event
+  const name = `schedule ${clean(schedule)}`
+  if (error !== undefined) return `${name} ${output.paint('red', 'failed')}: ${clean(error)}`
+  const missed = skipped === 0 ? '' : `, ${skipped} missed`
+  return `${name} started ${threads.length}${missed}`
 }

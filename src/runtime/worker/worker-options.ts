@@ -1,6 +1,7 @@
 import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { SweepReport } from '../../core/retention.js'
+import type { StartedOccurrences } from '../schedule/start-occurrences.js'
 import type { RunEvent } from '../events/events.js'
 import type { Outcome } from '../run/outcome.js'
 import type { ProgramPlan } from '../program/program.js'
@@ -49,6 +50,8 @@ export type WorkerEvent =
   | { readonly type: 'skipped'; readonly log: string; readonly reason: string }
   /** Removed what the retention policy no longer keeps. */
   | { readonly type: 'swept'; readonly log?: undefined; readonly swept: SweepReport }
+  /** Started occurrences of a schedule: their input waits for its turn. */
+  | ({ readonly type: 'scheduled'; readonly log: string } & StartedOccurrences)
   | { readonly type: 'event'; readonly log: string; readonly event: RunEvent }
 
 const OPTIONS: OptionNames<WorkerOptions> = {

@@ -9,6 +9,8 @@ import type { LogNews } from '../../log/news/messages.js'
 import type { DueWatch } from '../../log/news/news.js'
 import { unheard } from '../events/event-feed.js'
 import { PROGRAM, VERSION } from '../run/labels.js'
+import { isScheduleLabel, programOfLabel, scheduleLabel } from '../schedule/schedule-state.js'
+import { startOccurrences } from '../schedule/start-occurrences.js'
 import { isCompatible } from '../upgrade/migration.js'
 import type { ProgramPlan } from '../program/program.js'
 import { StoppedError } from '../run/run.js'
@@ -43,6 +45,8 @@ export class Worker {
   readonly #tenant: TenantId | undefined
   readonly #options: WorkerOptions
   readonly #plans: ReadonlyMap<string, ProgramPlan>
+  /** What it asks the index for: threads of its programs, and their schedules. */
+  readonly #labels: readonly string[]
   readonly #concurrency: number
   readonly #drain = new AbortController()
   readonly #abort = new AbortController()
@@ -70,6 +74,7 @@ export class Worker {
     this.#tenant = tenant
     this.#options = options
     this.#plans = readPrograms(options)
+    this.#labels = [...this.#plans.keys()].flatMap((name) => [name, scheduleLabel(name)])
     this.#concurrency = checkCount('concurrency', options.concurrency ?? 10, 10_000)
     this.#pollMs = options.pollMs === undefined ? undefined : checkCount('pollMs', options.pollMs, 3_600_000)
     this.#rests = new WorkerRests(environment, this.#pollMs ?? POLL_MS)
@@ -139,7 +144,7 @@ export class Worker {
   #hear(news: LogNews | undefined): void {
     if (news !== undefined) {
       const isOurs = this.#tenant === undefined || news.log.tenant === this.#tenant
-      if (!isOurs || !this.#plans.has(news.program)) return
+      if (!isOurs || !this.#plans.has(programOfLabel(news.program))) return
       const inMs = (news.wakeAt ?? 0) - this.#environment.clock.now()
       if (inMs > 0) return this.#lookIn(inMs)
     }
@@ -201,7 +206,7 @@ export class Worker {
       this.#hasMore = false
       const begun = clock.monotonic()
       const page = await logs.takeDue({
-        programs: [...this.#plans.keys()],
+        programs: this.#labels,
         now: clock.canBeWrong ? 'now' : clock.now(),
         limit: logs.reservesDue ? free + ahead : free + LEFT_ALONE,
         reserveMs: RESERVE_MS,
@@ -239,9 +244,11 @@ export class Worker {
   }
 
   #fits(head: Head): boolean {
-    const plan = this.#plans.get(String(head.index.metadata[PROGRAM] ?? ''))
+    const label = String(head.index.metadata[PROGRAM] ?? '')
+    const plan = this.#plans.get(programOfLabel(label))
     const log = nameLog(head.log)
     if (plan === undefined || this.#rests.has(log, head.seq)) return false
+    if (isScheduleLabel(label)) return true
     const version = String(head.index.metadata[VERSION] ?? '')
     if (isCompatible(version, plan)) return true
     this.#rests.skip(log, head.seq)
@@ -252,7 +259,8 @@ export class Worker {
 
   #take(head: Head): void {
     const log = nameLog(head.log)
-    const running = this.#run(head, log).finally(() => {
+    const isSchedule = isScheduleLabel(String(head.index.metadata[PROGRAM] ?? ''))
+    const running = (isSchedule ? this.#start(head, log) : this.#run(head, log)).finally(() => {
       this.#running.delete(log)
       if (this.#ends.push(this.#environment.clock.monotonic()) > MOST_AHEAD) this.#ends.shift()
       this.#fillPlaces()
@@ -306,6 +314,19 @@ export class Worker {
       // It is due as before: others have their turn first, and nobody's log is flooded.
       if (!stopped) this.#rests.failed(log, error)
       this.#tell(stopped ? { type: 'stopped', log } : { type: 'error', log, error })
+    }
+  }
+
+  /** Leaves what a schedule wants to be run now for whoever takes it, which may be this worker. */
+  async #start(head: Head, log: string): Promise<void> {
+    try {
+      const plan = this.#plans.get(programOfLabel(String(head.index.metadata[PROGRAM]))) as ProgramPlan
+      const started = await startOccurrences(this.#environment, plan, head.log)
+      this.#rests.worked(log)
+      if (started) this.#tell({ type: 'scheduled', log, ...started })
+    } catch (error) {
+      this.#rests.failed(log, error)
+      this.#tell({ type: 'error', log, error })
     }
   }
 

@@ -1,0 +1,3 @@
+import { changeSchedule } from '../screen/schedule-report.js'
+
+export const run = changeSchedule('resume')

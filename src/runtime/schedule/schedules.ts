@@ -1,0 +1,260 @@
+import { DEFAULT_LIMITS } from '../../codec/limits.js'
+import { copyValue, type Value } from '../../codec/value.js'
+import { describeGiven, notAChoice } from '../../core/choices.js'
+import { InvalidOptionError, NotFoundError } from '../../core/errors.js'
+import { MAIN_BRANCH, parseThreadId, type TenantId, type ThreadIdInput } from '../../core/ids.js'
+import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
+import type { LogKey } from '../../log/contract.js'
+import { set } from '../../log/entry/ops.js'
+import type { Log } from '../../log/log.js'
+import type { FlowProgram } from '../program/flow.js'
+import type { GraphProgram } from '../program/graph.js'
+import type { TypedProgram } from '../program/program.js'
+import type { Shape } from '../program/state-key.js'
+import type { RuntimeEnvironment } from '../run/run-thread.js'
+import {
+  type Missed,
+  readSchedule,
+  SCHEDULE,
+  scheduleIndex,
+  type ScheduleRecord,
+  scheduleThread,
+} from './schedule-state.js'
+import { nextAfter, readTimetable } from './timetable.js'
+
+/** When a program runs by itself, and on what. */
+export interface ScheduleOptions<Input = unknown> {
+  /** Minute, hour, day, month and weekday: `'0 2 * * *'` is every night at two. With six fields the first is the second. */
+  readonly cron?: string
+  /** The time zone of `cron`, such as `'Europe/Berlin'`. Default UTC. */
+  readonly timeZone?: string
+  /** Instead of `cron`: so many milliseconds from one occurrence to the next, counted from when the schedule was made. */
+  readonly everyMs?: number
+  /** What each run is given. */
+  readonly input?: Input
+  /** The thread that takes all occurrences, one after the other. Default: a thread for each, named after schedule and time. */
+  readonly thread?: ThreadIdInput
+  /**
+   * What becomes of occurrences at which no worker was there: the newest of them is started late (`'last'`, the default), none
+   * that is more than a minute late (`'skip'`), or each of up to 1,000 (`'all'`).
+   */
+  readonly missed?: Missed
+}
+
+/** A schedule as it stands. */
+export interface Schedule {
+  readonly name: string
+  readonly program: string
+  readonly cron?: string
+  readonly timeZone?: string
+  readonly everyMs?: number
+  readonly input?: Value
+  readonly thread?: ThreadIdInput
+  readonly missed: Missed
+  readonly paused: boolean
+  /** Null while it is paused, and when no more occurrences come. */
+  readonly next: Date | null
+  readonly last?: {
+    readonly at: Date
+    readonly thread: ThreadIdInput
+    readonly run?: string
+    /** Why it could not be started, for example because the program refused its input. */
+    readonly error?: string
+  }
+  /** How many occurrences were started so far. */
+  readonly started: number
+  /** How many were missed and not started. */
+  readonly skipped: number
+}
+
+/** One page of schedules. */
+export interface SchedulePage {
+  readonly schedules: readonly Schedule[]
+  /** Present when more may follow. */
+  readonly cursor?: string
+}
+
+// Whatever its state and output are: only the input is given here.
+type ScheduledProgram<Input> = GraphProgram<Shape, Input> | FlowProgram<Input, unknown> | TypedProgram<Input>
+
+const OPTIONS: OptionNames<ScheduleOptions> = {
+  cron: true,
+  timeZone: true,
+  everyMs: true,
+  input: true,
+  thread: true,
+  missed: true,
+}
+const MISSED: readonly Missed[] = ['last', 'skip', 'all']
+const MAX_NAME = 128
+
+/** The schedules of one tenant. Workers that have a program start its occurrences, each of them once. */
+export class Schedules {
+  readonly #environment: RuntimeEnvironment
+  readonly #tenant: TenantId
+
+  constructor(environment: RuntimeEnvironment, tenant: TenantId) {
+    this.#environment = environment
+    this.#tenant = tenant
+  }
+
+  /**
+   * Makes a schedule, or changes the one of this name. Saying the same again changes nothing, so a program may do it whenever
+   * it starts. A paused one stays paused.
+   */
+  async set<Input>(name: string, program: ScheduledProgram<Input>, options: ScheduleOptions<Input>): Promise<Schedule> {
+    checkName(name)
+    checkOptionNames('a schedule', options, OPTIONS)
+    const { clock } = this.#environment
+    const { plan } = program
+    const { input, thread, missed = 'last' } = options
+    if (!MISSED.includes(missed)) throw notAChoice('missed', missed, MISSED)
+    if (thread !== undefined) parseThreadId(thread)
+    await clock.catchUp()
+    const timetable = readTimetable(options, clock.now())
+    await plan.checkInput(input)
+    const kept = input === undefined ? undefined : this.#keep(input)
+    const log = await this.#environment.logs.open(this.#key(name))
+    await log.update((fold) => {
+      const before = readSchedule(fold)
+      const asked = {
+        name,
+        program: plan.name,
+        ...(kept === undefined ? {} : { input: kept }),
+        ...(thread === undefined ? {} : { thread }),
+        missed,
+      }
+      const isSameTime = before && sameTime(before.timetable, timetable)
+      const after: ScheduleRecord = {
+        started: 0,
+        skipped: 0,
+        paused: false,
+        ...(before ? recordOf(before) : {}),
+        ...asked,
+        timetable: isSameTime ? before.timetable : timetable,
+        next: isSameTime ? before.next : (nextAfter(timetable, clock.now()) ?? null),
+      }
+      if (before && JSON.stringify(sorted(before)) === JSON.stringify(sorted(after))) return undefined
+      return [{ kind: 'schedule', ops: [set('schedule', after)], index: scheduleIndex(after) }]
+    })
+    return describe(readSchedule(log.fold) as ScheduleRecord)
+  }
+
+  /** One page of this tenant's schedules. */
+  async list(query: { readonly limit?: number; readonly cursor?: string } = {}): Promise<SchedulePage> {
+    const { logs } = this.#environment
+    const page = await logs.list({
+      tenant: this.#tenant,
+      metadata: { [SCHEDULE]: true },
+      limit: query.limit ?? 100,
+      ...(query.cursor === undefined ? {} : { cursor: query.cursor }),
+    })
+    const found = await Promise.all(page.heads.map(async ({ log }) => readSchedule((await logs.open(log)).fold)))
+    const schedules = found.flatMap((schedule) => (schedule === undefined ? [] : [describe(schedule)]))
+    return { schedules, ...(page.cursor === undefined ? {} : { cursor: page.cursor }) }
+  }
+
+  /** Undefined if there is none of that name. */
+  async get(name: string): Promise<Schedule | undefined> {
+    checkName(name)
+    const log = await this.#environment.logs.open(this.#key(name))
+    const schedule = readSchedule(log.fold)
+    return schedule && describe(schedule)
+  }
+
+  /** Starts nothing until it is resumed. What runs already goes on. */
+  pause(name: string): Promise<Schedule> {
+    return this.#change(name, (schedule) => ({ ...schedule, paused: true }))
+  }
+
+  /** Goes on with the next occurrence from now; those of the meantime are not made up for. */
+  resume(name: string): Promise<Schedule> {
+    return this.#change(name, (schedule) => {
+      if (!schedule.paused) return schedule
+      return { ...schedule, paused: false, next: nextAfter(schedule.timetable, this.#environment.clock.now()) ?? null }
+    })
+  }
+
+  /** One occurrence more, now, whether it is paused or not. Its timetable stays as it is. */
+  trigger(name: string): Promise<Schedule> {
+    return this.#change(name, (schedule) => ({ ...schedule, extra: this.#environment.clock.now() }))
+  }
+
+  /** Threads that it started stay. False if there is none of that name. */
+  async delete(name: string): Promise<boolean> {
+    checkName(name)
+    const { tenant, thread } = this.#key(name)
+    const result = await this.#environment.logs.erase({ tenant, thread, tombstone: null })
+    return result !== 'conflict' && result.erased > 0
+  }
+
+  async #change(name: string, change: (schedule: ScheduleRecord) => ScheduleRecord): Promise<Schedule> {
+    checkName(name)
+    await this.#environment.clock.catchUp()
+    const log: Log = await this.#environment.logs.open(this.#key(name))
+    if (readSchedule(log.fold) === undefined) throw unknown(name)
+    await log.update((fold) => {
+      const before = readSchedule(fold)
+      if (before === undefined) throw unknown(name)
+      const after = change(before)
+      if (after === before) return undefined
+      return [{ kind: 'schedule', ops: [set('schedule', after)], index: scheduleIndex(after) }]
+    })
+    return describe(readSchedule(log.fold) as ScheduleRecord)
+  }
+
+  #keep(input: unknown): Value {
+    const copied = copyValue(input, DEFAULT_LIMITS)
+    return this.#environment.redactor?.value(copied) ?? copied
+  }
+
+  #key(name: string): LogKey {
+    return { tenant: this.#tenant, thread: parseThreadId(scheduleThread(name)), branch: MAIN_BRANCH }
+  }
+}
+
+function checkName(name: unknown): asserts name is string {
+  const isName = typeof name === 'string' && name.length >= 1 && name.length <= MAX_NAME && !/\p{Cc}/u.test(name)
+  if (isName && name.isWellFormed()) return
+  throw new InvalidOptionError(
+    'name',
+    `of a schedule must be 1 to ${MAX_NAME} printable characters, not ${describeGiven(name)}`,
+    "Pass for example 'nightly-report'.",
+  )
+}
+
+function unknown(name: string): NotFoundError {
+  return new NotFoundError(`There is no schedule "${name}".`, 'List the schedules: holdfast schedule list.', { name })
+}
+
+/** What is carried over when a schedule is changed: not what it said and does not say any more. */
+function recordOf(schedule: ScheduleRecord): Omit<ScheduleRecord, 'input' | 'thread'> {
+  const { input: _, thread: __, ...rest } = schedule
+  return rest
+}
+
+function sameTime(one: ScheduleRecord['timetable'], other: ScheduleRecord['timetable']): boolean {
+  return one.cron === other.cron && one.timeZone === other.timeZone && one.everyMs === other.everyMs
+}
+
+function sorted(schedule: ScheduleRecord): readonly unknown[] {
+  return Object.entries(schedule).sort(([a], [b]) => (a < b ? -1 : 1))
+}
+
+function describe(schedule: ScheduleRecord): Schedule {
+  const { name, program, timetable, input, thread, missed, paused, next, last, started, skipped } = schedule
+  const { from: _, ...times } = timetable
+  return {
+    name,
+    program,
+    ...times,
+    ...(input === undefined ? {} : { input }),
+    ...(thread === undefined ? {} : { thread }),
+    missed,
+    paused,
+    next: paused || next === null ? null : new Date(next),
+    ...(last === undefined ? {} : { last: { ...last, at: new Date(last.at) } }),
+    started,
+    skipped,
+  }
+}
