@@ -56,6 +56,8 @@ export function documentFlow(plan: PipelinePlan): FlowProgram<DocumentInput, Doc
     ...(compatibleWith && { compatibleWith }),
     ...(retry && { retry }),
     ...(retention && { retention }),
+    // The document, and those who wait for it: whoever goes on reads it from the source again.
+    transientContext: true as const,
   }
   const program = flow(options, async (ctx: Context<DocumentInput>, input: DocumentInput): Promise<DocumentResult> => {
     if (input.remove) {

@@ -100,9 +100,10 @@ export class PipelineRun {
     const { source, concurrency, ahead } = this.#plan
     const seen = new Set<string>()
     const running = new Set<Promise<void>>()
+    let failure: { readonly error: unknown } | undefined
     try {
       for await (const yielded of typeof source === 'function' ? source() : source) {
-        if (this.#status !== 'completed') break
+        if (failure || this.#status !== 'completed') break
         const document = this.#check(yielded, counts)
         if (document === undefined) continue
         if (seen.has(document.id)) {
@@ -115,17 +116,24 @@ export class PipelineRun {
         if (this.#skips(document)) continue
         while (running.size >= concurrency + ahead) await Promise.race(running)
         await this.#lookSometimes()
-        const task: Promise<void> = this.#take(document).finally(() => running.delete(task))
+        const task: Promise<void> = this.#take(document)
+          .catch((error: unknown) => {
+            failure ??= { error }
+            this.#stop.abort(error)
+          })
+          .finally(() => running.delete(task))
         running.add(task)
       }
-      if (counts) this.#tally.isScanned = true
+      if (counts) this.#tally.isScanned = failure === undefined
     } catch (error) {
       // The source failed: what runs is stopped, and the error is the caller's.
       this.#stop.abort(error)
       throw error
     } finally {
-      await Promise.allSettled(running)
+      await Promise.all(running)
     }
+    // A document that is neither done nor on record as failed: whoever hears "completed" would not look for it.
+    if (failure) throw failure.error
     return seen
   }
 

@@ -102,7 +102,7 @@ const CASES: Readonly<Record<string, Case>> = {
   'schedule list': {
     plain: [['schedule', 'list'], /^schedule\t[^]*nightly\treturns\t0 2 \* \* \*\tnext /],
     json: [['schedule', 'list'], { schedules: expect.arrayContaining([expect.objectContaining({ name: 'often' })]) }],
-    wrong: [['schedule', 'lists'], 2, "unknown command 'lists'"],
+    wrong: [['schedule', 'lists'], 2, "Unknown command 'lists'"],
   },
   'schedule pause': {
     plain: [['schedule', 'pause', 'nightly'], /^nightly: 0 2 \* \* \*, paused\n$/],
