@@ -9,21 +9,21 @@ const ARCHIVE: Option = [
   'file:folder or s3://bucket/prefix?endpoint=… (default: HOLDFAST_ARCHIVE)',
 ]
 const PROGRAM: Option = ['--program <name>', 'which of the programs that the file exports']
-const CONTEXT: Option = ['--context <json>', 'what the run brings along and does not keep (json, @file or -)']
+const CONTEXT: Option = ['--context <json>', 'what the run brings along besides its input (json, @file or -)']
 const PIPELINE: Option = ['--pipeline <name>', 'which of the pipelines that the file exports']
-const BY: Option = ['--by <who>', 'who it was, for the record']
-const YES: Option = ['--yes', 'all of the question was read: do not ask again']
+const BY: Option = ['--by <who>', 'who did it, for the record']
+const YES: Option = ['--yes', 'you have read the whole question: do not ask again']
 const FILTERS: readonly Option[] = [
   ['--status <status>…', 'active, waiting, waiting_human, waiting_tool, completed, failed, incompatible, forked'],
   ['--tag <name>…', 'only with this tag'],
   ['--metadata <name=value>…', 'only with this label'],
-  ['--older-than <duration>', 'last changed longer ago: 30s, 15m, 2h, 7d'],
-  ['--newer-than <duration>', 'last changed since'],
+  ['--older-than <duration>', 'last changed longer ago than this: 30s, 15m, 2h, 7d'],
+  ['--newer-than <duration>', 'last changed more recently than this'],
 ]
 const ITEM_FILTERS: readonly Option[] = [
-  ['--prefix <text>', 'only keys that begin with this'],
+  ['--prefix <text>', 'only keys that start with this'],
   ['--limit <n>', 'how many (default 100)'],
-  ['--cursor <cursor>', 'from the page before'],
+  ['--cursor <cursor>', 'from the previous page'],
 ]
 
 /** All commands, in the order of help. */
@@ -31,9 +31,9 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'init [folder]',
     group: 'Running programs',
-    summary: 'make a working project: an agent, its tools, a store, a script, and a test that kills and resumes',
+    summary: 'create a working project: an agent, its tools, a store, a script, and a test that kills and resumes it',
     options: [
-      ['--name <name>', 'the name of the package (default: the name of the folder)'],
+      ['--name <name>', 'the package name (default: the folder name)'],
       ['--no-install', 'write the files only'],
       ['--from <package>', 'where npm gets holdfast: a version, file:…, a tarball (default: where this one came from)'],
     ],
@@ -48,7 +48,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
       ['--sessions <n>', 'conversations (default 847)'],
       ['--workers <n>', 'worker processes (default 3)'],
       ['--kill-every <duration>', 'how often a worker is killed; 0s: never (default 5s)'],
-      ['--lease <duration>', 'how long a conversation stays with a worker that gives no sign of life (default 2s)'],
+      ['--lease <duration>', 'how long a conversation stays with a worker without a heartbeat (default 2s)'],
       ['--latency <duration>', 'how long the model takes for a reply, on average (default 150ms)'],
       ['--seed <n>', 'the same seed plays the same day (default 847)'],
       ['--cache <url>', 'a Redis in front of the store, which must be Postgres then: redis://host'],
@@ -65,7 +65,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
       ['--thread <id>', 'bf-847, or user=user-42,session=bf-847 (default: a new one)'],
       ['--input <json>', 'what it works on (json, @file or -); left out, an unfinished run is resumed'],
       ['--text <text>', 'the same, as plain text'],
-      ['--key <key>', 'names the input: given again it is not taken twice'],
+      ['--key <key>', 'an id for the input: given again, it is not taken twice'],
       ['--busy <policy>', 'reject, queue or interrupt, while another runs the thread (default: reject)'],
       [
         '--frequency <policy>',
@@ -84,13 +84,13 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'worker <file>',
     group: 'Running programs',
-    summary: 'run whatever is due of a module’s programs, until SIGTERM',
+    summary: 'run whatever is due for a module’s programs, until SIGTERM',
     options: [
       ['--concurrency <n>', 'threads at once (default 10)'],
-      ['--lease <duration>', 'how long a thread stays claimed without a sign of life (default 10s)'],
+      ['--lease <duration>', 'how long a thread stays claimed without a heartbeat (default 10s)'],
       ['--poll <duration>', 'how often to look for work (default 500ms)'],
-      ['--grace <duration>', 'how long steps may take to end when stopped (default 30s)'],
-      ['--name <name>', 'names this worker to people who look'],
+      ['--grace <duration>', 'how long steps may take to finish on shutdown (default 30s)'],
+      ['--name <name>', 'a name for this worker, shown in lists'],
       ['--events', 'also print what happens inside the runs'],
     ],
     load: () => import('./commands/worker.js'),
@@ -106,13 +106,13 @@ export const COMMANDS: readonly CommandDeclaration[] = [
         '--tokens <file>',
         'JSON: [{ "token", "tenant", "subject", "roles" }, …] (default: HOLDFAST_TOKEN, or a random one)',
       ],
-      ['--allow-host <name>…', 'a host name that is answered, besides localhost and IP addresses'],
+      ['--allow-host <name>…', 'a host name to answer to, besides localhost and IP addresses'],
       ['--allow-origin <origin>…', 'an origin whose pages may call from a browser'],
       ['--no-worker', 'run nothing here: workers elsewhere do'],
       ['--studio', 'also serve the studio, at /studio'],
       ['--concurrency <n>', 'threads at once (default 10)'],
-      ['--lease <duration>', 'how long a thread stays claimed without a sign of life (default 10s)'],
-      ['--grace <duration>', 'how long steps may take to end when stopped (default 30s)'],
+      ['--lease <duration>', 'how long a thread stays claimed without a heartbeat (default 10s)'],
+      ['--grace <duration>', 'how long steps may take to finish on shutdown (default 30s)'],
     ],
     examples: [
       'holdfast serve agent.mjs --store sqlite:agents.db',
@@ -124,7 +124,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'studio [file]',
     group: 'Running programs',
-    summary: 'look at every thread in the browser, answer, rewind, repair; with a module also run its programs',
+    summary: 'see every thread in the browser: answer, rewind, repair; with a module, also run its programs',
     options: [
       ['--port <n>', 'default: any that is free'],
       ['--no-open', 'only print the address'],
@@ -181,14 +181,14 @@ export const COMMANDS: readonly CommandDeclaration[] = [
       PIPELINE,
       ['--retry-failed', 'also those that failed earlier'],
       ['--remove-missing', 'remove the rows of documents that are gone from the source'],
-      ['--lease <duration>', 'how long a document stays with a process without a sign of life (default 10s)'],
+      ['--lease <duration>', 'how long a document stays with a process without a heartbeat (default 10s)'],
     ],
     examples: ['holdfast pipeline run index-docs.mjs --store sqlite:docs.db'],
     load: () => import('./commands/pipeline-run.js'),
   },
   {
     usage: 'pipeline status <file>',
-    summary: 'what is on record of a pipeline: documents, chunks, failures',
+    summary: 'what is on record for a pipeline: documents, chunks, failures',
     options: [PIPELINE],
     load: () => import('./commands/pipeline-status.js'),
   },
@@ -200,13 +200,13 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     usage: 'pipeline pause <file>',
-    summary: 'let every process stop after the batches it has under way',
+    summary: 'let every process stop after its current batches',
     options: [PIPELINE, BY],
     load: () => import('./commands/pipeline-pause.js'),
   },
   {
     usage: 'pipeline resume <file>',
-    summary: 'let a paused or cancelled pipeline be run again',
+    summary: 'let a paused or cancelled pipeline run again',
     options: [PIPELINE, BY],
     load: () => import('./commands/pipeline-resume.js'),
   },
@@ -219,7 +219,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'threads',
     group: 'Looking at threads',
-    summary: 'list threads, newest change first',
+    summary: 'list threads, most recently changed first',
     options: [
       ...FILTERS,
       ['--program <name>', 'only threads of this program'],
@@ -228,7 +228,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
       BRANCH,
       ['--limit <n>', 'how many (default 50)'],
       ['--all', 'all of them'],
-      ['--cursor <cursor>', 'from the page before'],
+      ['--cursor <cursor>', 'from the previous page'],
     ],
     examples: ['holdfast threads --status failed --newer-than 1h', 'holdfast threads --part user=user-42'],
     load: () => import('./commands/threads.js'),
@@ -261,14 +261,14 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'diff <thread> [from] [to]',
     group: 'Looking at threads',
-    summary: 'what changed of the state between two checkpoints or branches (default: ~1 head)',
+    summary: 'what changed in the state between two checkpoints or branches (default: ~1 head)',
     options: [BRANCH],
     load: () => import('./commands/diff.js'),
   },
   {
     usage: 'tail <thread>',
     group: 'Looking at threads',
-    summary: 'print what happens on a thread until it rests',
+    summary: 'print what happens on a thread until it is at rest',
     options: [
       ['--follow', 'go on when it rests, until Ctrl-C'],
       ['--lines <n>', 'begin this many entries back (default 10)'],
@@ -280,7 +280,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'fork <thread>',
     group: 'Changing threads',
-    summary: 'make a branch of a checkpoint',
+    summary: 'start a branch from a checkpoint',
     options: [
       AT,
       ['--name <name>', 'the new branch (default: a random name)'],
@@ -295,9 +295,9 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'resume <file> [thread]',
     group: 'Running programs',
-    summary: 'go on with a thread, or with --all of a program',
+    summary: 'resume a thread, or with --all every thread of a program',
     options: [
-      ['--all', 'all threads of the program that the filters let through'],
+      ['--all', 'all threads of the program that match the filters'],
       ...FILTERS,
       PROGRAM,
       BRANCH,
@@ -323,7 +323,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'untag <thread> <name>',
     group: 'Changing threads',
-    summary: 'take the name away',
+    summary: 'remove the name',
     options: [BRANCH],
     load: () => import('./commands/untag.js'),
   },
@@ -362,7 +362,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'cancel <thread>',
     group: 'Changing threads',
-    summary: 'end the run that is under way or waits',
+    summary: 'cancel the run that is in progress or waiting',
     options: [['--reason <text>', 'why'], BY, BRANCH],
     load: () => import('./commands/cancel.js'),
   },
@@ -370,7 +370,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     usage: 'signal <thread> <name> [value]',
     group: 'Changing threads',
     summary: 'send a value to a program that waits for it (value: json, @file or -)',
-    options: [['--key <key>', 'names the signal: sent again it is not received twice'], BRANCH],
+    options: [['--key <key>', 'an id for the signal: sent again, it is not received twice'], BRANCH],
     load: () => import('./commands/signal.js'),
   },
   {
@@ -402,18 +402,18 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     usage: 'store search <scope> <collection>',
-    summary: 'list the items that a filter lets through',
+    summary: 'list the items that match a filter',
     options: [
       ['--filter <json>', `such as '{"city":"Paris","age":{"gte":18}}'`],
       ['--order-by <field>', 'default: by key'],
-      ['--desc', 'the other way around'],
+      ['--desc', 'in descending order'],
       ...ITEM_FILTERS,
     ],
     load: () => import('./commands/store-search.js'),
   },
   {
     usage: 'verify [thread]',
-    group: 'Care',
+    group: 'Maintenance',
     summary: 'check every entry of a thread, or of --all',
     options: [
       ['--all', 'all threads of the tenant'],
@@ -425,13 +425,13 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     usage: 'erase [thread]',
-    group: 'Care',
+    group: 'Maintenance',
     summary: 'remove a thread, the memory of a scope or a whole tenant for good, also from the files of the store',
     options: [
       ['--scope <scope>', 'the memory of this scope, such as user=user-42, instead of a thread'],
       ['--everything', 'everything of the tenant that --tenant names'],
       ['--reason <text>', 'kept in the tombstone'],
-      ['--no-tombstone', 'leave nothing that tells that it ever was, its id neither'],
+      ['--no-tombstone', 'leave no trace that it existed, not even its id'],
       ['--grace <duration>', 'spare large values that were written since; 0s where nobody writes (default 1m)'],
       ['--yes', 'do not ask'],
     ],
@@ -444,7 +444,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     usage: 'prune <thread>',
-    group: 'Care',
+    group: 'Maintenance',
     summary: 'remove the older checkpoints of a branch; its newest state and what is tagged stay',
     options: [
       ['--before <checkpoint>', 'what lies before it goes: an id, a number, ~10, a tag (default: head)'],
@@ -475,7 +475,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     usage: 'sweep',
-    group: 'Care',
+    group: 'Maintenance',
     summary:
       'remove what the retention policy no longer keeps, as workers do: expired threads, old checkpoints, unused blobs',
     options: [
@@ -551,7 +551,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'import <file>',
     group: 'Moving data',
-    summary: 'make a thread of an exported file',
+    summary: 'create a thread from an exported file',
     options: [['--as <thread>', 'under another name (default: its own)']],
     examples: ['holdfast import bf-847.jsonl --as bf-847-again'],
     load: () => import('./commands/import.js'),
@@ -569,14 +569,14 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     usage: 'stats',
-    group: 'Care',
-    summary: 'figures of threads, runs, resumes and checkpoints',
+    group: 'Maintenance',
+    summary: 'statistics about threads, runs, resumes and checkpoints',
     options: [['--sample <n>', 'read the entries of this many branches (default 200)']],
     load: () => import('./commands/stats.js'),
   },
   {
     usage: 'doctor',
-    group: 'Care',
+    group: 'Maintenance',
     summary: 'check the store: reachable, versions, durability, clock, and what to change',
     options: [['--read-only', 'write nothing, not even a probe']],
     load: () => import('./commands/doctor.js'),
@@ -584,8 +584,8 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'migrate <file>',
     group: 'Running programs',
-    summary: 'bring the states of a program’s threads up to its version',
-    options: [['--dry-run', 'only say what would be done'], PROGRAM],
+    summary: 'migrate the states of a program’s threads to its version',
+    options: [['--dry-run', 'only say what would happen'], PROGRAM],
     load: () => import('./commands/migrate.js'),
   },
 ]

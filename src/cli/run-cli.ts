@@ -13,7 +13,7 @@ import { readVersion } from './commands/version.js'
 /** Commands of two words: what the first one stands for, and under which heading. */
 const GROUPS: Readonly<Record<string, readonly [description: string, heading: string]>> = {
   pipeline: ['process many documents, and resume at the exact batch', 'Running programs:'],
-  keys: ['look after the keys that encrypt a store', 'Care:'],
+  keys: ['look after the keys that encrypt a store', 'Maintenance:'],
   store: ['read and write the memory that threads share', 'Shared memory:'],
 }
 
@@ -168,10 +168,10 @@ function makeProgram(): Commander {
     .createCommand('help')
     .argument('[command]')
     .description('show the help of a command')
-    .helpGroup('Care:')
+    .helpGroup('Maintenance:')
   return program
     .addHelpCommand(help)
-    .description('Looks after durable agent threads: runs, inspects, forks, answers and repairs them.')
+    .description('Runs, inspects, answers, forks and repairs durable agent threads.')
     .option(
       '--store <url>',
       'sqlite:agents.db, file:folder, postgres://… or redis://… (default: HOLDFAST_STORE, config)',
