@@ -53,6 +53,10 @@ export interface CompactionOptions {
   readonly at?: number
   /** The part of the window that recent turns may fill verbatim. Default 0.3. */
   readonly keep?: number
+  /** How many messages the model is shown at most before older turns are summarised. Default: no limit. */
+  readonly maxMessages?: number
+  /** How many recent messages stay verbatim then. Default: half of `maxMessages`. */
+  readonly keepMessages?: number
   /** Writes the summaries. Default: the agent's model. */
   readonly model?: LanguageModel
   /** What it is told. */
@@ -198,7 +202,17 @@ export function checkAgentOptions(options: AgentOptions): void {
         refuse('prices', `has no price of ${provider}/${id}`, 'Add one: budget.cost counts the summaries too.')
       }
     }
-    const { window, at = 0.75, keep = 0.3 } = compaction
+    const { window, at = 0.75, keep = 0.3, maxMessages, keepMessages } = compaction
+    if (maxMessages !== undefined && !(Number.isSafeInteger(maxMessages) && maxMessages >= 2)) {
+      refuse('compaction.maxMessages', `is ${String(maxMessages)}`, 'Use a whole number from 2 on.')
+    }
+    if (keepMessages !== undefined) {
+      const fits = Number.isSafeInteger(keepMessages) && keepMessages >= 1 && keepMessages < (maxMessages ?? 0)
+      if (!fits) {
+        const remedy = 'Use a whole number from 1 on, below compaction.maxMessages.'
+        refuse('compaction.keepMessages', `is ${String(keepMessages)}`, remedy)
+      }
+    }
     if (window !== undefined && !(window >= 256)) {
       refuse('compaction.window', `is ${String(window)}`, 'Use the number of tokens that the model takes.')
     }

@@ -1,3 +1,4 @@
+import { InvalidValueError } from '../core/errors.js'
 import { parseRetention } from '../core/retention.js'
 import type { ContextPlan, GraphPlan, NodePlan, State, Task, TypedProgram } from '../runtime/program/program.js'
 import { checkProgramName, checkRange, checkVersion } from '../runtime/program/program-name.js'
@@ -86,6 +87,12 @@ function planAgent(setup: AgentSetup): GraphPlan {
     async checkInput(input) {
       const fresh = { turn: 0, runUsage: EMPTY_TALLY, ended: null }
       return shape.check({ messages: readInput(input), ...fresh }, 'input')
+    },
+    async checkInitial(initial) {
+      const known = ['memory', ...Object.keys(options.state ?? {})]
+      const foreign = Object.keys((initial ?? {}) as object).find((key) => !known.includes(key))
+      if (foreign === undefined) return shape.check(initial, 'initial')
+      throw new InvalidValueError(`initial.${foreign}`, 'is not a key to begin with', `Use: ${known.join(', ')}.`)
     },
     output: (state) => lastText(state as unknown as OwnState),
     limit: (state) => limitOf((state as unknown as OwnState).ended),

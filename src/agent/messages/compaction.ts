@@ -16,6 +16,8 @@ const DEFAULT_AT = 0.75
 const DEFAULT_KEEP = 0.3
 /** The part of the window that the request for a summary may fill. */
 const REQUEST_PART = 0.8
+/** Of a request for a summary where no window is known: more than fits is shortened. */
+const MOST_CHARACTERS = 10_000_000
 /** English has three words to four tokens; others have fewer. */
 const WORDS_PER_TOKEN = 0.5
 
@@ -28,10 +30,20 @@ export function canCompact(state: OwnState): boolean {
   return safeCuts(messages, promptStart(state.summary, messages)).length > 0
 }
 
-/** Whether the prompt comes near the window: by the provider's count of the last one, else by an estimate. */
+/** Whether the model would be shown more messages than it should. */
+function isTooMany({ maxMessages }: CompactionOptions, { messages, summary }: OwnState): boolean {
+  return maxMessages !== undefined && messages.length - promptStart(summary, messages) > maxMessages
+}
+
+/**
+ * Whether there are too many messages, or the prompt comes near the window: by the provider's count of the last one, else
+ * by an estimate.
+ */
 export function isTooLong(setup: AgentSetup, state: OwnState, request: ModelRequest): boolean {
   const { compaction } = setup.options
-  if (!compaction || compaction.window === undefined) return false
+  if (!compaction) return false
+  if (isTooMany(compaction, state)) return true
+  if (compaction.window === undefined) return false
   return promptTokens(setup, state, request) > compaction.window * (compaction.at ?? DEFAULT_AT)
 }
 
@@ -107,6 +119,8 @@ async function compact(setup: AgentSetup, state: OwnState, ctx: Context) {
 }
 
 interface Sizes {
+  /** How many recent messages stay as they are. */
+  readonly count: number
   /** Tokens of recent messages that stay as they are. */
   readonly keep: number
   /** Tokens that may be summarised at once. */
@@ -124,14 +138,17 @@ function measureSizes(setup: AgentSetup, options: CompactionOptions, state: OwnS
   const { messages, summary } = state
   const shown = messages.slice(promptStart(summary, messages))
   // A provider that has just refused this prompt takes less than was declared, or nothing was: half of it should fit.
-  const refused = options.window === undefined || state.loop.overflowAt === messages.length
+  const byCount = isTooMany(options, state)
+  const refused = (options.window === undefined && !byCount) || state.loop.overflowAt === messages.length
   const half = refused ? shown.reduce((all, message) => all + of(message), 0) / 2 : Number.POSITIVE_INFINITY
   const window = Math.min(options.window ?? Number.POSITIVE_INFINITY, half)
+  const { maxMessages = 0, keepMessages = Math.max(1, Math.floor(maxMessages / 2)) } = options
   return {
+    count: byCount ? keepMessages : Number.POSITIVE_INFINITY,
     keep: window * (options.keep ?? DEFAULT_KEEP),
     // One refusal leads to one summary, so it must reach far enough: long messages are shortened for it.
     atOnce: refused ? Number.POSITIVE_INFINITY : window * REQUEST_PART,
-    characters: Math.max(500, Math.floor(((window * REQUEST_PART) / ratio) * 3)),
+    characters: Math.max(500, Math.min(MOST_CHARACTERS, Math.floor(((window * REQUEST_PART) / ratio) * 3))),
     summary: Math.max(64, Math.min(1024, Math.floor(window / 8))),
     of,
   }
@@ -156,7 +173,7 @@ function chooseCut(messages: readonly Message[], from: number, sizes: Sizes): nu
   if (cuts.length === 0) return undefined
   const after: number[] = []
   for (let i = messages.length - 1, sum = 0; i >= from; i--) after[i] = sum += sizes.of(messages[i] as Message)
-  const fitting = cuts.filter((cut) => (after[cut] ?? 0) <= sizes.keep)
+  const fitting = cuts.filter((cut) => (after[cut] ?? 0) <= sizes.keep && messages.length - cut <= sizes.count)
   const wanted = fitting.find((cut) => messages[cut]?.role === 'user') ?? fitting[0] ?? (cuts.at(-1) as number)
   const before = (cut: number) => (after[from] ?? 0) - (after[cut] ?? 0)
   if (before(wanted) <= sizes.atOnce) return wanted

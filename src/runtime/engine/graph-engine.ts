@@ -7,6 +7,7 @@ import { type Op, remove, type State, set } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
 import { Activation } from '../step/activation.js'
 import type { Drive } from '../run/drive.js'
+import { Places } from './places.js'
 import type { Asked, FunctionNodePlan, GraphNodePlan, GraphPlan, NodePlan, Task } from '../program/program.js'
 import { leftBegun, nondeterministic, StepFailedError } from '../errors.js'
 import { gapOf } from '../run/gap.js'
@@ -92,16 +93,36 @@ export class GraphEngine {
     // Those with a record too: one that still waits at its gate keeps the super-step from closing.
     let left = tasks.length
     let unfinished = false
+    const inTurn = this.#turns(tasks)
     return Promise.all(
       tasks.map(async (task): Promise<Landed> => {
         // One whose result can't be written must not leave the others behind.
         const failed = (error: unknown): Landed => ({ status: 'failed', error })
-        const landed = await this.#runTask(task, () => left === 1 && !unfinished).catch(failed)
+        const run = () => this.#runTask(task, () => left === 1 && !unfinished)
+        const landed = await inTurn(task, run).catch(failed)
         left--
         if (landed.status === 'failed' || landed.status === 'suspended') unfinished = true
         return landed
       }),
     )
+  }
+
+  /** Lets as many tasks run at once as the graph and their nodes say. */
+  #turns(tasks: readonly TaskRecord[]) {
+    const { concurrency: most = Number.POSITIVE_INFINITY } = this.#plan
+    const all = most < tasks.length ? new Places(most) : undefined
+    const byNode = new Map<string, Places>()
+    return (task: TaskRecord, run: () => Promise<Landed>): Promise<Landed> => {
+      const { concurrency } = this.#plan.resolve(task.node) ?? {}
+      if (concurrency === undefined && all === undefined) return run()
+      // Whoever waited for its turn may find that nothing new should start any more.
+      const start = async (): Promise<Landed> => (this.#session.draining ? { status: 'suspended', waiting: [] } : run())
+      const inAll = () => (all ? all.run(start) : start())
+      if (concurrency === undefined) return inAll()
+      const places = byNode.get(task.node) ?? new Places(concurrency)
+      byNode.set(task.node, places)
+      return places.run(inAll)
+    }
   }
 
   async #runTask(task: TaskRecord, isLast: () => boolean): Promise<Landed> {

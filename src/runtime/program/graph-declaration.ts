@@ -32,6 +32,7 @@ export interface NodeDeclaration {
   readonly name: string
   readonly policy: StepPolicy
   readonly inputSchema: StandardSchema | undefined
+  readonly concurrency: number | undefined
   readonly approval: Approval | undefined
   readonly work:
     | { readonly kind: 'function'; readonly run: (state: State, context: Context) => unknown }
@@ -68,6 +69,7 @@ export interface GraphDeclaration {
   readonly aliases: Readonly<Record<string, string>>
   /** For nodes that don't say otherwise. */
   readonly policy: StepPolicy
+  readonly concurrency: number | undefined
   readonly context: ContextPlan | undefined
   readonly retention: RetentionPolicy | undefined
   readonly nodes: ReadonlyMap<string, NodeDeclaration>

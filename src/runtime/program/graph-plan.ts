@@ -23,6 +23,7 @@ export function planGraph(declaration: GraphDeclaration): GraphPlan {
     version: declaration.version,
     compatibleWith: declaration.compatibleWith,
     maxSteps: declaration.maxSteps,
+    concurrency: declaration.concurrency,
     shape,
     nodes,
     aliases,
@@ -46,10 +47,11 @@ export function planGraph(declaration: GraphDeclaration): GraphPlan {
 
 function planNode(
   declaration: GraphDeclaration,
-  { name, policy, inputSchema, approval, work }: NodeDeclaration,
+  { name, policy, inputSchema, approval, concurrency, work }: NodeDeclaration,
 ): NodePlan {
   const base = {
     name,
+    ...(concurrency === undefined ? {} : { concurrency }),
     ...(inputSchema && { inputSchema }),
     pauseBefore: declaration.pauseBefore.includes(name),
     pauseAfter: declaration.pauseAfter.includes(name),

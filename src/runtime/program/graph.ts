@@ -27,6 +27,8 @@ export interface GraphOptions<S extends Shape, RunContext = unknown> extends Con
   readonly compatibleWith?: string
   /** How many super-steps one run may take before it fails: what ends a loop that does not end itself. Default 1,000. */
   readonly maxSteps?: number
+  /** How many nodes of one super-step run at once, those of a fan-out included. Default: all. */
+  readonly concurrency?: number
   /** Raised when the meaning of the state changes; `migrations` lead there. Default 1. */
   readonly stateVersion?: number
   readonly migrations?: Migrations
@@ -51,6 +53,8 @@ export interface NodeOptions<S extends Shape, Schema extends StandardSchema = St
   extends StepPolicy {
   /** What the items of a fan-out to this node must fit; types `ctx.input`. */
   readonly input?: Schema
+  /** How many of a fan-out to this node run at once. Default: all. */
+  readonly concurrency?: number
   /** Whether a person must agree before this node runs, and what follows from the answer. */
   readonly approval?: Approval
   readonly run: NodeFunction<S, SchemaOutput<Schema>, RunContext>
@@ -65,6 +69,8 @@ export interface SubgraphOptions<S extends Shape, Sub extends Shape, SubInput> {
   readonly input?: (state: StateOf<S>, item: unknown) => SubInput | undefined
   /** What the parent takes from the subgraph's last state. */
   readonly output: (subState: StateOf<Sub>, state: StateOf<S>) => UpdateOf<S> | undefined | void
+  /** How many of a fan-out to this node run at once. Default: all. */
+  readonly concurrency?: number
 }
 
 /** What an agent that is a node of a graph came to. */
@@ -85,6 +91,8 @@ export interface AgentNodeOptions<S extends Shape, SubInput, SubState, Output> {
     result: AgentNodeResult<SubState, Output>,
     state: StateOf<S>,
   ) => UpdateOf<S> | undefined | void | Promise<UpdateOf<S> | undefined | void>
+  /** How many of a fan-out to this node run at once. Default: all. */
+  readonly concurrency?: number
 }
 
 /** A graph as a part of another, or as the program of a thread. */
@@ -237,6 +245,7 @@ export function graph(options: GraphOptions<Shape>): Graph<Shape, never, unknown
     input: options.input,
     compatibleWith,
     maxSteps: options.maxSteps ?? 1000,
+    concurrency: checkConcurrency(options.concurrency, `graph "${name}"`),
     stateVersion: options.stateVersion ?? 1,
     migrations: { ...migrations },
     aliases: { ...aliases },
@@ -262,6 +271,7 @@ const OPTIONS: OptionNames<GraphOptions<Shape>> = {
   input: true,
   compatibleWith: true,
   maxSteps: true,
+  concurrency: true,
   stateVersion: true,
   migrations: true,
   aliases: true,
@@ -282,13 +292,21 @@ const NODE_OPTIONS: OptionNames<NodeOptions<Shape>> = {
   onUnknown: true,
   input: true,
   approval: true,
+  concurrency: true,
   run: true,
 }
 
-const SUBGRAPH_OPTIONS: OptionNames<SubgraphOptions<Shape, Shape, unknown>> = { input: true, output: true }
+const SUBGRAPH_OPTIONS: OptionNames<SubgraphOptions<Shape, Shape, unknown>> = {
+  input: true,
+  output: true,
+  concurrency: true,
+}
 
 function declareNode(name: string, work: AnyWork, options: AnyMapping | undefined): NodeDeclaration {
-  const plain = { name, policy: {}, inputSchema: undefined, approval: undefined }
+  const limit =
+    options?.concurrency ?? (typeof work === 'object' ? (work as NodeOptions<Shape>).concurrency : undefined)
+  const concurrency = checkConcurrency(limit, `node "${name}"`)
+  const plain = { name, policy: {}, inputSchema: undefined, approval: undefined, concurrency }
   if (isAgent(work)) return { ...plain, work: agentWork(name, work, options) }
   if (options !== undefined && !isGraph(work)) {
     throw new InvalidProgramError(
@@ -322,10 +340,21 @@ function declareNode(name: string, work: AnyWork, options: AnyMapping | undefine
       { node: name },
     )
   }
-  const { input, approval, run, ...policy } = work
+  const { input, approval, run, concurrency: _, ...policy } = work
   checkPolicy(policy, `node "${name}"`)
   checkDeclaredSchema(input, `input of node "${name}"`, `node "${name}".input`)
-  return { name, policy, inputSchema: input, approval, work: { kind: 'function', run: asRun(run) } }
+  return { name, policy, inputSchema: input, approval, concurrency, work: { kind: 'function', run: asRun(run) } }
+}
+
+function checkConcurrency(concurrency: unknown, owner: string): number | undefined {
+  if (concurrency === undefined || (Number.isSafeInteger(concurrency) && (concurrency as number) >= 1)) {
+    return concurrency as number | undefined
+  }
+  throw new InvalidProgramError(
+    `The option concurrency of ${owner} must be a whole number from 1 on, not ${String(concurrency)}.`,
+    'concurrency',
+    'Pass for example 4, or leave it out.',
+  )
 }
 
 function agentWork(name: string, { plan }: TypedProgram, options: AnyMapping | undefined): NodeDeclaration['work'] {

@@ -45,6 +45,8 @@ interface NodePlanBase {
   readonly inputSchema?: StandardSchema
   readonly pauseBefore: boolean
   readonly pauseAfter: boolean
+  /** How many tasks of this node run at once. Default: all. */
+  readonly concurrency?: number
   /** What the thread index shows while tasks of this node run. Default 'active'. */
   readonly status?: string
   readonly approval?: Approval
@@ -148,6 +150,8 @@ export interface GraphPlan extends RetentionPlan {
   readonly compatibleWith: string | undefined
   /** How many super-steps one run may take. */
   readonly maxSteps: number
+  /** How many tasks of a super-step run at once. Default: all. */
+  readonly concurrency?: number | undefined
   readonly shape: StateShape
   readonly nodes: ReadonlyMap<string, NodePlan>
   /** From a name that may be recorded to the name that the node has now. */
@@ -169,6 +173,8 @@ export interface GraphPlan extends RetentionPlan {
   refuse?(task: Task, begun: boolean): Refusal | undefined
   /** The update that an input makes of the state when a run begins. No input changes nothing. */
   checkInput(input: unknown): Promise<Update>
+  /** The update that a state may begin with. Default: any update of the state. */
+  checkInitial?(initial: unknown): Promise<Update>
   /** The node of this name, or of the name it has now; undefined if there is none. */
   resolve(name: string): NodePlan | undefined
   /** What runs first. */

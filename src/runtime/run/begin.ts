@@ -1,6 +1,7 @@
 import type { Draft } from '../../log/entry/draft.js'
 import { copy, type Op, type Path, set, splice } from '../../log/entry/ops.js'
-import type { ProgramPlan } from '../program/program.js'
+import type { GraphPlan, ProgramPlan } from '../program/program.js'
+import type { Recorded } from '../program/state-shape.js'
 import type { InputRecord, RunRecord, RunState } from './run-state.js'
 import { addFreshKeys, upgradeInput, upgradeRun } from '../upgrade/upgrade.js'
 
@@ -45,12 +46,19 @@ export function beginRun(plan: ProgramPlan, state: RunState, now: number, incarn
     const isDropped = state.cancel?.run === input.id
     const update = isDropped ? {} : upgradeInput(plan, input)
     const given = update === input.value ? { update, from: GIVEN } : { update }
-    const { ops: changes } = shape.reduce(before, [given], ['state'])
+    const { ops: changes } = shape.reduce(before, [...initialOf(plan, input, isDropped), given], ['state'])
     ops.push(...fresh.map(([key, value]) => set(['state', key], value)), ...changes)
   }
   ops.push(splice('inputs', 0, 1))
   const events = [{ type: 'run', run: run.id, status: 'started' }]
   return { kind: 'step', ops, data: { events } }
+}
+
+/** What the state begins with, where the input says so. */
+function initialOf(plan: GraphPlan, input: InputRecord, isDropped: boolean): readonly Recorded[] {
+  if (input.initial === undefined || isDropped) return []
+  const update = upgradeInput(plan, { ...input, value: input.initial })
+  return [update === input.initial ? { update, from: ['inputs', 0, 'initial'] } : { update }]
 }
 
 /** Keys that were declared after the run began. */

@@ -1,4 +1,4 @@
-import { InvalidValueError } from '../../core/errors.js'
+import { InvalidOptionError, InvalidValueError } from '../../core/errors.js'
 import { type Op, remove, splice } from '../../log/entry/ops.js'
 import { findEnded } from './input-keys.js'
 import type { InputFate } from './outcome.js'
@@ -18,6 +18,16 @@ export function checkKey(key: unknown): string | undefined {
   if (key === undefined) return undefined
   if (typeof key === 'string' && key !== '' && key.length <= 512 && key.isWellFormed()) return key
   throw new InvalidValueError('key', 'must be 1 to 512 characters', 'Pass an id of the request or message.')
+}
+
+/** Refuses an initial state for a thread that has one: what was said since would be lost, or contradicted. */
+export function checkBegins({ run, inputs = [] }: RunState, { initial }: InputRecord): void {
+  if (initial === undefined || (run === undefined && inputs.length === 0)) return
+  throw new InvalidOptionError(
+    'initial',
+    'is for a thread that begins, and this one exists already',
+    'Leave it out, or change the state from a node or a tool, or by a fork with { set }.',
+  )
 }
 
 export function isInput(input: InputName, other: InputName): boolean {

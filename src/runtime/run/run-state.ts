@@ -270,6 +270,8 @@ export interface InputRecord {
   readonly key?: string
   readonly hash: string
   readonly value?: Value
+  /** The update that the state begins with, before the input itself. */
+  readonly initial?: Value
   /** What its run is brought, and what of that is not kept. */
   readonly context?: Value
   readonly transient?: true | readonly string[]

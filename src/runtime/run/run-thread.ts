@@ -21,7 +21,7 @@ import type { RunEvent } from '../events/events.js'
 import { Company, Place } from '../worker/company.js'
 import { checkFits } from '../upgrade/fitting.js'
 import { claimThread } from './gap.js'
-import { checkKey, fateOf, findQueued, isInput, type OnPaused, relyOn } from './given-input.js'
+import { checkBegins, checkKey, fateOf, findQueued, isInput, type OnPaused, relyOn } from './given-input.js'
 import { beginUnder, type Expiry, staysOpen } from './expiry.js'
 import { hashKept } from '../step/hash-value.js'
 import { ownBranch } from '../history/inherit.js'
@@ -93,6 +93,11 @@ export interface RunOptions<Input = unknown> {
    */
   readonly key?: string
   /**
+   * What the state of a thread that begins with this input holds before it: keys of the program's state, of an agent also
+   * `memory`. Refused on a thread that exists, unless the same input is given again.
+   */
+  readonly initial?: Readonly<Record<string, unknown>>
+  /**
    * What this run brings along; handed to the program as `ctx.context`, and to tools. It is recorded with the run, so that
    * whoever resumes the run has it, but for what the program declares as `transientContext`: secrets, connections. On a run
    * that is resumed it is laid over what the run was begun with.
@@ -138,6 +143,7 @@ export interface RunOptions<Input = unknown> {
 export const RUN_OPTIONS: OptionNames<RunOptions> = {
   input: true,
   key: true,
+  initial: true,
   context: true,
   signal: true,
   durability: true,
@@ -202,6 +208,8 @@ export interface EnqueueOptions {
    * 'queue' (the default) leaves the input behind it, 'interrupt' also cancels that run, 'reject' leaves nothing.
    */
   readonly busy?: 'queue' | 'interrupt' | 'reject'
+  /** What the state of a thread that begins with this input holds before it. */
+  readonly initial?: Readonly<Record<string, unknown>>
   /** What its run brings along, recorded with it. What is transient has to come from the worker. */
   readonly context?: unknown
 }
@@ -577,6 +585,7 @@ class ThreadRunner {
       const isOurs = run === input.id || (input.key !== undefined && keyOf(state, run) === input.key)
       // A request that is sent again must not stop its own run.
       const stop = interrupt && run !== undefined && !isOurs
+      if (!isKnown) checkBegins(state, input)
       const relied = relyOn(state, input)
       if (isKnown && !stop && relied.length === 0) return undefined
       const cancel = { reason: 'interrupted by new input', at: clock.now(), run: run ?? '' }
@@ -666,6 +675,9 @@ class ThreadRunner {
     const key = checkKey(this.#options.key)
     if (!hasInput) {
       if (key !== undefined) throw new InvalidOptionError('key', 'names no input', 'Pass the input that it names.')
+      if (this.#options.initial !== undefined) {
+        throw new InvalidOptionError('initial', 'begins a thread, which takes input', 'Pass the first input, too.')
+      }
       return undefined
     }
     const { redactor } = this.#environment
@@ -680,9 +692,21 @@ class ThreadRunner {
       ...(key === undefined ? {} : { key }),
       ...(value === undefined ? {} : { value }),
       ...this.#brought,
+      ...(await this.#readInitial()),
       // A program of another version may be the one to take it.
       ...(this.#plan.kind === 'graph' ? { stateVersion: this.#plan.stateVersion } : {}),
     }
+  }
+
+  async #readInitial(): Promise<Pick<InputRecord, 'initial'>> {
+    const { initial } = this.#options
+    if (initial === undefined) return {}
+    if (this.#plan.kind === 'flow') {
+      throw new InvalidOptionError('initial', 'has no meaning for a flow, which keeps no state', 'Pass it as input.')
+    }
+    const { shape, checkInitial = (given) => shape.check(given, 'initial') } = this.#plan
+    const copied = copyValue(await checkInitial(initial), DEFAULT_LIMITS)
+    return { initial: this.#environment.redactor?.value(copied) ?? copied }
   }
 
   async #noteRestart(log: Log): Promise<void> {

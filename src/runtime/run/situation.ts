@@ -9,6 +9,7 @@ import { CancelledError, recordError } from '../errors.js'
 import { retryFailed } from '../step/failed-steps.js'
 import { checkFits } from '../upgrade/fitting.js'
 import {
+  checkBegins,
   fateOf,
   findQueued,
   findUnsaid,
@@ -96,6 +97,7 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   if (ended) return { do: 'recall', ended }
   const queued = input && (findQueued(state, input) ?? (intent.isQueued ? undefined : findUnsaid(state, input)))
   if (intent.isQueued && !isSame && queued === undefined) return { do: 'search' }
+  if (input && !isSame && queued === undefined) checkBegins(state, input)
   if (!unfinished && input === undefined && (state.inputs ?? []).length === 0) {
     if (run === undefined) throw nothingToRun(log)
     return asItIs()
