@@ -101,7 +101,8 @@ export const MUTANTS = [
         replace: "ops.push(...cancelRun(state, 'new input was given', now, fold.seq + 2));",
       },
     ],
-    test: 'test/runtime/ended-runs.test.ts',
+    test: 'test/runtime/suite-memory.test.ts',
+    name: 'kept|reaches the state',
     histories: 'changes',
   },
   {
@@ -604,7 +605,7 @@ export const MUTANTS = [
         replace: 'if (false)',
       },
     ],
-    test: 'test/agent/model.test.ts',
+    test: 'test/agent/tool-events.test.ts',
   },
   {
     item: '24a',
@@ -683,5 +684,12 @@ export const MUTANTS = [
       },
     ],
     test: 'test/runtime/own-values.test.ts',
+  },
+  {
+    item: '43',
+    what: 'a process that was overtaken hands the answer to a later run to the function of its own',
+    changes: [{ file: 'runtime/step/activation.js', find: 'if (this.#session.isOvertaken)', replace: 'if (false)' }],
+    test: 'test/runtime/simulation.test.ts',
+    name: 'the answer to a later run',
   },
 ]

@@ -106,11 +106,13 @@ export class Session {
       return running?.path
     },
   }
+  readonly #epoch: number
   #progressed = false
 
   constructor(options: SessionOptions) {
     this.log = options.log
     this.recorder = options.recorder
+    this.#epoch = options.recorder.fold.epoch
     this.clock = options.clock
     this.store = options.store
     this.context = options.context
@@ -142,6 +144,11 @@ export class Session {
 
   get state(): RunState {
     return this.recorder.state
+  }
+
+  /** Somebody claimed the thread after us, as far as this process has read. */
+  get isOvertaken(): boolean {
+    return this.recorder.fold.epoch !== this.#epoch
   }
 
   /** Records the end of a step. The first of a claim also says that the thread does not kill its workers. */

@@ -623,6 +623,8 @@ export class Activation {
   ): Promise<Result> {
     if (this.#closed || call !== this.#calls || call === this.#ended) return never()
     this.#session.throwIfAborted()
+    // Another has the thread by now: what is recorded may be of another run, and the end of this one is about to be told.
+    if (this.#session.isOvertaken) return never()
     const outer = this.#session.inside.getStore()
     if (outer !== undefined) {
       const remedy = 'Do it before or after the step, in the function itself.'

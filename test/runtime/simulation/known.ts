@@ -390,4 +390,51 @@ export const KNOWN: readonly { readonly what: string; readonly spec: ProgramSpec
       ],
     },
   },
+  {
+    what: 'the answer to a later run, in a process that another has overtaken',
+    spec: {
+      kind: 'flow',
+      body: [
+        {
+          ...all(
+            [step('read', { mishaps: ['not-executed', 'throw-after'], reconcile: 'unknown' })],
+            [
+              step('reconcilable', { mishaps: ['throw-before', 'hang-after'], ms: 2500, ownKey: 'own' }, true),
+              { kind: 'pause', inTime: true, same: false, keyed: false },
+            ],
+            [
+              { kind: 'sleep', ms: 60_000, keyed: false },
+              step('reconcilable', { store: true }),
+              { kind: 'receive', inTime: true, shared: false, keyed: true },
+            ],
+          ),
+          joined: 'as-is',
+        } as StatementSpec,
+      ],
+    },
+    blows: {
+      blows: [
+        { kind: 'kill', at: 7 },
+        { kind: 'answer', at: 36 },
+        { kind: 'kill', at: 11 },
+        { kind: 'kill', at: 10 },
+        { kind: 'freeze', at: 41, for: 60 },
+        { kind: 'interrupt', at: 30 },
+      ],
+      modes: ['worker', 'run', 'run-input'],
+      options: [
+        { durability: { lag: 1 }, frequency: 'boundary' },
+        { durability: { lag: 1 }, frequency: 'step' },
+      ],
+      delays: [172800000],
+      secondInput: true,
+      skews: [],
+      mood: 1,
+      reuse: false,
+      edits: [
+        { from: 1, target: 1, change: { kind: 'order' } },
+        { from: 2, target: 0, change: { kind: 'ask' } },
+      ],
+    },
+  },
 ]
