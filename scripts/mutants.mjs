@@ -31,6 +31,7 @@ const { values } = parseArgs({
 })
 
 const root = fileURLToPath(new URL('..', import.meta.url))
+const LIMIT_MS = 10 * 60_000
 
 const only = values.only?.split(',').map((item) => item.trim())
 const chosen = MUTANTS.filter(
@@ -161,6 +162,7 @@ function byTest(tests, name) {
     const options = ['--reporter', 'dot', '--bail', '1', '--maxWorkers', '1', ...limit]
     const { code, output } = await run([vitest, 'run', ...options, ...tests, ...filter])
     const plain = stripVTControlCharacters(output)
+    if (code === null) return { caught: true, by: `${tests}, which did not end` }
     if (!/Tests\s.*\d+ (?:passed|failed)/.test(plain)) throw new Error(`${tests} ran no test:\n${output.slice(-1000)}`)
     const failed = /FAIL\s+\S+ > (.*)/.exec(plain)?.[1]
     return { caught: code !== 0, by: failed === undefined ? `${tests}` : `${tests}: ${failed.slice(-90)}` }
@@ -171,7 +173,9 @@ function byTest(tests, name) {
 function run(args) {
   return new Promise((resolve, reject) => {
     const env = { ...process.env, ...services.env }
-    const child = spawn(process.execPath, args, { cwd: copy, env, stdio: ['ignore', 'pipe', 'pipe'] })
+    // A fault may keep a test from ever ending, or from letting go of its servers.
+    const limit = { timeout: LIMIT_MS, killSignal: /** @type {const} */ ('SIGKILL') }
+    const child = spawn(process.execPath, args, { cwd: copy, env, stdio: ['ignore', 'pipe', 'pipe'], ...limit })
     let output = ''
     child.stdout.on('data', (chunk) => (output += chunk))
     child.stderr.on('data', (chunk) => (output += chunk))

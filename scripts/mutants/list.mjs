@@ -662,18 +662,6 @@ export const MUTANTS = [
     needs: ['redis'],
   },
   {
-    item: '28b',
-    what: 'a worker with many threads warns of a leak',
-    changes: [
-      {
-        file: 'runtime/worker/worker.js',
-        find: 'setMaxListeners(0, this.#abort.signal);',
-        replace: '',
-      },
-    ],
-    test: 'test/runtime/worker-close.test.ts',
-  },
-  {
     item: '42',
     what: 'what holds a result that is not stored yet is stored with a mark in its place',
     changes: [
