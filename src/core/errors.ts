@@ -199,7 +199,9 @@ export class MissingContextError extends HoldfastError {
     const what = missing.map((name) => (name === 'context' ? name : `context.${name}`)).join(', ')
     super('missing-context', `The run of thread ${thread} needs ${what}, which is transient and was not recorded.`, {
       data: { thread, missing },
-      remedy: 'Bring it: thread.run({ context: { … } }), or hf.worker({ context: ({ thread }) => … }).',
+      remedy:
+        'Resume that run with it, without other input: thread.run({ context: { … } }). ' +
+        'Or let a worker bring it: hf.worker({ context: ({ thread }) => … }).',
     })
   }
 }

@@ -209,6 +209,82 @@ describe('a context that is transient', () => {
     expect(await thread.waitFor()).toMatchObject({ status: 'failed', canResume: false })
   })
 
+  it('is never lent to another’s run: whoever has to drive that one first lacks what it needs', async () => {
+    await using hf = await openHoldfast('memory:')
+    const seen: unknown[] = []
+    let isDown = true
+    const act = flow({ name: 'act', version: '1.0.0', transientContext: ['token'] }, (ctx, input: string) =>
+      ctx.step('act', { effect: 'read' }, () => {
+        if (isDown) throw new Error('down')
+        seen.push([input, ctx.context])
+      }),
+    )
+    const thread = hf.thread(act, 't')
+    expect((await thread.run({ input: 'A', context: { user: 'alice', token: 'of alice' } })).status).toBe('failed')
+    isDown = false
+    const bob = { input: 'B', context: { user: 'bob', token: 'of bob' } }
+    await expect(thread.run(bob)).rejects.toMatchObject({ code: 'missing-context', data: { missing: ['token'] } })
+    expect(seen).toEqual([])
+    await thread.run({ input: 'A', context: { user: 'alice', token: 'of alice, again' } })
+    await thread.run(bob)
+    expect(seen).toEqual([
+      ['A', { user: 'alice', token: 'of alice, again' }],
+      ['B', { user: 'bob', token: 'of bob' }],
+    ])
+  })
+
+  it('of whoever resumes a run is not lent to the input that waits behind it', async () => {
+    await using hf = await openHoldfast('memory:')
+    const seen: unknown[] = []
+    const ask = flow({ name: 'ask', version: '1.0.0', transientContext: ['token'] }, async (ctx, input: string) => {
+      if (input === 'A') await ctx.pause('?')
+      seen.push([input, ctx.context])
+    })
+    const thread = hf.thread(ask, 't')
+    await thread.run({ input: 'A', context: { user: 'alice', token: 'of alice' } })
+    const behind = await thread.run({
+      input: 'B',
+      key: 'b',
+      context: { user: 'bob', token: 'of bob' },
+      onPaused: 'queue',
+    })
+    expect(behind).toMatchObject({ status: 'paused', input: 'queued' })
+    await answered(hf)
+    expect((await thread.run({ context: { token: 'of alice' } })).status).toBe('completed')
+    expect(seen).toEqual([['A', { user: 'alice', token: 'of alice' }]])
+    await thread.run({ input: 'B', key: 'b', context: { user: 'bob', token: 'of bob' } })
+    expect(seen.slice(1)).toEqual([['B', { user: 'bob', token: 'of bob' }]])
+  })
+
+  it('is missed, too, by whoever would drop a run that waits, once it has its answer and goes on instead', async () => {
+    await using hf = await openHoldfast('memory:')
+    const seen: unknown[] = []
+    const ask = flow({ name: 'ask', version: '1.0.0', transientContext: ['token'] }, async (ctx, input: string) => {
+      if (input === 'A') await ctx.pause('?')
+      seen.push([input, ctx.context])
+    })
+    const thread = hf.thread(ask, 't')
+    await thread.run({ input: 'A', context: { token: 'of A' } })
+    await answered(hf)
+    const missing = { code: 'missing-context', data: { missing: ['token'] } }
+    await expect(thread.run({ input: 'B', onPaused: 'cancel' })).rejects.toMatchObject(missing)
+    expect(seen).toEqual([])
+    expect((await thread.run({ context: { token: 'of A' } })).status).toBe('completed')
+    expect(seen).toEqual([['A', { token: 'of A' }]])
+  })
+
+  it('is not needed to drop a run that only waits', async () => {
+    await using hf = await openHoldfast('memory:')
+    const thread = hf.thread(order, 't')
+    await thread.run({ input: 1, context: { region: 'EU', token: 'one' } })
+    const next = await thread.run({ input: 2, context: { region: 'US', token: 'two' }, onPaused: 'cancel' })
+    expect(next).toMatchObject({ status: 'paused', input: 'taken' })
+    await answered(hf)
+    expect(await thread.run({ context: { region: 'US', token: 'two' } })).toMatchObject({
+      output: ['US two', 'US two'],
+    })
+  })
+
   it('may be all of it', async () => {
     await using hf = await openHoldfast('memory:')
     const live = flow({ name: 'live', version: '1.0.0', transientContext: true }, async (ctx) => {

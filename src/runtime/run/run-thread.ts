@@ -369,7 +369,7 @@ class ThreadRunner {
       made.since = fold
       made.situation = situate(this.#key, fold, this.#intent())
       const { situation } = made
-      if (situation.do === 'claim') this.#checkContext(fold)
+      if (situation.do === 'claim') this.#checkContext(fold, situation)
       if (situation.do === 'claim' && situation.isSuspect && !this.#place.reserve()) throw new NotNowError()
       if (situation.do === 'claim' || situation.do === 'settle') return situation.drafts
       throw new Settled()
@@ -662,12 +662,14 @@ class ThreadRunner {
   }
 
   /** What comes first must have all that it was begun with: its tools would be handed undefined. */
-  #checkContext({ state }: Fold): void {
-    const { run, inputs = [], cancel } = state as RunState
-    const isDropped = this.#onPaused === 'cancel' && run?.waiting !== undefined
-    const next = isUnfinished(run) && !isDropped ? run : inputs[0]
+  #checkContext(fold: Fold, { target, drops }: Extract<Situation, { do: 'claim' }>): void {
+    const { run, inputs = [], cancel } = ownBranch(fold, 0).fold.state as RunState
+    const next = isUnfinished(run) && !drops ? run : inputs[0]
     // To end a run nothing of it is needed.
-    if (next && cancel?.run !== next.id) checkBrought(next, this.#context, this.#key.thread)
+    if (next === undefined || cancel?.run === next.id) return
+    // Another's run that comes before the own one must not act with what this caller brings.
+    const isOwn = target === undefined || next.id === target
+    checkBrought(next, isOwn ? this.#context : undefined, this.#key.thread)
   }
 
   async #readInput(): Promise<InputRecord | undefined> {

@@ -96,6 +96,8 @@ export class Run {
   #feed: EventFeed
   /** Who watches the run that is under way. */
   #watch: RunObserver | undefined
+  /** The one run that a caller's context is for. */
+  #own: string | undefined
 
   constructor(environment: RunEnvironment, settings: RunSettings, plan: ProgramPlan, key: LogKey) {
     this.#environment = environment
@@ -123,6 +125,7 @@ export class Run {
     const { clock } = this.#environment
     const { place } = this.#settings
     const { log } = claim
+    this.#own = target
     this.#feed = new EventFeed(this.#settings.emit, {
       live: log.liveTeller(),
       log,
@@ -310,7 +313,24 @@ export class Run {
   #lacksContext({ seen }: Recorder): boolean {
     const next = seen.inputs?.[0]
     if (next === undefined || seen.cancel?.run === next.id) return false
-    return missingOf(next, this.#settings.context).length > 0
+    return missingOf(next, this.#contextOf(next.id)).length > 0
+  }
+
+  /**
+   * What this process brings to a run. A caller brings it to the run that it asks for, or to the one that it resumes, and
+   * to no other that is driven on the way: that one's tools would act for one person with the token of another.
+   */
+  #contextOf(run: string): unknown {
+    const { context, fillsContext } = this.#settings
+    if (fillsContext) return context
+    this.#own ??= run
+    return run === this.#own ? context : undefined
+  }
+
+  #contextHere({ state: { run }, seen }: Recorder): unknown {
+    // Of a cancelled run nothing is called any more, so nothing is brought to it.
+    if (run === undefined || (this.#own === undefined && seen.cancel?.run === run.id)) return undefined
+    return contextFor(run, this.#contextOf(run.id), this.#settings.fillsContext)
   }
 
   /** Takes the next input, brings an old state up to date. What can't be begun stays as it is, for a mended program. */
@@ -428,7 +448,7 @@ export class Run {
       store,
       random,
       openSince,
-      context: contextFor(recorder.state.run ?? {}, this.#settings.context, this.#settings.fillsContext),
+      context: this.#contextHere(recorder),
       abort: this.#abort,
       heartbeat: async () => keeper?.beat(),
       lease: keeper,

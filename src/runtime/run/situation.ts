@@ -66,6 +66,8 @@ export type Situation =
       readonly do: 'claim'
       readonly drafts: readonly Draft[]
       readonly target: string | undefined
+      /** The claim itself ends the run that waited: nothing of that one goes on. */
+      readonly drops: boolean
       /** It may be what ended its workers: to be run alone. */
       readonly isSuspect: boolean
     }
@@ -141,7 +143,7 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
     index: { status: statusNow(), wakeAt: DUE, ...staysOpen(fold.index), ...labels(fold, plan, intent.expiry) },
     ...(resumed.length > 0 ? { data: { events: resumed } } : {}),
   }
-  return { do: 'claim', drafts: [draft], target, isSuspect: verdict === 'suspect' }
+  return { do: 'claim', drafts: [draft], target, drops: cancelled, isSuspect: verdict === 'suspect' }
 
   // Nothing is written, so the state is of the version that ran last; the program at hand is shown its own.
   function asItIs(): Situation {
