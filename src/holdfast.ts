@@ -250,7 +250,7 @@ export class Holdfast {
 
   /** Programs that run by themselves, at times or intervals. Workers that have the program start them. */
   get schedules(): Schedules {
-    return new Schedules(this.#runtime, this.#tenant)
+    return new Schedules(this.#runtime, this.#tenant, (thread) => this.erase(thread, { tombstone: false }))
   }
 
   /** The same store, narrowed to another tenant. */

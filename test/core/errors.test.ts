@@ -17,6 +17,7 @@ const EXAMPLES: readonly (readonly [code: errors.ErrorCode, error: errors.Holdfa
   ['invalid-id', new errors.InvalidIdError('thread id', 'is empty', 'Pass one.')],
   ['invalid-value', new errors.InvalidValueError('$.a', 'is a Map', 'Convert it.', {}, cause)],
   ['invalid-option', new errors.InvalidOptionError('limit', 'is 0', 'Pass 1.')],
+  ['missing-context', new errors.MissingContextError('x', ['token'])],
   ['not-found', new errors.NotFoundError('There is none.', 'Check the id.')],
   ['too-large', new errors.TooLargeError('The value', 'bytes', 5, 6, 'Split it.')],
   ['closed', new errors.ClosedError('The store')],

@@ -82,7 +82,8 @@ describe('a misspelt option', () => {
   it('that is like none says which there are', () => {
     expect(() => flow({ ...named, xyz: 1 } as Loose, async () => 1)).toThrow(
       expect.objectContaining({
-        remedy: 'Use one of: compatibleWith, input, name, output, retention, retry, timeoutMs, version.',
+        remedy:
+          'Use one of: compatibleWith, context, input, name, output, retention, retry, timeoutMs, transientContext, version.',
       }),
     )
     expect(() => graph({ ...named, state: {}, [START]: 1 } as Loose)).toThrow(/is not recognized by graph/)

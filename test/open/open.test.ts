@@ -86,7 +86,7 @@ describe('openHoldfast', () => {
       for (const part of ['dist', 'package.json']) {
         await run('cp', ['-r', join(root, part), join(home, 'node_modules/holdfast/')])
       }
-      for (const used of ['semver', 're2js']) {
+      for (const used of ['semver', 're2js', 'croner']) {
         symlinkSync(join(root, 'node_modules', used), join(home, 'node_modules', used))
       }
       writeFileSync(

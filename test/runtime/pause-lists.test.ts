@@ -185,7 +185,7 @@ describe('a question that is put off', () => {
         data: { field: 'until' },
       })
     }
-    await expect(thread.defer('p-none', { until: later })).rejects.toMatchObject({ data: { reason: 'unknown' } })
+    await expect(thread.defer('p-none', { until: later })).rejects.toMatchObject({ code: 'not-found' })
     expect(await size()).toBe(before)
     await clock.advance(1000)
     await expect(thread.defer(id, { until: later })).rejects.toMatchObject({ data: { reason: 'expired' } })

@@ -176,6 +176,90 @@ describe('a schedule', () => {
     await hf.close()
   })
 
+  it('is left as it is when it is set again as it was, whatever its input holds, and changed when that differs', async () => {
+    const clock = virtualClock({ now: START })
+    const hf = open(await openMemory({ clock }), clock)
+    const any = flow<unknown, null>({ name: 'any', version: '1.0.0' }, async () => null)
+    const entries = async () => (await hf.threads({ thread: { schedule: 's' } })).threads[0]?.entries
+    const input = { cents: 10n, at: new Date(0), bytes: new Uint8Array([1]), none: null }
+    for (let i = 0; i < 3; i++) await hf.schedules.set('s', any, { everyMs: HOUR, input, thread: { user: 'ada' } })
+    expect(await entries()).toBe(1)
+    await hf.schedules.set('s', any, { everyMs: HOUR, input: { ...input, at: new Date(0).toISOString() } })
+    expect(await entries()).toBe(2)
+    const { thread, input: kept } = (await hf.schedules.get('s')) ?? {}
+    expect([thread, kept]).toEqual([undefined, { ...input, at: new Date(0).toISOString() }])
+    await hf.close()
+  })
+
+  it('starts as many as were asked for, also within one millisecond', async () => {
+    const clock = virtualClock({ now: START })
+    const hf = open(await openMemory({ clock }), clock)
+    await hf.schedules.set('hourly', report, { everyMs: HOUR, input: 'eu' })
+    for (let i = 0; i < 3; i++) await hf.schedules.trigger('hourly')
+    const worker = hf.worker({ programs: [report], handleSignals: false })
+    await until(async () => {
+      await clock.advance(10)
+      return (await hf.threads({ status: 'completed' })).threads.length === 3
+    }, 1)
+    await worker.stop()
+    expect(await hf.schedules.get('hourly')).toMatchObject({ started: 3, next: new Date(START + HOUR) })
+    await hf.close()
+  })
+
+  it('is no thread that a program runs, and takes over none', async () => {
+    const clock = virtualClock({ now: START })
+    const hf = open(await openMemory({ clock }), clock)
+    await hf.schedules.set('s', report, { everyMs: HOUR, input: 'eu' })
+    expect(await hf.thread(report, { schedule: 's' }).run({ input: 'x' })).toMatchObject({ status: 'incompatible' })
+    await expect(hf.thread(report, { schedule: 's' }).enqueue('x')).rejects.toMatchObject({ code: 'incompatible' })
+    await clock.advance(HOUR)
+    expect(await workUntil(hf, clock, [report], 'scheduled')).toMatchObject({ threads: [expect.any(String)] })
+    await expect(
+      hf.schedules.set('s', report, { everyMs: HOUR, input: 'eu', thread: { schedule: 's' } }),
+    ).rejects.toMatchObject({ code: 'invalid-option', data: { field: 'thread' } })
+
+    await hf.thread(report, { schedule: 'mine' }).run({ input: 'x' })
+    expect(await hf.schedules.delete('mine')).toBe(false)
+    await expect(hf.schedules.set('mine', report, { everyMs: HOUR, input: 'eu' })).rejects.toMatchObject({
+      code: 'conflict',
+    })
+    expect(await hf.thread(report, { schedule: 'mine' }).waitFor()).toMatchObject({ status: 'completed' })
+    await hf.close()
+  })
+
+  it('is left to a version that continues what set it', async () => {
+    const clock = virtualClock({ now: START })
+    const hf = open(await openMemory({ clock }), clock)
+    const [older, newer] = ['1.0.0', '2.0.0'].map((version) =>
+      flow<string, string>({ name: 'report', version }, async (_, region) => `${region} by ${version}`),
+    ) as [typeof report, typeof report]
+    await hf.schedules.set('hourly', newer, { everyMs: HOUR, input: 'eu', thread: 'reports' })
+    await clock.advance(HOUR)
+    expect(await workUntil(hf, clock, [older], 'skipped', 'scheduled')).toMatchObject({ type: 'skipped' })
+    await workUntil(hf, clock, [newer], 'ended')
+    expect(await hf.thread(newer, 'reports').waitFor()).toMatchObject({ output: 'eu by 2.0.0' })
+    expect(await hf.schedules.get('hourly')).toMatchObject({ started: 1 })
+    await hf.close()
+  })
+
+  it('does not start what was left on the thread that it named before once more on another', async () => {
+    const clock = virtualClock({ now: START })
+    const hf = open(await openMemory({ clock }), clock)
+    await hf.schedules.set('hourly', report, { everyMs: HOUR, input: 'eu', thread: 'before' })
+    await clock.advance(HOUR)
+    // A worker that died between the two things that it does.
+    await hf.thread(report, 'before').enqueue('eu', { key: `hourly ${iso(START + HOUR)}` })
+    await hf.schedules.set('hourly', report, { everyMs: HOUR, input: 'eu', thread: 'after' })
+    await workUntil(hf, clock, [report], 'scheduled')
+    const names = async () =>
+      (await hf.threads({ metadata: { 'holdfast.program': 'report' } })).threads.map(({ thread }) => thread)
+    expect(await names()).toEqual(['before'])
+    await clock.advance(HOUR)
+    await workUntil(hf, clock, [report], 'scheduled')
+    expect((await names()).sort()).toEqual(['after', 'before'])
+    await hf.close()
+  })
+
   it('is refused with input that its program does not take, and changes nothing', async () => {
     const clock = virtualClock()
     const hf = open(await openMemory({ clock }), clock)

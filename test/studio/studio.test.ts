@@ -67,7 +67,7 @@ describe.skipIf(chromium === undefined).each(backends)('the studio on $name', ({
     await page.reload()
     await page.getByLabel('Token').fill('not the token')
     await page.getByRole('button', { name: 'Open' }).click()
-    await page.getByText('This token is not known here.').waitFor()
+    await page.getByText('This token is unknown here.').waitFor()
     await page.getByLabel('Token').fill(TOKEN)
     await page.getByRole('button', { name: 'Open' }).click()
     await page.getByText('bf-1', { exact: true }).waitFor()

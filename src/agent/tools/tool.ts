@@ -144,7 +144,8 @@ export function tool<Schema extends ToolSchema, Output = unknown, RunContext = u
   options: ToolOptions<Schema, Output, RunContext>,
 ): Tool<Schema, Output> {
   checkOptionNames('tool()', options, OPTIONS)
-  checkDeclaredSchema(options.context, 'context of a tool', 'tool.context')
+  // What is no object at all is refused by makeTool.
+  checkDeclaredSchema(options?.context, 'context of a tool', 'tool.context')
   // Which context it takes is forgotten here: a run whose context does not fit never begins.
   return makeTool(options as unknown as ToolOptions<Schema, Output>)
 }

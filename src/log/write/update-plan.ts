@@ -28,7 +28,7 @@ export interface Planned {
 }
 
 /** What may be appended to a claimed log by others than its owner. */
-const GUEST_KINDS = new Set(['input', 'answer', 'cancel', 'signal', 'tag', 'adopt', 'retain'])
+const GUEST_KINDS = new Set(['input', 'answer', 'cancel', 'signal', 'tag', 'adopt', 'retain', 'schedule'])
 
 /** Decides updates one after another on the same fold and makes one append of them. One that throws fails alone. */
 export function planAppend(

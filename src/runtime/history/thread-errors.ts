@@ -5,6 +5,8 @@ import type { RunState } from '../run/run-state.js'
 import type { RuntimeEnvironment } from '../run/run-thread.js'
 
 const AT_ONCE = 8
+/** What keeps a thread from being read, for good or for those without its key. Others fail the call: nobody knows then. */
+const UNREADABLE: ReadonlySet<string> = new Set(['corrupt', 'missing-key', 'not-found', 'schema-too-new'])
 const BROKEN: ReadonlySet<string> = new Set(['failed', 'incompatible'])
 
 /** Why each of these branches failed, by its place; undefined for those that did not. */
@@ -24,13 +26,13 @@ export async function findErrors(
   return found
 }
 
-// One that can't be read must not hide the others.
+// One that can't be read must not hide the others, and why it can't is not why its run failed.
 async function findError(logs: RuntimeEnvironment['logs'], { log, seq }: Head): Promise<RecordedError | undefined> {
   try {
     const { run, parked } = (await logs.unread(log).at(seq)).state as RunState
     return parked ?? run?.error
   } catch (error) {
-    if (isHoldfastError(error)) return { name: error.name, message: error.message, code: error.code }
+    if (isHoldfastError(error) && UNREADABLE.has(error.code)) return undefined
     throw error
   }
 }

@@ -351,7 +351,7 @@ function checkConcurrency(concurrency: unknown, owner: string): number | undefin
     return concurrency as number | undefined
   }
   throw new InvalidProgramError(
-    `The option concurrency of ${owner} must be a whole number from 1 on, not ${String(concurrency)}.`,
+    `The option concurrency of ${owner} must be a whole number of at least 1, not ${String(concurrency)}.`,
     'concurrency',
     'Pass for example 4, or leave it out.',
   )

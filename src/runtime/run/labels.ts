@@ -7,5 +7,7 @@ export const RETENTION = 'holdfast.retention'
 export const CAPPED = 'holdfast.capped'
 /** Set where the program keeps its states in a thread of their own, `{ <label>: id }`: what erases the one erases both. */
 export const COMPANION = 'holdfast.companion'
+/** Set on the log of a schedule, which no program may run. */
+export const SCHEDULE = 'holdfast.schedule'
 /** Set on a thread whose run failed while it also has open questions. */
 export const ASKS = 'holdfast.asks'

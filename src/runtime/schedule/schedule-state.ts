@@ -1,8 +1,12 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Value } from '../../codec/value.js'
 import type { ThreadIdInput } from '../../core/ids.js'
+import { formatPolicy, parseRetention } from '../../core/retention.js'
+import type { Draft } from '../../log/entry/draft.js'
 import type { IndexPatch } from '../../log/entry/index-state.js'
+import { type Op, remove, set } from '../../log/entry/ops.js'
 import type { Fold } from '../../log/entry/fold.js'
-import { PROGRAM } from '../run/labels.js'
+import { CAPPED, PROGRAM, RETENTION, SCHEDULE, VERSION } from '../run/labels.js'
 import type { Timetable } from './timetable.js'
 
 /** What becomes of occurrences that nobody was there to start. */
@@ -20,6 +24,8 @@ export interface LastOccurrence {
 export interface ScheduleRecord {
   readonly name: string
   readonly program: string
+  /** The version of the program that it was last set by: one that does not continue that leaves it alone. */
+  readonly version: string
   readonly timetable: Timetable
   readonly input?: Value
   /** The thread that takes all occurrences. Absent: each has its own. */
@@ -28,15 +34,17 @@ export interface ScheduleRecord {
   readonly paused: boolean
   /** When the next occurrence is; null: never again. */
   readonly next: number | null
-  /** Somebody asked for one more, besides those of the timetable. */
-  readonly extra?: number
+  /** Somebody asked for more, besides those of the timetable, at these times. */
+  readonly extra: readonly number[]
+  /** What was due when the schedule was given another thread, and may have been started, belongs to the one before. */
+  readonly earlier?: { readonly until: number; readonly thread: ThreadIdInput | null }
   readonly last?: LastOccurrence
   readonly started: number
   readonly skipped: number
 }
 
-/** Set on the log of a schedule. */
-export const SCHEDULE = 'holdfast.schedule'
+// It goes on for ever, and only its newest entries are of use.
+const KEPT = formatPolicy(parseRetention({ ttlMs: 'never', keepLast: 100 }), true)
 
 // No program can have such a name, so workers of versions that know no schedules leave these logs alone.
 const PREFIX = ' schedule: '
@@ -65,11 +73,30 @@ export function readSchedule({ state }: Fold): ScheduleRecord | undefined {
 }
 
 /** What the index says of a schedule, so that workers find it in time. */
-export function scheduleIndex({ program, paused, next, extra }: ScheduleRecord): IndexPatch {
-  const due = [extra, paused ? undefined : (next ?? undefined)].filter((at) => at !== undefined)
+export function scheduleIndex({ program, version, paused, next, extra }: ScheduleRecord): IndexPatch {
+  const due = [...extra, ...(paused || next === null ? [] : [next])]
   return {
     status: paused ? 'suspended' : next === null ? 'ended' : 'scheduled',
     wakeAt: due.length === 0 ? null : Math.min(...due),
-    metadata: { [PROGRAM]: scheduleLabel(program), [SCHEDULE]: true },
+    metadata: {
+      [PROGRAM]: scheduleLabel(program),
+      [VERSION]: version,
+      [SCHEDULE]: true,
+      [RETENTION]: KEPT,
+      [CAPPED]: true,
+    },
   }
+}
+
+/** Writes what changed: the input of a schedule may be large, and its occurrences many. */
+export function changeSchedule(before: ScheduleRecord | undefined, after: ScheduleRecord): Draft {
+  const ops = before === undefined ? [set('schedule', after)] : differences(before, after)
+  return { kind: 'schedule', ops, index: scheduleIndex(after) }
+}
+
+function differences(before: ScheduleRecord, after: ScheduleRecord): readonly Op[] {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])] as (keyof ScheduleRecord)[]
+  return names
+    .filter((name) => !isDeepStrictEqual(before[name], after[name]))
+    .map((name) => (after[name] === undefined ? remove(['schedule', name]) : set(['schedule', name], after[name])))
 }

@@ -1,26 +1,21 @@
+import { isDeepStrictEqual } from 'node:util'
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import { copyValue, type Value } from '../../codec/value.js'
 import { describeGiven, notAChoice } from '../../core/choices.js'
-import { InvalidOptionError, NotFoundError } from '../../core/errors.js'
+import { ConflictError, InvalidOptionError, NotFoundError, TooLargeError } from '../../core/errors.js'
 import { MAIN_BRANCH, parseThreadId, type TenantId, type ThreadIdInput } from '../../core/ids.js'
 import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
 import type { LogKey } from '../../log/contract.js'
-import { set } from '../../log/entry/ops.js'
+import type { Fold } from '../../log/entry/fold.js'
 import type { Log } from '../../log/log.js'
 import type { FlowProgram } from '../program/flow.js'
 import type { GraphProgram } from '../program/graph.js'
 import type { TypedProgram } from '../program/program.js'
 import type { Shape } from '../program/state-key.js'
+import { SCHEDULE } from '../run/labels.js'
 import type { RuntimeEnvironment } from '../run/run-thread.js'
-import {
-  type Missed,
-  readSchedule,
-  SCHEDULE,
-  scheduleIndex,
-  type ScheduleRecord,
-  scheduleThread,
-} from './schedule-state.js'
-import { nextAfter, readTimetable } from './timetable.js'
+import { changeSchedule, type Missed, readSchedule, type ScheduleRecord, scheduleThread } from './schedule-state.js'
+import { nextAfter, readTimetable, type Timetable } from './timetable.js'
 
 /** When a program runs by itself, and on what. */
 export interface ScheduleOptions<Input = unknown> {
@@ -87,15 +82,22 @@ const OPTIONS: OptionNames<ScheduleOptions> = {
 }
 const MISSED: readonly Missed[] = ['last', 'skip', 'all']
 const MAX_NAME = 128
+const MOST_EXTRA = 100
 
 /** The schedules of one tenant. Workers that have a program start its occurrences, each of them once. */
 export class Schedules {
   readonly #environment: RuntimeEnvironment
   readonly #tenant: TenantId
+  readonly #erase: (thread: ThreadIdInput) => Promise<{ readonly erased: number }>
 
-  constructor(environment: RuntimeEnvironment, tenant: TenantId) {
+  constructor(
+    environment: RuntimeEnvironment,
+    tenant: TenantId,
+    erase: (thread: ThreadIdInput) => Promise<{ readonly erased: number }>,
+  ) {
     this.#environment = environment
     this.#tenant = tenant
+    this.#erase = erase
   }
 
   /**
@@ -109,33 +111,25 @@ export class Schedules {
     const { plan } = program
     const { input, thread, missed = 'last' } = options
     if (!MISSED.includes(missed)) throw notAChoice('missed', missed, MISSED)
-    if (thread !== undefined) parseThreadId(thread)
+    if (thread !== undefined && parseThreadId(thread) === parseThreadId(scheduleThread(name))) {
+      throw new InvalidOptionError('thread', 'is the log of this schedule', 'Name another thread, or leave it out.')
+    }
     await clock.catchUp()
     const timetable = readTimetable(options, clock.now())
     await plan.checkInput(input)
     const kept = input === undefined ? undefined : this.#keep(input)
-    const log = await this.#environment.logs.open(this.#key(name))
+    const log = await this.#open(name)
     await log.update((fold) => {
-      const before = readSchedule(fold)
-      const asked = {
-        name,
-        program: plan.name,
-        ...(kept === undefined ? {} : { input: kept }),
-        ...(thread === undefined ? {} : { thread }),
-        missed,
-      }
-      const isSameTime = before && sameTime(before.timetable, timetable)
-      const after: ScheduleRecord = {
-        started: 0,
-        skipped: 0,
-        paused: false,
-        ...(before ? recordOf(before) : {}),
-        ...asked,
-        timetable: isSameTime ? before.timetable : timetable,
-        next: isSameTime ? before.next : (nextAfter(timetable, clock.now()) ?? null),
-      }
-      if (before && JSON.stringify(sorted(before)) === JSON.stringify(sorted(after))) return undefined
-      return [{ kind: 'schedule', ops: [set('schedule', after)], index: scheduleIndex(after) }]
+      const before = this.#read(name, fold)
+      const after = changed(
+        before,
+        { name, program: plan.name, version: plan.version, kept, thread, missed },
+        timetable,
+        {
+          now: clock.now(),
+        },
+      )
+      return isDeepStrictEqual(before, after) ? undefined : [changeSchedule(before, after)]
     })
     return describe(readSchedule(log.fold) as ScheduleRecord)
   }
@@ -157,8 +151,7 @@ export class Schedules {
   /** Undefined if there is none of that name. */
   async get(name: string): Promise<Schedule | undefined> {
     checkName(name)
-    const log = await this.#environment.logs.open(this.#key(name))
-    const schedule = readSchedule(log.fold)
+    const schedule = readSchedule((await this.#environment.logs.open(this.#key(name))).fold)
     return schedule && describe(schedule)
   }
 
@@ -177,30 +170,52 @@ export class Schedules {
 
   /** One occurrence more, now, whether it is paused or not. Its timetable stays as it is. */
   trigger(name: string): Promise<Schedule> {
-    return this.#change(name, (schedule) => ({ ...schedule, extra: this.#environment.clock.now() }))
+    return this.#change(name, (schedule) => {
+      const { extra } = schedule
+      if (extra.length >= MOST_EXTRA) {
+        throw new TooLargeError(
+          `Schedule "${name}"`,
+          'occurrences that wait to be started',
+          MOST_EXTRA,
+          extra.length + 1,
+          'Start a worker that has its program.',
+        )
+      }
+      // Each is one of its own, also within one millisecond.
+      const at = Math.max(this.#environment.clock.now(), (extra.at(-1) ?? 0) + 1)
+      return { ...schedule, extra: [...extra, at] }
+    })
   }
 
   /** Threads that it started stay. False if there is none of that name. */
   async delete(name: string): Promise<boolean> {
-    checkName(name)
-    const { tenant, thread } = this.#key(name)
-    const result = await this.#environment.logs.erase({ tenant, thread, tombstone: null })
-    return result !== 'conflict' && result.erased > 0
+    if ((await this.get(name)) === undefined) return false
+    return (await this.#erase(scheduleThread(name))).erased > 0
   }
 
   async #change(name: string, change: (schedule: ScheduleRecord) => ScheduleRecord): Promise<Schedule> {
     checkName(name)
     await this.#environment.clock.catchUp()
-    const log: Log = await this.#environment.logs.open(this.#key(name))
-    if (readSchedule(log.fold) === undefined) throw unknown(name)
+    const log = await this.#open(name)
+    if (this.#read(name, log.fold) === undefined) throw unknown(name)
     await log.update((fold) => {
-      const before = readSchedule(fold)
+      const before = this.#read(name, fold)
       if (before === undefined) throw unknown(name)
       const after = change(before)
-      if (after === before) return undefined
-      return [{ kind: 'schedule', ops: [set('schedule', after)], index: scheduleIndex(after) }]
+      return after === before ? undefined : [changeSchedule(before, after)]
     })
     return describe(readSchedule(log.fold) as ScheduleRecord)
+  }
+
+  #open(name: string): Promise<Log> {
+    return this.#environment.logs.open(this.#key(name))
+  }
+
+  /** Undefined where there is none; a thread of that name that somebody ran is left alone. */
+  #read(name: string, fold: Fold): ScheduleRecord | undefined {
+    const schedule = readSchedule(fold)
+    if (schedule !== undefined || fold.seq < 0) return schedule
+    throw new ConflictError(`The thread { schedule: "${name}" } exists and is not a schedule.`, { name })
   }
 
   #keep(input: unknown): Value {
@@ -227,18 +242,39 @@ function unknown(name: string): NotFoundError {
   return new NotFoundError(`There is no schedule "${name}".`, 'List the schedules: holdfast schedule list.', { name })
 }
 
-/** What is carried over when a schedule is changed: not what it said and does not say any more. */
-function recordOf(schedule: ScheduleRecord): Omit<ScheduleRecord, 'input' | 'thread'> {
-  const { input: _, thread: __, ...rest } = schedule
-  return rest
+/** The schedule as it is asked for, with what goes on from the one before. */
+function changed(
+  before: ScheduleRecord | undefined,
+  asked: Pick<ScheduleRecord, 'name' | 'program' | 'version' | 'missed'> & {
+    readonly thread: ThreadIdInput | undefined
+    readonly kept: Value | undefined
+  },
+  timetable: Timetable,
+  { now }: { readonly now: number },
+): ScheduleRecord {
+  const { kept, thread, ...rest } = asked
+  const isSameTime = before !== undefined && sameTime(before.timetable, timetable)
+  const next = isSameTime ? before.next : (nextAfter(timetable, now) ?? null)
+  // A worker may have left what is due on the thread before, and died before it said so.
+  const isMoved = before !== undefined && !isDeepStrictEqual(before.thread, thread)
+  const earlier = isMoved ? { until: now, thread: before.thread ?? null } : before?.earlier
+  return {
+    ...rest,
+    ...(kept === undefined ? {} : { input: kept }),
+    ...(thread === undefined ? {} : { thread }),
+    ...(earlier === undefined ? {} : { earlier }),
+    timetable: isSameTime ? before.timetable : timetable,
+    next,
+    paused: before?.paused ?? false,
+    extra: before?.extra ?? [],
+    ...(before?.last === undefined ? {} : { last: before.last }),
+    started: before?.started ?? 0,
+    skipped: before?.skipped ?? 0,
+  }
 }
 
-function sameTime(one: ScheduleRecord['timetable'], other: ScheduleRecord['timetable']): boolean {
+function sameTime(one: Timetable, other: Timetable): boolean {
   return one.cron === other.cron && one.timeZone === other.timeZone && one.everyMs === other.everyMs
-}
-
-function sorted(schedule: ScheduleRecord): readonly unknown[] {
-  return Object.entries(schedule).sort(([a], [b]) => (a < b ? -1 : 1))
 }
 
 function describe(schedule: ScheduleRecord): Schedule {

@@ -1,10 +1,10 @@
+import { isHoldfastError } from '../../core/errors.js'
 import { MAIN_BRANCH, parseThreadId, type ThreadIdInput } from '../../core/ids.js'
 import type { LogKey } from '../../log/contract.js'
-import { set } from '../../log/entry/ops.js'
 import { isStoreFailure } from '../errors.js'
 import type { ProgramPlan } from '../program/program.js'
 import { enqueueInput, type RuntimeEnvironment } from '../run/run-thread.js'
-import { type LastOccurrence, readSchedule, scheduleIndex, type ScheduleRecord } from './schedule-state.js'
+import { changeSchedule, type LastOccurrence, readSchedule, type ScheduleRecord } from './schedule-state.js'
 import { dueUntil, nextAfter } from './timetable.js'
 
 /** What a worker did for a schedule that was due. */
@@ -33,44 +33,43 @@ export async function startOccurrences(
   if (schedule === undefined) return undefined
   await clock.catchUp()
   const now = clock.now()
-  const { due, skipped, next } = dueOf(schedule, now)
-  const threads: ThreadIdInput[] = []
+  const { due, extra, skipped, next } = dueOf(schedule, now)
+  const threads = new Map<number, ThreadIdInput>()
   let last: LastOccurrence | undefined
-  for (const at of due) {
+  for (const at of [...due, ...extra].sort((a, b) => a - b)) {
     last = await startOne(environment, plan, key, schedule, at)
-    if (last.error === undefined) threads.push(last.thread)
+    if (last.error === undefined) threads.set(at, last.thread)
   }
   if (last === undefined && skipped === 0 && next === schedule.next) return undefined
   await log.update((fold) => {
     const current = readSchedule(fold)
     // Another process was quicker, or somebody changed it meanwhile.
-    if (current === undefined || current.next !== schedule.next || current.extra !== schedule.extra) return undefined
-    const { extra: _, ...rest } = current
+    if (current === undefined || current.next !== schedule.next) return undefined
+    const mine = [...due, ...extra.filter((at) => current.extra.includes(at))]
+    if (mine.length === 0 && next === current.next) return undefined
+    const { earlier: _, ...rest } = current
     const after: ScheduleRecord = {
       ...rest,
       next,
+      extra: current.extra.filter((at) => !extra.includes(at)),
       ...(last === undefined ? {} : { last }),
-      started: current.started + threads.length,
+      started: current.started + mine.filter((at) => threads.has(at)).length,
       skipped: current.skipped + skipped,
     }
-    return [{ kind: 'schedule', ops: [set('schedule', after)], index: scheduleIndex(after) }]
+    return [changeSchedule(current, after)]
   })
   const failed = last?.error === undefined ? {} : { error: last.error }
-  return { schedule: schedule.name, threads, skipped, ...failed }
+  return { schedule: schedule.name, threads: [...threads.values()], skipped, ...failed }
 }
 
-function dueOf(
-  schedule: ScheduleRecord,
-  now: number,
-): { due: readonly number[]; skipped: number; next: number | null } {
-  const { timetable, missed, paused, next, extra } = schedule
-  const more = extra !== undefined && extra <= now ? [extra] : []
-  if (paused || next === null || next > now) return { due: more, skipped: 0, next }
-  const due = dueUntil(timetable, next, now)
-  const wanted =
-    missed === 'all' ? due : missed === 'last' ? due.slice(-1) : due.slice(-1).filter((at) => now - at <= LATE_MS)
-  const skipped = due.length - wanted.length
-  return { due: [...wanted, ...more], skipped, next: nextAfter(timetable, due.at(-1) ?? now) ?? null }
+function dueOf(schedule: ScheduleRecord, now: number) {
+  const { timetable, missed, paused, next } = schedule
+  const extra = schedule.extra.filter((at) => at <= now)
+  if (paused || next === null || next > now) return { due: [], extra, skipped: 0, next }
+  const all = dueUntil(timetable, next, now)
+  const due =
+    missed === 'all' ? all : missed === 'last' ? all.slice(-1) : all.slice(-1).filter((at) => now - at <= LATE_MS)
+  return { due, extra, skipped: all.length - due.length, next: nextAfter(timetable, all.at(-1) ?? now) ?? null }
 }
 
 async function startOne(
@@ -82,14 +81,17 @@ async function startOne(
 ): Promise<LastOccurrence> {
   const { name, input } = schedule
   const occurrence = `${name} ${new Date(at).toISOString()}`
-  const thread = schedule.thread ?? occurrence
+  const { earlier } = schedule
+  const place = earlier !== undefined && at <= earlier.until ? (earlier.thread ?? undefined) : schedule.thread
+  const thread = place ?? occurrence
   const key: LogKey = { tenant, thread: parseThreadId(thread), branch: MAIN_BRANCH }
   try {
     const { run } = await enqueueInput(environment, plan, key, input, { key: occurrence })
     return { at, thread, ...(run === undefined ? {} : { run }) }
   } catch (error) {
-    // A store that is away is asked again; input that this version of the program refuses stays refused.
-    if (isStoreFailure(error)) throw error
+    // A store that is away is asked again, and a thread that this version does not continue is left to one that does.
+    // Input that the program refuses stays refused.
+    if (isStoreFailure(error) || isHoldfastError(error, 'incompatible')) throw error
     return { at, thread, error: error instanceof Error ? error.message : String(error) }
   }
 }

@@ -2,7 +2,7 @@ import { isHoldfastError } from '../../core/errors.js'
 import type { LogKey } from '../../log/contract.js'
 import type { Fold } from '../../log/entry/fold.js'
 import { stateVersionOf } from '../run/begin.js'
-import { PROGRAM } from '../run/labels.js'
+import { PROGRAM, SCHEDULE } from '../run/labels.js'
 import { isCompatible } from './migration.js'
 import { incompatible, type Outcome, outcomeBase, type Restart } from '../run/outcome.js'
 import type { GraphPlan, ProgramPlan, Refusal } from '../program/program.js'
@@ -14,6 +14,9 @@ export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: R
   const { run } = fold.state as RunState
   const refuse = (reason: string, remedy?: string) =>
     incompatible(outcomeBase(log, completeFold(plan, fold), restart), reason, remedy)
+  if (SCHEDULE in fold.index.metadata) {
+    return refuse('The thread is the log of a schedule.', 'Use hf.schedules for it, and another thread id for a run.')
+  }
   const program = run?.program ?? queuedFor(fold)
   if (program !== undefined && program !== plan.name) {
     return refuse(

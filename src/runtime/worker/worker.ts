@@ -248,7 +248,6 @@ export class Worker {
     const plan = this.#plans.get(programOfLabel(label))
     const log = nameLog(head.log)
     if (plan === undefined || this.#rests.has(log, head.seq)) return false
-    if (isScheduleLabel(label)) return true
     const version = String(head.index.metadata[VERSION] ?? '')
     if (isCompatible(version, plan)) return true
     this.#rests.skip(log, head.seq)
