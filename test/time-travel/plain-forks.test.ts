@@ -74,6 +74,34 @@ function shop(policy: StepPolicy) {
 
 const POLICIES: readonly StepPolicy[] = [{ effect: 'once' }, { effect: 'reconcilable' }, { effect: 'idempotent' }]
 
+describe('a fork from before the damage', () => {
+  const program = flow({ name: 'shop', version: '1.0.0' }, async (ctx) => {
+    await ctx.step('look', { effect: 'read' }, () => 1)
+    await ctx.step('pay', { effect: 'once' }, () => 'paid')
+    return ctx.step('late', { effect: 'read' }, () => 2)
+  })
+
+  it.each([
+    { what: 'all that followed', after: 'look', begunThere: 'unknown' },
+    { what: 'what followed the effect', after: 'pay', begunThere: true },
+  ])('asks for permission where $what can’t be read, and goes on with it', async ({ after, begunThere }) => {
+    await hf.thread(program, 't').run({ input: 1 })
+    const history = await hf.thread(program, 't').history()
+    const ended = (name: string) =>
+      history.find(({ steps }) => steps?.some((step) => step.name === name && step.status === 'completed'))
+    await damage('main', (history[0]?.seq ?? 0) - (ended(after)?.seq ?? 0))
+    const fork = await hf
+      .thread(program, 't')
+      .at(ended('look')?.id ?? '')
+      .fork()
+    const outcome = await fork.run()
+    expect(outcome).toMatchObject({ pauses: [{ kind: 'permission', question: { step: 'pay', begunThere } }] })
+    if (outcome.status !== 'paused') throw new Error(outcome.status)
+    await fork.answer(outcome.pauses[0].id, { allowed: true })
+    expect(await fork.run()).toMatchObject({ status: 'completed', output: 2 })
+  })
+})
+
 describe.each(POLICIES)('an effect of kind $effect that was begun where a branch came from', (policy) => {
   it('is not repeated without permission by who goes on from the last good checkpoint', async () => {
     const { program, paid, asked } = shop(policy)

@@ -1,6 +1,8 @@
 import type { Value } from '../../codec/value.js'
 import { isHoldfastError } from '../../core/errors.js'
 import type { LogKey } from '../../log/contract.js'
+import { parseCheckpointId } from '../../log/entry/checkpoint-id.js'
+import type { Fold } from '../../log/entry/fold.js'
 import type { OpenedEntry } from '../../log/entry/entry-opening.js'
 import type { Log } from '../../log/log.js'
 import type { LogStore } from '../../log/log-store.js'
@@ -64,14 +66,7 @@ export async function lineage(logs: LogStore, log: Log, run: string): Promise<re
 /** Collects the records of one run. */
 export async function collectRecords(spans: readonly Span[], run: string): Promise<Records> {
   const collector = new Collector(run)
-  for (const { log, from, to } of spans) {
-    let state: State | undefined
-    // From one earlier, if that is kept: what an operation means depends on the state before it.
-    for await (const entry of log.entries(Math.max(from - 1, await log.firstKept()), to)) {
-      state = collector.take(entry, state, entry.header.seq >= from)
-      if (collector.isOver(state as RunState)) break
-    }
-  }
+  for (const span of spans) await collector.read(span)
   return collector
 }
 
@@ -93,6 +88,16 @@ class Collector implements Records {
 
   isOver(state: RunState): boolean {
     return this.begun !== undefined && state.run?.id !== this.#run
+  }
+
+  /** What was read before a part that can't be is kept. */
+  async read({ log, from, to }: Span): Promise<void> {
+    let state: State | undefined
+    // From one earlier, if that is kept: what an operation means depends on the state before it.
+    for await (const entry of log.entries(Math.max(from - 1, await log.firstKept()), to)) {
+      state = this.take(entry, state, entry.header.seq >= from)
+      if (this.isOver(state as RunState)) break
+    }
   }
 
   take({ body, fold, header }: OpenedEntry, before: State | undefined, counts: boolean): State {
@@ -197,23 +202,56 @@ export async function recordsBeyond(
   return found
 }
 
-/** The steps that branches which this one was forked from began after the fork, for the same run, and may have done. */
+/** What is known of the steps that other branches began. */
+export interface BegunSteps {
+  readonly paths: ReadonlySet<string>
+  /** Nothing that could tell of more is damaged or gone. */
+  readonly isAll: boolean
+}
+
+/**
+ * The steps that branches which this one was forked from began after the fork, for the same run, and may have done. A
+ * fork is the way out of a damaged branch, so what can't be read there must not stop it: then more may have been begun.
+ */
 export async function begunBeyond(
   logs: LogStore,
   key: LogKey,
   from: { readonly branch: string; readonly seq: number },
   run: string,
-): Promise<ReadonlySet<string>> {
-  const begun = new Set<string>()
-  for (let at: typeof from | undefined = from; at; ) {
-    const log: Log = await logs.open({ ...key, branch: at.branch as LogKey['branch'] })
-    if (!log.exists) break
-    const { steps } = await collectRecords([{ log, from: at.seq + 1, to: log.fold.seq }], run)
-    for (const [path, { status }] of steps) if (status === 'done' || status === 'started') begun.add(path)
-    const { origin }: { readonly origin: { readonly branch: string; readonly seq: number } | null } = log.fold
-    at = origin ?? undefined
+): Promise<BegunSteps> {
+  const paths = new Set<string>()
+  let isAll = true
+  const miss = (error: unknown) => {
+    if (!UNREADABLE.some((code) => isHoldfastError(error, code))) throw error
+    isAll = false
+    return undefined
   }
-  return begun
+  for (let at: typeof from | undefined = from; at; ) {
+    const branch: LogKey = { ...key, branch: at.branch as LogKey['branch'] }
+    const start = at.seq + 1
+    const { log, to }: Omit<Span, 'from'> = await logs.open(branch).then(
+      (opened) => ({ log: opened, to: opened.fold.seq }),
+      (error: unknown) => {
+        miss(error)
+        return { log: logs.unread(branch), to: lastGoodOf(error) }
+      },
+    )
+    const collector = new Collector(run)
+    if (to >= start) await collector.read({ log, from: start, to }).catch(miss)
+    for (const [path, { status }] of collector.steps) if (status === 'done' || status === 'started') paths.add(path)
+    if (to < at.seq || (await log.firstKept()) > start) isAll = false
+    const known: Fold | undefined = log.exists ? log.fold : await log.at(at.seq).catch(miss)
+    at = known?.origin ?? undefined
+  }
+  return { paths, isAll }
+}
+
+const UNREADABLE = ['corrupt', 'missing-key', 'not-found'] as const
+
+/** Up to where a damaged log can be read; -1 where nobody knows. */
+function lastGoodOf(error: unknown): number {
+  const lastGood = isHoldfastError(error, 'corrupt') ? error.data['lastGood'] : undefined
+  return typeof lastGood === 'string' ? parseCheckpointId(lastGood).seq : -1
 }
 
 /** What a fork takes from the branch that it came from, in place of reading again. */

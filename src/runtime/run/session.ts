@@ -14,7 +14,7 @@ import { Attempts } from '../step/attempts.js'
 import type { LiveEvent } from '../events/events.js'
 import { hashKept } from '../step/hash-value.js'
 import type { Recorder } from './recorder.js'
-import type { RecordedReads, Seen } from './records.js'
+import type { BegunSteps, RecordedReads, Seen } from './records.js'
 import type { ReplayScript } from '../history/replay-script.js'
 import type { RunState, StepRecord } from './run-state.js'
 
@@ -64,7 +64,7 @@ export interface SessionOptions {
   /** Results of steps that only read, from the branch that this one was forked from. */
   readonly recordedReads?: RecordedReads
   /** What branches that this one came from began of a run after it parted from them. */
-  readonly begunBeyond?: (from: Origin, run: string) => Promise<ReadonlySet<string>>
+  readonly begunBeyond?: (from: Origin, run: string) => Promise<BegunSteps>
   /** Nothing runs: results come from here. */
   readonly replay?: ReplayScript
   /** Told what the run does. */
@@ -94,7 +94,7 @@ export class Session {
   readonly #isDraining: (() => boolean) | undefined
   readonly #recordedReads: RecordedReads | undefined
   readonly #readBegun: SessionOptions['begunBeyond']
-  #begunBeyond: Promise<ReadonlySet<string>> | undefined
+  #begunBeyond: Promise<BegunSteps> | undefined
   /** The step whose work is running, to refuse steps inside of steps. */
   readonly inside = {
     run: <Result>(path: string, work: () => Result): Result =>
@@ -186,9 +186,11 @@ export class Session {
   }
 
   /** Whether the branch that this one came from began a step of this run after they parted. */
-  async begunBeyond(from: Origin, path: string): Promise<boolean> {
+  async begunBeyond(from: Origin, path: string): Promise<boolean | 'unknown'> {
     this.#begunBeyond ??= this.#readBegun?.(from, this.state.run?.id ?? '')
-    return (await this.#begunBeyond)?.has(path) ?? false
+    const begun = await this.#begunBeyond
+    if (begun === undefined || begun.paths.has(path)) return begun !== undefined
+    return begun.isAll ? false : 'unknown'
   }
 
   /** Whether a step ended on the branch that this one was forked from as it did here. */
