@@ -299,6 +299,48 @@ describe('a context that is transient', () => {
   })
 })
 
+describe('a context under way when another version declares what is transient', () => {
+  type Transient = true | readonly string[]
+  const asks = (version: string, transientContext?: Transient) =>
+    flow({ name: 'asks', version, ...(transientContext === undefined ? {} : { transientContext }) }, async (ctx) => {
+      await ctx.pause('one?')
+      await ctx.pause('two?')
+      return ctx.context
+    })
+  const kept = async (hf: Awaited<ReturnType<typeof openHoldfast>>) => {
+    const [newest] = await hf.inspect('t').history({ limit: 1 })
+    const { run } = (
+      await hf
+        .inspect('t')
+        .look(newest?.id ?? '')
+        .fold()
+    ).state as { run?: object }
+    return { context: undefined, transient: undefined, ...run }
+  }
+
+  it.each<{ from: Transient | undefined; to: Transient | undefined; context?: object; transient?: Transient }>([
+    { from: undefined, to: ['token'], context: { user: 'ada' }, transient: ['token'] },
+    { from: undefined, to: true, transient: true },
+    { from: ['token'], to: true, transient: true },
+    { from: true, to: ['token'], context: { user: 'ada' }, transient: ['token'] },
+    { from: ['token'], to: undefined, context: { user: 'ada', token: 'new' } },
+    { from: true, to: undefined, context: { user: 'ada', token: 'new' } },
+  ])('is what was brought last, kept as declared now: $from, then $to', async ({ from, to, context, transient }) => {
+    await using hf = await openHoldfast('memory:')
+    const [before, now] = [hf.thread(asks('1.0.0', from), 't'), hf.thread(asks('1.1.0', to), 't')]
+    await before.run({ input: 1, context: { user: 'ada', token: 'old' } })
+    await answered(hf)
+    const brought = { user: 'ada', token: 'new' }
+    expect((await now.run({ context: brought })).status).toBe('paused')
+    const { context: recorded, transient: named } = await kept(hf)
+    expect({ recorded, named }).toEqual({ recorded: context, named: transient })
+    await answered(hf)
+    // What is recorded now need not be brought again.
+    const ended = await now.run(transient === undefined ? {} : { context: brought })
+    expect(ended).toMatchObject({ status: 'completed', output: { user: 'ada', token: 'new' } })
+  })
+})
+
 it('refuses a transientContext that names nothing', () => {
   const options = { name: 'p', version: '1.0.0', transientContext: 'token' as never }
   expect(() => flow(options, () => 1)).toThrow(/transientContext of flow "p" must be true or a list/)

@@ -3,7 +3,7 @@ import type { Redactor } from '../../codec/redactor.js'
 import { copyValue, type Value } from '../../codec/value.js'
 import { showValue } from '../../codec/clone.js'
 import { InvalidValueError, isHoldfastError, MissingContextError, TooLargeError } from '../../core/errors.js'
-import { type Op, set } from '../../log/entry/ops.js'
+import { type Op, remove, set } from '../../log/entry/ops.js'
 import { validate } from '../../store/standard-schema.js'
 import type { ContextPlan, ProgramPlan } from '../program/program.js'
 import { isPlainObject } from '../program/reduce-key.js'
@@ -83,18 +83,24 @@ export function missingOf({ transient }: KeptContext, given: unknown): readonly 
   return transient.filter((name) => !Object.hasOwn(brought, name) || brought[name] === undefined)
 }
 
-/** What a run has that is resumed with more. What is brought now counts from here on. */
+/**
+ * What a run has that is resumed with more. What is brought now counts from here on, and so does what the program at hand
+ * says of it: a version may declare transient what an earlier one recorded, and the other way round.
+ */
 export function joinContexts(before: KeptContext, brought: KeptContext): KeptContext {
   if (brought.context === undefined && brought.transient === undefined) return before
   if (brought.transient === true || before.transient === true) return brought
-  const isBoth = isPlainObject(before.context) && isPlainObject(brought.context)
-  const names = [...new Set([...(before.transient ?? []), ...(brought.transient ?? [])])]
+  const { context, transient = [] } = brought
+  const isBoth = isPlainObject(before.context) && isPlainObject(context)
+  const earlier = isBoth ? Object.entries(before.context as object).filter(([name]) => !transient.includes(name)) : []
+  const isKept = (name: string) => isPlainObject(context) && Object.hasOwn(context, name)
+  const names = [...new Set([...(before.transient ?? []).filter((name) => !isKept(name)), ...transient])]
   return {
     ...(isBoth
-      ? { context: { ...(before.context as object), ...(brought.context as object) } as Value }
-      : brought.context === undefined
+      ? { context: { ...Object.fromEntries(earlier), ...(context as object) } as Value }
+      : context === undefined
         ? {}
-        : { context: brought.context }),
+        : { context }),
     ...(names.length === 0 ? {} : { transient: names }),
   }
 }
@@ -102,11 +108,12 @@ export function joinContexts(before: KeptContext, brought: KeptContext): KeptCon
 /** Ops that note what a run under way is brought when it is resumed. */
 export function bringContext({ run }: RunState, brought: KeptContext): readonly Op[] {
   if (run === undefined || (brought.context === undefined && brought.transient === undefined)) return []
-  const { context, transient } = joinContexts(run, brought)
-  return [
-    ...(context === undefined ? [] : [set(['run', 'context'], context)]),
-    ...(transient === undefined ? [] : [set(['run', 'transient'], transient)]),
-  ]
+  const joined = joinContexts(run, brought)
+  return (['context', 'transient'] as const).flatMap((key) => {
+    const value = joined[key]
+    if (value !== undefined) return [set(['run', key], value)]
+    return run[key] === undefined ? [] : [remove(['run', key])]
+  })
 }
 
 /** Several programs in one: what any of them keeps out of the record stays out. */
