@@ -68,6 +68,11 @@ export type Loop = {
   readonly overflowAt: number
   /** How many messages there were when a summary failed. */
   readonly failedAt: number
+  /**
+   * A reply without calls that `isComplete` has yet to be asked about: how many messages there were with it, and how the
+   * run ends by it.
+   */
+  readonly spoke?: { readonly count: number; readonly ending: Ending } | null
   /** What was spent on this branch; forks begin at nothing. */
   readonly spent: { readonly id: string; readonly branch: string; readonly tally: Tally } | null
 }

@@ -53,6 +53,41 @@ describe('isComplete', () => {
     expect(server.counters.requests).toBe(1)
   })
 
+  it('finds the reply and its cost recorded: when it fails, a resume asks it again and not the model', async () => {
+    let fails = 2
+    const seen: string[][] = []
+    const { thread, server } = await talk([{ text: 'All done.' }], {
+      budget: { tokens: 1 },
+      isComplete: ({ state }) => {
+        seen.push(lines(state.messages))
+        if (fails-- > 0) throw new Error('The tracker is down.')
+        return true
+      },
+    })
+    const failed = await thread.run({ input: 'Go' })
+    expect(failed).toMatchObject({ status: 'failed', state: { turn: 1, runUsage: { calls: 1 } } })
+    expect(lines(failed.state.messages)).toStrictEqual(['user: Go', 'assistant: All done.'])
+    expect(await thread.run()).toMatchObject({ status: 'failed' })
+    expect(await thread.run()).toMatchObject({ status: 'completed', state: { ended: { reason: 'complete' } } })
+    expect(seen).toStrictEqual(Array.from({ length: 3 }, () => ['user: Go', 'assistant: All done.']))
+    expect(server.counters.requests).toBe(1)
+  })
+
+  it('is not asked of an earlier reply when the run that failed with it was given up', async () => {
+    let fails = 1
+    const { thread, server } = await talk([{ text: 'One.' }, { text: 'Two.' }], {
+      isComplete: () => {
+        if (fails-- > 0) throw new Error('The tracker is down.')
+        return true
+      },
+    })
+    expect((await thread.run({ input: 'First' })).status).toBe('failed')
+    await thread.cancel()
+    const outcome = await thread.run({ input: 'Second' })
+    expect(outcome).toMatchObject({ status: 'completed', output: 'Two.' })
+    expect(server.counters.requests).toBe(2)
+  })
+
   it('lets the model go on with what it says, up to the limit of turns', async () => {
     const replies = [{ text: 'Nearly.' }, { text: 'Nearly.' }, { text: 'Done.' }]
     const isComplete = ({ state }: { readonly state: { readonly turn: number } }) =>

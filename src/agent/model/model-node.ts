@@ -47,8 +47,14 @@ async function takeTurn(setup: AgentSetup, before: OwnState, ctx: Context) {
     ...rest,
     loop: { ...taken.loop, ...loop },
   })
-  const ending = await endBefore(setup, state, ctx)
-  if (ending) return update({ next: 'end', calls: [] }, { ended: ending })
+  const spoke = spokeLast(before, ctx)
+  if (spoke) {
+    const verdict = await judge(setup, state, spoke, ctx)
+    if ('ended' in verdict) return update({ next: 'end', calls: [], spoke: null }, verdict)
+    return update({ next: 'model', calls: [], spoke: null }, { messages: [verdict.more] })
+  }
+  const ended = await endBefore(setup, state, ctx)
+  if (ended) return update({ next: 'end', calls: [] }, { ended })
 
   const call = await prepareCall(setup, state, ctx)
   const { messages } = state
@@ -66,31 +72,45 @@ async function takeTurn(setup: AgentSetup, before: OwnState, ctx: Context) {
   const { spent, ...sums } = await spend(setup, state, ctx, reply)
   const said = [message, ...refused]
   const isDone = calls.length === 0 && refused.length === 0
-  const after = { ...state, ...sums, messages: [...messages, ...said], turn: state.turn + 1 }
-  const verdict = isDone ? await judge(setup, after, reply, ctx) : undefined
-  const next = calls.length > 0 ? 'tools' : verdict && 'ended' in verdict ? 'end' : 'model'
+  const measured = measure(setup, state, call.request, reply, messages.length + 1)
+  // The author's code may fail: the reply and its cost are recorded before it is asked.
+  const isJudged = isDone && options.isComplete !== undefined
+  const next = calls.length > 0 ? 'tools' : isDone && !isJudged ? 'end' : 'model'
+  const ending = endingOf(reply)
   return update(
-    { next, calls, spent, measured: measure(setup, state, call.request, reply, messages.length + 1) },
     {
-      messages: verdict && 'more' in verdict ? [...said, verdict.more] : said,
+      next,
+      calls,
+      spent,
+      measured,
+      ...(isJudged ? { spoke: { count: messages.length + said.length, ending } } : {}),
+    },
+    {
+      messages: said,
       turn: state.turn + 1,
       ...sums,
       ...versionsIfChanged(setup, state),
-      ...(verdict && 'ended' in verdict ? { ended: verdict.ended } : {}),
+      ...(next === 'end' ? { ended: ending } : {}),
     },
   )
+}
+
+/** How the run ends by the last reply, where `isComplete` is to be asked first. Another message since makes it obsolete. */
+function spokeLast({ loop, messages }: OwnState, { run }: Context): Ending | undefined {
+  const { spoke } = loop
+  return spoke && loop.run === run && spoke.count === messages.length ? spoke.ending : undefined
 }
 
 /** What a reply without calls leads to: the end, or what the agent's author has to say to it. */
 async function judge(
   { options }: AgentSetup,
   state: OwnState,
-  reply: ModelReply,
+  ending: Ending,
   ctx: Context,
 ): Promise<{ readonly ended: Ending } | { readonly more: Message }> {
   const verdict = await options.isComplete?.(turnContext(state, ctx))
   if (verdict === true) return { ended: COMPLETE }
-  if (typeof verdict !== 'string') return { ended: endingOf(reply) }
+  if (typeof verdict !== 'string') return { ended: ending }
   const { maxTurns = DEFAULT_MAX_TURNS } = options
   // Nobody would answer it any more.
   if (state.turn >= maxTurns) return { ended: tookAll(maxTurns) }
