@@ -133,6 +133,57 @@ describe('what run({ context }) brings', () => {
     expect(await thread.run({ input: 'second', key: 'b' })).toMatchObject({ status: 'completed', output: undefined })
   })
 
+  describe('to input that was left without any', () => {
+    const asks = flow({ name: 'asks', version: '1.0.0', context: region }, async (ctx) => {
+      const before = ctx.context
+      await ctx.pause('?')
+      return [before, ctx.context]
+    })
+    const both = { status: 'completed', output: [{ region: 'EU' }, { region: 'EU' }] }
+
+    it('is recorded with it by whoever runs the thread', async () => {
+      await using hf = await openHoldfast('memory:')
+      const thread = hf.thread(asks, 't')
+      await thread.enqueue('x', { key: 'k' })
+      await thread.run({ context: { region: 'EU' } })
+      await answered(hf)
+      expect(await thread.run()).toMatchObject(both)
+    })
+
+    it('is recorded with it by whoever gives the same input again', async () => {
+      await using hf = await openHoldfast('memory:')
+      const thread = hf.thread(asks, 't')
+      await thread.enqueue('x', { key: 'k' })
+      await thread.run({ input: 'x', key: 'k', context: { region: 'EU' } })
+      await answered(hf)
+      expect(await thread.run()).toMatchObject(both)
+    })
+
+    it('is recorded with it also while the run before it waits, and replaces nothing that was brought', async () => {
+      await using hf = await openHoldfast('memory:')
+      const thread = hf.thread(asks, 't')
+      await thread.run({ input: 'first', context: { region: 'US' } })
+      await thread.enqueue('x', { key: 'k' })
+      for (const given of ['EU', 'late']) {
+        await thread.run({ input: 'x', key: 'k', context: { region: given }, onPaused: 'queue' })
+      }
+      await thread.enqueue('x', { key: 'k', context: { region: 'later' } })
+      await answered(hf)
+      expect(await thread.run()).toMatchObject({ status: 'paused' })
+      await answered(hf)
+      expect(await thread.run()).toMatchObject(both)
+    })
+
+    it('is kept to oneself by whoever gives other input, which comes after it', async () => {
+      await using hf = await openHoldfast('memory:')
+      const who = flow({ name: 'who', version: '1.0.0' }, (ctx) => ctx.step('who', () => ctx.context ?? 'nobody'))
+      const thread = hf.thread(who, 't')
+      await thread.enqueue('first', { key: 'a' })
+      expect(await thread.run({ input: 'second', context: { user: 'eve' } })).toMatchObject({ output: { user: 'eve' } })
+      expect(await thread.run({ input: 'first', key: 'a' })).toMatchObject({ output: 'nobody' })
+    })
+  })
+
   it('is laid over what the run began with when somebody resumes it', async () => {
     await using hf = await openHoldfast('memory:')
     const thread = hf.thread(order, 't')

@@ -116,6 +116,20 @@ export function bringContext({ run }: RunState, brought: KeptContext): readonly 
   })
 }
 
+/**
+ * Ops that note what is brought to input that waits and was left without any. What it was given with stays: whoever
+ * sends a request again must not change it.
+ */
+export function bringToQueued({ inputs }: RunState, id: string | undefined, brought: KeptContext): readonly Op[] {
+  const at = id === undefined ? -1 : (inputs?.findIndex((input) => input.id === id) ?? -1)
+  const queued = inputs?.[at]
+  if (queued === undefined || queued.context !== undefined || queued.transient !== undefined) return []
+  return (['context', 'transient'] as const).flatMap((key) => {
+    const value = brought[key]
+    return value === undefined ? [] : [set(['inputs', at, key], value)]
+  })
+}
+
 /** Several programs in one: what any of them keeps out of the record stays out. */
 export function joinContextPlans(plans: readonly (ContextPlan | undefined)[]): ContextPlan | undefined {
   const known = plans.filter((plan) => plan !== undefined)

@@ -32,7 +32,7 @@ import { observeClaim } from '../events/observe.js'
 import type { ProgramPlan } from '../program/program.js'
 import type { Durable, Frequency } from './record-policy.js'
 import { checkSettings, Run, StoppedError } from './run.js'
-import { checkBrought, keepContext, type KeptContext, refuseTransient } from './run-context.js'
+import { bringToQueued, checkBrought, keepContext, type KeptContext, refuseTransient } from './run-context.js'
 import { begunBeyond, type RecordedReads, recordsBeyond } from './records.js'
 import { type OnCorrupt, openOrRecover } from './recover.js'
 import { currentRun, type ForkRecord, type InputRecord, isUnfinished, type RunState } from './run-state.js'
@@ -586,7 +586,8 @@ class ThreadRunner {
       // A request that is sent again must not stop its own run.
       const stop = interrupt && run !== undefined && !isOurs
       if (!isKnown) checkBegins(state, input)
-      const relied = relyOn(state, input)
+      const queued = findQueued(state, input)
+      const relied = [...relyOn(state, input), ...bringToQueued(state, queued?.id, input)]
       if (isKnown && !stop && relied.length === 0) return undefined
       const cancel = { reason: 'interrupted by new input', at: clock.now(), run: run ?? '' }
       // Its turn comes when the run is over that waits: until then nobody needs to look.

@@ -27,7 +27,7 @@ import { beginUnder, type Expiry, expiresWhenAtRest, retentionLabel, retentionLa
 import { ASKS, COMPANION, PROGRAM, RETENTION, VERSION } from './labels.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from '../program/program.js'
-import { bringContext, type KeptContext } from './run-context.js'
+import { bringContext, bringToQueued, type KeptContext } from './run-context.js'
 import {
   type ForkRecord,
   type InputRecord,
@@ -45,7 +45,7 @@ export interface Intent {
   /** The input was put into the queue by this very request: it is never added again. */
   readonly isQueued: boolean
   readonly onPaused: OnPaused
-  /** What the caller brings to the run that is resumed. */
+  /** What the caller brings to the run that is resumed, or to its own input that waits without any. */
   readonly brought: KeptContext
   readonly restart: Restart
   /** What the first entry of a log says that begins beside a damaged one. */
@@ -113,9 +113,13 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   if (waits && isOthers && onPaused !== 'cancel') return { do: 'queue' }
   if (waits && onPaused === 'return') {
     const back = settleInput(state, queued?.id, false)
-    return back.length === 0 ? asItIs() : { do: 'settle', drafts: [{ kind: 'input', ops: [...owning, ...back] }] }
+    const settled = back.length > 0 ? back : bringToQueued(state, queued?.id, intent.brought)
+    return settled.length === 0 ? asItIs() : { do: 'settle', drafts: [{ kind: 'input', ops: [...owning, ...settled] }] }
   }
-  if (waits && onPaused === 'queue') return queued && !queued.unsaid ? asItIs() : { do: 'queue' }
+  if (waits && onPaused === 'queue') {
+    const isKnown = queued && !queued.unsaid && bringToQueued(state, queued.id, intent.brought).length === 0
+    return isKnown ? asItIs() : { do: 'queue' }
+  }
   const { claims = 0 } = state
   const verdict = judge(state, intent.maxClaims)
   if (verdict === 'guilty') return { do: 'settle', drafts: [park(poisoned(claims), state)] }
@@ -135,6 +139,8 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   const added = input !== undefined && !isSame && queued === undefined
   if (added) ops.push(push('inputs', { ...input, unsaid: true }))
   if (isOthers) ops.push(...relyOn(state, queued))
+  const own = input === undefined && !unfinished ? state.inputs?.[0] : queued
+  ops.push(...bringToQueued(state, own?.id, intent.brought))
   const target = input === undefined ? undefined : isSame ? run?.id : (queued?.id ?? input.id)
   const resumed = unfinished && !cancelled ? [{ type: 'run', run: run.id, status: 'resumed' }] : []
   const draft: Draft = {
