@@ -197,7 +197,7 @@ export class InvalidOptionError extends HoldfastError {
 export class MissingContextError extends HoldfastError {
   constructor(thread: string, missing: readonly string[]) {
     const what = missing.map((name) => (name === 'context' ? name : `context.${name}`)).join(', ')
-    super('missing-context', `The run of thread ${thread} needs ${what}, which is transient and was not recorded.`, {
+    super('missing-context', `The run of thread ${thread} needs ${what}, which was not recorded with it.`, {
       data: { thread, missing },
       remedy:
         'Resume that run with it, without other input: thread.run({ context: { … } }). ' +

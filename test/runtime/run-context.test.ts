@@ -23,6 +23,55 @@ async function answered(hf: Awaited<ReturnType<typeof openHoldfast>>) {
 }
 
 describe('what run({ context }) brings', () => {
+  it('may be brought in parts: with the input, and by the worker or whoever resumes the run', async () => {
+    await using hf = await openHoldfast('memory:')
+    const thread = hf.thread(order, 't')
+    await thread.enqueue('x', { context: { region: 'EU' } })
+    await expect(thread.enqueue('y', { context: { region: 5 } })).rejects.toMatchObject({ code: 'invalid-value' })
+    const worker = hf.worker({ programs: [order], handleSignals: false, context: () => ({ token: 'one' }) })
+    expect(await thread.waitFor()).toMatchObject({ status: 'paused' })
+    await worker.stop()
+    await answered(hf)
+    expect(await thread.run({ context: { token: 'two' } })).toMatchObject({ output: ['EU one', 'EU two'] })
+  })
+
+  it('is missed before a worker begins a run that nobody brought it to, or that would not fit', async () => {
+    await using hf = await openHoldfast('memory:')
+    const seen: unknown[] = []
+    const plain = flow({ name: 'plain', version: '1.0.0', context: region }, async (ctx) => {
+      seen.push(ctx.context)
+      return ctx.context.region
+    })
+    const thread = hf.thread(plain, 't')
+    await thread.enqueue('x')
+    await thread.enqueue('y')
+    for (const [context, code] of [
+      [undefined, 'missing-context'],
+      [{ region: 5 }, 'invalid-value'],
+    ] as const) {
+      const error = await new Promise<unknown>((resolve) => {
+        const worker = hf.worker({
+          programs: [plain],
+          handleSignals: false,
+          context: () => context,
+          onEvent: (event) => {
+            if (event.type === 'error') void worker.stop().then(() => resolve(event.error))
+          },
+        })
+      })
+      expect(error).toMatchObject({ code })
+    }
+    await expect(thread.run()).rejects.toMatchObject({ code: 'missing-context' })
+    expect(seen).toEqual([])
+    // Brought to the first, and not lent to the one behind it.
+    expect(await thread.run({ context: { region: 'EU' } })).toMatchObject({ status: expect.any(String) })
+    expect(seen).toEqual([{ region: 'EU' }])
+    const worker = hf.worker({ programs: [plain], handleSignals: false, context: () => ({ region: 'US' }) })
+    expect(await thread.waitFor()).toMatchObject({ status: 'completed', output: 'US' })
+    await worker.stop()
+    expect(seen).toEqual([{ region: 'EU' }, { region: 'US' }])
+  })
+
   it('is recorded with the run, and not with it when the run is over', async () => {
     await using hf = await openHoldfast('memory:')
     const plain = flow({ name: 'plain', version: '1.0.0' }, async (ctx) => [ctx.context, await ctx.pause('?')])

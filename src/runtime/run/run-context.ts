@@ -4,7 +4,7 @@ import { copyValue, type Value } from '../../codec/value.js'
 import { showValue } from '../../codec/clone.js'
 import { InvalidValueError, isHoldfastError, MissingContextError, TooLargeError } from '../../core/errors.js'
 import { type Op, remove, set } from '../../log/entry/ops.js'
-import { validate } from '../../store/standard-schema.js'
+import { type StandardSchema, validate } from '../../store/standard-schema.js'
 import type { ContextPlan, ProgramPlan } from '../program/program.js'
 import { isPlainObject } from '../program/reduce-key.js'
 import type { RunState } from './run-state.js'
@@ -34,6 +34,8 @@ export async function keepContext(
   let made = given
   // What a tool needs is only checked: each would make something else of it.
   for (const [i, schema] of schemas.entries()) {
+    // The rest is on record, or is brought by whoever runs it.
+    if (!isWhole && (await lacksOnly(schema, made))) continue
     const checked = await validate(schema, made, 'context')
     if (i === 0 && plan.context?.isMade) made = checked
   }
@@ -42,6 +44,35 @@ export async function keepContext(
   const { live, rest } = split(made, transient)
   const context = redactor ? redactor.value(keep(rest)) : keep(rest)
   return { made, kept: { context, ...(live.length === 0 ? {} : { transient: live }) } }
+}
+
+/**
+ * Why a run that nothing was recorded for can't begin with what this process has; undefined if it can. Its tools would be
+ * handed undefined, or what they don't expect.
+ */
+export async function contextMisfit(plan: ProgramPlan, given: unknown, thread: string): Promise<Error | undefined> {
+  try {
+    for (const schema of plan.context?.schemas ?? []) await validate(schema, given, 'context')
+    return undefined
+  } catch (error) {
+    return given === undefined ? new MissingContextError(thread, ['context']) : (error as Error)
+  }
+}
+
+/** Whether nobody brought anything to this input. */
+export function isBare({ context, transient }: KeptContext): boolean {
+  return context === undefined && transient === undefined
+}
+
+/** Whether all that is wrong with a part of a context is that other parts are not there. */
+async function lacksOnly(schema: StandardSchema, given: unknown): Promise<boolean> {
+  if (!isPlainObject(given)) return false
+  const { issues = [] } = await schema['~standard'].validate(given)
+  const isMissing = ([first]: readonly unknown[]) => {
+    const name = typeof first === 'object' && first !== null ? (first as { readonly key: unknown }).key : first
+    return typeof name === 'string' && !Object.hasOwn(given, name)
+  }
+  return issues.length > 0 && issues.every(({ path }) => path !== undefined && isMissing(path))
 }
 
 /** Refuses what would get lost on its way to the process that runs it. */

@@ -32,7 +32,15 @@ import { observeClaim } from '../events/observe.js'
 import type { ProgramPlan } from '../program/program.js'
 import type { Durable, Frequency } from './record-policy.js'
 import { checkSettings, Run, StoppedError } from './run.js'
-import { bringToQueued, checkBrought, keepContext, type KeptContext, refuseTransient } from './run-context.js'
+import {
+  bringToQueued,
+  checkBrought,
+  contextMisfit,
+  isBare,
+  keepContext,
+  type KeptContext,
+  refuseTransient,
+} from './run-context.js'
 import { begunBeyond, type RecordedReads, recordsBeyond } from './records.js'
 import { type OnCorrupt, openOrRecover } from './recover.js'
 import { currentRun, type ForkRecord, type InputRecord, isUnfinished, type RunState } from './run-state.js'
@@ -254,6 +262,8 @@ class ThreadRunner {
   /** What the caller brings along, as the program's schema makes it, and what of it is recorded. */
   #context: unknown
   #brought: KeptContext = {}
+  /** Why input that nobody brought a context to can't begin here. */
+  #misfit: Error | undefined
   /** Where the log ended when the input was last seen in the queue that this request put it into. */
   #queuedAt: number | undefined
 
@@ -638,6 +648,7 @@ class ThreadRunner {
         policy: { frequency, durability },
         context: this.#context,
         fillsContext: this.#options.fillsContext ?? false,
+        isMisfit: this.#misfit !== undefined,
         signal,
         isDraining,
         emit,
@@ -656,6 +667,7 @@ class ThreadRunner {
   async #readContext(isWhole: boolean): Promise<void> {
     const { context, fillsContext } = this.#options
     this.#context = context
+    this.#misfit = await contextMisfit(this.#plan, fillsContext ? context : undefined, this.#key.thread)
     if (fillsContext) return
     const { made, kept } = await keepContext(this.#plan, context, this.#environment.redactor, isWhole)
     this.#context = made
@@ -670,6 +682,8 @@ class ThreadRunner {
     if (next === undefined || cancel?.run === next.id) return
     // Another's run that comes before the own one must not act with what this caller brings.
     const isOwn = target === undefined || next.id === target
+    const isBrought = isOwn && !isBare(this.#brought)
+    if (this.#misfit && next !== run && isBare(next) && !isBrought) throw this.#misfit
     checkBrought(next, isOwn ? this.#context : undefined, this.#key.thread)
   }
 

@@ -37,7 +37,7 @@ import type { ProgramPlan } from '../program/program.js'
 import { checkRecordPolicy, type RecordPolicy } from './record-policy.js'
 import { LogRecorder, type Recorder } from './recorder.js'
 import type { RecordedReads } from './records.js'
-import { contextFor, missingOf } from './run-context.js'
+import { contextFor, isBare, missingOf } from './run-context.js'
 import { RunDoor } from './run-door.js'
 import { isUnfinished, openPauses, type RunState } from './run-state.js'
 import { Session, type SessionOptions } from './session.js'
@@ -70,6 +70,8 @@ export interface RunSettings {
   readonly context: unknown
   /** It only fills in what nobody else brought: a worker's. */
   readonly fillsContext: boolean
+  /** Input that nobody brought a context to does not fit the program here. */
+  readonly isMisfit: boolean
   readonly signal: AbortSignal | undefined
   /** True when no further step should start: what runs may end, then the run is parked. */
   readonly isDraining: (() => boolean) | undefined
@@ -313,6 +315,7 @@ export class Run {
   #lacksContext({ seen }: Recorder): boolean {
     const next = seen.inputs?.[0]
     if (next === undefined || seen.cancel?.run === next.id) return false
+    if (this.#settings.isMisfit && isBare(next)) return true
     return missingOf(next, this.#contextOf(next.id)).length > 0
   }
 
