@@ -201,7 +201,13 @@ export class PipelineRun {
     const generation = this.#catalog.generationOf(document.id)
     // A second try, after a run of other content or of another version was given up.
     for (const isLastTry of [false, true]) {
-      const { outcome, isOurs } = await this.#runThread(document, input, generation)
+      const { outcome, isOurs, isBehind } = await this.#runThread(document, input, generation)
+      if (isBehind) {
+        // Another process was quicker once more: it is looked at again, as one that others hold.
+        if (isLastTry) return void this.#held.add(document.id)
+        await this.#cancelStale(document.id)
+        continue
+      }
       if (outcome === undefined) return
       if (outcome.status === 'completed') {
         const { chunks, tokens } = outcome.output
@@ -220,15 +226,24 @@ export class PipelineRun {
       if (outcome.status === 'paused') return this.#fail(document.id, errorOf(outcome))
       const isStale = outcome.status === 'incompatible' || (outcome.status === 'failed' && outcome.error.name === STALE)
       if (!isStale || isLastTry) return this.#failed(document.id, document.hash, errorOf(outcome))
-      await this.#thread(document.id).cancel({ reason: 'begun again with other content or by another version' })
+      await this.#cancelStale(document.id)
     }
+  }
+
+  async #cancelStale(id: string): Promise<void> {
+    await this.#thread(id).cancel({ reason: 'begun again with other content or by another version' })
   }
 
   async #runThread(
     document: LoadedDocument,
     input: DocumentInput,
     generation: number,
-  ): Promise<{ readonly outcome?: Outcome<unknown, DocumentResult>; readonly isOurs: boolean }> {
+  ): Promise<{
+    readonly outcome?: Outcome<unknown, DocumentResult>
+    readonly isOurs: boolean
+    /** A run of other content, or of another version, stands before it, and can't go on with this document. */
+    readonly isBehind?: boolean
+  }> {
     const { version } = this.#plan
     const { leaseMs } = this.#settings
     const seat = this.#slots.seat()
@@ -259,6 +274,7 @@ export class PipelineRun {
       return { outcome, isOurs }
     } catch (error) {
       if (this.#stop.signal.aborted) return { isOurs }
+      if (isHoldfastError(error, 'missing-context')) return { isOurs, isBehind: true }
       // Taken over by another process, which counts its chunks.
       if (isHoldfastError(error, 'fenced')) {
         this.#tally.chunks -= counted
