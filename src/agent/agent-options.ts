@@ -204,12 +204,12 @@ export function checkAgentOptions(options: AgentOptions): void {
     }
     const { window, at = 0.75, keep = 0.3, maxMessages, keepMessages } = compaction
     if (maxMessages !== undefined && !(Number.isSafeInteger(maxMessages) && maxMessages >= 2)) {
-      refuse('compaction.maxMessages', `is ${String(maxMessages)}`, 'Use a whole number from 2 on.')
+      refuse('compaction.maxMessages', `is ${String(maxMessages)}`, 'Use a whole number, 2 or more.')
     }
     if (keepMessages !== undefined) {
       const fits = Number.isSafeInteger(keepMessages) && keepMessages >= 1 && keepMessages < (maxMessages ?? 0)
       if (!fits) {
-        const remedy = 'Use a whole number from 1 on, below compaction.maxMessages.'
+        const remedy = 'Use a whole number, 1 or more, below compaction.maxMessages.'
         refuse('compaction.keepMessages', `is ${String(keepMessages)}`, remedy)
       }
     }

@@ -1,4 +1,5 @@
 import { isHoldfastError } from '../../core/errors.js'
+import { mapSome } from '../../core/map-some.js'
 import type { Head } from '../../log/contract.js'
 import type { RecordedError } from '../errors.js'
 import type { RunState } from '../run/run-state.js'
@@ -10,20 +11,11 @@ const UNREADABLE: ReadonlySet<string> = new Set(['corrupt', 'missing-key', 'not-
 const BROKEN: ReadonlySet<string> = new Set(['failed', 'incompatible'])
 
 /** Why each of these branches failed, by its place; undefined for those that did not. */
-export async function findErrors(
+export function findErrors(
   { logs }: RuntimeEnvironment,
   heads: readonly Head[],
 ): Promise<readonly (RecordedError | undefined)[]> {
-  const found = new Array<RecordedError | undefined>(heads.length)
-  let next = 0
-  const read = async () => {
-    for (let i = next++; i < heads.length; i = next++) {
-      const head = heads[i] as Head
-      if (BROKEN.has(head.index.status)) found[i] = await findError(logs, head)
-    }
-  }
-  await Promise.all(Array.from({ length: AT_ONCE }, read))
-  return found
+  return mapSome(heads, AT_ONCE, async (head) => (BROKEN.has(head.index.status) ? findError(logs, head) : undefined))
 }
 
 // One that can't be read must not hide the others, and why it can't is not why its run failed.

@@ -1,3 +1,4 @@
+import { mapSome } from '../../core/map-some.js'
 import type { ThreadIdInput } from '../../core/ids.js'
 import { threadIdInput } from '../../core/ids.js'
 import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
@@ -268,18 +269,4 @@ async function listOf(
     cursor = page.cursor
     if (cursor === undefined) return keys
   }
-}
-
-async function mapSome<Item, Result>(
-  items: readonly Item[],
-  atOnce: number,
-  work: (item: Item) => Promise<Result>,
-): Promise<readonly Result[]> {
-  const results: Result[] = new Array(items.length)
-  let next = 0
-  const walk = async () => {
-    for (let at = next++; at < items.length; at = next++) results[at] = await work(items[at] as Item)
-  }
-  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, walk))
-  return results
 }

@@ -125,9 +125,7 @@ export class Schedules {
         before,
         { name, program: plan.name, version: plan.version, kept, thread, missed },
         timetable,
-        {
-          now: clock.now(),
-        },
+        clock.now(),
       )
       return isDeepStrictEqual(before, after) ? undefined : [changeSchedule(before, after)]
     })
@@ -250,7 +248,7 @@ function changed(
     readonly kept: Value | undefined
   },
   timetable: Timetable,
-  { now }: { readonly now: number },
+  now: number,
 ): ScheduleRecord {
   const { kept, thread, ...rest } = asked
   const isSameTime = before !== undefined && sameTime(before.timetable, timetable)
