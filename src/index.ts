@@ -67,7 +67,7 @@ export type { OpenPause, Outcome } from './runtime/run/outcome.js'
 export type { Frequency } from './runtime/run/record-policy.js'
 export type { OnCorrupt } from './runtime/run/recover.js'
 export type { Waiting } from './runtime/run/run-state.js'
-export type { EnqueueOptions, RunOptions } from './runtime/run/run-thread.js'
+export type { EnqueueOptions, RunOptions } from './runtime/run/run-options.js'
 export type {
   Context,
   Effect,

@@ -110,8 +110,8 @@ export const MUTANTS = [
     what: 'a wait reads a view that lacks the signal it has taken',
     changes: [
       {
-        file: 'runtime/run/recorder.js',
-        find: 'this.#view = this.#pending.length === 0 ? undefined : new View(this.#claim.log.fold.state, drafts(this.#pending));',
+        file: 'runtime/run/run-log.js',
+        find: 'this.#view = this.#pending.length === 0 ? undefined : new View(this.#claim.log.fold.state, draftsOf(this.#pending));',
         replace: 'if (this.#pending.length === 0) this.#view = undefined;',
       },
       {
@@ -155,10 +155,10 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/step/perform.js',
-        find: '((session.lease?.isSure ?? true) && !(unsure && ledger.isForgotten))',
+        find: '((run.lease?.isSure ?? true) && !(unsure && ledger.isForgotten))',
         replace: '!(unsure && ledger.isForgotten)',
       },
-      { file: 'runtime/step/perform.js', find: 'await session.lease?.secure();', replace: 'void 0;' },
+      { file: 'runtime/step/perform.js', find: 'await run.lease?.secure();', replace: 'void 0;' },
     ],
     test: 'test/runtime/sure-lease.test.ts',
     histories: 'crashes',
@@ -179,7 +179,7 @@ export const MUTANTS = [
   {
     item: '6',
     what: 'the keys of an erased thread are used again by the next of that name',
-    changes: [{ file: 'runtime/run/session.js', find: 'if (run?.incarnation !== undefined)', replace: 'if (false)' }],
+    changes: [{ file: 'runtime/run/run.js', find: 'if (run?.incarnation !== undefined)', replace: 'if (false)' }],
     test: 'test/runtime/erased-thread-key.test.ts',
     histories: 'crashes',
   },
@@ -201,7 +201,7 @@ export const MUTANTS = [
     what: 'a fork takes what another branch read, though its own past differs',
     changes: [
       {
-        file: 'runtime/run/session.js',
+        file: 'runtime/run/recorded-reads.js',
         find: "(inputHash !== 'none' || isSamePast)",
         replace: "(inputHash !== 'none' || isSamePast || true)",
       },
@@ -213,7 +213,7 @@ export const MUTANTS = [
     what: 'a fork takes a node that asked somebody on the other branch with the answer from there',
     changes: [
       { file: 'runtime/run/records.js', find: ' || did.has(path))', replace: ')' },
-      { file: 'runtime/run/session.js', find: '!sees.isUnderWay() && ', replace: '' },
+      { file: 'runtime/run/recorded-reads.js', find: '!sees.isUnderWay() && ', replace: '' },
     ],
     test: 'test/time-travel/recorded-reads.test.ts',
   },
@@ -307,7 +307,7 @@ export const MUTANTS = [
     what: 'how old open keys are is forgotten when a program came between that fails or does not fit',
     changes: [
       {
-        file: 'runtime/run/run.js',
+        file: 'runtime/run/conclude.js',
         find: "(state.ahead === true || driven.status === 'failed')",
         replace: '(state.ahead === true)',
       },
@@ -521,7 +521,7 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/step/activation.js',
-        find: 'await findBegun(this.#session, work)',
+        find: 'await findBegun(this.#run, work)',
         replace: 'undefined',
       },
     ],
@@ -564,7 +564,7 @@ export const MUTANTS = [
     what: 'a record that can’t be stored fails the signal that is received beside it',
     changes: [
       {
-        file: 'runtime/run/recorder.js',
+        file: 'runtime/run/run-log.js',
         find: 'if (!isRefusal(error) || !this.#pending.some(({ step }) => step))',
         replace: 'if (true)',
       },
@@ -576,7 +576,7 @@ export const MUTANTS = [
     what: 'a record that can’t be stored fails the steps that are written with it',
     changes: [
       {
-        file: 'runtime/run/recorder.js',
+        file: 'runtime/run/run-log.js',
         find: 'if (notes.filter(({ step }) => step).length > 1)',
         replace: 'if (false)',
       },
@@ -676,7 +676,7 @@ export const MUTANTS = [
   {
     item: '43',
     what: 'a process that was overtaken hands the answer to a later run to the function of its own',
-    changes: [{ file: 'runtime/step/activation.js', find: 'if (this.#session.isOvertaken)', replace: 'if (false)' }],
+    changes: [{ file: 'runtime/step/activation.js', find: 'if (this.#run.isOvertaken)', replace: 'if (false)' }],
     test: 'test/runtime/simulation.test.ts',
     name: 'the answer to a later run',
   },

@@ -36,16 +36,10 @@ import type { ProgramPlan } from './program/program.js'
 import { type ReplayReport, replayRun } from './history/replay.js'
 import { currentRun, isOver, type RunState, signalsOf } from './run/run-state.js'
 import { RunStream } from './events/run-stream.js'
-import {
-  type Enqueued,
-  type EnqueueOptions,
-  enqueueInput,
-  type RunOptions,
-  type RuntimeEnvironment,
-  RUN_OPTIONS,
-  runThread,
-  withOutput,
-} from './run/run-thread.js'
+import { enqueueInput } from './run/enqueue.js'
+import type { RuntimeEnvironment } from './run/environment.js'
+import { type Enqueued, type EnqueueOptions, RUN_OPTIONS, type RunOptions } from './run/run-options.js'
+import { runThread, withOutput } from './run/run-thread.js'
 import { type Expiry, expiresWhenAtRest, retentionLabels } from './run/expiry.js'
 import { RETENTION } from './run/labels.js'
 import { endCancelled, isAtRest, isOnlyWaiting, restRun } from './run/situation.js'

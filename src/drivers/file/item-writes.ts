@@ -1,3 +1,4 @@
+import { isPassed } from '../shared/redo-rule.js'
 import type { TenantId } from '../../core/ids.js'
 import type { CarriedWrite, ItemWrite, ItemWriteResult, NewItem, StoredItem } from '../../log/store-contract.js'
 import { commitItem, type FoundItem, findItem, type ItemPlace, loadNewest, placeOf } from './item-chain.js'
@@ -34,16 +35,15 @@ export function applyWrite(
   store: FileStore,
   tenant: TenantId,
   incarnation: string,
-  { seq, space, key, item, at }: CarriedWrite,
+  carried: CarriedWrite,
   redo: boolean,
 ): Promise<void> {
+  const { seq, space, key, item, at } = carried
   return updateItem<void>(store, placeOf(store, tenant, space, key), (found) => {
     const before = found?.record
     const logs = before?.logs ?? []
-    if (seqOf(logs, incarnation) >= seq) return { result: undefined }
-    if (redo && before !== undefined && before.last.by !== incarnation && before.last.at > at) {
-      return { result: undefined }
-    }
+    const known = before && { seq: seqOf(logs, incarnation), lastAt: before.last.at, lastBy: before.last.by }
+    if (isPassed(known, carried, incarnation, redo)) return { result: undefined }
     // An entry may be applied long after its time, and its removal is to be remembered for a day from then.
     const removedAt = Math.max(at, store.clock.now())
     const write = change(before, item, at, {

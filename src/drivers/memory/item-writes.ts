@@ -1,3 +1,4 @@
+import { isPassed } from '../shared/redo-rule.js'
 import type { TenantId } from '../../core/ids.js'
 import type { CarriedWrite, ItemWrite, ItemWriteResult, NewItem } from '../../log/store-contract.js'
 import type { MemoryItem, MemorySpace, MemoryStore } from './memory-store.js'
@@ -40,11 +41,8 @@ export function applyWrite(
   redo: boolean,
 ): void {
   const found = store.items.get(tenant)?.get(write.space)?.items.get(write.key)
-  if (found !== undefined) {
-    if ((found.seqs.get(incarnation) ?? -1) >= write.seq) return
-    if (redo && found.lastBy !== incarnation && found.lastAt > write.at) return
-  }
-  carryWrite(store, tenant, incarnation, write)
+  const known = found && { seq: found.seqs.get(incarnation), lastAt: found.lastAt, lastBy: found.lastBy }
+  if (!isPassed(known, write, incarnation, redo)) carryWrite(store, tenant, incarnation, write)
 }
 
 export function isAlive(found: MemoryItem, now: number): boolean {

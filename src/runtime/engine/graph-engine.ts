@@ -6,7 +6,6 @@ import type { Draft } from '../../log/entry/draft.js'
 import { type Op, remove, type State, set } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
 import { Activation } from '../step/activation.js'
-import type { Drive } from '../run/drive.js'
 import { Places } from './places.js'
 import type { Asked, FunctionNodePlan, GraphNodePlan, GraphPlan, NodePlan, Task } from '../program/program.js'
 import { leftBegun, nondeterministic, StepFailedError } from '../errors.js'
@@ -23,7 +22,7 @@ import {
   type TaskRecord,
   type Waiting,
 } from '../run/run-state.js'
-import type { Session } from '../run/session.js'
+import type { Drive, Run } from '../run/run.js'
 import { explainFrozen, ShownState } from '../program/shown-state.js'
 import type { Recorded, Update } from '../program/state-shape.js'
 
@@ -46,7 +45,7 @@ type Landed =
  * to the results recorded before it and does not copy them.
  */
 export class GraphEngine {
-  readonly #session: Session
+  readonly #run: Run
   readonly #plan: GraphPlan
   readonly #prefix: Prefix
   readonly #path: string
@@ -54,8 +53,8 @@ export class GraphEngine {
   /** The tasks were made here: nobody before us can have begun them. */
   #isNew = false
 
-  constructor(session: Session, plan: GraphPlan, prefix: Prefix = [], path = '') {
-    this.#session = session
+  constructor(run: Run, plan: GraphPlan, prefix: Prefix = [], path = '') {
+    this.#run = run
     this.#plan = plan
     this.#prefix = prefix
     this.#path = path
@@ -65,7 +64,7 @@ export class GraphEngine {
   async drive(): Promise<Drive> {
     if (this.#scope().tasks === undefined) {
       const tasks = nameTasks(await this.#orLeft(this.#plan.start(this.#state())), 0)
-      this.#session.recorder.add({ kind: 'step', ops: [set(inScope(this.#prefix, 'tasks'), tasks)] })
+      this.#run.log.add({ kind: 'step', ops: [set(inScope(this.#prefix, 'tasks'), tasks)] })
       this.#isNew = true
     }
     for (;;) {
@@ -74,7 +73,7 @@ export class GraphEngine {
       if (tasks.length === 0) return { status: 'completed', output: this.#state() }
       const count = this.#count(scope)
       if (count >= this.#plan.maxSteps) return { status: 'failed', error: tooManySteps(this.#plan) }
-      if (this.#session.draining) return { status: 'suspended', waiting: [] }
+      if (this.#run.draining) return { status: 'suspended', waiting: [] }
       const landed = await this.#superStep(tasks)
       const [failure, ...others] = landed.flatMap((task) =>
         task.status === 'failed' ? [task.error, ...(task.others ?? [])] : [],
@@ -116,7 +115,7 @@ export class GraphEngine {
       const { concurrency } = this.#plan.resolve(task.node) ?? {}
       if (concurrency === undefined && all === undefined) return run()
       // Whoever waited for its turn may find that nothing new should start any more.
-      const start = async (): Promise<Landed> => (this.#session.draining ? { status: 'suspended', waiting: [] } : run())
+      const start = async (): Promise<Landed> => (this.#run.draining ? { status: 'suspended', waiting: [] } : run())
       const inAll = () => (all ? all.run(start) : start())
       if (concurrency === undefined) return inAll()
       const places = byNode.get(task.node) ?? new Places(concurrency)
@@ -130,7 +129,7 @@ export class GraphEngine {
     if (node === undefined) return { status: 'failed', error: missingNode(this.#plan, task.node) }
     const path = this.#path === '' ? task.id : `${this.#path}/${task.id}`
     const at = inScope(this.#prefix, 'steps', task.id)
-    const activation = new Activation(this.#session, task.id, this.#prefix, this.#path, { isNew: this.#isNew })
+    const activation = new Activation(this.#run, task.id, this.#prefix, this.#path, { isNew: this.#isNew })
     let writes: readonly StoreWrite[] = []
     let event: unknown = { type: 'step', step: path, status: 'completed' }
     let recorded = this.#scope().steps?.[task.id]?.status === 'done'
@@ -171,7 +170,7 @@ export class GraphEngine {
       if (isGated) {
         if (!recorded) {
           // Before the question is asked, so that the node does not run again when it is answered.
-          await this.#session.record({
+          await this.#run.record({
             kind: 'step',
             ops: [
               set(at, { status: 'done', result: update as Value }),
@@ -188,7 +187,7 @@ export class GraphEngine {
         update = { ...result, ...exit.update }
         // Remembered in the record, because the question is closed now and must not be asked again while others wait.
         const record = { status: 'done', result: update as Value, passed: true }
-        this.#session.recorder.add({ kind: 'step', ops: [set(at, record)] })
+        this.#run.log.add({ kind: 'step', ops: [set(at, record)] })
       }
       return update
     })
@@ -201,7 +200,7 @@ export class GraphEngine {
     }
     if (recorded) {
       const closing = activation.asking.closing(path)
-      if (closing.length > 0) this.#session.recorder.add({ kind: 'step', ops: closing })
+      if (closing.length > 0) this.#run.log.add({ kind: 'step', ops: closing })
       return { status: 'recorded' }
     }
     const update = done.value as Update
@@ -209,7 +208,7 @@ export class GraphEngine {
     const hasScope = node.kind === 'graph' || !this.#isNew
     const closing = [...activation.asking.closing(path), ...(hasScope ? this.#leaveScope(task.id) : [])]
     if (isLast()) return { status: 'last', update, writes, closing, events }
-    await this.#session.record({
+    await this.#run.record({
       kind: 'step',
       ops: [set(at, { status: 'done', result: update as Value }), ...this.#dropInner(task.id, activation), ...closing],
       data: { events },
@@ -224,7 +223,7 @@ export class GraphEngine {
     const node = task && this.#plan.resolve(task.node)
     if (node?.report === undefined) return
     const path = this.#path === '' ? task?.id : `${this.#path}/${task?.id}`
-    for (const event of node.report(update, path ?? '')) this.#session.emit(event)
+    for (const event of node.report(update, path ?? '')) this.#run.emit(event)
   }
 
   async #check(update: unknown, task: TaskRecord): Promise<Update> {
@@ -237,15 +236,15 @@ export class GraphEngine {
    */
   async #findLost(node: NodePlan, task: TaskRecord, state: State, activation: Activation) {
     const hasGate = node.pauseBefore || (node.kind === 'function' && node.approval !== undefined)
-    if (node.kind !== 'function' || !hasGate || gapOf(this.#session.state) === undefined) return undefined
+    if (node.kind !== 'function' || !hasGate || gapOf(this.#run.state) === undefined) return undefined
     const input = cloneValue(task.input as Value | undefined)
     const work = await this.#workOf(node, input, state, activation)
-    return this.#orFailed(node, input, () => findLost(this.#session, work))
+    return this.#orFailed(node, input, () => findLost(this.#run, work))
   }
 
   async #runFunction(node: FunctionNodePlan, input: unknown, state: State, activation: Activation) {
     const work = await this.#workOf(node, input, state, activation)
-    const made = await this.#orFailed(node, input, () => perform(this.#session, work))
+    const made = await this.#orFailed(node, input, () => perform(this.#run, work))
     const { attempts, ms } = 'attempts' in made ? made : { attempts: 1, ms: 0 }
     return { value: made.result, writes: made.writes, attempts, ms }
   }
@@ -290,10 +289,10 @@ export class GraphEngine {
   async #runSubgraph(node: GraphNodePlan, input: unknown, task: TaskRecord, path: string, state: State) {
     const plan = node.graph
     const prefix = [...this.#prefix, 'scopes', task.id]
-    if (scopeAt(this.#session.state, prefix).state === undefined) {
+    if (scopeAt(this.#run.state, prefix).state === undefined) {
       const update = this.#own(await plan.checkInput(await node.enter(state, input)))
       const begun = plan.shape.reduce(plan.shape.initial(), [{ update }], [])
-      this.#session.recorder.add({
+      this.#run.log.add({
         kind: 'step',
         ops: [
           set(inScope(prefix, 'state'), begun.state),
@@ -302,7 +301,7 @@ export class GraphEngine {
         ],
       })
     }
-    const drive = await this.#watched(path, new GraphEngine(this.#session, plan, prefix, path))
+    const drive = await this.#watched(path, new GraphEngine(this.#run, plan, prefix, path))
     if (drive.status !== 'completed') return { drive }
     const value = await node.leave(drive.output as State, state, input)
     return { value, writes: [] as readonly StoreWrite[], attempts: 1, ms: 0 }
@@ -310,7 +309,7 @@ export class GraphEngine {
 
   /** Drives a subgraph within a span of its own, which fails with it. */
   async #watched(path: string, engine: GraphEngine): Promise<Drive> {
-    const { watch, abort } = this.#session
+    const { watch, abort } = this.#run
     let drive: Drive | undefined
     // A drive reports its end, a span takes it from what is thrown.
     const once = async () => {
@@ -356,7 +355,7 @@ export class GraphEngine {
       throw nondeterministic(`Node "${id}" was a subgraph when it began, and is a function now.`, id)
     }
     // One that was an effect before has an intent of its own, unless 0.1 wrote it.
-    const isSame = isBegun(own) || own?.status === 'retry' || this.#session.state.run?.incarnation === undefined
+    const isSame = isBegun(own) || own?.status === 'retry' || this.#run.state.run?.incarnation === undefined
     if (node.kind === 'function' && (isSame || (node.policy.effect ?? 'read') === 'read')) return
     for (const [path, record] of Object.entries(steps)) {
       if (!path.startsWith(`${id}/`) || !isEffect(record)) continue
@@ -395,7 +394,7 @@ export class GraphEngine {
       const agreed = (before?.answer as { readonly approved?: boolean } | undefined)?.approved === true
       return { input: before && agreed ? await approval.approved(input, before.answer, before) : input }
     }
-    if (!before && !(await approval.needed(state, input, this.#session.context))) return { input }
+    if (!before && !(await approval.needed(state, input, this.#run.context))) return { input }
     const shown = (await approval.question(state, input, before)) as Value
     const jsonSchema = typeof approval.answer === 'function' ? await approval.answer(input) : approval.answer
     const isSame = before !== undefined && isDeepStrictEqual(before.question, shown)
@@ -443,7 +442,7 @@ export class GraphEngine {
       const at = landed.findIndex(({ status }) => status === 'last')
       const [task, last] = [tasks[at], landed[at]]
       if (task === undefined || last?.status !== 'last') throw error
-      await this.#session.record({
+      await this.#run.record({
         kind: 'step',
         ops: [
           set(inScope(this.#prefix, 'steps', task.id), { status: 'done', result: last.update as Value }),
@@ -490,14 +489,14 @@ export class GraphEngine {
       ...this.#showStatus(tasks, next.tasks),
       ...(last && last.writes.length > 0 ? { store: last.writes } : {}),
     }
-    if (next.tasks.length > 0) await this.#session.record(draft)
-    else this.#session.recorder.add(draft)
+    if (next.tasks.length > 0) await this.#run.record(draft)
+    else this.#run.log.add(draft)
     return next.tasks.length > 0
   }
 
   /** A branch may wait for something that knows nothing of the run: it is left behind when the run is stopped. */
   async #orLeft<Result>(choice: Promise<Result>): Promise<Result> {
-    const { signal } = this.#session.abort
+    const { signal } = this.#run.abort
     let leave = () => {}
     const left = new Promise<never>((_, reject) => {
       leave = () => reject(signal.reason)
@@ -546,11 +545,11 @@ export class GraphEngine {
 
   /** Nobody else's: what is noted is shown to the program as its state, which is frozen. */
   #own(update: Update): Update {
-    return this.#session.keep(update) as Update
+    return this.#run.keep(update) as Update
   }
 
   #scope(): ReturnType<typeof scopeAt> {
-    return scopeAt(this.#session.state, this.#prefix)
+    return scopeAt(this.#run.state, this.#prefix)
   }
 }
 

@@ -3,7 +3,7 @@ import type { ObservedRun, RunEnd } from '../../telemetry/observer.js'
 import type { LogKey } from '../../log/contract.js'
 import type { ProgramPlan } from '../program/program.js'
 import { isUnfinished, type RunState } from '../run/run-state.js'
-import type { RuntimeEnvironment } from '../run/run-thread.js'
+import type { RuntimeEnvironment } from '../run/environment.js'
 
 /** Tells what a claim says of how the thread was left: `before` it and after. */
 export function observeClaim({ observer, clock }: RuntimeEnvironment, before: Fold, after: Fold): void {

@@ -1,18 +1,19 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Value } from '../../codec/value.js'
+import type { LogKey } from '../../log/contract.js'
 import type { Log } from '../../log/log.js'
 import { isHoldfastError, NotFoundError } from '../../core/errors.js'
 import { ReplayGapError, ReplayOrderError, recordError } from '../errors.js'
-import { driveFlow } from '../engine/flow-engine.js'
 import type { FlowPlan, ProgramPlan } from '../program/program.js'
 import { contextFor } from '../run/run-context.js'
 import { collectRecords, lineage, type Records } from '../run/records.js'
 import { ReplayScript } from './replay-script.js'
-import { ViewRecorder } from '../run/view-recorder.js'
-import type { RuntimeEnvironment } from '../run/run-thread.js'
+import { RunLog } from '../run/run-log.js'
+import { Unrecorded } from '../run/unrecorded.js'
+import type { RuntimeEnvironment } from '../run/environment.js'
 import { replayGraph } from './replay-graph.js'
 import type { PauseRecord, RunRecord, RunState } from '../run/run-state.js'
-import { Session } from '../run/session.js'
+import { Run } from '../run/run.js'
 
 /** Where today's program would have gone another way than is recorded. */
 export interface ReplayDifference {
@@ -82,12 +83,13 @@ async function replayFlow(
     return { status: 'incomplete', steps: 0, state, message: 'The beginning of this run is no longer kept.' }
   }
   const script = new ReplayScript(records, run.status === 'completed')
-  const recorder = new ViewRecorder({ ...log.fold, state: replayed(records, run) as never }, () => {}, true)
-  const driven = await driveFlow(replaySession(environment, log, recorder, script), plan)
+  const claim = new Unrecorded({ ...log.fold, state: replayed(records, run) as never }, true)
+  const replayLog = new RunLog(claim, { frequency: 'step', durability: 'sync' }, () => {})
+  const driven = await replayOf(environment, log.key, replayLog, script).drive(plan)
   script.end()
   const report = { steps: script.steps, state }
   if (driven.status === 'failed') return failedReplay(report, driven.error, run)
-  if (driven.status === 'suspended') return suspendedReplay(report, run, script, records, newPause(recorder, records))
+  if (driven.status === 'suspended') return suspendedReplay(report, run, script, records, newPause(replayLog, records))
   const output = driven.output as Value | undefined
   if (run.status === 'completed' && isDeepStrictEqual(output, run.output)) {
     return { ...report, status: 'identical', ...(output === undefined ? {} : { output }) }
@@ -120,33 +122,19 @@ function replayed({ steps, pauses, begun }: Records, run: RunRecord): RunState {
   }
 }
 
-function replaySession(
-  { clock, random, store, redactor }: RuntimeEnvironment,
-  log: Log,
-  recorder: ViewRecorder,
-  replay: ReplayScript,
-): Session {
-  return new Session({
-    log: log.key,
-    recorder,
-    clock,
-    random,
-    store: store(log.key.tenant),
-    openSince: undefined,
-    context: contextFor(recorder.state.run ?? {}, undefined, false),
+function replayOf(environment: RuntimeEnvironment, key: LogKey, log: RunLog, replay: ReplayScript): Run {
+  return new Run(environment, key, log, {
+    context: contextFor(log.state.run ?? {}, undefined, false),
     abort: new AbortController(),
-    heartbeat: async () => {},
     emit: () => {},
     inlineSleepMs: 0,
-    isDraining: undefined,
-    redactor,
     replay,
   })
 }
 
 /** A question that today's program asks and the record does not know. */
-function newPause(recorder: ViewRecorder, { pauses }: Records): string | undefined {
-  return Object.values(recorder.state.pauses ?? {}).find(({ id }) => !pauses.has(id))?.path
+function newPause({ state }: RunLog, { pauses }: Records): string | undefined {
+  return Object.values(state.pauses ?? {}).find(({ id }) => !pauses.has(id))?.path
 }
 
 type Gone = Pick<ReplayReport, 'steps' | 'state'>

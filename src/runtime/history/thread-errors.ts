@@ -3,7 +3,7 @@ import { mapSome } from '../../core/map-some.js'
 import type { Head } from '../../log/contract.js'
 import type { RecordedError } from '../errors.js'
 import type { RunState } from '../run/run-state.js'
-import type { RuntimeEnvironment } from '../run/run-thread.js'
+import type { RuntimeEnvironment } from '../run/environment.js'
 
 const AT_ONCE = 8
 /** What keeps a thread from being read, for good or for those without its key. Others fail the call: nobody knows then. */

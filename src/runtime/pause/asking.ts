@@ -11,7 +11,7 @@ import { hashValue } from '../step/hash-value.js'
 import { jsonSchemaOf } from '../json-schema/json-schema.js'
 import { refuseSchema } from '../json-schema/schema-checker.js'
 import type { AnswerRecord, ClosedPause, PauseRecord, RefusalRecord, RunState } from '../run/run-state.js'
-import type { Session } from '../run/session.js'
+import type { Run } from '../run/run.js'
 import { TimeLimit } from '../step/time-limit.js'
 
 const MAX_CLOSED = 100
@@ -31,11 +31,11 @@ export interface AskOptions extends PauseOptions {
 
 /** The questions of one activation: asks each once, and finds its answer when the activation is called again. */
 export class Asking {
-  readonly #session: Session
+  readonly #run: Run
   #used = new Set<string>()
 
-  constructor(session: Session) {
-    this.#session = session
+  constructor(run: Run) {
+    this.#run = run
   }
 
   restart(): void {
@@ -49,19 +49,19 @@ export class Asking {
     shown: unknown,
     options: AskOptions,
   ): Promise<{ readonly value: unknown } | undefined> {
-    const { recorder, clock } = this.#session
-    if (!recorder.durable) {
+    const { log, clock } = this.#run
+    if (!log.durable) {
       throw new InvalidOptionError('frequency', "is 'none', which can't keep a question", "Use 'step' or 'boundary'.")
     }
     // What is approved is shown as it will run: it was made of what is kept, and nothing of it may be hidden.
-    const question = kind === 'approval' ? copyValue(shown ?? null, DEFAULT_LIMITS) : this.#session.keep(shown ?? null)
-    const id = pauseId(this.#session.state.run?.id ?? '', place, kind, question)
+    const question = kind === 'approval' ? copyValue(shown ?? null, DEFAULT_LIMITS) : this.#run.keep(shown ?? null)
+    const id = pauseId(this.#run.state.run?.id ?? '', place, kind, question)
     this.#used.add(id)
     const found = this.#find(id)
     if (found === undefined) {
       const asked = await this.#open(id, kind, place, question, options)
-      if (kind === 'unknown-effect') this.#session.watch.count('holdfast.effects.unknown')
-      recorder.add({ kind: 'pause', ops: asked.ops, data: { events: [asked.event] } })
+      if (kind === 'unknown-effect') this.#run.watch.count('holdfast.effects.unknown')
+      log.add({ kind: 'pause', ops: asked.ops, data: { events: [asked.event] } })
       return undefined
     }
     const answer = found.answer ?? (await this.#expired(found))
@@ -85,15 +85,15 @@ export class Asking {
 
   // News that nobody marks as read would keep the run awake for ever.
   #read(id: string): void {
-    const { recorder } = this.#session
+    const { log } = this.#run
     this.#used.add(id)
-    if (!this.#find(id)?.used) recorder.add({ kind: 'step', ops: [set(['pauses', id, 'used'], true)] })
+    if (!this.#find(id)?.used) log.add({ kind: 'step', ops: [set(['pauses', id, 'used'], true)] })
   }
 
   #reopen({ id, kind, question }: PauseRecord, { by }: AnswerRecord, reason: string): void {
-    const { recorder, clock } = this.#session
+    const { log, clock } = this.#run
     const refused: RefusalRecord = { reason, at: clock.now(), ...(by === undefined ? {} : { by }) }
-    recorder.add({
+    log.add({
       kind: 'pause',
       // The next answer is news again.
       ops: [remove(['pauses', id, 'answer']), remove(['pauses', id, 'used']), set(['pauses', id, 'refused'], refused)],
@@ -103,10 +103,10 @@ export class Asking {
 
   /** What a place asks, or asked and was told, on behalf of this activation. */
   askedAt(place: string): Asked | undefined {
-    const { recorder, state } = this.#session
+    const { log, state } = this.#run
     const own = Object.values(state.pauses ?? {}).find(({ path }) => path === place)
     if (own === undefined) return undefined
-    const { question, answer, exact } = recorder.seen.pauses?.[own.id] ?? own
+    const { question, answer, exact } = log.seen.pauses?.[own.id] ?? own
     if (answer !== undefined) this.#read(own.id)
     return {
       question,
@@ -117,9 +117,9 @@ export class Asking {
 
   /** Takes back what a place asked: it found out by itself, and an answer that nobody reads would keep the run awake. */
   drop(place: string): void {
-    const { recorder, clock } = this.#session
-    const ops = closePauses(recorder.seen, (pause) => pause.path === place, clock.now(), 'superseded')
-    if (ops.length > 0) recorder.add({ kind: 'pause', ops })
+    const { log, clock } = this.#run
+    const ops = closePauses(log.seen, (pause) => pause.path === place, clock.now(), 'superseded')
+    if (ops.length > 0) log.add({ kind: 'pause', ops })
   }
 
   /**
@@ -128,26 +128,26 @@ export class Asking {
    * @param activation where the activation lies in the thread.
    */
   closing(activation: string): readonly Op[] {
-    const { pauses } = this.#session.state
+    const { pauses } = this.#run.state
     if (pauses === undefined) return []
     const isOwn = ({ id, path }: PauseRecord) =>
       this.#used.has(id) || path.startsWith(`${activation} `) || path.startsWith(`${activation}/`)
-    return closePauses(this.#session.state, isOwn, this.#session.clock.now())
+    return closePauses(this.#run.state, isOwn, this.#run.clock.now())
   }
 
   // Guests' answers lie in the newest fold, questions not yet written in our own view.
   #find(id: string): PauseRecord | undefined {
-    return this.#session.recorder.seen.pauses?.[id] ?? this.#session.state.pauses?.[id]
+    return this.#run.log.seen.pauses?.[id] ?? this.#run.state.pauses?.[id]
   }
 
   // Decided on the newest state: an answer that came in time holds, though we had not read it yet.
   async #expired(pause: PauseRecord): Promise<AnswerRecord | undefined> {
-    const { recorder, clock } = this.#session
+    const { log, clock } = this.#run
     const now = clock.now()
     if (pause.expiresAt === undefined || pause.expiresAt > now) return undefined
     const value = typeof pause.onExpire === 'object' ? pause.onExpire.answer : null
     const answer: AnswerRecord = { value, at: now, expired: true }
-    await recorder.conclude((fold) => {
+    await log.decide((fold) => {
       const current = (fold.state as RunState).pauses?.[pause.id]
       if (current === undefined || current.answer !== undefined || (current.expiresAt ?? Infinity) > now)
         return undefined
@@ -156,7 +156,7 @@ export class Asking {
         ops: [set(['pauses', pause.id, 'answer'], answer)],
         data: { events: [{ type: 'answer', pause: pause.id, expired: true }] },
       }
-    }, false)
+    })
     return this.#find(pause.id)?.answer
   }
 
@@ -167,7 +167,7 @@ export class Asking {
     question: Value,
     options: AskOptions,
   ): Promise<{ readonly ops: readonly Op[]; readonly event: unknown }> {
-    const { clock } = this.#session
+    const { clock } = this.#run
     const jump = clock.catchUp()
     if (jump) await jump
     const now = clock.now()
@@ -201,7 +201,7 @@ export class Asking {
         : { expiresAt: now + expiresInMs, onExpire: onExpire as PauseRecord['onExpire'] & {} }),
     }
     // The same place asks something else now: who answers the old question would answer what is no longer asked.
-    const superseded = closePauses(this.#session.state, (pause) => pause.path === place, now, 'superseded')
+    const superseded = closePauses(this.#run.state, (pause) => pause.path === place, now, 'superseded')
     return {
       ops: [...superseded, set(['pauses', id], record)],
       event: { type: 'pause', pause: id, kind, question },

@@ -6,12 +6,12 @@ import { set, splice, valueAt } from '../../log/entry/ops.js'
 import { validate } from '../../store/standard-schema.js'
 import type { ReceiveOptions, SleepOptions } from '../step/context.js'
 import { type RunState, signalsOf, type StepRecord, type Waiting } from '../run/run-state.js'
-import type { Session } from '../run/session.js'
+import type { Run } from '../run/run.js'
 import type { StepRecords } from '../step/step-records.js'
 
 /** The function that waits, as far as it matters here. */
 export interface WaitingFunction {
-  readonly session: Session
+  readonly run: Run
   readonly records: StepRecords
   /** Where a wait lies: by its key, or by its turn among those of its name. */
   place(name: string, key: string | number | undefined): Placed
@@ -38,7 +38,7 @@ const RECEIVE_OPTIONS: OptionNames<ReceiveOptions> = { schema: true, timeoutMs: 
 /** Sleeps here when it is short, and otherwise leaves the run to be woken. */
 export async function sleep(at: WaitingFunction, duration: number | Date, options: SleepOptions = {}): Promise<void> {
   checkOptionNames('ctx.sleep', options, SLEEP_OPTIONS)
-  const { clock, recorder, inlineSleepMs, abort, replay } = at.session
+  const { clock, log, inlineSleepMs, abort, replay } = at.run
   const given = duration instanceof Date ? duration.getTime() : duration
   if (typeof given !== 'number' || !Number.isFinite(given)) {
     throw new InvalidValueError(
@@ -58,9 +58,9 @@ export async function sleep(at: WaitingFunction, duration: number | Date, option
   if (jump) await jump
   const until = found?.until ?? (duration instanceof Date ? given : Math.ceil(clock.now() + Math.max(0, given)))
   const left = until - clock.now()
-  const isLong = left > inlineSleepMs && recorder.durable
+  const isLong = left > inlineSleepMs && log.durable
   if (found === undefined && left > inlineSleepMs) {
-    recorder.add({ kind: 'step', ops: [set(at.records.at(path), waitingRecord(placed, until, asked))] })
+    log.add({ kind: 'step', ops: [set(at.records.at(path), waitingRecord(placed, until, asked))] })
   }
   if (isLong) return at.wait({ kind: 'sleep', step: path, until })
   if (left > 0) await clock.sleep(left, abort.signal)
@@ -70,8 +70,8 @@ export async function sleep(at: WaitingFunction, duration: number | Date, option
 /** Takes the first signal of a name, or leaves the run to be woken by one. Undefined when none came in time. */
 export async function receive(at: WaitingFunction, name: string, options: ReceiveOptions = {}): Promise<unknown> {
   checkOptionNames('ctx.receive', options, RECEIVE_OPTIONS)
-  const { clock, recorder, replay } = at.session
-  if (!recorder.durable) {
+  const { clock, log, replay } = at.run
+  if (!log.durable) {
     throw new InvalidOptionError('frequency', "is 'none', which can't wait for a signal", "Use 'step' or 'boundary'.")
   }
   if (!isSignalName(name)) throw badSignalName(name)
@@ -92,7 +92,7 @@ export async function receive(at: WaitingFunction, name: string, options: Receiv
   const jump = found ? undefined : clock.catchUp()
   if (jump) await jump
   let got: StepRecord | undefined
-  await recorder.conclude((fold) => {
+  await log.decide((fold) => {
     const [first] = signalsOf(fold.state as RunState, name)
     // One that an attempt took which ran out of time is still for this place.
     const before = valueAt(fold.state, place) as StepRecord | undefined
@@ -101,17 +101,17 @@ export async function receive(at: WaitingFunction, name: string, options: Receiv
     got = { ...doneRecord(placed, asked), ...(first.value === undefined ? {} : { result: first.value }) }
     const events = [{ type: 'step', step: at.records.name(path), status: 'completed' }]
     return { kind: 'step', ops: [splice(['signals', name], 0, 1), set(place, got)], data: { events } }
-  }, false)
+  })
   // As it was decided, and not as some view of the state shows it: a signal is taken once.
   if (got !== undefined) return parse(got.result)
   const until = found?.until ?? (options.timeoutMs === undefined ? undefined : clock.now() + options.timeoutMs)
   if (until !== undefined && until <= clock.now()) {
-    recorder.add({ kind: 'step', ops: [set(place, doneRecord(placed, asked))] })
+    log.add({ kind: 'step', ops: [set(place, doneRecord(placed, asked))] })
     return placed.end()
   }
   // Also without a limit: that somebody waits here tells whoever comes next that nobody has come by.
   if (found === undefined) {
-    recorder.add({ kind: 'step', ops: [set(place, waitingRecord(placed, until, asked))] })
+    log.add({ kind: 'step', ops: [set(place, waitingRecord(placed, until, asked))] })
   }
   return at.wait({ kind: 'signal', step: path, name, ...(until === undefined ? {} : { until }) })
 }

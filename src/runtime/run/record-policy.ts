@@ -16,13 +16,14 @@ const DEFAULT_LAG = 16
 
 /** Refuses policies that nobody knows. */
 export function checkRecordPolicy({ frequency, durability }: RecordPolicy): void {
-  if (frequency !== 'none') stepsPerWrite(frequency)
+  stepsPerWrite(frequency)
   lagOf(durability)
 }
 
 /** How many steps travel in one write. */
 export function stepsPerWrite(frequency: Frequency): number {
-  if (frequency === 'step') return 1
+  // What is kept nowhere is told step by step.
+  if (frequency === 'step' || frequency === 'none') return 1
   if (frequency === 'boundary') return Number.POSITIVE_INFINITY
   if (
     typeof frequency === 'object' &&

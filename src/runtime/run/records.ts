@@ -254,14 +254,6 @@ function lastGoodOf(error: unknown): number {
   return typeof lastGood === 'string' ? parseCheckpointId(lastGood).seq : -1
 }
 
-/** What a fork takes from the branch that it came from, in place of reading again. */
-export interface RecordedReads {
-  /** What that branch recorded after the fork, by path. */
-  readonly beyond: ReadonlyMap<string, RecordedRead>
-  /** The steps that the fork began with, which both branches share. */
-  readonly shared: ReadonlySet<string>
-}
-
 /** The result of a step that only read, and what it was made from. */
 export interface RecordedRead {
   readonly result: Value | undefined

@@ -1,6 +1,5 @@
 import type { Clock } from '../../core/clock.js'
 import { onAbort } from '../../core/on-abort.js'
-import { StoppedError } from './run.js'
 
 /** How long a run that was stopped may take to let go of its thread. */
 const LET_GO_MS = 2000
@@ -32,5 +31,18 @@ export async function stopInTime<Result>(
   } finally {
     over.abort(OVER)
     letGo()
+  }
+}
+
+/** The caller asked to stop; the run is parked and can be resumed by anyone. */
+export class StoppedError extends Error {
+  constructor(store: 'hanging' | 'fine' = 'fine') {
+    super(
+      store === 'fine'
+        ? 'The run was stopped; it can be resumed.'
+        : 'The run was stopped, but the store does not answer. It can be resumed when the store does, at the latest when ' +
+            'its lease has run out.',
+    )
+    this.name = 'AbortError'
   }
 }

@@ -13,7 +13,7 @@ import type { GraphProgram } from '../program/graph.js'
 import type { TypedProgram } from '../program/program.js'
 import type { Shape } from '../program/state-key.js'
 import { SCHEDULE } from '../run/labels.js'
-import type { RuntimeEnvironment } from '../run/run-thread.js'
+import type { RuntimeEnvironment } from '../run/environment.js'
 import { changeSchedule, type Missed, readSchedule, type ScheduleRecord, scheduleThread } from './schedule-state.js'
 import { nextAfter, readTimetable, type Timetable } from './timetable.js'
 

@@ -18,7 +18,7 @@ import { transactOwn } from './own-transaction.js'
 import { findBegun, perform, permit, type Work } from './perform.js'
 import { Revisits } from './revisits.js'
 import type { PauseRecord, Prefix, Waiting } from '../run/run-state.js'
-import type { Session } from '../run/session.js'
+import type { Run } from '../run/run.js'
 import { encodeKey } from './step-key.js'
 import { checkPolicy, STEP_OPTIONS } from '../program/step-policy.js'
 import { doneRecord, joinPath, StepRecords } from './step-records.js'
@@ -46,7 +46,7 @@ export type Activated =
  */
 export class Activation {
   readonly asking: Asking
-  readonly #session: Session
+  readonly #run: Run
   /** The start of the names of its records. */
   readonly #id: string
   /** What steps have unless they say otherwise. */
@@ -95,22 +95,22 @@ export class Activation {
 
   /** @param isNew nobody before us can have begun any of it. */
   constructor(
-    session: Session,
+    run: Run,
     id: string,
     prefix: Prefix,
     scopePath = '',
     { defaults = {}, isNew = false }: { readonly defaults?: StepPolicy; readonly isNew?: boolean } = {},
   ) {
-    this.#session = session
+    this.#run = run
     this.#isNew = isNew
     this.#id = id
     this.#isSamePast = id === ''
     this.#defaults = defaults
-    this.asking = new Asking(session)
-    this.#records = new StepRecords(session, prefix, scopePath)
+    this.asking = new Asking(run)
+    this.#records = new StepRecords(run, prefix, scopePath)
     this.#revisits = new Revisits(id, () => this.#records.all)
     this.#waits = {
-      session,
+      run,
       records: this.#records,
       place: (name, key) => this.#place(name, key),
       wait: (waiting) => {
@@ -138,7 +138,7 @@ export class Activation {
    */
   run(body: () => Promise<unknown>): Promise<Activated> {
     return new Promise((resolve) => {
-      const { signal } = this.#session.abort
+      const { signal } = this.#run.abort
       const leave = () => end({ status: 'failed', error: signal.reason })
       const end = (result: Activated) => {
         this.#closed = true
@@ -207,7 +207,7 @@ export class Activation {
    * the error must not take the effect for one that never began.
    */
   explainFailure(error: unknown): unknown {
-    const { signal } = this.#session.abort
+    const { signal } = this.#run.abort
     if (signal.aborted || isHoldfastError(error, 'incompatible') || isStoreFailure(error)) return error
     // A step that had failed throws again at once: then what runs beside it has not come back yet to what it had begun.
     const { retry, doubt } = stemsOf([error])
@@ -216,10 +216,10 @@ export class Activation {
   }
 
   context<Input>(input: Input, step?: StepContext): Context<Input> & { readonly [INTERNALS]: Internals } {
-    const { log, context, attempt, recorder } = this.#session
+    const { key, context, attempt, log } = this.#run
     this.#trail.begin()
-    const { seq, hash } = recorder.fold
-    const ownKey = this.#session.keyMaker(this.path, 0)
+    const { seq, hash } = log.fold
+    const ownKey = this.#run.keyMaker(this.path, 0)
     const call: Call = { number: this.#calls, outer: this.#isTimed ? step?.abortSignal : undefined }
     const track = <Result>(what: string, operation: (heard: Heard) => Promise<Result>) => {
       const tracked = this.#track(call, what, operation)
@@ -230,18 +230,18 @@ export class Activation {
     return {
       input,
       context,
-      thread: log.thread,
-      branch: log.branch,
-      tenant: log.tenant,
-      run: recorder.state.run?.id ?? '',
-      checkpoint: seq < 0 ? '' : formatCheckpointId(log.branch, seq, hash),
+      thread: key.thread,
+      branch: key.branch,
+      tenant: key.tenant,
+      run: log.state.run?.id ?? '',
+      checkpoint: seq < 0 ? '' : formatCheckpointId(key.branch, seq, hash),
       attempt,
-      abortSignal: step?.abortSignal ?? this.#session.abort.signal,
+      abortSignal: step?.abortSignal ?? this.#run.abort.signal,
       get idempotencyKey() {
         return step === undefined ? ownKey() : step.idempotencyKey
       },
       // A node's writes belong to the attempt that makes them, a flow's to the run.
-      store: step?.store ?? new StepStore(this.#session.store, this.#writes),
+      store: step?.store ?? new StepStore(this.#run.store, this.#writes),
       step: <Result>(name: string, ...rest: StepArguments<Result>) =>
         track('step', (heard) => this.#step(call, heard, name, ...rest)) as Promise<Result>,
       transaction: <Result, Prepared>(name: string, ...rest: TransactionArguments<Result, Prepared>) =>
@@ -251,18 +251,18 @@ export class Activation {
       pause: (question, options) => track('pause', () => this.#pause(question, options)) as Promise<never>,
       heartbeat: () => {
         this.#beats++
-        return this.#session.heartbeat()
+        return this.#run.heartbeat()
       },
-      emit: (value) => this.#session.emit({ type: 'custom', step: this.path, value }),
+      emit: (value) => this.#run.emit({ type: 'custom', step: this.path, value }),
       [INTERNALS]: {
         path: this.path,
-        clock: this.#session.clock,
-        random: this.#session.random,
-        watch: this.#session.watch,
-        claim: `${log.branch}:${recorder.fold.epoch}`,
+        clock: this.#run.clock,
+        random: this.#run.random,
+        watch: this.#run.watch,
+        claim: `${key.branch}:${log.fold.epoch}`,
         isRepeat: step !== undefined && REPEAT in step && step[REPEAT] === true,
-        secure: () => (this.#session.lease?.isSure === false ? this.#session.lease.secure() : undefined),
-        emit: (event) => this.#session.emit(event),
+        secure: () => (this.#run.lease?.isSure === false ? this.#run.lease.secure() : undefined),
+        emit: (event) => this.#run.emit(event),
         note: (event) => this.#notes.push(event),
       },
     }
@@ -301,7 +301,7 @@ export class Activation {
       at: this.#records.at(id),
       policy: { ...this.#defaults, ...options },
       input: options.input,
-      inputHash: this.#session.hashInput(options.input),
+      inputHash: this.#run.hashInput(options.input),
       openSince: this.#openSince(isLive),
       idempotencyKey: options.idempotencyKey,
       run,
@@ -316,7 +316,7 @@ export class Activation {
    * @param isLive the function asks for it in reaction to such a result.
    */
   #openSince(isLive: boolean): number | undefined {
-    const { openSince, state } = this.#session
+    const { openSince, state } = this.#run
     const gap = gapOf(state)
     if (gap !== undefined) return Math.min(gap, openSince ?? gap)
     if (openSince !== undefined && state.ahead) return openSince
@@ -338,7 +338,7 @@ export class Activation {
 
   /** What was asked at a place, as it is recorded. */
   #pauseAt(place: string): PauseRecord | undefined {
-    return Object.values(this.#session.state.pauses ?? {}).find(({ path }) => path === place)
+    return Object.values(this.#run.state.pauses ?? {}).find(({ path }) => path === place)
   }
 
   /** Notes where the function asks for a step, before anything else happens. */
@@ -349,8 +349,7 @@ export class Activation {
     this.#order.came(path)
     // One that waited for a person has no record, but is no stranger either.
     const asks = `${this.#records.name(path)} `
-    const isWaited =
-      isEffect && Object.values(this.#session.state.pauses ?? {}).some((one) => one.path.startsWith(asks))
+    const isWaited = isEffect && Object.values(this.#run.state.pauses ?? {}).some((one) => one.path.startsWith(asks))
     this.#revisits.arrive(isWaited ? { ...asked, after: undefined } : asked)
     const number = this.#asked
     return { isLive: asked.isLive, after: () => this.#revisits.place(asked, this.#asked !== number) }
@@ -363,14 +362,14 @@ export class Activation {
     const isEffect = (options.effect ?? this.#defaults.effect ?? 'read') !== 'read'
     const { isLive, after } = this.#arrive(path, isEffect, heard)
     checkPolicy(options, `step "${path}"`)
-    const inputHash = this.#session.hashInput(options.input)
-    await this.#session.replay?.turn(path)
+    const inputHash = this.#run.hashInput(options.input)
+    await this.#run.replay?.turn(path)
     if (this.#records.isDoubted(path)) await this.#settleDoubt(path, isEffect ? 'effect' : 'read')
     const found = this.#records.find(path, inputHash, options.idempotencyKey)
     if (found) return showValue(found.result)
-    if (this.#session.replay) return this.#gap(path)
+    if (this.#run.replay) return this.#gap(path)
     heard.isLive = true
-    const inside = (step: StepContext) => this.#session.inside.run(path, () => run(step))
+    const inside = (step: StepContext) => this.#run.inside(path, () => run(step))
     const work: Work = {
       ...this.#work(path, options as StepOptions, inside, isLive),
       outer: call.outer,
@@ -379,7 +378,7 @@ export class Activation {
     }
     if (isEffect) await this.#hold(path)
     try {
-      const performed = await perform(this.#session, work)
+      const performed = await perform(this.#run, work)
       if (this.#isLeft(call)) return never()
       await this.#records.done(work, performed)
       // What the program made of it meanwhile would be in no record.
@@ -392,7 +391,7 @@ export class Activation {
 
   /** A step whose failure is in doubt is tried again if nothing that is recorded depends on it; else it stays failed. */
   async #settleDoubt(path: string, effect: 'read' | 'effect'): Promise<void> {
-    if (this.#session.replay) return
+    if (this.#run.replay) return
     const held = this.#revisits.holdDoubted(path, effect)
     if (held !== true) this.#checkIdle()
     if (await held) this.#records.retry(path)
@@ -420,13 +419,13 @@ export class Activation {
     checkOptionNames('ctx.transaction', options, TRANSACTION_OPTIONS)
     const path = this.#claimPath(name, options.key)
     const { after } = this.#arrive(path, true, heard)
-    await this.#session.replay?.turn(path)
+    await this.#run.replay?.turn(path)
     // That of an attempt that ran out of time may be about to commit.
-    if (call.number > 1) await this.#session.recorder.barrier()
+    if (call.number > 1) await this.#run.log.barrier()
     if (this.#records.isDoubted(path)) await this.#settleDoubt(path, 'effect')
-    const found = this.#records.find(path, this.#session.hashInput(options.input))
+    const found = this.#records.find(path, this.#run.hashInput(options.input))
     if (found) return showValue(found.result) as Result
-    if (this.#session.replay) return this.#gap(path)
+    if (this.#run.replay) return this.#gap(path)
     heard.isLive = true
     await this.#hold(path)
     const work: Work = { ...this.#work(path, { input: options.input, effect: 'once' }, () => undefined), after }
@@ -434,7 +433,7 @@ export class Activation {
       call.outer?.throwIfAborted()
       const result = await run(sql, prepared)
       // In the form in which it is found again, and refused as the step's own where it has none.
-      return (result === undefined ? undefined : this.#session.keep(result)) as Result
+      return (result === undefined ? undefined : this.#run.keep(result)) as Result
     }
     const record = (result: Result) => {
       // Rolls back: the node's next attempt does it all again.
@@ -446,14 +445,14 @@ export class Activation {
       }
     }
     try {
-      const allowed = await permit(this.#session, work, 'once')
-      const instead = allowed ? { ...allowed, writes: [] } : await findBegun(this.#session, work)
+      const allowed = await permit(this.#run, work, 'once')
+      const instead = allowed ? { ...allowed, writes: [] } : await findBegun(this.#run, work)
       if (instead) {
-        const result = instead.result === undefined ? undefined : this.#session.keep(instead.result)
+        const result = instead.result === undefined ? undefined : this.#run.keep(instead.result)
         await this.#records.done(work, { result, writes: instead.writes, attempts: 0, ms: 0 })
         return showValue(result) as Result
       }
-      const result = await transactOwn(this.#session, work, current, record, options)
+      const result = await transactOwn(this.#run, work, current, record, options)
       return showValue(result as Value | undefined) as Result
     } catch (error) {
       if (!this.#isLeft(call)) await this.#records.threw(work, error)
@@ -466,7 +465,7 @@ export class Activation {
     const { key } = options
     if (key !== undefined) {
       const place = this.#pausePlace(key)
-      const asked = this.#session.hashInput(question ?? null)
+      const asked = this.#run.hashInput(question ?? null)
       const before = this.#pauseKeys.get(place) ?? asked
       this.#pauseKeys.set(place, before)
       if (before !== asked) {
@@ -499,18 +498,18 @@ export class Activation {
 
   /** Where this question was asked, if not here, and one of the two was answered. */
   #askedElsewhere(here: PauseRecord, question: unknown): PauseRecord | undefined {
-    const hash = this.#session.hashInput(question ?? null)
-    const isSame = (one: PauseRecord) => this.#session.hashInput(one.question) === hash
+    const hash = this.#run.hashInput(question ?? null)
+    const isSame = (one: PauseRecord) => this.#run.hashInput(one.question) === hash
     if (isSame(here)) return undefined
     const unkeyed = joinPath(this.path, 'pause ')
-    const others = Object.values(this.#session.state.pauses ?? {}).filter(({ path }) => path.startsWith(unkeyed))
+    const others = Object.values(this.#run.state.pauses ?? {}).filter(({ path }) => path.startsWith(unkeyed))
     return others.find((one) => (one.answer ?? here.answer) !== undefined && isSame(one))
   }
 
   #pausePlace(key: string | number): string {
     const { text, cut } = encodeKey(key)
     const old = cut === undefined ? undefined : joinPath(this.path, `pause[${cut}]`)
-    const { pauses = {} } = this.#session.state
+    const { pauses = {} } = this.#run.state
     if (old !== undefined && Object.values(pauses).some(({ path }) => path === old)) return old
     return joinPath(this.path, `pause[${text}]`)
   }
@@ -545,10 +544,10 @@ export class Activation {
   }
 
   #unkeyed(name: string): UnkeyedWait {
-    const { recorder, replay, state } = this.#session
+    const { log, replay, state } = this.#run
     const others = this.#active + this.#suspended - 1
     // Only what is recorded can be mistaken for another's, and what 0.1 began goes on as it did then.
-    if (!recorder.durable || replay || state.run?.incarnation === undefined) return this.#order.arrived(name, others)
+    if (!log.durable || replay || state.run?.incarnation === undefined) return this.#order.arrived(name, others)
     const wait = this.#isAmbiguous(name) ? undefined : this.#order.next(name, others)
     if (wait) return wait
     throw this.#refuse(name)
@@ -556,8 +555,8 @@ export class Activation {
 
   /** Nobody gets what waits of this name have on record from here on: it is not known whose it is. */
   #refuse(name: string): InvalidProgramError {
-    const { recorder } = this.#session
-    recorder.add({ kind: 'step', ops: [set(this.#records.at(this.#ambiguity(name)), { status: 'waiting' })] })
+    const { log } = this.#run
+    log.add({ kind: 'step', ops: [set(this.#records.at(this.#ambiguity(name)), { status: 'waiting' })] })
     return needsKey(name)
   }
 
@@ -622,10 +621,10 @@ export class Activation {
     operation: (heard: Heard) => Promise<Result>,
   ): Promise<Result> {
     if (this.#closed || call !== this.#calls || call === this.#ended) return never()
-    this.#session.throwIfAborted()
+    this.#run.throwIfAborted()
     // Another has the thread by now: what is recorded may be of another run, and the end of this one is about to be told.
-    if (this.#session.isOvertaken) return never()
-    const outer = this.#session.inside.getStore()
+    if (this.#run.isOvertaken) return never()
+    const outer = this.#run.runningStep
     if (outer !== undefined) {
       const remedy = 'Do it before or after the step, in the function itself.'
       throw new InvalidProgramError(`Step "${outer}" uses ctx.${what} inside of itself.`, 'step', remedy, {
@@ -636,7 +635,7 @@ export class Activation {
     this.#active++
     const asked = ++this.#asked
     this.#order.asked(others)
-    if (this.#session.draining) return this.#hang()
+    if (this.#run.draining) return this.#hang()
     const heard: Heard = { path: undefined, isLive: false }
     try {
       return await operation(heard)
@@ -662,7 +661,7 @@ export class Activation {
     // Answers and signals are this branch's own.
     if (path === undefined) return what === 'sleep'
     const { all } = this.#records
-    return this.#session.isAsThere(path, Object.hasOwn(all, path) ? all[path] : undefined)
+    return this.#run.recordedReads?.isAsThere(path, Object.hasOwn(all, path) ? all[path] : undefined) ?? true
   }
 
   /** Resolves when the function has come back to all that is recorded. */
@@ -675,7 +674,7 @@ export class Activation {
 
   /** A step of a replay that is not recorded: where the record is not whole, the replay waits here as the run does. */
   #gap(path: string): Promise<never> {
-    this.#session.replay?.miss(path)
+    this.#run.replay?.miss(path)
     return this.#hang()
   }
 
@@ -703,7 +702,7 @@ export class Activation {
         if (this.#busy > 0 || this.#closed) return
         // One that waits for somebody may come to need what is in doubt, or not: that is seen when it goes on.
         const isWaiting = this.#suspended > 0 && this.#revisits.isOnlyInDoubt
-        if (this.#active > 0 && !this.#session.draining && !isWaiting) {
+        if (this.#active > 0 && !this.#run.draining && !isWaiting) {
           if (this.#revisits.isInDoubt && this.#revisits.decide(this.#turn, this.#hadTime)) this.#checkIdle()
           else void this.#waitForReturn()
         } else if (this.#active + this.#suspended > 0) this.#suspend?.()
@@ -712,7 +711,7 @@ export class Activation {
   }
 
   get #turn(): number {
-    return this.#session.state.run?.takes ?? 0
+    return this.#run.state.run?.takes ?? 0
   }
 
   /** Looks at what is held back once the function has reacted to all that it heard of. */
@@ -736,12 +735,12 @@ export class Activation {
   async #waitForReturn(): Promise<void> {
     if (this.#isWaiting) return
     this.#isWaiting = true
-    const { clock, abort } = this.#session
+    const { clock, abort } = this.#run
     const signs = () => this.#asked + this.#beats
     for (let waited = 0, before = signs(); waited < RETURN_MS; waited += LOOK_MS) {
       await clock.sleep(LOOK_MS, abort.signal).catch(() => {})
       if (this.#closed || abort.signal.aborted || this.#busy > 0 || this.#revisits.held === 0) break
-      if (this.#session.draining) this.#suspend?.()
+      if (this.#run.draining) this.#suspend?.()
       if (before === signs()) continue
       before = signs()
       waited = 0

@@ -9,7 +9,7 @@ import { EffectUnknownError, recordError, StepFailedError } from '../errors.js'
 import { gapOf } from '../run/gap.js'
 import type { Work } from './perform.js'
 import { isBegun, type StepRecord } from '../run/run-state.js'
-import type { Session } from '../run/session.js'
+import type { Run } from '../run/run.js'
 
 /** What became of an effect, once somebody knows. */
 export interface Resolved {
@@ -48,7 +48,7 @@ export class Ledger {
    * mended between a crash and the resume must not repeat what it said must never be repeated.
    */
   readonly effect: Effect
-  readonly #session: Session
+  readonly #run: Run
   readonly #work: Work
   readonly #keyTtlMs: number
   #generation: number
@@ -58,9 +58,9 @@ export class Ledger {
   #startedAt: number | undefined
   #writes: readonly StoreWrite[]
 
-  constructor(session: Session, work: Work, before: StepRecord | undefined) {
+  constructor(run: Run, work: Work, before: StepRecord | undefined) {
     const own = before?.inherited ? undefined : before
-    this.#session = session
+    this.#run = run
     this.#work = work
     this.effect = strictest(work.policy, own)
     this.#generation = before?.generation ?? 0
@@ -68,7 +68,7 @@ export class Ledger {
     const { keyTtlMs = DEFAULT_KEY_TTL_MS } = work.policy
     this.#keyTtlMs = Math.min(keyTtlMs, (isBegun(own) ? own.keyTtlMs : undefined) ?? keyTtlMs)
     this.#writes = own?.writes ?? []
-    this.#startedAt = own?.startedAt ?? (this.effect === 'idempotent' ? sinceOf(session, work, own) : undefined)
+    this.#startedAt = own?.startedAt ?? (this.effect === 'idempotent' ? sinceOf(run, work, own) : undefined)
   }
 
   /** Whether it is repeated only when it is known not to have happened. */
@@ -83,7 +83,7 @@ export class Ledger {
   /** The key as it is now, made when it is asked for. */
   keyMaker(): () => string {
     const known = this.#key ?? this.#work.idempotencyKey
-    return known === undefined ? this.#session.keyMaker(this.#work.path, this.#generation) : () => known
+    return known === undefined ? this.#run.keyMaker(this.#work.path, this.#generation) : () => known
   }
 
   /** Whether the other side may have forgotten the key of an idempotent effect. */
@@ -93,27 +93,27 @@ export class Ledger {
   }
 
   isOlderThanKey(at: number): boolean {
-    return this.#session.clock.latest() - at > this.#keyTtlMs
+    return this.#run.clock.latest() - at > this.#keyTtlMs
   }
 
   /** Makes durable what must be before the attempt starts. */
   async announce(): Promise<void> {
     if (this.effect === 'read') return
-    const { recorder, clock } = this.#session
+    const { log, clock } = this.#run
     this.#startedAt ??= clock.now()
     if (this.mustNotRepeat) {
-      if (!recorder.durable) throw needsRecord(this.#work.path, this.effect)
+      if (!log.durable) throw needsRecord(this.#work.path, this.effect)
       const events = [{ type: 'step' as const, step: this.#work.path, status: 'started' as const }]
-      recorder.add({ kind: 'effect', ops: [this.#set({})], data: { events } })
-    } else if (!isBegun(recordAt(this.#session, this.#work))) {
-      recorder.along(this.#work.path, { kind: 'step', ops: [this.#set({})] })
+      log.add({ kind: 'effect', ops: [this.#set({})], data: { events } })
+    } else if (!isBegun(recordAt(this.#run, this.#work))) {
+      log.along(this.#work.path, { kind: 'step', ops: [this.#set({})] })
     }
-    await recorder.barrier()
+    await log.barrier()
   }
 
   /** The attempt has ended: an intent that has not been written yet is of no use any more. */
   end(): void {
-    if (this.effect === 'idempotent') this.#session.recorder.drop(this.#work.path)
+    if (this.effect === 'idempotent') this.#run.log.drop(this.#work.path)
   }
 
   /** What the last attempt whose outcome is open wrote to the store. */
@@ -128,18 +128,18 @@ export class Ledger {
    */
   note(writes: readonly StoreWrite[], error?: unknown): void {
     this.#writes = writes
-    if (this.effect === 'read' || !this.#session.recorder.durable) return
+    if (this.effect === 'read' || !this.#run.log.durable) return
     this.end()
     const change = {
       ...(error === undefined ? {} : { error: recordError(error) }),
       ...(writes.length === 0 ? {} : { writes: [...writes] }),
     }
-    this.#session.recorder.add({ kind: 'effect', ops: [this.#set(change)] })
+    this.#run.log.add({ kind: 'effect', ops: [this.#set(change)] })
   }
 
   /** The store may have lost the record of its beginning: until it is known, it counts as begun. */
   miss(cause: Error): void {
-    this.#session.recorder.add({ kind: 'effect', ops: [this.#set({ error: recordError(cause), missing: true })] })
+    this.#run.log.add({ kind: 'effect', ops: [this.#set({ error: recordError(cause), missing: true })] })
   }
 
   /** The run is stopped while an attempt is under way, whose intent says the rest. */
@@ -154,14 +154,14 @@ export class Ledger {
     this.#startedAt = undefined
     this.#writes = []
     this.end()
-    if (this.#session.recorder.durable) {
-      this.#session.recorder.add({ kind: 'effect', ops: [this.#set({ status: 'retry' })] })
+    if (this.#run.log.durable) {
+      this.#run.log.add({ kind: 'effect', ops: [this.#set({ status: 'retry' })] })
     }
   }
 
   /** Waits until all attempts of this process at this effect have ended, or one has landed, but not for ever. */
   async settle(): Promise<Ended | undefined> {
-    const { attempts, clock, abort } = this.#session
+    const { attempts, clock, abort } = this.#run
     const { policy, outer } = this.#work
     const stop = new AbortController()
     const signals = [stop.signal, abort.signal, ...(outer ? [outer] : [])]
@@ -177,13 +177,13 @@ export class Ledger {
 
   /** Lets an attempt be found while it runs. */
   track<Result>(writes: readonly StoreWrite[], running: Promise<Result>): Promise<Result> {
-    return this.#session.attempts.track(this.#name, writes, running)
+    return this.#run.attempts.track(this.#name, writes, running)
   }
 
   /** Names the effect among all of the process. */
   get #name(): string {
-    const { log, state } = this.#session
-    return JSON.stringify([log.tenant, log.thread, log.branch, state.run?.id, this.#work.path])
+    const { key, state } = this.#run
+    return JSON.stringify([key.tenant, key.thread, key.branch, state.run?.id, this.#work.path])
   }
 
   /**
@@ -202,14 +202,14 @@ export class Ledger {
     }
     const about = { effect: this.effect, idempotencyKey: this.key, error }
     // Without a record this would be forgotten: the next claim would see nothing that may have happened.
-    if (this.#session.recorder.durable && recordAt(this.#session, this.#work)?.status !== 'started') {
+    if (this.#run.log.durable && recordAt(this.#run, this.#work)?.status !== 'started') {
       this.note(this.#writes)
     }
     if (policy.onUnknown === 'fail') {
-      this.#session.watch.count('holdfast.effects.unknown')
+      this.#run.watch.count('holdfast.effects.unknown')
       throw new EffectUnknownError(path, at, about)
     }
-    if (!this.#session.recorder.durable) throw needsRecord(path, this.effect)
+    if (!this.#run.log.durable) throw needsRecord(path, this.effect)
     const question = { ...about, step: path, input: input ?? null, generation: this.#generation }
     const answer = (await this.#work.ask('unknown-effect', question, UNKNOWN_ANSWER)) as UnknownAnswer
     if (answer.outcome === 'succeeded') return { result: answer.result, writes: this.#writes }
@@ -219,7 +219,7 @@ export class Ledger {
   }
 
   async #reconcile(ask: NonNullable<StepPolicy['reconcile']>): Promise<Reconciled> {
-    const { clock, abort, random } = this.#session
+    const { clock, abort, random } = this.#run
     for (let tried = 1; ; tried++) {
       try {
         const answer = await attempt(() => ask(this.key, this.#work.input), {
@@ -231,7 +231,7 @@ export class Ledger {
         // What says nothing that is known must not be taken for a yes or a no.
         return RECONCILED.includes(answer?.outcome) ? answer : { outcome: 'unknown' }
       } catch {
-        this.#session.throwIfAborted()
+        this.#run.throwIfAborted()
         if (tried >= RECONCILE.attempts) return { outcome: 'unknown' }
         await clock.sleep(pauseAfter(RECONCILE, tried, random), abort.signal)
       }
@@ -240,7 +240,7 @@ export class Ledger {
 
   #set(change: Partial<StepRecord>): ReturnType<typeof set> {
     const { inputHash, at } = this.#work
-    const since = gapOf(this.#session.state)
+    const since = gapOf(this.#run.state)
     return set(at, {
       status: 'started',
       effect: this.effect,
@@ -264,15 +264,15 @@ function strictest({ effect = 'read', reconcile }: StepPolicy, before: StepRecor
 }
 
 /** Since when an effect may have been begun whose outcome is not known. */
-export function sinceOf(session: Session, { openSince }: Work, before: StepRecord | undefined): number | undefined {
+export function sinceOf(run: Run, { openSince }: Work, before: StepRecord | undefined): number | undefined {
   if (isBegun(before)) return before.startedAt ?? Number.NEGATIVE_INFINITY
   // It failed for certain when the run was last at rest, and nobody else has come to it since.
-  const isClear = before?.clearIn === session.attempt && gapOf(session.state) === undefined
+  const isClear = before?.clearIn === run.attempt && gapOf(run.state) === undefined
   return isClear ? undefined : openSince
 }
 
-export function recordAt(session: Session, work: Work): StepRecord | undefined {
-  return valueAt(session.state as never, work.at) as StepRecord | undefined
+export function recordAt(run: Run, work: Work): StepRecord | undefined {
+  return valueAt(run.state as never, work.at) as StepRecord | undefined
 }
 
 export function failed(work: Work, error: unknown): StepFailedError {

@@ -5,20 +5,20 @@ import { parseRetry, pauseAfter } from './attempt.js'
 import type { TransactionOptions } from './context.js'
 import { recordError, StepFailedError } from '../errors.js'
 import type { Work } from './perform.js'
-import type { Session } from '../run/session.js'
+import type { Run } from '../run/run.js'
 
 /**
  * Runs the user's own SQL until it is committed together with its record. An attempt that fails leaves nothing, so it is
  * tried again by the policy, and then the step has failed for good. What the store itself says is the run's business.
  */
 export async function transactOwn<Result, Prepared>(
-  session: Session,
+  run: Run,
   work: Work,
-  run: (sql: SqlSession, prepared: Prepared) => Promise<Result>,
+  sql: (session: SqlSession, prepared: Prepared) => Promise<Result>,
   record: (result: Result) => Draft,
   options: TransactionOptions<Prepared>,
 ): Promise<Result> {
-  const { recorder, clock, random, abort } = session
+  const { log, clock, random, abort } = run
   const backoff = parseRetry(options.retry)
   // Kept while the SQL is tried again: what was prepared may have cost money.
   let ready: { readonly prepared: Prepared } | undefined
@@ -29,29 +29,29 @@ export async function transactOwn<Result, Prepared>(
       try {
         return await work()
       } catch (caught) {
-        const error = session.keepError(caught)
+        const error = run.keepError(caught)
         thrown = { error }
         throw error
       }
     }
-    const inside = <Value>(act: () => Value): Value => session.inside.run(work.path, act)
+    const inside = <Value>(act: () => Value): Value => run.inside(work.path, act)
     try {
-      return await session.watch.step(work.path, tried, async () => {
+      return await run.watch.step(work.path, tried, async () => {
         ready ??= { prepared: (await own(() => inside(() => options.prepare?.()))) as Prepared }
-        session.throwIfAborted()
+        run.throwIfAborted()
         const { prepared } = ready
-        const attempt = (sql: SqlSession) => own(() => inside(() => run(sql, prepared)))
-        return recorder.transact(attempt, (result) => session.progress(record(result)), options.timeoutMs)
+        const attempt = (session: SqlSession) => own(() => inside(() => sql(session, prepared)))
+        return log.transact(attempt, (result) => run.progress(record(result)), options.timeoutMs)
       })
     } catch (error) {
-      session.throwIfAborted()
+      run.throwIfAborted()
       const isOwn = isHoldfastError(error, 'transaction') || (thrown !== undefined && thrown.error === error)
       if (!isOwn) throw error
       if (tried >= backoff.attempts || !backoff.retryIf(error)) {
         throw new StepFailedError(work.path, work.at, recordError(error, work.path), error)
       }
       const inMs = pauseAfter(backoff, tried, random)
-      session.emit({ type: 'retry', step: work.path, attempt: tried, inMs, error: recordError(error) })
+      run.emit({ type: 'retry', step: work.path, attempt: tried, inMs, error: recordError(error) })
       await clock.sleep(inMs, abort.signal)
     }
   }

@@ -11,7 +11,7 @@ import { REPEAT } from './internals.js'
 import { failed, Ledger, recordAt, type Resolved, sinceOf } from './ledger.js'
 import type { Seen } from '../run/records.js'
 import { type ForkRecord, isBegun, type StepRecord } from '../run/run-state.js'
-import type { Session } from '../run/session.js'
+import type { Run } from '../run/run.js'
 import { StepStore } from './step-store.js'
 
 /** One piece of work with its policy, and where its record lies. */
@@ -65,40 +65,40 @@ const PERMISSION_ANSWER: Value = {
  * reaches outside starts only when everything before it is acknowledged, and one that must not repeat also when its
  * intent is. An outcome that nobody knows is resolved before anything else sees it.
  */
-export async function perform(session: Session, work: Work): Promise<Performed> {
+export async function perform(run: Run, work: Work): Promise<Performed> {
   const backoff = parseRetry(work.policy.retry)
-  const before = recordAt(session, work)
+  const before = recordAt(run, work)
   checkInput(work, before)
-  const ledger = new Ledger(session, work, before)
+  const ledger = new Ledger(run, work, before)
   const { effect } = ledger
-  const { clock } = session
+  const { clock } = run
   const begun = clock.monotonic()
   // A refusal speaks of one attempt: while another with the same key may have happened, the key must stay.
-  let unsure = effect === 'idempotent' && sinceOf(session, work, before) !== undefined
+  let unsure = effect === 'idempotent' && sinceOf(run, work, before) !== undefined
   const finish = (result: unknown, writes: readonly StoreWrite[], attempts: number): Performed => {
     ledger.end()
-    const kept = result === undefined ? undefined : session.keep(result)
-    return { result: kept, writes, attempts, ms: Math.round(session.clock.monotonic() - begun) }
+    const kept = result === undefined ? undefined : run.keep(result)
+    return { result: kept, writes, attempts, ms: Math.round(run.clock.monotonic() - begun) }
   }
 
   const instead =
     effect === 'read'
-      ? session.recordedRead(work.path, work.inputHash, work.sees, work.isSamePast ?? false)
-      : await permit(session, work, effect)
+      ? run.recordedReads?.find(work.path, work.inputHash, work.sees, work.isSamePast ?? false)
+      : await permit(run, work, effect)
   if (instead) return finish(instead.result, [], 0)
   // A machine that slept takes the key for younger than it is.
   const woken = effect === 'idempotent' ? clock.catchUp() : undefined
   if (woken) await woken
-  if (mayHaveHappened(session, work, ledger, before)) {
-    const known = await findOut(session, ledger, before)
+  if (mayHaveHappened(run, work, ledger, before)) {
+    const known = await findOut(run, ledger, before)
     if (known) return finish(known.result, known.writes, 0)
     unsure = false
   }
   // A pause between attempts, or a machine that stood still, may outlast the lease, and what the other side remembers.
-  const mayStart = () => effect === 'read' || ((session.lease?.isSure ?? true) && !(unsure && ledger.isForgotten))
+  const mayStart = () => effect === 'read' || ((run.lease?.isSure ?? true) && !(unsure && ledger.isForgotten))
   for (let tried = 1, trouble: string | null = null; ; tried++) {
     await ledger.announce()
-    if (effect !== 'read') await session.lease?.secure()
+    if (effect !== 'read') await run.lease?.secure()
     const jump = unsure ? clock.catchUp() : undefined
     if (jump) await jump
     if (unsure && ledger.isForgotten) {
@@ -111,11 +111,11 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
     }
     const writes: StoreWrite[] = []
     try {
-      const result = await runOnce(session, work, ledger, { tried, writes, isRepeat: unsure, mayStart })
+      const result = await runOnce(run, work, ledger, { tried, writes, isRepeat: unsure, mayStart })
       return finish(result, writes, tried)
     } catch (thrown) {
-      if (session.abort.signal.aborted || work.outer?.aborted) ledger.leave(writes)
-      session.throwIfAborted()
+      if (run.abort.signal.aborted || work.outer?.aborted) ledger.leave(writes)
+      run.throwIfAborted()
       work.outer?.throwIfAborted()
       if (thrown instanceof NotStarted) {
         tried--
@@ -159,7 +159,7 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
             tried = 0
             continue
           }
-          session.watch.count('holdfast.effects.unknown')
+          run.watch.count('holdfast.effects.unknown')
           throw new EffectUnknownError(
             work.path,
             work.at,
@@ -168,22 +168,18 @@ export async function perform(session: Session, work: Work): Promise<Performed> 
           )
         }
       }
-      const inMs = pauseAfter(backoff, tried, session.random)
-      session.emit({ type: 'retry', step: work.path, attempt: tried, inMs, error: recordError(error) })
-      const { signal } = session.abort
+      const inMs = pauseAfter(backoff, tried, run.random)
+      run.emit({ type: 'retry', step: work.path, attempt: tried, inMs, error: recordError(error) })
+      const { signal } = run.abort
       // A node's attempt ends with the run.
-      await session.clock.sleep(inMs, work.left ? AbortSignal.any([signal, work.left]) : (work.outer ?? signal))
+      await run.clock.sleep(inMs, work.left ? AbortSignal.any([signal, work.left]) : (work.outer ?? signal))
     }
   }
 }
 
 /** What became of an effect that may have happened; undefined if it did not. */
-async function findOut(
-  session: Session,
-  ledger: Ledger,
-  before: StepRecord | undefined,
-): Promise<Resolved | undefined> {
-  const missing = isBegun(before) ? undefined : missingRecord(session, ledger.effect)
+async function findOut(run: Run, ledger: Ledger, before: StepRecord | undefined): Promise<Resolved | undefined> {
+  const missing = isBegun(before) ? undefined : missingRecord(run, ledger.effect)
   // Kept beside the intent, so that the same question is asked until it is answered.
   if (missing) ledger.miss(missing)
   const late = await ledger.settle()
@@ -199,15 +195,15 @@ async function findOut(
  * Finds out about an effect whose record the store may have lost, before anybody is asked whether it may begin. Undefined
  * if it did not happen, or if that is not in doubt.
  */
-export async function findLost(session: Session, work: Work): Promise<Resolved | undefined> {
-  const before = recordAt(session, work)
-  const ledger = new Ledger(session, work, before)
-  const isLost = isBegun(before) ? before.missing : mayBeMissing(session, before)
+export async function findLost(run: Run, work: Work): Promise<Resolved | undefined> {
+  const before = recordAt(run, work)
+  const ledger = new Ledger(run, work, before)
+  const isLost = isBegun(before) ? before.missing : mayBeMissing(run, before)
   if (!ledger.mustNotRepeat || !isLost) return undefined
-  const known = await findOut(session, ledger, before)
-  if (known) return { ...known, result: known.result === undefined ? undefined : session.keep(known.result) }
+  const known = await findOut(run, ledger, before)
+  if (known) return { ...known, result: known.result === undefined ? undefined : run.keep(known.result) }
   // From here on it is one that was not begun.
-  if (isBegun(recordAt(session, work))) ledger.raise()
+  if (isBegun(recordAt(run, work))) ledger.raise()
   return undefined
 }
 
@@ -215,29 +211,24 @@ export async function findLost(session: Session, work: Work): Promise<Resolved |
  * Finds out about an effect that was begun where a transaction is now, which begins nothing of its own. Undefined if
  * nothing was begun, or if it did not happen.
  */
-export async function findBegun(session: Session, work: Work): Promise<Resolved | undefined> {
-  const before = recordAt(session, work)
+export async function findBegun(run: Run, work: Work): Promise<Resolved | undefined> {
+  const before = recordAt(run, work)
   if (!isBegun(before)) return undefined
   checkInput(work, before)
-  return findOut(session, new Ledger(session, work, before), before)
+  return findOut(run, new Ledger(run, work, before), before)
 }
 
 /**
  * On a branch that time travel made, an effect on the outside world needs permission: what happened on the branch it
  * came from has happened. Resolves to a result that stands in for the effect, or to undefined when it may run.
  */
-export async function permit(
-  session: Session,
-  work: Work,
-  effect: Effect,
-): Promise<{ readonly result: unknown } | undefined> {
-  const fork = forkOf(session)
+export async function permit(run: Run, work: Work, effect: Effect): Promise<{ readonly result: unknown } | undefined> {
+  const fork = forkOf(run)
   if (fork === undefined || fork.effects === 'allow') return undefined
-  const begun = recordAt(session, work)
+  const begun = recordAt(run, work)
   // Begun on this very branch: permission was given, and what became of it is another question.
   if (isBegun(begun) || (begun?.status === 'retry' && !begun.inherited)) return undefined
-  if (fork.effects === 'deny')
-    throw failed(work, new NotExecutedError(`Branch "${session.log.branch}" allows no effects.`))
+  if (fork.effects === 'deny') throw failed(work, new NotExecutedError(`Branch "${run.key.branch}" allows no effects.`))
   const from = { branch: fork.branch, seq: fork.seq }
   const question = {
     effect,
@@ -245,7 +236,7 @@ export async function permit(
     input: work.input ?? null,
     ...(fork.restarted
       ? { restartedBeside: from, begunThere: 'unknown' }
-      : { forkedFrom: from, begunThere: isBegunThere(begun) || (await session.begunBeyond(from, work.path)) }),
+      : { forkedFrom: from, begunThere: isBegunThere(begun) || (await run.begunBeyond(from, work.path)) }),
   }
   const answer = (await work.ask('permission', question, PERMISSION_ANSWER)) as { allowed: boolean; result?: unknown }
   if (answer.allowed) return undefined
@@ -258,8 +249,8 @@ function isBegunThere(record: StepRecord | undefined): boolean {
 }
 
 // A branch that was made below the runtime says nothing of effects, or has what its parent said: then a person decides.
-function forkOf({ state, recorder }: Session): ForkRecord | undefined {
-  const { origin } = recorder.fold
+function forkOf({ state, log }: Run): ForkRecord | undefined {
+  const { origin } = log.fold
   const { fork } = state
   if (origin === null) return fork
   if (fork?.branch === origin.branch && fork.seq === origin.seq) return fork
@@ -276,12 +267,7 @@ interface OneAttempt {
   readonly mayStart: () => boolean
 }
 
-async function runOnce(
-  session: Session,
-  work: Work,
-  ledger: Ledger,
-  { tried, writes, isRepeat, mayStart }: OneAttempt,
-) {
+async function runOnce(run: Run, work: Work, ledger: Ledger, { tried, writes, isRepeat, mayStart }: OneAttempt) {
   const tryOnce = () =>
     attempt(
       (abort) => {
@@ -294,9 +280,9 @@ async function runOnce(
           },
           attempt: tried,
           abortSignal: abort,
-          store: new StepStore(session.store, writes),
-          heartbeat: session.heartbeat,
-          emit: (value) => session.emit({ type: 'custom', step: work.path, value }),
+          store: new StepStore(run.store, writes),
+          heartbeat: () => run.heartbeat(),
+          emit: (value) => run.emit({ type: 'custom', step: work.path, value }),
           ...(isRepeat ? { [REPEAT]: true } : {}),
         })
         return ledger.effect === 'read' ? running : ledger.track(writes, Promise.resolve(running))
@@ -304,36 +290,34 @@ async function runOnce(
       {
         step: work.path,
         timeoutMs: work.policy.timeoutMs,
-        run: session.abort.signal,
+        run: run.abort.signal,
         left: work.left,
         outer: work.outer,
-        clock: session.clock,
+        clock: run.clock,
       },
     )
   // Before anybody sees it: the program, the record, and whoever traces.
-  const once = session.redactor
-    ? () => tryOnce().catch((error: unknown) => Promise.reject(session.keepError(error)))
-    : tryOnce
-  const isLeft = () => session.abort.signal.aborted || work.left?.aborted === true
-  return session.watch.step(work.path, tried, once, work.span, isLeft)
+  const once = run.redactor ? () => tryOnce().catch((error: unknown) => Promise.reject(run.keepError(error))) : tryOnce
+  const isLeft = () => run.abort.signal.aborted || work.left?.aborted === true
+  return run.watch.step(work.path, tried, once, work.span, isLeft)
 }
 
 // An intent without an end is an effect that may have happened. One with the other side's key needs none: it is
 // repeated, as long as the other side still knows the key.
-function mayHaveHappened(session: Session, work: Work, ledger: Ledger, before: StepRecord | undefined): boolean {
+function mayHaveHappened(run: Run, work: Work, ledger: Ledger, before: StepRecord | undefined): boolean {
   if (ledger.effect === 'read') return false
-  if (ledger.effect !== 'idempotent') return isBegun(before) || mayBeMissing(session, before)
-  const since = sinceOf(session, work, before)
+  if (ledger.effect !== 'idempotent') return isBegun(before) || mayBeMissing(run, before)
+  const since = sinceOf(run, work, before)
   return since !== undefined && ledger.isOlderThanKey(since)
 }
 
 // The store came back and may have lost its newest records, the intent of this effect among them.
-function mayBeMissing({ state }: Session, before: StepRecord | undefined): boolean {
+function mayBeMissing({ state }: Run, before: StepRecord | undefined): boolean {
   const since = gapOf(state)
   return since !== undefined && before?.clear !== since
 }
 
-function missingRecord({ state }: Session, effect: Effect): Error | undefined {
+function missingRecord({ state }: Run, effect: Effect): Error | undefined {
   const since = effect === 'idempotent' ? undefined : gapOf(state)
   if (since === undefined) return undefined
   const last = new Date(since).toISOString()

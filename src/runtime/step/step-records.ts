@@ -4,24 +4,24 @@ import { EffectUnknownError, nondeterministic, recordError, StepFailedError } fr
 import { isFailed, retryStep } from './failed-steps.js'
 import type { Performed, Work } from './perform.js'
 import { ANY_INPUT, inScope, type Prefix, scopeAt, type StepRecord } from '../run/run-state.js'
-import type { Session } from '../run/session.js'
+import type { Run } from '../run/run.js'
 
 /** The records of an activation's steps: how they are found again, and how they are made. */
 export class StepRecords {
-  readonly #session: Session
+  readonly #run: Run
   readonly #prefix: Prefix
   readonly #scopePath: string
 
   /** @param scopePath where the scope of the records lies in the thread, for people. */
-  constructor(session: Session, prefix: Prefix, scopePath: string) {
-    this.#session = session
+  constructor(run: Run, prefix: Prefix, scopePath: string) {
+    this.#run = run
     this.#prefix = prefix
     this.#scopePath = scopePath
   }
 
   /** All records of the scope, as they are now. */
   get all(): Readonly<Record<string, StepRecord>> {
-    return scopeAt(this.#session.state, this.#prefix).steps ?? {}
+    return scopeAt(this.#run.state, this.#prefix).steps ?? {}
   }
 
   at(path: string): Path {
@@ -63,13 +63,13 @@ export class StepRecords {
 
   /** Lets a step be tried again that failed before. */
   retry(path: string): void {
-    const { recorder, state, attempt } = this.#session
-    recorder.add({ kind: 'step', ops: [retryStep(state, this.at(path), attempt)] })
+    const { log, state, attempt } = this.#run
+    log.add({ kind: 'step', ops: [retryStep(state, this.at(path), attempt)] })
   }
 
   async done(work: Work, { result, writes, attempts, ms }: Performed): Promise<void> {
     const event = { type: 'step', step: work.path, status: 'completed', attempt: attempts, ms }
-    await this.#session.record({
+    await this.#run.record({
       kind: 'step',
       ops: [set(work.at, doneRecord(work, result))],
       data: { events: [event] },
@@ -91,7 +91,7 @@ export class StepRecords {
       ...(work.after === undefined ? {} : { after: work.after() }),
     }
     const generation = this.#now(work)?.generation
-    await this.#session.record({
+    await this.#run.record({
       kind: 'step',
       ops: [set(work.at, { ...record, ...(generation === undefined ? {} : { generation }) })],
       data: { events: [{ type: 'step', step: work.path, status: 'failed', error: recordError(error) }] },
@@ -101,8 +101,8 @@ export class StepRecords {
   // Stays begun: whoever resumes a run that failed of it must find out what happened.
   async #unknown(work: Work): Promise<void> {
     const record = this.#now(work)
-    if (record?.status !== 'started' || !this.#session.recorder.durable) return
-    await this.#session.record({ kind: 'step', ops: [set(work.at, { ...record, unknown: true })] })
+    if (record?.status !== 'started' || !this.#run.log.durable) return
+    await this.#run.record({ kind: 'step', ops: [set(work.at, { ...record, unknown: true })] })
   }
 
   #unknownAgain(
@@ -111,12 +111,12 @@ export class StepRecords {
     ownKey: string | undefined,
   ): EffectUnknownError {
     const name = this.name(path)
-    const idempotencyKey = key ?? ownKey ?? this.#session.idempotencyKey(name, generation)
+    const idempotencyKey = key ?? ownKey ?? this.#run.idempotencyKey(name, generation)
     return new EffectUnknownError(name, this.at(path), { effect, idempotencyKey, error: error?.message ?? null })
   }
 
   #now({ at }: Work): StepRecord | undefined {
-    return valueAt(this.#session.state as never, at) as StepRecord | undefined
+    return valueAt(this.#run.state as never, at) as StepRecord | undefined
   }
 }
 

@@ -13,8 +13,9 @@ import { isScheduleLabel, programOfLabel, scheduleLabel } from '../schedule/sche
 import { startOccurrences } from '../schedule/start-occurrences.js'
 import { isCompatible } from '../upgrade/migration.js'
 import type { ProgramPlan } from '../program/program.js'
-import { StoppedError } from '../run/run.js'
-import { NotNowError, type RuntimeEnvironment, runThread } from '../run/run-thread.js'
+import { StoppedError } from '../run/stop-in-time.js'
+import type { RuntimeEnvironment } from '../run/environment.js'
+import { NotNowError, runThread } from '../run/run-thread.js'
 import { checkCount, readPrograms, type WorkerEvent, type WorkerOptions } from './worker-options.js'
 import { WorkerRests } from './worker-rests.js'
 

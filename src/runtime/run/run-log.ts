@@ -6,104 +6,32 @@ import type { Fold } from '../../log/entry/fold.js'
 import type { State } from '../../log/entry/ops.js'
 import type { Updated } from '../../log/write/update.js'
 import { isStoreFailure } from '../errors.js'
-import { applyOps, mergeAll } from './merge-drafts.js'
+import { applyOps, DONE, draftsOf, Flight, mergeAll, newStep, type Note, type Step, View } from './notes.js'
 import { lagOf, type RecordPolicy, stepsPerWrite } from './record-policy.js'
 import type { RunState } from './run-state.js'
 
 /** Called with each entry of ours that is acknowledged. */
 export type OnRecorded = (draft: Draft, updated: Updated, before: State) => void
 
-/** Where a run writes what it does. */
-export interface Recorder {
-  /** The state as this run sees it. */
-  readonly state: RunState
-  /** What others sent, as of the newest entry known: inputs, answers, signals, cancellations. */
-  readonly seen: RunState
-  readonly fold: Fold
+/** What a run writes with: a claim, or what only pretends to be one. */
+export type RunClaim = Pick<Claim, 'post' | 'update' | 'conclude' | 'transact'> & {
+  readonly log: { readonly fold: Fold }
   /** False when nothing is kept: what needs a durable record is refused then. */
-  readonly durable: boolean
-  /** Notes something that is written with whatever is written next. */
-  add(draft: Draft): void
-  /** As `add`, but nothing is written only for its sake. */
-  along(name: string, draft: Draft): void
-  /** Takes back what was to travel along under this name, unless it is under way. */
-  drop(name: string): void
-  /** Records the end of a step: written now or later, as the policy says. */
-  record(draft: Draft): Promise<void>
-  /** Everything noted so far is acknowledged when this resolves: what must precede an effect on the outside world. */
-  barrier(): Promise<void>
-  /**
-   * Decides on the newest state, guests' entries included, and writes that together with all that waits. Deciding on
-   * nothing leaves what waits as it is.
-   */
-  conclude(decide: (fold: Fold) => Draft | undefined, release: boolean): Promise<Updated | undefined>
-  /** Runs SQL and what it decides in one transaction, together with all that waits. */
-  transact<Result>(
-    work: (sql: SqlSession) => Promise<Result>,
-    decide: (result: Result) => Draft,
-    timeoutMs: number | undefined,
-  ): Promise<Result>
-  /** Makes every later write fail with this error. */
-  fail(error: unknown): void
-  /** Forgets what waits to be written, after the log refused it: the state is what the log says. */
-  discard(): Promise<void>
-}
-
-/** A write that is under way. */
-class Flight {
-  /** Where the log ended when it was last decided on. */
-  on = -1
-  /** Not written as it was: the log can't hold it, or something before it. */
-  refused = false
-  /** What of it waits again. */
-  left: readonly Note[] = []
-  /** What nobody but the writer can be told. */
-  failure: { readonly error: unknown } | undefined
-  #isOver = false
-  #over: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined
-
-  /** Resolves when it is over, whatever came of it. Most are over before anybody asks. */
-  over(): Promise<void> {
-    if (this.#isOver) return DONE
-    this.#over ??= deferred()
-    return this.#over.promise
-  }
-
-  end(failure?: { readonly error: unknown }): void {
-    this.#isOver = true
-    this.failure = failure
-    this.#over?.resolve()
-  }
-}
-
-const DONE = Promise.resolve()
-
-/** Something that waits to be written. */
-interface Note {
-  readonly draft: Draft
-  /** The end of a step: if the log can't hold it, that step is told. The others travel with whatever comes next. */
-  readonly step: Step | undefined
-  /** Not worth a write of its own. */
-  readonly along?: string
-}
-
-/** Who brought the record of a step. */
-interface Step {
-  /** False when the program has gone on without waiting for the record. */
-  waits: boolean
-  /** Settles when the record is written, or refused. */
-  readonly written: Promise<void>
-  readonly resolve: () => void
-  readonly reject: (error: unknown) => void
+  readonly isDurable?: boolean
 }
 
 /**
- * Writes to a claimed log and holds the state as the run sees it: acknowledged entries and what waits to be written.
- * The first failure is kept: nothing is written after it.
+ * A run's only door to the log. Writes as the owner of the claim, and holds the state as the run sees it: acknowledged
+ * entries and what waits to be written. The first failure is kept: nothing is written after it.
+ *
+ * Each run has its own. Steps of a run that was cancelled may still be coming to their end when the next run of the thread
+ * begins: what they would record then would be taken for the next one's. Behind a closed door nothing is noted, and
+ * whoever waits for a record waits forever.
  */
-export class LogRecorder implements Recorder {
-  readonly durable = true
-  readonly #claim: Claim
+export class RunLog {
+  /** False when nothing is kept: what needs a durable record is refused then. */
+  readonly durable: boolean
+  readonly #claim: RunClaim
   readonly #every: number
   readonly #lag: number
   readonly #onRecorded: OnRecorded
@@ -117,18 +45,22 @@ export class LogRecorder implements Recorder {
   #exclusive: Promise<unknown> = Promise.resolve()
   #deciding = 0
   #failure: { readonly error: unknown } | undefined
+  #isClosed = false
 
-  constructor(claim: Claim, policy: RecordPolicy, onRecorded: OnRecorded) {
+  constructor(claim: RunClaim, policy: RecordPolicy, onRecorded: OnRecorded) {
     this.#claim = claim
+    this.durable = claim.isDurable ?? true
     this.#every = stepsPerWrite(policy.frequency)
     this.#lag = lagOf(policy.durability)
     this.#onRecorded = onRecorded
   }
 
+  /** The state as this run sees it. */
   get state(): RunState {
     return (this.#view?.state ?? this.#claim.log.fold.state) as RunState
   }
 
+  /** What others sent, as of the newest entry known: inputs, answers, signals, cancellations. */
   get seen(): RunState {
     return this.#claim.log.fold.state as RunState
   }
@@ -137,20 +69,26 @@ export class LogRecorder implements Recorder {
     return this.#claim.log.fold
   }
 
+  /** Notes something that is written with whatever is written next. */
   add(draft: Draft): void {
-    this.#note({ draft, step: undefined })
+    if (!this.#isClosed) this.#note({ draft, step: undefined })
   }
 
+  /** As `add`, but nothing is written only for its sake. */
   along(name: string, draft: Draft): void {
+    if (this.#isClosed) return
     this.drop(name)
     this.#note({ draft, step: undefined, along: name })
   }
 
+  /** Takes back what was to travel along under this name, unless it is under way. */
   drop(name: string): void {
-    this.#pending = this.#pending.filter(({ along }) => along !== name)
+    if (!this.#isClosed) this.#pending = this.#pending.filter(({ along }) => along !== name)
   }
 
+  /** Records the end of a step: written now or later, as the policy says. */
   record(draft: Draft): Promise<void> {
+    if (this.#isClosed) return never()
     const step = newStep()
     const note: Note = { draft, step }
     try {
@@ -175,7 +113,9 @@ export class LogRecorder implements Recorder {
     this.#check()
   }
 
+  /** Everything noted so far is acknowledged when this resolves: what must precede an effect on the outside world. */
   barrier(): Promise<void> {
+    if (this.#isClosed) return never()
     const isClear = this.#deciding === 0 && this.#pending.length === 0 && this.#flights.length === 0
     return isClear && this.#failure === undefined && this.#refused === undefined ? DONE : this.#clear()
   }
@@ -192,7 +132,25 @@ export class LogRecorder implements Recorder {
     await this.#drain()
   }
 
+  /**
+   * Decides on the newest state, guests' entries included, and writes that together with all that waits. Deciding on
+   * nothing leaves what waits as it is.
+   */
+  decide(decide: (fold: Fold) => Draft | undefined): Promise<Updated | undefined> {
+    return this.#isClosed ? never() : this.#decide(decide, false)
+  }
+
+  /** As `decide`, for the end of the run: steps that are still coming to theirs are not waited for. */
   conclude(decide: (fold: Fold) => Draft | undefined, release: boolean): Promise<Updated | undefined> {
+    return this.#decide(decide, release)
+  }
+
+  /** From now on nothing of its steps is written any more. */
+  close(): void {
+    this.#isClosed = true
+  }
+
+  #decide(decide: (fold: Fold) => Draft | undefined, release: boolean): Promise<Updated | undefined> {
     return this.#alone(async (pending) => {
       let draft: Draft | undefined
       let before: State = {}
@@ -203,17 +161,19 @@ export class LogRecorder implements Recorder {
         return draft && [draft]
       }
       const updated = await (release ? this.#claim.conclude(decided) : this.#claim.update(decided))
-      if (draft === undefined || updated.entries.length === 0) return undefined
+      if (draft === undefined) return undefined
       this.#onRecorded(draft, updated, before)
       return updated
     })
   }
 
+  /** Runs SQL and what it decides in one transaction, together with all that waits. */
   async transact<Result>(
     work: (sql: SqlSession) => Promise<Result>,
     decide: (result: Result) => Draft,
     timeoutMs: number | undefined,
   ): Promise<Result> {
+    if (this.#isClosed) return never()
     const done = await this.#alone(async (pending) => {
       let draft: Draft | undefined
       let before: State = {}
@@ -233,16 +193,17 @@ export class LogRecorder implements Recorder {
     return (done as { readonly result: Result }).result
   }
 
+  /** Makes every later write fail with this error. */
   fail(error: unknown): void {
     this.#failure ??= { error }
   }
 
+  /** Forgets what waits to be written, after the log refused it, and closes: the state is what the log says. */
   async discard(): Promise<void> {
+    this.close()
     while (this.#flights.length > 0) await this.#flights[0]?.over()
     for (const { step } of this.#take()) step?.reject(new ClosedError('This run'))
-    this.#refused = undefined
-    this.#view = undefined
-    this.#check()
+    if (this.#failure) throw this.#failure.error
   }
 
   #note(note: Note): void {
@@ -294,7 +255,7 @@ export class LogRecorder implements Recorder {
     const flight = new Flight()
     this.#flights.push(flight)
     try {
-      const result = await this.#guard(write(mergeAll(drafts(notes))))
+      const result = await this.#guard(write(mergeAll(draftsOf(notes))))
       if (result === undefined) this.#restore(notes)
       else for (const { step } of notes) step?.resolve()
       return result
@@ -331,7 +292,7 @@ export class LogRecorder implements Recorder {
     landed: () => void,
     failed: (error: unknown) => void,
   ): void {
-    const draft = mergeAll(drafts(notes)) as Draft
+    const draft = mergeAll(draftsOf(notes)) as Draft
     let before: State = {}
     const decided = (fold: Fold) => {
       // What was noted earlier, such as the beginning of the run, and what the program made of it, must come first.
@@ -425,7 +386,7 @@ export class LogRecorder implements Recorder {
   }
 
   #lookAnew(): void {
-    this.#view = this.#pending.length === 0 ? undefined : new View(this.#claim.log.fold.state, drafts(this.#pending))
+    this.#view = this.#pending.length === 0 ? undefined : new View(this.#claim.log.fold.state, draftsOf(this.#pending))
   }
 
   async #guard<Result>(write: Promise<Result>): Promise<Result> {
@@ -452,49 +413,12 @@ export class LogRecorder implements Recorder {
 /** Not written because of what came before it, which was refused. */
 class AfterRefused extends Error {}
 
-/** A state and what is noted on top of it, which is applied when somebody looks: most steps land before anybody does. */
-class View {
-  #state: State
-  #noted: Draft[]
-
-  constructor(state: State, noted: readonly Draft[] = []) {
-    this.#state = state
-    this.#noted = [...noted]
-  }
-
-  add(draft: Draft): void {
-    this.#noted.push(draft)
-  }
-
-  get state(): State {
-    for (const draft of this.#noted) this.#state = applyOps(this.#state, draft)
-    this.#noted = []
-    return this.#state
-  }
+// Made anew each time: whoever waits for it is let go of with it.
+function never(): Promise<never> {
+  return new Promise(() => {})
 }
 
 /** The log can't hold a value. */
 function isRefusal(error: unknown): boolean {
   return isHoldfastError(error, 'invalid-value') || isHoldfastError(error, 'too-large')
 }
-
-function drafts(notes: readonly Note[]): readonly Draft[] {
-  return notes.map(({ draft }) => draft)
-}
-
-function newStep(): Step {
-  const { promise: written, resolve, reject } = deferred()
-  // The step may hear of it later, or never when the run is stopped: that must not end the process.
-  written.catch(noop)
-  return { waits: false, written, resolve, reject }
-}
-
-function deferred() {
-  let settle: Pick<Step, 'resolve' | 'reject'> | undefined
-  const promise = new Promise<void>((resolve, reject) => {
-    settle = { resolve, reject }
-  })
-  return { promise, ...(settle as Pick<Step, 'resolve' | 'reject'>) }
-}
-
-function noop(): void {}

@@ -1,0 +1,126 @@
+import type { RetentionPolicy } from '../../core/retention.js'
+import { IncompatibleError, isHoldfastError } from '../../core/errors.js'
+import { nameLog } from '../../core/log-name.js'
+import { DUE, type LogKey } from '../../log/contract.js'
+import type { Fold } from '../../log/entry/fold.js'
+import { push, set } from '../../log/entry/ops.js'
+import type { Log } from '../../log/log.js'
+import type { ProgramPlan } from '../program/program.js'
+import { checkFits } from '../upgrade/fitting.js'
+import type { RuntimeEnvironment } from './environment.js'
+import { beginUnder, staysOpen } from './expiry.js'
+import { checkBegins, fateOf, findQueued, isInput, relyOn } from './given-input.js'
+import { findEnded } from './input-keys.js'
+import { againIfExpired, onLog } from './on-log.js'
+import { Request } from './request.js'
+import { bringToQueued, refuseTransient } from './run-context.js'
+import { checkChoices, type Enqueued, type EnqueueOptions } from './run-options.js'
+import { currentRun, type InputRecord, isUnfinished, type RunState } from './run-state.js'
+import { isOnlyWaiting, labels } from './situation.js'
+
+/** Leaves input for whoever runs the thread next, usually a worker. Nothing runs here. */
+export async function enqueueInput(
+  environment: RuntimeEnvironment,
+  plan: ProgramPlan,
+  key: LogKey,
+  input: unknown,
+  options: EnqueueOptions & { readonly retention?: RetentionPolicy },
+): Promise<Enqueued> {
+  const { busy = 'queue', ...rest } = options
+  const drive = { ...rest, input, hasInput: true, emit: () => {} }
+  checkChoices({ ...drive, busy })
+  const request = new Request(environment, plan, key, drive)
+  await request.read(false)
+  refuseTransient(request.brought)
+  const open = (opening: { readonly atLeast: number }) => environment.logs.borrow(key, opening)
+  return againIfExpired(() => onLog(environment.logs, open, (log) => leaveOn(log, request, busy)))
+}
+
+async function leaveOn(log: Log, request: Request, busy: NonNullable<EnqueueOptions['busy']>): Promise<Enqueued> {
+  const { key, plan, restart } = request
+  const input = request.input as InputRecord
+  const misfit = checkFits(key, log.fold, plan, restart)
+  if (misfit?.status === 'incompatible') {
+    throw new IncompatibleError(misfit.reason, 'program', misfit.remedy, { thread: key.thread })
+  }
+  // Its own run is no reason to refuse it: a request that is sent again is told what became of the first.
+  const isFree = ({ state }: Fold) =>
+    fateOf(state as RunState, input) !== 'refused' || currentRun(state as RunState) === undefined
+  const isKnown = await putInput(log, request, input, busy === 'interrupt', busy === 'reject' ? isFree : undefined)
+  const state = log.fold.state as RunState
+  return {
+    input: isKnown ? fateOf(state, input) : 'refused',
+    run: isKnown ? await runOf(request, state, input) : undefined,
+    ended: input.key !== undefined && findEnded(state, input.key, key.branch) !== undefined,
+    checkpoint: log.checkpoint,
+  }
+}
+
+/** The id of the run that an input is given to: that of the first input with its key. */
+async function runOf({ key, environment }: Request, state: RunState, input: InputRecord): Promise<string | undefined> {
+  const known = [state.run, ...(state.inputs ?? [])].find((other) => other !== undefined && isInput(input, other))
+  if (known !== undefined) return known.id
+  const ended = input.key === undefined ? undefined : findEnded(state, input.key, key.branch)
+  if (ended?.seq === undefined) return undefined
+  try {
+    const fold = await environment.logs.unread({ ...key, branch: ended.branch as LogKey['branch'] }).at(ended.seq)
+    const { run } = fold.state as RunState
+    return run?.key === input.key ? run?.id : undefined
+  } catch (error) {
+    if (isHoldfastError(error, 'not-found')) return undefined
+    throw error
+  }
+}
+
+/** False when the thread is no longer as it has to be; otherwise the input is known to the log from here on. */
+export async function putInput(
+  log: Log,
+  { environment, key, plan, expiry }: Request,
+  input: InputRecord,
+  interrupt: boolean,
+  isFit: (fold: Fold) => boolean = () => true,
+): Promise<boolean> {
+  const { clock, company } = environment
+  let isKnown = false
+  await log.update((fold) => {
+    isKnown = isFit(fold)
+    if (!isKnown) return undefined
+    const state = fold.state as RunState
+    const run = currentRun(state)
+    const isThere = fateOf(state, input) !== 'refused'
+    const isOurs = run === input.id || (input.key !== undefined && keyOf(state, run) === input.key)
+    // A request that is sent again must not stop its own run.
+    const stop = interrupt && run !== undefined && !isOurs
+    if (!isThere) checkBegins(state, input)
+    const queued = findQueued(state, input)
+    const relied = [...relyOn(state, input), ...bringToQueued(state, queued?.id, input)]
+    if (isThere && !stop && relied.length === 0) return undefined
+    const cancel = { reason: 'interrupted by new input', at: clock.now(), run: run ?? '' }
+    // Its turn comes when the run is over that waits: until then nobody needs to look.
+    const isBehind = !stop && isUnfinished(state.run) && isOnlyWaiting(fold, clock.now())
+    return [
+      {
+        kind: stop ? 'cancel' : 'input',
+        ops: [
+          ...beginUnder(expiry, fold),
+          ...(isThere ? relied : [push('inputs', input)]),
+          ...(stop ? [set('cancel', cancel)] : []),
+        ],
+        index: {
+          ...(isBehind ? {} : { wakeAt: DUE }),
+          ...staysOpen(fold.index),
+          ...labels(fold, plan, expiry),
+          // A thread at rest has work again; one that waits for a person still does.
+          ...(isUnfinished(state.run) ? {} : { status: 'active' }),
+        },
+      },
+    ]
+  })
+  if (interrupt) company.tell(nameLog(key))
+  return isKnown
+}
+
+/** The key of the input that a run was given. */
+function keyOf({ run, inputs }: RunState, id: string | undefined): string | undefined {
+  return run?.id === id ? run?.key : inputs?.find((input) => input.id === id)?.key
+}

@@ -1,0 +1,440 @@
+import { setMaxListeners } from 'node:events'
+import { ClosedError } from '../../core/errors.js'
+import { nameLog } from '../../core/log-name.js'
+import { onAbort } from '../../core/on-abort.js'
+import type { Fold } from '../../log/entry/fold.js'
+import { set } from '../../log/entry/ops.js'
+import type { Log } from '../../log/log.js'
+import type { Claim } from '../../log/write/claim.js'
+import type { Updated } from '../../log/write/update.js'
+import type { RunObserver } from '../../telemetry/observer.js'
+import { CancelledError, isStoreFailure } from '../errors.js'
+import { EventFeed } from '../events/event-feed.js'
+import { type LiveEvent, redactEvent } from '../events/events.js'
+import { describeRun, endOfRun } from '../events/observe.js'
+import { settleLeft, settleRun } from '../step/kept-results.js'
+import { checkFits } from '../upgrade/fitting.js'
+import { LeaseKeeper } from '../worker/lease-keeper.js'
+import { beginRun, completeRun, migrateRun } from './begin.js'
+import { type Ending, endOf, leaveThread, parkBehind, restThread, stopRun } from './conclude.js'
+import { giveUp } from './give-up.js'
+import { fateOf } from './given-input.js'
+import { type Outcome, readOutcome } from './outcome.js'
+import type { RecordedReads } from './recorded-reads.js'
+import type { Request } from './request.js'
+import { type Drive, Run } from './run.js'
+import { contextFor, isBare, missingOf } from './run-context.js'
+import { type RunClaim, RunLog } from './run-log.js'
+import { isUnfinished, type RunState } from './run-state.js'
+import type { ExpiryOf } from './situation.js'
+import { StoppedError } from './stop-in-time.js'
+import { Unrecorded } from './unrecorded.js'
+
+/** A thread and the right to run it. */
+export interface Held {
+  readonly claim: Claim
+  /** The input that it was claimed for; undefined: whatever is to be done. */
+  readonly target: string | undefined
+  /** Since when what another worker had under way may have happened. */
+  readonly openSince: number | undefined
+  /** The log before the claim: what was written since is told to listeners first. */
+  readonly since: Fold
+}
+
+/**
+ * A thread in the hands of this process: drives one run after the other until that of the target has ended, or nothing is
+ * left to do, and lets go with the entry that says so.
+ */
+export class Hold {
+  readonly #request: Request
+  readonly #claim: RunClaim
+  readonly #recordedReads: RecordedReads | undefined
+  readonly #target: string | undefined
+  #keeper: LeaseKeeper | undefined
+  #feed: EventFeed
+  /** Of the run that is under way. */
+  #log: RunLog
+  #abort = newAbort()
+  #watch: RunObserver | undefined
+  /** Since when something may have been under way before this claim. */
+  #inherited: number | undefined
+  /** Where the log ended when a run was to wait and something came in between. */
+  #unmoved: number | undefined
+  /** The one run that a caller's context is for. */
+  #own: string | undefined
+
+  private constructor(request: Request, claim: RunClaim, held?: Held, recordedReads?: RecordedReads) {
+    this.#request = request
+    this.#claim = claim
+    this.#target = held?.target
+    this.#own = held?.target
+    this.#inherited = held?.openSince
+    this.#recordedReads = recordedReads
+    this.#feed = new EventFeed(request.options.emit, startOf(held))
+    this.#log = this.#newLog()
+  }
+
+  /** Rejects when the claim is lost: being fenced is an error, not an outcome. */
+  static drive(request: Request, held: Held, recordedReads: RecordedReads | undefined): Promise<Outcome> {
+    return new Hold(request, held.claim, held, recordedReads).#driveClaimed(held)
+  }
+
+  /** Runs without a claim and without a record. */
+  static async driveUnrecorded(request: Request, log: Log, recordedReads: RecordedReads | undefined): Promise<Outcome> {
+    const before = log.fold.state as RunState
+    const fork = before.fork ?? request.begins
+    const state = {
+      ...(before.state ? { state: before.state } : {}),
+      ...(fork ? { fork: fork as never } : {}),
+      ...(before.left ? { left: before.left as never } : {}),
+      inputs: (request.input ? [request.input] : []) as never,
+    }
+    return new Hold(request, new Unrecorded({ ...log.fold, state }), undefined, recordedReads).#driveUnrecorded()
+  }
+
+  async #driveClaimed({ claim, target, openSince }: Held): Promise<Outcome> {
+    const { environment, options, place, key, plan, restart } = this.#request
+    const keeper = new LeaseKeeper(claim, environment.clock, {
+      onLost: (error) => this.#lose(error),
+      onNews: () => this.#noticeCancel(),
+    })
+    this.#keeper = keeper
+    const letGo = onAbort(options.signal, () => this.#abort.abort(new StoppedError()))
+    place.listen(nameLog(key), () => void keeper.look())
+    try {
+      this.#feed.catchUp(claim.log.fold.seq)
+      this.#noticeCancel()
+      await this.#enter()
+      const fold = await this.#loop()
+      // Not come to: something before it is for another version of the program.
+      const isOver = target === undefined || (fold.state as RunState).run?.id === target
+      const misfit = isOver ? undefined : checkFits(key, fold, plan, restart)
+      const outcome = misfit ?? readOutcome(key, fold, restart)
+      if (target === undefined) return outcome
+      return { ...outcome, input: fateOf(fold.state as RunState, { id: target }) }
+    } catch (error) {
+      this.#watch?.ended(error instanceof StoppedError ? 'stopped' : 'lost', error)
+      if (error instanceof StoppedError) await keeper.letGo(() => this.#stop(claim, openSince !== undefined))
+      else void giveUp(claim, environment, error, place.isAlone)
+      throw error
+    } finally {
+      keeper.stop()
+      place.leave()
+      // Steps that the program did not wait for may still be running: nothing of them is written from here on.
+      this.#lose(new ClosedError('This run'))
+      letGo()
+      await this.#feed.ended()
+    }
+  }
+
+  async #driveUnrecorded(): Promise<Outcome> {
+    const { options, place, key } = this.#request
+    const letGo = onAbort(options.signal, () => this.#abort.abort(options.signal?.reason))
+    try {
+      await this.#enter()
+      return { ...readOutcome(key, await this.#loop()), checkpoint: undefined }
+    } catch (error) {
+      this.#watch?.ended('lost', error)
+      throw error
+    } finally {
+      place.leave()
+      letGo()
+    }
+  }
+
+  #newLog(): RunLog {
+    const { policy, place } = this.#request
+    return new RunLog(this.#claim, policy, (draft, updated, before) => {
+      this.#feed.recorded(draft, updated.entries.at(-1), before)
+      if (this.#log.seen.claims === 0) place.progressed()
+      this.#noticeCancel()
+    })
+  }
+
+  #lose(error: unknown): void {
+    this.#log.fail(error)
+    this.#abort.abort(error)
+  }
+
+  /** Nothing of the program runs before this: a process that dies now did not die of it. */
+  async #enter(): Promise<void> {
+    const { place, environment } = this.#request
+    const note = async (alone: boolean) => {
+      const { alone: before = 0 } = this.#log.state
+      this.#log.add({ kind: 'resume', ops: [set('alone', alone ? before + 1 : Math.max(0, before - 1))] })
+      await this.#log.barrier()
+    }
+    try {
+      const entered = await place.enter(environment.clock, this.#abort.signal, note)
+      if (!entered) throw new StoppedError()
+    } catch (error) {
+      // Nothing of a cancelled run starts any more, so nothing can happen to those who are here.
+      if (!(error instanceof CancelledError)) throw error
+    }
+  }
+
+  async #loop(): Promise<Fold> {
+    for (;;) {
+      const isBegun = isUnfinished(this.#log.state.run)
+      const ended = isBegun || (this.#log.seen.inputs ?? []).length > 0 ? await this.#next(isBegun) : await this.#rest()
+      if (ended) return ended
+    }
+  }
+
+  /** One run, up to where it ends or waits. Undefined: there is more to do. */
+  async #next(isBegun: boolean): Promise<Fold | undefined> {
+    const { key, plan, environment, onPaused } = this.#request
+    // Who claims it next for this very input is told what is missing.
+    if (!isBegun && this.#lacksContext()) return this.#leave()
+    const failure = await this.#begin(isBegun)
+    if (failure === undefined) return this.#driveNext(isBegun)
+    if (checkFits(key, this.#log.fold, plan, { restarted: false })) return this.#leave()
+    const parked = await this.#letGo(() =>
+      this.#log.conclude((fold) => parkBehind(fold, failure.error, this.#target, onPaused), true),
+    )
+    environment.observer.count('holdfast.runs.failed')
+    return parked?.fold ?? this.#log.fold
+  }
+
+  async #driveNext(isBegun: boolean): Promise<Fold | undefined> {
+    const { plan, environment, options } = this.#request
+    const id = this.#log.state.run?.id
+    const watch = this.#watched(isBegun)
+    const run = this.#newRun(isBegun, watch)
+    const driven = await run.drive(plan)
+    if (driven.status === 'failed') this.#throwIfStopped(driven.error)
+    if (driven.status === 'suspended' && options.isDraining?.()) throw new StoppedError()
+    const isCancelled = this.#log.seen.cancel?.run === id
+    const goOn = this.#goesOn(driven, id, isCancelled)
+    if (goOn) this.#log.close()
+    const stuck = this.#unmoved === this.#log.fold.seq
+    const settled = isCancelled ? await settleRun(plan, this.#log.state) : undefined
+    // It says until when the thread is kept.
+    await environment.clock.catchUp()
+    const conclude = () =>
+      this.#log.conclude((fold) => endOf(fold, driven, { ...this.#ending(stuck), goOn, settled }), !goOn)
+    let ended: Updated | undefined
+    try {
+      ended = await (goOn ? conclude() : this.#letGo(conclude))
+    } catch (error) {
+      if (isStoreFailure(error)) throw error
+      const fold = await this.#endRefused(error)
+      this.#unwatch('failed', error)
+      return fold
+    }
+    // Something came while the run was about to wait, so it goes on at once. But a program that makes nothing of it
+    // would be called forever: when nothing was written since, it waits all the same.
+    this.#unmoved = ended === undefined ? this.#log.fold.seq : undefined
+    if (ended === undefined) return undefined
+    this.#unwatch(endOfRun(ended.fold), driven.status === 'failed' ? driven.error : undefined)
+    if (!goOn) return ended.fold
+    this.#inherited = undefined
+    this.#log = this.#newLog()
+    // The signal of a cancelled run says nothing to the next one.
+    if (this.#abort.signal.reason instanceof CancelledError) this.#abort = newAbort()
+    return undefined
+  }
+
+  /** Whether another run follows on this claim. */
+  #goesOn(driven: Drive, id: string | undefined, isCancelled: boolean): boolean {
+    if (driven.status !== 'completed' && !isCancelled) return false
+    if (this.#target !== undefined) return id !== this.#target
+    // As long as nothing of this run is written, its own input lies among those that others see.
+    return (this.#log.seen.inputs ?? []).some((input) => input.id !== id)
+  }
+
+  #ending(stuck: boolean): Ending {
+    return {
+      now: this.#request.environment.clock.now(),
+      stuck,
+      goOn: false,
+      inherited: this.#inherited,
+      target: this.#target,
+      onPaused: this.#request.onPaused,
+      expiry: this.#expiry,
+    }
+  }
+
+  get #expiry(): ExpiryOf {
+    return { store: this.#request.environment.retention, plan: this.#request.plan }
+  }
+
+  #lacksContext(): boolean {
+    const { seen } = this.#log
+    const next = seen.inputs?.[0]
+    if (next === undefined || seen.cancel?.run === next.id) return false
+    if (this.#request.misfit && isBare(next)) return true
+    return missingOf(next, this.#contextOf(next.id)).length > 0
+  }
+
+  /**
+   * What this process brings to a run. A caller brings it to the run that it asks for, or to the one that it resumes, and
+   * to no other that is driven on the way: that one's tools would act for one person with the token of another.
+   */
+  #contextOf(run: string): unknown {
+    const { context, options } = this.#request
+    if (options.fillsContext) return context
+    this.#own ??= run
+    return run === this.#own ? context : undefined
+  }
+
+  #contextHere(): unknown {
+    const { state, seen } = this.#log
+    const { run } = state
+    // Of a cancelled run nothing is called any more, so nothing is brought to it.
+    if (run === undefined || (this.#own === undefined && seen.cancel?.run === run.id)) return undefined
+    return contextFor(run, this.#contextOf(run.id), this.#request.options.fillsContext ?? false)
+  }
+
+  /** Takes the next input, brings an old state up to date. What can't be begun stays as it is, for a mended program. */
+  async #begin(isBegun: boolean): Promise<{ readonly error: unknown } | undefined> {
+    const { plan, environment } = this.#request
+    const log = this.#log
+    try {
+      const migrated = migrateRun(plan, log.state)
+      if (migrated) log.add(migrated)
+      const completed = isBegun ? completeRun(plan, log.state) : undefined
+      if (completed) log.add(completed)
+      const left = isBegun ? undefined : await settleLeft(plan, log.state)
+      if (left) log.add({ kind: 'step', ops: left.ops, data: { events: left.events } })
+      if (!isBegun) log.add(beginRun(plan, log.state, environment.clock.now(), log.fold.incarnation))
+      this.#noticeCancel()
+      return undefined
+    } catch (error) {
+      return { error }
+    }
+  }
+
+  /** The same observer as long as the same run is under way here. */
+  #watched(isBegun: boolean): RunObserver {
+    if (this.#watch) return this.#watch
+    const { environment, key, plan } = this.#request
+    this.#watch = environment.observer.run(describeRun(key, plan, this.#log.state, isBegun))
+    const { trace } = this.#watch
+    // Travels with the first step.
+    if (trace !== undefined && !isBegun) this.#log.add({ kind: 'step', ops: [set(['run', 'trace'], trace)] })
+    return this.#watch
+  }
+
+  #unwatch(...end: Parameters<RunObserver['ended']>): void {
+    this.#watch?.ended(...end)
+    this.#watch = undefined
+  }
+
+  #newRun(isBegun: boolean, watch: RunObserver): Run {
+    const { environment, key, options } = this.#request
+    return new Run(environment, key, this.#log, {
+      context: this.#contextHere(),
+      abort: this.#abort,
+      emit: (live: LiveEvent) => {
+        const event = redactEvent(environment.redactor, live)
+        if (event.type === 'retry') watch.retried(event.step, event.attempt, event.error)
+        this.#feed.live(event)
+      },
+      lease: this.#keeper,
+      // What an effect begins with is recorded before it: of a run that was not recorded yet nothing was begun.
+      openSince: isBegun || this.#log.state.ahead ? this.#inherited : undefined,
+      inlineSleepMs: options.inlineSleepMs ?? DEFAULT_INLINE_SLEEP_MS,
+      isDraining: options.isDraining,
+      recordedReads: this.#recordedReads,
+      watch,
+    })
+  }
+
+  /**
+   * The log can't hold what this run wants to write: that is dropped, as by a crash, and the run fails of it. Where even
+   * its beginning can't be written, the thread is left alone.
+   */
+  async #endRefused(error: unknown): Promise<Fold> {
+    const end = async () => {
+      await this.#discard()
+      const failure = await this.#begin(isUnfinished(this.#log.state.run))
+      if (failure) return park(failure.error)
+      try {
+        return await this.#log.conclude((fold) => endOf(fold, { status: 'failed', error }, this.#ending(true)), true)
+      } catch (again) {
+        if (isStoreFailure(again)) throw again
+        return park(again)
+      }
+    }
+    const park = async (cause: unknown) => {
+      await this.#discard()
+      return this.#log.conclude((fold) => parkBehind(fold, cause, this.#target, this.#request.onPaused), true)
+    }
+    const ended = await this.#letGo(end)
+    return ended?.fold ?? this.#log.fold
+  }
+
+  async #discard(): Promise<void> {
+    await this.#log.discard()
+    this.#log = this.#newLog()
+  }
+
+  /** Lets go. Undefined when something came that has to be done first. */
+  async #rest(): Promise<Fold | undefined> {
+    const { clock } = this.#request.environment
+    const rested = await this.#letGo(() =>
+      this.#log.conclude((fold) => restThread(fold, this.#expiry, clock.now()), true),
+    )
+    return rested?.fold
+  }
+
+  async #leave(): Promise<Fold | undefined> {
+    const left = await this.#letGo(() =>
+      this.#log.conclude(({ state }) => leaveThread(state as RunState, this.#target), true),
+    )
+    return left?.fold
+  }
+
+  async #stop(claim: Claim, wasOpen: boolean): Promise<void> {
+    try {
+      const said = await this.#log.conclude(({ state }) => stopRun(state as RunState, wasOpen), true)
+      if (said === undefined) await claim.release()
+    } catch {
+      await claim.release().catch(() => {})
+    }
+  }
+
+  #letGo<Result>(release: () => Promise<Result>): Promise<Result> {
+    return this.#keeper === undefined ? release() : this.#keeper.letGo(release)
+  }
+
+  #noticeCancel(): void {
+    const { cancel } = this.#log.seen
+    if (cancel === undefined) return
+    // Our own view: what others see may not hold the run yet.
+    const { run } = this.#log.state
+    if (isUnfinished(run) && cancel.run === run.id && !this.#abort.signal.aborted) {
+      this.#abort.abort(new CancelledError(cancel.reason, { by: cancel.by ?? null }))
+    }
+  }
+
+  // These say nothing of the run itself: it is not over, and not failed. Nor does what a program throws when it is told
+  // to stop.
+  #throwIfStopped(error: unknown): void {
+    const { signal } = this.#abort
+    if (signal.aborted && !(signal.reason instanceof CancelledError)) throw signal.reason
+    if (error instanceof StoppedError || isStoreFailure(error)) throw error
+  }
+}
+
+const DEFAULT_INLINE_SLEEP_MS = 1000
+
+function startOf(held: Held | undefined): ConstructorParameters<typeof EventFeed>[1] {
+  if (held === undefined) return { told: -1, id: '' }
+  const { claim, since } = held
+  return {
+    live: claim.log.liveTeller(),
+    log: claim.log,
+    told: since.seq,
+    id: claim.log.checkpoint ?? '',
+    before: since,
+  }
+}
+
+// Each step that runs listens; Node warns of a leak from the eleventh on.
+function newAbort(): AbortController {
+  const controller = new AbortController()
+  setMaxListeners(0, controller.signal)
+  return controller
+}

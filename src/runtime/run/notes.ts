@@ -1,0 +1,134 @@
+import type { Draft } from '../../log/entry/draft.js'
+import { applyOp, type State } from '../../log/entry/ops.js'
+
+/** A write that is under way. */
+export class Flight {
+  /** Where the log ended when it was last decided on. */
+  on = -1
+  /** Not written as it was: the log can't hold it, or something before it. */
+  refused = false
+  /** What of it waits again. */
+  left: readonly Note[] = []
+  /** What nobody but the writer can be told. */
+  failure: { readonly error: unknown } | undefined
+  #isOver = false
+  #over: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined
+
+  /** Resolves when it is over, whatever came of it. Most are over before anybody asks. */
+  over(): Promise<void> {
+    if (this.#isOver) return DONE
+    this.#over ??= deferred()
+    return this.#over.promise
+  }
+
+  end(failure?: { readonly error: unknown }): void {
+    this.#isOver = true
+    this.failure = failure
+    this.#over?.resolve()
+  }
+}
+
+export const DONE = Promise.resolve()
+
+/** Something that waits to be written. */
+export interface Note {
+  readonly draft: Draft
+  /** The end of a step: if the log can't hold it, that step is told. The others travel with whatever comes next. */
+  readonly step: Step | undefined
+  /** Not worth a write of its own. */
+  readonly along?: string
+}
+
+/** Who brought the record of a step. */
+export interface Step {
+  /** False when the program has gone on without waiting for the record. */
+  waits: boolean
+  /** Settles when the record is written, or refused. */
+  readonly written: Promise<void>
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+}
+
+/** A state and what is noted on top of it, which is applied when somebody looks: most steps land before anybody does. */
+export class View {
+  #state: State
+  #noted: Draft[]
+
+  constructor(state: State, noted: readonly Draft[] = []) {
+    this.#state = state
+    this.#noted = [...noted]
+  }
+
+  add(draft: Draft): void {
+    this.#noted.push(draft)
+  }
+
+  get state(): State {
+    for (const draft of this.#noted) this.#state = applyOps(this.#state, draft)
+    this.#noted = []
+    return this.#state
+  }
+}
+
+/** Drafts as one entry: what the last one says of the index holds. */
+export function mergeAll(drafts: readonly Draft[]): Draft | undefined {
+  const last = drafts.at(-1)
+  if (last === undefined || drafts.length === 1) return last
+  const events = drafts.flatMap(eventsOf)
+  const indexes = drafts.flatMap(({ index }) => (index ? [index] : []))
+  const writes = drafts.flatMap(({ store }) => store ?? [])
+  return {
+    kind: last.kind,
+    ops: drafts.flatMap(({ ops }) => ops ?? []),
+    ...(indexes.length > 0 ? { index: indexes.reduce(mergeIndex) } : {}),
+    ...(writes.length > 0 ? { store: writes } : {}),
+    ...(events.length > 0 ? { data: { events } } : {}),
+    ...(drafts.some(({ keyframe }) => keyframe) ? { keyframe: true } : {}),
+  }
+}
+
+type Index = NonNullable<Draft['index']>
+
+function mergeIndex(first: Index, second: Index): Index {
+  const metadata = { ...first.metadata, ...second.metadata }
+  const tags = { ...first.tags, ...second.tags }
+  return {
+    ...first,
+    ...second,
+    ...(Object.keys(metadata).length > 0 ? { metadata } : {}),
+    ...(Object.keys(tags).length > 0 ? { tags } : {}),
+  }
+}
+
+function eventsOf(draft: Draft): readonly unknown[] {
+  return (draft.data as { readonly events?: readonly unknown[] } | undefined)?.events ?? []
+}
+
+/** The state after what a draft changes. */
+export function applyOps(state: State, draft: Draft): State {
+  const owned = new Set<object>()
+  let after = state
+  for (const op of draft.ops ?? []) after = applyOp(after, op, owned)
+  return after
+}
+
+export function draftsOf(notes: readonly Note[]): readonly Draft[] {
+  return notes.map(({ draft }) => draft)
+}
+
+export function newStep(): Step {
+  const { promise: written, resolve, reject } = deferred()
+  // The step may hear of it later, or never when the run is stopped: that must not end the process.
+  written.catch(noop)
+  return { waits: false, written, resolve, reject }
+}
+
+function deferred() {
+  let settle: Pick<Step, 'resolve' | 'reject'> | undefined
+  const promise = new Promise<void>((resolve, reject) => {
+    settle = { resolve, reject }
+  })
+  return { promise, ...(settle as Pick<Step, 'resolve' | 'reject'>) }
+}
+
+function noop(): void {}

@@ -1,0 +1,164 @@
+import { DEFAULT_LIMITS } from '../../codec/limits.js'
+import { copyValue } from '../../codec/value.js'
+import { InvalidOptionError } from '../../core/errors.js'
+import type { LogKey } from '../../log/contract.js'
+import type { Fold } from '../../log/entry/fold.js'
+import type { Log } from '../../log/log.js'
+import { ownBranch } from '../history/inherit.js'
+import type { ProgramPlan } from '../program/program.js'
+import { hashKept } from '../step/hash-value.js'
+import { Company, Place } from '../worker/company.js'
+import type { RuntimeEnvironment } from './environment.js'
+import type { Expiry } from './expiry.js'
+import { checkKey, type OnPaused } from './given-input.js'
+import type { Restart } from './outcome.js'
+import type { RecordPolicy } from './record-policy.js'
+import { isInsideStep } from './run.js'
+import { checkBrought, contextMisfit, isBare, keepContext, type KeptContext } from './run-context.js'
+import type { DriveOptions } from './run-options.js'
+import { type ForkRecord, type InputRecord, isUnfinished, type RunState } from './run-state.js'
+import type { Intent, Situation } from './situation.js'
+
+/** What a caller, or a worker, wants of a thread, and what is known of it so far. */
+export class Request {
+  readonly environment: RuntimeEnvironment
+  readonly plan: ProgramPlan
+  readonly options: DriveOptions
+  /** Its place among the runs of this process. */
+  readonly place: Place
+  /** Another branch than was asked for, where that one is damaged. */
+  key: LogKey
+  restart: Restart = { restarted: false }
+  /** What the first entry of a log says that begins beside a damaged one. */
+  begins: ForkRecord | undefined
+  input: InputRecord | undefined
+  /** Where the log ended when the input was last seen in the queue that this request put it into. */
+  queuedAt: number | undefined
+  /** What the caller brings along, as the program's schema makes it, and what of it is recorded. */
+  context: unknown
+  brought: KeptContext = {}
+  /** Why input that nobody brought a context to can't begin here. */
+  misfit: Error | undefined
+
+  constructor(environment: RuntimeEnvironment, plan: ProgramPlan, key: LogKey, options: DriveOptions) {
+    this.environment = environment
+    this.plan = plan
+    this.key = key
+    this.options = options
+    // What a step of a run runs is part of that run, and crashes with it.
+    const isPart = options.makeRoom === undefined && isInsideStep()
+    this.place = new Place(isPart ? new Company() : environment.company, options.makeRoom)
+  }
+
+  get onPaused(): OnPaused {
+    const { onPaused, busy = 'reject' } = this.options
+    return onPaused ?? (busy === 'reject' ? 'return' : 'queue')
+  }
+
+  get expiry(): Expiry {
+    return { store: this.environment.retention, own: this.options.retention }
+  }
+
+  get policy(): RecordPolicy {
+    const { frequency = 'step', durability = 'sync' } = this.options
+    return { frequency, durability }
+  }
+
+  get intent(): Intent {
+    const { maxClaims } = this.options
+    const { frequency, durability } = this.policy
+    return {
+      plan: this.plan,
+      input: this.input,
+      isQueued: this.queuedAt !== undefined,
+      onPaused: this.onPaused,
+      brought: this.brought,
+      restart: this.restart,
+      begins: this.begins,
+      now: this.environment.clock.now(),
+      expiry: this.expiry,
+      ahead: frequency !== 'step' || durability !== 'sync',
+      ...(maxClaims === undefined ? {} : { maxClaims }),
+    }
+  }
+
+  /**
+   * Checks and copies what was given.
+   * @param isWhole what the program needs of its context must be there: it begins a run here.
+   */
+  async read(isWhole: boolean): Promise<void> {
+    const { context, fillsContext } = this.options
+    this.context = context
+    this.misfit = await contextMisfit(this.plan, fillsContext ? context : undefined, this.key.thread)
+    if (!fillsContext) {
+      const { made, kept } = await keepContext(this.plan, context, this.environment.redactor, isWhole)
+      this.context = made
+      this.brought = kept
+    }
+    this.input = await this.#readInput()
+  }
+
+  async #readInput(): Promise<InputRecord | undefined> {
+    const { input, hasInput } = this.options
+    const key = checkKey(this.options.key)
+    if (!hasInput) {
+      if (key !== undefined) throw new InvalidOptionError('key', 'names no input', 'Pass the input that it names.')
+      if (this.options.initial !== undefined) {
+        throw new InvalidOptionError('initial', 'begins a thread, which takes input', 'Pass the first input, too.')
+      }
+      return undefined
+    }
+    const { redactor, randomId, clock } = this.environment
+    const hash = hashKept(input, redactor)
+    const checked = await this.plan.checkInput(input)
+    const copied = checked === undefined ? undefined : copyValue(checked, DEFAULT_LIMITS)
+    const value = copied === undefined ? undefined : (redactor?.value(copied) ?? copied)
+    return {
+      id: randomId(),
+      hash,
+      at: clock.now(),
+      ...(key === undefined ? {} : { key }),
+      ...(value === undefined ? {} : { value }),
+      ...this.brought,
+      ...(await this.#readInitial()),
+      // A program of another version may be the one to take it.
+      ...(this.plan.kind === 'graph' ? { stateVersion: this.plan.stateVersion } : {}),
+    }
+  }
+
+  async #readInitial(): Promise<Pick<InputRecord, 'initial'>> {
+    const { initial } = this.options
+    if (initial === undefined) return {}
+    if (this.plan.kind === 'flow') {
+      throw new InvalidOptionError('initial', 'has no meaning for a flow, which keeps no state', 'Pass it as input.')
+    }
+    const { shape, checkInitial = (given) => shape.check(given, 'initial') } = this.plan
+    const copied = copyValue(await checkInitial(initial), DEFAULT_LIMITS)
+    return { initial: this.environment.redactor?.value(copied) ?? copied }
+  }
+
+  /** What comes first must have all that it was begun with: its tools would be handed undefined. */
+  checkContext(fold: Fold, { target, drops }: Extract<Situation, { do: 'claim' }>): void {
+    const { run, inputs = [], cancel } = ownBranch(fold, 0).fold.state as RunState
+    const next = isUnfinished(run) && !drops ? run : inputs[0]
+    // To end a run nothing of it is needed.
+    if (next === undefined || cancel?.run === next.id) return
+    // Another's run that comes before the own one must not act with what this caller brings.
+    const isOwn = target === undefined || next.id === target
+    const isBrought = isOwn && !isBare(this.brought)
+    if (this.misfit && next !== run && isBare(next) && !isBrought) throw this.misfit
+    checkBrought(next, isOwn ? this.context : undefined, this.key.thread)
+  }
+
+  /** Notes that history was expected, and is gone. */
+  async noteRestart(log: Log): Promise<void> {
+    if (this.options.expect !== 'existing' || log.exists || this.restart.restarted) return
+    const tombstone = await this.environment.logs.tombstone(this.key.tenant, this.key.thread)
+    // The day and not the reason: that was written for those who run this, not for the end user.
+    const why = tombstone ? ` It was removed on ${new Date(tombstone.at).toISOString().slice(0, 10)}.` : ''
+    this.restart = {
+      restarted: true,
+      message: `Your earlier conversation is no longer available, so we start from the beginning.${why}`,
+    }
+  }
+}
