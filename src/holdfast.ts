@@ -46,6 +46,7 @@ import type { AnchorReport } from './log/read/verify-anchors.js'
 import type { ExportOptions } from './fixture/export-thread.js'
 import type { ImportedThread } from './fixture/import-thread.js'
 import { metricsOf } from './metrics-store.js'
+import { listWorkers, type WorkerInfo, workerSigns } from './worker-store.js'
 import type { AnswerOptions } from './runtime/pause/answer.js'
 import {
   answerAll,
@@ -72,6 +73,7 @@ import type { RuntimeEnvironment } from './runtime/run/environment.js'
 import { Schedules } from './runtime/schedule/schedules.js'
 import type { Shape, StateOf, UpdateOf } from './runtime/program/state-key.js'
 import { Thread, ThreadView } from './runtime/thread.js'
+import { measureQueue, type QueueAge } from './runtime/worker/queue-age.js'
 import { Worker } from './runtime/worker/worker.js'
 import type { WorkerOptions } from './runtime/worker/worker-options.js'
 import {
@@ -178,6 +180,8 @@ export interface HoldfastPlaces {
   readonly archive?: ArchiveParts<Holdfast>
   /** Removes objects that nothing in the database names. */
   readonly collectObjects?: (tenant: TenantId, graceMs: number) => Promise<unknown>
+  /** Workers say in the store that they are there. */
+  readonly listsWorkers?: boolean
 }
 
 /** How old an object must be that no note names, before it counts as left behind. */
@@ -211,6 +215,7 @@ export class Holdfast {
       company: new Company(),
       attempts: new Attempts(),
       workers: { running: new Set(), closing: false },
+      signs: places.listsWorkers ? workerSigns(store) : undefined,
       redactor: store.redactor,
       store: (of) => new Store(store.items, of),
       retention: store.retention,
@@ -296,6 +301,22 @@ export class Holdfast {
   /** Runs whatever is due of these programs: of this tenant if narrowed to one, else of all. Starts at once. */
   worker(options: WorkerOptions): Worker {
     return new Worker(this.#runtime, this.#narrowed ? this.#tenant : undefined, options)
+  }
+
+  /**
+   * The workers of the store that gave a sign of life in the last hour, whichever tenant this is narrowed to: what each runs,
+   * and whether it still seems to be there. Not those of a store that was opened with `telemetry: false`.
+   */
+  workers(): Promise<readonly WorkerInfo[]> {
+    return listWorkers(this.#store)
+  }
+
+  /**
+   * How many threads wait for a worker, and for how long the oldest: of this tenant if narrowed to one, else of all. Of some
+   * programs by name, or of all.
+   */
+  queueAge(options: { readonly programs?: readonly string[] } = {}): Promise<QueueAge> {
+    return measureQueue(this.#store, { ...options, tenant: this.#narrowed ? this.#tenant : undefined })
   }
 
   /**
@@ -528,6 +549,11 @@ export class Holdfast {
       cursor = page.cursor
     } while (cursor !== undefined)
     return all
+  }
+
+  /** What this process has counted since it opened the store; undefined with `telemetry: false`. */
+  get counted(): Pick<ProcessMetrics, 'counters' | 'histograms' | 'models'> | undefined {
+    return this.#store.observer.snapshot?.()
   }
 
   /**

@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import { DEFAULT_TENANT, type TenantId } from './core/ids.js'
 import type { LogStore } from './log/log-store.js'
 import type { Collection } from './store/collection.js'
-import { Store } from './store/store.js'
+import { type Scope, Store } from './store/store.js'
 import { METRICS_COLLECTION, METRICS_SCOPE, type ProcessMetrics } from './telemetry/process-metrics.js'
 import type { Telemetry } from './telemetry/telemetry.js'
 
@@ -12,10 +12,15 @@ const METRICS_TENANT = 'holdfast.metrics' as TenantId
 /** A report that was not renewed for so long is of a process long gone. */
 const TTL_MS = 24 * 60 * 60 * 1000
 
-/** Where the processes that use a store leave their figures. These are of the process and not of one tenant. */
-export function metricsOf(store: LogStore): Collection<ProcessMetrics> {
+/** Where processes leave what they say of themselves. It is of the process and not of one tenant. */
+export function housekeepingOf(store: LogStore): Scope {
   const tenant = store.hasKeys ? METRICS_TENANT : DEFAULT_TENANT
-  return new Store(store.items, tenant).scope(METRICS_SCOPE).collection(METRICS_COLLECTION, { ttlMs: TTL_MS })
+  return new Store(store.items, tenant).scope(METRICS_SCOPE)
+}
+
+/** Where the processes that use a store leave their figures. */
+export function metricsOf(store: LogStore): Collection<ProcessMetrics> {
+  return housekeepingOf(store).collection(METRICS_COLLECTION, { ttlMs: TTL_MS })
 }
 
 /** Reports there every so often, under a key of this opening: what several count in one process adds up. */

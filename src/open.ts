@@ -150,6 +150,7 @@ async function holdfastOver(
   const { observer: _, anchors: __, ...plain } = options
   const view = (memory: Driver): Holdfast => new Holdfast(new LogStore(memory, plain))
   return new Holdfast(store, undefined, undefined, {
+    listsWorkers: options.observer !== undefined,
     ...(archive ? { archive: { archive, driver, openMemory, view } } : {}),
     ...(blobPlace
       ? { collectObjects: (tenant, graceMs) => blobPlace.collect(backend, tenant, graceMs, clock.now()) }

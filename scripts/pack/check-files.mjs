@@ -17,8 +17,10 @@ const NEEDED = [
   'docs/cli.md',
   'templates/agent/src/agent.ts',
   'templates/agent/gitignore',
+  'deploy/Dockerfile',
+  'deploy/entry.sh',
 ]
-const ALLOWED = /^(dist|docs|templates)\/|^(LICENSE|README\.md|CHANGELOG\.md|SECURITY\.md|package\.json)$/
+const ALLOWED = /^(dist|deploy|docs|templates)\/|^(LICENSE|README\.md|CHANGELOG\.md|SECURITY\.md|package\.json)$/
 const REFUSED = /\.tsbuildinfo$|\.d\.ts\.map$|(^|\/)(node_modules|fixtures)\/|\.(db|tgz|log)$|\.test\.(js|d\.ts)$/
 
 /** Refuses a package that lacks something, holds too much, or has source maps whose sources nobody gets. */

@@ -91,9 +91,16 @@ export const COMMANDS: readonly CommandDeclaration[] = [
       ['--poll <duration>', 'how often to look for work (default 500ms)'],
       ['--grace <duration>', 'how long steps may take to finish on shutdown (default 30s)'],
       ['--name <name>', 'a name for this worker, shown in lists'],
+      ['--health <address>', 'answer /live, /ready, /queue and /metrics there, as :8080 (see docs/operations.md)'],
       ['--events', 'also print what happens inside the runs'],
     ],
     load: () => import('./commands/worker.js'),
+  },
+  {
+    usage: 'workers',
+    group: 'Running programs',
+    summary: 'which workers there are, what each runs, and when it last gave a sign of life',
+    load: () => import('./commands/workers.js'),
   },
   {
     usage: 'serve [file]',

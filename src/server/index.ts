@@ -6,6 +6,7 @@ export type { UiChunk } from './ai-sdk/ui-chunk.js'
 export { toUIMessages, type UiMessage } from './ai-sdk/ui-messages.js'
 export type { UiWriterOptions } from './ai-sdk/ui-writer.js'
 export { createServer, type HoldfastServer } from './create-server.js'
+export { type Health, type HealthOptions, serveHealth } from './health/health-server.js'
 export type {
   GraphAsk,
   GraphCheckpoint,

@@ -40,6 +40,10 @@ export const COUNTERS = {
   'holdfast.resume.attempts': { unit: '{resume}', description: 'Unfinished runs that were resumed.' },
   'holdfast.resume.succeeded': { unit: '{resume}', description: 'Of those, the ones that ended well or paused.' },
   'holdfast.takeovers': { unit: '{takeover}', description: 'Threads taken from a worker that vanished.' },
+  'holdfast.leases.lost': {
+    unit: '{lease}',
+    description: 'Runs given up because another had taken the thread, or the store did not answer in time.',
+  },
   'holdfast.retries': { unit: '{retry}', description: 'Attempts at a step or a model call after one that failed.' },
   'holdfast.effects.unknown': { unit: '{effect}', description: 'Effects of which nobody knew whether they happened.' },
   'holdfast.tokens.input': { unit: '{token}', description: 'Tokens sent to models, cached ones included.' },
@@ -67,6 +71,11 @@ export const HISTOGRAMS = {
   'holdfast.takeover.duration': {
     unit: 'ms',
     description: 'From the newest entry of a thread whose worker vanished to its takeover.',
+    bounds: WAITS,
+  },
+  'holdfast.queue.duration': {
+    unit: 'ms',
+    description: 'How long a thread was due until a worker took it.',
     bounds: WAITS,
   },
 } as const satisfies Readonly<Record<string, Named & { readonly bounds: readonly number[] }>>

@@ -1,6 +1,6 @@
 import type { CounterName, HistogramName } from './names.js'
 import type { Attributes } from './otel-api.js'
-import type { ModelTokens } from './process-metrics.js'
+import type { ModelTokens, ProcessMetrics } from './process-metrics.js'
 
 /** What the log, the runtime and the agent tell of what they do. None of it may fail, wait, or cost a round trip. */
 export interface Observer {
@@ -8,6 +8,8 @@ export interface Observer {
   record(name: HistogramName, value: number): void
   /** A run begins here, or is taken up again. */
   run(run: ObservedRun): RunObserver
+  /** What was counted so far. Absent where nothing is. */
+  snapshot?(): Pick<ProcessMetrics, 'counters' | 'histograms' | 'models'>
   /** Passes on what was counted so far. Never rejects. */
   flush(): Promise<void>
   /** Passes on the rest: called before the store closes. Never rejects, and does not take long. */

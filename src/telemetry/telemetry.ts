@@ -53,6 +53,10 @@ export class Telemetry implements Observer {
     return new WatchedRun(this, run)
   }
 
+  snapshot() {
+    return this.figures.snapshot()
+  }
+
   /** From here on, what was counted is reported now and then. */
   reportTo(write: WriteMetrics, options: FlusherOptions): void {
     this.#flusher = new Flusher(this.figures, write, options)

@@ -139,6 +139,7 @@ export class WatchedRun implements RunObserver {
   ended(end: RunEnd, error?: unknown): void {
     const name = COUNTED[end]
     if (name !== undefined) this.count(name)
+    if (end === 'lost' && isLeaseLoss(error)) this.count('holdfast.leases.lost')
     if (this.#resumed && WELL.has(end)) this.count('holdfast.resume.succeeded')
     const own = this.#own?.span
     if (own === undefined) return
@@ -176,6 +177,10 @@ function noteResult(plan: SpanPlan, result: unknown, span: SpanLike, recordConte
 function interrupt(span: SpanLike, error: unknown, { isLeft }: SpanPlan): void {
   if (isLeft ? isLeft() : isStop(error)) span.setAttributes({ 'holdfast.suspended': true })
   else failSpan(span, error)
+}
+
+function isLeaseLoss(error: unknown): boolean {
+  return isHoldfastError(error) && (error.code === 'fenced' || error.code === 'conflict' || error.retryable)
 }
 
 function isStop(error: unknown): boolean {

@@ -17,6 +17,7 @@ import { graphTests } from './runtime-suite/graph-tests.js'
 import { incompatibleTests } from './runtime-suite/incompatible-tests.js'
 import { inputTests } from './runtime-suite/input-tests.js'
 import { retentionTests } from './runtime-suite/retention-tests.js'
+import { queueTests } from './runtime-suite/queue-tests.js'
 import { recordTests } from './runtime-suite/record-tests.js'
 import { type RuntimeTest, runtimeContext } from './runtime-suite/runtime-context.js'
 import { liveTests } from './runtime-suite/live-tests.js'
@@ -55,6 +56,7 @@ const GROUPS: readonly (readonly [string, readonly RuntimeTest[]])[] = [
   ['bad input', badInputTests],
   ['retention', retentionTests],
   ['schedules', scheduleTests],
+  ['the queue', queueTests],
 ]
 
 /** Which test framework runs the suite. */

@@ -99,6 +99,14 @@ const CASES: Readonly<Record<string, Case>> = {
     ],
     wrong: [['schedule', 'set', programs, 'x', '--program', 'returns', '--cron', 'at two'], 2, 'not a cron expression'],
   },
+  workers: {
+    plain: [['workers'], /^worker\thost\tpid\t[^]*w-1\thost-1\t41\t.*\treturns 1\.0\.0\t2\/10\trunning\t/],
+    json: [
+      ['workers'],
+      { workers: expect.arrayContaining([expect.objectContaining({ name: 'w-2', state: 'dead', busy: 3 })]) },
+    ],
+    wrong: [['workers', '--all'], 2, "Unknown option '--all'"],
+  },
   'schedule list': {
     plain: [['schedule', 'list'], /^schedule\t[^]*nightly\treturns\t0 2 \* \* \*\tnext /],
     json: [['schedule', 'list'], { schedules: expect.arrayContaining([expect.objectContaining({ name: 'often' })]) }],
@@ -428,6 +436,12 @@ describe.each(backends)('every command on $name', ({ name, missing, fresh, clean
     await Promise.all(['wait-1', 'wait-2'].map((id) => hf.thread(returns, id).run({ input: { wait: true } })))
     await hf.thread(returns, 'f-1').run({ input: { fail: true } })
     await hf.store.scope({ user: 'u' }).collection('prefs').put('theme', { dark: true })
+    const sign = { host: 'host-1', programs: [{ name: 'returns', version: '1.0.0' }], places: 10, draining: false }
+    const workers = hf.store.scope({ holdfast: 'metrics' }).collection<unknown>('workers')
+    const day = 86_400_000
+    const [now, since] = [Date.now(), Date.now() - day]
+    await workers.put('id-1', { ...sign, name: 'w-1', pid: 41, busy: 2, since, at: now, everyMs: day })
+    await workers.put('id-2', { ...sign, name: 'w-2', pid: 42, busy: 3, since, at: now - 600_000, everyMs: 30_000 })
     for (const id of ['gone-1', 'gone-2']) await hf.thread(returns, id).run({ input: { orderId: 'A' } })
   })
   afterAll(cleanup)

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { openHoldfast } from 'holdfast'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { until } from '../support/until.js'
 import { collect, type Ended, holdfastProcess, main, programs, userEnv } from './command.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -47,6 +48,25 @@ describe('the command as a process', () => {
     const { code, out } = await ended
     expect(code).toBe(0)
     expect(JSON.parse(out.split('\n')[0] as string)).toEqual({ type: 'ready', pid: worker.pid })
+  })
+
+  it('answers an orchestrator about a worker, which drains at SIGTERM', async () => {
+    const args = ['worker', programs, '--json', '--health', '127.0.0.1:0']
+    const worker = spawn(process.execPath, [main, ...args], { env: { ...userEnv(), ...env } })
+    const ended = collect(worker)
+    const line = await new Promise<string>((resolve) => worker.stdout.once('data', (data) => resolve(String(data))))
+    const { healthPort } = JSON.parse(line.split('\n')[0] as string) as { healthPort: number }
+    const ask = () => fetch(`http://127.0.0.1:${healthPort}/ready`)
+    // On a machine that is very busy the store may take longer to answer than a probe waits.
+    await until(async () => (await ask()).status === 200)
+    expect(await (await ask()).json()).toMatchObject({ places: 10, state: 'running' })
+    const again = await holdfastProcess(['worker', programs, '--health', `127.0.0.1:${healthPort}`], { env })
+    expect(again).toMatchObject({ code: 5, err: expect.stringContaining('Pass another --health.') })
+    const wrong = await holdfastProcess(['worker', programs, '--health', 'eighty'], { env })
+    expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining('--health "eighty" is not an address.') })
+    worker.kill('SIGTERM')
+    expect(await ended).toMatchObject({ code: 0 })
+    expect(await ask().catch(() => 'gone')).toBe('gone')
   })
 
   it('helps without loading the library, prompts or tables', async () => {

@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import type { ServerToken } from '../../server/index.js'
-import { CliError, usageError } from '../cli-error.js'
+import { usageError } from '../cli-error.js'
 import { type Command, list, type Options, text } from '../command.js'
 import type { CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
+import { cannotListen, readPort } from '../input/listen-address.js'
 import { loadServed } from '../input/load-served.js'
 import { clean } from '../screen/output.js'
-import { parseCount } from '../screen/times.js'
 import { readWorkerOptions } from './worker.js'
 
 /** Serves a module's programs over HTTP until SIGTERM or Ctrl-C. */
@@ -60,19 +60,12 @@ export const run: Command = async (context, [file], options) => {
   return EXIT.ok
 }
 
-const LAST_PORT = 65_535
-
 /** Waits for Ctrl-C or SIGTERM. */
 export async function untilAborted(signal: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {
     if (signal.aborted) resolve()
     else signal.addEventListener('abort', () => resolve(), { once: true })
   })
-}
-
-export function readPort(given: string): number {
-  if (given === '0') return 0
-  return parseCount(given, '--port', LAST_PORT)
 }
 
 /** The tokens that were set up; undefined where there are none. */
@@ -95,17 +88,6 @@ async function readTokens(
   }
   if (Array.isArray(content) && content.length > 0) return content as readonly ServerToken[]
   throw usageError(`${file} holds no tokens.`, remedy)
-}
-
-export function cannotListen(error: unknown, host: string, port: number): unknown {
-  const { code } = error as { readonly code?: string }
-  if (code !== 'EADDRINUSE' && code !== 'EADDRNOTAVAIL' && code !== 'EACCES') return error
-  const why = { EADDRINUSE: 'it is in use', EADDRNOTAVAIL: 'this machine has no such address', EACCES: 'not allowed' }[
-    code
-  ]
-  return new CliError('unavailable', `Can't listen on ${host}:${port}: ${why}.`, {
-    remedy: 'Pass another --host or --port.',
-  })
 }
 
 export function describe(error: unknown): string {

@@ -1,4 +1,5 @@
 import type { Holdfast, ThreadSummary } from '../../index.js'
+import type { QueueAge } from '../../types.js'
 import { type Command, text } from '../command.js'
 import { Progress } from '../screen/progress.js'
 import { type RunSample, sampleRuns } from '../screen/sample-runs.js'
@@ -18,7 +19,7 @@ export const run: Command = async (context, _args, options) => {
   const hf = await context.open()
   const { output } = context
   const sampled = parseCount(text(options, 'sample') ?? '200', '--sample', 100_000)
-  const [all, newest] = await Promise.all([listAll(hf), newestOf(hf, sampled)])
+  const [all, newest, queue] = await Promise.all([listAll(hf), newestOf(hf, sampled), hf.queueAge()])
   const progress = new Progress(output, 'reading', newest.length)
   const sample = await sampleRuns(hf, newest, () => progress.step())
   progress.end()
@@ -33,6 +34,7 @@ export const run: Command = async (context, _args, options) => {
     overdue: all.filter(
       ({ wakeAt, claimedBy }) => claimedBy === null && wakeAt && wakeAt.getTime() < Date.now() - 30_000,
     ).length,
+    queue,
     sample: { ...sample, bytes: summarize(sample.bytes) },
     processes,
     warnings,
@@ -141,6 +143,7 @@ export interface StatsReport {
   readonly entries: number
   readonly claimed: number
   readonly overdue: number
+  readonly queue: QueueAge
   readonly sample: Omit<RunSample, 'bytes'> & { readonly bytes: ReturnType<typeof summarize> }
   readonly processes: Processes | null
   readonly warnings: readonly string[]

@@ -3,7 +3,8 @@ import { type Command, text } from '../command.js'
 import { EXIT } from '../exit-codes.js'
 import { loadPrograms } from '../input/load-programs.js'
 import { clean } from '../screen/output.js'
-import { cannotListen, describe, readPort, untilAborted } from './serve.js'
+import { cannotListen, readPort } from '../input/listen-address.js'
+import { describe, untilAborted } from './serve.js'
 
 /** Opens the studio on a store: this machine only, with a token of its own. */
 export const run: Command = async (context, [file], options) => {

@@ -1,6 +1,8 @@
-import type { WorkerEvent, WorkerOptions } from '../../index.js'
+import type { Holdfast, WorkerEvent, WorkerOptions } from '../../index.js'
 import { type Command, type Options, text } from '../command.js'
+import { usageError } from '../cli-error.js'
 import { EXIT } from '../exit-codes.js'
+import { cannotListen, LAST_PORT } from '../input/listen-address.js'
 import { loadServed } from '../input/load-served.js'
 import { clean, type Output } from '../screen/output.js'
 import { describeSweep } from '../screen/sweep-report.js'
@@ -13,6 +15,7 @@ export const run: Command = async (context, [file = ''], options) => {
   const makePrograms = await loadServed(context, file)
   const { output, signal } = context
   const settings = readWorkerOptions(options)
+  const health = readHealth(text(options, 'health'))
   const hf = await context.open({ create: true, runs: true })
   const programs = await makePrograms(hf)
   const worker = hf.worker({
@@ -27,10 +30,38 @@ export const run: Command = async (context, [file = ''], options) => {
   else signal.addEventListener('abort', () => void worker.stop(), { once: true })
   output.note(`Working on ${programs.map(({ plan }) => `${plan.name} ${plan.version}`).join(', ')}. Ctrl-C stops.`)
   output.note(hf.retention)
-  if (output.json) output.jsonLine({ type: 'ready', pid: process.pid })
+  const served = health && (await serveHealth(hf, worker, health))
+  if (served) output.note(`Health: http://${health?.host ?? 'localhost'}:${served.port}/live and /ready`)
+  if (output.json) output.jsonLine({ type: 'ready', pid: process.pid, ...(served ? { healthPort: served.port } : {}) })
   await worker.done()
+  await served?.close()
   output.note('Stopped: every thread is let go.')
   return EXIT.ok
+}
+
+interface Address {
+  readonly host?: string
+  readonly port: number
+}
+
+/** `:8080` is every address of this machine, as in `docker run -p`; `127.0.0.1:8080` only that one. */
+export function readHealth(given: string | undefined): Address | undefined {
+  if (given === undefined) return undefined
+  const [, host = '', port = ''] = /^(?:(\[[\da-f:]+\]|[\w.-]*):)?(\d{1,5})$/i.exec(given) ?? []
+  if (port === '' || Number(port) > LAST_PORT) {
+    throw usageError(`--health ${JSON.stringify(given)} is not an address.`, 'Write :8080 or 127.0.0.1:8080.')
+  }
+  return { port: Number(port), ...(host === '' ? {} : { host: host.replace(/^\[|\]$/g, '') }) }
+}
+
+async function serveHealth(hf: Holdfast, worker: ReturnType<Holdfast['worker']>, address: Address) {
+  const server = await import('../../server/index.js')
+  try {
+    return await server.serveHealth(hf, worker, address)
+  } catch (error) {
+    await worker.stop()
+    throw cannotListen(error, address.host ?? '', address.port, '--health')
+  }
 }
 
 /** The settings of a worker that its options name. */

@@ -14,7 +14,7 @@ export async function printStats(output: Output, report: StatsReport): Promise<v
 }
 
 function printThreads(output: Output, report: StatsReport): void {
-  const { statuses, overdue } = report
+  const { statuses, overdue, queue } = report
   const counts = Object.entries(statuses).map(
     ([status, count]): Field => [`  ${status}`, [`${count}${share(count, report.branches)}`, paintStatus(status)]],
   )
@@ -23,6 +23,10 @@ function printThreads(output: Output, report: StatsReport): void {
     ...counts,
     ['entries', String(report.entries)],
     ['claimed now', String(report.claimed)],
+    [
+      'waiting for a worker',
+      `${queue.due}${queue.more ? '+' : ''}${queue.due > 0 ? `, ${formatMs(queue.oldestMs)}` : ''}`,
+    ],
     ['overdue', overdue > 0 ? [`${overdue}: no worker takes them up`, 'yellow'] : '0'],
   ])
 }
@@ -47,6 +51,7 @@ const MEASURED: readonly (readonly [name: string, what: string, format: (value: 
   ['checkpoint.load.duration', 'load', formatMs],
   ['checkpoint.bytes', 'checkpoint', formatBytes],
   ['takeover.duration', 'takeover', formatMs],
+  ['queue.duration', 'wait for a worker', formatMs],
 ]
 
 async function printProcesses(output: Output, processes: NonNullable<StatsReport['processes']>): Promise<void> {
@@ -71,6 +76,7 @@ async function printProcesses(output: Output, processes: NonNullable<StatsReport
     ['runs', runs.join(', ')],
     ['resumes', resumed(of('resume.attempts'), of('resume.succeeded'))],
     ['takeovers', grouped(of('takeovers'))],
+    ['leases lost', bad('leases.lost')],
     ['conflicts', grouped(of('conflicts'))],
     ['retries', some('retries')],
     ['unknown effects', bad('effects.unknown')],

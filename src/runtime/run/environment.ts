@@ -7,6 +7,7 @@ import type { Store } from '../../store/store.js'
 import type { Observer } from '../../telemetry/observer.js'
 import type { Attempts } from '../step/attempts.js'
 import type { Company } from '../worker/company.js'
+import type { WorkerSigns } from '../worker/presence.js'
 
 /** What threads need of the open store. */
 export interface RuntimeEnvironment {
@@ -25,6 +26,8 @@ export interface RuntimeEnvironment {
   readonly redactor: Redactor | undefined
   /** Those that must stop before the store is closed. */
   readonly workers: LiveWorkers
+  /** Where workers say that they are there; undefined where nothing is reported. */
+  readonly signs?: WorkerSigns | undefined
   /** How long threads are kept. */
   readonly retention: StoreRetentionPolicy
   store(tenant: TenantId): Store

@@ -54,6 +54,17 @@ export type WorkerEvent =
   | ({ readonly type: 'scheduled'; readonly log: string } & StartedOccurrences)
   | { readonly type: 'event'; readonly log: string; readonly event: RunEvent }
 
+/** What a worker does now, as `worker.status` has it. */
+export interface WorkerStatus {
+  /** `draining`: it was told to stop. `stuck`: it has not looked for work for minutes, and should be replaced. */
+  readonly state: 'running' | 'draining' | 'stuck'
+  readonly name: string
+  readonly programs: readonly { readonly name: string; readonly version: string }[]
+  /** How many threads it runs at once, and how many it runs now. */
+  readonly places: number
+  readonly busy: number
+}
+
 const OPTIONS: OptionNames<WorkerOptions> = {
   programs: true,
   concurrency: true,

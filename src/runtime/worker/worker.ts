@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events'
+import { hostname } from 'node:os'
 import { ClosedError, isHoldfastError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
 import { addReports, hasSwept, type SweepReport } from '../../core/retention.js'
@@ -16,7 +17,9 @@ import type { ProgramPlan } from '../program/program.js'
 import { StoppedError } from '../run/stop-in-time.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
 import { NotNowError, runThread } from '../run/run-thread.js'
-import { checkCount, readPrograms, type WorkerEvent, type WorkerOptions } from './worker-options.js'
+import { Presence } from './presence.js'
+import { dueSince } from './queue-age.js'
+import { checkCount, readPrograms, type WorkerEvent, type WorkerOptions, type WorkerStatus } from './worker-options.js'
 import { WorkerRests } from './worker-rests.js'
 
 /** How often to look for work that nobody told of: where news arrive, and where they don't. */
@@ -35,6 +38,8 @@ const REFILL_BELOW = 0.75
 /** What is taken ahead: as many as ended in this time. So short threads don't wait for looks, nor others behind long ones. */
 const AHEAD_MS = 250
 const MOST_AHEAD = 200
+/** A look that takes so long hangs: a store that is away is given up long before. */
+const STUCK_MS = 300_000
 
 /**
  * Takes up whatever is due, of any number of threads: runs that were interrupted, sleepers, expired questions,
@@ -58,9 +63,12 @@ export class Worker {
   readonly #polling: Promise<void>
   readonly #onOpen = () => this.nudge()
   readonly #due: DueWatch
+  readonly #presence: Presence | undefined
   /** More may be due than there were places for. */
   #hasMore = false
   #wakesAt = Number.POSITIVE_INFINITY
+  /** Since when it looks for work; while it sleeps, never. */
+  #looksSince = Number.POSITIVE_INFINITY
   /** Reserved for this worker, and waiting for a place. */
   #ahead: { readonly head: Head; readonly until: number }[] = []
   /** When the last threads ended, by the monotonic clock. */
@@ -90,12 +98,22 @@ export class Worker {
       this.#leaveSignals = onProcessSignal(() => void this.stop())
     }
     this.#due = environment.logs.news.onDue((news) => this.#hear(news))
+    const { signs, clock, randomId } = environment
+    if (signs) this.#presence = new Presence(signs, randomId(), clock, () => this.#describe())
     this.#polling = this.#poll()
   }
 
   /** How many threads run here now. */
   get active(): number {
     return this.#running.size
+  }
+
+  /** What it does now, for those who look after it. */
+  get status(): WorkerStatus {
+    const isDraining = this.#drain.signal.aborted
+    const isStuck = this.#environment.clock.monotonic() - this.#looksSince > STUCK_MS
+    const { name, programs, places, busy } = this.#describe()
+    return { state: isDraining ? 'draining' : isStuck ? 'stuck' : 'running', name, programs, places, busy }
   }
 
   /** Looks for work now and does not wait for the next time. */
@@ -112,6 +130,7 @@ export class Worker {
     if (!this.#drain.signal.aborted) {
       this.#leaveSignals()
       this.#drain.abort()
+      this.#presence?.tell()
       this.nudge()
       const graceOver = new AbortController()
       const grace = clock.sleep(this.#options.graceMs ?? 30_000, graceOver.signal).then(
@@ -127,6 +146,7 @@ export class Worker {
     await Promise.all(this.#running.values())
     await this.#sweeping
     this.#due.close()
+    await this.#presence?.close()
     this.#environment.workers.running.delete(this)
     this.#environment.company.onOpen.delete(this.#onOpen)
   }
@@ -139,6 +159,19 @@ export class Worker {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
+  }
+
+  #describe() {
+    return {
+      name: this.#options.name ?? this.#environment.owner,
+      host: hostname(),
+      pid: process.pid,
+      ...(this.#tenant === undefined ? {} : { tenant: this.#tenant }),
+      programs: [...this.#plans.values()].map(({ name, version }) => ({ name, version })),
+      places: this.#concurrency,
+      busy: this.#running.size,
+      draining: this.#drain.signal.aborted,
+    }
   }
 
   /** Something is due, as far as is known: of one of these programs, or nobody knows of which. */
@@ -156,6 +189,7 @@ export class Worker {
   async #poll(): Promise<void> {
     while (!this.#drain.signal.aborted) {
       let inMs: number | undefined
+      this.#looksSince = this.#environment.clock.monotonic()
       try {
         inMs = await this.#takeDue()
         this.#sweep()
@@ -165,6 +199,7 @@ export class Worker {
         this.#rests.storeFailed(error)
         this.#tell({ type: 'error', error })
       }
+      this.#looksSince = Number.POSITIVE_INFINITY
       await this.#sleep(this.#rests.storeRestMs || this.#restMs(inMs))
     }
   }
@@ -273,9 +308,10 @@ export class Worker {
   }
 
   async #run(head: Head, log: string): Promise<void> {
-    const { clock, owner } = this.#environment
+    const { clock, owner, observer } = this.#environment
     const { leaseMs, durability, frequency, maxCrashes = 5, context, name } = this.#options
     const { tenant, thread, branch } = head.log
+    observer.record('holdfast.queue.duration', Math.max(0, clock.now() - dueSince(head)))
     this.#tell({ type: 'taken', log, idleMs: clock.now() - head.index.updatedAt })
     let makesRoom = false
     try {
