@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { runCli } from '#src/cli/run-cli.js'
@@ -67,6 +68,18 @@ export function holdfastProcess(args: readonly string[], options: CommandOptions
 export function userEnv(): NodeJS.ProcessEnv {
   const { HOLDFAST_STORE: _, HOLDFAST_TENANT: __, NO_COLOR: ___, NODE_TEST_CONTEXT: ____, ...env } = process.env
   return env
+}
+
+/** What a process says with --json once it is ready. Of its work it may tell before. */
+export async function untilReady<Ready>(child: ReturnType<typeof spawn>): Promise<Ready> {
+  for await (const line of createInterface({ input: child.stdout as Readable })) {
+    if (line.startsWith('{"type":"ready"')) {
+      // Read on: a process whose pipe is full stands still.
+      child.stdout?.resume()
+      return JSON.parse(line) as Ready
+    }
+  }
+  throw new Error('It ended before it was ready.')
 }
 
 export function collect(child: ReturnType<typeof spawn>): Promise<Ended> {

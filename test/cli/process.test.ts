@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { openHoldfast } from 'holdfast'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { until } from '../support/until.js'
-import { collect, type Ended, holdfastProcess, main, programs, userEnv } from './command.js'
+import { collect, type Ended, holdfastProcess, main, programs, untilReady, userEnv } from './command.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -54,8 +54,7 @@ describe('the command as a process', () => {
     const args = ['worker', programs, '--json', '--health', '127.0.0.1:0']
     const worker = spawn(process.execPath, [main, ...args], { env: { ...userEnv(), ...env } })
     const ended = collect(worker)
-    const line = await new Promise<string>((resolve) => worker.stdout.once('data', (data) => resolve(String(data))))
-    const { healthPort } = JSON.parse(line.split('\n')[0] as string) as { healthPort: number }
+    const { healthPort } = await untilReady<{ healthPort: number }>(worker)
     const ask = () => fetch(`http://127.0.0.1:${healthPort}/ready`)
     // On a machine that is very busy the store may take longer to answer than a probe waits.
     await until(async () => (await ask()).status === 200)

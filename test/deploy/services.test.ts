@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { HoldfastClient } from 'holdfast/client'
 import { openHoldfast } from 'holdfast'
 import { afterAll, afterEach, expect, it } from 'vitest'
-import { collect, userEnv } from '../cli/command.js'
+import { collect, untilReady, userEnv } from '../cli/command.js'
 import { durableBackends } from '../support/backends.js'
 import { until } from '../support/until.js'
 import { containersOf, folder, type Manifest, readCompose, readManifests } from './deploy-files.js'
@@ -41,8 +41,7 @@ async function start(service: string, set: Readonly<Record<string, string>>) {
   })
   children.push(child)
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
-  const line = await new Promise<string>((resolve) => child.stdout?.once('data', (data) => resolve(String(data))))
-  const ready = JSON.parse(line.split('\n')[0] as string) as { url: string; healthPort: number; pid: number }
+  const ready = await untilReady<{ url: string; healthPort: number; pid: number }>(child)
   return { child, ended, ready, checks: (from: string, to: string) => healthcheck(service, from, to) }
 }
 
