@@ -22,15 +22,9 @@ import { openSqliteFloor } from './floors/sqlite.mjs'
  */
 
 /**
- * @typedef {object} Budgets those that DESIGN sets for this backend; the others are reported only
- * @property {number} [save] at most, against the floor
- * @property {number} [crowd] at least, against the floor
- */
-
-/**
  * @typedef {object} Backend
+ * @property {string} id in results, for a setting that has a budget
  * @property {string} name
- * @property {Budgets} budgets
  * @property {(part: string) => string} url of a store by name, which is new for a new name
  * @property {() => Promise<Floor>} openFloor
  * @property {(url: string) => number} [diskBytes] of a closed store
@@ -38,11 +32,6 @@ import { openSqliteFloor } from './floors/sqlite.mjs'
  * @property {number} [sessions] the most that a crowd of it is measured with
  * @property {() => Promise<void>} [cleanup] removes what this run left behind
  */
-
-/** Memory has no I/O to wait for, so a program that only saves never lets go of the loop. @param {Backend} backend */
-export function loopBudget({ name }) {
-  return name === 'memory' ? {} : { budget: { atMost: 20 } }
-}
 
 /** An open store with the driver below it. @param {string} url */
 export async function openStore(url) {
@@ -62,13 +51,13 @@ export async function makeBackends(name, { folder, env, given }) {
   const redis = env['HOLDFAST_TEST_REDIS_URL']
   switch (name) {
     case 'sqlite':
-      return [sqliteBackend(folder, 'FULL', { save: 1.3, crowd: 4 }), sqliteBackend(folder, 'NORMAL', {})]
+      return [sqliteBackend(folder, 'FULL'), sqliteBackend(folder, 'NORMAL')]
     case 'postgres':
       if (postgres === undefined) return []
       return [
         {
+          id: 'postgres',
           name: 'Postgres',
-          budgets: { save: 1.3, crowd: 2 },
           url: (part) => withSetting(postgres, 'schema', `${run}_${part}`),
           openFloor: () => openPostgresFloor(postgres, `${run}_floor`),
           cleanup: () => dropSchemas(postgres, run),
@@ -78,8 +67,8 @@ export async function makeBackends(name, { folder, env, given }) {
       if (redis === undefined) return []
       /** @param {string} setting @param {(() => Promise<void>) | undefined} prepare @returns {Backend} */
       const make = (setting, prepare) => ({
+        id: setting === 'everysec' ? 'redis-everysec' : 'redis',
         name: `Redis, ${setting}`,
-        budgets: { save: 1.3, crowd: 0.6 },
         url: (part) => withSetting(redis, 'prefix', `${run}_${part}`),
         openFloor: () => openRedisFloor(redis, `${run}_floor`),
         cleanup: () => removeKeys(redis, run),
@@ -92,8 +81,8 @@ export async function makeBackends(name, { folder, env, given }) {
     case 'file':
       return [
         {
+          id: 'file',
           name: 'file',
-          budgets: {},
           url: (part) => `file:${join(folder, `file-${part}`)}`,
           openFloor: () => openFileFloor(join(folder, 'file-floor')),
           diskBytes: (url) => treeBytes(url.slice('file:'.length)),
@@ -103,21 +92,20 @@ export async function makeBackends(name, { folder, env, given }) {
         },
       ]
     case 'memory':
-      return [{ name: 'memory', budgets: {}, url: () => 'memory:', openFloor: openMemoryFloor }]
+      return [{ id: 'memory', name: 'memory', url: () => 'memory:', openFloor: openMemoryFloor }]
   }
 }
 
 /**
  * @param {string} folder
  * @param {'FULL' | 'NORMAL'} synchronous
- * @param {Budgets} budgets
  * @returns {Backend}
  */
-function sqliteBackend(folder, synchronous, budgets) {
+function sqliteBackend(folder, synchronous) {
   const setting = synchronous.toLowerCase()
   return {
+    id: synchronous === 'FULL' ? 'sqlite' : 'sqlite-normal',
     name: `SQLite ${synchronous}`,
-    budgets,
     url: (part) => `sqlite:${join(folder, `${setting}-${part}.db`)}?synchronous=${setting}`,
     openFloor: () => openSqliteFloor(join(folder, `${setting}-floor.db`), synchronous),
     cleanup: () => removeStores(folder, `${setting}-`),

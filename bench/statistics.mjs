@@ -3,6 +3,7 @@
 /**
  * One measured line. `budget` bounds the ratio, or `ours` where there is no floor to compare with.
  * @typedef {object} Line
+ * @property {string} [id] by which bench/budget.mjs and the figures find it
  * @property {string} backend
  * @property {string} what
  * @property {'time' | 'rate' | 'bytes' | 'count'} unit time in milliseconds
@@ -32,7 +33,7 @@ export function median(values) {
 /**
  * Compares round by round and reports the median: a round that met another program's work counts once, and shows in
  * the spread.
- * @param {Pick<Line, 'backend' | 'what' | 'unit' | 'budget'>} about
+ * @param {Pick<Line, 'id' | 'backend' | 'what' | 'unit' | 'budget'>} about
  * @param {readonly { ours: number, floor: number }[]} rounds
  * @returns {Line}
  */
@@ -52,7 +53,7 @@ export function compare(about, rounds) {
 
 /**
  * A number that stands for itself; a floor is shown beside it and not divided by.
- * @param {Pick<Line, 'backend' | 'what' | 'unit' | 'budget' | 'floor'>} about
+ * @param {Pick<Line, 'id' | 'backend' | 'what' | 'unit' | 'budget' | 'floor'>} about
  * @param {readonly number[]} rounds
  * @returns {Line}
  */

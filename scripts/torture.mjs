@@ -2,12 +2,13 @@
 // Long rounds of real crashes, for hours if you like. `npm test` runs a short version of the same rounds.
 //   npm run torture -- --log [--rounds 1000]                     writers of one log
 //   npm run torture -- --sessions 1000 [--workers 3] [--kill-every 1500] [--lease 2000]   workers and whole programs
+//     --save also writes what was counted to bench/torture.json, from where `npm run bench -- --save` takes it
 //   npm run torture -- --takeover [--rounds 30] [--lease 2000]   how soon a killed worker's threads go on
 //   npm run torture -- --documents 5000 [--workers 3] [--concurrency 20] [--lease 2000]    a pipeline (SQLite, Postgres)
 //   npm run torture -- --idle 100000                             what a worker's look costs among threads at rest
 // For all: [--backend sqlite,file,postgres,redis] [--store <url>] [--seed 1] [--json]
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -15,7 +16,7 @@ import { parseArgs } from 'node:util'
 import { printTable } from './table.mjs'
 
 const USAGE = `npm run torture -- --log [--rounds 1000]
-npm run torture -- --sessions 1000 [--workers 3] [--kill-every <ms>] [--lease <ms>] [--concurrency 20]
+npm run torture -- --sessions 1000 [--workers 3] [--kill-every <ms>] [--lease <ms>] [--concurrency 20] [--save]
 npm run torture -- --takeover [--rounds 30] [--lease <ms>]
 npm run torture -- --documents 5000 [--workers 3] [--concurrency 20] [--lease <ms>]
 npm run torture -- --idle 100000
@@ -37,6 +38,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     store: { type: 'string' },
     json: { type: 'boolean', default: false },
+    save: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 })
@@ -125,6 +127,7 @@ try {
   } else rmSync(folder, { recursive: true, force: true })
 }
 if (process.stderr.isTTY) process.stderr.write('\n')
+if (values.save && mode === 'sessions') saveCounts()
 if (values.json) {
   console.log(JSON.stringify(results.map(({ error, ...rest }) => ({ ...rest, ok: !error }))))
 } else {
@@ -139,6 +142,22 @@ if (values.json) {
   )
 }
 process.exitCode = results.some(({ error }) => error) ? 1 : 0
+
+/** For the budget of `npm run bench`: a round that found anything lost or repeated has failed. */
+function saveCounts() {
+  const counts = Object.fromEntries(
+    results.map(({ backend, row, error }) => [
+      backend,
+      {
+        sessions: error ? 0 : settings.sessions,
+        kills: Number(row['kills'] ?? 0),
+        effects: Number(row['effects'] ?? 0),
+        faults: error ? 1 : 0,
+      },
+    ]),
+  )
+  writeFileSync(new URL('../bench/torture.json', import.meta.url), `${JSON.stringify(counts, null, 2)}\n`)
+}
 
 /** @param {string} name @param {string} part */
 function storeUrl(name, part) {

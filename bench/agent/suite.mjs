@@ -1,44 +1,79 @@
 // @ts-check
 import { openStore } from '../backends.mjs'
+import { budgetOf } from '../budget.mjs'
 import { openOfficial } from '../langgraph/savers.mjs'
 import { compare, timed } from '../statistics.mjs'
-import { makeOurs, makeTheirs, runOurs, runTheirs } from './loops.mjs'
+import { makeOurs, runOurs } from './ours.mjs'
+import { makeTheirs, runTheirs } from './theirs.mjs'
 
 /** @typedef {import('../statistics.mjs').Line} Line */
 
+/** Short runs that come first: whatever is compiled on first use is no part of what is measured. */
+const WARMUP_CALLS = 40
+
 /**
  * An agent that calls hundreds of tools in one run, with a model that takes no time: what is left is the loop itself.
- * Side by side with LangGraph's agent and its official saver for the backend; where it has none, without any.
+ * Side by side with LangGraph's agent: without any saver (where nothing is kept either, on memory, and where it has no
+ * saver for the backend), with its official saver, and with that and its beta DeltaChannel.
  * @param {{ backends: readonly import('../backends.mjs').Backend[], quick: boolean, rounds: number,
  *   progress: (text: string) => void, report: (line: Line) => void }} options
  */
 export async function run({ backends, quick, rounds, progress, report }) {
-  const calls = quick ? 100 : 300
+  const calls = quick ? 50 : 300
   // A model call and a tool call each, and the last word.
   const steps = calls * 2 + 1
   for (const backend of backends) {
     await backend.prepare?.()
     const { hf } = await openStore(backend.url('agent'))
-    const official = await openOfficial(backend, 'agent', progress)
+    const [saver, delta] = [await openOfficial(backend, 'agent'), await openOfficial(backend, 'agent_delta')]
+    /** @type {{ id: string, peer: string, keeping: import('./theirs.mjs').Keeping }[]} */
+    const peers = [
+      ...(saver ? [{ id: 'saver', peer: 'LangGraph with its saver', keeping: { saver: saver.saver } }] : []),
+      ...(delta
+        ? [{ id: 'delta', peer: 'LangGraph with its DeltaChannel', keeping: { saver: delta.saver, delta: true } }]
+        : []),
+      ...(backend.id === 'memory' || !saver ? [{ id: 'bare', peer: 'LangGraph without a saver', keeping: {} }] : []),
+    ]
     try {
-      const ours = makeOurs(calls)
-      const theirs = makeTheirs(calls, official?.saver)
-      const found = []
-      for (let round = 0; round <= rounds; round++) {
-        progress(`${backend.name}: ${calls} tool calls, round ${round + 1} of ${rounds + 1}`)
-        const our = await timed(() => runOurs(hf, ours, `agent ${round}`, calls))
-        const their = await timed(() => runTheirs(theirs, `agent ${round}`, calls))
-        // The first warms both up.
-        if (round > 0) found.push({ ours: (steps / our) * 1000, floor: (steps / their) * 1000 })
+      const contenders = [
+        { name: 'ours', run: oursFor(hf) },
+        ...peers.map(({ id, keeping }) => ({ name: id, run: theirsWith(keeping) })),
+      ]
+      /** @type {Record<string, number[]>} */
+      const rates = Object.fromEntries(contenders.map(({ name }) => [name, []]))
+      for (const { run: once } of contenders) await once('warm-up', WARMUP_CALLS)
+      for (let round = 0; round < Math.min(rounds, 3); round++) {
+        progress(`${backend.name}: ${calls} tool calls, round ${round + 1}`)
+        // Each goes first as often as the others do.
+        const order = contenders.map(
+          (_, i) => /** @type {typeof contenders[0]} */ (contenders[(i + round) % contenders.length]),
+        )
+        for (const { name, run: once } of order) {
+          rates[name]?.push((steps * 1000) / (await timed(() => once(`agent ${round}`, calls))))
+        }
       }
-      const peer = official ? 'LangGraph' : 'LangGraph without a saver'
-      const budget = official ? { budget: { atLeast: 10 } } : {}
-      const what = `${calls} tool calls, steps per second, against ${peer}`
-      report(compare({ backend: backend.name, what, unit: 'rate', ...budget }, found))
+      for (const { id, peer } of peers) {
+        const key = `agent.${id}@${backend.id}`
+        const what = `${calls} tool calls, steps per second, against ${peer}`
+        const found = (rates['ours'] ?? []).map((ours, i) => ({ ours, floor: rates[id]?.[i] ?? NaN }))
+        report(compare({ id: key, backend: backend.name, what, unit: 'rate', ...budgetOf(key) }, found))
+      }
     } finally {
       await hf.close()
-      await official?.close()
+      await saver?.close()
+      await delta?.close()
       await backend.cleanup?.()
     }
   }
+}
+
+/** @param {import('holdfast').Holdfast} hf */
+function oursFor(hf) {
+  return (/** @type {string} */ thread, /** @type {number} */ calls) => runOurs(hf, makeOurs(calls), thread, calls)
+}
+
+/** @param {import('./theirs.mjs').Keeping} keeping */
+function theirsWith(keeping) {
+  return (/** @type {string} */ thread, /** @type {number} */ calls) =>
+    runTheirs(makeTheirs(calls, keeping), thread, calls)
 }

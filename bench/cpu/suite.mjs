@@ -2,7 +2,8 @@
 import { flow, Holdfast } from 'holdfast'
 import { openDriver } from 'holdfast/driver'
 import { LogStore, ops } from 'holdfast/log'
-import { makeOurs, runOurs } from '../agent/loops.mjs'
+import { makeOurs, runOurs } from '../agent/ours.mjs'
+import { budgetOf } from '../budget.mjs'
 import { state } from '../statistics.mjs'
 
 const { set } = ops
@@ -20,24 +21,29 @@ export async function run({ quick, rounds, progress, report }) {
   const hf = new Holdfast(new LogStore(driver))
   let names = 0
   const id = () => `cpu ${names++}`
-  const calls = quick ? 100 : 300
-  const singles = quick ? 200 : 500
+  const calls = quick ? 30 : 300
+  const singles = quick ? 50 : 500
+  const recorded = quick ? 400 : 4000
   const looker = makeOurs(calls)
   const single = flow({ name: 'single', version: '1.0.0' }, (ctx) => ctx.step('only', () => PAYLOAD))
-  /** @type {readonly (readonly [what: string, budget: number | undefined, make: () => Job])[]} */
+  /** @type {readonly (readonly [id: string, what: string, make: () => Job])[]} */
   const lines = [
-    ['log.update of 1 KB', undefined, () => updates(hf, id(), singles)],
-    ['step of a flow, 50 results on record', 0.06, () => steps(hf, id(), 50, 100)],
-    ['step of a flow, 4,000 results on record', 0.06, () => steps(hf, id(), 4000, quick ? 100 : 400)],
+    ['cpu.update', 'log.update of 1 KB', () => updates(hf, id(), singles)],
+    ['cpu.flow50', 'step of a flow, 50 results on record', () => steps(hf, id(), 50, 100)],
     [
+      'cpu.flow4000',
+      `step of a flow, ${recorded.toLocaleString('en-US')} results on record`,
+      () => steps(hf, id(), recorded, quick ? 50 : 400),
+    ],
+    [
+      'cpu.agent',
       `step of an agent, ${calls} tool calls in one run`,
-      0.2,
       () => ({ steps: calls * 2 + 1, work: () => runOurs(hf, looker, id(), calls) }),
     ],
-    ['run with one step', 0.25, () => runs(hf, single, id(), singles)],
+    ['cpu.run', 'run with one step', () => runs(hf, single, id(), singles)],
   ]
   try {
-    for (const [what, budget, make] of lines) {
+    for (const [id, what, make] of lines) {
       const found = []
       for (let round = 0; round <= rounds; round++) {
         progress(`cpu: ${what}, round ${round + 1} of ${rounds + 1}`)
@@ -45,8 +51,7 @@ export async function run({ quick, rounds, progress, report }) {
         // The first warms it up.
         if (round > 0) found.push(spent)
       }
-      const limit = budget === undefined ? {} : { budget: { atMost: budget } }
-      report(state({ backend: 'memory', what: `${what}, CPU`, unit: 'time', ...limit }, found))
+      report(state({ id, backend: 'memory', what: `${what}, CPU`, unit: 'time', ...budgetOf(id) }, found))
     }
   } finally {
     await hf.close()

@@ -1,16 +1,10 @@
 // @ts-check
-import { execFile } from 'node:child_process'
-import { access } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { statSync } from 'node:fs'
-import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
-import { promisify } from 'node:util'
 import { MemorySaver } from '@langchain/langgraph-checkpoint'
 import { PostgresSaver } from '@langchain/langgraph-checkpoint-postgres'
+import { SqliteSaver } from '@langchain/langgraph-checkpoint-sqlite'
 import pg from 'pg'
 import { HoldfastSaver } from 'holdfast/langgraph'
-import { cached } from '../../scripts/services/cache-folder.mjs'
 import { openStore } from '../backends.mjs'
 
 /** @typedef {import('../backends.mjs').Backend} Backend */
@@ -24,22 +18,20 @@ import { openStore } from '../backends.mjs'
  * @property {() => Promise<void>} close
  */
 
-const SQLITE_SAVER = '@langchain/langgraph-checkpoint-sqlite'
-const SQLITE_SAVER_VERSION = '1.0.4'
-
-/** @param {Backend} backend @param {string} part @returns {Promise<Subject>} */
+/** @param {Backend} backend @param {string} part @returns {Promise<Subject & { holdfast: () => import('holdfast').Holdfast }>} */
 export async function openOurs(backend, part) {
   const url = backend.url(part)
   let { hf } = await openStore(url)
   const cold = () => new HoldfastSaver(hf)
   const { diskBytes } = backend
-  /** @type {Subject} */
   const subject = {
+    /** @type {import('@langchain/langgraph-checkpoint').BaseCheckpointSaver} */
     saver: cold(),
+    holdfast: () => hf,
     cold,
     close: () => hf.close(),
     bytes: async () => {
-      if (backend.name === 'Postgres') {
+      if (backend.id === 'postgres') {
         return schemaBytes(url, /** @type {string} */ (new URL(url).searchParams.get('schema')))
       }
       if (diskBytes === undefined) return bodyBytes(hf)
@@ -54,13 +46,21 @@ export async function openOurs(backend, part) {
   return subject
 }
 
-/** The official saver of a backend; undefined where there is none that runs on it. @param {Backend} backend @param {string} part @param {(text: string) => void} progress @returns {Promise<Subject | undefined>} */
-export async function openOfficial(backend, part, progress) {
+/** The official saver of a backend; undefined where there is none that runs on it. @param {Backend} backend @param {string} part @returns {Promise<Subject | undefined>} */
+export async function openOfficial(backend, part) {
   const url = backend.url(`${part}_official`)
-  if (backend.name === 'memory') return openMemorySaver()
-  if (backend.name === 'Postgres') return openPostgresSaver(url)
-  if (backend.name.startsWith('SQLite')) return openSqliteSaver(url.slice('sqlite:'.length, url.indexOf('?')), progress)
-  return undefined
+  switch (backend.id) {
+    case 'memory':
+      return openMemorySaver()
+    case 'postgres':
+      return openPostgresSaver(url)
+    case 'sqlite':
+      return openSqliteSaver(url.slice('sqlite:'.length, url.indexOf('?')), 'FULL')
+    case 'sqlite-normal':
+      return openSqliteSaver(url.slice('sqlite:'.length, url.indexOf('?')), 'NORMAL')
+    default:
+      return undefined
+  }
 }
 
 /** @returns {Subject} */
@@ -93,13 +93,12 @@ async function openPostgresSaver(url) {
 
 /**
  * On the engine that we use as well, through the few methods that it calls: its own client, better-sqlite3, is compiled
- * for minutes where it is installed. Pragmas as that client sets them, so no commit waits for the disk.
+ * for minutes where it is installed. Flushed as our driver is, so that both sides wait for the disk or neither does.
  * @param {string} path
- * @param {(text: string) => void} progress
+ * @param {'FULL' | 'NORMAL'} synchronous
  * @returns {Promise<Subject>}
  */
-async function openSqliteSaver(path, progress) {
-  const { SqliteSaver } = await loadSqliteSaver(progress)
+async function openSqliteSaver(path, synchronous) {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
   const builtIn = major > 22 || (major === 22 && minor >= 13)
   const { DatabaseSync } = await import(builtIn ? 'node:sqlite' : '@photostructure/sqlite')
@@ -115,40 +114,14 @@ async function openSqliteSaver(path, progress) {
     },
   }
   client.pragma('journal_mode = WAL')
-  client.pragma('synchronous = NORMAL')
-  const saver = new SqliteSaver(client)
+  client.pragma(`synchronous = ${synchronous}`)
+  const make = () => new SqliteSaver(/** @type {any} */ (client))
+  const saver = make()
   const bytes = async () => {
     client.pragma('wal_checkpoint(TRUNCATE)')
     return fileBytes(path)
   }
-  return { saver, cold: () => new SqliteSaver(client), bytes, close: async () => db.close() }
-}
-
-/** Fetched when it is first measured: its client would make every `npm ci` compile. @param {(text: string) => void} progress */
-async function loadSqliteSaver(progress) {
-  const folder = await cached(`langgraph-sqlite-${SQLITE_SAVER_VERSION}`, {
-    isUsable: (found) =>
-      access(join(found, 'node_modules', SQLITE_SAVER, 'package.json')).then(
-        () => true,
-        () => false,
-      ),
-    make: async (fresh) => {
-      progress(`fetching ${SQLITE_SAVER} ${SQLITE_SAVER_VERSION} into the cache, once`)
-      const install = [
-        'install',
-        '--prefix',
-        fresh,
-        '--no-save',
-        '--ignore-scripts',
-        '--legacy-peer-deps',
-        '--no-audit',
-      ]
-      await promisify(execFile)('npm', [...install, '--no-fund', `${SQLITE_SAVER}@${SQLITE_SAVER_VERSION}`])
-    },
-  })
-  const require = createRequire(join(folder, 'package.json'))
-  const entry = require.resolve(SQLITE_SAVER).replace(/\.cjs$/, '.js')
-  return import(pathToFileURL(entry).href)
+  return { saver, cold: make, bytes, close: async () => db.close() }
 }
 
 /** Its own client takes undefined for NULL. @param {any} statement */

@@ -58,7 +58,7 @@ export async function run({ backends, quick, progress, report }) {
 async function measureAt(backend, source, turns, say) {
   const steps = turns * STEPS_PER_TURN
   const ours = await openOurs(backend, `lg${turns}`)
-  const theirs = await openOfficial(backend, `lg${turns}`, say)
+  const theirs = await openOfficial(backend, `lg${turns}`)
   try {
     say('writing')
     const talk = new Conversation(ours, 'bench', source)

@@ -1,5 +1,5 @@
 // @ts-check
-import { loopBudget } from '../backends.mjs'
+import { budgetOf } from '../budget.mjs'
 import { compare, median, state } from '../statistics.mjs'
 import { makeTurns } from '../turns.mjs'
 import { inParallel, loopDelayDuring, loopDelayOfMachine, saveTurns, storedBytes, takeThread } from './session.mjs'
@@ -44,18 +44,19 @@ export async function measureCrowd({ backend, hf, floor, scale, progress }) {
   }
   const about = { backend: backend.name, unit: /** @type {const} */ ('time') }
   const of = (/** @type {'p99' | 'longest'} */ which) => median(machine.map((delay) => delay[which]))
-  const budget = backend.budgets.crowd === undefined ? {} : { budget: { atLeast: backend.budgets.crowd } }
+  const [crowd, loop] = [`crowd@${backend.id}`, `loop.crowd@${backend.id}`]
   return [
     compare(
       {
         ...about,
+        id: crowd,
         what: `${sessions} sessions × ${sessionTurns} turns, ${IN_FLIGHT} at a time`,
         unit: 'rate',
-        ...budget,
+        ...budgetOf(crowd),
       },
       rates,
     ),
-    state({ ...about, what: 'loop delay meanwhile, p99', floor: of('p99'), ...loopBudget(backend) }, delays),
+    state({ ...about, id: loop, what: 'loop delay meanwhile, p99', floor: of('p99'), ...budgetOf(loop) }, delays),
     state({ ...about, what: 'loop delay meanwhile, longest', floor: of('longest') }, longest),
   ]
 }

@@ -1,8 +1,8 @@
 // @ts-check
 import { compare, median, state, timed } from '../statistics.mjs'
-import { loopBudget } from '../backends.mjs'
+import { budgetOf } from '../budget.mjs'
 import { makeTurns } from '../turns.mjs'
-import { loopDelayDuring, loopDelayOfMachine, saveTurn, saveTurns, takeThread } from './session.mjs'
+import { loopDelayDuring, loopDelayOfMachine, saveTurn, saveTurns, storedBytes, takeThread } from './session.mjs'
 
 /** @typedef {import('holdfast').Claim} Claim */
 
@@ -26,38 +26,47 @@ export async function fillThreads({ backend, hf, scale, progress }) {
   })
   const machine = await loopDelayOfMachine(scale.floorMs)
   const about = { backend: backend.name, unit: /** @type {const} */ ('time') }
+  const id = `loop.long@${backend.id}`
   return {
     threads,
-    delay: state({ ...about, what: `loop delay, ${OLD} turns, p99`, floor: machine.p99, ...loopBudget(backend) }, [
-      p99,
-    ]),
+    delay: state({ ...about, id, what: `loop delay, ${OLD} turns, p99`, floor: machine.p99, ...budgetOf(id) }, [p99]),
     longest: state({ ...about, what: `loop delay, ${OLD} turns, longest`, floor: machine.longest }, [longest]),
   }
 }
 
 /**
- * A save around turn 1000 against a save around turn 30, in turns.
+ * A save around turn 1000 against the floor writing the same bytes, and against a save around turn 30: all three in
+ * turns.
  * @param {import('./suite.mjs').Bench} bench
  * @param {readonly Claim[]} old
  */
-export async function measureFlatness({ backend, hf, scale, progress }, old) {
+export async function measureLongSave({ backend, hf, floor, scale, progress }, old) {
   const start = makeTurns(3, YOUNG - Math.ceil(scale.window / 2))
   const window = makeTurns(4, scale.window)
-  const rounds = []
+  const bytes = await storedBytes(window)
+  const againstYoung = []
+  const againstFloor = []
   for (let round = 0; round < scale.rounds; round++) {
     progress(`turn ${OLD} against turn ${YOUNG}, round ${round + 1} of ${scale.rounds}`)
     const young = await Promise.all(old.map((_, i) => takeThread(hf, `young-${round}-${i}`)))
     await Promise.all(young.map((claim) => saveTurns(claim, start)))
-    /** @type {{ ours: number[], floor: number[] }} */
-    const times = { ours: [], floor: [] }
-    for (const turn of window) {
+    /** @type {Record<'old' | 'young' | 'floor', number[]>} */
+    const times = { old: [], young: [], floor: [] }
+    for (const [n, turn] of window.entries()) {
       for (const [i, claim] of old.entries()) {
-        times.ours.push(await timed(() => saveTurn(claim, turn)))
-        times.floor.push(await timed(() => saveTurn(/** @type {Claim} */ (young[i]), turn)))
+        times.old.push(await timed(() => saveTurn(claim, turn)))
+        times.floor.push(await timed(() => floor.write(/** @type {Buffer} */ (bytes[n]))))
+        times.young.push(await timed(() => saveTurn(/** @type {Claim} */ (young[i]), turn)))
       }
     }
-    rounds.push({ ours: median(times.ours), floor: median(times.floor) })
+    const ours = median(times.old)
+    againstYoung.push({ ours, floor: median(times.young) })
+    againstFloor.push({ ours, floor: median(times.floor) })
   }
-  const what = `save at turn ${OLD} / turn ${YOUNG}, p50`
-  return compare({ backend: backend.name, what, unit: 'time', budget: { atMost: 1.2 } }, rounds)
+  const about = { backend: backend.name, unit: /** @type {const} */ ('time') }
+  const [flat, save] = [`flat@${backend.id}`, `save@${backend.id}`]
+  return [
+    compare({ ...about, id: save, what: `save at turn ${OLD} / the floor, p50`, ...budgetOf(save) }, againstFloor),
+    compare({ ...about, id: flat, what: `save at turn ${OLD} / turn ${YOUNG}, p50`, ...budgetOf(flat) }, againstYoung),
+  ]
 }

@@ -1,5 +1,6 @@
 // @ts-check
 import { openStore } from '../backends.mjs'
+import { budgetOf } from '../budget.mjs'
 import { alternate, compare, median, state } from '../statistics.mjs'
 
 /** @typedef {import('holdfast').Claim} Claim */
@@ -37,9 +38,10 @@ export async function measureLoad({ backend, hf, floor, scale, progress }, long)
     newest.push({ ours: median(end.ours), floor: median(end.floor) })
     middle.push({ ours: median(half.ours), floor: median(half.floor) })
   }
-  const about = { backend: backend.name, unit: /** @type {const} */ ('time'), budget: { atMost: 3 } }
+  const about = { backend: backend.name, unit: /** @type {const} */ ('time') }
+  const id = `load@${backend.id}`
   return [
-    compare({ ...about, what: 'load newest of 1000 turns' }, newest),
+    compare({ ...about, id, what: 'load newest of 1000 turns', ...budgetOf(id) }, newest),
     compare({ ...about, what: `load turn ${MIDDLE} of 1000` }, middle),
   ]
 }
@@ -70,8 +72,9 @@ export async function measureResume({ backend, hf, scale, progress }, long) {
     if (backend.name !== 'memory') wholes.push(await resumeFromNothing(backend.url('main'), thread))
   }
   const about = { backend: backend.name, unit: /** @type {const} */ ('time') }
+  const id = `claim@${backend.id}`
   return [
-    state({ ...about, what: 'resume beyond loading the state', budget: { atMost: 10 } }, overheads),
+    state({ ...about, id, what: 'resume beyond loading the state', budget: { atMost: 10 } }, overheads),
     ...(wholes.length > 0 ? [state({ ...about, what: 'open the store, load and claim' }, wholes)] : []),
   ]
 }

@@ -1,5 +1,6 @@
 // @ts-check
 import { openStore } from '../backends.mjs'
+import { budgetOf } from '../budget.mjs'
 import { compare } from '../statistics.mjs'
 import { makeTurns } from '../turns.mjs'
 import { saveTurns, takeThread } from './session.mjs'
@@ -22,34 +23,54 @@ export async function measureSize() {
   const plain = headers + sum(history.map(({ header }) => header.size))
   await hf.close()
   const about = { backend: 'every backend', unit: /** @type {const} */ ('bytes') }
-  /** @param {string} what @param {number} ours @param {number} floor @param {number} [atMost] */
-  const line = (what, ours, floor, atMost) =>
-    compare({ ...about, what, ...(atMost === undefined ? {} : { budget: { atMost } }) }, [{ ours, floor }])
+  /** @param {string} id @param {string} what @param {number} ours @param {number} floor */
+  const line = (id, what, ours, floor) => compare({ ...about, id, what, ...budgetOf(id) }, [{ ours, floor }])
   return [
-    line(`stored for ${TURNS} turns / JSON of the state`, stored, raw, 1),
-    line('the same without compression', plain, raw, 2.2),
-    line('stored per turn / JSON of a turn', stored / TURNS, sum(turns.map(({ json }) => json)) / TURNS),
+    line('bytes.session', `stored for ${TURNS} turns / JSON of the state`, stored, raw),
+    line('bytes.plain', 'the same without compression', plain, raw),
+    line('bytes.turn', 'stored per turn / JSON of a turn', stored / TURNS, sum(turns.map(({ json }) => json)) / TURNS),
   ]
 }
 
 /**
- * What the same session takes on the disk when its store is closed, against the raw JSON of its state.
+ * What the same session takes on the disk when its store is closed, against the raw JSON of its state; and one of plain
+ * prose, a question and an answer each turn.
  * @param {import('../backends.mjs').Backend} backend
  */
 export async function measureDisk(backend) {
-  if (backend.diskBytes === undefined) return []
-  const url = backend.url('size')
+  const turns = makeTurns(5, TURNS)
+  const whole = await diskOf(backend, 'size', turns)
+  const prose = await diskOf(backend, 'prose', turns.map(plainProse))
+  if (whole === undefined || prose === undefined) return []
+  const about = { backend: backend.name, unit: /** @type {const} */ ('bytes') }
+  const id = backend.id === 'sqlite' ? 'bytes.prose' : `bytes.prose@${backend.id}`
+  return [
+    compare({ ...about, what: 'on the disk per turn / JSON of a turn' }, [whole]),
+    compare({ ...about, id, what: 'the same in plain prose', ...budgetOf(id) }, [prose]),
+  ]
+}
+
+/** @param {import('../turns.mjs').Turn} turn @returns {import('../turns.mjs').Turn} */
+function plainProse({ ops, json }) {
+  const [, , messages] = /** @type {['push', unknown, any[]]} */ (/** @type {unknown} */ (ops[0]))
+  const said = [messages[0], messages.at(-1)].map(({ role, content }) => ({ role, content }))
+  return { ops: [['push', ['messages'], said]], json }
+}
+
+/** Bytes per turn. @param {import('../backends.mjs').Backend} backend @param {string} part @param {readonly import('../turns.mjs').Turn[]} turns */
+async function diskOf({ diskBytes, url: urlOf }, part, turns) {
+  if (diskBytes === undefined) return undefined
+  const url = urlOf(part)
   const { hf } = await openStore(url)
   await hf.log('session')
   await hf.close()
-  const empty = backend.diskBytes(url)
+  const empty = diskBytes(url)
   const again = await openStore(url)
   const claim = await takeThread(again.hf, 'session')
-  await saveTurns(claim, makeTurns(5, TURNS))
+  await saveTurns(claim, turns)
   const raw = Buffer.byteLength(JSON.stringify(claim.log.fold.state))
   await again.hf.close()
-  const rounds = [{ ours: (backend.diskBytes(url) - empty) / TURNS, floor: raw / TURNS }]
-  return [compare({ backend: backend.name, what: 'on the disk per turn / JSON of a turn', unit: 'bytes' }, rounds)]
+  return { ours: (diskBytes(url) - empty) / turns.length, floor: raw / turns.length }
 }
 
 /** @param {readonly number[]} numbers */

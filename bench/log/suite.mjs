@@ -1,7 +1,7 @@
 // @ts-check
 import { openStore } from '../backends.mjs'
 import { measureCrowd } from './crowd.mjs'
-import { measureFlatness, fillThreads } from './flatness.mjs'
+import { fillThreads, measureLongSave } from './flatness.mjs'
 import { measureLoad, measureResume } from './load.mjs'
 import { measureSave } from './save.mjs'
 import { measureDisk, measureSize } from './size.mjs'
@@ -60,7 +60,7 @@ export async function run({ backends, quick, rounds, progress, report }) {
       const long = await fillThreads(bench)
       report(long.delay)
       report(long.longest)
-      report(await measureFlatness(bench, long.threads))
+      for (const line of await measureLongSave(bench, long.threads)) report(line)
       for (const line of await measureCrowd(bench)) report(line)
       for (const line of await measureLoad(bench, long.threads)) report(line)
       for (const line of await measureResume(bench, long.threads)) report(line)

@@ -2,6 +2,7 @@
 import { Holdfast } from 'holdfast'
 import { openDriver } from 'holdfast/driver'
 import { LogStore } from 'holdfast/log'
+import { budgetOf } from '../budget.mjs'
 import { storedBytes } from '../log/session.mjs'
 import { compare, state, timed } from '../statistics.mjs'
 import { makeTurns } from '../turns.mjs'
@@ -56,7 +57,7 @@ async function openCounted(url) {
 }
 
 /**
- * What a step costs at the store: the run's claim and input are one append, each step is one.
+ * What a step costs at the store.
  * @param {import('../backends.mjs').Backend} backend
  * @param {Awaited<ReturnType<typeof openCounted>>} store
  * @param {readonly import('../turns.mjs').Turn[]} turns
@@ -66,18 +67,31 @@ async function measureAppends(backend, { hf, counts }, turns) {
   await hf.thread(makeConversation(turns.slice(0, 1)), 'warming up').run({ input: {} })
   /** @type {Line[]} */
   const lines = []
-  for (const [what, program, budget] of /** @type {const} */ ([
-    ['sequential step', makeConversation(turns), 1],
-    ['step with a once effect', makeConversation(turns, { effect: 'once' }), 2],
+  for (const [id, what, effect] of /** @type {const} */ ([
+    ['step', 'sequential step', 'read'],
+    ['once', 'step with a once effect', 'once'],
   ])) {
-    const before = { ...counts }
-    await hf.thread(program, `appends ${what}`).run({ input: {} })
-    // One append and two reads belong to the run, not to its steps: the claim, opening the log.
-    const appends = (counts.appends - before.appends - 1) / turns.length
-    const trips = (counts.trips - before.trips - 2) / turns.length
-    const limit = { budget: { atMost: budget } }
-    lines.push(state({ backend: backend.name, what: `${what}, appends`, unit: 'count', ...limit }, [appends]))
-    lines.push(state({ backend: backend.name, what: `${what}, round trips`, unit: 'count', ...limit }, [trips]))
+    /** What a run of so many steps sends. @param {number} steps */
+    const sent = async (steps) => {
+      const before = { ...counts }
+      const { status } = await hf
+        .thread(makeConversation(turns.slice(0, steps), { effect }), `appends ${what} ${steps}`)
+        .run({ input: {} })
+      if (status !== 'completed') throw new Error(`Our graph ended as ${status}.`)
+      return { appends: counts.appends - before.appends, trips: counts.trips - before.trips }
+    }
+    // What belongs to the run itself, such as its claim and opening the log, is in both.
+    const [short, long] = [await sent(1), await sent(turns.length)]
+    const appends = (long.appends - short.appends) / (turns.length - 1)
+    const trips = (long.trips - short.trips) / (turns.length - 1)
+    for (const [part, name, found] of /** @type {const} */ ([
+      ['appends', 'appends', appends],
+      ['trips', 'round trips', trips],
+    ])) {
+      const key = `${id}.${part}@${backend.id}`
+      const about = { id: key, backend: backend.name, what: `${what}, ${name}`, ...budgetOf(key) }
+      lines.push(state({ ...about, unit: 'count' }, [found]))
+    }
   }
   return lines
 }
@@ -106,7 +120,10 @@ async function measureSteps(backend, hf, floor, turns, rounds) {
     }
   }
   return Object.entries(found).map(([kind, times]) =>
-    compare({ backend: backend.name, what: `${kind}, steps per second`, unit: 'rate' }, times),
+    compare(
+      { id: `${kind}@${backend.id}`, backend: backend.name, what: `${kind}, steps per second`, unit: 'rate' },
+      times,
+    ),
   )
 }
 
@@ -144,5 +161,6 @@ async function measureResume(backend, hf, turns, rounds) {
       .catch(() => {})
     overheads.push(Math.max(0, startedAt - began - load))
   }
-  return state({ backend: backend.name, what: 'resume beyond load', unit: 'time', budget: { atMost: 10 } }, overheads)
+  const id = `resume@${backend.id}`
+  return state({ id, backend: backend.name, what: 'resume beyond load', unit: 'time', ...budgetOf(id) }, overheads)
 }

@@ -1,0 +1,210 @@
+// @ts-check
+import { budgetOf } from '../budget.mjs'
+import { openOfficial, openOurs } from '../langgraph/savers.mjs'
+import { median, timed } from '../statistics.mjs'
+import { makeOurs, makeTheirs } from './contenders.mjs'
+import { makeTalk } from './talk.mjs'
+
+/** @typedef {import('../statistics.mjs').Line} Line */
+/** @typedef {{ name: string, turn: (n: number) => Promise<unknown>, bytes: () => Promise<number>, close: () => Promise<void> }} Contender */
+/** @typedef {{ turns: number, ms: number, bytes: number }} Point */
+
+const LONG = 1000
+/** Lengths at which all are compared. */
+const MARKS = [10, 25, 50, 100, 150, 200]
+/** The turns before a mark whose median is its latency. */
+const WINDOW = 10
+const THREAD = 'conversation'
+
+/**
+ * One conversation of an agent, a run each turn, beside LangGraph's agent with its saver and with its DeltaChannel: how
+ * long a turn takes and what is stored as the conversation grows.
+ * @param {{ backends: readonly import('../backends.mjs').Backend[], quick: boolean, rounds: number,
+ *   progress: (text: string) => void, report: (line: Line) => void,
+ *   plot?: (name: string, points: Record<string, readonly Point[]>) => void }} options
+ */
+export async function run({ backends, quick, progress, report, plot }) {
+  const marks = quick ? MARKS.slice(0, 2) : MARKS
+  const talk = makeTalk(LONG)
+  for (const backend of backends.filter(({ id }) => ['sqlite', 'postgres'].includes(id))) {
+    await backend.prepare?.()
+    const contenders = await open(backend, talk)
+    try {
+      const points = await converse(contenders, marks, (turn) => progress(`${backend.name}: turn ${turn}`))
+      plot?.(`conversation@${backend.id}`, points)
+      for (const line of compareAt(backend, points)) report(line)
+      if (backend.id === 'sqlite' && !quick) {
+        for (const line of await goOn(contenders, points, talk, (text) => progress(`${backend.name}: ${text}`)))
+          report(line)
+      }
+    } finally {
+      for (const { close } of contenders) await close()
+      await backend.cleanup?.()
+    }
+  }
+}
+
+/** @param {import('../backends.mjs').Backend} backend @param {readonly import('./talk.mjs').Said[]} talk @returns {Promise<Contender[]>} */
+async function open(backend, talk) {
+  const ours = await openOurs(backend, 'talk')
+  const program = makeOurs(talk)
+  const question = (/** @type {number} */ n) => /** @type {import('./talk.mjs').Said} */ (talk[n]).question
+  /** @type {Contender[]} */
+  const contenders = [
+    {
+      name: 'holdfast',
+      turn: async (n) => {
+        const { status } = await ours
+          .holdfast()
+          .thread(program, THREAD)
+          .run({ input: question(n) })
+        if (status !== 'completed') throw new Error(`Our agent ended as ${status}.`)
+      },
+      bytes: ours.bytes,
+      close: ours.close,
+    },
+  ]
+  for (const name of ['saver', 'delta']) {
+    const official = await openOfficial(backend, `talk_${name}`)
+    if (official === undefined) continue
+    const theirs = makeTheirs(talk, { saver: official.saver, delta: name === 'delta' })
+    contenders.push({
+      name,
+      turn: async (n) => {
+        const input = { messages: [{ role: 'user', content: question(n) }] }
+        const { messages } = await theirs.invoke(input, { configurable: { thread_id: THREAD } })
+        if (messages.length !== (n + 1) * 4) throw new Error(`Their agent has ${messages.length} messages.`)
+      },
+      bytes: official.bytes,
+      close: official.close,
+    })
+  }
+  return contenders
+}
+
+/**
+ * All of them turn by turn, so that whatever else the machine does meets all.
+ * @param {readonly Contender[]} contenders
+ * @param {readonly number[]} marks
+ * @param {(turn: number) => void} progress
+ */
+async function converse(contenders, marks, progress) {
+  /** @type {Record<string, Point[]>} */
+  const points = Object.fromEntries(contenders.map(({ name }) => [name, []]))
+  /** @type {Record<string, number[]>} */
+  const times = Object.fromEntries(contenders.map(({ name }) => [name, []]))
+  for (let n = 0; n < /** @type {number} */ (marks.at(-1)); n++) {
+    progress(n)
+    for (const { name, turn } of contenders) times[name]?.push(await timed(() => turn(n)))
+    if (!marks.includes(n + 1)) continue
+    for (const { name, bytes } of contenders) {
+      const ms = median((times[name] ?? []).slice(-WINDOW))
+      points[name]?.push({ turns: n + 1, ms, bytes: await bytes() })
+    }
+  }
+  return points
+}
+
+const PEERS = /** @type {const} */ ({ saver: 'LangGraph with its saver', delta: 'LangGraph with its DeltaChannel' })
+
+/** @param {import('../backends.mjs').Backend} backend @param {Record<string, readonly Point[]>} points @returns {Line[]} */
+function compareAt(backend, points) {
+  const ours = /** @type {Point} */ (points['holdfast']?.at(-1))
+  return Object.entries(PEERS).flatMap(([name, peer]) => {
+    const theirs = points[name]?.at(-1)
+    if (theirs === undefined) return []
+    const about = { backend: backend.name, unit: /** @type {const} */ ('time') }
+    return [
+      gain(
+        { ...about, id: `turns.${name}@${backend.id}`, what: `turn ${ours.turns}, a run each, against ${peer}` },
+        ours.ms,
+        theirs.ms,
+      ),
+      gain(
+        { ...about, what: `bytes at ${ours.turns} turns, against ${peer}`, unit: 'bytes' },
+        ours.bytes,
+        theirs.bytes,
+      ),
+    ]
+  })
+}
+
+/**
+ * On to a thousand turns, ours and that of the DeltaChannel. The saver writes the whole conversation with each step, so
+ * its bytes are a n² + b n: a and b are those of its first turns.
+ * @param {readonly Contender[]} contenders
+ * @param {Record<string, readonly Point[]>} points
+ * @param {readonly import('./talk.mjs').Said[]} talk
+ * @param {(text: string) => void} progress
+ * @returns {Promise<Line[]>}
+ */
+async function goOn(contenders, points, talk, progress) {
+  /** @type {Record<string, number>} */
+  const bytes = {}
+  for (const { name, turn, bytes: size } of contenders.filter(({ name: one }) => one !== 'saver')) {
+    for (let n = points[name]?.at(-1)?.turns ?? 0; n < LONG; n++) {
+      if (n % 50 === 0) progress(`${name}, turn ${n}`)
+      await turn(n)
+    }
+    bytes[name] = await size()
+  }
+  const [half, whole] = [100, 200].map((turns) => points['saver']?.find((point) => point.turns === turns)?.bytes)
+  if (half !== undefined && whole !== undefined) {
+    const a = (whole / 200 - half / 100) / 100
+    bytes['saver'] = a * LONG * LONG + (half / 100 - a * 100) * LONG
+  }
+  const ours = bytes['holdfast'] ?? NaN
+  const json = Buffer.byteLength(JSON.stringify(talk.map(jsonOf)))
+  const about = { backend: 'SQLite FULL', unit: /** @type {const} */ ('bytes') }
+  /** @type {Line[]} */
+  const lines = [
+    over(
+      { ...about, id: 'bytes.agent', what: `an agent, ${LONG} runs, on the disk / JSON of the messages` },
+      ours,
+      json,
+    ),
+  ]
+  for (const [name, how] of [
+    ['saver', 'its saver (extrapolated from 200)'],
+    ['delta', 'its DeltaChannel'],
+  ]) {
+    const theirs = bytes[/** @type {string} */ (name)]
+    if (theirs !== undefined)
+      lines.push(
+        gain(
+          { ...about, id: `bytes.${name}`, what: `${LONG} turns on the disk, against LangGraph with ${how}` },
+          ours,
+          theirs,
+        ),
+      )
+  }
+  return lines
+}
+
+/** A turn as messages. @param {import('./talk.mjs').Said} said */
+function jsonOf({ question, thought, orderId, found, answer }) {
+  const call = { id: `call-${orderId}`, name: 'lookUp' }
+  return [
+    { role: 'user', content: question },
+    { role: 'assistant', content: thought, toolCalls: [{ ...call, input: { orderId } }] },
+    { role: 'tool', toolCallId: call.id, content: found },
+    { role: 'assistant', content: answer },
+  ]
+}
+
+/** By how much ours is less. @param {Pick<Line, 'id' | 'backend' | 'what' | 'unit'>} about @param {number} ours @param {number} floor @returns {Line} */
+function gain(about, ours, floor) {
+  return judged({ ...about, ours, floor, ratio: floor / ours })
+}
+
+/** How much more ours is. @param {Pick<Line, 'id' | 'backend' | 'what' | 'unit'>} about @param {number} ours @param {number} floor @returns {Line} */
+function over(about, ours, floor) {
+  return judged({ ...about, ours, floor, ratio: ours / floor })
+}
+
+/** @param {Line & { ratio: number }} line @returns {Line} */
+function judged(line) {
+  const { budget } = budgetOf(line.id ?? '')
+  if (budget === undefined) return line
+  return { ...line, budget, over: 'atMost' in budget ? line.ratio > budget.atMost : line.ratio < budget.atLeast }
+}
