@@ -69,6 +69,7 @@ import type { GraphProgram } from './runtime/program/graph.js'
 import type { ProgramPlan, TypedProgram } from './runtime/program/program.js'
 import { Attempts } from './runtime/step/attempts.js'
 import { COMPANION } from './runtime/run/labels.js'
+import { type BulkEnqueued, type BulkEnqueueOptions, type BulkInput, enqueueAll } from './runtime/run/bulk-enqueue.js'
 import type { RuntimeEnvironment } from './runtime/run/environment.js'
 import { Schedules } from './runtime/schedule/schedules.js'
 import type { Shape, StateOf, UpdateOf } from './runtime/program/state-key.js'
@@ -378,6 +379,14 @@ export class Holdfast {
       (answer) => nameLog(viewOf(answer).key),
       async (some) => viewOf(some[0] as (typeof some)[number]).answerSeveral(some, options),
     )
+  }
+
+  /**
+   * Leaves input for many threads of this tenant, with few round trips. Each is left or refused by itself, and the results
+   * tell which, in the same order. An item that can't be read at all is named (`items[3].thread`) before anything is written.
+   */
+  enqueue(items: readonly BulkInput[], options: BulkEnqueueOptions = {}): Promise<readonly BulkEnqueued[]> {
+    return enqueueAll(this.#runtime, items, ({ thread, branch }) => this.#key(thread, branch), options)
   }
 
   /** Resumes all threads of a program that fit the query, some at a time. */

@@ -82,6 +82,27 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     load: () => import('./commands/run.js'),
   },
   {
+    usage: 'enqueue <file>',
+    group: 'Running programs',
+    summary: 'leave input for a worker, for one thread or for many',
+    options: [
+      ['--thread <id>', 'bf-847, or user=user-42,session=bf-847 (default: a new one)'],
+      ['--input <json>', 'what it works on (json, @file or -)'],
+      ['--text <text>', 'the same, as plain text'],
+      ['--key <key>', 'an id for the input: given again, it is not taken twice'],
+      ['--run-at <time>', 'not before this: 2026-12-01T09:00Z, or 2h from now'],
+      ['--lines <file>', 'many: {"thread": …, "input": …, "key": …, "runAt": …} in each line (- for standard input)'],
+      PROGRAM,
+      BRANCH,
+      CONTEXT,
+    ],
+    examples: [
+      `holdfast enqueue agent.mjs --thread bf-847 --text 'Where is my order?' --run-at 2h`,
+      'holdfast enqueue agent.mjs --lines orders.jsonl',
+    ],
+    load: () => import('./commands/enqueue.js'),
+  },
+  {
     usage: 'worker <file>',
     group: 'Running programs',
     summary: 'run whatever is due for a module’s programs, until SIGTERM',

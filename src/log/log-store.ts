@@ -200,6 +200,29 @@ export class LogStore {
   }
 
   /**
+   * Which of these logs did not exist a moment ago, found with few round trips; none where that would cost as much as to
+   * open them.
+   */
+  async findNew(keys: readonly LogKey[]): Promise<ReadonlySet<LogKey>> {
+    this.#check()
+    const { driver, anchors } = this.#environment
+    // Whether a log that is not there was once is for `open` to find out.
+    if (driver.positions === undefined || anchors !== undefined) return new Set()
+    const found = await retry(this.#environment, async () => driver.positions?.(keys))
+    return new Set(keys.filter((_, i) => found?.[i] === undefined))
+  }
+
+  /** As `borrow`, for a log that `findNew` named. If it exists by now, its first update finds out. */
+  async begin(key: LogKey): Promise<Log> {
+    this.#check()
+    refuseReservedThread(key.thread)
+    this.#kept.take(key)
+    await retry(this.#environment, () => this.#admit(key.tenant))
+    await this.#environment.clock.sync()
+    return Log.unread(this.#environment, key)
+  }
+
+  /**
    * As `open`, for someone who gives the log back: what this process has read and verified before is not read again.
    * Nobody else has it until then. A cache may tell an older state that holds entry `atLeast`: then the log is not confirmed
    * until an append to it lands, and is given back by `disbelieve` if none does. `Infinity`: it must be the newest.

@@ -31,6 +31,7 @@ import { claimThread } from './run/gap.js'
 import { type Settled, settleRun, showFold } from './step/kept-results.js'
 import { checkKey } from './run/given-input.js'
 import { placeOf } from './run/input-keys.js'
+import { cancelLater, firstLater } from './run/later-input.js'
 import { describePauses, type OpenPause, type Outcome, readOutcome } from './run/outcome.js'
 import type { ProgramPlan } from './program/program.js'
 import { type ReplayReport, replayRun } from './history/replay.js'
@@ -38,7 +39,7 @@ import { currentRun, isOver, type RunState, signalsOf } from './run/run-state.js
 import { RunStream } from './events/run-stream.js'
 import { enqueueInput } from './run/enqueue.js'
 import type { RuntimeEnvironment } from './run/environment.js'
-import { type Enqueued, type EnqueueOptions, RUN_OPTIONS, type RunOptions } from './run/run-options.js'
+import { ENQUEUE_OPTIONS, type Enqueued, type EnqueueOptions, RUN_OPTIONS, type RunOptions } from './run/run-options.js'
 import { runThread, withOutput } from './run/run-thread.js'
 import { type Expiry, expiresWhenAtRest, retentionLabels } from './run/expiry.js'
 import { RETENTION } from './run/labels.js'
@@ -144,7 +145,8 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
 
   /**
    * Ends the run that is under way or waits. Its worker notices soon; a run that nobody holds ends at once, or, if it
-   * has recorded nothing yet, when it is taken up. With `run`, only if it is that one. False when there was none to end.
+   * has recorded nothing yet, when it is taken up. Where there is none, input that was left for later is dropped, the next
+   * one first. With `run`, only if it is that one. False when there was none to end.
    */
   async cancel(
     options: { readonly reason?: string; readonly by?: string; readonly run?: string } = {},
@@ -155,15 +157,12 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
     const by = checkBy(options.by)
     const log = await this.existing()
     const { entries } = await log.update((fold) => {
-      const run = currentRun(fold.state as RunState)
-      if (run === undefined || (options.run !== undefined && options.run !== run)) return undefined
-      return [
-        {
-          kind: 'cancel',
-          ops: [set('cancel', { reason, at: clock.now(), run, ...(by === undefined ? {} : { by }) })],
-          index: { wakeAt: DUE },
-        },
-      ]
+      const current = currentRun(fold.state as RunState)
+      const run = options.run ?? current ?? firstLater(fold.state as RunState)
+      if (run === undefined) return undefined
+      const cancel = set('cancel', { reason, at: clock.now(), run, ...(by === undefined ? {} : { by }) })
+      if (run === current) return [{ kind: 'cancel', ops: [cancel], index: { wakeAt: DUE } }]
+      return cancelLater(fold, run, cancel)
     })
     if (entries.length === 0) return false
     this.environment.company.tell(nameLog(this.key))
@@ -437,7 +436,8 @@ export class Thread<
    * returned says whether it waits (`queued`) or its run has begun, perhaps ended, before (`taken`). Without one, every
    * call is another input.
    */
-  enqueue(input: Input, options: EnqueueOptions = {}): Promise<Enqueued> {
+  async enqueue(input: Input, options: EnqueueOptions = {}): Promise<Enqueued> {
+    checkOptionNames('enqueue()', options, ENQUEUE_OPTIONS)
     return enqueueInput(this.environment, this.#plan, this.key, input, { ...options, ...this.#own })
   }
 

@@ -28,6 +28,7 @@ import { storeTests } from './runtime-suite/store-tests.js'
 import { streamTests } from './runtime-suite/stream-tests.js'
 import { subgraphTests } from './runtime-suite/subgraph-tests.js'
 import { transactionTests } from './runtime-suite/transaction-tests.js'
+import { turnTests } from './runtime-suite/turn-tests.js'
 import { waitTests } from './runtime-suite/wait-tests.js'
 
 const GROUPS: readonly (readonly [string, readonly RuntimeTest[]])[] = [
@@ -57,6 +58,7 @@ const GROUPS: readonly (readonly [string, readonly RuntimeTest[]])[] = [
   ['retention', retentionTests],
   ['schedules', scheduleTests],
   ['the queue', queueTests],
+  ['turns', turnTests],
 ]
 
 /** Which test framework runs the suite. */

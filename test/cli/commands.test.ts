@@ -49,6 +49,42 @@ describe.each(backends)('the command line on $name', ({ missing, fresh, cleanup 
     expect(events.at(-1)).toMatchObject({ type: 'outcome', status: 'completed', id: expect.stringMatching(/^run-/) })
   })
 
+  it.skipIf(missing)('leaves input for many threads, and names the lines that it could not leave', async () => {
+    const apart = ['--tenant', 'enqueued']
+    const enqueue = ['enqueue', programs, '--program', 'counter', '--lines']
+    const lines = [
+      '{"thread":"l-1","input":{},"key":"a"}',
+      '',
+      'no json',
+      '{"thread":"l-2","input":{},"runAt":"2099-01-01"}',
+    ]
+    const more = ['{"input":{}}', '{"thread":"","input":{}}', '{"thread":"l-3","input":{},"run_at":1}']
+    const input = [...lines, ...more].join('\n')
+    const left = await run([...apart, ...enqueue, '-', '--json'], { input })
+    expect(left.code).toBe(1)
+    expect(parsed(left)).toMatchObject({
+      queued: 2,
+      known: 0,
+      failed: [
+        { line: 3, error: expect.stringContaining('not JSON') },
+        { line: 5, error: expect.stringContaining('"thread" is missing') },
+        { line: 6, code: 'invalid-id' },
+        { line: 7, error: expect.stringContaining('"run_at" is not a known field') },
+      ],
+    })
+    const folder = mkdtempSync(join(tmpdir(), 'holdfast-lines-'))
+    const file = join(folder, 'lines.jsonl')
+    writeFileSync(
+      file,
+      Array.from({ length: 2500 }, (_, i) => JSON.stringify({ thread: `m-${i}`, input: {} })).join('\n'),
+    )
+    const many = await run([...apart, ...enqueue, file], { columns: 80 })
+    expect(many).toMatchObject({ code: 0, out: '2500 queued, 0 failed\n', err: expect.stringContaining('leaving █') })
+    rmSync(folder, { recursive: true })
+    const { threads } = await json(...apart, 'threads', '--thread', 'l-2')
+    expect(threads[0].wakeAt).toBe('2099-01-01T00:00:00.000Z')
+  })
+
   it.skipIf(missing)('runs with the policies that are asked for, and refuses others', async () => {
     const apart = ['--tenant', 'policies']
     const start = (...more: string[]) => run([...apart, 'run', programs, '--program', 'counter', '--json', ...more])

@@ -83,6 +83,27 @@ const CASES: Readonly<Record<string, Case>> = {
     ],
     wrong: [[...returnsRun, '--thread', 'new-3', '--busy', 'queu'], 2, '--busy is "queu"; did you mean queue?'],
   },
+  enqueue: {
+    plain: [['enqueue', programs, '--program', 'returns', '--thread', 'e-1', '--text', 'x'], /^e-1 queued as /],
+    json: [
+      [
+        'enqueue',
+        programs,
+        '--program',
+        'returns',
+        '--thread',
+        'e-2',
+        '--text',
+        'x',
+        '--key',
+        'k',
+        '--run-at',
+        '2099-01-01',
+      ],
+      { thread: 'e-2', input: 'queued', ended: false },
+    ],
+    wrong: [['enqueue', programs, '--program', 'returns', '--text', 'x', '--run-at', 'soon'], 2, 'is not a time'],
+  },
   worker: {
     plain: [['worker', programs, '--poll', '20ms'], /^$/],
     json: [['worker', programs, '--poll', '20ms'], { type: 'ready' }],

@@ -79,7 +79,8 @@ function oneOf(options: Options, name: string, flag: string, known: readonly str
   throw usageError(`${flag} is "${given}"${didYouMean(findSimilarNames(given, known))}`, `Use ${all}${more}.`)
 }
 
-async function readInput(context: CommandContext, options: Options): Promise<{ readonly input?: unknown }> {
+/** What the run works on. */
+export async function readInput(context: CommandContext, options: Options): Promise<{ readonly input?: unknown }> {
   const json = text(options, 'input')
   const plain = text(options, 'text')
   if (json !== undefined && plain !== undefined) throw usageError('--input and --text are both given.', 'Pass one.')

@@ -43,3 +43,14 @@ export function parseCount(text: string, option: string, most = 10_000): number 
   if (/^\d+$/.test(text) && count >= 1 && count <= most) return count
   throw usageError(`${option} is ${JSON.stringify(text)}.`, `Pass a whole number from 1 to ${most}.`)
 }
+
+/** A moment: `2026-12-01T09:00Z`, or a duration from now such as `2h`. */
+export function parseTime(text: string, option: string, now = Date.now()): Date {
+  if (/^\d+(?:\.\d+)?(?:ms|s|m|h|d|w)$/.test(text)) return new Date(now + parseDuration(text, option))
+  const time = /^\d{4}-/.test(text) ? new Date(text) : new Date(Number.NaN)
+  if (!Number.isNaN(time.getTime())) return time
+  throw usageError(
+    `${option} ${JSON.stringify(text)} is not a time.`,
+    'Write 2026-12-01T09:00Z, or 2h for two hours from now.',
+  )
+}

@@ -20,7 +20,11 @@ interface Candidate {
 }
 
 /** One page of the thread index: names from the buckets' sorted sets, everything else from the heads themselves. */
-export async function queryHeads(store: Store, query: HeadQuery): Promise<HeadPage> {
+export async function queryHeads(store: Store, asked: HeadQuery): Promise<HeadPage> {
+  // The index compares with the server's clock; of one thread the heads are read without it.
+  const isOfThread = asked.tenant !== undefined && asked.thread !== undefined
+  const isNow = asked.wakeBefore === 'now' && isOfThread
+  const query = isNow ? { ...asked, wakeBefore: await readTime(store) } : asked
   const after = query.cursor === undefined ? undefined : parseCursor(query.cursor)
   const wanted = query.limit + 1
   const compare = comparison(query)
@@ -41,6 +45,13 @@ export async function queryHeads(store: Store, query: HeadQuery): Promise<HeadPa
   const last = page.at(-1)
   if (heads.length <= query.limit || last === undefined) return { heads: page }
   return { heads: page, cursor: cursorAfter(last, query) }
+}
+
+/** The time of the server's clock. */
+export async function readTime({ connection }: Store): Promise<number> {
+  const [reply] = await connection.read([{ command: 'TIME', args: [] }])
+  const [seconds, micros] = reply as readonly [string, string]
+  return Number(seconds) * 1000 + Number(micros) / 1000
 }
 
 async function threadLogs(store: Store, tenant: TenantId, thread: ThreadId, branch: BranchId | undefined) {

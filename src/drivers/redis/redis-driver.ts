@@ -9,7 +9,7 @@ import { bury, listTenants, listTombstones } from './census.js'
 import { getBlobs, listBlobs, putBlobs, removeBlob, touchBlobs } from './blobs.js'
 import { takeDue } from './due.js'
 import { toDriverError } from './errors.js'
-import { queryHeads, readPositions } from './heads.js'
+import { queryHeads, readPositions, readTime } from './heads.js'
 import { listSpaces, readItems, scanItems } from './item-reads.js'
 import { sweepItems } from './item-sweep.js'
 import { applyWrites, writeItems } from './item-writes.js'
@@ -124,9 +124,7 @@ export function createRedisDriver(store: Store, durability: Survives, release: (
 
     async now() {
       checkOpen()
-      const [reply] = await connection.read([{ command: 'TIME', args: [] }])
-      const [seconds, micros] = reply as readonly [string, string]
-      return Number(seconds) * 1000 + Number(micros) / 1000
+      return readTime(store)
     },
 
     async takeDue(query) {

@@ -41,6 +41,8 @@ function inheritOps(state: RunState, record: ForkRecord, now: number): readonly 
   return [
     set('fork', record),
     ...(state.cancel ? [remove('cancel')] : []),
+    // It is taken there when its time comes, and would be taken here once more by itself.
+    ...(state.later ? [remove('later')] : []),
     ...(state.claims ? [set('claims', 0)] : []),
     ...(state.alone ? [set('alone', 0)] : []),
     // What was under way there is nothing to this branch, whose keys are its own.

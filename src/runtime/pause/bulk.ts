@@ -238,7 +238,8 @@ async function migrateOne(environment: RuntimeEnvironment, plan: ProgramPlan, ke
   // Throws for a gap and for a state of the future, before anything is claimed.
   const { upgraded } = upgradeRun(plan, log.fold.state as RunState)
   // Input that waits stays as it is until it is taken; here is said what will be refused then.
-  for (const input of (log.fold.state as RunState).inputs ?? []) if (plan.kind === 'graph') upgradeInput(plan, input)
+  const { inputs = [], later = [] } = log.fold.state as RunState
+  for (const input of [...inputs, ...later]) if (plan.kind === 'graph') upgradeInput(plan, input)
   if (upgraded.length === 0) return undefined
   const version = (log.fold.state as RunState).run?.stateVersion ?? 1
   const { from, to } = upgraded.find(({ path }) => path === '') ?? { from: version, to: version }

@@ -11,6 +11,7 @@ import { type OnPaused, settleInput } from './given-input.js'
 import { noteEnded } from './input-keys.js'
 import { ASKS } from './labels.js'
 import type { Drive } from './run.js'
+import { nextLater } from './later-input.js'
 import { isUnfinished, openPauses, type RunState } from './run-state.js'
 import { endCancelled, type ExpiryOf, isOnlyWaiting, leaveRun, nextWake, park, restRun } from './situation.js'
 
@@ -47,6 +48,7 @@ export function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefi
   const cancelled = endCancelled(fold, over, now, expiry, settled)
   if (cancelled) return cancelled
   const waits = (state.inputs ?? []).length > 0
+  const later = nextLater(state)
   switch (driven.status) {
     case 'completed': {
       const { limit } = driven
@@ -63,8 +65,8 @@ export function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefi
         ],
         index: {
           status: waits ? 'active' : status,
-          wakeAt: waits ? DUE : null,
-          ...(waits ? {} : expiresWhenAtRest(expiry, fold, expiry.plan, now)),
+          wakeAt: waits ? DUE : later,
+          ...(waits || later !== null ? {} : expiresWhenAtRest(expiry, fold, expiry.plan, now)),
         },
         data: { events: [{ type: 'run', run: run.id, status, ...limit }] },
       }
@@ -102,9 +104,10 @@ export function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefi
         ],
         index: {
           status: isMisfit ? 'incompatible' : 'failed',
-          wakeAt: null,
+          // With its input it is tried again then, as it is when new input is given.
+          wakeAt: later,
           ...(openPauses(state).length > 0 ? { metadata: { [ASKS]: true } } : {}),
-          ...(isMisfit || waits || openPauses(state).length > 0
+          ...(isMisfit || waits || later !== null || openPauses(state).length > 0
             ? {}
             : expiresWhenAtRest(expiry, fold, expiry.plan, now)),
         },
@@ -138,7 +141,8 @@ export function restThread(fold: Fold, expiry: ExpiryOf, now: number): Draft | u
   const state = fold.state as RunState
   if ((state.inputs ?? []).length > 0) return undefined
   const expires = isUnfinished(state.run) ? {} : expiresWhenAtRest(expiry, fold, expiry.plan, now)
-  return { kind: 'release', ops: restRun(state), index: { wakeAt: null, ...expires } }
+  const wakeAt = isUnfinished(state.run) ? null : nextLater(state)
+  return { kind: 'release', ops: restRun(state), index: { wakeAt, ...(wakeAt === null ? expires : {}) } }
 }
 
 /** Another process has to go on: lets go of a thread that stays due. */

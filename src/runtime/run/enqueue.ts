@@ -1,5 +1,5 @@
 import type { RetentionPolicy } from '../../core/retention.js'
-import { IncompatibleError, isHoldfastError } from '../../core/errors.js'
+import { IncompatibleError, InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import { nameLog } from '../../core/log-name.js'
 import { DUE, type LogKey } from '../../log/contract.js'
 import type { Fold } from '../../log/entry/fold.js'
@@ -11,11 +11,12 @@ import type { RuntimeEnvironment } from './environment.js'
 import { beginUnder, staysOpen } from './expiry.js'
 import { checkBegins, fateOf, findQueued, isInput, relyOn } from './given-input.js'
 import { findEnded } from './input-keys.js'
+import { readRunAt } from './later-input.js'
 import { againIfExpired, onLog } from './on-log.js'
 import { Request } from './request.js'
 import { bringToQueued, refuseTransient } from './run-context.js'
 import { checkChoices, type Enqueued, type EnqueueOptions } from './run-options.js'
-import { currentRun, type InputRecord, isUnfinished, type RunState } from './run-state.js'
+import { currentRun, type InputRecord, isUnfinished, type LaterInput, type RunState } from './run-state.js'
 import { isOnlyWaiting, labels } from './situation.js'
 
 /** Leaves input for whoever runs the thread next, usually a worker. Nothing runs here. */
@@ -24,19 +25,41 @@ export async function enqueueInput(
   plan: ProgramPlan,
   key: LogKey,
   input: unknown,
-  options: EnqueueOptions & { readonly retention?: RetentionPolicy },
+  options: EnqueueOptions & {
+    readonly retention?: RetentionPolicy
+    /** There was no such thread a moment ago: it need not be read. */
+    readonly isNew?: boolean
+  },
 ): Promise<Enqueued> {
-  const { busy = 'queue', ...rest } = options
+  const { busy = 'queue', runAt: asked, isNew = false, ...rest } = options
+  const runAt = readRunAt(asked)
+  if (runAt !== undefined && busy === 'interrupt') {
+    throw new InvalidOptionError(
+      'busy',
+      "can't be 'interrupt' for input that is left for later",
+      "Leave `runAt` out, or pass busy: 'queue'.",
+    )
+  }
   const drive = { ...rest, input, hasInput: true, emit: () => {} }
   checkChoices({ ...drive, busy })
   const request = new Request(environment, plan, key, drive)
   await request.read(false)
   refuseTransient(request.brought)
-  const open = (opening: { readonly atLeast: number }) => environment.logs.borrow(key, opening)
-  return againIfExpired(() => onLog(environment.logs, open, (log) => leaveOn(log, request, busy)))
+  let isUnread = isNew
+  const open = (opening: { readonly atLeast: number }) => {
+    const log = isUnread ? environment.logs.begin(key) : environment.logs.borrow(key, opening)
+    isUnread = false
+    return log
+  }
+  return againIfExpired(() => onLog(environment.logs, open, (log) => leaveOn(log, request, busy, runAt)))
 }
 
-async function leaveOn(log: Log, request: Request, busy: NonNullable<EnqueueOptions['busy']>): Promise<Enqueued> {
+async function leaveOn(
+  log: Log,
+  request: Request,
+  busy: NonNullable<EnqueueOptions['busy']>,
+  runAt: number | undefined,
+): Promise<Enqueued> {
   const { key, plan, restart } = request
   const input = request.input as InputRecord
   const misfit = checkFits(key, log.fold, plan, restart)
@@ -46,7 +69,8 @@ async function leaveOn(log: Log, request: Request, busy: NonNullable<EnqueueOpti
   // Its own run is no reason to refuse it: a request that is sent again is told what became of the first.
   const isFree = ({ state }: Fold) =>
     fateOf(state as RunState, input) !== 'refused' || currentRun(state as RunState) === undefined
-  const isKnown = await putInput(log, request, input, busy === 'interrupt', busy === 'reject' ? isFree : undefined)
+  const given = runAt === undefined ? input : { ...input, runAt }
+  const isKnown = await putInput(log, request, given, busy === 'interrupt', busy === 'reject' ? isFree : undefined)
   const state = log.fold.state as RunState
   return {
     input: isKnown ? fateOf(state, input) : 'refused',
@@ -58,7 +82,8 @@ async function leaveOn(log: Log, request: Request, busy: NonNullable<EnqueueOpti
 
 /** The id of the run that an input is given to: that of the first input with its key. */
 async function runOf({ key, environment }: Request, state: RunState, input: InputRecord): Promise<string | undefined> {
-  const known = [state.run, ...(state.inputs ?? [])].find((other) => other !== undefined && isInput(input, other))
+  const { run: last, inputs = [], later = [] } = state
+  const known = [last, ...inputs, ...later].find((other) => other !== undefined && isInput(input, other))
   if (known !== undefined) return known.id
   const ended = input.key === undefined ? undefined : findEnded(state, input.key, key.branch)
   if (ended?.seq === undefined) return undefined
@@ -76,13 +101,15 @@ async function runOf({ key, environment }: Request, state: RunState, input: Inpu
 export async function putInput(
   log: Log,
   { environment, key, plan, expiry }: Request,
-  input: InputRecord,
+  given: InputRecord | LaterInput,
   interrupt: boolean,
   isFit: (fold: Fold) => boolean = () => true,
 ): Promise<boolean> {
   const { clock, company } = environment
+  const { runAt = DUE, ...input } = given as InputRecord & Partial<LaterInput>
   let isKnown = false
   await log.update((fold) => {
+    const isLater = runAt > clock.now()
     isKnown = isFit(fold)
     if (!isKnown) return undefined
     const state = fold.state as RunState
@@ -97,21 +124,21 @@ export async function putInput(
     if (isThere && !stop && relied.length === 0) return undefined
     const cancel = { reason: 'interrupted by new input', at: clock.now(), run: run ?? '' }
     // Its turn comes when the run is over that waits: until then nobody needs to look.
-    const isBehind = !stop && isUnfinished(state.run) && isOnlyWaiting(fold, clock.now())
+    const isBehind = !stop && state.run?.status === 'running' && (isLater || isOnlyWaiting(fold, clock.now()))
     return [
       {
         kind: stop ? 'cancel' : 'input',
         ops: [
           ...beginUnder(expiry, fold),
-          ...(isThere ? relied : [push('inputs', input)]),
+          ...(isThere ? relied : [isLater ? push('later', given) : push('inputs', input)]),
           ...(stop ? [set('cancel', cancel)] : []),
         ],
         index: {
-          ...(isBehind ? {} : { wakeAt: DUE }),
+          ...(isBehind ? {} : { wakeAt: isLater ? Math.min(fold.index.wakeAt ?? runAt, runAt) : DUE }),
           ...staysOpen(fold.index),
           ...labels(fold, plan, expiry),
-          // A thread at rest has work again; one that waits for a person still does.
-          ...(isUnfinished(state.run) ? {} : { status: 'active' }),
+          // A thread at rest has work again; one that waits for a person, or for a time, still does.
+          ...(isUnfinished(state.run) || (isLater && state.run) ? {} : { status: 'active' }),
         },
       },
     ]

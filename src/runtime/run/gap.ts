@@ -61,8 +61,9 @@ function noteGap(state: RunState, lost: Lost | undefined): readonly Op[] {
   return [set('gap', { since: Math.min(gap?.since ?? Infinity, lost?.past.at ?? Infinity), runs })]
 }
 
-function runsOf({ run, inputs = [] }: RunState): readonly string[] {
-  return [...(isUnfinished(run) ? [run.id] : []), ...inputs.map(({ id }) => id)]
+// Also those left for later: their time may have come in the lost part.
+function runsOf({ run, inputs = [], later = [] }: RunState): readonly string[] {
+  return [...(isUnfinished(run) ? [run.id] : []), ...[...inputs, ...later].map(({ id }) => id)]
 }
 
 function withOps(drafts: readonly Draft[], ops: readonly Op[]): readonly Draft[] {

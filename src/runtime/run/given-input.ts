@@ -21,8 +21,8 @@ export function checkKey(key: unknown): string | undefined {
 }
 
 /** Refuses an initial state for a thread that has one: what was said since would be lost, or contradicted. */
-export function checkBegins({ run, inputs = [] }: RunState, { initial }: InputRecord): void {
-  if (initial === undefined || (run === undefined && inputs.length === 0)) return
+export function checkBegins({ run, inputs = [], later = [] }: RunState, { initial }: InputRecord): void {
+  if (initial === undefined || (run === undefined && inputs.length + later.length === 0)) return
   throw new InvalidOptionError(
     'initial',
     'is for a thread that begins, and this one exists already',
@@ -54,13 +54,13 @@ export function findUnsaid({ inputs }: RunState, input: InputRecord): InputRecor
 
 /** What a log says became of an input. Of one without a key that was taken long ago it says nothing. */
 export function fateOf(state: RunState, input: InputName): InputFate {
-  const { run, inputs = [], parked } = state
+  const { run, inputs = [], later = [], parked } = state
   if (run !== undefined && isInput(input, run)) return 'taken'
   if (input.key !== undefined && findEnded(state, input.key, '') !== undefined) return 'taken'
   const at = inputs.findIndex((other) => isInput(input, other))
   // A run that could not even begin is the one that was parked: the same input begins it again.
   if (at === 0 && parked && !isUnfinished(run)) return 'taken'
-  return at < 0 ? 'refused' : 'queued'
+  return at < 0 && !later.some((other) => isInput(input, other)) ? 'refused' : 'queued'
 }
 
 /** Ops by which an input that another request may still take back stays for good: somebody relies on it from here on. */

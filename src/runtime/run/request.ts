@@ -11,6 +11,7 @@ import { Company, Place } from '../worker/company.js'
 import type { RuntimeEnvironment } from './environment.js'
 import type { Expiry } from './expiry.js'
 import { checkKey, type OnPaused } from './given-input.js'
+import { arrive } from './later-input.js'
 import type { Restart } from './outcome.js'
 import type { RecordPolicy } from './record-policy.js'
 import { isInsideStep } from './run.js'
@@ -55,6 +56,10 @@ export class Request {
     return onPaused ?? (busy === 'reject' ? 'return' : 'queue')
   }
 
+  get now(): number {
+    return Math.max(this.environment.clock.now(), this.options.notBefore ?? 0)
+  }
+
   get expiry(): Expiry {
     return { store: this.environment.retention, own: this.options.retention }
   }
@@ -75,7 +80,7 @@ export class Request {
       brought: this.brought,
       restart: this.restart,
       begins: this.begins,
-      now: this.environment.clock.now(),
+      now: this.now,
       expiry: this.expiry,
       ahead: frequency !== 'step' || durability !== 'sync',
       ...(maxClaims === undefined ? {} : { maxClaims }),
@@ -139,7 +144,8 @@ export class Request {
 
   /** What comes first must have all that it was begun with: its tools would be handed undefined. */
   checkContext(fold: Fold, { target, drops }: Extract<Situation, { do: 'claim' }>): void {
-    const { run, inputs = [], cancel } = ownBranch(fold, 0).fold.state as RunState
+    const { state } = arrive(ownBranch(fold, 0).fold, this.now, this.input).fold
+    const { run, inputs = [], cancel } = state as RunState
     const next = isUnfinished(run) && !drops ? run : inputs[0]
     // To end a run nothing of it is needed.
     if (next === undefined || cancel?.run === next.id) return

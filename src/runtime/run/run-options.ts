@@ -98,6 +98,8 @@ export interface DriveOptions extends RunOptions {
   readonly retention?: RetentionPolicy
   /** An entry of the log that is known to be there. */
   readonly atLeast?: number
+  /** By the store's clock it is this late, or later, whatever the clock here says. */
+  readonly notBefore?: number
 }
 
 /** How input is left for a worker. */
@@ -113,6 +115,20 @@ export interface EnqueueOptions {
   readonly initial?: Readonly<Record<string, unknown>>
   /** What its run brings along, recorded with it. What is transient has to come from the worker. */
   readonly context?: unknown
+  /**
+   * When its turn comes, by the store's clock: a Date, or milliseconds since 1970. Until then the thread rests, and other
+   * input is taken before it. A key that is known keeps the time it was first given.
+   */
+  readonly runAt?: Date | number
+}
+
+/** What `enqueue` knows. */
+export const ENQUEUE_OPTIONS: OptionNames<EnqueueOptions> = {
+  key: true,
+  busy: true,
+  initial: true,
+  context: true,
+  runAt: true,
 }
 
 /** What became of input that was left for a worker. */

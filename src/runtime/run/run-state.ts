@@ -22,6 +22,8 @@ export interface RunState {
   readonly closed?: readonly ClosedPause[]
   /** Inputs that wait for their turn. */
   readonly inputs?: readonly InputRecord[]
+  /** Inputs whose time has not come, in the order in which they were given. Absent in what 0.1 wrote. */
+  readonly later?: readonly LaterInput[]
   readonly signals?: Readonly<Record<string, readonly SignalRecord[]>>
   readonly cancel?: CancelRecord
   /** Claims since the last progress: a thread that ends its workers is parked. */
@@ -285,6 +287,11 @@ export interface InputRecord {
   readonly unsaid?: true | 'waits'
 }
 
+/** Input that is not to be taken before a time, by the store's clock. */
+export interface LaterInput extends InputRecord {
+  readonly runAt: number
+}
+
 export interface SignalRecord {
   readonly id: string
   readonly value?: Value
@@ -350,8 +357,8 @@ export function isUnfinished(run: RunRecord | undefined): run is RunRecord {
 
 /** Nothing of the thread is open: its last run has ended, no question is open and no input waits. Then it may expire. */
 export function isOver(state: RunState): boolean {
-  const { run, parked, inputs = [] } = state
-  if (run === undefined || parked || inputs.length > 0 || openPauses(state).length > 0) return false
+  const { run, parked, inputs = [], later = [] } = state
+  if (run === undefined || parked || inputs.length + later.length > 0 || openPauses(state).length > 0) return false
   return run.status === 'completed' || run.status === 'cancelled' || run.status === 'failed'
 }
 

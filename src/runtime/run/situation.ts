@@ -27,6 +27,7 @@ import { beginUnder, type Expiry, expiresWhenAtRest, retentionLabel, retentionLa
 import { ASKS, COMPANION, PROGRAM, RETENTION, VERSION } from './labels.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from '../program/program.js'
+import { arrive, nextLater } from './later-input.js'
 import { bringContext, bringToQueued, type KeptContext } from './run-context.js'
 import {
   type ForkRecord,
@@ -86,7 +87,9 @@ export type Situation =
  */
 export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   const { plan, input, restart, now, onPaused } = intent
-  const { fold, ops: owning } = ownBranch(found, now)
+  const own = ownBranch(found, now)
+  const { fold, ops: arriving } = arrive(own.fold, now, input)
+  const owning = [...own.ops, ...arriving]
   const state = fold.state as RunState
   const { run } = state
   const unfinished = isUnfinished(run)
@@ -101,7 +104,7 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   if (intent.isQueued && !isSame && queued === undefined) return { do: 'search' }
   if (input && !isSame && queued === undefined) checkBegins(state, input)
   if (!unfinished && input === undefined && (state.inputs ?? []).length === 0) {
-    if (run === undefined) throw nothingToRun(log)
+    if (run === undefined) throw nothingToRun(log, nextLater(state))
     return asItIs()
   }
   // Another ran what was queued here, and told nobody how it failed. That is an answer, not a reason to try again.
@@ -139,8 +142,8 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   const added = input !== undefined && !isSame && queued === undefined
   if (added) ops.push(push('inputs', { ...input, unsaid: true }))
   if (isOthers) ops.push(...relyOn(state, queued))
-  const own = input === undefined && !unfinished ? state.inputs?.[0] : queued
-  ops.push(...bringToQueued(state, own?.id, intent.brought))
+  const first = input === undefined && !unfinished ? state.inputs?.[0] : queued
+  ops.push(...bringToQueued(state, first?.id, intent.brought))
   const target = input === undefined ? undefined : isSame ? run?.id : (queued?.id ?? input.id)
   const resumed = unfinished && !cancelled ? [{ type: 'run', run: run.id, status: 'resumed' }] : []
   const draft: Draft = {
@@ -253,6 +256,7 @@ export function endCancelled(
   const { run, cancel } = state
   if (!isUnfinished(run) || cancel?.run !== run.id) return undefined
   const waits = (state.inputs ?? []).length > 0
+  const later = nextLater(state)
   const holds = settled !== undefined && settled.of === whatIsOpen(state)
   const results = holds ? settled.ops : keepResults(state)
   return {
@@ -260,8 +264,8 @@ export function endCancelled(
     ops: [...results, ...cancelRun(state, cancel.reason, now, fold.seq + 1), ...rest],
     index: {
       status: waits ? 'active' : 'failed',
-      wakeAt: waits ? DUE : null,
-      ...(waits ? {} : expiresWhenAtRest(expiry, fold, expiry.plan, now)),
+      wakeAt: waits ? DUE : later,
+      ...(waits || later !== null ? {} : expiresWhenAtRest(expiry, fold, expiry.plan, now)),
     },
     data: { events: [...(holds ? settled.events : []), { type: 'run', run: run.id, status: 'cancelled' }] },
   }
@@ -333,7 +337,8 @@ export function isAtRest(fold: Fold, now: number): boolean {
   if (run.status === 'running') return isOnlyWaiting(fold, now)
   // Somebody asked for another try, by new input, an answer or a cancellation: whoever looks for work will make it.
   if (isStuck(state)) return fold.index.wakeAt === null || fold.index.wakeAt > now
-  return inputs.length === 0
+  const later = nextLater(state)
+  return inputs.length === 0 && (later === null || later > now)
 }
 
 /** A run that ended and is not over: it goes on when somebody resumes it. */
@@ -350,10 +355,12 @@ export function nextWake(state: RunState): number | null {
   return times.length === 0 ? null : Math.min(...times)
 }
 
-function nothingToRun(log: LogKey): NotFoundError {
+function nothingToRun(log: LogKey, later: number | null): NotFoundError {
+  const { thread, branch } = log
+  const why = later === null ? 'it has never been given input' : `its input is for ${new Date(later).toISOString()}`
   return new NotFoundError(
-    `Thread ${log.thread} (${log.branch}) has nothing to run: it has never been given input.`,
-    'Pass input, or check the thread id.',
-    { thread: log.thread, branch: log.branch },
+    `Thread ${thread} (${branch}) has nothing to run: ${why}.`,
+    later === null ? 'Pass input, or check the thread id.' : 'Let a worker run it then, or pass its input and key now.',
+    { thread, branch },
   )
 }

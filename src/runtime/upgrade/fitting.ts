@@ -88,6 +88,7 @@ function checkQueued(plan: ProgramPlan, { inputs, cancel }: RunState): void {
 
 /** The program of a thread that has never been run, if it was given input. */
 function queuedFor({ state, index }: Fold): string | undefined {
-  const program = ((state as RunState).inputs ?? []).length > 0 ? index.metadata[PROGRAM] : undefined
+  const { inputs = [], later = [] } = state as RunState
+  const program = inputs.length + later.length > 0 ? index.metadata[PROGRAM] : undefined
   return typeof program === 'string' ? program : undefined
 }

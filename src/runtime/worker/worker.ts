@@ -322,6 +322,7 @@ export class Worker {
         {
           hasInput: false,
           atLeast: head.seq,
+          notBefore: head.index.wakeAt ?? 0,
           emit: this.#options.onEvent ? (event) => this.#tell({ type: 'event', log, event }) : unheard,
           signal: this.#abort.signal,
           isDraining: () => this.#drain.signal.aborted || makesRoom,

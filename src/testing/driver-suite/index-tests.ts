@@ -117,6 +117,9 @@ export const indexTests: readonly SuiteTest[] = [
       assert.deepEqual(await due({}), ['due', 'past'])
       assert.deepEqual(await due({ lease: 'free', order: 'updated', direction: 'asc' }), ['due', 'past'])
       assert.deepEqual(await due({ direction: 'desc', status: ['none'] }), [])
+      for (const [name, found] of [['past', ['past']] as const, ['soon', []] as const]) {
+        assert.deepEqual(await due({ thread: logKey(tenant, name).thread }), found)
+      }
       const first = await driver.heads({ tenant, wakeBefore: 'now', limit: 1, direction: 'asc' })
       const second = await driver.heads({
         tenant,
