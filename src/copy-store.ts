@@ -24,11 +24,11 @@ const OPTIONS: OptionNames<CopyStoreOptions> = {
 
 /**
  * Copies a store to another backend: threads with all branches and history, the store, blobs, wrapped data keys and
- * tombstones, with their hashes unchanged. Takes urls as `openHoldfast` does, or drivers, which stay open.
+ * tombstones, with their hashes unchanged. Takes URLs as `openHoldfast` does, or drivers, which stay open.
  *
- * Nothing at the destination is written over: what is in the way is left as it is and named in `refused`. A copy that was
- * stopped or killed goes on where it was when it is called again. The source may be in use; what is appended behind the
- * copy comes with a second pass (`since`).
+ * Nothing at the destination is overwritten: what is in the way is left alone and listed in `refused`. A copy that was
+ * stopped or killed continues where it was when it is called again. The source may be in use; what is appended after it
+ * was copied is brought over by a second pass (`since`).
  */
 export async function copyStore(
   from: string | Driver,
@@ -49,7 +49,7 @@ export async function copyStore(
   try {
     const source = await open(from, fromOptions)
     const target = await open(to, toOptions)
-    // Loaded when it is used: who only runs threads need not wait for it.
+    // Loaded on use, so that a process that only runs threads doesn't have to wait for it.
     const { copyDrivers } = await import('./copy/copy-drivers.js')
     return await copyDrivers(source, target, { ...rest, ...(keys ? { keys } : {}) })
   } finally {

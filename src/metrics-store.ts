@@ -6,10 +6,13 @@ import { type Scope, Store } from './store/store.js'
 import { METRICS_COLLECTION, METRICS_SCOPE, type ProcessMetrics } from './telemetry/process-metrics.js'
 import type { Telemetry } from './telemetry/telemetry.js'
 
-/** Where figures lie when there are keys: sealed as everything else, and no tenant of the user's gets a key by it. */
+/**
+ * Where metrics are kept if there are keys: sealed like everything else, without creating a key for any of the user's
+ * tenants.
+ */
 const METRICS_TENANT = 'holdfast.metrics' as TenantId
 
-/** A report that was not renewed for so long is of a process long gone. */
+/** A report that has not been renewed for this long belongs to a process that is gone. */
 const TTL_MS = 24 * 60 * 60 * 1000
 
 /** Where processes leave what they say of themselves. It is of the process and not of one tenant. */
@@ -23,7 +26,7 @@ export function metricsOf(store: LogStore): Collection<ProcessMetrics> {
   return housekeepingOf(store).collection(METRICS_COLLECTION, { ttlMs: TTL_MS })
 }
 
-/** Reports there every so often, under a key of this opening: what several count in one process adds up. */
+/** Reports at regular intervals, under a key of this open store: several in one process add up. */
 export function reportMetrics(store: LogStore, telemetry: Telemetry, everyMs: number): void {
   const owner = `${hostname()}:${process.pid}`
   const key = `${owner}:${store.randomId()}`

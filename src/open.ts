@@ -21,17 +21,18 @@ import { parseStoreUrl, type Scheme } from './store-url.js'
 import { checkTelemetry, type TelemetryOptions } from './telemetry/options.js'
 import { Telemetry } from './telemetry/telemetry.js'
 
-/** Settings of the store that is opened; those of other backends are ignored. */
+/** Settings for the store being opened; those for other backends are ignored. */
 export interface OpenOptions extends Omit<LogStoreOptions, 'observer'>, PlaceOptions {
   readonly sqlite?: Omit<SqliteOptions, 'clock'>
   readonly file?: Omit<FileOptions, 'clock'>
-  /** `pool`: one of your own, which stays yours to close. */
+  /** `pool`: your own pool, which you close yourself. */
   readonly postgres?: PostgresOptions & { readonly pool?: PgPoolLike }
-  /** `client`: one of your own, which stays yours to close. */
+  /** `client`: your own client, which you close yourself. */
   readonly redis?: RedisOptions & { readonly client?: RedisLike }
   /**
-   * A Redis in front of Postgres, `redis://…`: what Postgres acknowledged is kept there for a while, and runs load it from
-   * there. Postgres alone decides what holds: a cache that is empty, stale, wrong or away costs time and nothing else.
+   * A Redis in front of Postgres, `redis://…`: what Postgres acknowledged is kept there for a while, and runs load it
+   * from there. Only Postgres decides what is true: a cache that is empty, stale, wrong or down costs time and nothing
+   * else.
    */
   readonly cache?: string | CacheOptions
   /** What is counted and traced, and where it goes. `false`: nothing. */
@@ -97,12 +98,12 @@ const OPENERS: Readonly<Record<Scheme, Opener>> = {
 }
 
 /**
- * Opens a store by its url: `sqlite:agents.db`, `file:folder`, `postgres://…`, `redis://…` or `memory:`. Makes it if it is
- * not there, and brings its schema up to date. Open it once per process and share it; close it at the end.
+ * Opens a store by its URL: `sqlite:agents.db`, `file:folder`, `postgres://…`, `redis://…` or `memory:`. Creates it if
+ * it doesn't exist, and updates its schema. Open it once per process and share it; close it at the end.
  *
- * Throws `invalid-option` for a url or an option that can't work, `missing-dependency` when the client of Postgres (`pg`) or
- * Redis (`ioredis`) is not installed, `unavailable` or `storage` when the store can't be reached or written, and
- * `schema-too-new` when a newer Holdfast wrote it.
+ * Throws `invalid-option` for a URL or an option that can't work, `missing-dependency` if the client for Postgres
+ * (`pg`) or Redis (`ioredis`) is not installed, `unavailable` or `storage` if the store can't be reached or written to,
+ * and `schema-too-new` if a newer Holdfast wrote it.
  */
 export async function openHoldfast(url: string, options: OpenOptions = {}): Promise<Holdfast> {
   checkOptionNames('openHoldfast', options, OPTIONS)
@@ -128,7 +129,7 @@ export async function openHoldfast(url: string, options: OpenOptions = {}): Prom
 
 type Attach = (driver: Driver, now: () => number) => Attached
 
-/** Loaded only where there are such places. */
+/** Loaded only if there are such places. */
 async function placesOf(options: PlaceOptions): Promise<Attach> {
   if (options.archive === undefined && options.blobs === undefined) return (driver) => ({ driver })
   return (await import('./archive/attach.js')).parsePlaces(options)
@@ -146,7 +147,7 @@ async function holdfastOver(
   await prepare?.(store)
   const openMemory = async (): Promise<Driver> =>
     (await import('./drivers/memory/memory-driver.js')).openMemory({ clock })
-  // What is looked at in memory is neither swept nor anchored, and tells nobody that it was read.
+  // A store in memory that is only looked at is neither swept nor anchored, and reports nothing.
   const { observer: _, anchors: __, ...plain } = options
   const view = (memory: Driver): Holdfast => new Holdfast(new LogStore(memory, plain))
   return new Holdfast(store, undefined, undefined, {
@@ -172,7 +173,7 @@ async function openBackend(url: string, options: OpenOptions): Promise<Driver> {
   return openCache ? openCache(driver) : driver
 }
 
-/** Loaded only where there is one; checked before anything is opened. */
+/** Loaded only if there is one; checked before anything is opened. */
 async function cacheOf(
   url: string,
   { cache, postgres }: OpenOptions,

@@ -2,12 +2,12 @@ import { fileURLToPath } from 'node:url'
 import { InvalidOptionError } from './core/errors.js'
 import { describeStoreUrl } from './core/secrets.js'
 
-/** A store's url, taken apart: `sqlite:agents.db?synchronous=normal`. */
+/** A store's URL, parsed: `sqlite:agents.db?synchronous=normal`. */
 export interface StoreUrl {
   readonly scheme: Scheme
-  /** The path, or the whole url without our own settings. */
+  /** The path, or the whole URL without Holdfast's own settings. */
   readonly target: string
-  /** Our settings from the query. A server's own settings stay in its url. */
+  /** Holdfast's settings from the query. A server's own settings stay in its URL. */
   readonly settings: Readonly<Record<string, string>>
 }
 
@@ -16,7 +16,7 @@ export type Scheme = (typeof SCHEMES)[number]
 
 const ALIASES: Readonly<Record<string, Scheme>> = { postgresql: 'postgres', rediss: 'redis' }
 
-/** What may stand in the query, per scheme. */
+/** What the query may contain, per scheme. */
 const SETTINGS: Readonly<Record<Scheme, readonly string[]>> = {
   memory: [],
   sqlite: ['synchronous'],
@@ -47,7 +47,7 @@ export function parseStoreUrl(url: unknown): StoreUrl {
   }
   const left = query.toString()
   const address = at === -1 ? url : url.slice(0, at)
-  // A server's client has settings of its own (sslmode, family, …) and reads them from the url.
+  // A server's client has its own settings (sslmode, family, …) and reads them from the URL.
   if (scheme === 'postgres' || scheme === 'redis')
     return { scheme, target: left ? `${address}?${left}` : address, settings }
   if (left) {
@@ -62,7 +62,7 @@ export function parseStoreUrl(url: unknown): StoreUrl {
 
 /**
  * A slash, question mark or hash in a password ends the host early, so that the user name, or half of the password,
- * would be looked up as a host, and be in the error of whoever does not find it.
+ * would be looked up as a host and end up in the error when it is not found.
  */
 function refuseBareMarks(url: string): void {
   for (const one of url.split(/,(?=\w+:\/\/)/)) {

@@ -14,10 +14,10 @@ import type { ModelRetryOptions } from './model/model-retry.js'
 import type { LanguageModel, ModelSettings, ToolChoice } from './model/model-types.js'
 import type { AnyTool } from './tools/tool-set.js'
 
-/** What the agent's own functions are handed. */
+/** What the agent's own functions receive. */
 export interface TurnContext<S extends Shape = Shape, RunContext = unknown> {
   readonly state: AgentState<S>
-  /** What the caller of this run brought along. */
+  /** What the caller of this run passed along. */
   readonly context: RunContext
   readonly thread: string
   readonly tenant: string
@@ -25,18 +25,18 @@ export interface TurnContext<S extends Shape = Shape, RunContext = unknown> {
   readonly abortSignal: AbortSignal
 }
 
-/** What may be different in one turn. What is left out stays as the agent has it. */
+/** What may differ in one turn. What is omitted stays as the agent has it. */
 export interface StepSettings {
   readonly model?: LanguageModel
   readonly instructions?: string
-  /** Names of the tools that the model is shown. */
+  /** Names of the tools to show to the model. */
   readonly tools?: readonly string[]
   readonly toolChoice?: ToolChoice
-  /** Laid over the agent's settings. */
+  /** Merged over the agent's settings. */
   readonly settings?: ModelSettings
 }
 
-/** What a run or a thread may spend, looked at before each model call. A run that wants more ends as `limited`. */
+/** What a run or a thread may spend, checked before each model call. A run that would exceed it ends as `limited`. */
 export interface Budget {
   readonly tokens?: number
   /** In the currency of `prices`. */
@@ -45,38 +45,38 @@ export interface Budget {
   readonly per?: 'run' | 'thread'
 }
 
-/** When older turns are summarised, and how much of the newest stays word for word. */
+/** When older turns are summarized, and how much of the newest stays verbatim. */
 export interface CompactionOptions {
-  /** How many tokens the model takes. Left out: older turns are summarised only when the provider refuses a prompt. */
+  /** The model's window in tokens. If omitted, older turns are summarized only when the provider rejects a prompt. */
   readonly window?: number
-  /** The part of the window above which older turns are summarised. Default 0.75. */
+  /** The fraction of the window above which older turns are summarized. Default 0.75. */
   readonly at?: number
-  /** The part of the window that recent turns may fill verbatim. Default 0.3. */
+  /** The fraction of the window that recent turns may fill verbatim. Default 0.3. */
   readonly keep?: number
-  /** How many messages the model is shown at most before older turns are summarised. Default: no limit. */
+  /** How many messages the model is shown at most before older turns are summarized. Default: no limit. */
   readonly maxMessages?: number
   /** How many recent messages stay verbatim then. Default: half of `maxMessages`. */
   readonly keepMessages?: number
   /** Writes the summaries. Default: the agent's model. */
   readonly model?: LanguageModel
-  /** What it is told. */
+  /** Its instructions. */
   readonly instructions?: string
   readonly maxSummaryTokens?: number
-  /** Default: an estimate from the characters, set right by what the provider counted before. */
+  /** Default: an estimate from the characters, calibrated by what the provider counted before. */
   readonly count?: TokenCounter
 }
 
-/** What an agent is made of. Everything but name, version and model has a default. */
+/** What an agent consists of. Everything but name, version and model has a default. */
 export interface AgentOptions<S extends Shape = Shape, RunContext = unknown> extends ContextOptions<RunContext> {
   readonly name: string
-  /** Semantic. Recorded with every run. */
+  /** A semantic version. Recorded with every run. */
   readonly version: string
-  /** A language model of the AI SDK. */
+  /** An AI SDK language model. */
   readonly model: LanguageModel
-  /** The system prompt; a function makes it anew for every turn. */
+  /** The system prompt; a function is called for every turn. */
   readonly instructions?: string | ((turn: TurnContext<S, RunContext>) => string | Promise<string>)
   readonly tools?: Readonly<Record<string, AnyTool>>
-  /** Keys of one's own beside the conversation; tools update them. */
+  /** Your own keys next to the conversation; tools update them. */
   readonly state?: S
   readonly settings?: ModelSettings
   readonly toolChoice?: ToolChoice
@@ -85,13 +85,14 @@ export interface AgentOptions<S extends Shape = Shape, RunContext = unknown> ext
     turn: TurnContext<S, RunContext> & { readonly turn: number },
   ) => StepSettings | undefined | void | Promise<StepSettings | undefined | void>
   /**
-   * Asked after every turn, when its tools have run or the model has only spoken. `true` ends the run. After a reply
-   * without calls `false` ends it too, as the model wants; text lets it go on: the model is told so as by its user.
+   * Called after every turn, whether its tools have run or the model only said something. `true` ends the run. After a
+   * reply without calls, `false` lets the run end as usual; returning text continues it, and the model reads the text
+   * as a message from the user.
    */
   readonly isComplete?: (turn: TurnContext<S, RunContext>) => boolean | string | Promise<boolean | string>
-  /** Model calls in one run; a run that wants more ends as `limited`. Default 50. */
+  /** Model calls in one run; a run that would need more ends as `limited`. Default 50. */
   readonly maxTurns?: number
-  /** Tool calls of one reply that are carried out; the model is told that the others were not. Default 128. */
+  /** How many tool calls of one reply are executed; the model is told that the others were not. Default 128. */
   readonly maxCallsPerReply?: number
   /** What may be spent before no further model call is made. Default: no limit. */
   readonly budget?: Budget
@@ -108,9 +109,9 @@ export interface AgentOptions<S extends Shape = Shape, RunContext = unknown> ext
     | undefined
     | void
     | Promise<Readonly<Record<string, Value | undefined>> | undefined | void>
-  /** Default: only when the provider says that a prompt is too long. `false` never. */
+  /** Default: only when the provider says that a prompt is too long. `false`: never. */
   readonly compaction?: CompactionOptions | false
-  /** How model calls are tried again. Default: up to 6 attempts within 2 minutes. */
+  /** How model calls are retried. Default: up to 6 attempts within 2 minutes. */
   readonly retry?: ModelRetryOptions
   /** How long one attempt of a model call may take, in milliseconds. Default 10 minutes. */
   readonly timeoutMs?: number
@@ -121,18 +122,18 @@ export interface AgentOptions<S extends Shape = Shape, RunContext = unknown> ext
   /** How often runs write, unless they say otherwise. Default 'step'. */
   readonly frequency?: Frequency
   readonly durability?: Durable
-  /** How long its threads are kept, and what of them. Default: what the store says. */
+  /** How long its threads are kept, and which parts of them. Default: what the store says. */
   readonly retention?: Retention
   /** The versions whose threads this one continues. Default: those with the same major. */
   readonly compatibleWith?: string
-  /** Of the keys in `state`; raised when their meaning changes. Default 1. */
+  /** For the keys in `state`; raise it when their meaning changes. Default 1. */
   readonly stateVersion?: number
   readonly migrations?: Migrations
-  /** From names that tools once had to the names they have now. */
+  /** From the names that tools once had to their current names. */
   readonly toolAliases?: Readonly<Record<string, string>>
 }
 
-/** Refuses what could only fail once a conversation is under way. */
+/** Refuses what could only fail once a conversation has started. */
 const OPTIONS: OptionNames<AgentOptions> = {
   name: true,
   version: true,

@@ -5,13 +5,13 @@ import type { Update } from '../runtime/program/state-shape.js'
 import type { Message } from './messages/message.js'
 import { EMPTY_TALLY, type Tally } from './model/tally.js'
 
-/** Why a run of an agent came to its end. */
+/** Why a run of an agent ended. */
 export type Ending = {
   readonly reason: /** The model had nothing more to do. */
     | 'finished'
-    /** The reply reached the limit of its length. */
+    /** The reply reached its length limit. */
     | 'length'
-    /** The provider held the reply back. */
+    /** The provider withheld the reply. */
     | 'content-filter'
     /** The agent's own `isComplete` said so. */
     | 'complete'
@@ -26,30 +26,30 @@ export type Ending = {
 /** What the model sees instead of the messages before `upTo`. The messages themselves stay. */
 export type Summary = {
   readonly text: string
-  /** How many messages, from the first on, it stands for. */
+  /** How many messages, starting with the first, it stands for. */
   readonly upTo: number
-  /** The id of the last of them: where another message is there, as on a branch that was edited, it stands for none. */
+  /** The id of the last of them: if another message is there, as on a branch that was edited, it stands for none. */
   readonly last?: string
   readonly at: number
 }
 
-/** What was taken up again, and what a start from the beginning would have cost. */
+/** How often runs were resumed, and what starting over would have cost. */
 export type Resumes = {
   readonly count: number
-  /** Tokens of recorded model calls that a restart of the run would have spent again, over all resumes. */
+  /** Tokens of recorded model calls that a restart of the run would have spent again, across all resumes. */
   readonly tokensSaved: number
 }
 
-/** A call of a tool that is to be carried out. */
+/** A tool call to execute. */
 export type PendingCall = {
   readonly callId: string
   readonly name: string
   readonly input: Value
-  /** The version of the tool that the model was shown. */
+  /** The version of the tool that was shown to the model. */
   readonly version?: string
   /** A person changed the arguments. */
   readonly edited?: true
-  /** What a person was shown and agreed to: exactly this runs. Absent where nobody was asked. */
+  /** What a person was shown and agreed to: exactly this runs. Absent if nobody was asked. */
   readonly ready?: Value
   /** The id of the message that will hold the result. */
   readonly message: string
@@ -59,7 +59,7 @@ export type PendingCall = {
 export type Loop = {
   readonly next: 'model' | 'tools' | 'compact' | 'end'
   readonly calls: readonly PendingCall[]
-  /** The run and the claim under which the last turn was made: another claim means that the run was resumed. */
+  /** The run and the claim under which the last turn was made: a different claim means that the run was resumed. */
   readonly run: string
   readonly claim: string
   /** The size of the last prompt with its reply, as the provider counted it. */
@@ -69,21 +69,21 @@ export type Loop = {
   /** How many messages there were when a summary failed. */
   readonly failedAt: number
   /**
-   * A reply without calls that `isComplete` has yet to be asked about: how many messages there were with it, and how the
-   * run ends by it.
+   * A reply without calls that `isComplete` has yet to be asked about: how many messages there were with it, and how it
+   * would end the run.
    */
   readonly spoke?: { readonly count: number; readonly ending: Ending } | null
-  /** What was spent on this branch; forks begin at nothing. */
+  /** What was spent on this branch; forks start at zero. */
   readonly spent: { readonly id: string; readonly branch: string; readonly tally: Tally } | null
 }
 
 export type Measured = {
   readonly tokens: number
-  /** How many messages that were. */
+  /** How many messages there were. */
   readonly count: number
   /** Where the prompt began. */
   readonly from: number
-  /** What the provider counted, against our estimate. */
+  /** The provider's count relative to our estimate. */
   readonly ratio: number
 }
 
@@ -108,11 +108,11 @@ const OWN = {
   usage: last<Tally>(undefined, { initial: () => EMPTY_TALLY }),
   /** What this run used. */
   runUsage: last<Tally>(undefined, { initial: () => EMPTY_TALLY }),
-  /** How the last run ended; null while one is under way. */
+  /** How the last run ended; null while one is in progress. */
   ended: last<Ending | null>(undefined, { initial: null }),
   summary: last<Summary | null>(undefined, { initial: null }),
   resumes: last<Resumes>(undefined, { initial: () => ({ count: 0, tokensSaved: 0 }) }),
-  /** Versions of the tools that the model was last shown, of those that have one. */
+  /** Versions of the tools that were last shown to the model, for those that have one. */
   toolVersions: last<Readonly<Record<string, string>>>(undefined, { initial: () => ({}) }),
   loop: merge<Loop>(undefined, { initial: () => LOOP }),
 } as const satisfies Shape
@@ -122,7 +122,7 @@ export type OwnState = StateOf<typeof OWN>
 /** The state of an agent: its own keys, and those that its author declared. */
 export type AgentState<S extends Shape = Shape> = Omit<OwnState, 'loop'> & StateOf<S>
 
-/** The shape of an agent's state. Refuses keys of the author's that the agent uses itself. */
+/** The shape of an agent's state. Refuses keys that the agent uses itself. */
 export function agentShape(state: Shape): Shape {
   const taken = Object.keys(state).find((name) => Object.hasOwn(OWN, name))
   if (taken !== undefined) {
@@ -154,7 +154,7 @@ function joinValues(kind: StateKeyKind | undefined, before: unknown, next: unkno
     case 'append':
       return [...toList(before), ...toList(next)]
     case 'merge': {
-      // What is no object is refused with its path when the update is checked.
+      // Anything but an object is refused with its path when the update is checked.
       if (typeof next !== 'object' || next === null) return next
       const given = Object.entries(next).filter(([, value]) => value !== undefined)
       return { ...(before as object), ...Object.fromEntries(given) }
@@ -175,7 +175,7 @@ function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [value]
 }
 
-/** What of a state may be changed by the author's code: the declared keys and the memory. */
+/** The part of a state that the author's code may change: the declared keys and the memory. */
 function checkOwnUpdate(update: object, state: Shape): void {
   const foreign = Object.keys(update).find((name) => name !== 'memory' && !Object.hasOwn(state, name))
   if (foreign === undefined) return

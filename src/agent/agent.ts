@@ -20,12 +20,14 @@ import { AGENT, type Tool } from './tools/tool.js'
 import { ToolSet } from './tools/tool-set.js'
 import type { AgentSetup } from './turn.js'
 
-/** An agent as the program of a thread. Its output is the last thing it said in the run, empty if that was nothing. */
+/**
+ * An agent as the program of a thread. Its output is the last thing it said in the run, or empty if it said nothing.
+ */
 export type AgentProgram<S extends Shape = Shape> = TypedProgram<AgentInput, AgentState<S>, string>
 
 /**
- * A model that calls tools until it is done. Underneath it is a graph: a model step, then one step for each call, side
- * by side and each recorded when it lands, then the model again.
+ * A model that calls tools until it is done. Underneath, it is a graph: a model step, then one step per tool call, in
+ * parallel and each recorded as it finishes, then the model again.
  */
 export function agent<const S extends Shape = {}, RunContext = unknown>(
   options: AgentOptions<S, RunContext>,
@@ -68,7 +70,7 @@ function planAgent(setup: AgentSetup): GraphPlan {
     name,
     version,
     compatibleWith,
-    // Bounded by maxTurns and by what there is to summarise: a long history that is brought along takes many summaries.
+    // Limited by maxTurns and by how much there is to summarize: a long history that is passed in takes many summaries.
     maxSteps: Number.MAX_SAFE_INTEGER,
     shape,
     nodes,

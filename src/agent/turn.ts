@@ -21,7 +21,7 @@ export interface AgentSetup {
   readonly sizes: PromptSizes
 }
 
-/** What the author's functions are handed. */
+/** What the author's functions receive. */
 export function turnContext(state: OwnState, ctx: Context): TurnContext {
   return {
     state: state as unknown as AgentState,
@@ -33,13 +33,13 @@ export function turnContext(state: OwnState, ctx: Context): TurnContext {
   }
 }
 
-/** An id that is the same when the step is done again after a crash. */
+/** An id that stays the same when the step is repeated after a crash. */
 export function messageId(ctx: Context, path: string, index = 0): string {
   const parts = JSON.stringify([ctx.tenant, ctx.thread, ctx.branch, ctx.run, path, index])
   return `msg_${createHash('sha256').update(parts).digest('base64url').slice(0, 16)}`
 }
 
-/** The calls and results in an update of the conversation, as those who listen are told of them. */
+/** The calls and results in an update of the conversation, as reported to listeners. */
 export function reportCalls(update: Update, step: string): readonly LiveEvent[] {
   return ((update['messages'] ?? []) as readonly Message[]).flatMap(({ id: message, parts }) =>
     parts.flatMap((part): LiveEvent[] => {
@@ -54,7 +54,7 @@ export function reportCalls(update: Update, step: string): readonly LiveEvent[] 
   )
 }
 
-/** What changes of the sums by one model call. Also says so in the record and in the tenant's store. */
+/** What one model call adds to the totals. Also notes it in the record and in the tenant's store. */
 export async function spend(setup: AgentSetup, state: OwnState, ctx: Context, reply: ModelReply) {
   const { options } = setup
   const internals = internalsOf(ctx)
@@ -87,13 +87,13 @@ export async function spend(setup: AgentSetup, state: OwnState, ctx: Context, re
   } satisfies { usage: Tally; runUsage: Tally; spent: NonNullable<Loop['spent']> }
 }
 
-/** Where an agent runs inside of another program: several of them in one run count apart. */
+/** Where an agent runs inside another program: several of them in one run are counted separately. */
 function scopeOf(path: string): string {
   const at = path.lastIndexOf('/')
   return at < 0 ? '' : `:${path.slice(0, at)}`
 }
 
-/** Hands what a model call streams to whoever listens. */
+/** Passes what a model call streams to listeners. */
 export function relayEvents(internals: Internals, message: string): (event: ModelEvent) => void {
   const { path: step } = internals
   return (event) => {

@@ -44,7 +44,7 @@ interface PausePage {
   readonly cursor?: string
 }
 
-/** A server's native API. Needs nothing but `fetch`, and runs in browsers. */
+/** A server's native API. Needs only `fetch`, so it runs in browsers. */
 export class HoldfastClient {
   readonly #transport: Transport
 
@@ -60,7 +60,7 @@ export class HoldfastClient {
     return (await this.#transport.json<{ programs: readonly ProgramInfo[] }>('/v1/programs')).programs
   }
 
-  /** Whom the token stands for. */
+  /** Whom the token represents. */
   me(): Promise<{
     readonly tenant: string
     readonly subject: string
@@ -70,7 +70,7 @@ export class HoldfastClient {
     return this.#transport.json('/v1/me')
   }
 
-  /** The tenants that the token may act for, by the header `x-holdfast-tenant`. */
+  /** The tenants that the token may act for, with the header `x-holdfast-tenant`. */
   async tenants(): Promise<readonly string[]> {
     return (await this.#transport.json<{ tenants: readonly string[] }>('/v1/tenants')).tenants
   }
@@ -79,7 +79,7 @@ export class HoldfastClient {
     return this.#transport.json('/v1/threads', { query: { ...filters } })
   }
 
-  /** Open questions over all threads. */
+  /** Open questions across all threads. */
   pauses(filters: PauseFilters = {}): Promise<PausePage> {
     return this.#transport.json('/v1/pauses', { query: { ...filters } })
   }
@@ -89,7 +89,7 @@ export class HoldfastClient {
     return this.#transport.json('/v1/effects', { query: { ...filters } })
   }
 
-  /** What people answered, by thread; those that changed last come first. */
+  /** What people answered, by thread; the most recently changed come first. */
   answers(
     filters: {
       readonly thread?: string
@@ -101,7 +101,7 @@ export class HoldfastClient {
     return this.#transport.json('/v1/answers', { query: { ...filters } })
   }
 
-  /** Who holds which threads, and which of them wait for a worker. */
+  /** Which worker holds which threads, and which threads are waiting for a worker. */
   workers(): Promise<WorkersInfo> {
     return this.#transport.json('/v1/workers')
   }
@@ -111,7 +111,7 @@ export class HoldfastClient {
     return this.#transport.json('/v1/retention')
   }
 
-  /** What all processes of the store have counted, in all and over time. */
+  /** What all processes of the store have counted, in total and over time. */
   metrics(): Promise<{ readonly processes: readonly Json[]; readonly total: Json; readonly series: SeriesInfo }> {
     return this.#transport.json('/v1/metrics')
   }

@@ -7,7 +7,7 @@ export interface StreamEvent {
   readonly data: string
 }
 
-/** The server-sent events of an answer. Ends when the connection does, in whichever way. */
+/** The server-sent events of a response. Ends when the connection does, in whatever way. */
 async function* readEvents(response: Response): AsyncGenerator<StreamEvent> {
   if (response.body === null) return
   const reader = response.body
@@ -48,8 +48,8 @@ const FIRST_WAIT_MS = 200
 const LONGEST_WAIT_MS = 5000
 
 /**
- * A stream that survives its connections: it is asked for again from the last event seen, until `isLast` says that it is
- * over, a refusal says that there is no point, or the signal is aborted.
+ * A stream that survives its connections: it is requested again from the last event seen, until `isLast` says that it
+ * is over, a refusal says that there is no point, or the signal is aborted.
  */
 export async function* keepReading(
   connect: (lastId: string | undefined) => Promise<Response>,

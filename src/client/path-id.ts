@@ -21,7 +21,7 @@ function escapePart(part: string): string {
   return part.replace(/[%,={}]/g, (char) => `%${char.charCodeAt(0).toString(16)}`)
 }
 
-// A slash, or . and .., lead proxies to another path; so does what begins like an encoded name.
+// A slash, or . and .., lead proxies to another path; so does text that begins like an encoded name.
 function isPlain(text: string): boolean {
   return /^[\w{}=,.@:+ #-]*$/.test(text) && !/^\.{1,2}$/.test(text)
 }

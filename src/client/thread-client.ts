@@ -34,7 +34,7 @@ export class ThreadClient {
     this.#path = `/v1/threads/${pathId(id)}`
   }
 
-  /** What the index says of it, and all of its branches. */
+  /** What the index says about it, and all of its branches. */
   show(): Promise<{ readonly thread: ThreadInfo; readonly branches: readonly BranchInfo[] }> {
     return this.#get('')
   }
@@ -50,7 +50,7 @@ export class ThreadClient {
       readonly allBranches?: boolean
       readonly limit?: number
       readonly cursor?: string
-      /** Also what each entry says of itself. */
+      /** Also the events of each entry. */
       readonly events?: boolean
     } = {},
   ): Promise<{ readonly checkpoints: readonly CheckpointItem[]; readonly cursor?: string }> {
@@ -65,13 +65,13 @@ export class ThreadClient {
     return branches
   }
 
-  /** What changed of the state between two checkpoints. */
+  /** What changed in the state between two checkpoints. */
   async diff(from: string, to: string): Promise<readonly Json[]> {
     const query = { from, to }
     return (await this.#transport.json<{ differences: readonly Json[] }>(`${this.#path}/diff`, { query })).differences
   }
 
-  /** How this branch differs from another, and where they parted. */
+  /** How this branch differs from another, and where they diverged. */
   compare(other: string): Promise<{ readonly common?: string; readonly state: readonly Json[] }> {
     return this.#transport.json(`${this.#path}/compare`, { query: { one: this.branch, other } })
   }
@@ -95,8 +95,8 @@ export class ThreadClient {
   }
 
   /**
-   * Starts a run and tells what happens; the last event has the type `outcome`. A connection that breaks is made anew: no
-   * record is missed and none comes twice.
+   * Starts a run and yields events; the last one has the type `outcome`. A connection that breaks is reopened: no
+   * recorded event is missed and none comes twice.
    */
   async *stream(request: RunRequest, { signal }: Signal = {}): AsyncGenerator<ThreadEvent | OutcomeEvent> {
     const body = this.#keyed(request)
@@ -111,7 +111,7 @@ export class ThreadClient {
     }
   }
 
-  /** What happens from now on, or from an event on, until the signal. */
+  /** What happens from now on, or after an event, until the signal is aborted. */
   async *events(options: Signal & { readonly after?: string } = {}): AsyncGenerator<ThreadEvent> {
     const { after, signal } = options
     const connect = (lastId: string | undefined) =>
@@ -127,7 +127,7 @@ export class ThreadClient {
     return this.#post('/cancel', reason === undefined ? {} : { reason })
   }
 
-  /** Asks for another try of a run that failed. */
+  /** Requests another attempt at a run that failed. */
   async resume(): Promise<boolean> {
     return (await this.#post<{ resumed: boolean }>('/resume')).resumed
   }
@@ -148,7 +148,7 @@ export class ThreadClient {
     return this.#post(`/pauses/${pathName(pause)}/answer`, { value })
   }
 
-  /** Says what became of an effect whose outcome was unknown. */
+  /** Reports the outcome of an effect whose outcome was unknown. */
   resolveEffect(pause: string, value: unknown): Promise<void> {
     return this.#post(`/effects/${pathName(pause)}/resolve`, { value })
   }
@@ -157,7 +157,7 @@ export class ThreadClient {
     return this.#post(`/pauses/${pathName(pause)}/defer`, { until: until.toISOString() })
   }
 
-  /** Makes a branch of a checkpoint, by default the newest, with changes. */
+  /** Creates a branch from a checkpoint, by default the newest, with changes. */
   async fork(
     options: {
       readonly at?: string
@@ -197,7 +197,7 @@ export class ThreadClient {
     await this.#transport.json(this.#path, { method: 'DELETE' })
   }
 
-  // A key of its own: a request whose answer got lost can be sent again, and is not run twice.
+  // A separate key: a request whose response got lost can be sent again, and does not run twice.
   #keyed(request: RunRequest): RunRequest {
     return { branch: this.branch, key: `client-${crypto.randomUUID()}`, ...request }
   }

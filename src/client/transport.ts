@@ -2,7 +2,7 @@ import type { ProblemInfo } from './types.js'
 
 /** Where the server is, and who calls. */
 export interface ClientOptions {
-  /** Such as `http://127.0.0.1:8787`. In a browser, left out: where the page came from. */
+  /** Such as `http://127.0.0.1:8787`. Omitted in a browser: where the page came from. */
   readonly baseUrl?: string
   readonly token?: string
   /** Default: the global `fetch`. */
@@ -11,7 +11,7 @@ export interface ClientOptions {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A refusal of the server. Decide by `code`. */
+/** A refusal by the server. Decide by `code`. */
 export class HoldfastClientError extends Error {
   readonly code: string
   readonly status: number
@@ -34,7 +34,7 @@ export interface RequestOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Sends requests and reads answers. */
+/** Sends requests and reads responses. */
 export class Transport {
   readonly #base: string
   readonly #options: ClientOptions
@@ -50,7 +50,7 @@ export class Transport {
     return (text === '' ? undefined : JSON.parse(text)) as Answer
   }
 
-  /** The answer, if all went well. */
+  /** The response, if all went well. */
   async send(path: string, { method, query = {}, body, headers, signal }: RequestOptions = {}): Promise<Response> {
     const { token, fetch: send = globalThis.fetch, headers: always } = this.#options
     const search = new URLSearchParams()

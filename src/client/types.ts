@@ -23,7 +23,7 @@ export interface ThreadInfo {
   readonly tags: readonly string[]
   readonly metadata: Readonly<Record<string, string | number | boolean>>
   readonly claimedBy: string | null
-  /** How long it stays claimed without another sign of life, in milliseconds. */
+  /** How long it stays claimed without a heartbeat, in milliseconds. */
   readonly leaseMs: number | null
 }
 
@@ -39,7 +39,7 @@ export interface BranchInfo {
   readonly forks: readonly BranchInfo[]
 }
 
-/** A question that waits for an answer. */
+/** A question that is waiting for an answer. */
 export interface PauseInfo {
   readonly id: string
   readonly kind: 'question' | 'approval' | 'before' | 'after' | 'unknown-effect' | 'permission'
@@ -60,7 +60,7 @@ export interface ThreadPauseInfo extends PauseInfo {
   readonly branch: string
 }
 
-/** Everything that a checkpoint says of its thread. */
+/** Everything known about the thread at a checkpoint. */
 export interface Facts {
   readonly id: string
   readonly at: string
@@ -94,7 +94,7 @@ export interface CheckpointItem {
     readonly status: 'started' | 'completed' | 'failed' | 'unknown'
     readonly model?: string
   }[]
-  /** What the entry says of itself, where that was asked for: steps, questions, answers, costs. */
+  /** The events of the entry, if requested: steps, questions, answers, costs. */
   readonly events?: readonly ThreadEvent[]
 }
 
@@ -114,7 +114,7 @@ export interface AnswerInfo {
   readonly checkpoint: string
 }
 
-/** Who holds threads now, and which of them wait for a worker. */
+/** Which worker holds which threads now, and which threads are waiting for a worker. */
 export interface WorkersInfo {
   readonly workers: readonly { readonly owner: string; readonly threads: number; readonly leaseMs: number }[]
   readonly held: readonly ThreadInfo[]
@@ -142,15 +142,15 @@ export interface RetentionInfo {
   }[]
 }
 
-/** What was counted in equal stretches of time, by name. */
+/** What was counted in equal intervals, by name. */
 export interface SeriesInfo {
-  /** When the first stretch begins, in milliseconds since 1970. */
+  /** When the first interval begins, in milliseconds since 1970. */
   readonly from: number
   readonly stepMs: number
   readonly values: Readonly<Record<string, readonly number[]>>
 }
 
-/** What failed, in the words of the record. */
+/** What failed, as recorded. */
 export interface ErrorInfo {
   readonly name: string
   readonly message: string
@@ -166,7 +166,7 @@ interface OutcomeBase {
   readonly state: JsonState
   /** How often the run was resumed. */
   readonly resumed?: number
-  /** For the end user, when there is something they should know. */
+  /** For the end user, if there is something they should know. */
   readonly message?: string
 }
 
@@ -174,7 +174,7 @@ interface OutcomeBase {
 export type RunOutcome = OutcomeBase &
   (
     | { readonly status: 'completed'; readonly output?: Json }
-    /** A limit of the program ended it, such as `maxTurns` of an agent. */
+    /** A limit of the program ended it, such as an agent's `maxTurns`. */
     | { readonly status: 'limited'; readonly limit: string; readonly reason: string; readonly output?: Json }
     | { readonly status: 'paused'; readonly pauses: readonly PauseInfo[]; readonly waiting: readonly Json[] }
     | {
@@ -187,7 +187,7 @@ export type RunOutcome = OutcomeBase &
     | { readonly status: 'pruned'; readonly ended?: 'completed' | 'cancelled' }
   )
 
-/** A run that was asked for. */
+/** A run that was requested. */
 export interface StartedRun {
   readonly id: string
   readonly thread: ThreadId
@@ -201,10 +201,13 @@ export interface StartedRun {
 export interface RunRequest {
   /** What the run works on. For an agent: text, or messages. */
   readonly input?: unknown
-  /** Needed for a new thread where the server has several programs. */
+  /** Required for a new thread if the server has several programs. */
   readonly program?: string
   readonly branch?: string
-  /** Names the input: sent again, it is not taken twice. Default: a random one, so that a lost answer can be asked for again. */
+  /**
+   * Identifies the input: sent again, it does not run twice. Default: a random key, so that a lost response can be
+   * requested again.
+   */
   readonly key?: string
   readonly busy?: 'queue' | 'reject' | 'interrupt'
 }

@@ -1,6 +1,6 @@
 /**
- * Calls `use` with a value: at once, or when it is there. What usually needs no waiting then takes no turn of its own
- * and no promise, which would cost more than the work itself.
+ * Calls `use` with a value: immediately, or once it is there. Values that usually need no waiting then cost no extra
+ * turn and no promise, which would cost more than the work itself.
  */
 export function andThen<Value, Result>(
   value: Value | Promise<Value>,
@@ -9,7 +9,7 @@ export function andThen<Value, Result>(
   return value instanceof Promise ? value.then(use) : use(value)
 }
 
-/** Does something for each item, one after another, and at once as long as nothing has to be waited for. */
+/** Does something for each item in sequence, without waiting as long as nothing has to be awaited. */
 export function forEachInTurn<Item>(
   items: readonly Item[],
   work: (item: Item) => undefined | Promise<undefined>,

@@ -1,7 +1,7 @@
 import { InvalidOptionError } from './errors.js'
 import { findSimilarNames } from './similar.js'
 
-/** For a value that is none of those an option takes: names what was given, and the one that may have been meant. */
+/** For a value that an option doesn't accept: says what was given, and which value may have been meant. */
 export function notAChoice(field: string, given: unknown, known: readonly string[]): InvalidOptionError {
   const quoted = known.map((one) => `'${one}'`)
   const choices = quoted.length === 1 ? quoted[0] : `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`

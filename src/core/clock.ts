@@ -3,15 +3,15 @@
  * leases on one machine, where a wall clock that jumps must not hand a thread to two workers.
  */
 export interface Clock {
-  /** Milliseconds since 1970, by the wall. */
+  /** Wall-clock milliseconds since 1970. */
   now(): number
-  /** Milliseconds that only ever grow, shared by all processes of one boot. */
+  /** Milliseconds that only ever increase, shared by all processes of one boot. */
   monotonic(): number
-  /** Names this boot of this machine: monotonic times of another boot can't be compared with ours. */
+  /** Identifies this boot of this machine: monotonic times of another boot can't be compared with it. */
   readonly bootId: string
   /**
-   * True for the clock of a machine. Times that several processes go by are then those of the store's own clock, where it
-   * has one. Absent: this clock is the time for everybody, as in tests.
+   * True for a machine's own clock. Times that several processes must agree on are then taken from the store's own
+   * clock, if it has one. Absent: this clock is the time for everybody, as in tests.
    */
   readonly canBeWrong?: boolean
   /** Resolves after `ms`, or rejects with the signal's reason. */

@@ -1,11 +1,11 @@
 import type { ErrorCode, HoldfastError, ModelFailureKind } from './errors.js'
 
 /**
- * What `data` of an error holds that code can decide by, for each code that promises something. There may be more in it,
- * for people to read; codes that are not listed promise nothing.
+ * What code can rely on in an error's `data`, for each code that promises something. There may be more in it, for
+ * people to read; codes that are not listed promise nothing.
  */
 export interface ErrorData {
-  /** Of a write to the store with `expect`: the version that is there, `null` if there is none. */
+  /** For a write to the store with `expect`: the current version, `null` if there is none. */
   readonly conflict: { readonly key?: string; readonly version?: string | null }
   readonly fenced: { readonly log: string; readonly epoch: number; readonly current: number }
   readonly held: { readonly log: string; readonly owner: string; readonly remainingMs: number }
@@ -13,7 +13,7 @@ export interface ErrorData {
   readonly corrupt: { readonly lastGood?: string | undefined }
   readonly 'missing-dependency': { readonly package: string; readonly install: string }
   readonly 'invalid-id': { readonly field: string }
-  /** Where in the value it is: `$.items[3].price`. */
+  /** Its path in the value: `$.items[3].price`. */
   readonly 'invalid-value': { readonly path?: string }
   readonly 'invalid-option': { readonly field: string }
   readonly 'invalid-program': { readonly field: string }
@@ -35,11 +35,11 @@ export interface ErrorData {
     readonly by?: string | null
     readonly at?: number
   }
-  /** `retryAfterMs`: how long the provider asks to wait, where that was too long to wait for. */
+  /** `retryAfterMs`: how long the provider asks to wait, if that was too long to wait for. */
   readonly model: { readonly kind: ModelFailureKind; readonly status?: number; readonly retryAfterMs?: number }
 }
 
-/** An error with this code, and with what `data` holds then. */
+/** An error with this code, with `data` typed accordingly. */
 export type ErrorWithCode<Code extends ErrorCode> = HoldfastError & {
   readonly code: Code
   readonly data: Code extends keyof ErrorData ? ErrorData[Code] : unknown

@@ -2,9 +2,9 @@ import { sentence, subject } from './sentence.js'
 import type { ErrorWithCode } from './error-data.js'
 
 /**
- * Every failure Holdfast reports is a HoldfastError: a stable `code`, structured `data`, a `remedy` in plain
- * words, and whether trying again can help. Recognise one by `isHoldfastError`, which works by brand, so that two
- * copies of the package in one process still understand each other.
+ * Every failure Holdfast reports is a HoldfastError: a stable `code`, structured `data`, a `remedy` in plain words, and
+ * whether trying again can help. Recognize one with `isHoldfastError`, which goes by a brand, so that it also works
+ * across two copies of the package in one process.
  */
 const brand = Symbol.for('holdfast.error')
 
@@ -75,7 +75,7 @@ export function isHoldfastError(error: unknown, code?: ErrorCode): error is Hold
   return code === undefined || (error as unknown as HoldfastError).code === code
 }
 
-/** Another writer was first. Read again and decide anew. */
+/** Another writer was first. Read again and decide again. */
 export class ConflictError extends HoldfastError {
   constructor(message: string, data: Readonly<Record<string, unknown>>, remedy?: string) {
     super('conflict', message, {
@@ -86,7 +86,7 @@ export class ConflictError extends HoldfastError {
   }
 }
 
-/** Another worker took this log over: the epoch moved on, and this claim can never write again. */
+/** Another worker took over this log: the epoch moved on, and this claim can never write again. */
 export class FencedError extends HoldfastError {
   constructor(data: { readonly log: string; readonly epoch: number; readonly current: number }) {
     super(
@@ -97,7 +97,7 @@ export class FencedError extends HoldfastError {
   }
 }
 
-/** The log is claimed by someone whose lease has not run out. */
+/** The log is claimed by another owner whose lease has not run out. */
 export class HeldError extends HoldfastError {
   constructor(data: { readonly log: string; readonly owner: string; readonly remainingMs: number }) {
     super('held', `${data.log} is claimed by "${data.owner}" for another ${Math.ceil(data.remainingMs)} ms.`, {
@@ -128,7 +128,7 @@ export class CorruptError extends HoldfastError {
   }
 }
 
-/** The backend holds less than it once acknowledged (it came back older, or empty). */
+/** The backend holds less than it once acknowledged (it came back with an older state, or empty). */
 export class DataLossError extends HoldfastError {
   constructor(message: string, data: Readonly<Record<string, unknown>>, remedy?: string) {
     super('data-loss', message, {
@@ -138,7 +138,7 @@ export class DataLossError extends HoldfastError {
   }
 }
 
-/** An optional package is needed and not installed. `data.install` is the command that does it. */
+/** An optional package is required but not installed. `data.install` is the command to install it. */
 export class MissingDependencyError extends HoldfastError {
   constructor(
     packageName: string,
@@ -166,14 +166,14 @@ export class MissingKeyError extends HoldfastError {
   }
 }
 
-/** A tenant, thread or branch id that can not be one. `data.field` names it. */
+/** An invalid tenant, thread or branch id. `data.field` names it. */
 export class InvalidIdError extends HoldfastError {
   constructor(field: string, problem: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
     super('invalid-id', `${subject(field)} ${problem}.`, { data: { field, ...data }, remedy })
   }
 }
 
-/** A value that can't be stored exactly. `data.path` leads to it. */
+/** A value that can't be stored exactly. `data.path` is its path. */
 export class InvalidValueError extends HoldfastError {
   constructor(
     path: string,
@@ -186,14 +186,16 @@ export class InvalidValueError extends HoldfastError {
   }
 }
 
-/** An option that can not work. `data.field` names it; nothing was opened or written. */
+/** An option that can't work. `data.field` names it; nothing was opened or written. */
 export class InvalidOptionError extends HoldfastError {
   constructor(field: string, problem: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
     super('invalid-option', `The option ${field} ${problem}.`, { data: { field, ...data }, remedy })
   }
 }
 
-/** A run was begun with a context that is not recorded, and this process does not bring it. Nothing was changed. */
+/**
+ * A run was started with a context that is not recorded, and this process did not pass it again. Nothing was changed.
+ */
 export class MissingContextError extends HoldfastError {
   constructor(thread: string, missing: readonly string[]) {
     const what = missing.map((name) => (name === 'context' ? name : `context.${name}`)).join(', ')
@@ -206,7 +208,7 @@ export class MissingContextError extends HoldfastError {
   }
 }
 
-/** A thread, branch or checkpoint that was asked for by name and is not there (or was pruned). */
+/** A thread, branch or checkpoint was requested by name but doesn't exist (or was pruned). */
 export class NotFoundError extends HoldfastError {
   constructor(message: string, remedy: string, data: Readonly<Record<string, unknown>> = {}) {
     super('not-found', message, { data, remedy })
@@ -231,7 +233,7 @@ export class TooLargeError extends HoldfastError {
   }
 }
 
-/** Something was used after `close()`, or was closed while it waited. */
+/** Something was used after `close()`, or was closed while it was waiting. */
 export class ClosedError extends HoldfastError {
   constructor(what: string) {
     super('closed', `${what} is closed.`, {
@@ -263,7 +265,7 @@ export class ClaimRequiredError extends HoldfastError {
   }
 }
 
-/** A program that can't be run as it is declared. `data.field` names the part that is wrong. */
+/** A program that can't be run as declared. `data.field` names the part that is wrong. */
 export class InvalidProgramError extends HoldfastError {
   constructor(
     message: string,
@@ -276,7 +278,7 @@ export class InvalidProgramError extends HoldfastError {
   }
 }
 
-/** What is recorded does not fit the program that should go on with it. Nothing was changed. */
+/** What is recorded is not compatible with the program that should continue it. Nothing was changed. */
 export class IncompatibleError extends HoldfastError {
   constructor(
     message: string,
@@ -290,7 +292,7 @@ export class IncompatibleError extends HoldfastError {
 }
 
 /**
- * The storage refused (disk full, read-only, not a database, …). `written` says what is known of the write that
+ * The storage refused (disk full, read-only, not a database, …). `written` says what is known about the write that
  * failed: 'nothing' is definite, 'unknown' makes the writer look for its own appendId before it repeats.
  */
 export class StorageError extends HoldfastError {
@@ -335,8 +337,8 @@ export class UnavailableError extends HoldfastError {
 }
 
 /**
- * A transaction with the user's own SQL did not come about, and nothing of it stays. `data.reason`: 'timeout',
- * 'statement' (the database refused one), 'forbidden' (we did), 'ended' (it was over already).
+ * A transaction with the user's own SQL did not happen, and none of it is kept. `data.reason`: 'timeout', 'statement'
+ * (the database refused one), 'forbidden' (Holdfast refused one), 'ended' (it was already over).
  */
 export class TransactionError extends HoldfastError {
   constructor(
@@ -355,8 +357,8 @@ export class TransactionError extends HoldfastError {
 }
 
 /**
- * Thrown by a tool or a step to say that nothing happened outside: the call was refused before it took effect. Any
- * other failure of something that reaches outside leaves the outcome unknown.
+ * Thrown by a tool or a step to say that nothing happened outside: the call was refused before it took effect. After
+ * any other failure of something that reaches the outside world, the outcome is unknown.
  */
 export class NotExecutedError extends HoldfastError {
   constructor(
@@ -375,17 +377,17 @@ export class NotExecutedError extends HoldfastError {
   }
 }
 
-/** What went wrong with a model call; each kind has its own way out. */
+/** What went wrong with a model call; each kind calls for a different remedy. */
 export type ModelFailureKind =
   /** 429: too many requests or tokens for now. */
   | 'rate-limit'
-  /** The account has nothing left; waiting does not help. */
+  /** The account has no credit left; waiting does not help. */
   | 'quota'
-  /** 5xx, 408, 409: the provider's own trouble. */
+  /** 5xx, 408, 409: a problem on the provider's side. */
   | 'server'
   /** The connection was refused, reset or cut. */
   | 'connection'
-  /** No answer within the time that was set. */
+  /** No answer within the time limit. */
   | 'timeout'
   /** The reply broke off or could not be read. */
   | 'broken-reply'
@@ -399,7 +401,10 @@ export type ModelFailureKind =
   | 'invalid-request'
   | 'unknown'
 
-/** A model call that failed for good. Holds no header, key or prompt: what the provider said is shortened and cleaned. */
+/**
+ * A model call that failed for good. Contains no header, key or prompt: what the provider said is shortened and
+ * cleaned.
+ */
 export class ModelError extends HoldfastError {
   constructor(
     message: string,

@@ -10,7 +10,7 @@ export type ThreadId = Branded<'ThreadId'>
 /** One log of a thread. */
 export type BranchId = Branded<'BranchId'>
 
-/** What users write: a string, or named parts that can't collide with any string or with other parts. */
+/** What users write: a string, or named parts, which can't collide with any string or with other parts. */
 export type ThreadIdInput = string | Readonly<Record<string, string>>
 
 export const MAX_ID_BYTES = 512
@@ -18,8 +18,8 @@ export const MAX_BRANCH_BYTES = 128
 export const DEFAULT_TENANT = 'default' as TenantId
 export const MAIN_BRANCH = 'main' as BranchId
 
-// Control characters and line separators break logs and terminals; lone surrogates are not Unicode. Everything
-// else is allowed and compared byte by byte: ids are never normalised, so what you wrote is what you find.
+// Control characters and line separators break logs and terminals; lone surrogates are not Unicode. Everything else is
+// allowed and compared byte by byte: ids are never normalized, so you find exactly what you wrote.
 const FORBIDDEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u
 
 export function parseTenantId(input: unknown): TenantId {
@@ -32,8 +32,8 @@ export function parseBranchId(input: unknown): BranchId {
 
 /**
  * `'bf-847'` is stored as it is; `{ user: 'u', session: 's' }` as `{session=s,user=u}` with its keys sorted and its
- * separators escaped. A plain id that begins like a structured one is stored behind a backslash, so the two kinds
- * never meet.
+ * separators escaped. A plain id that begins like a structured one is stored with a leading backslash, so the two kinds
+ * never collide.
  */
 export function parseThreadId(input: unknown): ThreadId {
   if (typeof input === 'string') {
@@ -49,7 +49,7 @@ export function threadIdInput(id: ThreadId): ThreadIdInput {
   return id.startsWith('{') ? decodeParts(id) : id
 }
 
-/** The parts that `encodeParts` made a text of. */
+/** The parts of a text that `encodeParts` produced. */
 export function decodeParts(text: string): Readonly<Record<string, string>> {
   const parts: [string, string][] = text
     .slice(1, -1)
@@ -61,7 +61,10 @@ export function decodeParts(text: string): Readonly<Record<string, string>> {
   return Object.fromEntries(parts)
 }
 
-/** `{session=s,user=u}`: keys sorted, separators escaped. Other parts never give the same text, and no part holds a brace. */
+/**
+ * `{session=s,user=u}`: keys sorted, separators escaped. Different parts never give the same text, and no part contains
+ * a brace.
+ */
 export function encodeParts(field: string, input: unknown, maxBytes: number): string {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
     const kinds = field === 'thread id' ? 'a string or an object of strings' : 'an object of strings'
@@ -81,7 +84,7 @@ export function encodeParts(field: string, input: unknown, maxBytes: number): st
   return checkLength(field, text, maxBytes)
 }
 
-/** Refuses what is no text, empty, over-long, or holds a character that is not printable. */
+/** Refuses what is not text, is empty or too long, or contains a character that is not printable. */
 export function checkText(field: string, input: unknown, maxBytes: number): string {
   if (typeof input !== 'string') {
     throw new InvalidIdError(field, `must be a string, not ${describe(input)}`, 'Pass a string; write numbers as text.')

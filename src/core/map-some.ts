@@ -1,4 +1,4 @@
-/** Does something for each item, so many at a time. The results are in the order of the items. */
+/** Does something for each item, a limited number at a time. The results are in the order of the items. */
 export async function mapSome<Item, Result>(
   items: readonly Item[],
   atOnce: number,

@@ -1,9 +1,10 @@
-/** By signal, what is to be called when it is aborted. Node warns of a leak from the eleventh listener on. */
+/** For each signal, what to call when it is aborted. Node warns of a leak at the eleventh listener. */
 const WAITING = new WeakMap<AbortSignal, { readonly calls: Set<() => void>; readonly listener: () => void }>()
 
 /**
- * Calls back when the signal is aborted, or at once if it is. Any number of runs may share a signal, such as the one of
- * the whole process: it gets one listener for all of them, and none when all have let go by calling what is returned.
+ * Calls back when the signal is aborted, or immediately if it already is. Any number of runs may share a signal, such
+ * as one for the whole process: it gets one listener for all of them, and none once all have called the returned
+ * function.
  */
 export function onAbort(signal: AbortSignal | undefined, call: () => void): () => void {
   if (signal === undefined) return () => {}
@@ -12,7 +13,7 @@ export function onAbort(signal: AbortSignal | undefined, call: () => void): () =
     return () => {}
   }
   const waiting = WAITING.get(signal) ?? listen(signal)
-  // Its own, so that the same function can wait twice.
+  // A separate object, so that the same function can wait twice.
   const own = () => call()
   waiting.calls.add(own)
   return () => {

@@ -1,11 +1,11 @@
 import { InvalidOptionError } from './errors.js'
 import { findSimilarNames } from './similar.js'
 
-/** Every name that an object of options may have. One that is missing, or too many, does not compile. */
+/** Every name that an options object may have. A missing or extra name does not compile. */
 export type OptionNames<Options> = { readonly [Name in keyof Required<Options>]: true }
 
 /**
- * Refuses names that nobody reads. A misspelt option would otherwise do nothing at all, and with some that is costly: a key
+ * Refuses names that nobody reads. A misspelled option would otherwise do nothing at all, which can be costly: a key
  * that encrypts nothing, a limit that limits nothing. Types catch it only in TypeScript, and not behind a spread.
  */
 export function checkOptionNames(owner: string, options: unknown, names: object): void {

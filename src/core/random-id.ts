@@ -2,7 +2,10 @@ import { randomFillSync } from 'node:crypto'
 
 const ID_BYTES = 12
 
-/** Makes random ids of 96 bits as 16 characters. Entropy is drawn in bulk, because one draw per id costs more than the id. */
+/**
+ * Generates random ids of 96 bits as 16 characters. Entropy is drawn in bulk, because one draw per id costs more than
+ * the id.
+ */
 export function randomIds(): () => string {
   const pool = Buffer.alloc(ID_BYTES * 256)
   let used = pool.length

@@ -3,14 +3,17 @@ import { InvalidOptionError } from './errors.js'
 /** What is kept of a thread, and for how long. */
 export interface RetentionRules {
   /**
-   * How long a thread is kept after its newest entry, in milliseconds. Counted only while nothing of it is open: not while
-   * a run is unfinished, a question waits for its answer or input waits for its turn. Default 7 days, and 30 days for the
-   * documents of a pipeline; 'never': threads don't expire.
+   * How long a thread is kept after its newest entry, in milliseconds. Counted only while nothing in it is open: not
+   * while a run is unfinished, a question is waiting for its answer or input is waiting for its turn. Default 7 days,
+   * and 30 days for the documents of a pipeline; 'never': threads don't expire.
    */
   readonly ttlMs?: number | 'never'
   /** How many of the newest checkpoints of a branch are kept. Default: all. */
   readonly keepLast?: number
-  /** Checkpoints younger than this, in milliseconds, are kept. Given with `keepLast`, whatever either of them keeps. */
+  /**
+   * Checkpoints younger than this, in milliseconds, are kept. With `keepLast`, a checkpoint stays if either rule keeps
+   * it.
+   */
   readonly keepForMs?: number
 }
 
@@ -20,8 +23,8 @@ export type Retention = RetentionRules | 'keep'
 /** Rules for a whole store. */
 export interface StoreRetentionRules extends RetentionRules {
   /**
-   * Applies `ttlMs` also to threads that were begun before there was a policy, and to those that were last used under a
-   * longer one. Needs `ttlMs`. Default false: those stay.
+   * Also applies `ttlMs` to threads that were started before there was a policy, and to those last used under a longer
+   * one. Needs `ttlMs`. Default false: those stay.
    */
   readonly existing?: boolean
   /** Archives what these rules remove before it is removed. Needs the option `archive` of `openHoldfast`. Default false. */
@@ -30,16 +33,16 @@ export interface StoreRetentionRules extends RetentionRules {
   readonly archiveForMs?: number
 }
 
-/** As `Retention`, for a whole store. */
+/** Like `Retention`, for a whole store. */
 export type StoreRetention = StoreRetentionRules | 'keep'
 
-/** Which checkpoints of a branch stay, whichever rule keeps more. */
+/** Which checkpoints of a branch stay; the rule that keeps more wins. */
 export interface Caps {
   readonly last?: number
   readonly forMs?: number
 }
 
-/** Rules that were checked. What is absent is for the next in line to say: thread, program, store, default. */
+/** Rules that have been checked. What is absent is decided by the next in line: thread, program, store, default. */
 export interface RetentionPolicy {
   readonly ttlMs?: number | 'never'
   readonly caps?: Caps | 'none'
@@ -51,9 +54,9 @@ export interface StoreRetentionPolicy extends RetentionPolicy {
   readonly archiveForMs?: number
 }
 
-/** Why a thread is gone that a sweep removed, as its tombstone says it. */
+/** Why a sweep removed a thread, as its tombstone says it. */
 export const EXPIRED = 'expired'
-/** The same, where it was archived first. */
+/** The same, if it was archived first. */
 export const EXPIRED_TO_ARCHIVE = 'expired, and archived'
 
 export function isExpiry(reason: string | undefined): boolean {
@@ -61,14 +64,14 @@ export function isExpiry(reason: string | undefined): boolean {
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
-/** For threads of programs that say nothing else. */
+/** For threads of programs that don't say otherwise. */
 export const DEFAULT_TTL_MS = 7 * DAY_MS
 /** For the documents of a pipeline. */
 export const DEFAULT_PIPELINE_TTL_MS = 30 * DAY_MS
-/** A thousand years: whoever means more means for ever. */
+/** A thousand years: anything longer means forever. */
 const MAX_MS = 1000 * 366 * DAY_MS
 const MAX_LAST = 1_000_000_000
-/** Says in the label of a thread that its rules are its own, and not those of its program. */
+/** Says in a thread's label that its rules are its own, and not its program's. */
 const OWN = 'own'
 
 /** Checks rules. `field` is where they were given, for messages. */
@@ -78,7 +81,7 @@ export function parseRetention(given: unknown, field = 'retention'): RetentionPo
   return { ...(ttlMs === undefined ? {} : { ttlMs }), ...(caps === undefined ? {} : { caps }) }
 }
 
-/** Checks the rules of a store; undefined are the default ones. */
+/** Checks the rules of a store; undefined means the defaults. */
 export function parseStoreRetention(given: unknown): StoreRetentionPolicy {
   if (given === undefined) return { existing: false }
   if (given === 'keep') return { ttlMs: 'never', caps: 'none', existing: false }
@@ -130,13 +133,13 @@ function show(value: unknown): string {
   return typeof value === 'string' ? JSON.stringify(value) : String(value)
 }
 
-/** How long a thread lives at rest; null: for ever. The first policy that says so decides. */
+/** How long a thread lives at rest; null: forever. The first policy that sets it decides. */
 export function ttlOf(policies: readonly (RetentionPolicy | undefined)[], fallback: number = DEFAULT_TTL_MS) {
   const ttl = policies.find((policy) => policy?.ttlMs !== undefined)?.ttlMs ?? fallback
   return ttl === 'never' ? null : ttl
 }
 
-/** Which checkpoints stay; undefined: all. The first policy that says so decides. */
+/** Which checkpoints stay; undefined: all. The first policy that sets it decides. */
 export function capsOf(policies: readonly (RetentionPolicy | undefined)[]): Caps | undefined {
   const caps = policies.find((policy) => policy?.caps !== undefined)?.caps
   return caps === 'none' ? undefined : caps
@@ -154,7 +157,7 @@ export function formatPolicy({ ttlMs, caps }: RetentionPolicy, isOwn: boolean): 
   return words.join(' ')
 }
 
-/** The rules that a label holds. What can't be read is passed over: such a thread is kept as if it had none of its own. */
+/** The rules in a label. An unreadable label is ignored: such a thread is kept as if it had no rules of its own. */
 export function readPolicy(label: unknown): (RetentionPolicy & { readonly isOwn: boolean }) | undefined {
   if (typeof label !== 'string') return undefined
   const words = label.split(' ')
@@ -173,7 +176,10 @@ export function readPolicy(label: unknown): (RetentionPolicy & { readonly isOwn:
   }
 }
 
-/** What a store keeps by these rules, in one line for people, with the word that turns it off. None: the default ones. */
+/**
+ * What a store keeps under these rules, in one line for people, with the option that turns it off. No rules: the
+ * defaults.
+ */
 export function describeRetention(retention?: StoreRetention): string {
   return describePolicy(parseStoreRetention(retention))
 }
@@ -207,27 +213,27 @@ function spell(ms: number): string {
   return `${count} ${name}${count === 1 ? '' : 's'}`
 }
 
-/** What a sweep removed, or with `dryRun` would have. */
+/** What a sweep removed, or with `dryRun` would have removed. */
 export interface SweepReport {
   readonly dryRun: boolean
   /** Threads that had expired. Each leaves a tombstone. */
   readonly threads: number
-  /** Branches that were cut to what is kept of them. */
+  /** Branches that were trimmed to what is kept of them. */
   readonly cut: number
-  /** Of the threads and branches, those whose entries are in the archive now. */
+  /** How many of the threads and branches have their entries in the archive now. */
   readonly archived: number
-  /** Archived files that were kept for long enough, and are gone. */
+  /** Archived files that were kept long enough, and are gone. */
   readonly archives: number
   readonly entries: number
   /** Stored bytes of these entries. */
   readonly bytes: number
-  /** Large values that nothing points to any more. */
+  /** Large values that nothing points to anymore. */
   readonly blobs: { readonly removed: number; readonly bytes: number }
   /** Expired items of the store. */
   readonly items: number
-  /** Expired threads that were used while the sweep ran, and stay. */
+  /** Expired threads that were used while the sweep ran, and therefore stay. */
   readonly used: number
-  /** Expired threads that can't be read, and stay for somebody to look at. */
+  /** Expired threads that can't be read, and stay for someone to look at. */
   readonly damaged: number
 }
 

@@ -1,12 +1,12 @@
-/** What stands for something that is not shown. */
+/** Stands for something that is not shown. */
 const HIDDEN = '…'
 
 /** Paths on this machine, which hold nothing but their own settings. */
 const LOCAL = /^(sqlite|file|memory):/i
 
 /**
- * A store's address for messages and logs: scheme, host and path. User, password and query are left out, and where
- * anything about it is odd, such as a password that was not percent-encoded, only the scheme is shown.
+ * A store's URL for messages and logs: scheme, host and path. User, password and query are left out, and if anything
+ * about it is odd, such as a password that was not percent-encoded, only the scheme is shown.
  */
 export function describeStoreUrl(url: string): string {
   return url
@@ -28,8 +28,8 @@ function describeOne(url: string): string {
 }
 
 /**
- * True for text that is more likely a key than a name for one: 128 bits or more as base64 or hex, of the mix of
- * characters that chance makes and people do not.
+ * True for text that is more likely a key than a name for one: 128 bits or more as base64 or hex, with a mix of
+ * characters that looks random rather than written by a person.
  */
 export function looksSecret(text: string): boolean {
   if (/^[0-9a-f]{32,}$/i.test(text)) return true
@@ -37,12 +37,12 @@ export function looksSecret(text: string): boolean {
   return changesOfClass(text) > 0.4 * text.length
 }
 
-/** A name for messages, or nothing of it if it may be a secret that was put in the wrong place. */
+/** A name for messages, or a placeholder if it may be a secret that was put in the wrong place. */
 export function showName(name: string): string {
   return looksSecret(name) ? `<hidden, ${name.length} characters>` : name
 }
 
-/** How often neighbors are of another class: letters of the other case, a digit, something else. */
+/** How often adjacent characters are of a different class: other letter case, digit, anything else. */
 function changesOfClass(text: string): number {
   let changes = 0
   for (let i = 1; i < text.length; i++) if (classOf(text[i] as string) !== classOf(text[i - 1] as string)) changes++

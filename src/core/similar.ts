@@ -1,12 +1,12 @@
-/** How many names are suggested at most. */
+/** The maximum number of names to suggest. */
 const SUGGESTED = 3
 
-/** The names that are like what was asked for, the likest first. */
+/** The names most like the one asked for, best match first. */
 export function findSimilarNames(wanted: string, names: Iterable<string>): readonly string[] {
   return likest([...new Set(names)].map((name) => [name, unlikeness(wanted, name)] as const))
 }
 
-/** Of names and how unlike they are, those that may have been meant. */
+/** Given names and how different they are, those that may have been meant. */
 export function likest(names: Iterable<readonly [name: string, unlikeness: number]>): readonly string[] {
   return [...names]
     .filter(([, distance]) => distance < 0.5)
@@ -15,7 +15,7 @@ export function likest(names: Iterable<readonly [name: string, unlikeness: numbe
     .map(([name]) => name)
 }
 
-/** `; did you mean a or b?`, or the full stop where nothing is alike. */
+/** `; did you mean a or b?`, or a period if nothing is similar. */
 export function didYouMean(similar: readonly string[]): string {
   if (similar.length === 0) return '.'
   const names = similar.length === 1 ? similar[0] : `${similar.slice(0, -1).join(', ')} or ${similar.at(-1)}`
@@ -31,7 +31,7 @@ export function unlikeness(a: string, b: string): number {
   return most === 0 ? 0 : editDistance(one.slice(0, 64), other.slice(0, 64)) / Math.min(most, 64)
 }
 
-/** Letters to add, to leave out, to change, or to swap with the next: a swap is the commonest slip. */
+/** Letters to add, remove, change, or swap with the next: a swap is the most common slip. */
 function editDistance(a: string, b: string): number {
   const first = Array.from({ length: b.length + 1 }, (_, i) => i)
   const rows = [first]

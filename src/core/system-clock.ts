@@ -15,11 +15,11 @@ export function systemClock(): Clock {
   }
 }
 
-/** Timers fire at once when they are set to more. */
+/** Timers set to more than this fire immediately. */
 const LONGEST_MS = 2 ** 31 - 1
 
-// Rejects with the reason itself. Node's own makes an error with a stack for each, and most sleeps here are time limits
-// that end early.
+// Rejects with the reason itself. Node's own sleep creates an error with a stack each time, and most sleeps here are
+// time limits that end early.
 function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason)
@@ -37,8 +37,8 @@ function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-// Without an id of the boot itself, the host's name stands in. A lease then outlives a reboot at most by its own
-// length, because a deadline further away than the lease it was granted for counts as expired.
+// Without a boot id, the host's name stands in. A lease then outlives a reboot at most by its own length, because a
+// deadline further away than the lease it was granted for counts as expired.
 function readBootId(): string {
   try {
     if (process.platform === 'linux') return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()

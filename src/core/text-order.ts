@@ -1,6 +1,6 @@
 /**
- * The order of two texts by their UTF-8 bytes, which is that of their code points. JavaScript's own order is by
- * UTF-16 units and puts U+10000 before U+FFFF; databases and files don't.
+ * Compares two texts by their UTF-8 bytes, which is the order of their code points. JavaScript's own order is by UTF-16
+ * units and puts U+10000 before U+FFFF; databases and files don't.
  */
 export function compareUtf8(a: string, b: string): number {
   if (a === b) return 0
@@ -13,7 +13,7 @@ export function compareUtf8(a: string, b: string): number {
   return a.length - b.length
 }
 
-/** Moves surrogates, which stand for the code points above all others, behind them. */
+/** Moves surrogates, which stand for the highest code points, after everything else. */
 function rank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit
 }

@@ -12,9 +12,9 @@ export interface LogKey {
 /** SHA-256 or HMAC-SHA-256, as 64 lower-case hex digits. */
 export type Hash = string
 
-/** One row of a log. Header and body are bytes that a driver stores and returns unchanged and never looks into. */
+/** One row of a log. Header and body are bytes that a driver stores and returns unchanged and never inspects. */
 export interface StoredEntry {
-  /** Gap-free in its log, from 0. */
+  /** Without gaps in its log, from 0. */
   readonly seq: number
   /** The seq of the keyframe this entry's fold starts from; its own seq if it is a keyframe itself. */
   readonly keyframe: number
@@ -43,22 +43,22 @@ export interface Origin {
 /** What a thread can be filtered by: kept in the index, readable without keys. */
 export type MetadataValue = string | number | boolean
 
-/** What the thread index knows of a log. Always replaceable from the log itself (`verify` with `repair`). */
+/** What the thread index knows about a log. Can always be rebuilt from the log itself (`verify` with `repair`). */
 export interface IndexFields {
   readonly status: string
-  /** Wall times in milliseconds since 1970, by the store's clock where it has one. */
+  /** Wall-clock times in milliseconds since 1970, by the store's clock if it has one. */
   readonly createdAt: number
   readonly updatedAt: number
   readonly expiresAt: number | null
-  /** When somebody should look at it. `DUE`: at once, whatever anybody's clock says. */
+  /** When somebody should look at it. `DUE`: immediately, whatever any clock says. */
   readonly wakeAt: number | null
-  /** Tag names, sorted, without repeats. */
+  /** Tag names, sorted, without duplicates. */
   readonly tags: readonly string[]
   readonly metadata: Readonly<Record<string, MetadataValue>>
   readonly origin: Origin | null
 }
 
-/** A wake time that is over on every clock: what is due now is marked so, not dated. */
+/** A wake time that has passed on every clock: what is due now is marked as due, not dated. */
 export const DUE = 0
 
 /** Who holds a log, and for how long. */
@@ -68,18 +68,18 @@ export interface Lease {
   readonly remainingMs: number
 }
 
-/** A store came back and can't say that it lost nothing: what that means for one log. */
+/** A store came back and can't guarantee that it lost nothing: what that means for one log. */
 export interface PossibleLoss {
   /** When it came back, by its own clock. */
   readonly at: number
-  /** The newest entry that was there then. Entries behind it may have been acknowledged and be gone. */
+  /** The newest entry that was there then. Entries after it may have been acknowledged and be lost. */
   readonly after: number
 }
 
 /** The head row of a log. */
 export interface Head {
   readonly log: LogKey
-  /** Random, new each time a log of this name is created: an id erased and used again is another log. */
+  /** Random, new each time a log of this name is created: an id that was erased and reused is another log. */
   readonly incarnation: string
   readonly seq: number
   readonly hash: Hash
@@ -92,11 +92,11 @@ export interface Head {
   /** The seq up to which `applyWrites` applied what entries carry. Absent: nothing yet, or `capabilities.storeAtomic`. */
   readonly applied?: number
   /**
-   * How often the store came back without being able to say that it lost nothing. Absent where an acknowledged append
-   * can't be lost, or where the loss of one would be the end of the store.
+   * How often the store came back without being able to guarantee that it lost nothing. Absent where an acknowledged
+   * append can't be lost, or where losing one would be the end of the store.
    */
   readonly generation?: number
-  /** Present until somebody claims the log after the store came back so. */
+  /** Present after such a comeback of the store, until somebody claims the log. */
   readonly loss?: PossibleLoss
 }
 
@@ -106,7 +106,7 @@ export interface Position {
   readonly seq: number
 }
 
-/** The most bytes of a message that `publish` takes. */
+/** The maximum size of a message for `publish`, in bytes. */
 export const MESSAGE_BYTES = 7800
 
 /** What a log must still look like for an append to land. */
@@ -119,16 +119,16 @@ export interface Expect {
 
 /** What an append does to the lease, which lives in the head row and not in the entries. */
 export type LeaseChange =
-  /** Leaves the lease as it is: appends by others than the owner never prolong it. */
+  /** Leaves the lease as it is: appends by anyone but the owner never extend it. */
   | { readonly kind: 'keep' }
   /**
-   * Takes the log: the result is 'held' while another's lease runs by the store's clock, unless forced. The owner's
-   * name does not matter: a worker that restarted under its old name is another worker.
+   * Takes the log: the result is 'held' while another owner's lease runs by the store's clock, unless forced. The
+   * owner's name does not matter: a worker that restarted under its old name is another worker.
    */
   | { readonly kind: 'claim'; readonly owner: string; readonly ms: number; readonly force: boolean }
-  /** The owner goes on: the lease ends `ms` from now. */
+  /** The owner continues: the lease ends `ms` from now. */
   | { readonly kind: 'extend'; readonly ms: number }
-  /** The owner lets go: the lease ends now. */
+  /** The owner releases the log: the lease ends now. */
   | { readonly kind: 'release' }
 
 /** What one writer adds to one log, if the log still ends where it last saw it. */
@@ -145,9 +145,9 @@ export interface Append {
   readonly lease: LeaseChange
   /** The whole index row after this append. */
   readonly index: IndexFields
-  /** For a claim: the head's `generation` it was decided on. If the store came back since, the claim conflicts. */
+  /** For a claim: the head's `generation` that it was based on. If the store came back since, the claim conflicts. */
   readonly generation?: number
-  /** False when tags and metadata equal the ones before, so that a driver can leave its label rows alone. */
+  /** False when tags and metadata are unchanged, so that a driver can leave its label rows alone. */
   readonly labelsChanged: boolean
   /**
    * For a fork: the branch of the same thread that must exist with this incarnation when the append lands. Otherwise
@@ -160,29 +160,29 @@ export interface Append {
    */
   readonly carried?: readonly CarriedWrite[]
   /**
-   * Entries of another store, brought here as they are, with their incarnation. Such an append may create a log that
-   * begins at any keyframe, where the other was pruned to, and may raise the epoch by any number, because it stands for
-   * many appends, claims among them. It leaves the lease as it is: nobody holds a log because it was copied.
+   * Entries of another store, copied unchanged, with their incarnation. Such an append may create a log that begins at
+   * any keyframe, where the original was pruned to, and may raise the epoch by any number, because it stands for many
+   * appends, including claims. It leaves the lease as it is: nobody holds a log just because it was copied.
    */
   readonly copied?: boolean
 }
 
-/** What became of an append. */
+/** The outcome of an append. */
 export type AppendResult =
   | { readonly status: 'appended' }
-  /** The log does not end where the writer last saw it; `head` is what it ends with now, undefined if it is gone. */
+  /** The log does not end where the writer last saw it; `head` is its current head, undefined if it is gone. */
   | { readonly status: 'conflict'; readonly head: Head | undefined }
   /**
-   * Only for claims that are otherwise as expected: another's lease is still running (`head.lease`). Nothing was
+   * Only for claims that are otherwise as expected: another owner's lease is still running (`head.lease`). Nothing was
    * written. A claim with a stale expectation gets 'conflict', so one that lost its reply finds itself.
    */
   | { readonly status: 'held'; readonly head: Head }
 
-/** The user's own SQL inside a transaction. Placeholders as the database has them (`?` or `$1`). */
+/** The user's own SQL inside a transaction. Placeholders are the database's (`?` or `$1`). */
 export interface SqlSession {
   /**
-   * One statement. `changes` counts the rows that it inserted, updated or deleted. After one that failed nothing of
-   * the transaction can stay. Rejects with TransactionError once the transaction is over.
+   * One statement. `changes` counts the rows that it inserted, updated or deleted. After a statement fails, none of the
+   * transaction can be kept. Rejects with TransactionError once the transaction is over.
    */
   query<Row = Record<string, unknown>>(
     sql: string,
@@ -196,28 +196,31 @@ export type BlobWriter = Pick<Driver, 'touchBlobs' | 'putBlobs'>
 /** A head and a run of entries that end at `upTo` and begin with a keyframe, from one consistent snapshot. */
 export interface Tail {
   readonly head: Head
-  /** Empty if `upTo` lies before the base or behind the head. */
+  /** Empty if `upTo` is before the base or after the head. */
   readonly entries: readonly StoredEntry[]
 }
 
 /** The end of a log as it was a while ago: a keyframe and what followed it then, or what followed a known entry. */
 export interface RecentTail {
   readonly incarnation: string
-  /** Ascending without gaps; none where what is there can't be entries. */
+  /** Ascending without gaps; empty if what is there can't be entries. */
   readonly entries: readonly StoredEntry[]
 }
 
 /** Which logs of the index to list, and in which order. */
 export interface HeadQuery {
-  /** Absent: all tenants. For workers and maintenance only; the layers above always give it for users. */
+  /** Absent: all tenants. For workers and maintenance only; the layers above always set it for users. */
   readonly tenant?: TenantId
   readonly thread?: ThreadId
-  /** All of these parts of structured ids, each as `encodeParts` writes it: `user=user-42`. An empty list filters nothing. */
+  /**
+   * All of these parts of structured ids, each as `encodeParts` writes it: `user=user-42`. An empty list doesn't
+   * filter.
+   */
   readonly parts?: readonly string[]
   readonly branch?: BranchId
-  /** Any of these; none when empty. */
+  /** Any of these; an empty list matches nothing. */
   readonly status?: readonly string[]
-  /** All of these; an empty list filters nothing. */
+  /** All of these; an empty list doesn't filter. */
   readonly tags?: readonly string[]
   /** All of these, by type and value. */
   readonly metadata?: Readonly<Record<string, MetadataValue>>
@@ -235,7 +238,7 @@ export interface HeadQuery {
   /** Default 'desc' (newest first). */
   readonly direction?: 'asc' | 'desc'
   readonly limit: number
-  /** From the page before, with the same query. */
+  /** From the previous page, with the same query. */
   readonly cursor?: string
 }
 
@@ -246,31 +249,31 @@ export interface HeadPage {
   readonly cursor?: string
 }
 
-/** The label by which logs name the program that they run. Drivers find by it what is due. */
+/** The label in which logs name the program that they run. Drivers use it to find what is due. */
 export const PROGRAM_LABEL = 'holdfast.program'
 
 /** What a worker asks for: logs of its programs that are due and that nobody holds. */
 export interface DueQuery {
   /** By `PROGRAM_LABEL`. */
   readonly programs: readonly string[]
-  /** Absent: of all tenants. */
+  /** Absent: all tenants. */
   readonly tenant?: TenantId
-  /** The time up to which wake times are over; 'now': by the store's own clock. */
+  /** The time up to which wake times have passed; 'now': by the store's own clock. */
   readonly now: number | 'now'
   readonly limit: number
-  /** For this long nobody else who asks is given them, unless something is written to them before. */
+  /** For this long, nobody else who asks gets them, unless something is written to them first. */
   readonly reserveMs: number
 }
 
 /** What is due. */
 export interface DuePage {
-  /** About in the order in which they became due. */
+  /** Roughly in the order in which they became due. */
   readonly heads: readonly Head[]
   /** Whether more may be due now. */
   readonly more: boolean
   /**
-   * In how many milliseconds the next of these programs may be: a wake time, or the end of a lease or a reservation.
-   * `null`: nothing is known of. Meaningless where there is more now.
+   * In how many milliseconds the next log of these programs may become due: a wake time, or the end of a lease or a
+   * reservation. `null`: none is known. Meaningless if there is more now.
    */
   readonly nextMs: number | null
 }
@@ -287,11 +290,14 @@ export interface EraseRequest {
   readonly thread: ThreadId
   /** Only this branch; absent: the whole thread. */
   readonly branch?: BranchId
-  /** When given, these must be exactly the logs that would be erased, else nothing is and the result is 'conflict'. */
+  /**
+   * If given, these must be exactly the logs that would be erased; otherwise nothing is erased and the result is
+   * 'conflict'.
+   */
   readonly expect?: readonly { readonly branch: BranchId; readonly incarnation: string; readonly seq: number }[]
   /**
-   * Left behind for the thread when its last branch goes; `null` leaves nothing and removes an older one. A thread that
-   * was not there leaves none, and keeps an older one.
+   * Left behind for the thread when its last branch is removed; `null` leaves nothing and removes an older tombstone. A
+   * thread that did not exist leaves none, and keeps an older one.
    */
   readonly tombstone: Tombstone | null
 }
@@ -326,7 +332,7 @@ export interface Survives {
   readonly powerLoss: Survival
   readonly failover: Survival
   readonly lossWindowMs?: number
-  /** The settings that decide it, as found. */
+  /** The settings that determine it, as found. */
   readonly settings: Readonly<Record<string, string>>
   /** One sentence for people. */
   readonly note: string
@@ -342,11 +348,11 @@ export interface Capabilities {
   readonly storeAtomic: boolean
   /** A user's own SQL can commit in the same transaction as an entry. */
   readonly transactions: boolean
-  /** What other processes append is heard of without asking again and again: by `subscribe` or `watchChanges`. */
+  /** What other processes append is noticed without polling over and over: through `subscribe` or `watchChanges`. */
   readonly watch: boolean
-  /** Messages reach other processes, by `subscribe`: live events, such as tokens, too. */
+  /** Messages reach other processes, through `subscribe`: live events, such as tokens, too. */
   readonly messages: boolean
-  /** How many batches may be under way at once. */
+  /** How many batches may be in flight at once. */
   readonly parallelBatches: number
   /** The most appends in one batch. */
   readonly maxBatch: number
@@ -355,9 +361,9 @@ export interface Capabilities {
 /**
  * A durable, ordered log per branch, and nothing more. All meaning lives above.
  *
- * Failure: a method rejects when the store does not answer or refuses; it never turns failure into absence. A
- * rejected `append` may have landed unless the error's `data.written` is 'nothing'; the log layer finds out by
- * looking for its appendId. Every method rejects with ClosedError after `close`.
+ * Failure: a method rejects when the store does not answer or refuses; it never turns failure into absence. A rejected
+ * `append` may have landed unless the error's `data.written` is 'nothing'; the log layer finds out by looking for its
+ * appendId. Every method rejects with ClosedError after `close`.
  */
 export interface Driver extends Partial<ItemDriver>, Partial<CopyDriver> {
   /** For messages: 'memory', 'sqlite', … */
@@ -366,10 +372,10 @@ export interface Driver extends Partial<ItemDriver>, Partial<CopyDriver> {
   readonly survives: Survives
 
   /**
-   * At most one Append per log in a batch; each is all-or-nothing; results by index; one round trip.
-   * An Append lands only if incarnation, last seq, last hash and epoch are all as expected at that moment, in one
-   * atomic step with the entries, the index row and the lease. Resolves only when it is as durable as
-   * `durability` says. Appends to different logs in a batch are independent: one conflict does not hinder another.
+   * At most one Append per log in a batch; each is all-or-nothing; results by index; one round trip. An Append lands
+   * only if incarnation, last seq, last hash and epoch are all as expected at that moment, in one atomic step with the
+   * entries, the index row and the lease. Resolves only when it is as durable as `durability` says. Appends to
+   * different logs in a batch are independent: a conflict in one does not affect another.
    */
   append(batch: readonly Append[]): Promise<readonly AppendResult[]>
 
@@ -380,28 +386,32 @@ export interface Driver extends Partial<ItemDriver>, Partial<CopyDriver> {
   tail(log: LogKey, upTo?: number): Promise<Tail | undefined>
 
   /**
-   * What a cache near by holds of the end of a log: perhaps older than the log, of an earlier incarnation, or damaged.
-   * Only for who appends next, because an append compares. From entry `from` on if the cache holds that one, else from
-   * its keyframe. Undefined for whatever reason it has nothing; never rejects, and never waits long. Absent where there is
-   * no cache; only where `capabilities.storeAtomic`, because it tells nothing of the head row.
+   * What a nearby cache holds of the end of a log: possibly older than the log, of an earlier incarnation, or damaged.
+   * Only for callers that append next, because an append compares. Starts at entry `from` if the cache holds that one,
+   * otherwise at its keyframe. Undefined if it has nothing, for whatever reason; never rejects, and never waits long.
+   * Absent where there is no cache; only where `capabilities.storeAtomic`, because it says nothing about the head row.
    */
   recent?(log: LogKey, from?: number): Promise<RecentTail | undefined>
 
   /**
-   * What `recent` told of a log was of no use, and is not told again; where it was only an earlier state, until somebody
-   * tells the cache a later one. Present exactly when `recent` is.
+   * What `recent` returned for a log was useless, and is not returned again; if it was merely an earlier state, until
+   * somebody puts a later one into the cache. Present exactly when `recent` is.
    */
   forgetRecent?(log: LogKey, isOnlyBehind?: boolean): void
 
-  /** Nobody works on the log for now: if `recent` had nothing of it, it should have. Present exactly when `recent` is. */
+  /**
+   * Nobody is working on the log for now: if `recent` had nothing for it, now is the time to load it. Present exactly
+   * when `recent` is.
+   */
   keepRecent?(log: LogKey): void
 
   /** Up to `limit` entries from `from` on, ascending; fewer than `limit` only at the end. */
   read(log: LogKey, from: number, limit: number): Promise<readonly StoredEntry[]>
 
   /**
-   * Resolves when what `read` shows of a log is as durable as an acknowledged append, and rejects when that can't be
-   * had: for a writer whose append was rejected and yet is there. Absent where whatever can be read is that durable.
+   * Resolves when what `read` shows of a log is as durable as an acknowledged append, and rejects if that can't be
+   * achieved: for a writer whose append was rejected and yet is there. Absent where whatever can be read is that
+   * durable.
    */
   confirm?(log: LogKey): Promise<void>
 
@@ -412,8 +422,8 @@ export interface Driver extends Partial<ItemDriver>, Partial<CopyDriver> {
   head(log: LogKey): Promise<Head | undefined>
 
   /**
-   * Ends the lease `ms` from now (0: now) if incarnation and epoch are still these, also when it ran out and nobody came.
-   * The epoch alone does not tell: a log that is erased and made again counts from 0 once more.
+   * Ends the lease `ms` from now (0: now) if incarnation and epoch are still these, even if it ran out and nobody else
+   * came. The epoch alone is not enough: a log that is erased and created again counts from 0 again.
    */
   renew(log: LogKey, incarnation: string, epoch: number, ms: number): Promise<boolean>
 
@@ -425,12 +435,12 @@ export interface Driver extends Partial<ItemDriver>, Partial<CopyDriver> {
 
   /**
    * Removes every entry before `seq`, which must be a keyframe, and moves the base there, in one atomic step.
-   * 'conflict' if the incarnation is another, `seq` is no keyframe of the log, or the log is gone. Pruning again to
-   * the same or an older seq removes nothing. The head, its hash and its epoch are untouched.
+   * 'conflict' if the incarnation differs, `seq` is not a keyframe of the log, or the log is gone. Pruning again to the
+   * same or an older seq removes nothing. The head, its hash and its epoch are untouched.
    *
-   * With `standIn`, a keyframe of that seq and of the same hash as the entry there, which need be none: it takes its place
-   * in the same step, and 'conflict' if the entry has another hash. Entries after it keep their `keyframe`, which may be
-   * removed by this: `tail` begins at the base then.
+   * With `standIn`, a keyframe with that seq and the same hash as the entry there, which need not be a keyframe itself:
+   * it replaces the entry in the same step, and the result is 'conflict' if the entry has another hash. Entries after
+   * it keep their `keyframe`, which this may remove: `tail` then begins at the base.
    */
   prune(
     log: LogKey,
@@ -439,12 +449,14 @@ export interface Driver extends Partial<ItemDriver>, Partial<CopyDriver> {
     standIn?: StoredEntry,
   ): Promise<{ readonly removed: number } | 'conflict'>
 
-  /** Removes logs with all they hold but blobs, in one atomic step. Erasing what is not there is no error. */
+  /**
+   * Removes logs with everything they hold except blobs, in one atomic step. Erasing what doesn't exist is no error.
+   */
   erase(request: EraseRequest): Promise<{ readonly erased: number } | 'conflict'>
 
   /**
-   * Drives what was removed so far out of the store's own files: write-ahead logs, append-only files, free pages. Says how
-   * far that went. Absent where a removal itself does it.
+   * Removes what was deleted so far from the store's own files: write-ahead logs, append-only files, free pages. Says
+   * how far that went. Absent where a removal itself does it.
    */
   scrub?(): Promise<Scrubbed>
 
@@ -456,7 +468,7 @@ export interface Driver extends Partial<ItemDriver>, Partial<CopyDriver> {
 
   /**
    * Refreshes `touchedAt` of the blobs that exist and returns the hashes of those that don't. Every refresh makes it
-   * strictly later than it was, also within one millisecond: `removeBlob` relies on it.
+   * strictly later than before, even within one millisecond: `removeBlob` relies on it.
    */
   touchBlobs(tenant: TenantId, hashes: readonly Hash[]): Promise<readonly Hash[]>
 
@@ -469,13 +481,13 @@ export interface Driver extends Partial<ItemDriver>, Partial<CopyDriver> {
   /** Up to `limit` blobs of a tenant with a hash above `after`, in the order of their hashes. */
   listBlobs(tenant: TenantId, options: { readonly after?: Hash; readonly limit: number }): Promise<readonly BlobInfo[]>
 
-  /** Removes a blob if its `touchedAt` is still exactly this. A blob that was put again meanwhile stays. */
+  /** Removes a blob if its `touchedAt` is still exactly this. A blob that was put again in the meantime stays. */
   removeBlob(tenant: TenantId, hash: Hash, touchedAt: number): Promise<boolean>
 
   /**
-   * The next logs that are due, reserved for who asks. Workers that ask at the same moment are given different ones, and do
-   * not wait for each other. Logs of other programs cost nothing. A reservation is no claim: it only keeps others from trying.
-   * Absent where only a walk over all heads would find them.
+   * The next logs that are due, reserved for the caller. Workers that ask at the same moment get different ones, and do
+   * not wait for each other. Logs of other programs cost nothing. A reservation is not a claim: it only keeps others
+   * from trying. Absent where only a walk over all heads would find them.
    */
   takeDue?(query: DueQuery): Promise<DuePage>
 
@@ -485,38 +497,44 @@ export interface Driver extends Partial<ItemDriver>, Partial<CopyDriver> {
   positions?(logs: readonly LogKey[]): Promise<readonly (Position | undefined)[]>
 
   /**
-   * Tells the processes that subscribed to a topic. Never waits and never fails: what can't be sent is lost, and whoever
-   * listens also looks for itself now and then. Topics are short and plain; a message has at most `MESSAGE_BYTES`.
+   * Notifies the processes that subscribed to a topic. Never waits and never fails: what can't be sent is lost, and
+   * listeners also poll now and then. Topics are short and plain; a message is at most `MESSAGE_BYTES` long.
    */
   publish?(topic: string, message: string): void
 
-  /** Whether somebody may listen to a topic, as far as is known here: with nobody there, nothing is made to be sent. */
+  /**
+   * Whether somebody may be listening to a topic, as far as is known here: if not, there is no need to prepare a
+   * message.
+   */
   hasSubscribers?(topic: string): boolean
 
   /**
-   * Calls `heard` with what other processes publish on a topic from then on, perhaps this one too, and with undefined when
-   * some may have been missed, as after a lost connection. Resolves to a function that ends it.
+   * Calls `heard` with what other processes (and possibly this one) publish on a topic from then on, and with undefined
+   * when messages may have been missed, as after a lost connection. Resolves to a function that ends the subscription.
    */
   subscribe?(topic: string, heard: (message: string | undefined) => void): Promise<() => Promise<void>>
 
-  /** Calls `changed` after others wrote to the store, for a store that can't tell what. Returns a function that ends it. */
+  /**
+   * Calls `changed` after others wrote to the store, for a store that can't tell what changed. Returns a function that
+   * ends it.
+   */
   watchChanges?(changed: () => void): () => void
 
   /**
    * Runs `work` in a transaction, then makes the append that it resolves to as the last thing in the same transaction,
-   * and commits. Nothing of it stays if `work` rejects, the append conflicts, or `timeoutMs` runs out, which counts
-   * from the begin of the transaction. `work` gets the user's SQL, and blobs that are stored in the transaction too:
-   * every other write through this driver may have to wait for the end of it. Rejects with what `work` rejected with.
-   * Present exactly when `capabilities.transactions`.
+   * and commits. None of it is kept if `work` rejects, the append conflicts, or `timeoutMs` runs out, counted from the
+   * beginning of the transaction. `work` gets the user's SQL, and a way to store blobs in the transaction too: every
+   * other write through this driver may have to wait for its end. Rejects with what `work` rejected with. Present
+   * exactly when `capabilities.transactions`.
    */
   transact?(
     work: (sql: SqlSession, blobs: BlobWriter) => Promise<Append>,
     options: { readonly timeoutMs: number },
   ): Promise<AppendResult>
 
-  /** The wall time of the server's own clock, in milliseconds since 1970. Absent where the clock is this machine's. */
+  /** The wall-clock time of the server, in milliseconds since 1970. Absent where the clock is this machine's. */
   now?(): Promise<number>
 
-  /** Waits for what is under way, then lets go of everything. Closing twice is no error. */
+  /** Waits for what is in progress, then releases everything. Closing twice is no error. */
   close(): Promise<void>
 }

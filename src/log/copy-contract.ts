@@ -15,8 +15,8 @@ export interface TombstonePage {
 }
 
 /**
- * What moving a whole store needs besides its logs, blobs and items: who has something in it, and what erased threads left
- * behind. Part of every driver of ours. For maintenance: each may walk through all that is stored.
+ * What moving a whole store needs besides its logs, blobs and items: which tenants have something in it, and what
+ * erased threads left behind. Part of every built-in driver. For maintenance: each may walk through everything stored.
  */
 export interface CopyDriver {
   /** Every tenant with a log, a tombstone, a blob or an item, each once, in any order. */
@@ -26,8 +26,8 @@ export interface CopyDriver {
   listTombstones(options: { readonly cursor?: string }): Promise<TombstonePage>
 
   /**
-   * Leaves a tombstone for a thread that has no log, in place of an older one, and is true; false, and nothing is
-   * written, if it has one.
+   * Leaves a tombstone for a thread that has no log, replacing an older one, and returns true; if the thread has a log,
+   * writes nothing and returns false.
    */
   bury(tenant: TenantId, thread: ThreadId, tombstone: Tombstone): Promise<boolean>
 }

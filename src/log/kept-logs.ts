@@ -2,7 +2,7 @@ import type { Clock } from '../core/clock.js'
 import type { LogKey } from './contract.js'
 import type { Log } from './log.js'
 
-/** What nobody wanted for this long is let go: memory is for threads that are run now. */
+/** What nobody has used for this long is dropped: memory is for threads that are running now. */
 const IDLE_MS = 10 * 60 * 1000
 
 interface Kept {
@@ -12,8 +12,8 @@ interface Kept {
 }
 
 /**
- * Logs that were read in this process and are not in use, up to a number of bytes: the least recently used go first.
- * Whoever takes one has it alone until it is given back, so nobody's state changes under another's hands.
+ * Logs that were read in this process and are not in use, up to a number of bytes: the least recently used are dropped
+ * first. Whoever takes one has exclusive use of it until it is given back, so nobody's state changes while they use it.
  */
 export class KeptLogs {
   readonly #most: number
@@ -45,7 +45,7 @@ export class KeptLogs {
     this.#tidy()
   }
 
-  /** Nothing of this thread, or of all threads of a tenant, stays. */
+  /** Nothing of this thread, or of any thread of a tenant, stays. */
   forget({ tenant, thread }: { readonly tenant: LogKey['tenant']; readonly thread?: LogKey['thread'] }): void {
     const start = JSON.stringify(thread === undefined ? [tenant] : [tenant, thread]).slice(0, -1)
     for (const [name, kept] of this.#kept) if (name.startsWith(start)) this.#remove(name, kept)
@@ -56,7 +56,7 @@ export class KeptLogs {
     this.#bytes = 0
   }
 
-  // The oldest come first, because each is put in anew when it is given back.
+  // The oldest come first, because each is inserted again when it is given back.
   #tidy(): void {
     const before = this.#clock.monotonic() - IDLE_MS
     for (const [name, kept] of this.#kept) {

@@ -12,7 +12,7 @@ import type { StoreClock } from './store-clock.js'
 export interface LogEnvironment {
   readonly driver: Driver
   readonly commit: GroupCommit
-  /** Tells those who wait of what is appended, here and elsewhere. */
+  /** Notifies those who wait of what is appended, here and elsewhere. */
   readonly news: News
   readonly clock: StoreClock
   readonly limits: Limits
@@ -20,11 +20,11 @@ export interface LogEnvironment {
   readonly keys: KeySource | undefined
   /** Seals and opens the store's items. */
   readonly items: ItemSealer
-  /** How long a write is repeated while the backend does not answer, in milliseconds. */
+  /** How long a write is retried while the backend does not answer, in milliseconds. */
   readonly retryMs: number
   readonly randomId: () => string
-  /** Writes down elsewhere what was acknowledged, and compares. */
+  /** Records elsewhere what was acknowledged, and compares. */
   readonly anchors: AnchorBook | undefined
-  /** Told how long appends and loads take, how large they are, and what collides. */
+  /** Told how long appends and loads take, how large they are, and what conflicts. */
   readonly observer: Observer
 }

@@ -44,50 +44,52 @@ import { TenantKeys } from './keys/tenant-keys.js'
 import { type Verification, verifyLog } from './read/verify.js'
 import { type AnchorReport, verifyAnchors } from './read/verify-anchors.js'
 
-/** Settings that hold for every backend. */
+/** Settings that apply to every backend. */
 export interface LogStoreOptions {
   readonly clock?: Clock
   readonly limits?: Partial<Limits>
   /** Values whose JSON is at least this long are stored as blobs. */
   readonly blobThreshold?: number
-  /** Authenticates and encrypts what is stored. Without it, damage is found but forgery is not. */
+  /** Authenticates and encrypts what is stored. Without it, damage is detected but forgery is not. */
   readonly keys?: KeyOptions
   /**
-   * How much of the threads that ran here is kept in memory, as JSON, large values included, so that their next run reads
-   * only what is new. Text takes about as much memory as its JSON, small objects several times as much. Default 32 MB; 0
-   * keeps nothing.
+   * How much of the threads that ran here is kept in memory, as JSON including large values, so that their next run
+   * reads only what is new. Text takes about as much memory as its JSON, small objects several times as much. Default
+   * 32 MB; 0 keeps nothing.
    */
   readonly cacheBytes?: number
-  /** How long a write, with what is read for it, is repeated while the backend does not answer. Default 30 s. */
+  /** How long a write, including the reads it needs, is retried while the backend does not answer. Default 30 s. */
   readonly retryMs?: number
   /**
-   * Where it is written down what the store holds, so that an older state of it is noticed: `fileAnchors(path)`, or two
+   * Where to record what the store holds, so that a rollback to an older state is noticed: `fileAnchors(path)`, or two
    * functions of your own.
    */
   readonly anchors?: Anchors
   /**
-   * Sees every text before it is written, and takes out of it what must not be kept: of inputs, results, states, messages,
-   * questions, answers, signals, errors, items and spans. Programs see what it returns, at once and after a resume alike.
+   * Sees every text before it is written, and removes what must not be kept: from inputs, results, states, messages,
+   * questions, answers, signals, errors, items and spans. Programs see what it returns, both immediately and after a
+   * resume.
    */
   readonly redact?: Redact
   /**
-   * How long threads are kept, and what of them. By default a thread that was begun under this policy expires 7 days after
-   * its last use, a document of a pipeline after 30; never while something of it is open. `'keep'` keeps everything.
+   * How long threads are kept, and which parts of them. By default a thread that was started under this policy expires
+   * 7 days after its last use, a document of a pipeline after 30; never while something in it is open. `'keep'` keeps
+   * everything.
    */
   readonly retention?: StoreRetention
-  /** For tests that must repeat exactly. */
+  /** For tests that must be exactly repeatable. */
   readonly randomId?: () => string
-  /** Told what happens. `openHoldfast` makes one of its option `telemetry`. */
+  /** Told what happens. `openHoldfast` creates one from its option `telemetry`. */
   readonly observer?: Observer
 }
 
 const DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
 
-/** All logs of one backend: opens them, lists them, removes them, and commits their appends together. */
+/** All logs of one backend: opens them, lists them, removes them, and groups their appends into commits. */
 export class LogStore {
   /** Memory that outlives threads, as the driver keeps it. */
   readonly items: ItemStore
-  /** Takes out what must not be kept; undefined where everything may be. */
+  /** Removes what must not be kept; undefined if everything may be. */
   readonly redactor: Redactor | undefined
   /** How long threads are kept. */
   readonly retention: StoreRetentionPolicy
@@ -130,7 +132,7 @@ export class LogStore {
       anchors: options.anchors && new AnchorBook(options.anchors),
       observer: options.observer ?? NO_OBSERVER,
     }
-    // What is encrypted in the store must not pass through it in the clear.
+    // What is encrypted in the store must not pass through it in plain text.
     if (masters !== undefined) news.live.crosses = false
     this.#keyRing = masters && new KeyRing(environment, masters)
     this.#plainTenants = new PlainTenants(driver, environment.clock)
@@ -155,7 +157,7 @@ export class LogStore {
     return this.#environment.randomId
   }
 
-  /** True when what is stored is authenticated by keys. */
+  /** True if what is stored is authenticated by keys. */
   get hasKeys(): boolean {
     return this.#keyRing !== undefined
   }
@@ -169,12 +171,12 @@ export class LogStore {
     return this.#environment.observer
   }
 
-  /** Learns the time of the store's own clock, where it has one, before anybody asks for it. */
+  /** Learns the time of the store's own clock, if it has one, before anybody asks for it. */
   async syncClock(): Promise<void> {
     await this.#environment.clock.sync()
   }
 
-  /** What the store's own clock says; undefined where it has none but this machine's. */
+  /** What the store's own clock says; undefined if it has none. */
   async now(): Promise<number | undefined> {
     this.#check()
     return this.#environment.driver.now?.()
@@ -190,8 +192,8 @@ export class LogStore {
   async open(key: LogKey): Promise<Log> {
     this.#check()
     refuseReservedThread(key.thread)
-    // Repeated like the writes that follow: a connection that breaks in between must not fail what is sent to a thread.
-    // The tenant comes first: side by side, the first read of a process would wait for a second connection.
+    // Retried like the writes that follow: a connection that breaks in between must not fail what is sent to a thread.
+    // The tenant comes first: in parallel, the first read of a process would wait for a second connection.
     await retry(this.#environment, () => this.#admit(key.tenant))
     const [log] = await retry(this.#environment, () =>
       Promise.all([Log.open(this.#environment, key), this.#environment.clock.sync()]),
@@ -238,20 +240,20 @@ export class LogStore {
     return isSame ? kept : this.open(key)
   }
 
-  /** After `borrow`, when nothing of it is under way any more. */
+  /** After `borrow`, when none of its operations are in progress anymore. */
   giveBack(log: Log): void {
     if (this.#closed) return
     this.#kept.keep(log)
     this.#environment.driver.keepRecent?.(log.key)
   }
 
-  /** After `borrow`, when what a cache told of it was not so: the next to borrow it asks the store itself. */
+  /** After `borrow`, when what a cache returned for it was wrong: the next to borrow it asks the store itself. */
   disbelieve(log: Log): void {
     this.#environment.observer.count('holdfast.cache.outdated')
     if (log.disbelieve()) this.giveBack(log)
   }
 
-  /** A log that is not read or verified as a whole, to look at older entries of one that may be damaged. */
+  /** A log that is not read or verified as a whole, for looking at older entries of one that may be damaged. */
   unread(key: LogKey): Log {
     this.#check()
     refuseReservedThread(key.thread)
@@ -259,8 +261,8 @@ export class LogStore {
   }
 
   /**
-   * Starts another branch from an entry without reading what follows it: the way out of a log whose newest entries
-   * are damaged.
+   * Starts another branch from an entry without reading what follows it: the way out of a log whose newest entries are
+   * damaged.
    */
   async fork(key: LogKey, options: ForkOptions & { readonly at: number | string }): Promise<Log> {
     this.#check()
@@ -269,7 +271,7 @@ export class LogStore {
     return Log.unread(this.#environment, key).fork(options)
   }
 
-  /** The keys of a tenant: rotation and what there is. */
+  /** The keys of a tenant: rotation and status. */
   keys(tenant: TenantId): TenantKeys {
     this.#check()
     return new TenantKeys(tenant, this.#keyRing, this.#environment, () => this.#kept.forget({ tenant }))
@@ -298,15 +300,15 @@ export class LogStore {
   }
 
   /**
-   * Removes what lies before an entry, which stays readable: where it is no keyframe, one is put in its place. Tagged entries
-   * are kept with all that follows them, unless told otherwise.
+   * Removes what is before an entry, which stays readable: if it is not a keyframe, one takes its place. Tagged entries
+   * are kept with everything that follows them, unless told otherwise.
    */
   async prune(
     key: LogKey,
     seq: number,
     options: {
       readonly evenTagged?: boolean
-      /** Told where the branch is cut, while all is still there; if it rejects, nothing is removed. */
+      /** Told where the branch is trimmed, while everything is still there; if it rejects, nothing is removed. */
       readonly beforeRemoval?: BeforeRemoval
     } = {},
   ): Promise<{ readonly removed: number }> {
@@ -314,12 +316,12 @@ export class LogStore {
     const log = await this.open(key)
     const tagged = options.evenTagged ? [] : Object.values(log.fold.index.tags)
     const removed = await log.cutBefore(Math.min(seq, ...tagged), options.beforeRemoval)
-    // What this process keeps of it would go on from entries that are gone.
+    // What this process keeps of it would continue from entries that are gone.
     if (removed > 0) this.#kept.forget(key)
     return { removed }
   }
 
-  /** Removes a thread or one of its branches. What it leaves behind tells later runs that it once was. */
+  /** Removes a thread or one of its branches. The tombstone tells later runs that it existed. */
   async erase(request: EraseRequest): Promise<{ readonly erased: number } | 'conflict'> {
     this.#check()
     refuseReservedThread(request.thread)
@@ -329,7 +331,7 @@ export class LogStore {
     return result
   }
 
-  /** Drives what was removed out of the backend's own files, as far as it can. */
+  /** Removes deleted data from the backend's own files, as far as it can. */
   async scrub(): Promise<Scrubbed> {
     this.#check()
     const { driver } = this.#environment
@@ -343,19 +345,22 @@ export class LogStore {
     return retry(this.#environment, () => this.#environment.driver.tombstone(tenant, thread))
   }
 
-  /** Walks a whole log and says what is wrong with it; undefined if there is none. */
+  /** Walks a whole log and says what is wrong with it; undefined if there is no such log. */
   async verify(key: LogKey, options: { readonly repair?: boolean } = {}): Promise<Verification | undefined> {
     this.#check()
     return verifyLog(this.#environment, key, options)
   }
 
-  /** Compares what the store holds with what was anchored, of all tenants. */
+  /** Compares what the store holds with its anchors, for all tenants. */
   async verifyAnchors(anchors: Iterable<Anchor>): Promise<AnchorReport> {
     this.#check()
     return verifyAnchors(this.#environment, anchors)
   }
 
-  /** Makes a log of entries that come from elsewhere, sealed anew under this name. Throws ConflictError if it exists. */
+  /**
+   * Creates a log from entries that come from elsewhere, sealed again under this name. Throws ConflictError if it
+   * exists.
+   */
   async importLog(key: LogKey, entries: readonly PlainEntry[]): Promise<ImportedLog> {
     this.#check()
     refuseReservedThread(key.thread)
@@ -363,7 +368,7 @@ export class LogStore {
     return importLog(this.#environment, key, entries)
   }
 
-  /** Every tenant of the store. May walk through all that is stored. */
+  /** Every tenant of the store. May walk through everything stored. */
   async tenants(): Promise<readonly TenantId[]> {
     this.#check()
     const tenants = await retry(this.#environment, async () => this.#environment.driver.listTenants?.())
@@ -376,7 +381,7 @@ export class LogStore {
     return collectBlobs(this.#environment, tenant, options)
   }
 
-  /** Waits for what is under way and closes the backend. Closing twice is fine: both wait for the same end. */
+  /** Waits for what is in progress and closes the backend. Closing twice is fine: both calls wait for the same end. */
   close(): Promise<void> {
     this.#closed ??= this.#close()
     return this.#closed

@@ -36,19 +36,19 @@ export interface ForkOptions {
   readonly branch: string
   /** Where to fork, by seq or checkpoint id. Default: the newest entry. */
   readonly at?: number | string
-  /** What the fork changes at once. */
+  /** What the fork changes immediately. */
   readonly draft?: Omit<Draft, 'kind'>
 }
 
-/** Told the first entry that stays, and whether a keyframe takes its place. */
+/** Called with the first entry that stays, and whether a keyframe takes its place. */
 export type BeforeRemoval = (at: number, isReplaced: boolean) => Promise<void>
 
-/** What a handle takes by itself, measured: without it, very many small threads would count for nothing. */
+/** The measured size of a handle itself: without it, very many small threads would count for nothing. */
 const HANDLE_BYTES = 2048
 
 /**
- * One branch of a thread. Holds the newest fold it knows; all writes go through `update`, which decides again
- * whenever another writer was faster.
+ * One branch of a thread. Holds the newest fold it knows; all writes go through `update`, which decides again whenever
+ * another writer was first.
  */
 export class Log {
   readonly key: LogKey
@@ -56,7 +56,7 @@ export class Log {
   readonly #reader: LogReader
   readonly #writer: LogWriter
   readonly #shelf: BlobShelf
-  /** What was known before a cache told more. */
+  /** What was known before a cache provided more. */
   #confirmed: Fold | undefined
 
   private constructor(environment: LogEnvironment, key: LogKey, shelf?: BlobShelf) {
@@ -92,8 +92,8 @@ export class Log {
   }
 
   /**
-   * As a cache tells it, which may be an older state: see `isConfirmed`. Undefined where no cache tells anything that
-   * verifies and holds entry `atLeast`.
+   * As a cache has it, which may be an older state: see `isConfirmed`. Undefined if no cache has anything that verifies
+   * and holds entry `atLeast`.
    */
   static async recent(environment: LogEnvironment, key: LogKey, atLeast: number): Promise<Log | undefined> {
     const log = new Log(environment, key)
@@ -115,22 +115,22 @@ export class Log {
   }
 
   /**
-   * Present where the store came back and can't say that it lost nothing, and nobody claimed this log since: entries that
-   * followed the one named here may have been acknowledged and be gone.
+   * Present if the store came back and can't guarantee that it lost nothing, and nobody has claimed this log since:
+   * entries after the one named here may have been acknowledged and be lost.
    */
   get loss(): PossibleLoss | undefined {
     return this.#writer.standing.loss
   }
 
   /**
-   * False while all that this handle knows was told by a cache: then only an append that lands makes sure that it was the
+   * False while everything this handle knows came from a cache: then only an append that lands proves that it was the
    * newest. Nothing else may be concluded from it, neither what the thread holds nor what it lacks.
    */
   get isConfirmed(): boolean {
     return !this.#writer.isUnconfirmed
   }
 
-  /** About how much memory this handle takes, with its state counted as JSON. */
+  /** Roughly how much memory this handle takes, with its state counted as JSON. */
   get bytes(): number {
     return HANDLE_BYTES + this.fold.weight.liveBytes + this.#shelf.bytes
   }
@@ -141,8 +141,8 @@ export class Log {
   }
 
   /**
-   * Appends what `decide` makes of the newest state, if the log still ends there; otherwise reads on and decides
-   * again. Returning nothing appends nothing. Without a claim only inputs, answers, cancellations, signals and tags
+   * Appends what `decide` returns for the newest state, if the log still ends there; otherwise reads on and decides
+   * again. Returning nothing appends nothing. Without a claim, only inputs, answers, cancellations, signals and tags
    * may be appended to a log that is run by claims.
    */
   update(decide: Decide): Promise<Updated> {
@@ -150,7 +150,7 @@ export class Log {
     return this.#writer.submit((fold) => prolong(decide(fold), fold, clock.now()), { kind: 'guest' })
   }
 
-  /** Takes the log: raises its epoch, so that whoever held it before can't write any more. */
+  /** Takes the log: raises its epoch, so that whoever held it before can't write anymore. */
   async claim(options: ClaimOptions): Promise<Claim> {
     checkClaimOptions(options)
     const { owner, ms, force = false, decide } = options
@@ -186,7 +186,7 @@ export class Log {
   }
 
   /**
-   * Reads what others appended since, in one round trip, as `open` would. False where that can't be told from what is
+   * Reads what others appended since, in one round trip, like `open`. False if that can't be determined from what is
    * known, as when the log was erased or pruned: then it must be opened.
    */
   async reopen(): Promise<boolean> {
@@ -200,7 +200,7 @@ export class Log {
     return true
   }
 
-  /** Reads on in a cache, if there is one. False where that tells nothing that will do; then nothing has changed. */
+  /** Reads on in a cache, if there is one. False if that has nothing useful; then nothing has changed. */
   async readRecent(atLeast: number): Promise<boolean> {
     const known = this.exists ? this.fold : undefined
     const fold = await observeLoad(this.#environment, this.#reader.recent(known))
@@ -216,10 +216,10 @@ export class Log {
     return true
   }
 
-  /** Back to what was known before a cache told more, because that was not so. False where nothing was known. */
+  /** Back to what was known before a cache provided more, because that was wrong. False if nothing was known. */
   disbelieve(): boolean {
     const { driver } = this.#environment
-    // One that is only behind catches up by itself, as soon as the one who appended has told it.
+    // A cache that is only behind catches up by itself, as soon as the writer has updated it.
     driver.forgetRecent?.(this.key, this.#writer.isBehind)
     if (this.#confirmed === undefined) return false
     this.#writer.fold = this.#confirmed
@@ -227,20 +227,20 @@ export class Log {
     return true
   }
 
-  /** Reads what others appended since. Repeated while the backend does not answer, unless it is to be asked `once`. */
+  /** Reads what others appended since. Retried while the backend does not answer, unless it is to be asked `once`. */
   async refresh({ once = false }: { readonly once?: boolean } = {}): Promise<Fold> {
     await (once ? this.#writer.refresh() : retry(this.#environment, () => this.#writer.refresh()))
     return this.#writer.fold
   }
 
-  /** Tells those who listen, in any process, of what is not recorded. */
+  /** Notifies listeners, in any process, of something that is not recorded. */
   liveTeller(): (event: unknown) => void {
     const name = nameLog(this.key)
     const { live } = this.#environment.news
     return (event) => live.tell(name, event)
   }
 
-  /** Waits for it to go on, by news where they arrive. To be closed. */
+  /** Waits for new entries, through news where available. Must be closed. */
   follow(options: { readonly onlyGuests?: boolean } = {}): Follower {
     return this.#environment.news.follow(this.key, () => this.fold.seq, options)
   }
@@ -292,8 +292,8 @@ export class Log {
   }
 
   /**
-   * Verified entries with their bodies and the fold after each, oldest first. Given the fold right before `from`, what
-   * lies before is not read again. A backend that does not answer is asked again, from where the reading was.
+   * Verified entries with their bodies and the fold after each, oldest first. Given the fold right before `from`,
+   * nothing before it is read again. A backend that does not answer is asked again, from where the reading was.
    */
   async *entries(from = 0, to: number = this.fold.seq, before?: Fold): AsyncGenerator<OpenedEntry> {
     let next = from
@@ -314,20 +314,21 @@ export class Log {
   }
 
   /**
-   * Verified entries from the newest keyframe at or before an entry up to it, with the fold after each, oldest first, in
-   * one round trip: how a branch is read backwards, part by part. None if that entry was pruned.
+   * Verified entries from the newest keyframe at or before an entry up to it, with the fold after each, oldest first,
+   * in one round trip: how a branch is read backwards, part by part. Empty if that entry was pruned.
    */
   tail(upTo: number = this.fold.seq): Promise<readonly OpenedEntry[]> {
     return this.#reader.tail(upTo)
   }
 
   /**
-   * Removes all before an entry that this handle has read, and says how many that were. The entry itself stays, with a
-   * keyframe in its place; where the state is too large for one, what lies before the newest keyframe at or before it goes.
+   * Removes everything before an entry that this handle has read, and returns how many entries that were. The entry
+   * itself stays, with a keyframe in its place; if the state is too large for one, what precedes the newest keyframe at
+   * or before it is removed.
    */
   async cutBefore(seq: number, beforeRemoval?: BeforeRemoval): Promise<number> {
     const { driver } = this.#environment
-    // No further than what was read: opening applied the writes to the store of these entries, not of later ones.
+    // No further than what was read: opening applied these entries' writes to the store, not those of later ones.
     const opened = seq > this.fold.seq ? [] : await retry(this.#environment, () => this.#reader.tail(seq))
     const [keyframe, before, last] = [opened[0], opened.at(-2), opened.at(-1)]
     if (keyframe === undefined || last === undefined) {
@@ -364,8 +365,8 @@ export class Log {
   }
 
   /**
-   * Starts another branch from any kept entry. It begins with a keyframe of that state, so what happens to this
-   * branch later, its pruning included, does not concern it.
+   * Starts another branch from any kept entry. It begins with a keyframe of that state, so what happens to this branch
+   * later, including pruning, does not affect it.
    */
   async fork(options: ForkOptions): Promise<Log> {
     const branch = parseBranchId(options.branch)

@@ -3,7 +3,7 @@ import type { Fold } from './entry/fold.js'
 import type { LogEnvironment } from './log-environment.js'
 import type { CarriedWrite } from './store-contract.js'
 
-/** Tells of an append that landed. Without `begun` only its size: how long it took says nothing of saving. */
+/** Reports an append that landed. Without `begun`, only its size: how long it took says nothing about saving. */
 export function observeSave(
   { clock, observer, anchors }: LogEnvironment,
   { log, entries, incarnation }: Append,
@@ -19,7 +19,10 @@ export function observeSave(
   for (const { body } of entries) observer.record('holdfast.checkpoint.bytes', body.byteLength)
 }
 
-/** Tells how long a load takes. Of a thread that is not there, nothing: quick looks would hide the slow loads. */
+/**
+ * Reports how long a load takes. Loads of a thread that doesn't exist are not reported: their speed would hide the slow
+ * loads.
+ */
 export async function observeLoad<Loaded extends Fold | undefined>(
   { clock, observer }: LogEnvironment,
   loading: Promise<Loaded>,

@@ -2,9 +2,8 @@ import type { TenantId } from '../core/ids.js'
 import type { LogKey } from './contract.js'
 
 /**
- * One item of the store as a driver keeps it. Spaces and keys are well-formed text of 1 to 1,024 bytes of UTF-8
- * without NUL, compared byte by byte; what they mean is decided above. The value is bytes that a driver never looks
- * into.
+ * One item of the store as a driver keeps it. Spaces and keys are well-formed text of 1 to 1,024 bytes of UTF-8 without
+ * NUL, compared byte by byte; their meaning is decided above. The value is bytes that a driver never inspects.
  */
 export interface StoredItem {
   readonly key: string
@@ -16,7 +15,7 @@ export interface StoredItem {
   readonly updatedAt: number
   /** From this moment on (`now >= expiresAt`) the item is absent for every method. */
   readonly expiresAt: number | null
-  /** Only from a scan that asked for them: as they were written. */
+  /** Only from a scan that requested them: as they were written. */
   readonly fields?: NewItem['fields']
 }
 
@@ -26,7 +25,7 @@ export interface NewItem {
   readonly version: string
   readonly at: number
   readonly expiresAt: number | null
-  /** Names and tokens a scan may be narrowed by. At most 16, each at most 128 bytes, without repeated names. */
+  /** Names and tokens that can narrow a scan. At most 16, each at most 128 bytes, without duplicate names. */
   readonly fields: readonly (readonly [name: string, token: string])[]
 }
 
@@ -34,32 +33,32 @@ export interface NewItem {
 export interface ItemWrite {
   readonly space: string
   readonly key: string
-  /** `null` removes the item; removing what is not there is no error. */
+  /** `null` removes the item; removing what doesn't exist is no error. */
   readonly item: NewItem | null
-  /** Absent: whatever is there. `null`: there must be none. Otherwise: the version that must be there. */
+  /** Absent: anything. `null`: there must be none. Otherwise: the version that must be current. */
   readonly expect?: string | null
 }
 
-/** What became of the write of an item. */
+/** The outcome of the write of an item. */
 export type ItemWriteResult =
   | { readonly status: 'written' }
-  /** Nothing was written; `version` is what is there, `null` for nothing. */
+  /** Nothing was written; `version` is the current version, `null` if there is no item. */
   | { readonly status: 'conflict'; readonly version: string | null }
 
 /** Which items of a space to read, in the order of their keys. */
 export interface ItemScan {
-  /** Only keys that begin with this, byte by byte: no character in it means anything else. */
+  /** Only keys that begin with this, byte by byte: no character in it has a special meaning. */
   readonly prefix?: string
   /** Only keys above this, by their UTF-8 bytes. */
   readonly after?: string
   readonly limit: number
   /**
-   * Leaves out items that hold a token of that name which is none of these. An item that holds no field of that name
-   * stays: it was written before the field was indexed, and only the layer above can tell. A driver may ignore this
-   * and return more, never less.
+   * Leaves out items that have a token of that name which is not one of these. An item that has no field of that name
+   * stays: it was written before the field was indexed, and only the layer above can tell. A driver may ignore this and
+   * return more, never less.
    */
   readonly where?: readonly (readonly [name: string, tokens: readonly string[]])[]
-  /** Returns the fields of the items as well, for whoever writes them elsewhere. */
+  /** Returns the fields of the items as well, for callers that write them elsewhere. */
   readonly fields?: boolean
 }
 
@@ -84,7 +83,7 @@ export interface ItemDriver {
 
   /**
    * The items that exist and have not expired, in any order, each once. With `extendTo`, those that have an expiry get
-   * it moved there if that is later, and are returned with it; nothing else of them changes, their version neither.
+   * it moved there if that is later, and are returned with it; nothing else about them changes, not even their version.
    */
   readItems(
     tenant: TenantId,
@@ -111,13 +110,13 @@ export interface ItemDriver {
   /**
    * Only where `capabilities.storeAtomic` is false: applies the writes that entries of a log carry, in order, and then
    * records that all up to `upTo` are applied (`Head.applied`, which never moves back). Where it is true, `append`
-   * applies `Append.carried` in the same atomic step, whatever is there, and this is never called. In both, at most
+   * applies `Append.carried` in the same atomic step, unconditionally, and this is never called. In both cases, at most
    * one write per space and key, and `createdAt` is kept as by `writeItems` (`at` decides what has expired).
    *
-   * Applying again changes nothing: an item remembers the newest seq of each log that wrote it (at least of the last
-   * 16 logs, known by incarnation), when it was last written or removed and by whom. A write is skipped if the item
-   * holds one of the same log with that seq or a higher one; with `redo` also if what was last done to it was done by
-   * anyone but this log at a later time than `at`. So a redo after a crash never undoes what happened since, while a
+   * Applying again changes nothing: an item remembers the newest seq of each log that wrote it (at least of the last 16
+   * logs, identified by incarnation), and when and by whom it was last written or removed. A write is skipped if the
+   * item holds one from the same log with that seq or a higher one; with `redo`, also if the last change to it was made
+   * by anyone but this log at a later time than `at`. So a redo after a crash never undoes what happened since, while a
    * first application is never lost to another machine's clock. Overwriting keeps what an item remembers; a removed or
    * swept item, whoever removed it, is remembered for a day.
    *

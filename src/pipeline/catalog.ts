@@ -6,11 +6,11 @@ import type { RecordedError } from '../runtime/errors.js'
 import { isCompatible } from '../runtime/upgrade/migration.js'
 import type { PipelinePlan } from './pipeline.js'
 
-/** What is on record of a document. */
+/** What is recorded about a document. */
 export interface DocumentRecord {
   readonly status: 'done' | 'failed' | 'removed'
   readonly hash: string
-  /** The version of the pipeline that did it. */
+  /** The version of the pipeline that processed it. */
   readonly version: string
   readonly chunks: number
   readonly tokens: number
@@ -19,7 +19,7 @@ export interface DocumentRecord {
   readonly error?: RecordedError
 }
 
-/** Whether the pipeline may go on, as people said. */
+/** Whether the pipeline may continue, as people decided. */
 export interface Control {
   readonly status: 'running' | 'paused' | 'cancelled'
   readonly by?: string
@@ -33,12 +33,12 @@ interface CatalogState {
   readonly documents?: Readonly<Record<string, Readonly<Record<string, DocumentRecord>>>>
 }
 
-/** Results wait until there are so many of them; a crash costs a look at each of their threads, and no work. */
+/** Results wait until there are this many; a crash costs a look at each of their threads, and no work. */
 const FLUSH_AT = 50
 
 /**
- * The pipeline's own thread: what became of each document, so that resuming reads one log and not thousands. Any number
- * of processes write to it. It holds nothing that the threads of the documents don't: those are what counts.
+ * The pipeline's own thread: the outcome of each document, so that resuming reads one log and not thousands. Any number
+ * of processes write to it. It holds nothing that the threads of the documents don't: those are authoritative.
  */
 export class Catalog {
   readonly #log: Log
@@ -51,7 +51,7 @@ export class Catalog {
     this.#plan = plan
   }
 
-  /** Refuses a pipeline whose stages changed under a version that should be the same: half of it would be mixed up. */
+  /** Refuses a pipeline whose stages changed under the same version: half of the results would be mixed up. */
   async begin(): Promise<void> {
     const { name, version, split, stages } = this.#plan
     const names = [split.name, ...stages.map((stage) => stage.name)]
@@ -85,7 +85,7 @@ export class Catalog {
     await this.#log.update(() => [{ kind: 'pipeline', ops: [set('control', control)], index }])
   }
 
-  /** What is on record of a document, if it is still worth something under this version. */
+  /** What is recorded about a document, if it is still valid under this version. */
   find(id: string): DocumentRecord | undefined {
     const record = this.#recordOf(id)
     return record && record.status !== 'removed' && isCompatible(record.version, this.#plan) ? record : undefined
@@ -95,7 +95,7 @@ export class Catalog {
     return this.#recordOf(id)?.generation ?? 0
   }
 
-  /** Every document on record, also those of other versions, but for removed ones. */
+  /** Every recorded document, including those of other versions, except for removed ones. */
   *all(): Generator<readonly [id: string, record: DocumentRecord & { readonly status: 'done' | 'failed' }]> {
     for (const group of Object.values(this.#state.documents ?? {})) {
       for (const [id, record] of Object.entries(group)) {
@@ -104,13 +104,13 @@ export class Catalog {
     }
   }
 
-  /** Notes what became of a document. Written with others, or by `flush`. */
+  /** Notes the outcome of a document. Written together with others, or by `flush`. */
   async note(id: string, record: DocumentRecord): Promise<void> {
     this.#waiting.set(id, record)
     if (this.#waiting.size >= FLUSH_AT) await this.flush()
   }
 
-  /** Writes what waits. */
+  /** Writes what is waiting. */
   flush(): Promise<void> {
     this.#flushing = this.#flushing.catch(() => {}).then(() => this.#write())
     return this.#flushing

@@ -14,7 +14,10 @@ import type { Row } from './sink.js'
 import type { Seat } from './slots.js'
 import { type AnyBatchStage, estimateAll, type StageResult } from './stage.js'
 
-/** What a document's thread is given. The content itself is not stored: it lies in its source, and the hash names it. */
+/**
+ * The input of a document's thread. The content itself is not stored: it stays in its source, and the hash identifies
+ * it.
+ */
 export interface DocumentInput {
   readonly document: string
   readonly hash: string
@@ -22,7 +25,7 @@ export interface DocumentInput {
   readonly remove?: true
 }
 
-/** What the process that runs a document brings along. */
+/** What the process that runs a document passes along. */
 export interface DocumentWork {
   readonly document: LoadedDocument
   readonly clock: Clock
@@ -31,7 +34,7 @@ export interface DocumentWork {
   limitOf(stage: AnyBatchStage): RateLimit
   /** Told when the document is worked on, and not only its recorded outcome returned. */
   begun(): void
-  /** Told of every batch that is committed, also of those that were before a crash. */
+  /** Called for every batch that is committed, including those from before a crash. */
   committed(chunks: number): void
 }
 
@@ -47,7 +50,7 @@ interface Prepared {
   readonly tokens: number
 }
 
-/** The program of a document's thread: one record per batch, made together with its rows where the sink allows it. */
+/** The program of a document's thread: one record per batch, made together with its rows if the sink allows it. */
 export function documentFlow(plan: PipelinePlan): FlowProgram<DocumentInput, DocumentResult> {
   const { name, version, compatibleWith, retry, retention, batch } = plan
   const options = {
@@ -56,7 +59,7 @@ export function documentFlow(plan: PipelinePlan): FlowProgram<DocumentInput, Doc
     ...(compatibleWith && { compatibleWith }),
     ...(retry && { retry }),
     ...(retention && { retention }),
-    // The document, and those who wait for it: whoever goes on reads it from the source again.
+    // The document, and those who wait for it: whoever continues reads it from the source again.
     transientContext: true as const,
   }
   const program = flow(options, async (ctx: Context<DocumentInput>, input: DocumentInput): Promise<DocumentResult> => {
@@ -81,7 +84,7 @@ export function documentFlow(plan: PipelinePlan): FlowProgram<DocumentInput, Doc
   return { ...program, plan: { ...program.plan, defaultTtlMs: DEFAULT_PIPELINE_TTL_MS } }
 }
 
-/** The content is no longer what this run began with: it is given up, and the document begun anew. */
+/** The content is no longer what this run began with: the run is given up, and the document is started over. */
 export const STALE = 'StaleDocumentError'
 
 function checkContent({ document }: DocumentWork, input: DocumentInput): void {
@@ -141,7 +144,7 @@ class BatchUnit {
     this.#isLast = batch.isLast
   }
 
-  /** Processes the batch unless it is on record, and returns how many tokens it took. */
+  /** Processes the batch unless it is recorded, and returns how many tokens it took. */
   async commit(): Promise<number> {
     const { sink, stages, retry } = this.#plan
     const recorded = stages.findLastIndex(({ effect }) => effect === 'once' || effect === 'reconcilable') + 1
@@ -150,7 +153,7 @@ class BatchUnit {
       const { items, tokens } = await this.#recordStage(stage, before.items)
       before = { items, tokens: before.tokens + tokens }
     }
-    // What was prepared is kept while the sink is tried again: an embedding is paid for once.
+    // What was prepared is kept while the sink is retried: an embedding is paid for once.
     let prepared: Promise<Prepared> | undefined
     const prepare = (): Promise<Prepared> => {
       prepared ??= this.#runStages(stages.slice(recorded), before).catch((error: unknown) => {
@@ -182,7 +185,7 @@ class BatchUnit {
     })
   }
 
-  // Slot and rate are waited for before the step: a crash while an effect only waits must not leave it in doubt.
+  // Slot and rate are waited for before the step: a crash while an effect is merely waiting must not leave it in doubt.
   #recordStage(stage: AnyBatchStage, items: readonly unknown[]): Promise<Prepared> {
     const { effect = 'read', reconcile, timeoutMs, retry = this.#plan.retry } = stage
     const limit = this.#work.limitOf(stage)
@@ -228,8 +231,8 @@ class BatchUnit {
     return { items, tokens }
   }
 
-  // The stage's own patience: the record that is made afterwards has another, that of the pipeline. The time limit is that
-  // of the call: waiting for a slot, or for the rate to allow it, is not the service's fault.
+  // The stage's own patience: the record that is made afterwards has the pipeline's. The time limit covers the call:
+  // waiting for a slot, or for the rate limit, is not the service's fault.
   async #try(stage: AnyBatchStage, items: readonly unknown[]): Promise<Prepared> {
     const { clock, seat } = this.#work
     const { abortSignal: run } = this.#ctx
@@ -272,7 +275,7 @@ class BatchUnit {
   }
 }
 
-/** Checks what a stage gave back. Another count would put vectors beside the wrong texts. */
+/** Checks what a stage returned. A different count would put vectors next to the wrong texts. */
 function readResult(
   { name }: AnyBatchStage,
   result: StageResult<unknown>,
@@ -299,7 +302,7 @@ function readResult(
   return { items, tokens }
 }
 
-// What can't be stored, such as an instance of a class, is compared as JSON has it: chunks are only told apart here.
+// What can't be stored, such as a class instance, is compared as JSON: chunks only need to be told apart here.
 function digestable(items: readonly unknown[]): unknown {
   return JSON.stringify(items, (_, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value))
 }

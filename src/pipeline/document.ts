@@ -5,15 +5,15 @@ import { InvalidValueError } from '../core/errors.js'
 
 /** What a source yields. */
 export interface Document {
-  /** Names the document in its source: a path, a primary key. Up to 400 bytes. */
+  /** Identifies the document in its source: a path, a primary key. Up to 400 bytes. */
   readonly id: string
-  /** What it says. Give this or `load`. */
+  /** Its content. Provide this or `load`. */
   readonly content?: string | Uint8Array
   /** Reads it when it is needed. With `hash`, a document that did not change is never read. */
   readonly load?: () => string | Uint8Array | Promise<string | Uint8Array>
   /** Anything that changes when the content does: an ETag, size and time. Default: the SHA-256 of the content. */
   readonly hash?: string
-  /** Handed to stages and sink. */
+  /** Passed to stages and sink. */
   readonly metadata?: Readonly<Record<string, Value>>
 }
 
@@ -54,7 +54,7 @@ export function checkDocument(document: unknown): Document {
   return document as Document
 }
 
-/** Reads the content, unless it is there, and gives it a hash. */
+/** Reads the content, unless it is there, and hashes it. */
 export async function loadDocument({ id, content, load, hash, metadata = {} }: Document): Promise<LoadedDocument> {
   const read: unknown = content ?? (await load?.())
   if (typeof read !== 'string' && !(read instanceof Uint8Array)) {

@@ -29,19 +29,19 @@ export interface PipelineHost {
 
 /** How one call of `run` behaves. */
 export interface PipelineRunOptions {
-  /** Stops this process: batches under way are given up, and nothing that was committed is lost. */
+  /** Stops this process: batches in progress are given up, and nothing that was committed is lost. */
   readonly signal?: AbortSignal
-  /** Told whenever something ended. */
+  /** Called whenever something ended. */
   readonly onProgress?: (progress: PipelineProgress) => void
-  /** Also try documents again that failed earlier and did not change. */
+  /** Also retries documents that failed earlier and did not change. */
   readonly retryFailed?: boolean
-  /** Removes the rows of documents that are on record but no longer in the source. */
+  /** Removes the rows of documents that are recorded but no longer in the source. */
   readonly removeMissing?: boolean
-  /** How long a document stays with a process that gives no sign of life, in milliseconds. Default 10,000. */
+  /** How long a document stays with a process without a heartbeat, in milliseconds. Default 10,000. */
   readonly leaseMs?: number
 }
 
-/** What is on record of a pipeline as a whole. */
+/** What is recorded about a pipeline as a whole. */
 export interface PipelineStatus {
   readonly status: 'running' | 'paused' | 'cancelled'
   readonly documents: number
@@ -65,7 +65,7 @@ export class OpenPipeline {
 
   /**
    * Processes every document that is new, changed or unfinished, and returns what was done. A document that fails is
-   * recorded with its error and stops no other. After `pause` or `cancel` call `resume` first.
+   * recorded with its error and doesn't stop the others. After `pause` or `cancel`, call `resume` first.
    */
   async run(options: PipelineRunOptions = {}): Promise<PipelineReport> {
     return this.#run(options, () => true)
@@ -77,7 +77,7 @@ export class OpenPipeline {
     return this.#run({ ...options, retryFailed: true }, (id) => failed.has(id), failed)
   }
 
-  /** What is on record, from any process. */
+  /** What is recorded, from any process. */
   async status(): Promise<PipelineStatus> {
     const catalog = await this.#catalog()
     const count = { documents: 0, done: 0, failed: 0, chunks: 0, tokens: 0 }
@@ -90,7 +90,7 @@ export class OpenPipeline {
     return { status: catalog.control.status, ...count }
   }
 
-  /** The documents that failed, with the error of the last try. */
+  /** The documents that failed, with the error of the last attempt. */
   async failures(): Promise<readonly FailedDocument[]> {
     const failed: FailedDocument[] = []
     for (const [document, { status, error }] of (await this.#catalog()).all()) {
@@ -99,12 +99,12 @@ export class OpenPipeline {
     return failed
   }
 
-  /** What is on record of one document. */
+  /** What is recorded about one document. */
   async document(id: string): Promise<DocumentRecord | undefined> {
     return (await this.#catalog()).find(id)
   }
 
-  /** Lets every process stop after the batches it has under way. */
+  /** Makes every process stop after the batches it has in progress. */
   async pause(options: { readonly by?: string } = {}): Promise<void> {
     await (await this.#catalog()).setControl({ status: 'paused', ...options })
   }
@@ -114,7 +114,7 @@ export class OpenPipeline {
     await (await this.#catalog()).setControl({ status: 'running', ...options })
   }
 
-  /** Like `pause`, and says so: whoever looks sees that nobody means to go on. What was committed stays. */
+  /** Like `pause`, but tells everyone that nobody intends to continue. What was committed stays. */
   async cancel(options: { readonly by?: string } = {}): Promise<void> {
     await (await this.#catalog()).setControl({ status: 'cancelled', ...options })
   }

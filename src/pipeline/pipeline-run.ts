@@ -20,11 +20,11 @@ import type { AnyBatchStage } from './stage.js'
 
 interface Settings extends PipelineRunOptions {
   readonly isWanted: (id: string) => boolean
-  /** Only some documents are asked for: what is not seen is not missing. */
+  /** Only some documents are requested: those not seen are not missing. */
   readonly isPartial: boolean
 }
 
-/** How often a process looks what others did, while it waits for documents that they hold. */
+/** How often a process checks what others did, while it waits for documents that they hold. */
 const LOOK_MS = 250
 /** How many histories one run removes at most. */
 /** How many documents are started between two looks at what others did. */
@@ -42,7 +42,7 @@ export class PipelineRun {
   readonly #limits = new Map<AnyBatchStage, RateLimit>()
   readonly #slots: Slots
   readonly #stop = new AbortController()
-  /** Documents that another process has under way. */
+  /** Documents that another process is working on. */
   #held = new Set<string>()
   #sinceLook = 0
 
@@ -81,7 +81,7 @@ export class PipelineRun {
     return status === 'running' ? 'completed' : status
   }
 
-  /** Lets the sink make what it needs, one process at a time. */
+  /** Lets the sink create what it needs, one process at a time. */
   async #setUp(): Promise<void> {
     const { name, version, sink } = this.#plan
     if (!sink.setUp) return
@@ -95,7 +95,7 @@ export class PipelineRun {
     if (outcome.status !== 'completed') throw failureOf(outcome)
   }
 
-  /** Goes through the source once and starts what is wanted; returns the ids it saw, at the end of all work. */
+  /** Reads through the source once and starts what is wanted; returns the ids it saw, once all work is done. */
   async #pass(isWanted: (id: string) => boolean, counts: boolean): Promise<ReadonlySet<string>> {
     const { source, concurrency, ahead } = this.#plan
     const seen = new Set<string>()
@@ -126,13 +126,13 @@ export class PipelineRun {
       }
       if (counts) this.#tally.isScanned = failure === undefined
     } catch (error) {
-      // The source failed: what runs is stopped, and the error is the caller's.
+      // The source failed: what is running is stopped, and the caller gets the error.
       this.#stop.abort(error)
       throw error
     } finally {
       await Promise.all(running)
     }
-    // A document that is neither done nor on record as failed: whoever hears "completed" would not look for it.
+    // A document that is neither done nor recorded as failed: nobody who sees "completed" would look for it.
     if (failure) throw failure.error
     return seen
   }
@@ -147,7 +147,7 @@ export class PipelineRun {
     }
   }
 
-  /** Whether what is on record is enough, without reading the document. */
+  /** Whether what is recorded is enough, without reading the document. */
   #skips({ id, hash }: Document): boolean {
     return hash !== undefined && this.#isSettled(id, hash)
   }
@@ -199,11 +199,11 @@ export class PipelineRun {
     const { version } = this.#plan
     const input = { document: document.id, hash: document.hash }
     const generation = this.#catalog.generationOf(document.id)
-    // A second try, after a run of other content or of another version was given up.
+    // A second attempt, after a run with other content or of another version was given up.
     for (const isLastTry of [false, true]) {
       const { outcome, isOurs, isBehind } = await this.#runThread(document, input, generation)
       if (isBehind) {
-        // Another process was quicker once more: it is looked at again, as one that others hold.
+        // Another process was faster again: it is looked at again, like one that others hold.
         if (isLastTry) return void this.#held.add(document.id)
         await this.#cancelStale(document.id)
         continue
@@ -222,7 +222,7 @@ export class PipelineRun {
         })
       }
       if (outcome.status === 'busy') return void this.#held.add(document.id)
-      // Not on record as failed: the next run sees whether somebody answered.
+      // Not recorded as failed: the next run sees whether somebody answered.
       if (outcome.status === 'paused') return this.#fail(document.id, errorOf(outcome))
       const isStale = outcome.status === 'incompatible' || (outcome.status === 'failed' && outcome.error.name === STALE)
       if (!isStale || isLastTry) return this.#failed(document.id, document.hash, errorOf(outcome))
@@ -241,7 +241,7 @@ export class PipelineRun {
   ): Promise<{
     readonly outcome?: Outcome<unknown, DocumentResult>
     readonly isOurs: boolean
-    /** A run of other content, or of another version, stands before it, and can't go on with this document. */
+    /** A run with other content, or of another version, is in front of it, and can't continue with this document. */
     readonly isBehind?: boolean
   }> {
     const { version } = this.#plan
@@ -302,7 +302,7 @@ export class PipelineRun {
     if (resumed) this.#tally.resumed++
   }
 
-  /** What others had under way: waits until it is done, or takes it over when they are gone. */
+  /** What others were working on: waits until it is done, or takes it over when they are gone. */
   async #takeHeld(): Promise<void> {
     while (this.#held.size > 0 && this.#status === 'completed') {
       await this.#catalog.flush()
@@ -351,7 +351,7 @@ export class PipelineRun {
   async #expire(): Promise<void> {
     const { name, retention } = this.#plan
     if (retention === 'keep' || retention?.ttlMs === 'never') return
-    // What the pipeline itself says holds also for documents from before it said so.
+    // What the pipeline itself says also applies to documents from before it said so.
     const named = retention?.ttlMs === undefined ? {} : { retention: { ttlMs: retention.ttlMs, existing: true } }
     const { threads } = await this.#host.sweep({
       metadata: { [PROGRAM]: name },

@@ -9,25 +9,25 @@ import { checkRate } from './rate.js'
 import type { Sink } from './sink.js'
 import type { AnyBatchStage, BatchStage, SplitStage } from './stage.js'
 
-/** Where documents come from: asked anew for every pass, so that several processes and later runs see all of them. */
+/** Where documents come from: read again for every pass, so that several processes and later runs see all of them. */
 export type Source = AsyncIterable<Document> | Iterable<Document> | (() => AsyncIterable<Document> | Iterable<Document>)
 
-/** What a pipeline is made of: stages that fit each other, and a sink for what the last one gives. */
+/** What a pipeline consists of: stages that fit together, and a sink for what the last one returns. */
 export interface PipelineOptions<Stages, Item> {
   readonly name: string
-  /** Semantic. Documents that were finished under an incompatible version are processed again. */
+  /** A semantic version. Documents that were finished under an incompatible version are processed again. */
   readonly version: string
-  /** The versions whose results this one accepts, as a semantic range. Default: those with the same major. */
+  /** The versions whose results this one accepts, as a semver range. Default: those with the same major. */
   readonly compatibleWith?: string
   readonly source: Source
-  /** First one that splits a document into chunks, then up to four that work on batches of them. */
+  /** First a stage that splits a document into chunks, then up to four that work on batches of them. */
   readonly stages: Stages
   readonly sink: Sink<Item>
   /** How many batches the stages and the sink work on at once, in each process. Default 4. */
   readonly concurrency?: number
   /**
-   * How many more documents are begun, so that there is work while the records of others are written. More of them cost
-   * memory, and a crash can interrupt more batches, which are then processed again. Default: `concurrency` and 4.
+   * How many more documents are started, so that there is work while the records of others are written. More of them
+   * cost memory, and a crash can interrupt more batches, which are then processed again. Default: `concurrency` plus 4.
    */
   readonly ahead?: number
   /** How many chunks are processed and committed together. Default 32. */
@@ -35,9 +35,8 @@ export interface PipelineOptions<Stages, Item> {
   /** How often a failing batch, or a document that can't be read, is tried. Default: 3 attempts. */
   readonly retry?: RetryPolicy
   /**
-   * How long the history of a document is kept after its last use. Default: what the store says, and 30 days where it says
-   * nothing. Each run removes what is older, as workers and `hf.sweep` do. What is on record of the document, and its rows,
-   * stay.
+   * How long the history of a document is kept after its last use. Default: what the store says, and 30 days if it says
+   * nothing. Each run removes what is older, as workers and `hf.sweep` do. The document's outcome and its rows stay.
    */
   readonly retention?: Retention
 }
@@ -62,7 +61,7 @@ export interface PipelinePlan {
 export interface Pipeline<Item = unknown> {
   readonly kind: 'pipeline'
   readonly plan: PipelinePlan
-  /** Never there: carries the type. */
+  /** Never present at runtime: carries the type. */
   readonly '~types'?: { readonly item: Item }
 }
 

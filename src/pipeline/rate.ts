@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.js'
 import { InvalidOptionError } from '../core/errors.js'
 
-/** At most so much a minute. */
+/** A limit per minute. */
 export interface Rate {
   readonly requestsPerMinute?: number
   readonly tokensPerMinute?: number
@@ -10,8 +10,8 @@ export interface Rate {
 const MINUTE = 60_000
 
 /**
- * Lets calls pass at a rate, in the order in which they came. What was not used for a while can be used at once, up to a
- * second's worth: services count in short windows, so a minute's worth in one burst would be refused.
+ * Lets calls pass at a rate, in the order in which they came. Unused capacity can be used later, up to one second's
+ * worth: services count in short windows, so a minute's worth in one burst would be refused.
  */
 export class RateLimit {
   readonly #clock: Clock
@@ -26,7 +26,7 @@ export class RateLimit {
     ]
   }
 
-  /** Resolves when a call with so many tokens may be made. */
+  /** Resolves when a call with this many tokens may be made. */
   pass(tokens: number, signal: AbortSignal): Promise<void> {
     if (this.#buckets.length === 0) return Promise.resolve()
     const passed = this.#after(this.#turn, tokens, signal)

@@ -8,27 +8,27 @@ export interface FailedDocument {
 
 /** What one call of `run` did. */
 export interface PipelineReport {
-  /** 'completed': every document was looked at. 'failed' ones do not change that. */
+  /** 'completed': every document was looked at. Failed documents do not change that. */
   readonly status: 'completed' | 'paused' | 'cancelled' | 'stopped'
-  /** Documents that were processed here to their end. */
+  /** Documents that were processed here to the end. */
   readonly successful: number
-  /** Of those, the ones that were begun earlier and continued where they had been interrupted. */
+  /** Of those, the ones that were started earlier and continued where they had been interrupted. */
   readonly resumed: number
   /** Not touched: finished earlier, with the same content. */
   readonly skipped: number
   /** Finished by other processes while this one ran. */
   readonly elsewhere: number
   readonly failed: number
-  /** Gone from the source, and removed from the sink because that was asked for. */
+  /** Gone from the source, and removed from the sink because that was requested. */
   readonly removed: number
-  /** Finished documents whose history was older than `retention` keeps it, and is gone now. */
+  /** Finished documents whose history was older than `retention` keeps, and was removed. */
   readonly expired: number
   readonly chunks: number
   readonly tokens: number
   readonly ms: number
-  /** The failed ones with their errors, those of earlier runs that were not tried again included. */
+  /** The failed ones with their errors, including those of earlier runs that were not retried. */
   readonly failures: readonly FailedDocument[]
-  /** On record but not in the source any more; pass `removeMissing` to remove their rows. */
+  /** Recorded but no longer in the source; pass `removeMissing` to remove their rows. */
   readonly missing: readonly string[]
   /** Documents without any chunk. */
   readonly empty: readonly string[]
@@ -36,7 +36,7 @@ export interface PipelineReport {
   readonly duplicates: readonly string[]
 }
 
-/** How far a run is. */
+/** The progress of a run. */
 export interface PipelineProgress {
   /** Documents that the source has yielded so far; all of them once `isScanned`. */
   readonly found: number
@@ -49,14 +49,14 @@ export interface PipelineProgress {
   readonly chunks: number
   /** Chunks per second since the run began. */
   readonly chunksPerSecond: number
-  /** About how long the rest takes; undefined until the source was read to its end. */
+  /** Roughly how long the rest will take; undefined until the source has been read to its end. */
   readonly remainingMs: number | undefined
 }
 
-/** At most so many names are kept of each kind: a report must not grow with the mistakes of a source. */
+/** At most this many names are kept of each kind: a report must not grow with the mistakes of a source. */
 export const MOST_NAMES = 1000
 
-/** Counts while a run is under way. */
+/** Counts while a run is in progress. */
 export class Tally {
   found = 0
   isScanned = false

@@ -3,35 +3,37 @@ import type { SqlSession } from '../log/contract.js'
 
 /** One chunk on its way into the sink. */
 export interface Row<Item> {
-  /** Follows from pipeline, document, content and position: the same chunk always has the same id. */
+  /** Derived from pipeline, document, content and position: the same chunk always has the same id. */
   readonly id: string
   readonly document: string
-  /** The hash of the content that the chunk was made from. */
+  /** The hash of the content that the chunk came from. */
   readonly hash: string
   /** From 0. */
   readonly position: number
   readonly item: Item
-  /** Of the document. */
+  /** The document's metadata. */
   readonly metadata: Readonly<Record<string, Value>>
 }
 
-/** Where chunks go when they must be removed. */
+/** Identifies the rows to remove. */
 export interface Removal {
   readonly document: string
-  /** Rows of this content stay. Absent: all rows of the document go. */
+  /** Rows of this content stay. Absent: all rows of the document are removed. */
   readonly keepHash?: string
 }
 
 /** Writes with SQL in the same transaction as the progress: exactly once. SQLite and Postgres only. */
 export interface TransactionalSink<Item> {
   readonly transactional: true
-  /** Makes what the sink needs, such as its table. Called at the start of every run; must be fine to repeat. */
+  /** Creates what the sink needs, such as its table. Called at the start of every run; must be safe to repeat. */
   readonly setUp?: (sql: SqlSession) => Promise<void>
   readonly write: (rows: readonly Row<Item>[], sql: SqlSession) => Promise<void>
   readonly remove: (removal: Removal, sql: SqlSession) => Promise<void>
 }
 
-/** Writes to a place of its own. A batch may be written again after a crash: rows must replace those of the same id. */
+/**
+ * Writes to an external system. A batch may be written again after a crash: rows must replace those with the same id.
+ */
 export interface UpsertSink<Item> {
   readonly transactional?: false
   readonly setUp?: () => Promise<void>

@@ -1,8 +1,8 @@
 import { onAbort } from '../core/on-abort.js'
 
 /**
- * So many calls at a time, in the order in which they came. A batch has a slot while stages or sink work on it, and not
- * while its record is written: the next one is at work meanwhile, so that a slow disk holds up no embedding.
+ * A limited number of calls at a time, in the order in which they came. A batch has a slot while stages or sink work on
+ * it, but not while it is being recorded: the next one works in the meantime, so that a slow disk delays no embedding.
  */
 export class Slots {
   #free: number
@@ -22,7 +22,7 @@ export class Slots {
     else await this.#wait(signal)
   }
 
-  // Handed over, not set free: one that comes just now must not overtake those that wait.
+  // Handed over, not freed: a newcomer must not overtake those that are waiting.
   release(): void {
     const [next] = this.#waiting
     if (next === undefined) {
@@ -68,7 +68,7 @@ export class Seat {
     }
   }
 
-  /** To be called when the run of the document has ended: a step that pauses, or is given up, never returns. */
+  /** Must be called when the run of the document has ended: a step that pauses, or is given up, never returns. */
   leave(): void {
     if (!this.#isTaken) return
     this.#isTaken = false

@@ -11,13 +11,13 @@ export interface FolderOptions {
   /** Which files count, by their path in the folder, with slashes. Default: all that do not begin with a dot. */
   readonly include?: (path: string) => boolean
   /**
-   * How a change is noticed. Default 'content': every file is read. 'time': by size and time of change, so that files
-   * that did not change are not read; a tool that sets times back hides its changes.
+   * How a change is detected. Default 'content': every file is read. 'time': by size and modification time, so that
+   * unchanged files are not read; a tool that sets times back hides its changes.
    */
   readonly changedBy?: 'content' | 'time'
 }
 
-/** The files of a folder and of those inside it, in the order of their names; ids are their paths in it. */
+/** The files of a folder and its subfolders, in the order of their names; ids are their paths in it. */
 export function folder(path: string, options: FolderOptions = {}): () => AsyncIterable<Document> {
   const { include = isVisible, changedBy = 'content' } = options
   if (changedBy !== 'content' && changedBy !== 'time') {
@@ -92,7 +92,7 @@ function readLine(at: string, line: string, idField: string, textField: string):
   return { id: name as string, content: content as string, metadata }
 }
 
-/** The slice of a database client that `sqlRows` uses: that of `pg`, and easily made of any other. */
+/** The part of a database client that `sqlRows` uses: `pg` matches, and any other is easily adapted. */
 export interface RowReader {
   query(sql: string, params: readonly unknown[]): Promise<{ readonly rows: readonly Record<string, unknown>[] }>
 }
@@ -100,8 +100,8 @@ export interface RowReader {
 /** How rows are read and become documents. */
 export interface SqlRowsOptions {
   /**
-   * Reads one page. `$1` is the id of the last row before it, `$2` how many rows are wanted: `SELECT id, body FROM
-   * articles WHERE id > $1 ORDER BY id LIMIT $2`.
+   * Reads one page. `$1` is the id of the last row before it, `$2` how many rows are wanted:
+   * `SELECT id, body FROM articles WHERE id > $1 ORDER BY id LIMIT $2`.
    */
   readonly sql: string
   /** What `$1` is for the first page. Default: the empty text. */

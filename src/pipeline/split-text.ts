@@ -2,13 +2,13 @@ import { InvalidOptionError } from '../core/errors.js'
 
 /** How long chunks are, in characters. */
 export interface SplitTextOptions {
-  /** The most characters of a chunk. Default 1,500. */
+  /** The maximum number of characters in a chunk. Default 1,500. */
   readonly maxLength?: number
-  /** How many characters at the end of a chunk the next one begins with. Default 150. */
+  /** How many characters from the end of a chunk the next one repeats at its beginning. Default 150. */
   readonly overlap?: number
 }
 
-/** A piece of a text and where it lies. */
+/** A piece of a text and its position. */
 export interface TextChunk {
   readonly text: string
   /** Of the first character. */
@@ -37,7 +37,7 @@ export function splitText(text: string, options: SplitTextOptions = {}): readonl
   return chunks.filter((chunk) => chunk.text !== '')
 }
 
-/** The best cut in the second half of what fits; chunks that are much too short say little by themselves. */
+/** The best cut in the second half of what fits; chunks that are much too short mean little on their own. */
 function cutBefore(text: string, start: number, most: number): number {
   const from = start + Math.ceil((most - start) / 2)
   const part = text.slice(from, most)

@@ -6,12 +6,12 @@ import type { LogStore } from '../log/log-store.js'
 const PAGE = 200
 const PROGRAM = 'holdfast.program'
 const RETENTION = 'holdfast.retention'
-/** Set on a thread whose program, or who opened it, said how many checkpoints of it are kept. */
+/** Set on a thread if its program, or whoever opened it, said how many of its checkpoints are kept. */
 export const CAPPED = 'holdfast.capped'
 
 /**
- * Which checkpoints of a branch stay, by the row of the index alone; undefined: all. Only threads of programs are cut: to
- * others, such as those of LangGraph's saver, older entries may mean something.
+ * Which checkpoints of a branch stay, by its index row alone; undefined: all. Only threads of programs are trimmed: to
+ * others, such as those of the LangGraph saver, older entries may mean something.
  */
 export function capsFor({ index }: Head, policy: StoreRetentionPolicy): Caps | undefined {
   if (index.metadata[PROGRAM] === undefined) return undefined
@@ -19,14 +19,14 @@ export function capsFor({ index }: Head, policy: StoreRetentionPolicy): Caps | u
 }
 
 /**
- * The first entry of a branch that stays; undefined where nothing goes. Reads headers, and only where there may be
- * something to cut.
+ * The first entry of a branch that stays; undefined if nothing is removed. Reads headers, and only if there may be
+ * something to trim.
  */
 export async function findCut(logs: LogStore, head: Head, caps: Caps, now: number): Promise<number | undefined> {
   const kept = head.seq - head.base.seq + 1
   if (caps.forMs === undefined && kept <= (caps.last ?? 0)) return undefined
   const young = caps.forMs === undefined ? Number.POSITIVE_INFINITY : now - caps.forMs
-  // Whatever is old, the newest checkpoint stays: it is the thread.
+  // However old, the newest checkpoint stays: it is the thread.
   const wanted = caps.last ?? 1
   const log = logs.unread(head.log)
   let checkpoints = 0
@@ -46,7 +46,7 @@ export async function findCut(logs: LogStore, head: Head, caps: Caps, now: numbe
   return undefined
 }
 
-/** A tagged checkpoint stays, and with it all that follows. */
+/** A tagged checkpoint stays, with everything that follows. */
 async function limitByTags(logs: LogStore, head: Head, cut: number | undefined): Promise<number | undefined> {
   if (cut === undefined) return undefined
   const tagged = head.index.tags.length === 0 ? [] : Object.values((await logs.open(head.log)).fold.index.tags)

@@ -7,15 +7,15 @@ import { METRICS_SCOPE } from '../telemetry/process-metrics.js'
 const NOTES = 'blobs-to-collect'
 const KEY = 'since'
 
-/** A tenant of whose entries some were removed that pointed to blobs. */
+/** A tenant whose removed entries pointed to blobs. */
 export interface CollectNote {
   readonly tenant: TenantId
   readonly version: string
 }
 
 /**
- * Which tenants may have blobs that nothing points to any more. Written before entries are removed and taken back after the
- * blobs are: whoever is killed in between leaves the note to the next sweep.
+ * Which tenants may have blobs that nothing points to anymore. Written before entries are removed and taken back after
+ * the blobs are: a process that is killed in between leaves the note to the next sweep.
  */
 export class CollectNotes {
   readonly #logs: LogStore
@@ -40,7 +40,7 @@ export class CollectNotes {
     return note === undefined || note.value.at > before ? undefined : { tenant, version: note.version }
   }
 
-  /** Taken back, unless another noted it again meanwhile. */
+  /** Taken back, unless another noted it again in the meantime. */
   async done({ tenant, version }: CollectNote): Promise<void> {
     this.#noted.delete(tenant)
     await this.#notesOf(tenant).batch([{ delete: KEY, expect: version }])

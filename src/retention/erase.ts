@@ -10,7 +10,7 @@ import { measureEntries } from './measure.js'
 export interface EraseOptions {
   /** Kept in the tombstone. Default 'erased'. */
   readonly reason?: string
-  /** False: nothing stays that tells that the thread ever was, its id neither. Default true. */
+  /** False: nothing remains that shows the thread ever existed, not even its id. Default true. */
   readonly tombstone?: boolean
 }
 
@@ -21,7 +21,7 @@ export interface ErasedTenant {
   readonly blobs: { readonly removed: number; readonly bytes: number }
 }
 
-/** What scrubbing removed, and whether anything of it can still be found in the backend's own files. */
+/** What scrubbing removed, and whether any of it can still be found in the backend's own files. */
 export interface ScrubReport extends Scrubbed {
   readonly blobs: { readonly removed: number; readonly bytes: number }
   readonly items: number
@@ -29,7 +29,7 @@ export interface ScrubReport extends Scrubbed {
 
 const PAGE = 100
 const ITEMS = 1000
-/** Who writes a large value points to it within this time. */
+/** Whoever writes a large value points to it within this time. */
 const SCRUB_GRACE_MS = 60_000
 
 export async function eraseThread(
@@ -63,7 +63,7 @@ export async function eraseTenant(
   options: EraseOptions,
 ): Promise<ErasedTenant> {
   const gone = new Set<string>()
-  // From the start again after each page, as what was listed is gone then; until nothing new is found.
+  // From the start again after each page, because what was listed is then gone; until nothing new is found.
   for (let found = true; found; ) {
     found = false
     let cursor: string | undefined

@@ -18,11 +18,11 @@ import { CollectNotes } from './collect-notes.js'
 import { existingTtl, isExpired, RESTING } from './expired.js'
 import { measureEntries } from './measure.js'
 
-/** What a sweep removed of one thread. */
+/** What a sweep removed from one thread. */
 export interface SweptThread {
   readonly tenant: TenantId
   readonly thread: Head['log']['thread']
-  /** Present where only a branch was cut. */
+  /** Present if only a branch was trimmed. */
   readonly branch?: Head['log']['branch']
   readonly why: 'expired' | 'capped'
   readonly branches: number
@@ -31,18 +31,18 @@ export interface SweptThread {
   readonly bytes: number
 }
 
-/** Where what goes is kept, as the sweeper sees it. */
+/** Where what is removed is archived, as the sweeper sees it. */
 export interface SweptArchive {
-  /** Writes branches whole. The result takes that back, because they stay after all. */
+  /** Archives whole branches. The returned function undoes that, if they stay after all. */
   writeThread(heads: readonly Head[]): Promise<() => Promise<void>>
-  /** Writes what a cut of this branch is about to remove. */
+  /** Archives what trimming this branch is about to remove. */
   writePast(log: LogKey): BeforeRemoval
   /** Removes a tenant's files that are older than this, some at a time, and says how many. */
   removeOlder(tenant: TenantId, before: number): AsyncIterable<number>
 }
 
 export interface SweepOptions {
-  /** Needed where the policy says that what goes is archived, or for how long. */
+  /** Required if the policy says that what is removed is archived, or for how long. */
   readonly archive?: SweptArchive | undefined
   /** Only of this tenant; absent: of all. */
   readonly tenant?: TenantId | undefined
@@ -52,7 +52,7 @@ export interface SweepOptions {
   readonly dryRun?: boolean
   /** How long a large value is spared after it was last written or pointed to, in milliseconds. Default 1 hour. */
   readonly graceMs?: number
-  /** Cuts only branches that changed since then; 'never': cuts none. Default: cuts all that have too much. */
+  /** Trims only branches that changed since then; 'never': trims none. Default: trims all that have too much. */
   readonly changedSince?: number | 'never'
   /** False: leaves large values to a later sweep. */
   readonly collect?: boolean
@@ -66,16 +66,16 @@ const PAGE = 100
 const BRANCH_PAGE = 1000
 const ITEMS = 1000
 const DEFAULT_GRACE_MS = 60 * 60 * 1000
-/** What the clocks of those who write may differ. */
+/** How much the clocks of writers may differ. */
 const CLOCKS_MS = 10 * 60 * 1000
 /** How long a sweep rests, as a share of how long it worked. */
 const REST_SHARE = 1
 const MOST_REST_MS = 1000
 
 /**
- * Removes what a policy no longer keeps, a little at a time: each thread goes in one step of its own that compares it with
- * what was looked at, so nothing waits for a sweep and nothing that was used meanwhile is lost. Whatever a killed sweep
- * left, the next one finds.
+ * Removes what a policy no longer keeps, a little at a time: each thread is removed in one separate step that compares
+ * it with what was looked at, so nothing waits for a sweep and nothing that was used in the meantime is lost. Whatever
+ * a killed sweep left behind, the next one finds.
  */
 export class Sweeper {
   readonly #logs: LogStore
@@ -94,7 +94,7 @@ export class Sweeper {
     this.#steps = this.#pass()
   }
 
-  /** The next bounded piece of work. `more`: the pass is not over. Counts are of this piece. */
+  /** The next limited piece of work. `more`: the pass is not over. Counts are for this piece. */
   async step(): Promise<{ readonly more: boolean; readonly swept: SweepReport }> {
     this.#counts = this.#nothing()
     this.#options.signal?.throwIfAborted()
@@ -102,7 +102,10 @@ export class Sweeper {
     return { more: done !== true, swept: this.#counts }
   }
 
-  /** All of it. After each piece it rests for as long as the piece took, so that those who append need not queue for it. */
+  /**
+   * All of it. After each piece it rests for as long as the piece took, so that concurrent appends need not queue
+   * behind it.
+   */
   async run(): Promise<SweepReport> {
     const { dryRun = false, signal } = this.#options
     let all: SweepReport = this.#nothing()
@@ -155,13 +158,13 @@ export class Sweeper {
         if (seen.has(name) || !isExpired(head, this.#policy, now)) continue
         seen.add(name)
         await this.#removeExpired(head, now).catch((error: unknown) => {
-          // It stays, for somebody to look at; and it must not keep the sweep from what lies behind it.
+          // It stays, for somebody to look at; and it must not keep the sweep from what comes after it.
           if (!isHoldfastError(error, 'corrupt')) throw error
           this.#counts.damaged++
         })
         yield
       }
-      // Of one page to the next only: a set of all threads of a store would outgrow the process.
+      // Only from one page to the next: a set of all threads of a store would outgrow the process.
       if (seen.size > 10 * PAGE) seen.clear()
     }
   }
@@ -187,7 +190,7 @@ export class Sweeper {
     } while (cursor !== undefined)
   }
 
-  /** A thread goes when all its branches have expired: a fork may still look at the branch that it came from. */
+  /** A thread is removed when all its branches have expired: a fork may still need the branch it came from. */
   async #removeExpired({ log: { tenant, thread } }: Head, now: number): Promise<void> {
     const heads = await this.#branches(tenant, thread)
     if (heads.length === 0 || !heads.every((head) => isExpired(head, this.#policy, now))) return
@@ -233,7 +236,7 @@ export class Sweeper {
     return heads
   }
 
-  /** Branches of which more is there than is kept: those that changed since the last time, or all. */
+  /** Branches with more checkpoints than are kept: those that changed since the last time, or all. */
   async *#cut(now: number): AsyncGenerator<void> {
     const { changedSince, metadata } = this.#options
     if (changedSince === 'never') return
@@ -246,7 +249,7 @@ export class Sweeper {
         const kept = capsFor(head, this.#policy)
         if (kept === undefined) continue
         await this.#cutBranch(head, kept, now).catch((error: unknown) => {
-          // Another sweep cut or removed it first.
+          // Another sweep trimmed or removed it first.
           if (isHoldfastError(error, 'not-found')) return
           if (!isHoldfastError(error, 'corrupt')) throw error
           this.#counts.damaged++
@@ -276,7 +279,7 @@ export class Sweeper {
     this.#options.onSwept?.({ tenant, thread, branch, why: 'capped', branches: 1, entries: removed, bytes })
   }
 
-  /** With large values, and as seldom: it looks at every file. */
+  /** As rarely as for large values: it looks at every file. */
   async *#removeArchives(now: number): AsyncGenerator<void> {
     const { tenant, dryRun = false, collect = true, archive } = this.#options
     const { archiveForMs } = this.#policy

@@ -9,15 +9,15 @@ export interface RecordedError {
   readonly code?: string
   /** The step it came from. */
   readonly step?: string
-  /** Of a failed model call: what kind of failure it was. */
+  /** For a failed model call: what kind of failure it was. */
   readonly kind?: ModelFailureKind
-  /** Of a failed model call: how long the provider asks to wait, where that was too long to wait for. */
+  /** For a failed model call: how long the provider asks to wait, if that was too long to wait for. */
   readonly retryAfterMs?: number
 }
 
 const MAX_MESSAGE = 4000
 
-/** What is kept of an error. Its stack, cause and other fields stay behind: they may hold secrets. */
+/** What is kept of an error. Its stack, cause and other fields are dropped: they may hold secrets. */
 export function recordError(error: unknown, step?: string): RecordedError {
   const { name, message, code } = describeError(error)
   const cut = message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message
@@ -31,7 +31,7 @@ export function recordError(error: unknown, step?: string): RecordedError {
   }
 }
 
-/** What a failed model call says of itself, also of one that failed a step. */
+/** The details of a failed model call, including one that failed a step. */
 function failureOf(error: unknown): Pick<RecordedError, 'kind' | 'retryAfterMs'> {
   if (error instanceof StepFailedError) {
     const { kind, retryAfterMs } = error.recorded
@@ -42,7 +42,7 @@ function failureOf(error: unknown): Pick<RecordedError, 'kind' | 'retryAfterMs'>
   return { kind, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }
 }
 
-/** Of anything that may be thrown. */
+/** For anything that may be thrown. */
 export function describeError(error: unknown): { name: string; message: string; code?: string } {
   if (!(error instanceof Error)) return { name: 'Error', message: safeText(error) }
   const code = (error as { code?: unknown }).code
@@ -67,12 +67,14 @@ const STORE_FAILURES: ReadonlySet<string> = new Set([
   'conflict',
 ])
 
-/** Whether the store said this, or the claim is lost: it says nothing of the program or its values. */
+/** Whether the error came from the store, or the claim is lost: either says nothing about the program or its values. */
 export function isStoreFailure(error: unknown): boolean {
   return isHoldfastError(error) && STORE_FAILURES.has(error.code)
 }
 
-/** A step failed for good: its retries are used up, or it is known to have failed. Thrown to the code that awaits it. */
+/**
+ * A step failed for good: its retries are used up, or it is known to have failed. Thrown to the code that awaits it.
+ */
 export class StepFailedError extends HoldfastError {
   readonly recorded: RecordedError
 
@@ -97,7 +99,7 @@ export class StepTimeoutError extends HoldfastError {
   }
 }
 
-/** Whether an effect happened can't be told, and its policy says to fail rather than to ask. */
+/** It is impossible to tell whether an effect happened, and its policy says to fail rather than to ask. */
 export class EffectUnknownError extends HoldfastError {
   constructor(step: string, at: Path, data: Readonly<Record<string, unknown>>, cause?: unknown) {
     super('effect-unknown', `Whether step "${step}" took effect is unknown.`, {
@@ -109,7 +111,10 @@ export class EffectUnknownError extends HoldfastError {
   }
 }
 
-/** An effect was held back, and what it waits for has not come. Nothing was started, and the run can be resumed. */
+/**
+ * An effect was held back, and what it was waiting for has not happened. Nothing was started, and the run can be
+ * resumed.
+ */
 export class EffectHeldError extends HoldfastError {
   constructor(step: string, missing: string, minutes: number) {
     super(
@@ -135,7 +140,7 @@ export class CancelledError extends HoldfastError {
   }
 }
 
-/** The program went another way than is recorded. Ends a run as `incompatible`, never as a silent repeat. */
+/** The program took a different path than the recorded one. Ends a run as `incompatible`, never as a silent repeat. */
 export function nondeterministic(message: string, step: string): IncompatibleError {
   return new IncompatibleError(
     message,
@@ -145,7 +150,10 @@ export function nondeterministic(message: string, step: string): IncompatibleErr
   )
 }
 
-/** A wait without a key comes back for another time, beside others: what is recorded there may be another's. */
+/**
+ * A wait without a key was requested again with a different time limit, alongside others: what is recorded there may
+ * belong to another.
+ */
 export function otherWait(path: string, recorded: string | undefined, asked: string | undefined): IncompatibleError {
   return new IncompatibleError(
     `Wait "${path}" was recorded as "${recorded}" and is "${asked ?? 'without a limit'}" now, beside other waits: the record may be another branch's.`,
@@ -156,8 +164,8 @@ export function otherWait(path: string, recorded: string | undefined, asked: str
 }
 
 /**
- * An effect was begun, nobody knows what became of it, and the program has ended without coming back to it. Its run must
- * not end as if nothing were open.
+ * An effect was begun, its outcome is unknown, and the program has ended without reaching it again. Its run must not
+ * end as if nothing were open.
  */
 export function leftBegun(step: string, cause?: unknown): IncompatibleError {
   const ended = cause === undefined ? 'ended' : `failed (${recordError(cause).message})`
@@ -174,7 +182,7 @@ export function isNondeterministic(error: unknown): boolean {
   return isHoldfastError(error, 'incompatible') && error.data['reason'] === 'nondeterministic'
 }
 
-/** A replay came to a step that is not recorded. */
+/** A replay reached a step that is not recorded. */
 export class ReplayGapError extends Error {
   readonly step: string
 
@@ -184,7 +192,7 @@ export class ReplayGapError extends Error {
   }
 }
 
-/** A replay came to a step too early: the record has another before it. */
+/** A replay reached a step too early: the record has another one before it. */
 export class ReplayOrderError extends Error {
   readonly step: string
 
@@ -194,7 +202,7 @@ export class ReplayOrderError extends Error {
   }
 }
 
-/** A question that no longer takes an answer, or never existed. `data.reason` says which. */
+/** A question that no longer accepts an answer, or never existed. `data.reason` says which. */
 export class PauseClosedError extends HoldfastError {
   constructor(message: string, remedy: string, data: Readonly<Record<string, unknown>>) {
     super('pause-closed', message, { data, remedy })

@@ -52,11 +52,11 @@ const MAX_SIGNALS = 1000
 /** How long to wait for a thread. */
 export interface WaitOptions {
   readonly signal?: AbortSignal
-  /** In milliseconds. Default: for ever. */
+  /** In milliseconds. Default: forever. */
   readonly timeoutMs?: number
 }
 
-/** What became of a signal: it waits to be received, or one of its key had been sent before. */
+/** What happened to a signal: it is waiting to be received, or one with its key had been sent before. */
 export interface Signalled {
   readonly signal: 'sent' | 'known'
 }
@@ -85,10 +85,10 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
   }
 
   /**
-   * Answers an open question, from any process and at any time. The first answer holds: later ones, and answers to
+   * Answers an open question, from any process and at any time. The first answer counts: later ones, and answers to
    * questions that are over, throw `pause-closed` (`data.reason`); an id that this thread never asked under throws
-   * `not-found`. A value that does not fit the question's schema throws `invalid-value`; then nothing is written. Nothing
-   * runs here: run the thread, or let a worker do it.
+   * `not-found`. A value that does not match the question's schema throws `invalid-value`; then nothing is written.
+   * Nothing runs here: run the thread, or let a worker do it.
    */
   async answer(pause: string, value: unknown, options: AnswerOptions = {}): Promise<void> {
     const [refused] = await this.answerSeveral([{ pause, value }], options)
@@ -96,28 +96,28 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
   }
 
   /**
-   * As `answer`, for several questions at once: whoever runs the thread sees all of the answers or none. Each is taken or
-   * refused by itself; returns those that are refused, with the error that `answer` would throw.
+   * Like `answer`, for several questions at once: whoever runs the thread sees all of the answers or none. Each is
+   * accepted or refused on its own; returns those that are refused, with the error that `answer` would throw.
    */
   async answerSeveral(answers: readonly PauseAnswer[], options: AnswerOptions = {}): Promise<readonly RefusedAnswer[]> {
     const { clock, redactor } = this.environment
     return answerPauses(await this.existing(), clock, answers, options, redactor)
   }
 
-  /** Puts an open question off: it stays open at least until then, and lists can leave it out. */
+  /** Postpones an open question: it stays open at least until then, and lists can leave it out. */
   async defer(pause: string, options: DeferOptions): Promise<void> {
     await deferPause(await this.existing(), this.environment.clock, pause, options)
   }
 
-  /** The questions that wait for an answer. */
+  /** The questions that are waiting for an answer. */
   async pauses(): Promise<readonly OpenPause[]> {
     return describePauses((await this.existing()).fold.state as RunState)
   }
 
   /**
-   * Sends something to a program that waits for it with `ctx.receive(name)`, or will. With a `key`, such as the id of a
-   * delivery, a signal of this name that is sent again is not received twice, for as long as the thread lives: what is
-   * returned says `known` then.
+   * Sends a signal to a program that waits for it with `ctx.receive(name)`, or will. With a `key`, such as the id of a
+   * delivery, a signal of this name that is sent again is not received twice, for as long as the thread lives: the
+   * result then says `known`.
    */
   async signal(name: string, value?: unknown, options: { readonly key?: string } = {}): Promise<Signalled> {
     const key = checkKey(options.key)
@@ -135,7 +135,7 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
       if (waiting >= MAX_SIGNALS) {
         throw new TooLargeError(`signals.${name}`, 'unreceived signals', MAX_SIGNALS, waiting, 'Receive them first.')
       }
-      // One that nobody waits for would have workers look at the thread again and again.
+      // A signal that nobody waits for would make workers look at the thread over and over.
       const wake = isAwaited(state, name) ? { index: { wakeAt: DUE } } : {}
       const known = place === undefined ? [] : [set(['signalKeys', ...place], fold.seq + 1)]
       return [{ kind: 'signal', ops: [push(['signals', name], signal), ...known], ...wake }]
@@ -184,8 +184,8 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
   }
 
   /**
-   * Asks for another try of a run that failed, was parked, or waits on a branch that nobody has run yet. A worker makes
-   * it; nothing runs here. False when there is nothing to try.
+   * Requests another attempt at a run that failed, was parked, or waits on a branch that nobody has run yet. A worker
+   * makes it; nothing runs here. False if there is nothing to retry.
    */
   async wake(): Promise<boolean> {
     const { clock } = this.environment
@@ -200,9 +200,9 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
   }
 
   /**
-   * Waits until the thread rests: completed, failed, or waiting for someone. From any process; also for a thread that does
-   * not exist yet. Throws `timeout` when it has not come to rest in time, `not-found` when there still is no thread then;
-   * without `timeoutMs` it waits until the signal.
+   * Waits until the thread is at rest: completed, failed, or waiting for someone. Works from any process, and for a
+   * thread that does not exist yet. Throws `timeout` if it has not come to rest in time, `not-found` if there still is
+   * no thread then; without `timeoutMs` it waits until the signal is aborted.
    */
   async waitFor(options: WaitOptions = {}): Promise<Result> {
     const { clock } = this.environment
@@ -225,7 +225,7 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
       const message = `There was no ${nameLog(this.key)} within ${timeoutMs} ms.`
       throw new NotFoundError(message, 'Check its id and tenant, or wait longer.', data)
     }
-    // Not `not-found`: who waits for a thread that is there must not be told that it is gone.
+    // Not `not-found`: a caller waiting for an existing thread must not be told that it is gone.
     throw new HoldfastError('timeout', `${nameLog(this.key)} did not come to rest within ${timeoutMs} ms.`, {
       data,
       retryable: true,
@@ -234,8 +234,8 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
   }
 
   /**
-   * Says how long this branch is kept, and what of it, whatever its program and the store say: `'keep'`, or rules such as
-   * `{ ttlMs }`. Holds until it is said again.
+   * Sets how long this branch is kept, and which parts of it, regardless of its program and the store: `'keep'`, or
+   * rules such as `{ ttlMs }`. Applies until it is set again.
    */
   async setRetention(retention: Retention): Promise<void> {
     const policy = parseRetention(retention)
@@ -253,28 +253,28 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
   }
 
   /**
-   * Names a checkpoint: it is found by that name, and no retention policy removes it. Default: the newest one. `at` is the
-   * id of another, on any branch of this thread. A name that is in use on that branch moves.
+   * Names a checkpoint: it can be found by that name, and no retention policy removes it. Default: the newest one. `at`
+   * is the id of another, on any branch of this thread. A name already in use on that branch moves.
    */
   async tag(name: string, options: { readonly at?: string } = {}): Promise<{ readonly checkpoint: string }> {
     const { at } = options
     const key = at === undefined ? this.key : { ...this.key, branch: parseCheckpointId(at).branch }
     const log = await this.existing(key)
-    // Reading it says whether there is such a checkpoint: its number alone may be that of another one.
+    // Reading it shows whether such a checkpoint exists: its number alone may belong to another one.
     const { seq, hash } = at === undefined ? log.fold : await log.at(at)
     await log.tag(name, seq)
     return { checkpoint: formatCheckpointId(key.branch, seq, hash) }
   }
 
-  /** Takes a name away from this branch. False when it has no such tag. */
+  /** Removes a tag from this branch. False if it has no such tag. */
   async untag(name: string): Promise<boolean> {
     const log = await this.existing()
     return (await log.untag(name)).entries.length > 0
   }
 
   /**
-   * Labels this branch with text, numbers or booleans that `hf.threads({ metadata })` finds it by; null takes a label away,
-   * and labels that are not named stay. They are stored in the clear, also where values are encrypted.
+   * Labels this branch with text, numbers or booleans that `hf.threads({ metadata })` can find it by; null removes a
+   * label, and labels that are not named stay. They are stored in plain text, even if values are encrypted.
    */
   async setMetadata(metadata: Readonly<Record<string, MetadataValue | null>>): Promise<void> {
     const own = Object.keys(metadata).find((name) => name.startsWith('holdfast.'))
@@ -295,8 +295,8 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
   }
 
   /**
-   * The program's state as of the newest checkpoint; undefined when there is no thread. Without the program it is as it was
-   * stored, by whichever version.
+   * The program's state as of the newest checkpoint; undefined if there is no thread. Without the program, it is
+   * returned as it was stored, by whichever version.
    */
   async state(): Promise<Seen | undefined> {
     const log = await this.open()
@@ -311,7 +311,7 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
     return listCheckpoints(this.environment.logs.unread(this.key), options)
   }
 
-  /** The answers that people gave on this branch, newest first: to what, what and who. Default: up to 100. */
+  /** The answers that people gave on this branch, newest first: to what, what and by whom. Default: up to 100. */
   async answers(options: { readonly limit?: number } = {}): Promise<readonly GivenAnswer[]> {
     const { limit = 100 } = options
     if (!Number.isSafeInteger(limit) || limit < 1) {
@@ -325,25 +325,26 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
     return listBranches(this.environment.logs, this.key)
   }
 
-  /** How two branches differ, and where they parted. */
+  /** How two branches differ, and where they diverged. */
   compare(one: string, other: string): Promise<Comparison> {
     return compareBranches(this.environment.logs, this.key, [one, other])
   }
 
   /**
-   * What is recorded, as events: from the last one seen on, until the thread rests. From any process; also of a thread that
-   * does not exist yet. Throws the signal's reason when it is aborted, and `not-found` where what follows `after` was pruned.
+   * Recorded events: from the last one seen on, until the thread is at rest. Works from any process, and for a thread
+   * that does not exist yet. Throws the signal's reason when it is aborted, and `not-found` if what follows `after` was
+   * pruned.
    */
   async *events(options: EventsOptions = {}): AsyncGenerator<RunEvent> {
     yield* followEvents(this.environment.logs, await this.open(), options)
   }
 
-  /** What the newest entry says of the last run. */
+  /** What the newest entry says about the last run. */
   protected async read(log: Log): Promise<Result> {
     return readOutcome(this.key, log.fold) as Result
   }
 
-  /** What brings results of a run that ends here into the state: without the program, the next run has to. */
+  /** Brings results of a run that ends here into the state: without the program, the next run has to do it. */
   protected async settle(_state: RunState): Promise<Settled | undefined> {
     return undefined
   }
@@ -366,7 +367,7 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
 
 /** A thread without its program, at one checkpoint. */
 export class CheckpointView extends Checkpoint {
-  /** Makes a branch of this checkpoint, with values of the state replaced. */
+  /** Creates a branch from this checkpoint, with values of the state replaced. */
   async fork(options: Omit<ForkOptions, 'update'> = {}): Promise<ThreadView> {
     const branch = await forkCheckpoint(this.environment, this.key, this.id, undefined, options)
     return new ThreadView(this.environment, { ...this.key, branch })
@@ -387,13 +388,13 @@ export class ThreadCheckpoint<Input, State, Output, Update> extends Checkpoint<S
     return ((completeFold(this.#plan, await this.fold()).state as RunState).state ?? {}) as State
   }
 
-  /** Makes a branch of this checkpoint, with changes, and returns it as a thread. */
+  /** Creates a branch from this checkpoint, with changes, and returns it as a thread. */
   async fork(options: ForkOptions<State, Update> = {}): Promise<Thread<Input, State, Output, Update>> {
     const branch = await forkCheckpoint(this.environment, this.key, this.id, this.#plan, options as ForkOptions)
     return new Thread(this.environment, { ...this.key, branch }, this.#plan)
   }
 
-  /** Goes on from here, on a branch of its own; the outcome names it. */
+  /** Continues from here, on a separate branch; the outcome names it. */
   async run(options: RunOptions<Input> & ForkOptions<State, Update> = {}): Promise<Outcome<State, Output>> {
     const { name, set: values, update, effects, reads, ...run } = options
     const fork = await this.fork(
@@ -422,33 +423,33 @@ export class Thread<
   }
 
   /**
-   * Starts the thread, resumes a run that was interrupted, or continues with new input. How the run ended is the outcome's
-   * `status`, a failure of the program included. What throws: input that does not fit (`invalid-value`), a program that
-   * can't run (`invalid-program`), damage (`corrupt`), a store that is away (`unavailable`, `storage`), and losing the thread
-   * to another worker (`fenced`).
+   * Starts the thread, resumes a run that was interrupted, or continues with new input. How the run ended is the
+   * outcome's `status`, including a failure of the program. What throws: invalid input (`invalid-value`), a program
+   * that can't run (`invalid-program`), damage (`corrupt`), a store that is down (`unavailable`, `storage`), and losing
+   * the thread to another worker (`fenced`).
    */
   run(options: RunOptions<Input> = {}): Promise<Outcome<State, Output>> {
     return this.#run(options, unheard, options.signal)
   }
 
   /**
-   * Leaves input for a worker, durably; nothing runs here. With a `key`, the same input is not taken twice, and what is
-   * returned says whether it waits (`queued`) or its run has begun, perhaps ended, before (`taken`). Without one, every
-   * call is another input.
+   * Leaves input for a worker, durably; nothing runs here. With a `key`, the same input does not run twice, and the
+   * result says whether it is waiting (`queued`) or its run has already started, and perhaps ended (`taken`). Without
+   * one, every call is a new input.
    */
   async enqueue(input: Input, options: EnqueueOptions = {}): Promise<Enqueued> {
     checkOptionNames('enqueue()', options, ENQUEUE_OPTIONS)
     return enqueueInput(this.environment, this.#plan, this.key, input, { ...options, ...this.#own })
   }
 
-  /** As `run`, as a stream of what happens, with `.outcome` and `.abort()`. */
+  /** Like `run`, as a stream of events, with `.outcome` and `.abort()`. */
   stream(options: RunOptions<Input> = {}): RunStream<Outcome<State, Output>> {
     return new RunStream((emit, signal) => this.#run(options, emit, signal), options.signal)
   }
 
   /**
-   * The program's state as of the newest checkpoint, in the version that this program has; undefined when there is no
-   * thread. Throws `incompatible` when no migration leads there.
+   * The program's state as of the newest checkpoint, in this program's version; undefined if there is no thread. Throws
+   * `incompatible` if no migration leads to it.
    */
   override async state(): Promise<State | undefined> {
     const log = await this.open()
@@ -461,14 +462,14 @@ export class Thread<
     return new ThreadCheckpoint(this.environment, this.key, checkpoint, this.#plan)
   }
 
-  /** Goes through the last run from its records alone and says where today's program would differ. */
+  /** Replays the last run from its records alone and says where the current program would behave differently. */
   async replay(): Promise<ReplayReport> {
     return replayRun(this.environment, await this.existing(), this.#plan)
   }
 
   // As `run` returns it: an agent's output is what it said, and not its state.
   protected override async read(log: Log): Promise<Outcome<State, Output>> {
-    // Who runs the thread may have a newer program than this one: then the state is shown as it is.
+    // The process that runs the thread may have a newer program than this one: then the state is shown as it is.
     const fold = await showFold(this.#plan, log.fold).catch((error: unknown) => {
       if (isHoldfastError(error, 'incompatible')) return log.fold
       throw error
@@ -496,7 +497,7 @@ export class Thread<
   }
 }
 
-// A run that failed is mended by no signal: it is received when somebody resumes the run.
+// A signal does not fix a failed run: it is received when somebody resumes the run.
 function isAwaited({ run }: RunState, signal: string): boolean {
   if (run?.status !== 'running') return false
   return run.waiting === undefined || run.waiting.some((wait) => wait.kind === 'signal' && wait.name === signal)

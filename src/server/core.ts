@@ -8,7 +8,7 @@ import type { ServerLimits, ServerOptions, ServerProgram } from './options.js'
 /** A thread with its program, whichever that is. */
 export type AnyThread = Thread<unknown, Readonly<Record<string, unknown>>, unknown>
 
-/** What all dialects share: the store, the programs, the worker, who listens, and the limits. */
+/** What all dialects share: the store, the programs, the worker, the listeners, and the limits. */
 export class ServerCore {
   readonly hf: Holdfast
   readonly hub: LiveHub
@@ -41,7 +41,7 @@ export class ServerCore {
     return this.#stopping.signal
   }
 
-  /** Runs what is due in this process, and lets those who follow a thread hear of it. */
+  /** Runs what is due in this process, and notifies those who follow a thread. */
   startWorker(): void {
     const { worker = {}, programs } = this.options
     if (worker === false || programs.length === 0) return
@@ -64,7 +64,7 @@ export class ServerCore {
     await this.#worker?.stop()
   }
 
-  /** A thread with the program that is named, that it was recorded by, or that is the only one. */
+  /** A thread with the program that is named, that recorded it, or that is the only one. */
   async thread(hf: Holdfast, id: Parameters<Holdfast['thread']>[1], branch: string, wanted?: string) {
     const program = wanted === undefined ? await this.#programOf(hf, id, branch) : this.program(wanted)
     return { program, thread: hf.thread(program as FlowProgram, id, { branch }) as unknown as AnyThread }

@@ -20,17 +20,17 @@ import { nativeRoutes } from './native/routes.js'
 import { StudioPages } from './studio/studio-pages.js'
 import { readLimits, type ServerOptions } from './options.js'
 
-/** Agents over HTTP: one handler of web-standard requests, which any host can call. */
+/** Agents over HTTP: a single handler of web-standard requests, which any host can call. */
 export interface HoldfastServer {
   /** Answers one request. */
   readonly fetch: (request: Request) => Promise<Response>
   /** How many streams are open. */
   readonly openStreams: number
-  /** Ends all streams with an event that tells clients to come back, and stops the worker. The store stays open. */
+  /** Ends all streams with an event that tells clients to reconnect, and stops the worker. The store stays open. */
   close(): Promise<void>
 }
 
-/** Makes a server of an open store and programs. Its worker starts at once. */
+/** Creates a server for an open store and programs. Its worker starts immediately. */
 export function createServer(hf: Holdfast, options: ServerOptions): HoldfastServer {
   const authenticate = readAuth(options)
   const gate = new Gate(options)
@@ -39,7 +39,7 @@ export function createServer(hf: Holdfast, options: ServerOptions): HoldfastServ
   const app = new Hono()
   const base = (options.basePath ?? '').replace(/\/+$/, '')
   const sessions = options.studio ? new Sessions(options.tokens) : undefined
-  // Only our own API takes the cookie: the others are called by pages that bring a token themselves.
+  // Only the native API accepts the cookie: the others are called by pages that bring a token themselves.
   const byCookie: Authenticate = (request) => authenticate(sessions?.restore(request) ?? request)
   const methods = new Map<string, Set<string>>()
   for (const route of [...nativeRoutes, ...chatRoutes, ...langGraphRoutes]) {
@@ -48,7 +48,7 @@ export function createServer(hf: Holdfast, options: ServerOptions): HoldfastServ
     methods.set(route.path, (methods.get(route.path) ?? new Set()).add(route.method))
   }
   if (sessions) serveStudio(app, base, sessions, authenticate)
-  // After all of them: a path that is known by another method.
+  // After all of them: a path that exists with another method.
   for (const [path, allowed] of methods) app.all(base + path, () => Promise.reject(wrongMethod([...allowed])))
   app.notFound(() =>
     Promise.reject(
@@ -80,7 +80,7 @@ export function createServer(hf: Holdfast, options: ServerOptions): HoldfastServ
   }
 }
 
-/** The page, its files, and how it comes by its session. */
+/** The page, its files, and how it gets its session. */
 function serveStudio(app: Hono, base: string, sessions: Sessions, authenticate: Authenticate): void {
   const pages = new StudioPages(base)
   const home = `${base}/studio`
@@ -90,7 +90,7 @@ function serveStudio(app: Hono, base: string, sessions: Sessions, authenticate: 
   app.post(`${home}/session`, async ({ req }) => {
     await identify(authenticate, req.raw)
     const token = tokenOf(req.raw)
-    // Who is known by something else, such as a session of the host's own, needs none of ours.
+    // A caller known by other means, such as a session of the host's own, doesn't need one of ours.
     const headers = token === undefined ? {} : { 'set-cookie': sessions.begin(req.raw, token, api) }
     return new Response(null, { status: 204, headers })
   })
@@ -110,7 +110,7 @@ function readAuth({ tokens, auth }: ServerOptions): Authenticate {
 
 function handler(route: Route, core: ServerCore, authenticate: Authenticate) {
   const components = componentsOf()
-  // The whole document stands around the schema, so that references lead somewhere.
+  // The whole document surrounds the schema, so that references resolve.
   const checker = route.body && SchemaChecker.of({ ...route.body, ...components } as never)
   const querySchema = { type: 'object', properties: route.query ?? {}, ...components }
   const queryChecker = SchemaChecker.of(querySchema as never)
@@ -140,7 +140,7 @@ async function identify(authenticate: Authenticate, request: Request): Promise<P
   })
 }
 
-/** The same caller, for the tenant that the request names, if it may. */
+/** The same caller, for the tenant that the request names, if allowed. */
 function actingFor(principal: Principal, request: Request): Principal {
   const wanted = request.headers.get('x-holdfast-tenant')
   if (wanted === null || wanted === principal.tenant) return principal

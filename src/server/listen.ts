@@ -7,15 +7,17 @@ import type { HoldfastServer } from './create-server.js'
 export interface ListenOptions {
   /** Default 127.0.0.1: this machine only. */
   readonly host?: string
-  /** Default 8787; 0 takes any that is free. */
+  /** Default 8787; 0 takes any free port. */
   readonly port?: number
 }
 
-/** A server that listens. */
+/** A server that is listening. */
 export interface Listening {
   readonly url: string
   readonly port: number
-  /** Takes no new connection, ends the streams with an event that tells clients to come back, then closes the rest. */
+  /**
+   * Accepts no new connections, ends the streams with an event that tells clients to reconnect, then closes the rest.
+   */
   close(): Promise<void>
 }
 
@@ -23,7 +25,7 @@ export interface Listening {
 const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 60_000
 const CLOSE_GRACE_MS = 2000
-/** All clients of a server that comes back connect at once; what the system has no room for is cut off. */
+/** All clients of a restarted server connect at once; what the system has no room for is cut off. */
 const BACKLOG = 4096
 
 /** Listens for requests with Node's own HTTP server. */
@@ -52,7 +54,7 @@ export async function listen(server: HoldfastServer, options: ListenOptions = {}
       const closed = new Promise<void>((resolve) => node.close(() => resolve()))
       const stopped = server.close()
       const { closeAllConnections, closeIdleConnections } = node as Server
-      // Connections on which a stream has just ended are kept alive by their clients, and would hold up the end.
+      // Connections on which a stream has just ended are kept alive by their clients, and would delay the shutdown.
       const idle = setInterval(() => closeIdleConnections?.call(node), 20)
       const late = setTimeout(() => closeAllConnections?.call(node), CLOSE_GRACE_MS)
       await stopped

@@ -6,7 +6,7 @@ import type { Authenticate, ServerToken } from './access/tokens.js'
 /** What a server runs: an agent, a graph or a flow. */
 export type ServerProgram = WorkerOptions['programs'][number]
 
-/** What one caller, or one request, may take. */
+/** Limits for one caller, or one request. */
 export interface ServerLimits {
   /** Default 4 MiB. */
   readonly maxBodyBytes: number
@@ -14,9 +14,9 @@ export interface ServerLimits {
   readonly bodyTimeoutMs: number
   /** Streams that one principal may have open at once. Default 100. */
   readonly streamsPerPrincipal: number
-  /** How long a reader may take nothing while there is something, before it is cut off. Default 30,000 ms. */
+  /** How long a reader may take nothing while there is something to read, before it is cut off. Default 30,000 ms. */
   readonly stallMs: number
-  /** How often a stream with no news shows that it is alive. Default 15,000 ms. */
+  /** How often an idle stream shows that it is alive. Default 15,000 ms. */
   readonly heartbeatMs: number
 }
 
@@ -25,30 +25,30 @@ export interface ChatOptions {
   /** The agent that new chats talk to. Default: the first one of `programs`. */
   readonly program?: string
   /**
-   * What effects may do when a message is edited or answered again, which makes a branch. Default 'ask': a person decides
-   * about each, since it may have happened on the branch before.
+   * What effects may do when a message is edited or regenerated, which creates a branch. Default 'ask': a person
+   * decides about each, because it may have happened on the earlier branch.
    */
   readonly effects?: 'ask' | 'allow' | 'deny'
 }
 
 /** What a server runs, who may call it, and its limits. */
 export interface ServerOptions extends GateOptions {
-  /** The programs whose threads are run. May be empty: then threads can only be looked at and answered. */
+  /** The programs whose threads are run. May be empty: then threads can only be inspected and answered. */
   readonly programs: readonly ServerProgram[]
-  /** Tokens that are accepted. One of `tokens` and `auth` is needed. */
+  /** Tokens to accept. Either `tokens` or `auth` is required. */
   readonly tokens?: readonly ServerToken[]
   /** Who makes a request, by your own rules: a session, a JWT. Nobody (`undefined`) is answered with 401. */
   readonly auth?: Authenticate
-  /** Settings of the worker inside; false for none, where workers run elsewhere. */
+  /** Settings of the built-in worker; false for none, if workers run elsewhere. */
   readonly worker?: Omit<WorkerOptions, 'programs' | 'handleSignals'> | false
-  /** How `useChat` of the AI SDK talks to agents here. */
+  /** How the AI SDK's `useChat` talks to agents here. */
   readonly chat?: ChatOptions
-  /** Serves the studio at `/studio`: a page over all threads of the store, for people. */
+  /** Serves the studio at `/studio`: a page for people, with all threads of the store. */
   readonly studio?: boolean
   /** Where the server is mounted, such as `/api/agents`. Default: at the root. */
   readonly basePath?: string
   readonly limits?: Partial<ServerLimits>
-  /** Hears of failures that callers are told nothing about. Default: prints them to standard error. */
+  /** Called with failures that callers are not told about. Default: prints them to standard error. */
   readonly onError?: (error: unknown, request: Request) => void
 }
 

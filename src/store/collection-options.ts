@@ -5,17 +5,17 @@ import { type EmbedOptions, parseEmbed, type ParsedEmbed } from './embedding.js'
 import { type FieldInput, parseField } from './field.js'
 import { checkSchema, type StandardSchema } from './standard-schema.js'
 
-/** How the items of a collection are checked, kept and found. */
+/** How the items of a collection are validated, kept and found. */
 export interface CollectionOptions {
-  /** Any Standard Schema. Values are checked when written, and types follow from it. */
+  /** Any Standard Schema. Values are checked when written, and types are inferred from it. */
   readonly schema?: StandardSchema
-  /** How long an item lives that is put without a `ttlMs` of its own. Default: for ever. */
+  /** How long an item lives that is put without its own `ttlMs`. Default: forever. */
   readonly ttlMs?: number
-  /** Each `get` gives an item that expires another `ttlMs` from then on. */
+  /** Each `get` extends the life of an expiring item by another `ttlMs` from then on. */
   readonly refreshOnRead?: boolean
-  /** Fields, at most 16, by whose exact values a backend may narrow a search. Never changes what is found. */
+  /** Fields, at most 16, whose exact values a backend may use to narrow a search. Never changes what is found. */
   readonly index?: readonly FieldInput[]
-  /** Finds items by meaning, with vectors that this function makes. */
+  /** Finds items by meaning, with vectors that this function computes. */
   readonly embed?: EmbedOptions
   /** The most bytes of JSON in one value. Default 1 MiB. */
   readonly maxBytes?: number
@@ -31,7 +31,7 @@ export interface ParsedOptions {
 }
 
 const DEFAULT_MAX_BYTES = 1024 * 1024
-/** A thousand years: whoever means more means for ever. */
+/** A thousand years: anything longer means forever. */
 const MAX_TTL_MS = 1000 * 366 * 24 * 60 * 60 * 1000
 
 export function parseOptions(options: CollectionOptions, storeMaxBytes: number): ParsedOptions {
@@ -86,7 +86,7 @@ export function checkTtl(ttlMs: unknown): number {
   )
 }
 
-/** The version that must be there: null for none, undefined for whatever is. */
+/** The version that must be current: null for no item, undefined for anything. */
 export function checkExpect(expect: unknown): string | null | undefined {
   if (expect === undefined || expect === null || typeof expect === 'string') return expect
   throw new InvalidOptionError(

@@ -44,22 +44,25 @@ export class Collection<Output = Value, Input = Output> {
     this.#options = options
   }
 
-  /** Writes an item, over what is there unless `expect` says otherwise. Rejects with ConflictError if it does not fit. */
+  /**
+   * Writes an item, replacing any that exists unless `expect` says otherwise. Rejects with ConflictError if `expect`
+   * does not match.
+   */
   async put(key: string, value: Input, options: PutOptions = {}): Promise<Written> {
     const [result] = await this.batch([{ put: key, value, ...options }])
     if (result?.status === 'written') return result.written as Written
     throw conflict(key, options.expect, result?.version ?? null)
   }
 
-  /** Removes an item. What is not there is no error, unless `expect` names a version. */
+  /** Removes an item. It is no error if there is none, unless `expect` names a version. */
   async delete(key: string, options: DeleteOptions = {}): Promise<void> {
     const [result] = await this.batch([{ delete: key, ...options }])
     if (result?.status === 'conflict') throw conflict(key, options.expect, result.version)
   }
 
   /**
-   * Many writes in few round trips. All are checked before any is made; then each is made or conflicts by itself, and
-   * the results tell which, in the same order.
+   * Many writes in few round trips. All are validated before any is made; then each succeeds or conflicts on its own,
+   * and the results say which, in the same order.
    */
   async batch(operations: readonly BatchOperation<Input>[]): Promise<readonly BatchResult[]> {
     const changes = await this.#prepare(operations)
@@ -89,7 +92,7 @@ export class Collection<Output = Value, Input = Output> {
     return (await this.getMany([key])).get(key)
   }
 
-  /** The items that are there, by key. */
+  /** The items that exist, by key. */
   async getMany(keys: readonly string[]): Promise<ReadonlyMap<string, Item<Output>>> {
     const checked = [...new Set(keys.map(checkKey))]
     const { ttlMs, refreshOnRead } = this.#options
@@ -104,7 +107,7 @@ export class Collection<Output = Value, Input = Output> {
     return found
   }
 
-  /** One page in the order of keys, by their code points. */
+  /** One page in key order, by code points. */
   list(query: ListQuery = {}): Promise<ItemPage<Output>> {
     const { prefix, limit, cursor } = query
     return this.search({
@@ -114,7 +117,7 @@ export class Collection<Output = Value, Input = Output> {
     })
   }
 
-  /** One page of the items that fit a filter, in an order; or, with `query`, those nearest to it in meaning. */
+  /** One page of the items that match a filter, in an order; or, with `query`, those nearest to it in meaning. */
   async search(query: SearchQuery = {}): Promise<ItemPage<Output>> {
     const plan = this.#plan(query)
     const page =
@@ -124,8 +127,8 @@ export class Collection<Output = Value, Input = Output> {
   }
 
   /**
-   * Writes for `Draft.store`: they travel in the entry of a step and happen if and only if that entry lands. They know
-   * no `expect`, because whether the entry lands is what is decided.
+   * Writes for `Draft.store`: they are part of the entry of a step and happen if and only if that entry lands. They
+   * take no `expect`, because whether the entry lands is what is decided.
    */
   get write(): StoreWriter<Input> {
     return {
@@ -180,7 +183,7 @@ export class Collection<Output = Value, Input = Output> {
           puts.map(({ content }) => content.value),
         )
       : []
-    // Only now: making vectors may take a while, and an item lives from when it is written.
+    // Only now: computing vectors may take a while, and an item's life starts when it is written.
     await this.#items.clock.catchUp()
     const now = this.#items.clock.now()
     for (const [i, { at, content, ttl }] of puts.entries()) {

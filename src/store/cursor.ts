@@ -11,19 +11,19 @@ export interface Order {
   readonly descending: boolean
 }
 
-/** Where a page ended. `value` is what its last item was ordered by; absent where there was none. */
+/** Where a page ended. `value` is what its last item was ordered by; absent if it had none. */
 export interface Position {
   readonly key: string
   readonly value?: Value | undefined
 }
 
-/** What comes next after a position, as text that survives a URL. */
+/** Where the next page starts, as text that survives a URL. */
 export function encodeCursor(order: Order, { key, value }: Position): string {
   const parts = [nameOrder(order), key, ...(value === undefined ? [] : [value])]
   return Buffer.from(encodeValue(parts, DEFAULT_LIMITS).json).toString('base64url')
 }
 
-/** Refuses what `encodeCursor` did not make for the same order: a cursor comes from outside. */
+/** Refuses what `encodeCursor` did not create for the same order: a cursor comes from outside. */
 export function decodeCursor(order: Order, cursor: unknown): Position {
   const parts = decode(cursor)
   if (!Array.isArray(parts) || parts.length < 2 || parts.length > 3 || parts[0] !== nameOrder(order)) throw invalid()

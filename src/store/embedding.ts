@@ -4,11 +4,11 @@ import { encodeValue, type Value } from '../codec/value.js'
 import { InvalidOptionError, InvalidValueError } from '../core/errors.js'
 import { type FieldInput, parseField } from './field.js'
 
-/** How vectors are made, for searches by meaning. */
+/** How vectors are computed, for searches by meaning. */
 export interface EmbedOptions {
   /** How many numbers a vector has. */
   readonly dims: number
-  /** Whose texts stand for an item. Default: the whole value. */
+  /** The fields whose text represents an item. Default: the whole value. */
   readonly fields?: readonly FieldInput[]
   /** One vector per text, in the same order. */
   embed(texts: readonly string[]): Promise<readonly (readonly number[] | Float32Array)[]>
@@ -48,7 +48,7 @@ export function parseEmbed(options: EmbedOptions): ParsedEmbed {
   }
 }
 
-/** Vectors of values, all in one call; undefined for a value without any text. */
+/** Vectors for values, all in one call; undefined for a value without any text. */
 export async function embedValues(
   { fields, embed }: ParsedEmbed,
   values: readonly Value[],

@@ -1,13 +1,15 @@
 import type { FieldPath } from '../codec/item-field.js'
 import { InvalidOptionError } from '../core/errors.js'
 
-/** A field by its name, or the names on the way to it: `'city'`, `['address', 'city']`. A dot in a name is just a dot. */
+/**
+ * A field by its name, or by the path of names to it: `'city'`, `['address', 'city']`. A dot in a name is just a dot.
+ */
 export type FieldInput = string | readonly string[]
 
 const MAX_PATH = 32
 const MAX_NAME_LENGTH = 1000
 
-/** Names that mean something to JavaScript itself. They can be stored, and are never asked for. */
+/** Names with a special meaning in JavaScript. They can be stored, but not searched for. */
 const RESERVED: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 
 export function parseField(option: string, field: unknown): FieldPath {

@@ -4,7 +4,7 @@ import { InvalidOptionError } from '../core/errors.js'
 import { compareValues, isEqual, kindOf } from './compare.js'
 import { checkName, type FieldInput, parseField } from './field.js'
 
-/** What a field may be asked. All that are given must hold. Kinds never mix: 1 is neither '1' nor 1n. */
+/** Conditions on a field. All that are given must hold. Types never mix: 1 is neither '1' nor 1n. */
 export interface Operators {
   readonly eq?: Scalar
   /** The opposite of `eq`: also true where the field is missing. */
@@ -17,13 +17,13 @@ export interface Operators {
   /** The opposite of `in`: also true where the field is missing. */
   readonly nin?: readonly Scalar[]
   readonly exists?: boolean
-  /** True for an array that has such an item. */
+  /** True for an array that contains such an item. */
   readonly contains?: Scalar
 }
 
 type Comparable = number | bigint | string | Date
 
-/** `{ city: 'Paris', age: { gte: 18 } }`, or a list of clauses where fields lie deeper or have odd names. */
+/** `{ city: 'Paris', age: { gte: 18 } }`, or a list of clauses for fields that are nested or have odd names. */
 export type Filter = Readonly<Record<string, Scalar | Operators>> | readonly Clause[]
 
 /** Conditions on one field, for fields that are nested or have odd names. */
@@ -31,7 +31,7 @@ export interface Clause extends Operators {
   readonly field: FieldInput
 }
 
-/** A filter that was checked. */
+/** A filter that has been checked. */
 export interface Condition {
   readonly path: FieldPath
   readonly operator: keyof Operators
@@ -57,7 +57,7 @@ const OPERANDS: Readonly<Record<keyof Operators, readonly [Check, string]>> = {
   contains: [isOperand, 'a text, number, bigint, boolean, Date or null'],
 }
 
-/** Checks a filter, which often comes from outside, and takes it apart. */
+/** Checks a filter, which often comes from outside, and parses it. */
 export function parseFilter(filter: unknown): readonly Condition[] {
   if (filter === undefined) return []
   const conditions = Array.isArray(filter) ? filter.flatMap(parseClause) : parseRecord(filter)
@@ -66,12 +66,12 @@ export function parseFilter(filter: unknown): readonly Condition[] {
   return conditions
 }
 
-/** Whether a value fits all conditions. */
+/** Whether a value meets all conditions. */
 export function matches(value: Value, conditions: readonly Condition[]): boolean {
   return conditions.every(({ path, operator, operand }) => holds(operator, fieldAt(value, path), operand))
 }
 
-/** For conditions that ask for one of certain values: the field and those values. */
+/** For conditions that ask for one of several values: the field and those values. */
 export function exactValues({
   path,
   operator,
@@ -114,7 +114,7 @@ function parseRecord(filter: unknown): readonly Condition[] {
   }
   return Object.keys(filter).flatMap((name) => {
     checkName(name)
-    // Mongo's habits would otherwise silently ask for a field of that name.
+    // Otherwise Mongo-style operators would silently ask for a field of that name.
     if (name.startsWith('$')) {
       throw invalid(
         `filter.${name}`,
@@ -168,7 +168,7 @@ function isComparable(operand: unknown): boolean {
   return isOperand(operand) && operand !== null && typeof operand !== 'boolean' && !Number.isNaN(operand)
 }
 
-// A filter with a prototype of its own, such as `{ __proto__: … }` makes, hides what it asks for.
+// A filter with its own prototype, as `{ __proto__: … }` creates, hides what it asks for.
 function isPlainRecord(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   const prototype: unknown = Object.getPrototypeOf(value)

@@ -2,16 +2,16 @@ import type { StoreWrite } from '../log/items/store-write.js'
 import type { FieldInput } from './field.js'
 import type { Filter } from './filter.js'
 
-/** An item as it is read. */
+/** An item as returned by a read. */
 export interface Item<Value> {
   readonly key: string
   readonly value: Value
-  /** New with every write; pass it as `expect` to write only over this one. */
+  /** New with every write; pass it as `expect` to overwrite only this version. */
   readonly version: string
   readonly createdAt: Date
   readonly updatedAt: Date
   readonly expiresAt: Date | null
-  /** With `query` only: how near it is, -1 to 1. */
+  /** With `query` only: how similar it is, -1 to 1. */
   readonly score?: number
 }
 
@@ -22,7 +22,7 @@ export interface ItemPage<Value> {
   readonly cursor?: string
 }
 
-/** What a put left behind. */
+/** The result of a put. */
 export interface Written {
   readonly key: string
   readonly version: string
@@ -30,11 +30,11 @@ export interface Written {
   readonly expiresAt: Date | null
 }
 
-/** How long an item lives, and what must be there for it to be written. */
+/** How long an item lives, and what must exist for it to be written. */
 export interface PutOptions {
-  /** How long the item lives; null: for ever. Default: what the collection says. */
+  /** How long the item lives; null: forever. Default: what the collection says. */
   readonly ttlMs?: number | null
-  /** The version that must be there; null: there must be none. Default: whatever is there. */
+  /** The version that must be current; null: there must be no item. Default: anything. */
   readonly expect?: string | null
 }
 
@@ -47,11 +47,11 @@ export type BatchOperation<Input> =
   | ({ readonly put: string; readonly value: Input } & PutOptions)
   | ({ readonly delete: string } & DeleteOptions)
 
-/** What became of one write of a batch; the others are not concerned. */
+/** The outcome of one write of a batch; the others are not affected. */
 export type BatchResult =
   /** `written` is null for a delete. */
   | { readonly status: 'written'; readonly written: Written | null }
-  /** `version` is what is there, null for nothing. */
+  /** `version` is the current version, null if there is no item. */
   | { readonly status: 'conflict'; readonly version: string | null }
 
 /** Which keys to list, in their order. */
@@ -71,11 +71,11 @@ export interface SearchQuery extends ListQuery {
   readonly direction?: 'asc' | 'desc'
   /** Finds what is nearest to this text in meaning, nearest first. Needs the option `embed`. */
   readonly query?: string
-  /** With `query`: leaves out what is further away. */
+  /** With `query`: leaves out what is less similar. */
   readonly minScore?: number
 }
 
-/** Makes writes that travel in the entry of a step. */
+/** Creates writes that are part of the entry of a step. */
 export interface StoreWriter<Input> {
   put(key: string, value: Input, options?: Pick<PutOptions, 'ttlMs'>): Promise<StoreWrite>
   delete(key: string): StoreWrite

@@ -2,11 +2,11 @@ import { TooLargeError } from '../core/errors.js'
 import type { ItemStore, OpenItem } from '../log/items/item-store.js'
 
 /**
- * Counts what the values of one page unpack to, before each is unpacked: a few stored kilobytes can claim to be
- * gigabytes.
+ * Counts how large the values of one page will be when unpacked, before each is unpacked: a few stored kilobytes can
+ * claim to be gigabytes.
  */
 export class PageBudget {
-  /** Lets go of what is held but not needed, when the room runs out. */
+  /** Releases what is held but not needed, when the budget runs out. */
   makeRoom: () => void = () => {}
   readonly #limit: number
   #bytes = 0

@@ -13,13 +13,13 @@ import { TopItems } from './top-items.js'
 
 const PAGE = 100
 
-/** Which items of which space, all checked. */
+/** Which items of which space; all checked. */
 export interface SearchPlan {
   readonly tenant: TenantId
   readonly space: string
   readonly prefix: string | undefined
   readonly conditions: readonly Condition[]
-  /** Fields that a driver may narrow by. */
+  /** Fields that a driver may narrow a search by. */
   readonly index: readonly FieldPath[]
   readonly limit: number
 }
@@ -37,9 +37,9 @@ export interface FoundPage {
 }
 
 /**
- * One page in an order. The filter and the order are applied here, to what a scan in the order of keys returns, so
- * that every backend finds the same; a driver only leaves out what can't match. By ascending key the pages of the scan
- * are passed on; any other order walks the whole space, holding no more than about a page.
+ * One page in an order. The filter and the order are applied here, to what a scan in key order returns, so that every
+ * backend finds the same; a driver only leaves out what can't match. For ascending keys, the pages of the scan are
+ * passed on; any other order walks the whole space, holding about one page at most.
  */
 export async function searchOrdered(
   items: ItemStore,
@@ -59,7 +59,7 @@ export async function searchOrdered(
   return { found, cursor: encodeCursor(order, positionOf(last, order)) }
 }
 
-/** The items whose vectors point most nearly the same way, nearest first; of equal ones the first key. */
+/** The items whose vectors point most nearly the same way, nearest first; ties go to the first key. */
 export async function searchNearest(
   items: ItemStore,
   plan: SearchPlan,
@@ -75,7 +75,7 @@ export async function searchNearest(
       if (item.vector?.length !== vector.length) continue
       const score = similarity(item.vector, vector)
       if (score < minScore) continue
-      // Values are read where a filter needs them, and of what is returned.
+      // Values are read if a filter needs them, and for the items returned.
       if (plan.conditions.length === 0 || matches(await item.read(), plan.conditions)) best.add({ item, score })
     }
   }
@@ -94,12 +94,13 @@ interface ScanPart {
   readonly size?: number
 }
 
-// Without a filter every item that is read is returned: no more than are asked for, and one to know whether others follow.
+// Without a filter every item that is read is returned: read no more than requested, plus one to know whether others
+// follow.
 function firstPart({ limit, conditions }: SearchPlan, start: Position | undefined): ScanPart {
   return { start: start?.key, size: conditions.length === 0 ? Math.min(limit, PAGE) + 1 : PAGE + 1 }
 }
 
-/** All that match, in the order of keys. What they take is taken from the budget. */
+/** All that match, in key order. What they take is charged to the budget. */
 async function* matching(
   items: ItemStore,
   plan: SearchPlan,
@@ -116,7 +117,7 @@ async function* matching(
   }
 }
 
-/** All that may match, in the order of keys. */
+/** All that may match, in key order. */
 async function* scanPages(
   items: ItemStore,
   { tenant, space, prefix, conditions, index }: SearchPlan,
@@ -169,7 +170,7 @@ async function takeBest(
   budget: PageBudget,
 ): Promise<readonly Found[]> {
   const compare = (a: Position, b: Position): number => {
-    // The direction turns ties around as well: one order is exactly the other read backwards.
+    // The direction reverses ties as well: one order is exactly the other read backwards.
     const ascending = compareValues(a.value, b.value) || compareUtf8(a.key, b.key)
     return order.descending ? -ascending : ascending
   }
@@ -190,6 +191,6 @@ async function takeBest(
 function positionOf({ item, value }: Found, { field }: Order): Position {
   if (field === undefined) return { key: item.key }
   const at = fieldAt(value, field)
-  // What has no order of its own is alike, and need not travel in a cursor as a whole.
+  // Values without an order of their own are equal, and need not be in a cursor as a whole.
   return { key: item.key, value: typeof at === 'object' && at !== null && !(at instanceof Date) ? [] : at }
 }

@@ -4,7 +4,7 @@ import { MAX_KEY_BYTES, MAX_SPACE_BYTES } from '../log/items/store-write.js'
 /** Whose memory it is: named parts, such as `{ user: 'user-42' }`. The tenant is always part of it. */
 export type ScopeInput = Readonly<Record<string, string>>
 
-/** `{user=user-42}`: no part holds a brace, so the first one that closes ends the scope. */
+/** `{user=user-42}`: no part contains a brace, so the first closing one ends the scope. */
 export function encodeScope(scope: unknown): string {
   return encodeParts('scope', scope, MAX_SPACE_BYTES)
 }

@@ -1,6 +1,9 @@
 import { InvalidOptionError, InvalidValueError } from '../core/errors.js'
 
-/** The slice of the Standard Schema interface (standardschema.dev) that is used here; Zod, Valibot, ArkType … have it. */
+/**
+ * The part of the Standard Schema interface (standardschema.dev) that is used here; Zod, Valibot, ArkType … implement
+ * it.
+ */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly '~standard': {
     readonly version: 1
@@ -33,7 +36,10 @@ export function checkSchema(schema: unknown): asserts schema is StandardSchema {
   )
 }
 
-/** What the schema makes of a value, or an error that says what is wrong with it and where: paths begin with `root`. */
+/**
+ * The result of validating a value with the schema, or an error that says what is wrong with it and where: paths begin
+ * with `root`.
+ */
 export async function validate(schema: StandardSchema, value: unknown, root = '$'): Promise<unknown> {
   const result = await schema['~standard'].validate(value)
   if (result.issues === undefined) return result.value

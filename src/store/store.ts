@@ -18,7 +18,7 @@ export interface SpaceName {
   readonly collection: string
 }
 
-/** Memory that outlives threads, of one tenant. Everything in it belongs to a scope. */
+/** Memory that outlives threads, for one tenant. Everything in it belongs to a scope. */
 export class Store {
   readonly #items: ItemStore
   readonly #tenant: TenantId
@@ -28,14 +28,14 @@ export class Store {
     this.#tenant = tenant
   }
 
-  /** Narrows to whose memory it is, by named parts: `{ user: 'user-42' }`. */
+  /** Selects whose memory it is, by named parts: `{ user: 'user-42' }`. */
   scope(scope: ScopeInput): Scope {
     return new Scope(this.#items, this.#tenant, encodeScope(scope))
   }
 
   /**
-   * One page of the collections of this tenant that hold items. May name one that just emptied. Leaves out where
-   * processes report their figures: that is nobody's memory, and there without anybody having put it there.
+   * One page of this tenant's collections that hold items. May list one that has just become empty. Leaves out where
+   * processes report their metrics: that is nobody's memory, and exists without anybody having put it there.
    */
   async collections(
     options: { readonly limit?: number; readonly cursor?: string } = {},
@@ -52,7 +52,7 @@ export class Store {
     return { collections: spaces.filter((space) => !space.startsWith(own)).map(decodeSpace), ...next }
   }
 
-  /** Removes every item of this tenant. What is written meanwhile may stay. */
+  /** Removes every item of this tenant. What is written in the meantime may stay. */
   async erase(): Promise<{ readonly items: number }> {
     let items = 0
     const own = encodeScope(METRICS_SCOPE)
@@ -64,7 +64,7 @@ export class Store {
     }
   }
 
-  /** Removes what has expired, of the whole backend, to free its room. Expired items are absent with or without it. */
+  /** Removes expired items from the whole backend, to free their space. Expired items are absent with or without it. */
   async sweep(): Promise<void> {
     while ((await this.#items.sweep(SWEEP)) > 0);
   }
@@ -93,7 +93,7 @@ export class Scope {
     return new Collection(this.#items, this.#tenant, encodeSpace(this.#scope, name), parsed)
   }
 
-  /** Removes every item of this scope, of all its collections. What is written meanwhile may stay. */
+  /** Removes every item of this scope, in all its collections. What is written in the meantime may stay. */
   async erase(): Promise<{ readonly items: number }> {
     let items = 0
     for (const name of await this.collections()) {
@@ -103,15 +103,15 @@ export class Scope {
   }
 
   /**
-   * The names of the collections of this scope that hold items, in order; with `prefix` those that begin with it, found
-   * without reading the others. May name one that just emptied.
+   * The names of this scope's collections that hold items, in order; with `prefix`, those that begin with it, found
+   * without reading the others. May list one that has just become empty.
    */
   async collections(options: { readonly prefix?: string } = {}): Promise<readonly string[]> {
     const { prefix = '' } = options
     if (prefix !== '') encodeSpace(this.#scope, prefix)
     const start = this.#scope + prefix
     const names: string[] = []
-    // Names of one scope lie side by side, right behind the scope itself. A page begins above `after`, so to find a
+    // The names of one scope are adjacent, right after the scope itself. A page begins above `after`, so to find a
     // collection that is named exactly like the prefix it begins one character earlier.
     for (let after = this.#scope + [...prefix].slice(0, -1).join(''); ; ) {
       const page = await this.#items.spaces(this.#tenant, { after, limit: PAGE })

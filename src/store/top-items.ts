@@ -6,7 +6,7 @@ export class TopItems<Item> {
   #best: Item[] = []
   #last: Item | undefined
 
-  /** `dropped` is told of everything that is not among them after all. */
+  /** `dropped` is called with everything that does not make it. */
   constructor(count: number, compare: (a: Item, b: Item) => number, dropped: (item: Item) => void = () => {}) {
     this.#count = count
     this.#compare = compare
@@ -24,7 +24,7 @@ export class TopItems<Item> {
     return this.#best.sort(this.#compare).slice(0, this.#count)
   }
 
-  /** Lets go of all but the first `count`. */
+  /** Drops all but the first `count`. */
   trim(): void {
     const sorted = this.#best.sort(this.#compare)
     this.#best = sorted.slice(0, this.#count)

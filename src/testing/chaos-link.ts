@@ -9,10 +9,13 @@ export interface Pace {
   readonly delayMs?: number
 }
 
-/** What the proxy lets a connection ask and tell. */
+/** What the proxy lets a connection ask and report. */
 export interface LinkHost {
   readonly target: { readonly host: string; readonly port: number }
-  /** Asked for each piece a client sends: a function says that its reply is to be lost, and is called when it was. */
+  /**
+   * Called for each piece a client sends: a returned function means that its reply is to be lost, and is called when it
+   * was.
+   */
   takesReply(request: Buffer): (() => void) | undefined
   counted(direction: 'up' | 'down', bytes: number): void
   closed(link: ChaosLink): void
@@ -23,7 +26,7 @@ const queueLimit = 256 * 1024
 /** How long a server is silent before its reply counts as whole. */
 const replySilenceMs = 25
 
-/** One client's connection through the proxy, and the faults that can befall it. */
+/** One client's connection through the proxy, and the faults that can hit it. */
 export class ChaosLink {
   readonly #host: LinkHost
   readonly #client: net.Socket
@@ -80,7 +83,7 @@ export class ChaosLink {
     })
   }
 
-  /** An orderly end by something in between: both sides see FIN. */
+  /** A clean end by something in between: both sides see FIN. */
   cut(): void {
     this.#fate = 'ended'
     this.#forget()
@@ -91,7 +94,7 @@ export class ChaosLink {
     }
   }
 
-  /** A crash of something in between: both sides see RST, and bytes on the way are gone. */
+  /** A crash of something in between: both sides see RST, and bytes in transit are gone. */
   reset(): void {
     this.#fate = 'ended'
     this.#forget()
@@ -110,7 +113,7 @@ export class ChaosLink {
     this.#flow()
   }
 
-  /** The server has forgotten the connection, the client hasn't been told: what it sends is answered by nothing. */
+  /** The server has forgotten the connection, but the client hasn't been told: what it sends gets no answer. */
   halfOpen(): void {
     if (this.#fate !== 'alive') return
     this.#fate = 'half-open'

@@ -9,7 +9,7 @@ export type { RandomFaultOptions, RandomFaults } from './random-faults.js'
 
 export type ChaosFault = 'cut' | 'reset' | 'stall' | 'halfOpen' | 'dropAfterRequest' | 'slow' | 'refuse'
 
-/** Which connections a fault befalls: the ones that are open now, the ones opened until `heal()`, or both. */
+/** Which connections a fault hits: the ones that are open now, the ones opened until `heal()`, or both. */
 export interface FaultScope {
   readonly on?: 'existing' | 'new' | 'all'
 }
@@ -40,23 +40,23 @@ export interface ChaosProxy extends AsyncDisposable {
   readonly counters: ChaosCounters
   /** The same URL, through the proxy. */
   url(original: string): string
-  /** Connections are closed in order (FIN to both): a restarted load balancer, an idle timeout. Default: existing. */
+  /** Connections are closed cleanly (FIN to both): a restarted load balancer, an idle timeout. Default: existing. */
   cut(scope?: FaultScope): void
   /** Connections are reset (RST to both): a crashed peer, a firewall that lost its table. Default: existing. */
   reset(scope?: FaultScope): void
   /** Nothing gets through and nobody is told: a partition, a frozen server. Default: all. Ends with `resume()`. */
   stall(scope?: FaultScope): void
-  /** What was stalled goes on, with the bytes that were held back. */
+  /** What was stalled continues, with the bytes that were held back. */
   resume(): void
   /** The server forgets the connection, the client keeps it: power loss of the server's host. Default: existing. */
   halfOpen(scope?: FaultScope): void
   /**
-   * The lost acknowledgement: the next request reaches the server and is handled, its reply is swallowed and the client
+   * The lost acknowledgment: the next request reaches the server and is handled, its reply is swallowed and the client
    * is reset. `when` picks the request by its bytes, such as the ones with a COMMIT in them.
    * @returns the number of replies lost, once there are `times` of them, or when `heal()` or `close()` ended the wait
    */
   dropAfterRequest(times?: number, options?: { readonly when?: (request: Buffer) => boolean }): Promise<number>
-  /** Everything gets through late or in drops: a congested line. Default: all. */
+  /** Everything gets through late or in trickles: a congested line. Default: all. */
   slow(pace: Pace, scope?: FaultScope): void
   /** New connections are refused (the listener is gone): a server that isn't up. Open connections stay. */
   refuse(): Promise<void>
@@ -67,7 +67,7 @@ export interface ChaosProxy extends AsyncDisposable {
   close(): Promise<void>
 }
 
-/** Replies that are still to be lost. */
+/** Replies that are yet to be lost. */
 interface LostReplies {
   readonly times: number
   left: number
@@ -83,7 +83,7 @@ export async function startChaosProxy({ target, port: wanted }: ChaosProxyOption
   const faults = { cut: 0, reset: 0, stall: 0, halfOpen: 0, dropAfterRequest: 0, slow: 0, refuse: 0 }
   const totals = { connections: 0, bytesUp: 0, bytesDown: 0 }
   const drops: LostReplies[] = []
-  /** What befalls a connection when it is opened, by the fault's name: a later call of the same fault replaces it. */
+  /** What hits a connection when it is opened, by the fault's name: a later call of the same fault replaces it. */
   const onNew = new Map<ChaosFault, (link: ChaosLink) => void>()
 
   const linkHost: LinkHost = {
@@ -188,8 +188,8 @@ async function listen(
 ): Promise<net.Server> {
   for (let attempt = 1; ; attempt++) {
     const server = net.createServer({ allowHalfOpen: true, pauseOnConnect: true }, accept)
-    // Below the ports that the kernel gives to outgoing connections: while the proxy refuses, a client that
-    // reconnects could otherwise be given this very port, connect to itself, and keep the proxy from coming back.
+    // Below the ports that the kernel gives to outgoing connections: while the proxy refuses, a client that reconnects
+    // could otherwise be given this very port, connect to itself, and keep the proxy from coming back.
     const port = wanted ?? randomInt(10_000, 32_000)
     try {
       await new Promise<void>((resolve, reject) => {

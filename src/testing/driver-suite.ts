@@ -61,22 +61,22 @@ const GROUPS: readonly (readonly [string, readonly SuiteTest[]])[] = [
   ['opening and closing', lifecycleTests],
 ]
 
-/** A store for one test. Different tests may share a server: each works under tenants of its own. */
+/** A store for one test. Different tests may share a server: each works under its own tenants. */
 export interface DriverSetup {
-  /** A driver of the same store at each call; several are open at once. */
+  /** A driver for the same store at each call; several are open at once. */
   open(): Promise<Driver>
-  /** Lets the store's clock pass. Default: really waits. */
+  /** Advances the store's clock. Default: really waits. */
   advance?(ms: number): Promise<void>
   /** Called once when the test is over and its drivers are closed. */
   cleanup(): Promise<void>
 }
 
-/** What a running test may say. The contexts of vitest and node:test both offer it. */
+/** What a running test may report. The contexts of vitest and node:test both offer it. */
 export interface TestContext {
   skip?(reason: string): void
 }
 
-/** The part of a test framework the suite needs: that of vitest and of node:test both fit with little glue. */
+/** The part of a test framework that the suite needs: vitest's and node:test's both match with little glue. */
 export interface SuiteFramework {
   describe(name: string, body: () => void): void
   it(name: string, body: (context?: TestContext) => Promise<void> | void, timeoutMs?: number): void
@@ -93,13 +93,13 @@ export interface DriverSuiteOptions {
   /** Rounds of the longest race; the others scale with it. Default 1000. */
   readonly rounds?: number
   /**
-   * Tests share one store, each under tenants of its own, and hand drivers that they left open on to the next one: where
-   * opening takes longer than a test. Default: each test has a store of its own.
+   * Tests share one store, each under its own tenants, and pass drivers that they left open on to the next: for stores
+   * where opening takes longer than a test. Default: each test has its own store.
    */
   readonly shared?: boolean
 }
 
-/** Every promise of the driver contract as a test. A driver that passes can carry Holdfast. */
+/** Every promise of the driver contract as a test. A driver that passes is ready for Holdfast. */
 export function driverSuite(name: string, setup: () => Promise<DriverSetup>, options: DriverSuiteOptions): void {
   const { framework, skips = [], rounds = 1000, shared = false } = options
   const lender = new Lender(setup)

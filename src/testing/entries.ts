@@ -69,7 +69,7 @@ export interface AppendOptions {
   readonly keyframe?: number
   readonly seed?: string
   readonly lease?: LeaseChange
-  /** Laid over the fields of `makeIndex()`. */
+  /** Merged over the fields of `makeIndex()`. */
   readonly index?: Partial<IndexFields>
   /** When creating. Default: random. */
   readonly incarnation?: string

@@ -13,7 +13,7 @@ export type DriverMethod = Exclude<
 export type FaultMoment =
   /** The call never reaches the store. */
   | 'before'
-  /** The store did it, but the reply is lost. */
+  /** The store performed it, but the reply is lost. */
   | 'after'
 
 /** A driver that fails when it is told to. */
@@ -60,7 +60,9 @@ const METHODS: readonly DriverMethod[] = [
   'now',
 ]
 
-/** A driver that does what the one below does, until it is told to fail. Closing it leaves the one below open. */
+/**
+ * A driver that does what the underlying one does, until it is told to fail. Closing it leaves the underlying one open.
+ */
 export function faultyDriver(driver: Driver): FaultyDriver {
   const lost = new Map<DriverMethod, FaultMoment[]>()
   let calls = 0
@@ -69,7 +71,7 @@ export function faultyDriver(driver: Driver): FaultyDriver {
   let closed = false
 
   const unknownOutcome = (): UnavailableError => new UnavailableError('The connection broke.', { written: 'unknown' })
-  // A dead process hears nothing more. ClosedError ends whatever waits for it at once, as death does.
+  // A dead process receives nothing more. ClosedError ends whatever waits for it at once, as death does.
   const dead = (): ClosedError => new ClosedError('This process')
 
   const call = async (method: DriverMethod, args: unknown[]): Promise<unknown> => {

@@ -26,45 +26,45 @@ export interface ModelServerRequest {
   readonly stream: boolean
   /** The whole body. */
   readonly body: Json
-  /** Header names in small letters; the API key is left out. */
+  /** Header names in lower case; the API key is left out. */
   readonly headers: Readonly<Record<string, string>>
   /** Estimated from the characters of the prompt. */
   readonly promptTokens: number
 }
 
-/** A request and what became of it. */
+/** A request and what happened to it. */
 export interface RecordedRequest extends ModelServerRequest {
-  /** Undefined while it is being answered; `left` when the client went first. */
+  /** Undefined while it is being answered; `left` if the client disconnected first. */
   readonly outcome: Sent | undefined
   /** The fault that was injected instead of the scripted reply. */
   readonly fault: ScriptedAnswer | undefined
 }
 
-/** Plays the model: is given a request and returns what it says. */
+/** Plays the model: gets a request and returns the reply. */
 export type ReplyHandler = (request: ModelServerRequest) => ScriptedReply | Promise<ScriptedReply>
 
 /** What the model says, and what goes wrong on the way. */
 export interface ModelServerOptions {
-  /** A function of the request, or replies that are given in order; when they run out the server answers 400. */
+  /** A function of the request, or replies that are used in order; when they run out, the server answers 400. */
   readonly reply: ReplyHandler | readonly ScriptedReply[]
   readonly faults?: ModelFaults
   /** Prompts of more tokens are answered with 400 `context_length_exceeded`. */
   readonly windowTokens?: number
-  /** The pause before each reply, in milliseconds. Default 0. */
+  /** The delay before each reply, in milliseconds. Default 0. */
   readonly latencyMs?: number
-  /** The pause before each chunk of a stream, in milliseconds. Default 0. */
+  /** The delay before each chunk of a stream, in milliseconds. Default 0. */
   readonly tokenMs?: number
   /** Requests with another key are answered with 401. Default: any key, or none. */
   readonly apiKey?: string
   /** What `GET /v1/models` lists. Default: `scripted`. */
   readonly models?: readonly string[]
-  /** How many requests are remembered, the newest ones. Default 1,000. */
+  /** How many of the newest requests are remembered. Default 1,000. */
   readonly keep?: number
-  /** Lets the process end while the server is open. Default false. */
+  /** Lets the process exit while the server is open. Default false. */
   readonly unref?: boolean
 }
 
-/** What became of all requests so far. */
+/** What happened to all requests so far. */
 export interface ModelServerCounters {
   /** Requests to the chat endpoint. */
   readonly requests: number
@@ -72,20 +72,20 @@ export interface ModelServerCounters {
   readonly errors: number
   readonly dropped: number
   readonly hung: number
-  /** The client went before it had its answer. */
+  /** The client disconnected before it had its answer. */
   readonly left: number
   /** The most requests that were open at the same time. */
   readonly peak: number
 }
 
-/** A local server that speaks OpenAI's chat completions over real HTTP and says what it is told to. */
+/** A local server that speaks the OpenAI chat completions protocol over real HTTP and says what it is told to. */
 export interface ModelServer extends AsyncDisposable {
   /** For the `baseURL` of a client; ends in `/v1`. */
   readonly url: string
   readonly port: number
   readonly requests: readonly RecordedRequest[]
   readonly counters: ModelServerCounters
-  /** Forgets requests and counts; the script goes on where it is. */
+  /** Clears requests and counts; the script continues where it is. */
   clear(): void
   close(): Promise<void>
 }

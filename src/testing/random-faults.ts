@@ -12,7 +12,7 @@ export interface RandomFaultOptions {
 
 export interface RandomFaults extends AsyncDisposable {
   readonly seed: number
-  /** What was applied so far, in order: with the seed, what a failed run has to report. */
+  /** What was applied so far, in order: together with the seed, what a failed run has to report. */
   readonly applied: readonly ChaosFault[]
   /** Ends the faults and heals. Rejects if a fault could not be applied. */
   stop(): Promise<void>
@@ -20,7 +20,7 @@ export interface RandomFaults extends AsyncDisposable {
 
 const everyFault: readonly ChaosFault[] = ['cut', 'reset', 'stall', 'halfOpen', 'dropAfterRequest', 'slow', 'refuse']
 
-/** The same seed gives the same faults with the same pauses; which request each meets is up to the machine. */
+/** The same seed gives the same faults with the same delays; which request each one hits is up to the machine. */
 export function applyRandomFaults(
   proxy: ChaosProxy,
   seed: number,

@@ -6,9 +6,9 @@ import { type AgentProgram, type FlowProgram, type GraphProgram, openHoldfast, t
 type AnyProgram = AgentProgram | GraphProgram<any, any> | FlowProgram<any, any>
 
 /**
- * Goes through the last run of an exported thread (`holdfast export`, `hf.export`) with today's program, from its records
- * alone: no model, tool or other step is called, nothing is written, no network is needed. `status` is 'identical' where
- * the program would do the same again, otherwise `difference` says where it first goes another way.
+ * Replays the last run of an exported thread (`holdfast export`, `hf.export`) with the current program, from its
+ * records alone: no model, tool or other step is called, nothing is written, no network is needed. `status` is
+ * 'identical' if the program would do the same again; otherwise `difference` says where it first differs.
  */
 export async function replayFixture(
   file: string | URL,

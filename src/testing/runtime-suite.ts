@@ -67,7 +67,7 @@ export interface RuntimeSuiteOptions {
   readonly framework: SuiteFramework & { afterAll(close: () => Promise<void>): void }
 }
 
-/** What programs, runs and effects promise, on any backend: the same setup as for `driverSuite`, made once. */
+/** What programs, runs and effects promise, on any backend: the same setup as for `driverSuite`, created once. */
 export function runtimeSuite(
   name: string,
   setup: () => Promise<DriverSetup>,

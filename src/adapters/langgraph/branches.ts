@@ -61,8 +61,8 @@ export class Branches {
   }
 
   /**
-   * A checkpoint by its id. Most are on the branch in use, which is asked first if it is open; the others are narrowed by
-   * when they were last written to.
+   * A checkpoint by its id. Most are on the branch in use, which is asked first if it is open; the others are narrowed
+   * down by when they were last written to.
    */
   async find(threadId: string, ns: string, id: string): Promise<Located | undefined> {
     const likely = [...new Set([this.active(threadId, ns), baseBranch(ns)])]
@@ -130,7 +130,7 @@ export class Branches {
     return first.done ? undefined : { located: { ...first.value, threadId, log }, rest }
   }
 
-  /** The branches of the saver, those written to last first. */
+  /** The branches of the saver, most recently written first. */
   async *#list(selection: Selection): AsyncGenerator<ThreadSummary, undefined> {
     for await (const page of this.#pages(selection)) yield* page
     return undefined
@@ -154,7 +154,7 @@ export class Branches {
   }
 }
 
-/** Does something again, once, if the thread was deleted and begun anew since this process last looked. */
+/** Repeats something once, if the thread was deleted and started over since this process last looked. */
 export async function againIfGone<T>(branches: Branches, threadId: string, action: () => Promise<T>): Promise<T> {
   try {
     return await action()
@@ -176,7 +176,7 @@ function isOf({ fold }: Log, ns: string | undefined): boolean {
   return ns === undefined || stateOf(fold).ns === ns
 }
 
-/** The same branches, those first where a checkpoint most likely is. */
+/** The same branches, with those first where the checkpoint most likely is. */
 function likelyFirst(page: readonly ThreadSummary[], likely: readonly string[]): readonly ThreadSummary[] {
   const isLikely = ({ branch }: ThreadSummary) => likely.includes(branch)
   return [...page.filter(isLikely), ...page.filter((summary) => !isLikely(summary))]

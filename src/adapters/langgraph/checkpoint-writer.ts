@@ -13,7 +13,7 @@ import { findInBranch } from './walk.js'
 
 const { remove, set } = ops
 
-/** Of how many checkpoints it is remembered that writes came before them, and where they were put. */
+/** For how many checkpoints it is remembered that writes came before them, and where they were put. */
 const MAX_REMEMBERED = 1000
 
 /** Below this many bytes of JSON a log is read from its start. */
@@ -25,9 +25,9 @@ export class CheckpointWriter {
   readonly #live: LiveLists
   readonly #differ: Differ
   readonly #onFork: 'branch' | 'refuse'
-  /** The branches to which writes went whose checkpoint this process is still about to put. */
+  /** The branches to which writes went whose checkpoint this process has yet to put. */
   readonly #early = new Map<string, Set<string>>()
-  /** The branches to which it put checkpoints: writes that were on their way elsewhere meanwhile follow them. */
+  /** The branches to which it put checkpoints: writes that were on their way elsewhere in the meantime follow them. */
   readonly #arrived = new Map<string, string>()
 
   constructor(branches: Branches, live: LiveLists, differ: Differ, onFork: 'branch' | 'refuse') {
@@ -57,7 +57,7 @@ export class CheckpointWriter {
     await this.#addWrites(waiting, ns, id, stored)
     const key = `${threadId}\n${id}`
     remember(this.#early, key, (this.#early.get(key) ?? new Set()).add(branch))
-    // Meanwhile it may have been put elsewhere, by a put that knew nothing of these.
+    // In the meantime it may have been put elsewhere, by a put that knew nothing of these.
     const arrived = this.#arrived.get(key)
     if (arrived !== undefined) await this.#moveEarly(threadId, id, await this.#branches.logs.get(threadId, arrived))
   }
@@ -93,7 +93,7 @@ export class CheckpointWriter {
 
   /**
    * LangGraph puts a checkpoint after itself when it saves on exit and nothing happened since: somebody asked again, or
-   * a node paused once more. It keeps its parent, and where others follow it, it stays as it is.
+   * a node paused once more. It keeps its parent, and if others follow it, it stays as it is.
    */
   async #putAgain(threadId: string, request: PutRequest): Promise<Log> {
     const { ns, checkpoint } = request
@@ -104,7 +104,7 @@ export class CheckpointWriter {
     return found.log
   }
 
-  /** Whether a checkpoint was put on this branch before others that follow it now: then it is a put that is repeated. */
+  /** Whether a checkpoint was put on this branch before others that now follow it: then the put is a repetition. */
   async #isStored(log: Log, request: PutRequest): Promise<boolean> {
     const found = await findInBranch(log, request.checkpoint.id)
     if (found === undefined) return false
@@ -216,7 +216,7 @@ export class CheckpointWriter {
   }
 }
 
-/** Notes something, and forgets what was noted first when there is too much. */
+/** Notes something, and drops the oldest note when there are too many. */
 function remember<Noted>(notes: Map<string, Noted>, key: string, noted: Noted): void {
   notes.set(key, noted)
   for (const oldest of notes.keys()) {
@@ -226,7 +226,7 @@ function remember<Noted>(notes: Map<string, Noted>, key: string, noted: Noted): 
 }
 
 /**
- * LangGraph loads the newest checkpoint with every call, and a step of it is many small entries: the whole state is
+ * LangGraph loads the newest checkpoint with every call, and each step is many small entries: the whole state is
  * written again once what follows it is a third as long, so that loading reads little else.
  */
 function isKeyframeDue({ weight }: Fold): boolean {

@@ -7,7 +7,7 @@ import { makeMessage } from './message-classes.js'
 
 type Tagged = { readonly [key: string]: Value }
 
-/** The value that a stored node stands for, new each time: whoever gets it may change it. */
+/** The value that a stored node stands for, created anew each time: the caller may change it. */
 export function decode(node: Value): unknown {
   if (typeof node !== 'object' || node === null) return node
   if (node instanceof Date) return new Date(node)
@@ -17,7 +17,7 @@ export function decode(node: Value): unknown {
   return Object.hasOwn(record, TAG) ? decodeNamed(record) : decodeRecord(record)
 }
 
-// What a constructor makes of parts of the wrong kind is an error of its own, with no word of where it comes from.
+// When a constructor gets parts of the wrong kind, its error says nothing about where it comes from.
 function decodeNamed(node: Tagged): unknown {
   try {
     return decodeTagged(node)
@@ -40,7 +40,7 @@ export function decodeRecord(record: Tagged): Record<string, unknown> {
   return value
 }
 
-// Nothing here looks a class up by a stored name: each tag and each class stands in the code.
+// Nothing here looks up a class by a stored name: each tag and each class is listed in the code.
 function decodeTagged(node: Tagged): unknown {
   const { v } = node as { v: Value }
   switch (node[TAG]) {

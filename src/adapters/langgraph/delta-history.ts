@@ -10,7 +10,8 @@ type OpenBranch = (branch: string) => Promise<Log>
 
 /**
  * What was written to channels since an ancestor last held their value, oldest first, and that value. The ancestors of
- * a checkpoint lie before it in its branch, and before where that was forked in the other: one query each as a rule.
+ * a checkpoint come before it in its branch, and before the fork point in the branch it was forked from: usually one
+ * query each.
  */
 export async function deltaHistory(
   target: Located,

@@ -5,10 +5,10 @@ import { type Effort, isRecordNode, matches } from './match.js'
 
 const { remove, set } = ops
 
-/** About as many values of a list, some 16 messages, are compared before equal references are taken at their word. */
+/** About this many values of a list, some 16 messages, are compared before equal references are trusted. */
 const RECENT_EFFORT = 160
 
-/** The live values that stored ones were made of, so that the next ones are compared by reference. */
+/** The live values that stored ones were made from, so that the next ones are compared by reference. */
 export class LiveLists {
   readonly #items = new WeakMap<object, readonly unknown[]>()
   /** Held weakly: only the graph that works with a value keeps it. */
@@ -44,7 +44,7 @@ export class Differ {
     this.#effort = options.compare === 'all' ? Number.POSITIVE_INFINITY : RECENT_EFFORT
   }
 
-  /** Operations as `diff` finds them, for a value that is said not to have changed: the same object is taken as such. */
+  /** Operations as `diff` finds them, for a value that is said to be unchanged: the same object counts as unchanged. */
   diffUnchanged(path: Path, node: Value | undefined, value: unknown): Op[] {
     return value !== undefined && this.#live.isMadeOf(node, value) ? [] : this.diff(path, node, value)
   }
@@ -99,8 +99,8 @@ export class Differ {
     ops.push(['splice', path, same, node.length - same - tail, this.#encodeItems(path, items, same, until)])
   }
 
-  // A node that changed an object in place hands over the same reference. The newest items, which is where that
-  // happens, are compared in full; how many does not depend on how long the list is.
+  // A node that changed an object in place passes the same reference. The newest items, where that happens, are
+  // compared in full; how many does not depend on the length of the list.
   #verifyRecent(node: readonly Value[], items: readonly unknown[], same: number, effort: Effort): number {
     let verified = same
     for (let i = same - 1; i >= 0 && effort.left > 0; i--) {

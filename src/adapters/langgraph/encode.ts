@@ -6,8 +6,8 @@ import { InvalidValueError } from '../../errors.js'
 import { messageClass, messageFields } from './message-classes.js'
 
 /**
- * The key that marks a node which stands for something JSON lacks: `{ $: 'Map', v: […] }`. An object of the user that
- * has this key is stored as `{ $: 'object', v: [[key, value], …] }`, so the two never meet.
+ * The key that marks a node which stands for something JSON lacks: `{ $: 'Map', v: […] }`. A user's object that has
+ * this key is stored as `{ $: 'object', v: [[key, value], …] }`, so the two never collide.
  */
 export const TAG = '$'
 
@@ -41,7 +41,7 @@ const TYPED_ARRAYS = [
 /** Classes of LangGraph that know their own plain form, which LangGraph reads back. */
 const PLAIN_FORMS = new Set(['Send', 'Command', 'Overwrite'])
 
-/** The stored form of any value that can be stored; what can't be is refused with the path to it. */
+/** The stored form of any value that can be stored; what can't be is refused with its path. */
 export function encode(value: unknown, path: readonly PathPart[]): Value {
   return new Encoder([...path]).node(value)
 }

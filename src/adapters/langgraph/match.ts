@@ -2,7 +2,7 @@ import type { Value } from '../../index.js'
 import { encode, isPlainObject, TAG } from './encode.js'
 import { messageClass, messageFields } from './message-classes.js'
 
-/** How much of a long value is compared before equal references are taken at their word. */
+/** How much of a long value is compared before equal references are trusted. */
 export interface Effort {
   left: number
 }

@@ -18,7 +18,7 @@ import {
 type Fields = Record<string, unknown>
 type MessageClass = new (fields: never) => BaseMessage
 
-/** The only messages that are ever made from stored data. A name that is not here is refused, not looked up. */
+/** The only messages that are ever created from stored data. A name that is not here is refused, not looked up. */
 const CLASSES: ReadonlyMap<string, MessageClass> = new Map<string, MessageClass>([
   ['AIMessage', AIMessage],
   ['AIMessageChunk', AIMessageChunk],
@@ -59,7 +59,7 @@ const KNOWN: ReadonlySet<string> = new Set([...FIELDS, 'contentBlocks'])
 /** Shown by every message, also by one of another copy of the package. */
 const MESSAGE = Symbol.for('langchain.message')
 
-/** The name under which a message is stored, or undefined if it is no message of the closed list. */
+/** The name under which a message is stored, or undefined if it is not on the closed list. */
 export function messageClass(value: object): string | undefined {
   if (!(MESSAGE in value)) return undefined
   const { constructor } = value as { constructor: { lc_name?: unknown; name: string } }
@@ -68,8 +68,8 @@ export function messageClass(value: object): string | undefined {
 }
 
 /**
- * What a message holds, as its constructor takes it, without what the constructor makes anyway: most messages hold
- * little else than their content.
+ * The contents of a message, as its constructor takes them, without what the constructor sets anyway: most messages
+ * hold little but their content.
  */
 export function messageFields(message: object): Fields {
   const source = message as Fields & { readonly lc_kwargs?: Fields }

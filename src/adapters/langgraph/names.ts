@@ -23,18 +23,18 @@ export function threadIdOf(thread: ThreadIdInput): string | undefined {
   return typeof thread === 'string' ? undefined : thread[ADAPTER]
 }
 
-/** The first branch of a namespace, which is known without asking: two processes that begin at once meet there. */
+/** The first branch of a namespace, whose name is known without asking: two processes that start at once meet there. */
 export function baseBranch(ns: string): string {
   // The sign before a checkpoint id is escaped: no namespace is named like a branch of another.
   return ns === '' ? 'main' : readable(`ns:${ns.replace(/[%@]/g, encodeURIComponent)}`)
 }
 
-/** The branch that begins with this checkpoint. A put that is repeated finds the branch it made. */
+/** The branch that begins with this checkpoint. A repeated put finds the branch it created. */
 export function lineageBranch(ns: string, checkpointId: string): string {
   return readable(`${baseBranch(ns)}@${checkpointId}`)
 }
 
-/** What the thread index says of a branch. Set once, so that saving leaves the labels alone. */
+/** What the thread index says about a branch. Set once, so that saving leaves the labels alone. */
 export function branchLabels(ns: string): Record<string, string> {
   return { adapter: ADAPTER, ns: namespaceLabel(ns) }
 }
@@ -80,7 +80,7 @@ function digest(text: string): string {
   return createHash('sha256').update(text).digest('base64url')
 }
 
-/** No id of LangGraph's (uuid6, ordered by time) that was made up to this moment is above it. */
+/** No LangGraph id (uuid6, ordered by time) created up to this moment is above it. */
 export function highestIdAt(ms: number): string {
   const ticks = (BigInt(Math.floor(ms)) + 12_219_292_800_000n) * 10_000n + 9_999n
   const hex = ticks.toString(16).padStart(15, '0')

@@ -2,7 +2,7 @@ import { type Holdfast, isHoldfastError } from '../../index.js'
 import type { Log } from '../../log/index.js'
 import { threadName } from './names.js'
 
-/** An open log, and the newest reading of it that is under way or done. */
+/** An open log, and the newest reading of it that is in progress or done. */
 interface Opened {
   readonly log: Promise<Log>
   reading: Promise<unknown>
@@ -11,8 +11,8 @@ interface Opened {
 }
 
 /**
- * Open logs, the ones used last: consecutive saves then need no reading, because a handle knows what it wrote and an
- * append notices what others did.
+ * Open logs, the most recently used ones: consecutive saves then need no reads, because a handle knows what it wrote
+ * and an append notices what others did.
  */
 export class OpenLogs {
   readonly #hf: Holdfast
@@ -95,7 +95,7 @@ export class OpenLogs {
   }
 }
 
-/** The thread was deleted, or deleted and begun again, since a handle last looked. */
+/** The thread was deleted, or deleted and started again, since a handle last looked. */
 export function isGone(error: unknown): boolean {
   return isHoldfastError(error, 'not-found') || isHoldfastError(error, 'conflict')
 }

@@ -62,10 +62,10 @@ function checkIdentity({ v, id, ts }: Checkpoint): void {
 }
 
 /**
- * A channel is stored if its version is new, or if its value is another than the parent holds: an update of LangGraph
- * empties what was sent, and takes in what tasks have written, without new versions. Of the first checkpoint, what has no
- * new version is what the graph begins with anyway, unless it is a copy of another first one. A channel that the checkpoint does not name is gone. Never found by
- * (channel, version): a fork gives the same version to another value.
+ * A channel is stored if its version is new, or if its value differs from the parent's: an update by LangGraph clears
+ * what was sent, and takes in what tasks have written, without new versions. For the first checkpoint, what has no new
+ * version is what the graph begins with anyway, unless it is a copy of another first one. A channel that the checkpoint
+ * does not name is gone. Never looked up by (channel, version): a fork gives the same version to another value.
  */
 function channelOps(before: SaverState, request: PutRequest, differ: Differ, { orphan, begins }: PutPlace): Op[] {
   const { newVersions, metadata, parent } = request

@@ -13,8 +13,8 @@ export function storedWrites(task: string, writes: readonly PendingWrite[]): rea
 }
 
 /**
- * Adds writes to those that wait for a checkpoint. A write that is there already stays as it is, so that a task which
- * is run again changes nothing; a special one is replaced.
+ * Adds writes to those that wait for a checkpoint. A write that is already there stays as it is, so that a task that
+ * runs again changes nothing; a special one is replaced.
  */
 export function writesOps(id: string, waiting: readonly StoredWrite[], writes: readonly StoredWrite[]): Op[] {
   const added: StoredWrite[] = []

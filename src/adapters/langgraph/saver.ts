@@ -21,18 +21,18 @@ import { checkNamespace, checkpointIdOf, checkTaskId, threadName } from './names
 import { stateOf } from './state.js'
 import { addPendingSends, metadataOf, namespaceOf, toTuple, writesOf } from './tuple.js'
 
-/** How checkpoints are compared, and what two writers of one thread lead to. */
+/** How checkpoints are compared, and what happens when two writers use one thread. */
 export interface HoldfastSaverOptions {
   /** Whose threads these are. Default: the tenant of the Holdfast that is passed in. */
   readonly tenant?: string
   /**
-   * What becomes of a checkpoint whose parent already has another successor, because somebody travelled in time or two
-   * writers met: a branch of its own (default), or a ConflictError.
+   * What happens to a checkpoint whose parent already has another successor, because somebody traveled in time or two
+   * writers met: it becomes a separate branch (default), or a ConflictError.
    */
   readonly onFork?: 'branch' | 'refuse'
   /**
-   * How channel values are compared with what the parent holds: lists by reference, with their newest items compared in
-   * full (default), or everything in full, for graphs that change old items in place.
+   * How channel values are compared with the parent's: lists by reference, with their newest items compared in full
+   * (default), or everything in full, for graphs that change old items in place.
    */
   readonly compare?: 'recent' | 'all'
   /** How many branches are kept open. Default 100. */
@@ -61,7 +61,9 @@ export class HoldfastSaver extends BaseCheckpointSaver {
     this.#writer = new CheckpointWriter(this.#branches, this.#live, new Differ(this.#live, { compare }), onFork)
   }
 
-  /** Opens a backend by its url for this saver alone: `sqlite:agents.db`, `postgres://…`, `redis://…`, `file:folder`. */
+  /**
+   * Opens a backend by its URL for this saver alone: `sqlite:agents.db`, `postgres://…`, `redis://…`, `file:folder`.
+   */
   static async open(url: string, options: HoldfastSaverOptions & OpenOptions = {}): Promise<HoldfastSaver> {
     const { tenant, onFork, compare, openBranches, ...open } = options
     const hf = await openHoldfast(url, open)
@@ -82,7 +84,7 @@ export class HoldfastSaver extends BaseCheckpointSaver {
     }
   }
 
-  /** Nothing is left to do: opening a backend brings its schema up to date, however many processes start at once. */
+  /** There is nothing to do: opening a backend updates its schema, however many processes start at once. */
   async setup(): Promise<void> {}
 
   async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
@@ -90,7 +92,10 @@ export class HoldfastSaver extends BaseCheckpointSaver {
     return located && this.#toTuple(located)
   }
 
-  /** By descending id, across all that fits: one namespace of a thread, a thread, or everything of this tenant. */
+  /**
+   * By descending id, across everything that matches: one namespace of a thread, a thread, or everything of this
+   * tenant.
+   */
   async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
     const { limit, before, filter } = options
     const { thread_id: threadId, checkpoint_ns: ns } = config.configurable ?? {}
@@ -185,7 +190,7 @@ export class HoldfastSaver extends BaseCheckpointSaver {
 
 function hasMetadata(located: Located, key: string, node: unknown): boolean {
   const metadata = metadataOf(located) as Record<string, unknown>
-  // A key that is asked for as undefined is one that is not there.
+  // Asking for a key as undefined means that it must not be there.
   return sameNode(encode(Object.hasOwn(metadata, key) ? metadata[key] : undefined, []), node as never)
 }
 

@@ -3,17 +3,17 @@ import type { Clause } from '../../store/index.js'
 
 const OPERATORS = ['$eq', '$ne', '$gt', '$gte', '$lt', '$lte', '$in', '$nin']
 
-/** More values than these are not passed on, but compared here. */
+/** More values than this are not passed on, but compared here. */
 const MAX_LIST = 1000
 
-/** Whether fields fit a filter, as LangGraph's own stores decide it. */
+/** Whether fields match a filter, as LangGraph's own stores decide it. */
 export function fits(read: (field: string) => unknown, filter: Record<string, unknown>): boolean {
   return Object.keys(filter).every((key) => fitsField(read(key), filter[key]))
 }
 
 /**
- * What a backend can leave out by itself: of the fields that it knows, whatever equals none of the values asked for.
- * It never leaves out what `fits`; what it returns is still to be compared.
+ * What a backend can leave out by itself: among the fields it knows, whatever equals none of the requested values. It
+ * never leaves out what `fits`; what it returns has yet to be compared.
  */
 export function narrowing(filter: Record<string, unknown> | undefined, filterFields: readonly string[]): Clause[] {
   const clauses: Clause[] = []
@@ -34,7 +34,7 @@ export function isFilterable(value: unknown): value is null | string | number | 
   return value === null || ['string', 'number', 'bigint', 'boolean'].includes(typeof value)
 }
 
-/** Refuses an operator that nothing knows, before anything is read: it would silently find nothing. */
+/** Refuses an unknown operator before anything is read: it would silently find nothing. */
 export function checkFilter(filter: unknown): void {
   if (filter === undefined) return
   if (typeof filter !== 'object' || filter === null || Array.isArray(filter)) {

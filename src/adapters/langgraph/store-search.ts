@@ -7,7 +7,9 @@ import { bestScore } from './store-index.js'
 import { type Kept, readField, readValue, readVectors } from './store-kept.js'
 import { namespaceOfCollection, unescape } from './store-names.js'
 
-/** How many items a page has, and of how many namespaces pages are read at once: so many are in memory at a time. */
+/**
+ * How many items a page has, and from how many namespaces pages are read at once: this many are in memory at a time.
+ */
 const PAGE = 100
 const AT_ONCE = 8
 
@@ -27,7 +29,7 @@ interface Candidate {
 }
 
 /**
- * What fits under a prefix: by score where there is one, then what was written last first. Every item that the backend
+ * What matches under a prefix: by score if there is one, then most recently written first. Every item that the backend
  * does not leave out is looked at, page by page, and no more than what may be returned is held.
  */
 export async function searchItems(operation: SearchOperation, plan: SearchPlan): Promise<SearchItem[]> {

@@ -33,10 +33,10 @@ export interface HoldfastStoreOptions {
   readonly ttl?: { readonly defaultTtl?: number; readonly refreshOnRead?: boolean }
   /**
    * Fields, at most 16, by whose values searches filter with `$eq` and `$in`: the backend then leaves out what can't
-   * fit. Never changes what is found.
+   * match. Never changes what is found.
    */
   readonly filterFields?: readonly string[]
-  /** The most bytes of JSON in one item, its vectors included. Default 1 MiB. */
+  /** The maximum size of one item in bytes of JSON, including its vectors. Default 1 MiB. */
   readonly maxBytes?: number
 }
 
@@ -67,7 +67,7 @@ export class HoldfastStore extends BaseStore {
       ...(filterFields.length === 0 ? {} : { index: filterFields.map((field) => ['value', field]) }),
     }
     this.#filterFields = [...filterFields]
-    // Refuses what can't be an option now, and not with the first item.
+    // Refuses an invalid option now, and not with the first item.
     this.#collection('options')
   }
 
@@ -76,7 +76,9 @@ export class HoldfastStore extends BaseStore {
     return this.#indexConfig
   }
 
-  /** Reads see what was there before the writes of the same batch. Of several writes of one item the last counts. */
+  /**
+   * Reads see what was there before the writes of the same batch. Among several writes of one item, the last counts.
+   */
   async batch<Op extends Operation[]>(operations: Op): Promise<OperationResults<Op>> {
     const puts = operations.filter(isPut)
     const writes = await this.#prepare(puts)
@@ -174,7 +176,7 @@ export class HoldfastStore extends BaseStore {
     return [...found.values()].slice(offset, offset + limit)
   }
 
-  /** Backends may name a collection whose last item just went. */
+  /** Backends may list a collection whose last item was just removed. */
   async #addHolding(names: readonly string[], maxDepth: number | undefined, found: Map<string, string[]>) {
     const pages = await Promise.all(names.map((name) => this.#collection(name).list({ limit: 1 })))
     for (const [i, name] of names.entries()) {

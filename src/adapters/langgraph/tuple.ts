@@ -55,7 +55,7 @@ function toCheckpoint(state: SaverState, live: LiveLists): Checkpoint {
   const { v = 0, id = '', ts = '' } = state.checkpoint ?? {}
   const channels = state.channels ?? {}
   const values = decodeRecord(channels)
-  // A graph that goes on from here hands these very items back.
+  // A graph that continues from here passes these very items back.
   for (const channel of Object.keys(channels)) live.learn(channels[channel], values[channel])
   return {
     v,

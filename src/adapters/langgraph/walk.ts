@@ -38,8 +38,8 @@ export async function* walkBelow(log: Log, before?: string): AsyncGenerator<Foun
 }
 
 /**
- * The checkpoints of a branch that were put up to an entry, newest first, but for `skip`. Reads from keyframe to
- * keyframe, one query each: every part of the log once, and no more than is asked for.
+ * The checkpoints of a branch that were put up to an entry, newest first, except for `skip`. Reads from keyframe to
+ * keyframe, one query each: every part of the log once, and no more than requested.
  */
 export async function* walkDown(log: Log, upTo: number, skip?: string): AsyncGenerator<Found> {
   let to = upTo

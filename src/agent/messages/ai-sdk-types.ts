@@ -67,7 +67,7 @@ type AiContentItem = Options &
 /** JSON as the AI SDK declares it: mutable. */
 type AiJson = null | string | number | boolean | AiJson[] | { [key: string]: AiJson | undefined }
 
-/** A message of any version: what V2 and V4 make of the shapes above. */
+/** A message of any version: the shapes above as V2 and V4 have them. */
 export interface AnyAiMessage {
   readonly role: string
   readonly content: unknown

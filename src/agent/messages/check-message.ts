@@ -33,7 +33,7 @@ export function toMessage(input: unknown, options?: MessageOptions): Message {
   return input
 }
 
-/** Refuses what is no message, with the path to what does not fit. Values inside are checked by the codec when stored. */
+/** Refuses an invalid message, with the path to the problem. Values inside are checked by the codec when stored. */
 export function checkMessage(input: unknown, path = '$'): asserts input is Message {
   const message = bag(input, path, 'a message: { id, v: 1, role, parts, at }')
   text(message['id'], `${path}.id`, { filled: true })
@@ -64,7 +64,7 @@ export function checkMessage(input: unknown, path = '$'): asserts input is Messa
   checkProviderData(message, path)
 }
 
-/** Refuses a list with a message that does not fit, or with two of the same id. */
+/** Refuses a list that has an invalid message, or two with the same id. */
 export function checkMessages(input: unknown, path = '$'): asserts input is readonly Message[] {
   const seen = new Map<string, number>()
   list(input, path).forEach((message, i) => {
@@ -141,7 +141,7 @@ function checkToolCall(part: Bag, path: string): void {
   text(part['raw'], `${path}.raw`)
 }
 
-/** Refuses what is no output of a tool. */
+/** Refuses an invalid tool output. */
 export function checkOutput(input: unknown, path: string): asserts input is ToolOutput {
   const output = bag(input, path, 'an output: { type, value }')
   checkProviderData(output, path)

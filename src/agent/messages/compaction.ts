@@ -16,14 +16,14 @@ const DEFAULT_AT = 0.75
 const DEFAULT_KEEP = 0.3
 /** The part of the window that the request for a summary may fill. */
 const REQUEST_PART = 0.8
-/** Of a request for a summary where no window is known: more than fits is shortened. */
+/** For a request for a summary if no window is known: anything longer is shortened. */
 const MOST_CHARACTERS = 10_000_000
-/** English has three words to four tokens; others have fewer. */
+/** English has three words per four tokens; other languages have fewer. */
 const WORDS_PER_TOKEN = 0.5
 
 const INSTRUCTIONS = `You keep the memory of a long conversation. Summarise the part of it that you are given, so that the conversation can go on without it. Keep every name, number, id, date and amount, what was decided and done, what the person wants, what was promised, and what is still open. Leave out greetings and repetition. Write plain text and nothing but the summary.`
 
-/** Whether there is something left to summarise, and the last attempt at it did not just fail. */
+/** Whether there is something left to summarize, and the last attempt at it did not just fail. */
 export function canCompact(state: OwnState): boolean {
   const { messages, loop } = state
   if (loop.failedAt === messages.length) return false
@@ -36,8 +36,8 @@ function isTooMany({ maxMessages }: CompactionOptions, { messages, summary }: Ow
 }
 
 /**
- * Whether there are too many messages, or the prompt comes near the window: by the provider's count of the last one, else
- * by an estimate.
+ * Whether there are too many messages, or the prompt approaches the window: by the provider's count of the last one,
+ * else by an estimate.
  */
 export function isTooLong(setup: AgentSetup, state: OwnState, request: ModelRequest): boolean {
   const { compaction } = setup.options
@@ -47,7 +47,7 @@ export function isTooLong(setup: AgentSetup, state: OwnState, request: ModelRequ
   return promptTokens(setup, state, request) > compaction.window * (compaction.at ?? DEFAULT_AT)
 }
 
-/** Summarises older turns, as a step of its own. History stays whole; only what the model is shown changes. */
+/** Summarizes older turns, as a separate step. History stays complete; only what the model is shown changes. */
 export function planCompactNode(setup: AgentSetup): FunctionNodePlan {
   return {
     kind: 'function',
@@ -72,7 +72,7 @@ async function compact(setup: AgentSetup, state: OwnState, ctx: Context) {
   const part = messages.slice(from, upTo)
   const text = renderTranscript(part, summary?.text, sizes.characters)
   const maxOutputTokens = options.maxSummaryTokens ?? sizes.summary
-  // Said in words too: a summary that is cut off at the limit lacks what happened last.
+  // Stated in words too: a summary that is cut off at the limit lacks what happened last.
   const limit = ` Use at most ${Math.floor(maxOutputTokens * WORDS_PER_TOKEN)} words.`
   const internals = internalsOf(ctx)
   const relay = relayEvents(internals, messageId(ctx, internals.path))
@@ -94,7 +94,7 @@ async function compact(setup: AgentSetup, state: OwnState, ctx: Context) {
         step: internals.path,
         signal: ctx.abortSignal,
         messageId: messageId(ctx, internals.path),
-        // Its words are no reply to anybody: only that it is tried again is told.
+        // Its words are not a reply to anybody: only the fact that it is retried is reported.
         onEvent: (event) => (event.type === 'failure' ? relay(event) : undefined),
         ...(retry === undefined ? {} : { retry }),
         ...(timeoutMs === undefined ? {} : { timeoutMs }),
@@ -112,7 +112,7 @@ async function compact(setup: AgentSetup, state: OwnState, ctx: Context) {
     return { ...sums, summary: made, loop: { next: 'model', spent } }
   } catch (error) {
     ctx.abortSignal.throwIfAborted()
-    // A conversation must not end because a summary of it did not come about.
+    // A conversation must not end because its summary failed.
     if (isHoldfastError(error) && error.code !== 'model') throw error
     return failed
   }
@@ -123,7 +123,7 @@ interface Sizes {
   readonly count: number
   /** Tokens of recent messages that stay as they are. */
   readonly keep: number
-  /** Tokens that may be summarised at once. */
+  /** Tokens that may be summarized at once. */
   readonly atOnce: number
   /** Characters of the request for a summary. */
   readonly characters: number
@@ -137,7 +137,8 @@ function measureSizes(setup: AgentSetup, options: CompactionOptions, state: OwnS
   const of = (message: Message) => ratio * setup.sizes.of([message])
   const { messages, summary } = state
   const shown = messages.slice(promptStart(summary, messages))
-  // A provider that has just refused this prompt takes less than was declared, or nothing was: half of it should fit.
+  // A provider that has just rejected this prompt accepts less than was declared, or nothing was declared: half of it
+  // should fit.
   const byCount = isTooMany(options, state)
   const refused = (options.window === undefined && !byCount) || state.loop.overflowAt === messages.length
   const half = refused ? shown.reduce((all, message) => all + of(message), 0) / 2 : Number.POSITIVE_INFINITY
@@ -166,7 +167,7 @@ function promptTokens({ sizes }: AgentSetup, state: OwnState, request: ModelRequ
 
 /**
  * Where the verbatim part begins: at the oldest place from which everything fits into what may be kept, a user's
- * message if there is one. Earlier, when what would be summarised is too much for one request.
+ * message if there is one. Earlier, if what would be summarized is too much for one request.
  */
 function chooseCut(messages: readonly Message[], from: number, sizes: Sizes): number | undefined {
   const cuts = safeCuts(messages, from)
@@ -180,7 +181,7 @@ function chooseCut(messages: readonly Message[], from: number, sizes: Sizes): nu
   return cuts.findLast((cut) => cut <= wanted && before(cut) <= sizes.atOnce) ?? cuts[0]
 }
 
-/** Places where a conversation can be cut without parting a call from its result. */
+/** Places where a conversation can be cut without separating a call from its result. */
 export function safeCuts(messages: readonly Message[], from: number): readonly number[] {
   const open = new Set<string>()
   const cuts: number[] = []
@@ -189,7 +190,7 @@ export function safeCuts(messages: readonly Message[], from: number): readonly n
     if (i > from && open.size === 0 && message.role !== 'tool') cuts.push(i)
     for (const { callId } of callsOf(message)) open.add(callId)
     for (const { callId } of resultsOf(message)) open.delete(callId)
-    // A user speaks only when a run is over: what was open then stays open for ever.
+    // A user speaks only when a run is over: what was open then stays open forever.
     if (message.role === 'user') open.clear()
   }
   return cuts

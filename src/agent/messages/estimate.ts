@@ -12,9 +12,11 @@ const PER_MESSAGE = 4
 const PER_PROMPT = 3
 /** The frame of a tool call or result besides name and arguments. */
 const PER_TOOL_USE = 8
-/** An image of usual size. Providers count from 85 to 1,600, by its dimensions, which are not known here. */
+/**
+ * An image of typical size. Providers count from 85 to 1,600, depending on its dimensions, which are not known here.
+ */
 const PER_IMAGE = 1_000
-/** A document, sound or film whose content is not text. */
+/** A document, audio or video whose content is not text. */
 const PER_FILE = 2_000
 
 const LETTERS_PER_TOKEN = 4.5
@@ -22,9 +24,9 @@ const SIGNS_PER_TOKEN = 2
 const OTHERS_PER_TOKEN = 1.5
 
 /**
- * Tokens of a text, from its characters: four and a half ASCII letters or spaces, two digits or signs, or one and a half
- * of any others to a token. English, German, Chinese, JSON and code come out within a fifth of what OpenAI's tokenizer
- * counts; Cyrillic comes out at twice as much, long hexadecimal text at two thirds.
+ * Tokens of a text, estimated from its characters: one token per four and a half ASCII letters or spaces, two digits or
+ * signs, or one and a half of any other characters. English, German, Chinese, JSON and code come within a fifth of what
+ * OpenAI's tokenizer counts; Cyrillic comes out at twice as much, long hexadecimal text at two thirds.
  */
 export function estimateTextTokens(text: string): number {
   let letters = 0
@@ -51,12 +53,15 @@ export function estimateTokens(
   return tokens
 }
 
-/** Tokens of the parts of one message, without what frames it. */
+/** Tokens of the parts of one message, without its framing. */
 export function estimateParts(parts: readonly Part[], count: TokenCounter = estimateTextTokens): number {
   return parts.reduce((tokens, part) => tokens + estimatePart(part, count), 0)
 }
 
-/** The exact counter for OpenAI's models, by the optional package gpt-tokenizer. For other models it is an estimate too. */
+/**
+ * The exact counter for OpenAI's models, from the optional package gpt-tokenizer. For other models it is an estimate
+ * too.
+ */
 export async function loadTokenCounter(): Promise<TokenCounter> {
   try {
     const { countTokens } = await import('gpt-tokenizer')

@@ -15,7 +15,7 @@ export interface FromOptions {
 
 /**
  * Messages from the AI SDK: prompts of spec V2, V3 and V4, and the `ModelMessage`s of the `ai` package. Base64 becomes
- * bytes and `image` parts become files; nothing else changes. A part that is not known is refused with its path.
+ * bytes and `image` parts become files; nothing else changes. An unknown part is refused with its path.
  */
 export function fromAiSdkMessages(messages: readonly AnyAiMessage[], options: FromOptions = {}): Message[] {
   return messages.map((message, i) => fromAiMessage(message, `$[${i}]`, options.stamp?.(i)))
@@ -37,7 +37,7 @@ function fromAiMessage(message: AnyAiMessage, path: string, stamp?: Pick<Message
   return makeMessage(role, parts, made)
 }
 
-/** A part of a prompt, or of a model's reply, whose metadata goes by another name. */
+/** A part of a prompt, or of a model's reply, whose metadata has a different name. */
 export function fromAiPart(input: unknown, path: string): Part {
   const part = bagAt(input, path)
   const metadata = providerDataOf(part)
@@ -115,10 +115,10 @@ function fileFrom(part: Bag, data: unknown, mediaType: string, path: string): Fi
   }
 }
 
-/** Bytes, base64, an address, or V4's tagged forms of these. */
+/** Bytes, base64, a URL, or V4's tagged forms of these. */
 export function fileDataFrom(data: unknown, path: string): FileData {
   if (typeof data === 'string') {
-    // Base64 holds no colon, so an address can't be taken for it.
+    // Base64 contains no colon, so a URL can't be mistaken for it.
     return /^[a-z][a-z0-9+.-]*:/i.test(data) ? urlData(data) : { kind: 'bytes', bytes: fromBase64(data) }
   }
   if (data instanceof URL) return urlData(data.href)

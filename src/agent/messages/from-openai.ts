@@ -30,9 +30,9 @@ const KNOWN_FIELDS = [
 ]
 
 /**
- * Our messages from OpenAI chat messages, requests and replies alike, one for one. A `developer` message becomes a
- * system message that remembers it; fields that are not known are kept and go out again. Text in an array of its own
- * comes back as plain text; the older `function_call` and role `function` become tool calls for good.
+ * Holdfast messages from OpenAI chat messages, requests and replies alike, one for one. A `developer` message becomes a
+ * system message that remembers it; unknown fields are kept and sent out again. Text in its own array comes back as
+ * plain text; the older `function_call` and role `function` permanently become tool calls.
  */
 export function fromOpenAiMessages(messages: readonly OpenAiMessage[], options: FromOptions = {}): Message[] {
   const names = new Map<string, string>()
@@ -152,7 +152,7 @@ function toolResult(
   const given = typeof message.name === 'string' ? message.name : undefined
   const older = message.role === 'function' && given !== undefined ? (legacy.get(given) ?? given) : undefined
   const callId = older ?? textAt(message, 'tool_call_id', path)
-  // A window cut out of a conversation may lack the call; its name is then not known.
+  // A window cut out of a conversation may lack the call; its name is then unknown.
   const name = names.get(callId) ?? given ?? 'unknown'
   const parts = contentOf(message.content, `${path}.content`)
   const texts = parts.filter((part) => part.type === 'text')
@@ -167,7 +167,7 @@ function toolResult(
   return { type: 'tool-result', callId, name, output: { type: 'text', value: texts[0]?.text ?? '' } }
 }
 
-/** What is not known here, kept for the way back. */
+/** Unknown fields, kept for the way back. */
 function withFields(
   owner: Bag,
   known: readonly string[],

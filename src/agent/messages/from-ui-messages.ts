@@ -6,22 +6,22 @@ import { toPlain } from './plain.js'
 
 type Bag = Readonly<Record<string, unknown>>
 
-/** The slice of the AI SDK's `UIMessage` that is used, as `useChat` sends it. */
+/** The part of the AI SDK's `UIMessage` that is used, as `useChat` sends it. */
 export interface UiMessage {
   readonly id?: string
   readonly role: string
   readonly parts: readonly object[]
 }
 
-/** Messages of ours have a version, those of the AI SDK's user interface have none. */
+/** Holdfast messages have a version; those of the AI SDK's user interface don't. */
 export function isUiMessage(message: unknown): message is UiMessage {
   if (typeof message !== 'object' || message === null) return false
   return Array.isArray((message as Bag)['parts']) && !('v' in message)
 }
 
 /**
- * Messages of the AI SDK's user interface. One of an assistant may hold several steps, each with its calls and their
- * results: it becomes a message for each step and one for the results. What is only for the screen is left out.
+ * Messages of the AI SDK's user interface. An assistant message may hold several steps, each with its calls and their
+ * results: it becomes one message per step and one for the results. What is only for display is left out.
  */
 export function fromUiMessages(messages: readonly UiMessage[]): Message[] {
   return messages.flatMap((message, i) => fromUiMessage(message, messages.length === 1 ? '$' : `$[${i}]`))
@@ -95,7 +95,7 @@ function readPart(part: Bag, path: string, step: { said: Part[]; results: ToolRe
 }
 
 function readCall(part: Bag, name: string, path: string, step: { said: Part[]; results: ToolResultPart[] }): void {
-  // It broke off before its arguments were whole.
+  // It broke off before its arguments were complete.
   if (part['state'] === 'input-streaming') return
   const callId = textAt(part, 'toolCallId', path)
   const call: ToolCallPart = {

@@ -5,11 +5,11 @@ export type ProviderData = { readonly [provider: string]: { readonly [key: strin
 
 type WithProviderData = { readonly providerMetadata?: ProviderData }
 
-/** What is said. */
+/** What was said. */
 export type TextPart = WithProviderData & {
   readonly type: 'text'
   readonly text: string
-  /** Which sources back which stretch of the text, as the provider gave them. */
+  /** Which sources support which part of the text, as the provider reported them. */
   readonly citations?: readonly Value[]
 }
 
@@ -19,20 +19,20 @@ export type ReasoningPart = WithProviderData & { readonly type: 'reasoning'; rea
 /** The model declined, in OpenAI's words. */
 export type RefusalPart = WithProviderData & { readonly type: 'refusal'; readonly text: string }
 
-/** Where the content of a file is: here, at an address, in a provider's keeping, or as text. */
+/** Where the content of a file is: inline, at a URL, stored by a provider, or as text. */
 export type FileData =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
   | { readonly kind: 'url'; readonly url: string }
   | { readonly kind: 'reference'; readonly reference: string | { readonly [provider: string]: string } }
   | { readonly kind: 'text'; readonly text: string }
 
-/** An image, a document, audio: told apart by media type (`image/*` where the exact one is unknown). */
+/** An image, a document, audio: distinguished by media type (`image/*` if the exact one is unknown). */
 export type FilePart = WithProviderData & {
   readonly type: 'file'
   readonly mediaType: string
   readonly data: FileData
   readonly filename?: string
-  /** The address as it was written, where parsing or downloading changed it. */
+  /** The URL as it was written, if parsing or downloading changed it. */
   readonly originalUrl?: string
 }
 
@@ -50,29 +50,31 @@ export type ToolCallPart = WithProviderData & {
   readonly name: string
   /** The arguments. `{}` when `invalid`. */
   readonly input: Value
-  /** The version of the tool that the model was shown. */
+  /** The version of the tool that was shown to the model. */
   readonly version?: string
   /** The provider runs this tool itself. */
   readonly providerExecuted?: boolean
   /** The tool was not known when the program was written (MCP). */
   readonly dynamic?: boolean
-  /** The arguments are no JSON object; `raw` is what the model wrote. The call is answered with an error, never run. */
+  /**
+   * The arguments are not a JSON object; `raw` is what the model wrote. The call is answered with an error, never run.
+   */
   readonly invalid?: true
   readonly raw?: string
 }
 
-/** What a tool call came to; `callId` says which. */
+/** The result of a tool call; `callId` says which. */
 export type ToolResultPart = WithProviderData & {
   readonly type: 'tool-result'
   readonly callId: string
   readonly name: string
   readonly output: ToolOutput
   readonly dynamic?: boolean
-  /** The arguments that the call was made with, where a person changed them: the call holds what the model wrote. */
+  /** The arguments the call was made with, if a person changed them: the call itself holds what the model wrote. */
   readonly edited?: Value
 }
 
-/** What a tool gave back. Models see an `error` as something they can correct. */
+/** What a tool returned. Models see an `error` as something they can correct. */
 export type ToolOutput = WithProviderData &
   (
     | { readonly type: 'text'; readonly value: string }
@@ -83,7 +85,7 @@ export type ToolOutput = WithProviderData &
     | { readonly type: 'denied'; readonly reason?: string }
   )
 
-/** One item of a tool's result, where it is more than text or JSON. */
+/** One item of a tool's result, if it is more than text or JSON. */
 export type ContentItem = WithProviderData &
   (
     | { readonly type: 'text'; readonly text: string }
@@ -105,7 +107,7 @@ export type ApprovalRequestPart = WithProviderData & {
   readonly callId: string
 }
 
-/** What a person said to such a request. */
+/** What a person answered to such a request. */
 export type ApprovalResponsePart = WithProviderData & {
   readonly type: 'tool-approval-response'
   readonly approvalId: string
@@ -113,7 +115,7 @@ export type ApprovalResponsePart = WithProviderData & {
   readonly reason?: string
 }
 
-/** Something the model drew on. Kept for people; never sent back. */
+/** A source the model used. Kept for people; never sent back. */
 export type SourcePart = WithProviderData & {
   readonly type: 'source'
   readonly sourceType: 'url' | 'document'

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Part, ProviderData } from './message-part.js'
 import type { Usage } from '../model/usage.js'
 
-/** The version of the shape below. Readers accept every version that was ever released. */
+/** The version of the shape below. Readers accept every released version. */
 export const MESSAGE_VERSION = 1
 
 /** Who speaks. Tool results are messages of their own, with the role `tool`. */
@@ -13,7 +13,7 @@ export type FinishReason = 'stop' | 'length' | 'content-filter' | 'tool-calls' |
 
 /**
  * One message as the log keeps it: a superset of OpenAI chat messages and of the AI SDK's prompt, so that a
- * conversation can change its provider without losing anything. Plain data: what it holds is stored exactly.
+ * conversation can switch providers without losing anything. Plain data: what it holds is stored exactly.
  */
 export type Message = {
   readonly id: string
@@ -22,7 +22,7 @@ export type Message = {
   readonly parts: readonly Part[]
   /** Milliseconds since 1970. */
   readonly at: number
-  /** Tells participants of one role apart, as OpenAI's `name` does. */
+  /** Distinguishes participants with the same role, like OpenAI's `name`. */
   readonly name?: string
   /** What the model call that made this message used. */
   readonly usage?: Usage
@@ -36,13 +36,13 @@ export type Message = {
 export type ModelRef = {
   readonly provider: string
   readonly id: string
-  /** The model that the provider says it used, where that differs. */
+  /** The model that the provider says it used, if different. */
   readonly actual?: string
   /** The provider's id of the reply. */
   readonly responseId?: string
 }
 
-/** What `makeMessage` can be told besides role and parts. */
+/** Optional fields for `makeMessage` besides role and parts. */
 export interface MessageOptions {
   /** Default: random. */
   readonly id?: string
@@ -52,7 +52,7 @@ export interface MessageOptions {
   readonly providerMetadata?: ProviderData
 }
 
-/** A message of any role. Text stands for one text part. */
+/** A message of any role. A string stands for one text part. */
 export function makeMessage(role: Role, content: string | readonly Part[], options: MessageOptions = {}): Message {
   const { id = newMessageId(), at = Date.now(), name, providerMetadata } = options
   return {

@@ -1,4 +1,4 @@
-/** A message of OpenAI's chat completions, as sent and as received, with whatever else a compatible server adds. */
+/** An OpenAI chat completions message, as sent and as received, with whatever else a compatible server adds. */
 export interface OpenAiMessage {
   readonly role: string
   readonly content?: string | null | readonly OpenAiContentPart[]

@@ -5,8 +5,9 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 const MAX_DEPTH = 64
 
 /**
- * Plain, storable data from what a provider or a tool handed over: undefined is left out, addresses become text, sets
- * lists, maps and errors objects, and what is neither data nor JSON (functions, symbols, what holds itself) disappears.
+ * Plain, storable data from what a provider or a tool returned: undefined is left out, URLs become text, sets become
+ * lists, maps and errors become objects, and what is neither data nor JSON (functions, symbols, circular references) is
+ * dropped.
  */
 export function toPlain(input: unknown): Value | undefined {
   return typeof input === 'object' && input !== null ? new Copier().copy(input, 0) : plainLeaf(input)
@@ -24,9 +25,12 @@ function plainLeaf(input: unknown): Value | undefined {
   }
 }
 
-/** Copies each object once: the reply of an HTTP client refers to itself in so many ways that following all never ends. */
+/**
+ * Copies each object once: the reply of an HTTP client refers to itself in so many ways that following all of them
+ * never ends.
+ */
 class Copier {
-  /** Undefined while the object is being copied: met again then, it holds itself. */
+  /** Undefined while the object is being copied: if it is met again then, it contains itself. */
   readonly #made = new Map<object, Value | undefined>()
 
   copy(input: unknown, depth: number): Value | undefined {
@@ -57,8 +61,8 @@ class Copier {
 }
 
 /**
- * The JSON a model can be shown: dates as ISO text, bigints as decimal text, bytes as base64, and the numbers that
- * JSON lacks as null.
+ * The JSON a model can be shown: dates as ISO text, bigints as decimal text, bytes as base64, and numbers that JSON
+ * lacks as null.
  */
 export function toJson(value: Value): Json {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value
@@ -68,7 +72,7 @@ export function toJson(value: Value): Json {
   if (value instanceof Uint8Array) return toBase64(value)
   if (Array.isArray(value)) return value.map((item: Value) => toJson(item))
   const copy: Record<string, Json> = {}
-  // Without a pair for each property: a conversation is copied for every turn.
+  // Without allocating a pair for each property: a conversation is copied for every turn.
   for (const key of Object.keys(value)) {
     const item = (value as { readonly [key: string]: Value | undefined })[key]
     if (item !== undefined) setOwn(copy, key, toJson(item))
@@ -84,7 +88,7 @@ export function fromBase64(text: string): Uint8Array {
   return new Uint8Array(Buffer.from(text, 'base64'))
 }
 
-/** The content of a `data:` address, or undefined for any other. */
+/** The content of a `data:` URL, or undefined for any other. */
 export function readDataUrl(url: string): { readonly mediaType: string; readonly bytes: Uint8Array } | undefined {
   if (!/^data:/i.test(url)) return undefined
   const comma = url.indexOf(',')

@@ -8,14 +8,14 @@ import type { Message } from './message.js'
 import type { OpenAiMessage } from './openai-types.js'
 
 /**
- * What a run of an agent takes: text, messages of ours, or messages as the AI SDK (`ModelMessage`, `UIMessage`) and
+ * What a run of an agent takes: text, Holdfast messages, or messages as the AI SDK (`ModelMessage`, `UIMessage`) and
  * OpenAI's chat have them.
  */
 export type AgentInput = string | AgentMessage | readonly AgentMessage[]
 
 type AgentMessage = Message | AnyAiMessage | UiMessage | OpenAiMessage
 
-/** The input as messages of ours. */
+/** The input as Holdfast messages. */
 export function readInput(input: unknown): readonly Message[] {
   if (input === undefined) return []
   const all: readonly unknown[] = Array.isArray(input) ? input : [input]
@@ -33,7 +33,7 @@ export function readInput(input: unknown): readonly Message[] {
   return input
 }
 
-/** `{ role, content }`, where ours have `parts`. */
+/** `{ role, content }`, where Holdfast messages have `parts`. */
 function isForeign(message: unknown): message is { readonly content: unknown } {
   return typeof message === 'object' && message !== null && 'content' in message && !('parts' in message)
 }

@@ -7,8 +7,8 @@ export interface PromptSizes {
 }
 
 /**
- * Estimates that are made once for each message and tool. A conversation is looked at before and after every turn, and
- * counting all of it anew would make a turn the slower the longer it is, with a real tokenizer by far.
+ * Estimates that are made once for each message and tool. A conversation is measured before and after every turn, and
+ * counting all of it each time would make turns slower the longer it gets, especially with a real tokenizer.
  */
 export class RememberedSizes implements PromptSizes {
   readonly #count: TokenCounter | undefined

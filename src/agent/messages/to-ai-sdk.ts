@@ -8,14 +8,14 @@ import { readDataUrl, toBase64, toJson } from './plain.js'
 type Loose = Record<string, unknown>
 
 /**
- * The AI SDK's prompt from messages. What it has no place for stays behind: ids, times, usage, model and finish of a
- * message; sources and approval requests; a tool's version; before V4 the name of a file that a tool gives by address.
- * A refusal becomes text, arguments that are no JSON become `{}`, dates, bigints and bytes inside values become text,
+ * The AI SDK's prompt from messages. What it has no place for is dropped: ids, times, usage, model and finish of a
+ * message; sources and approval requests; a tool's version; before V4, the name of a file that a tool returns by URL. A
+ * refusal becomes text, arguments that are not JSON become `{}`, dates, bigints and bytes inside values become text,
  * and a message that then holds nothing is left out.
  *
- * V2 also lacks denials (they become errors), approvals, and addresses in a tool's output (they become text). V2 and V3
- * lack inline text files (they become bytes), custom parts and reasoning files (left out), and files in a provider's
- * keeping, which are refused.
+ * V2 also lacks denials (they become errors), approvals, and URLs in a tool's output (they become text). V2 and V3 lack
+ * inline text files (they become bytes), custom parts and reasoning files (left out), and files stored by a provider,
+ * which are refused.
  */
 export function toAiSdkPrompt(messages: readonly Message[], version?: 'v3'): AiPrompt
 export function toAiSdkPrompt(messages: readonly Message[], version: SpecVersion): AnyAiMessage[]
@@ -28,7 +28,7 @@ export function toAiSdkPrompt(messages: readonly Message[], version: SpecVersion
   return prompt
 }
 
-/** What was made of messages that can't change any more: a conversation is converted for every turn. */
+/** Converted messages that can't change anymore: a conversation is converted for every turn. */
 const CONVERTED = new WeakMap<Message, { readonly version: SpecVersion; readonly made: AnyAiMessage | undefined }>()
 
 function convertOnce(message: Message, version: SpecVersion, index: number): AnyAiMessage | undefined {
@@ -40,8 +40,8 @@ function convertOnce(message: Message, version: SpecVersion, index: number): Any
   return copyMessage(made)
 }
 
-// Models and their middleware add options to messages and parts, such as marks for a provider's cache: they must find
-// none of the last turn.
+// Models and their middleware add options to messages and parts, such as marks for a provider's cache: they must not
+// find those of the last turn.
 function copyMessage(made: AnyAiMessage | undefined): AnyAiMessage | undefined {
   if (made === undefined) return undefined
   return Array.isArray(made.content)
@@ -61,7 +61,7 @@ function toAiMessage(message: Message, version: SpecVersion, index: number): Any
   const content: Loose[] = []
   for (let i = 0; i < message.parts.length; i++) {
     const part = message.parts[i] as Part
-    // The path is for the few parts that can be refused: it is not written for every part of every turn.
+    // The path is for the few parts that can be refused: it is not built for every part of every turn.
     const path = mayBeRefused(part) ? `$[${index}].parts[${i}]` : ''
     const converted = toAiPart(part, version, path)
     if (converted === undefined) continue
@@ -98,7 +98,8 @@ function toAiPart(part: Part, version: SpecVersion, path: string): Loose | undef
         type: 'tool-call',
         toolCallId: part.callId,
         toolName: part.name,
-        // Providers that want an object refuse anything else; the error that answers the call quotes what was written.
+        // Providers that require an object refuse anything else; the error that answers the call quotes what was
+        // written.
         input: part.invalid ? {} : toJson(part.input),
         ...(part.providerExecuted === undefined ? {} : { providerExecuted: part.providerExecuted }),
       }

@@ -7,11 +7,11 @@ import { toBase64, toDataUrl, toJson } from './plain.js'
 type Fields = Readonly<Record<string, unknown>>
 
 /**
- * OpenAI chat messages from ours. What the format has no place for: ids, times, usage, model and finish; the kind of a
- * tool's output (all becomes text) and the tool's name; the order of reasoning, text and tool calls inside one message;
- * sources, approvals, files written by the model, and tools that the provider ran itself, with their results. A file
- * that is not an image becomes an address in the text when it is one. One message with several tool results becomes
- * several.
+ * OpenAI chat messages from Holdfast messages. What the format has no place for: ids, times, usage, model and finish;
+ * the kind of a tool's output (everything becomes text) and the tool's name; the order of reasoning, text and tool
+ * calls inside one message; sources, approvals, files written by the model, and tools that the provider ran itself,
+ * with their results. A file that is not an image becomes a URL in the text if it has one. One message with several
+ * tool results becomes several.
  */
 export function toOpenAiMessages(messages: readonly Message[]): OpenAiMessage[] {
   return messages.flatMap((message) => {
@@ -130,7 +130,7 @@ function audioFormat(mediaType: string): string | undefined {
   return mediaType === 'audio/mpeg' || mediaType === 'audio/mp3' ? 'mp3' : undefined
 }
 
-/** Fields that came in and are not known here go out again unchanged. */
+/** Unknown fields that came in are sent out again unchanged. */
 function extraFields(owner: Message | Part): Fields {
   const fields: Value | undefined = owner.providerMetadata?.['openai']?.['fields']
   return typeof fields === 'object' && fields !== null ? (toJson(fields) as Fields) : {}

@@ -5,11 +5,11 @@ import { toJson } from './plain.js'
 
 const LONGEST_PART = 4000
 
-/** A stretch of conversation as text, for the model that summarises it. Never longer than `limit` characters. */
+/** A stretch of conversation as text, for the model that summarizes it. Never longer than `limit` characters. */
 export function renderTranscript(messages: readonly Message[], before: string | undefined, limit: number): string {
   const earlier = before === undefined ? '' : `What happened before, as summarised earlier:\n${before}\n\n`
   const room = Math.max(200, limit - Math.min(earlier.length, limit / 2))
-  // Each message gets its share at least, so that one long result does not push the others out.
+  // Each message gets at least its share, so that one long result does not push the others out.
   const share = Math.max(80, Math.min(LONGEST_PART, Math.floor(room / Math.max(1, messages.length))))
   let lines = messages.map((message) => renderMessage(message, LONGEST_PART))
   if (lines.join('\n').length > room) lines = messages.map((message) => renderMessage(message, share))

@@ -2,7 +2,7 @@ import { InvalidOptionError } from '../../core/errors.js'
 import type { ModelRef } from '../messages/message.js'
 import type { Usage } from './usage.js'
 
-/** What a million tokens cost, in any currency; the costs are in the same one. */
+/** The price of a million tokens, in any currency; costs are in the same one. */
 export interface Price {
   readonly input: number
   readonly output: number
@@ -13,8 +13,8 @@ export interface Price {
 }
 
 /**
- * Prices by model: `'gpt-4o'`, `'openai.chat/gpt-4o'` for one provider's, `'gpt-4o*'` for every model whose name
- * begins so. An exact name is looked up first, then the longest beginning.
+ * Prices by model: `'gpt-4o'`, `'openai.chat/gpt-4o'` for one provider's, `'gpt-4o*'` for every model whose name begins
+ * that way. An exact name is looked up first, then the longest prefix.
  */
 export type PriceTable = Readonly<Record<string, Price>>
 
@@ -46,7 +46,7 @@ export function findPrice(table: PriceTable, model: Pick<ModelRef, 'provider' | 
   return longest === '' ? undefined : table[longest]
 }
 
-/** What the tokens cost, or undefined where no price is known: an unknown cost must not pass for nothing. */
+/** What the tokens cost, or undefined if no price is known: an unknown cost must not count as zero. */
 export function costOf(usage: Usage, model: Pick<ModelRef, 'provider' | 'id'>, table: PriceTable): number | undefined {
   const price = findPrice(table, model)
   if (price === undefined) return undefined

@@ -12,12 +12,12 @@ export interface AttemptLimits {
   readonly stream: boolean
 }
 
-/** With a reason of ours no error with a stack is made for each attempt. */
+/** With a fixed reason, no error with a stack is created for each attempt. */
 const OVER = 'over'
 
 type Call = (options: Readonly<Record<string, unknown>>) => PromiseLike<unknown>
 
-/** One attempt at a reply: whole, or an error. Ends within its limits even if the provider does not heed the signal. */
+/** One attempt at a reply: complete, or an error. Ends within its limits even if the provider ignores the signal. */
 export async function runAttempt(
   model: LanguageModel,
   options: Readonly<Record<string, unknown>>,
@@ -68,7 +68,7 @@ async function readStream(
       collector.add(value)
     }
   } catch (error) {
-    // A stream that is given up must not go on filling memory, nor keep its connection.
+    // A stream that is given up must not keep filling memory, nor keep its connection.
     reader.cancel().catch(() => {})
     throw error
   }
@@ -90,7 +90,7 @@ async function askStream(model: LanguageModel, call: Readonly<Record<string, unk
 /** Aborts the attempt when its time is up, or when nothing has come for too long. */
 function watch(limits: AttemptLimits, control: AbortController, done: AbortSignal, lastPart: () => number): void {
   const { clock, timeoutMs, idleTimeoutMs } = limits
-  // Timers that are set for longer go off at once.
+  // Timers set for longer fire immediately.
   const longest = 2 ** 31 - 1
   const expire = (ms: number, what: string) =>
     control.abort(new AttemptFailure('timeout', `The model ${what} within ${ms} ms.`))
@@ -120,7 +120,7 @@ async function orAbort<Result>(promise: PromiseLike<Result>, signal: AbortSignal
   try {
     return await Promise.race([promise, aborted])
   } catch (error) {
-    // The provider's AbortError hides why; the reason says it.
+    // The provider's AbortError hides the cause; the reason states it.
     throw signal.aborted ? signal.reason : error
   } finally {
     signal.removeEventListener('abort', abort)

@@ -2,7 +2,7 @@ import type { ModelFailureKind } from '../../core/errors.js'
 import { redactSecrets } from './redact.js'
 import { readRetryAfter } from './retry-after.js'
 
-/** What is known of a failed call. Plain data without secrets: it goes into events and errors. */
+/** What is known about a failed call. Plain data without secrets: it goes into events and errors. */
 export interface ModelFailure {
   readonly kind: ModelFailureKind
   readonly retryable: boolean
@@ -16,7 +16,7 @@ export interface ModelFailure {
   readonly retryAfterMs?: number
 }
 
-/** Thrown inside an attempt for what the provider did not report as an error itself. */
+/** Thrown inside an attempt for what the provider did not itself report as an error. */
 export class AttemptFailure extends Error {
   readonly kind: 'timeout' | 'broken-reply'
   constructor(kind: 'timeout' | 'broken-reply', message: string, cause?: unknown) {
@@ -51,7 +51,7 @@ const CONTEXT_WORDS = [
 /** A limit on the reply, not on the prompt. */
 const OUTPUT_WORDS = /max_(completion_|output_)?tokens (is|are|must)|at most \d+ (completion|output) tokens/i
 
-/** Reads an error of any provider by its shape, also where it is wrapped in others. */
+/** Reads any provider's error by its shape, even if it is wrapped in others. */
 export function readFailure(error: unknown, now: number): ModelFailure {
   const chain = unwrap(error)
   const own = chain.find((link) => link instanceof AttemptFailure) as AttemptFailure | undefined
@@ -98,7 +98,7 @@ function judge(known: {
   return { kind: 'invalid-request', retryable: false }
 }
 
-/** No HTTP error: the network, an error inside a stream that began well, or something of this process. */
+/** Not an HTTP error: the network, an error inside a stream that began well, or something in this process. */
 function judgeWithoutStatus(
   chain: readonly Bag[],
   own: AttemptFailure | undefined,
@@ -113,7 +113,7 @@ function judgeWithoutStatus(
   if (/not_found/i.test(code)) return { kind: 'not-found', retryable: false }
   if (/invalid_request|invalid_prompt/i.test(code)) return { kind: 'invalid-request', retryable: false }
   if (/overloaded|server_error|api_error|unavailable|timeout/i.test(code)) return { kind: 'server', retryable: true }
-  // A reply of status 2xx that can't be read, or one that broke off, may be whole the next time.
+  // A 2xx reply that can't be read, or one that broke off, may be complete the next time.
   if (own !== undefined || status !== undefined) return { kind: 'broken-reply', retryable: true }
   if (chain.some((link) => link['isRetryable'] === true)) return { kind: 'connection', retryable: true }
   return { kind: 'unknown', retryable: false }
@@ -146,7 +146,7 @@ function statusOf(link: Bag): number | undefined {
   for (const value of [link['statusCode'], link['status'], response?.['status']]) {
     if (typeof value === 'number' && value >= 100 && value < 600) return value
   }
-  // Inside a stream some servers give the HTTP status as the code of the error.
+  // Inside a stream, some servers give the HTTP status as the error code.
   const code = Number(link['code'])
   return Number.isInteger(code) && code >= 400 && code < 600 ? code : undefined
 }

@@ -17,19 +17,19 @@ import { toToolName } from '../tools/tool-set.js'
 import { type AgentSetup, messageId, relayEvents, reportCalls, spend, turnContext } from '../turn.js'
 
 const DEFAULT_MAX_TURNS = 50
-/** More than any model needs at a time, and few enough that a broken or hostile one can't hold up the process. */
+/** More than any model needs at a time, and few enough that a broken or hostile one can't block the process. */
 const DEFAULT_MAX_CALLS = 128
 
-/** One turn: asks the model and decides what its reply leads to. A turn that was not recorded is asked again. */
+/** One turn: asks the model and decides what follows from its reply. A turn that was not recorded is repeated. */
 export function planModelNode(setup: AgentSetup): FunctionNodePlan {
   return {
     kind: 'function',
     name: 'model',
-    // Calls are tried again by the model's own rules, with what the provider says about waiting.
+    // Calls are retried by the model's own rules, considering what the provider says about waiting.
     policy: { effect: 'read', retry: { attempts: 1 } },
     pauseBefore: false,
     pauseAfter: false,
-    // Its call to the model has one.
+    // Its model call has one.
     span: () => undefined,
     report: reportCalls,
     run: (state: State, ctx: Context) => takeTurn(setup, state as unknown as OwnState, ctx),
@@ -95,13 +95,13 @@ async function takeTurn(setup: AgentSetup, before: OwnState, ctx: Context) {
   )
 }
 
-/** How the run ends by the last reply, where `isComplete` is to be asked first. Another message since makes it obsolete. */
+/** How the last reply would end the run, if `isComplete` has yet to be asked. A later message makes it obsolete. */
 function spokeLast({ loop, messages }: OwnState, { run }: Context): Ending | undefined {
   const { spoke } = loop
   return spoke && loop.run === run && spoke.count === messages.length ? spoke.ending : undefined
 }
 
-/** What a reply without calls leads to: the end, or what the agent's author has to say to it. */
+/** What a reply without calls leads to: the end, or what the agent's author says about it. */
 async function judge(
   { options }: AgentSetup,
   state: OwnState,
@@ -112,7 +112,7 @@ async function judge(
   if (verdict === true) return { ended: COMPLETE }
   if (typeof verdict !== 'string') return { ended: ending }
   const { maxTurns = DEFAULT_MAX_TURNS } = options
-  // Nobody would answer it any more.
+  // Nobody would answer it anymore.
   if (state.turn >= maxTurns) return { ended: tookAll(maxTurns) }
   const { path, clock } = internalsOf(ctx)
   return { more: makeMessage('user', verdict, { id: messageId(ctx, path, 1), at: clock.now() }) }
@@ -124,12 +124,12 @@ function tookAll(maxTurns: number): Ending {
 
 const COMPLETE: Ending = { reason: 'complete', message: 'The agent reached its goal.' }
 
-/** A run that was taken up again: its memory is refreshed, and what it did not spend again is counted. */
+/** A run that was resumed: its memory is refreshed, and what it did not have to spend again is counted. */
 async function noteResume(setup: AgentSetup, state: OwnState, ctx: Context) {
   const { claim, watch, path } = internalsOf(ctx)
   const { loop } = state
   const isNew = loop.claim !== claim || loop.run !== ctx.run
-  // One inside of another program may begin long after the run was resumed.
+  // An agent inside another program may begin long after the run was resumed.
   const resumed = loop.claim !== claim && (loop.run === ctx.run || (ctx.attempt > 1 && !path.includes('/')))
   const changes: { memory?: OwnState['memory']; resumes?: OwnState['resumes'] } = {}
   if (resumed) {
@@ -144,7 +144,7 @@ async function noteResume(setup: AgentSetup, state: OwnState, ctx: Context) {
   return { changes, loop: taken }
 }
 
-/** A key that nothing is said of stays as it is. */
+/** A key that is not mentioned stays as it is. */
 function knownOf(memory: Readonly<Record<string, Value | undefined>>): OwnState['memory'] {
   return Object.fromEntries(Object.entries(memory).filter((entry): entry is [string, Value] => entry[1] !== undefined))
 }
@@ -216,7 +216,7 @@ async function prepareCall(setup: AgentSetup, state: OwnState, ctx: Context) {
   }
 }
 
-// A budget in money that does not count some calls would never be reached.
+// A cost budget that misses some calls would never be reached.
 function checkPriced({ options }: AgentSetup, model: LanguageModel): void {
   if (options.budget?.cost === undefined) return
   const { provider, modelId: id } = model
@@ -224,7 +224,7 @@ function checkPriced({ options }: AgentSetup, model: LanguageModel): void {
   throw new InvalidOptionError('prices', `has no price of ${provider}/${id}`, 'Add one: budget.cost depends on it.')
 }
 
-/** The message to keep, the calls to carry out, and results for those that can't be. */
+/** The message to keep, the calls to execute, and results for those that can't be. */
 async function readReply(setup: AgentSetup, reply: Message, shown: readonly string[], ctx: Context) {
   const { path } = internalsOf(ctx)
   const { message, asked } = nameCalls(setup, reply)
@@ -233,12 +233,12 @@ async function readReply(setup: AgentSetup, reply: Message, shown: readonly stri
   const { clock } = internalsOf(ctx)
   const { maxCallsPerReply = DEFAULT_MAX_CALLS } = setup.options
   const all = callsOf(message)
-  /** Tools whose check took too long once in this reply: each further one would hold up everything as long. */
+  /** Tools whose check already took too long in this reply: each further one would delay everything as long. */
   const slow = new Set<string>()
   for (const [i, call] of all.entries()) {
     const id = messageId(ctx, path, i + 1)
     const { callId, name, input, version } = call
-    // Looked up as the model wrote it: the name in the message may be one that was made fit to be sent back.
+    // Looked up as the model wrote it: the name in the message may have been changed so that it can be sent back.
     const read =
       i >= maxCallsPerReply
         ? { error: tooManyCalls(all.length, maxCallsPerReply) }
@@ -263,9 +263,9 @@ function tooManyCalls(made: number, most: number): string {
 }
 
 /**
- * Adds the tools' versions to the calls, ids of our own where a server gave none or one to several calls, and names that
- * can be sent back: providers refuse a whole conversation for one call of `multi_tool_use.parallel`. A call that is there
- * twice, id and all, was sent twice by the server: a payment must not be made twice for that.
+ * Adds the tools' versions to the calls, our own ids if a server gave none or reused one, and names that can be sent
+ * back: providers refuse a whole conversation for one call of `multi_tool_use.parallel`. A call that appears twice with
+ * the same id was sent twice by the server: a payment must not be made twice because of that.
  */
 function nameCalls({ tools }: AgentSetup, reply: Message) {
   const asked = new Map<string, ToolCallPart>()
@@ -288,7 +288,7 @@ function isSameCall(one: ToolCallPart, other: ToolCallPart): boolean {
 
 function measure(setup: AgentSetup, state: OwnState, request: ModelRequest, reply: ModelReply, count: number) {
   const { compaction } = setup.options
-  // Estimating costs a look at every character of what is new: only where a window is to be kept.
+  // Estimating means looking at every character of what is new: only if there is a window to keep within.
   if (!compaction || compaction.window === undefined || reply.usage.basis !== 'provider') return null
   const estimate = setup.sizes.of(request.messages, request.tools)
   const measured: Measured = {

@@ -2,13 +2,13 @@ import type { Clock } from '../../core/clock.js'
 import { InvalidOptionError, isHoldfastError, ModelError, type ModelFailureKind } from '../../core/errors.js'
 import { type ModelFailure, readFailure } from './model-failure.js'
 
-/** How often and how long a model call is tried again. */
+/** How often and for how long a model call is retried. */
 export interface ModelRetryOptions {
-  /** Attempts in all. Default 6; 1 never tries again. */
+  /** Attempts in total. Default 6; 1 never retries. */
   readonly attempts?: number
-  /** The pause after the first failure; it doubles from there. Default 500 ms. */
+  /** The delay after the first failure; it doubles from there. Default 500 ms. */
   readonly initialMs?: number
-  /** The longest pause of our own choosing; a provider's Retry-After may be longer. Default 30,000 ms. */
+  /** The longest delay of our own choosing; a provider's Retry-After may be longer. Default 30,000 ms. */
   readonly maxMs?: number
   /** No attempt starts later than this after the first failure. Default 120,000 ms. */
   readonly totalMs?: number
@@ -19,11 +19,11 @@ export interface RetryContext {
   readonly signal?: AbortSignal | undefined
   /** From 0 up to 1. Default: `Math.random`. */
   readonly random?: (() => number) | undefined
-  /** Errors that are not the model's, to be thrown as they are. */
+  /** Errors that are not the model's, to be thrown unchanged. */
   readonly isFinal?: (error: unknown) => boolean
   /** Which model, for messages. */
   readonly model: { readonly provider: string; readonly id: string }
-  /** After an attempt failed and before the pause; `delayMs` is undefined when there is no further attempt. */
+  /** After an attempt failed and before the delay; `delayMs` is undefined if there is no further attempt. */
   readonly onFailure?: (attempt: number, failure: ModelFailure, delayMs: number | undefined) => void
 }
 
@@ -44,9 +44,9 @@ const REMEDIES: Readonly<Record<ModelFailureKind, string>> = {
 }
 
 /**
- * Runs attempts until one succeeds. Waits between them twice as long each time, half of it at random so that many
- * clients don't come back at once, and never less than the provider asked for. What can't get better by waiting is
- * thrown at once; an abort ends it at once with the signal's reason.
+ * Runs attempts until one succeeds. Waits between them twice as long each time, half of it random so that many clients
+ * don't come back at once, and never less than the provider asked for. What waiting can't fix is thrown immediately; an
+ * abort ends it immediately with the signal's reason.
  */
 export async function retryModel<Result>(
   attempt: (attempt: number) => Promise<Result>,
@@ -63,7 +63,7 @@ export async function retryModel<Result>(
       return await attempt(n)
     } catch (error) {
       signal?.throwIfAborted()
-      // Our own refusals, such as a message that does not fit, are no failures of the model.
+      // Our own refusals, such as an invalid message, are not failures of the model.
       if (isHoldfastError(error) || context.isFinal?.(error)) throw error
       const failure = readFailure(error, clock.now())
       const delayMs = failure.retryable ? nextDelay(n, failure, settings, random) : undefined
@@ -97,7 +97,7 @@ function nextDelay(
   const full = Math.min(settings.maxMs, settings.initialMs * 2 ** (attempt - 1))
   const backoff = full / 2 + (full / 2) * random()
   if (failure.retryAfterMs === undefined) return backoff
-  // A little later than asked, so that all who were told the same time don't arrive in the same moment.
+  // A little later than requested, so that clients that were told the same time don't all arrive at the same moment.
   return Math.max(backoff, failure.retryAfterMs + Math.min(1000, failure.retryAfterMs * 0.1) * random())
 }
 
@@ -105,7 +105,7 @@ async function pause(clock: Clock, ms: number, signal: AbortSignal | undefined):
   try {
     await clock.sleep(ms, signal)
   } catch (error) {
-    // Timers reject with an error of their own around the reason.
+    // Timers reject with their own error around the reason.
     signal?.throwIfAborted()
     throw error
   }
@@ -129,7 +129,8 @@ function toModelError(
   })
 }
 
-// The provider's error holds the request, prompt included, and the address, perhaps with a key: none of it may reach a log.
+// The provider's error holds the request, including the prompt, and the URL, perhaps with a key: none of it may reach a
+// log.
 function slimCause(error: unknown, message: string): Error {
   const slim = new Error(message)
   if (error instanceof Error) {

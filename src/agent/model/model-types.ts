@@ -5,22 +5,22 @@ import type { ModelFailure } from './model-failure.js'
 import type { Usage } from './usage.js'
 
 /**
- * A language model of the AI SDK, spec V2, V3 or V4: the slice of it that is used. `never` lets every version fit;
- * what is passed is built for the version that the model names.
+ * An AI SDK language model, spec V2, V3 or V4: the part of it that is used. `never` lets every version match; what is
+ * passed is built for the version that the model names.
  */
 export interface LanguageModel {
   readonly specificationVersion: string
   readonly provider: string
   readonly modelId: string
   doGenerate?(options: never): PromiseLike<unknown>
-  /** Left out, as mocks do: replies come whole. */
+  /** Omitted, as mocks do: replies arrive in one piece. */
   doStream?(options: never): PromiseLike<unknown>
 }
 
 export type JsonObject = { readonly [key: string]: Json }
 type ProviderOptions = { readonly [provider: string]: JsonObject }
 
-/** A tool as the model is shown it. */
+/** A tool as it is shown to the model. */
 export type ModelTool =
   | {
       readonly type: 'function'
@@ -31,7 +31,7 @@ export type ModelTool =
       readonly providerOptions?: ProviderOptions
     }
   | {
-      /** One that the provider runs itself; `id` is `<provider>.<tool>`. */
+      /** A tool that the provider runs itself; `id` is `<provider>.<tool>`. */
       readonly type: 'provider'
       readonly id: string
       readonly name: string
@@ -41,7 +41,7 @@ export type ModelTool =
 /** Whether the model may, must or must not call a tool, or which one it must call. */
 export type ToolChoice = 'auto' | 'none' | 'required' | { readonly tool: string }
 
-/** The settings that providers share. What one of them does not know comes back as a warning. */
+/** The settings that providers share. What a provider does not know comes back as a warning. */
 export interface ModelSettings {
   readonly maxOutputTokens?: number
   readonly temperature?: number
@@ -67,12 +67,12 @@ export interface ModelRequest {
   readonly settings?: ModelSettings
 }
 
-/** A setting that the provider ignored, or the like. */
+/** A setting that the provider ignored, or something similar. */
 export type ModelWarning = { readonly type: string; readonly feature?: string; readonly message?: string }
 
 /** One finished call. */
 export interface ModelReply {
-  /** The assistant's message, with usage, model and finish reason in it. */
+  /** The assistant's message, including usage, model and finish reason. */
   readonly message: Message
   readonly finish: FinishReason
   readonly usage: Usage
@@ -89,8 +89,8 @@ export type ModelEvent = { readonly attempt: number } & (
   | { readonly type: 'tool-input-start'; readonly callId: string; readonly name: string }
   | { readonly type: 'tool-input-delta'; readonly callId: string; readonly text: string }
   | { readonly type: 'tool-call'; readonly part: ToolCallPart }
-  /** Everything that this attempt streamed counts for nothing: it broke off. */
+  /** Nothing that this attempt streamed counts: it broke off. */
   | { readonly type: 'superseded' }
-  /** The attempt failed; the next begins after `delayMs`, or never when it is undefined. */
+  /** The attempt failed; the next begins after `delayMs`, or never if that is undefined. */
   | { readonly type: 'failure'; readonly failure: ModelFailure; readonly delayMs: number | undefined }
 )

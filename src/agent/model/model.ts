@@ -16,14 +16,14 @@ import { completeUsage } from './usage.js'
 export interface CallOptions {
   readonly clock: Clock
   readonly signal?: AbortSignal
-  /** How long one attempt may take in all. Default 10 minutes. */
+  /** How long one attempt may take in total. Default 10 minutes. */
   readonly timeoutMs?: number
   /** How long a stream may be silent. Default: as long as the attempt may take. */
   readonly idleTimeoutMs?: number
   readonly retry?: ModelRetryOptions
-  /** Called as things happen. If it throws, the call ends with what it threw. */
+  /** Called as things happen. If it throws, the call fails with what it threw. */
   readonly onEvent?: (event: ModelEvent) => void
-  /** Default true: deltas are reported as they arrive. Otherwise the reply is asked for whole. */
+  /** Default true: deltas are reported as they arrive. Otherwise the reply is requested in one piece. */
   readonly stream?: boolean
   readonly random?: () => number
   /** The id of the message. Default: random. */
@@ -40,9 +40,8 @@ const DEFAULT_TIMEOUT_MS = 600_000
 const VERSIONS: readonly string[] = ['v2', 'v3', 'v4']
 
 /**
- * One call to a model, tried again by our own rules and no others: providers of the AI SDK neither loop nor retry when
- * they are called this way. A reply counts only when it is whole; what a broken attempt streamed is marked as
- * superseded.
+ * One call to a model, retried by our own rules and no others: AI SDK providers neither loop nor retry when they are
+ * called this way. A reply counts only when it is complete; what a broken attempt streamed is marked as superseded.
  */
 export async function callModel(
   model: LanguageModel,
@@ -123,7 +122,7 @@ async function askModel(
   })
 }
 
-/** The spec version that a model follows; refuses what is no language model of the AI SDK. */
+/** The spec version that a model follows; refuses what is not an AI SDK language model. */
 export function checkModel(model: LanguageModel): SpecVersion {
   const version: unknown = (model as Partial<LanguageModel> | null | undefined)?.specificationVersion
   if (typeof version === 'string' && VERSIONS.includes(version)) {

@@ -4,7 +4,7 @@ import { makeMessage, type Message } from '../messages/message.js'
 import type { Part, ToolCallPart, ToolOutput, ToolResultPart } from '../messages/message-part.js'
 import { toJson } from '../messages/plain.js'
 
-/** The conversation as the model is shown it: instructions with memory, the summary, and what it does not cover. */
+/** The conversation as it is shown to the model: instructions with memory, the summary, and what it does not cover. */
 export function buildPrompt(
   instructions: string,
   memory: OwnState['memory'],
@@ -27,7 +27,7 @@ export function promptStart(summary: Summary | null, messages: readonly Message[
   return validSummary(summary, messages)?.upTo ?? 0
 }
 
-/** The summary, unless the messages that it stands for are not there. */
+/** The summary, unless the messages it stands for are not there. */
 export function validSummary(summary: Summary | null, messages: readonly Message[]): Summary | null {
   if (summary === null || summary.upTo > messages.length) return null
   const { upTo, last } = summary
@@ -47,9 +47,9 @@ export function resultsOf(message: Message): readonly ToolResultPart[] {
 }
 
 /**
- * The messages as the model must see them. Providers refuse a call without its result, and a run that was cancelled
- * leaves such calls behind: they are answered with what is known. Where a person changed the arguments of a call, the
- * result says so: the model would otherwise speak of what it asked for.
+ * The messages as the model must see them. Providers refuse a call without its result, and a cancelled run leaves such
+ * calls behind: they are answered with what is known. If a person changed the arguments of a call, the result says so:
+ * otherwise the model would talk about what it asked for.
  */
 function mendMessages(messages: readonly Message[]): readonly Message[] {
   const { unanswered, edited } = findFlaws(messages)
@@ -71,16 +71,16 @@ interface OpenCall {
   readonly call: ToolCallPart
 }
 
-/** What was found in a conversation up to its end, to go on from when it has grown. */
+/** What was found in a conversation up to its end, to continue from when it has grown. */
 interface Walk {
   messages: readonly Message[]
   readonly open: Map<string, OpenCall>
-  /** Calls that later ones of the same id took the place of. */
+  /** Calls that were replaced by later ones with the same id. */
   readonly replaced: OpenCall[]
   readonly edited: Set<number>
 }
 
-/** The newest walk of each conversation, by its first message. */
+/** The newest walk through each conversation, by its first message. */
 const WALKS = new WeakMap<Message, Walk>()
 
 /** By the places of their messages: calls without a result, and results of calls that a person changed. */

@@ -1,6 +1,6 @@
 const MAX_LENGTH = 600
 
-/** Each leaves what names the secret and takes the secret itself. */
+/** Each pattern keeps the name of the secret and removes the secret itself. */
 const SECRETS: readonly (readonly [RegExp, string])[] = [
   [/\b(Bearer|Basic)\s+[\w.~+/=-]+/gi, '$1 [hidden]'],
   [/\b(sk|pk|rk|xai|gsk|hf|ghp|gho|glpat)[-_][\w*.-]{6,}/g, '$1-[hidden]'],
@@ -15,9 +15,9 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
   [/(\/\/)[^/\s:@]+:[^/\s@]+@/g, '$1[hidden]@'],
 ]
 
-/** What a provider said, fit for a log: without keys and tokens, and not longer than a message should be. */
+/** What a provider said, made safe for a log: without keys and tokens, and no longer than a message should be. */
 export function redactSecrets(text: string): string {
-  // Cut first with room to spare: the patterns should not run over megabytes of HTML.
+  // Cut first, with room to spare: the patterns should not run over megabytes of HTML.
   let clean = text.slice(0, MAX_LENGTH * 4)
   for (const [pattern, replacement] of SECRETS) clean = clean.replace(pattern, replacement)
   return clean.length > MAX_LENGTH ? `${clean.slice(0, MAX_LENGTH)}…` : clean

@@ -11,7 +11,7 @@ import { readUsage, type ReportedUsage } from './usage.js'
 
 type Bag = Readonly<Record<string, unknown>>
 
-/** What one attempt streams, before it is known whether it will hold. */
+/** What one attempt streams, before it is known whether it will count. */
 export type ReplyDelta =
   | { readonly type: 'text-delta'; readonly id: string; readonly text: string }
   | { readonly type: 'reasoning-delta'; readonly id: string; readonly text: string }
@@ -30,7 +30,7 @@ export interface CollectedReply {
 
 const FINISH_REASONS = ['stop', 'length', 'content-filter', 'tool-calls', 'error', 'interrupted', 'other']
 
-/** Puts a reply together from the parts of a stream, or from a whole result, of any spec version. */
+/** Assembles a reply from the parts of a stream, or from a whole result, of any spec version. */
 export class ReplyCollector {
   readonly #emit: (delta: ReplyDelta) => void
   /** In the order in which they began. A block of text grows until it ends. */
@@ -48,7 +48,7 @@ export class ReplyCollector {
     this.#emit = emit
   }
 
-  /** Takes one part of a stream. Throws on an error part: a stream that had an error is not to be trusted. */
+  /** Takes one part of a stream. Throws on an error part: a stream that had an error can't be trusted. */
   add(input: unknown): void {
     this.#streamed = true
     const part = input as Bag
@@ -119,7 +119,7 @@ export class ReplyCollector {
     if (reason.reason === 'error') {
       throw new AttemptFailure('broken-reply', 'The model ended its reply with an error.')
     }
-    // Where a connection ends in order but too early, some providers fill in the end that never came.
+    // If a connection closes cleanly but too early, some providers fill in the missing end.
     if (this.#streamed && reason.reason === 'other' && (reason.raw ?? 'unknown') === 'unknown') {
       throw new AttemptFailure('broken-reply', 'The reply ended without a reason.')
     }
@@ -135,7 +135,7 @@ export class ReplyCollector {
     }
   }
 
-  // A reply that was cut right before the arguments would otherwise be a call that wants none of the optional ones.
+  // Otherwise a reply that was cut right before the arguments would count as a call without any.
   #markCutCall(reason: FinishReason): void {
     if (reason !== 'length' && reason !== 'content-filter') return
     const at = this.#parts.findLastIndex(({ type }) => type === 'tool-call')
@@ -221,7 +221,7 @@ export class ReplyCollector {
     }
   }
 
-  /** The result of a tool that the provider ran. A preliminary one gives way to the next for the same call. */
+  /** The result of a tool that the provider ran. A preliminary one is replaced by the next for the same call. */
   #addResult(part: Bag): void {
     const callId = String(part['toolCallId'])
     const value = toPlain(part['result']) ?? null

@@ -1,6 +1,6 @@
 /**
  * How long a reply asks to wait, in milliseconds: `retry-after-ms`, else `retry-after` in seconds or as an HTTP date,
- * which is measured against `now`. Undefined when it does not say, or says nothing that can be read.
+ * which is measured against `now`. Undefined if it does not say, or can't be read.
  */
 export function readRetryAfter(headers: Readonly<Record<string, string>>, now: number): number | undefined {
   const exact = parseNumber(headers['retry-after-ms'])

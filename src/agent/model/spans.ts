@@ -5,7 +5,7 @@ import type { Part } from '../messages/message-part.js'
 import type { LanguageModel, ModelReply, ModelRequest } from './model-types.js'
 import type { Tool } from '../tools/tool.js'
 
-/** Names that OpenTelemetry's conventions give to providers, where the AI SDK has others. */
+/** Provider names in OpenTelemetry's conventions, where the AI SDK has different ones. */
 const PROVIDERS: Readonly<Record<string, string>> = {
   'amazon-bedrock': 'aws.bedrock',
   azure: 'azure.ai.openai',
@@ -62,7 +62,7 @@ export function planChat(
   }
 }
 
-/** What is known of a call when it has come to an end. */
+/** What is known about a call when it has ended. */
 export function noteReply(
   span: OpenSpan,
   model: LanguageModel,
@@ -82,7 +82,7 @@ export function noteReply(
   })
   span.content(() => ({
     'gen_ai.output.messages': JSON.stringify([
-      // Messages have a vocabulary of their own in the conventions; the attribute above holds what the provider says.
+      // Messages have their own vocabulary in the conventions; the attribute above holds what the provider says.
       { ...toMessage(message), finish_reason: finish === 'tool-calls' ? 'tool_call' : reason },
     ]),
   }))
@@ -118,7 +118,7 @@ function toMessage({ role, parts }: Message) {
   return { role, parts: parts.map(toPart) }
 }
 
-// Files and what only one provider understands are named, not copied: a span is no place for megabytes.
+// Files and provider-specific content are named, not copied: a span is no place for megabytes.
 function toPart(part: Part) {
   switch (part.type) {
     case 'text':

@@ -6,7 +6,7 @@ import { addUsage, NO_USAGE, type Usage } from './usage.js'
 /** What model calls used in sum. */
 export type Tally = Usage & {
   readonly calls: number
-  /** Of the calls whose price is known. */
+  /** For the calls whose price is known. */
   readonly cost: number
   /** Calls whose price is not known. */
   readonly unpriced: number
@@ -25,7 +25,7 @@ export function addTally(...tallies: readonly Tally[]): Tally {
   return { ...addUsage(...tallies), calls: add('calls'), cost: add('cost'), unpriced: add('unpriced') }
 }
 
-/** What one branch of a thread has used, as it lies in the tenant's store. */
+/** What one branch of a thread has used, as kept in the tenant's store. */
 export interface ThreadUsage {
   readonly thread: string
   readonly branch: string
@@ -36,7 +36,10 @@ export interface ThreadUsage {
 const USAGE_SCOPE = { holdfast: 'usage' } as const
 const USAGE_COLLECTION = 'threads'
 
-/** Writes what a branch has used so far with the record of this step: no crash can count a call twice or lose it. */
+/**
+ * Writes what a branch has used so far together with the record of this step: a crash can't count a call twice or lose
+ * it.
+ */
 export async function writeTally(context: Context, id: string, usage: ThreadUsage): Promise<void> {
   await context.store.scope(USAGE_SCOPE).collection<ThreadUsage>(USAGE_COLLECTION).put(id, usage)
 }
@@ -46,7 +49,7 @@ interface ListedUsage {
   readonly cursor?: string
 }
 
-/** The slice of a store that is read; `hf.store` fits. */
+/** The part of a store that is read; `hf.store` matches. */
 interface UsageStore {
   scope(scope: Readonly<Record<string, string>>): {
     collection<Item>(name: string): {
@@ -59,8 +62,8 @@ interface UsageStore {
 }
 
 /**
- * What all agents of a tenant have used, also on forks and on threads that were erased since: exactly the calls that
- * are recorded.
+ * What all agents of a tenant have used, including on forks and on threads that were erased since: exactly the calls
+ * that are recorded.
  */
 export async function tenantUsage(tenant: { readonly store: UsageStore }): Promise<Tally> {
   const collection = tenant.store.scope(USAGE_SCOPE).collection<ThreadUsage>(USAGE_COLLECTION)

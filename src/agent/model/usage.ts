@@ -1,17 +1,17 @@
 /** Tokens of one or more model calls, in one vocabulary for all providers. */
 export type Usage = {
-  /** All tokens of the prompt, the cached ones included. */
+  /** All tokens of the prompt, including cached ones. */
   readonly input: number
   /** The part of `input` that was read from the provider's cache. */
   readonly cachedInput: number
   /** The part of `input` that was written to it. */
   readonly cacheWrite: number
-  /** All tokens of the reply, reasoning included. */
+  /** All tokens of the reply, including reasoning. */
   readonly output: number
   /** The part of `output` that was reasoning. */
   readonly reasoning: number
   readonly total: number
-  /** Who counted: the provider, our estimate, or both (a sum over calls of both kinds, or a half-filled report). */
+  /** Who counted: the provider, our estimate, or both (a sum over calls of both kinds, or an incomplete report). */
   readonly basis: 'provider' | 'estimate' | 'mixed'
 }
 
@@ -58,7 +58,7 @@ export function readUsage(raw: unknown): ReportedUsage {
   const cachedInput = tokens(usage['cachedInputTokens'])
   const flat = tokens(input)
   return {
-    // Some V2 providers leave the cached tokens out of the input. More cached than there were in all gives that away.
+    // Some V2 providers leave the cached tokens out of the input. More cached tokens than the total gives that away.
     input: flat !== undefined && cachedInput !== undefined && cachedInput > flat ? flat + cachedInput : flat,
     cachedInput,
     cacheWrite: undefined,
@@ -68,12 +68,12 @@ export function readUsage(raw: unknown): ReportedUsage {
   }
 }
 
-/** Fills what the provider left out with estimates, and says so. They are only made where they are needed. */
+/** Fills in what the provider left out with estimates, and says so. They are computed only if needed. */
 export function completeUsage(
   reported: ReportedUsage,
   estimate: { readonly input: () => number; readonly output: () => number },
 ): Usage {
-  // No prompt is empty: a server that says so does not count, and its nothing would let a conversation outgrow its window.
+  // No prompt is empty: a server that says so does not count, and its zero would let a conversation outgrow its window.
   const counts = reported.input !== 0
   const given = {
     input: counts ? reported.input : undefined,
@@ -109,7 +109,7 @@ export function addUsage(...usages: readonly (Usage | undefined)[]): Usage {
   }
 }
 
-// A sum that starts at nothing must not turn estimates into 'mixed'.
+// A sum that starts at zero must not turn estimates into 'mixed'.
 function isNothing(usage: Usage): boolean {
   return usage.total === 0 && usage.input === 0 && usage.output === 0
 }

@@ -13,7 +13,7 @@ import { planApproval } from './tool-approval.js'
 import { readCall } from './tool-arguments.js'
 import { answer, denyCall, NOT_MADE, resultOf, toolNode } from './tool-node.js'
 
-/** What `agentTool()` takes. Only `description` is required: it is how the model knows what the agent is for. */
+/** Options for `agentTool()`. Only `description` is required: it is how the model knows what the agent is for. */
 export interface AgentToolOptions<Schema extends ToolSchema = ToolSchema>
   extends Pick<
     ToolOptions<Schema, string>,
@@ -28,16 +28,16 @@ export interface AgentToolOptions<Schema extends ToolSchema = ToolSchema>
     | 'providerOptions'
   > {
   readonly description: string
-  /** The arguments that the model gives. Default: `{ request: string }`. */
+  /** The arguments that the model passes. Default: `{ request: string }`. */
   readonly inputSchema?: Schema
-  /** What the agent is told. Default: the request, or the arguments as JSON where `inputSchema` is given. */
+  /** The agent's input. Default: the request, or the arguments as JSON if `inputSchema` is given. */
   readonly input?: (args: SchemaOutput<Schema>) => AgentInput
 }
 
 /**
- * An agent as a tool of another. It runs inside the call, in the same thread and run: its model calls, tools and effects are
- * recorded one by one, its questions pause the whole run, and after a crash it goes on where it was. The result is what it
- * said last; reaching its `maxTurns` or `budget` is an error that the model sees.
+ * An agent as a tool of another agent. It runs inside the call, in the same thread and run: its model calls, tools and
+ * effects are recorded one by one, its questions pause the whole run, and after a crash it continues where it was. The
+ * result is the last thing it said; if it reaches its `maxTurns` or `budget`, the model sees an error.
  */
 export function agentTool<Schema extends ToolSchema = typeof REQUEST>(
   agent: TypedProgram<AgentInput, unknown, string>,
@@ -124,7 +124,7 @@ export function planAgentToolNode(name: string, tool: Tool, { plan, ask }: Deleg
     async leave(ended, _state, given) {
       const call = given as PendingCall
       const state = ended as unknown as OwnState
-      // The time of its last word: another one each time would be another update in a replay.
+      // The time of its last word: a different time would make a different update in a replay.
       const at = state.messages.at(-1)?.at
       const output = unfinished(plan.limit?.(ended)?.reason, state)
       if (output !== undefined) return answer(call, output, at)
@@ -133,7 +133,7 @@ export function planAgentToolNode(name: string, tool: Tool, { plan, ask }: Deleg
   }
 }
 
-/** What the model is told of an agent that did not come to its end: also what it had done by then, which stays done. */
+/** What the model is told about an agent that did not finish: including what it had done by then, which stays done. */
 function unfinished(limit: string | undefined, { ended, messages }: OwnState): ToolOutput | undefined {
   if (limit === undefined && ended !== null) return undefined
   const done = messages.flatMap(resultsOf).map(({ name, output }) => ({ tool: name, output: output as Value }))

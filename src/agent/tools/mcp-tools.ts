@@ -8,7 +8,7 @@ import { fromBase64, toPlain } from '../messages/plain.js'
 import { type Tool, tool, type ToolOptions } from './tool.js'
 import { toToolName } from './tool-set.js'
 
-/** The slice of a client of the Model Context Protocol that is used; `Client` of `@modelcontextprotocol/sdk` fits. */
+/** The part of a Model Context Protocol client that is used; `Client` from `@modelcontextprotocol/sdk` matches. */
 export interface McpClient {
   listTools(params?: { readonly cursor?: string }): Promise<{
     readonly tools: readonly McpTool[]
@@ -30,27 +30,29 @@ interface McpTool {
     | undefined
 }
 
-/** What to add to what an MCP server says of its tools. */
+/** What to add to what an MCP server says about its tools. */
 export interface McpOptions {
-  /** Put before every name, so that tools of two servers don't meet. */
+  /** Put before every name, so that the tools of two servers don't collide. */
   readonly prefix?: string
   /**
-   * Whether this server is believed what it says of its tools: `readOnlyHint` makes one 'read', `idempotentHint`
-   * 'idempotent'. Default false: a server that is wrong, or lies, would have payments repeated that no one was asked
-   * about.
+   * Whether to trust what this server says about its tools: `readOnlyHint` makes one 'read', `idempotentHint`
+   * 'idempotent'. Default false: a server that is wrong, or lies, could have payments repeated without anyone being
+   * asked.
    */
   readonly trustHints?: boolean
   /** How many tools the server may list. Default 1,000. */
   readonly maxTools?: number
-  /** Told of each tool that can't be used, and why; the others are not concerned. Default: a warning of the process. */
+  /** Called with each tool that can't be used, and why; the others are not affected. Default: a process warning. */
   readonly onRefused?: (refused: RefusedTool) => void
-  /** What is known better here than the server says: effect, approval, timeout, version … by the server's name. */
+  /**
+   * What you know better than the server says: effect, approval, timeout, version … by the server's name for the tool.
+   */
   readonly tools?: Readonly<Record<string, Partial<Omit<ToolOptions, 'inputSchema' | 'jsonSchema' | 'execute'>>>>
 }
 
 /** A tool of a server that can't be used. */
 export interface RefusedTool {
-  /** As the server has it. */
+  /** As the server names it. */
   readonly name: string
   readonly reason: string
 }
@@ -62,7 +64,7 @@ const MAX_SCHEMA = 256 * 1024
 
 /** The key of a request under which a server finds our idempotency key. */
 const KEY = 'holdfast/idempotencyKey'
-/** Codes of JSON-RPC by which a server says that it did nothing: no such method, and arguments that don't fit. */
+/** JSON-RPC codes by which a server says that it did nothing: unknown method, or invalid arguments. */
 const REFUSED: readonly unknown[] = [-32601, -32602]
 
 /**
@@ -114,7 +116,7 @@ function unlistable(problem: string): InvalidValueError {
   return new InvalidValueError('listTools', `of the MCP server ${problem}`, 'Fix the server, or leave it out.')
 }
 
-/** Why a tool can't be used, by what the server says of it; undefined when it can. */
+/** Why a tool can't be used, given what the server says about it; undefined if it can. */
 function refuseTool(listed: McpTool | null | undefined): string | undefined {
   if (typeof listed?.name !== 'string' || listed.name === '') return 'it has no name'
   const { inputSchema: schema } = listed

@@ -4,7 +4,7 @@ import type { TimeLimit } from '../../runtime/step/time-limit.js'
 import type { StandardSchema } from '../../store/standard-schema.js'
 import type { JsonObject } from '../model/model-types.js'
 
-/** What the AI SDK's `jsonSchema()`, `zodSchema()` … make. `validate` may be missing: then nothing is checked. */
+/** What the AI SDK's `jsonSchema()`, `zodSchema()` … return. `validate` may be missing: then nothing is checked. */
 interface AiSchema<Output = unknown> {
   readonly _type: Output
   readonly jsonSchema: unknown
@@ -17,7 +17,7 @@ type AiValidation<Output> =
 
 export type ToolSchema<Output = unknown> = StandardSchema<unknown, Output> | AiSchema<Output> | (() => AiSchema<Output>)
 
-/** What `execute` receives: what the schema makes of the arguments. */
+/** What `execute` receives: the arguments as parsed by the schema. */
 export type SchemaOutput<Schema> = Schema extends { readonly '~standard': { readonly types?: infer Types } }
   ? NonNullable<Types> extends { readonly output: infer Output }
     ? Output
@@ -40,7 +40,7 @@ export type Validated =
 const MAX_PROBLEMS = 10
 const TARGET = 'draft-07'
 
-/** Refuses, when a tool is defined, a schema that values can't be checked with or that no JSON Schema can be made of. */
+/** Refuses, when a tool is defined, a schema that can't check values or has no JSON Schema. */
 export function checkSchema(schema: unknown, explicit: unknown, field: string): void {
   if (explicit !== undefined && (typeof explicit !== 'object' || explicit === null || Array.isArray(explicit))) {
     throw new InvalidOptionError(`${field}.jsonSchema`, 'must be an object', 'Pass a JSON Schema.')
@@ -63,7 +63,7 @@ export function checkSchema(schema: unknown, explicit: unknown, field: string): 
   )
 }
 
-/** The JSON Schema (draft 7) that the model is shown. */
+/** The JSON Schema (draft 7) that is shown to the model. */
 export async function toJsonSchema(schema: ToolSchema, explicit: JsonObject | undefined, field: string) {
   const made = explicit ?? (await readJsonSchema(schema, field))
   const { $schema: _dialect, ...plain } = made as Record<string, unknown>
@@ -127,7 +127,7 @@ function describeIssue({ message, path = [] }: SchemaIssue): string {
   return where === '' ? message : `${where}: ${message}`
 }
 
-/** A validator's own error; Zod's lists its issues, also inside a wrapper of the AI SDK. */
+/** A validator's own error; Zod's lists its issues, even inside a wrapper of the AI SDK. */
 function describeError(error: Error): string[] {
   for (const candidate of [error, error.cause]) {
     const issues = (candidate as { readonly issues?: unknown } | undefined)?.issues

@@ -14,9 +14,9 @@ import { isStillMade, makeArguments, type Written } from './tool-arguments.js'
 interface Question {
   readonly tool: string
   readonly callId: string
-  /** What `execute` will be handed, exactly. Of a question of version 0.1: what that is made from. */
+  /** Exactly what `execute` will receive. In a question of version 0.1: the arguments before the schema was applied. */
   readonly input: Value
-  /** What it is made from, where the tool's schema or `migrate` makes something else of it. */
+  /** The original arguments, if the tool's schema or `migrate` transforms them. */
   readonly given?: Value
   /** The version of the tool that asks, and that edited arguments are for. */
   readonly version?: string
@@ -31,7 +31,7 @@ interface Answer {
   readonly result?: Value
 }
 
-/** What a call comes to without being made. */
+/** The result of a call that is not made. */
 interface Endings {
   readonly denied: (call: PendingCall, reason: string | undefined) => unknown
   readonly instead: (tool: Tool, call: PendingCall, result: Value) => unknown
@@ -40,9 +40,8 @@ interface Endings {
 const TOO_LATE = 'Nobody answered in time, so the call was not made.'
 
 /**
- * Asks a person about a call. What is shown is what the tool will be run with, after defaults, transforms and migrations;
- * when any of them has come to something else since, or the person's own arguments become something else, they are asked
- * again.
+ * Asks a person about a call. What is shown is what the tool will run with, after defaults, transforms and migrations;
+ * if any of them gives a different result since, or transforms the person's own arguments, they are asked again.
  */
 export function planApproval(name: string, tool: Tool, endings: Endings): Approval {
   const { approvalExpiresInMs: expiresInMs, onApprovalExpire = 'deny' } = tool
@@ -54,14 +53,14 @@ export function planApproval(name: string, tool: Tool, endings: Endings): Approv
       if (!needsApproval) return false
       const call = given as PendingCall
       const read = await makeArguments(tool, call.name, call)
-      // Arguments that do not fit are answered with an error: there is nothing to agree to.
+      // Invalid arguments are answered with an error: there is nothing to agree to.
       if (!('input' in read)) return false
       if (typeof needsApproval !== 'function') return true
       return needsApproval(read.input, callContext(state as unknown as OwnState, { context }, call))
     },
     async question(_state, given, asked) {
       const call = given as PendingCall
-      // A no, and a result that the person brought about, run nothing: they hold whatever the arguments have become.
+      // A denial, and a result that the person provided, run nothing: they count whatever the arguments have become.
       const said = asked?.answer as Answer | undefined
       if (asked !== undefined && said !== undefined && !runs(said)) return asked.question
       const edited = asked && editOf(call, asked)
@@ -77,7 +76,7 @@ export function planApproval(name: string, tool: Tool, endings: Endings): Approv
     },
     async answer() {
       const schema = await toJsonSchema(tool.inputSchema, tool.jsonSchema, `tools.${name}`)
-      // What can't be checked without the program is checked by it, when it goes on.
+      // What can't be checked without the program is checked by it, when it continues.
       const input = refuseSchema(schema as Value) === undefined ? asPart(schema) : { type: 'object' }
       return {
         type: 'object',
@@ -115,14 +114,14 @@ export function planApproval(name: string, tool: Tool, endings: Endings): Approv
   }
 }
 
-/** References count from the root, which is another one here, unless the part has a name of its own. */
+/** References count from the root, which is different here, unless the part has its own name. */
 function asPart(schema: JsonObject): JsonObject {
   return JSON.stringify(schema).includes('"$ref"') && schema['$id'] === undefined
     ? { ...schema, $id: 'tool-input' }
     : schema
 }
 
-/** What the functions of a tool are told of a call. */
+/** What the functions of a tool are told about a call. */
 export function callContext(state: OwnState, { context }: { readonly context: unknown }, { callId }: PendingCall) {
   return { callId, toolCallId: callId, messages: state.messages, context, experimental_context: context }
 }
@@ -144,7 +143,7 @@ function runs({ approved, result }: Answer): boolean {
   return approved && result === undefined
 }
 
-/** The arguments that a person put in place of those they were shown; undefined if they left them as they are. */
+/** The arguments that a person entered in place of those they were shown; undefined if they left them unchanged. */
 function editOf({ input: asked, version }: PendingCall, { question, answer, exact }: Asked): Written | undefined {
   const input = (answer as Answer | undefined)?.input
   const shown = question as unknown as Question

@@ -8,7 +8,7 @@ import type { PendingCall } from '../agent-state.js'
 import { validateWith } from './schema.js'
 import { LIMIT, type Tool } from './tool.js'
 
-/** Arguments as somebody wrote them, and the version of the tool whose form they have. */
+/** Arguments as somebody wrote them, and the version of the tool that they are for. */
 export interface Written {
   readonly input: Value
   readonly version?: string | undefined
@@ -20,7 +20,7 @@ export type ReadArguments =
   /** They are for another version of the tool, which has no `migrate`. */
   | { readonly refusal: true }
 
-/** What the tool makes of arguments today: brought up to its version, and checked. */
+/** The arguments as the current tool parses them: migrated to its version, and checked. */
 export async function makeArguments(tool: Tool, name: string, written: Written): Promise<ReadArguments> {
   let { input } = written
   if (written.version !== tool.version) {
@@ -33,12 +33,17 @@ export async function makeArguments(tool: Tool, name: string, written: Written):
   return { error: `The arguments of ${name} do not fit, so nothing was done:\n${problems}` }
 }
 
-/** The arguments that a call is about: those that were agreed to, or else what the tool makes of what the model wrote. */
+/**
+ * The arguments that a call is about: those that were agreed to, or else what the tool parses from what the model
+ * wrote.
+ */
 export async function argumentsOf(tool: Tool, call: PendingCall): Promise<ReadArguments> {
   return call.ready === undefined ? makeArguments(tool, call.name, call) : { input: cloneValue(call.ready) }
 }
 
-/** The arguments for `execute`. What was agreed to runs only while the tool still makes the same of what was written. */
+/**
+ * The arguments for `execute`. What was agreed to runs only while the tool still parses what was written the same way.
+ */
 export async function readCall(tool: Tool, call: PendingCall): Promise<ReadArguments> {
   const read = await makeArguments(tool, call.name, call)
   if (call.ready === undefined || !('input' in read)) return read
@@ -47,7 +52,7 @@ export async function readCall(tool: Tool, call: PendingCall): Promise<ReadArgum
   return { error }
 }
 
-/** The call with what the tool makes of its arguments, where that is something else, and the same each time. */
+/** The call with its arguments as the tool parses them, if that differs and is the same each time. */
 export async function showCall(tool: Tool, call: PendingCall): Promise<PendingCall> {
   if (call.ready !== undefined) return call
   const read = await makeArguments(tool, call.name, call)
@@ -59,8 +64,8 @@ export async function showCall(tool: Tool, call: PendingCall): Promise<PendingCa
 }
 
 /**
- * Whether the tool makes of these arguments what was shown. A default such as the time or a random id is another one each
- * time: where two looks differ from each other, what was shown stands.
+ * Whether the tool parses these arguments into what was shown. A default such as the time or a random id differs each
+ * time: if two attempts differ from each other, what was shown stands.
  */
 export async function isStillMade(
   tool: Tool,
@@ -71,7 +76,7 @@ export async function isStillMade(
 ): Promise<boolean> {
   const first = toStored(made)
   if (first !== undefined && isDeepStrictEqual(first, shown)) return true
-  // Long enough for a clock to move on.
+  // Long enough for a clock to advance.
   await wait(2)
   const again = await makeArguments(tool, name, written)
   if (first === undefined || !('input' in again)) return false
@@ -99,7 +104,7 @@ function kindOf(value: Value): string {
   return value === null ? 'null' : typeof value
 }
 
-/** In the form in which it is kept; undefined for what can't be. */
+/** In the form in which it is stored; undefined for what can't be. */
 function toStored(made: unknown): Value | undefined {
   try {
     return copyValue(made ?? null, DEFAULT_LIMITS)

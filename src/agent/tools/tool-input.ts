@@ -2,8 +2,8 @@ import type { Value } from '../../codec/value.js'
 import type { ToolCallPart } from '../messages/message-part.js'
 
 /**
- * The arguments of a tool call from the text that the model wrote. Text that is no JSON is kept as it is, so that the
- * model can be told what was wrong with it; nothing at all means no arguments.
+ * The arguments of a tool call from the text that the model wrote. Text that is not JSON is kept as it is, so that the
+ * model can be told what was wrong with it; empty text means no arguments.
  */
 export function readToolInput(text: string): Pick<ToolCallPart, 'input' | 'invalid' | 'raw'> {
   if (text.trim() === '') return { input: {} }
@@ -15,8 +15,8 @@ export function readToolInput(text: string): Pick<ToolCallPart, 'input' | 'inval
 }
 
 /**
- * The same of a reply, where only an object will do: providers refuse anything else when it is sent back to them. Null is
- * how some servers write that there are no arguments.
+ * The same for a reply, where only an object will do: providers refuse anything else when it is sent back to them. Some
+ * servers write null for no arguments.
  */
 export function readArguments(text: string): Pick<ToolCallPart, 'input' | 'invalid' | 'raw'> {
   const read = readToolInput(text)

@@ -15,7 +15,7 @@ import { argumentsOf, readCall, showCall } from './tool-arguments.js'
 import { toToolOutput } from './tool-set.js'
 import { type AgentSetup, reportCalls } from '../turn.js'
 
-/** A tool as a node of its own: siblings run side by side, and each is recorded when it is done. */
+/** A tool as its own node: siblings run in parallel, and each is recorded when it is done. */
 export function planToolNode(setup: AgentSetup, name: string, tool: Tool): FunctionNodePlan {
   const { timeoutMs, reconcile, onUnknown, keyTtlMs, settleMs, idempotencyKey: key } = tool
   // Without `execute` nothing is done here: someone else is asked for the result.
@@ -37,7 +37,7 @@ export function planToolNode(setup: AgentSetup, name: string, tool: Tool): Funct
     pauseBefore: false,
     pauseAfter: false,
     status: 'waiting_tool',
-    // Also where none is needed any more: what a person said of a call that waits still counts.
+    // Even if none is needed anymore: what a person said about a waiting call still counts.
     approval: planApproval(name, tool, { denied: denyCall, instead: resultOf }),
     ...(key === undefined ? {} : { key: chooseKey }),
     span: (call) => (tool.execute === undefined ? undefined : planTool(tool, call as PendingCall)),
@@ -57,7 +57,7 @@ export function planToolNode(setup: AgentSetup, name: string, tool: Tool): Funct
   async function askOtherSide(idempotencyKey: string, given: unknown): Promise<Reconciled> {
     const call = given as PendingCall
     const read = await argumentsOf(tool, call)
-    // It may have been carried out while the arguments still fitted: the model must not hear that nothing was done.
+    // It may have been executed while the arguments were still valid: the model must not be told that nothing was done.
     if (!('input' in read)) return { outcome: 'unknown' }
     const found = await reconcile?.(idempotencyKey, read.input)
     if (found?.outcome !== 'executed') return { outcome: found?.outcome ?? 'unknown' }
@@ -71,7 +71,7 @@ export function toolNode(name: string): string {
   return `tool ${name}`
 }
 
-/** Why a call that is still open can't be carried out by the tools of today, in words for the person who waits. */
+/** Why the current tools can't execute a call that is still open, in words for the person who is waiting. */
 export function refuseCall(
   setup: AgentSetup,
   call: PendingCall,
@@ -100,7 +100,7 @@ function named(version: string | undefined): string {
 async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Context<PendingCall>) {
   const call = ctx.input
   const read = await readCall(tool, call)
-  // They fitted when the model asked for it: the model must not hear that nothing was done.
+  // They were valid when the model asked for it: the model must not be told that nothing was done.
   if (!('input' in read) && internalsOf(ctx).isRepeat) throw changedUnderway(call)
   if ('refusal' in read) {
     const value = refuseCall(setup, call, tool)?.reason ?? 'The call does not fit the tool.'
@@ -110,7 +110,7 @@ async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Cont
   const { input } = read
   if (tool.execute === undefined) return askCaller(tool, ctx)
   let changes: Readonly<Record<string, unknown>> = {}
-  // Reading the arguments may have taken long: looked at again in the same breath as the call.
+  // Reading the arguments may have taken long: checked again immediately before the call.
   if (tool.effect !== 'read') for (let wait = secure(ctx); wait; wait = secure(ctx)) await wait
   const result = await tool.execute(input, {
     ...callContext(state, ctx, call),
@@ -146,7 +146,7 @@ function changedUnderway({ name, callId }: PendingCall): IncompatibleError {
   )
 }
 
-// What it did before it asked would be unknown when it goes on: a person would have to say, for every single answer.
+// What it did before it asked would be unknown when it continues: a person would have to say, for every single answer.
 function refuseLateQuestion({ effect }: Tool, name: string): void {
   if (effect !== 'once' && effect !== 'reconcilable') return
   throw new InvalidProgramError(
@@ -161,7 +161,7 @@ function secure(ctx: Context): Promise<void> | undefined {
   return internalsOf(ctx).secure()
 }
 
-/** A tool that the caller of the run carries out: the run pauses until they say what came of it. */
+/** A tool that the caller of the run executes: the run pauses until they provide the result. */
 async function askCaller(tool: Tool, ctx: Context<PendingCall>) {
   const { callId, name, input, ready = input } = ctx.input
   const said = await ctx.pause<{ readonly result?: unknown; readonly error?: string }>(

@@ -11,31 +11,31 @@ import { toJsonSchema, type ToolSchema, validateWith } from './schema.js'
 import { toAiSdkPrompt } from '../messages/to-ai-sdk.js'
 import { checkToolOptions, isTool, LIMIT, type Tool, makeTool, type ToolContext, type ToolOptions } from './tool.js'
 
-/** The shape of a tool made for the AI SDK, as far as it matters here. */
+/** The shape of an AI SDK tool, as far as it matters here. */
 interface AiSdkTool {
   readonly type?: string | undefined
   readonly inputSchema: unknown
   readonly execute?: unknown
 }
 
-/** One that the provider runs itself. */
+/** A tool that the provider runs itself. */
 interface ProviderTool {
   readonly type: 'provider'
   readonly id: string
   readonly args: JsonObject
 }
 
-/** What users pass: tools of ours, of the AI SDK, and of providers. */
+/** What users pass: Holdfast tools, AI SDK tools, and provider tools. */
 export type AnyTool = Tool | AiSdkTool
 
 const NAME = /^[A-Za-z0-9_-]{1,64}$/
 
-/** The name itself where providers accept it, else one that they do. */
+/** The name itself if providers accept it, otherwise one that they do. */
 export function toToolName(name: string): string {
   return NAME.test(name) ? name : name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 64) || 'unnamed'
 }
 
-/** Tools by name, checked. A tool of the AI SDK is taken as it is; its effect is 'once' unless it declares one. */
+/** Tools by name, checked. An AI SDK tool is used as it is; its effect is 'once' unless it declares one. */
 export class ToolSet {
   readonly #tools = new Map<string, Tool>()
   readonly #providers = new Map<string, ProviderTool>()
@@ -65,19 +65,19 @@ export class ToolSet {
     return this.#tools.get(name)
   }
 
-  /** Versions by name, of the tools that have one. */
+  /** Versions by name, for the tools that have one. */
   versions(): Readonly<Record<string, string>> {
     const entries = [...this.#tools].flatMap(([name, { version }]) => (version === undefined ? [] : [[name, version]]))
     return Object.fromEntries(entries) as Record<string, string>
   }
 
-  /** All tools as the model is shown them. The JSON Schemas are made once. */
+  /** All tools as they are shown to the model. The JSON Schemas are generated once. */
   describe(): Promise<readonly ModelTool[]> {
     this.#shown ??= this.#describe()
     return this.#shown
   }
 
-  /** The arguments of a call for `execute`, or the error that the model is answered with. */
+  /** The arguments of a call for `execute`, or the error to answer the model with. */
   async readInput(
     call: ToolCallPart,
     finish?: FinishReason,
@@ -138,7 +138,8 @@ export async function toToolOutput(
   return { type: 'json', value: (result === undefined ? null : result) as Value }
 }
 
-// What no provider understands would be sent, and refused, with every later turn. The AI SDK's words are understood.
+// Something no provider understands would be sent, and refused, with every later turn. The AI SDK's words are
+// understood.
 function readOutput(output: unknown): ToolOutput {
   const type = (output as { readonly type?: unknown } | null | undefined)?.type
   const read = type === 'error-text' || type === 'execution-denied' ? outputFrom(output, 'toModelOutput') : output
@@ -154,7 +155,7 @@ function asTool(candidate: AnyTool, field: string): Tool {
 
 /**
  * Its functions see the conversation in the AI SDK's shape, its `execute` may yield preliminary results, and its
- * `toModelOutput` is asked in the AI SDK's way.
+ * `toModelOutput` is called the AI SDK's way.
  */
 function fromAiSdkTool(options: ToolOptions): Tool {
   const { execute, needsApproval, toModelOutput, ...rest } = options

@@ -12,24 +12,24 @@ import type { ToolOutput } from '../messages/message-part.js'
 import type { JsonObject } from '../model/model-types.js'
 import { checkSchema, type SchemaOutput, type ToolSchema } from './schema.js'
 
-/** What a running tool is handed. The AI SDK's names stand beside ours, so that its tools run unchanged. */
+/** What a running tool receives. The AI SDK's names exist alongside ours, so that its tools run unchanged. */
 export interface ToolContext<RunContext = unknown> {
   readonly callId: string
-  /** Stable over retries and crashes; hand it to the service that is called. */
+  /** Stable across retries and crashes; pass it to the service that is called. */
   readonly idempotencyKey: string
   /** From 1. */
   readonly attempt: number
-  /** Aborted by a timeout, a cancellation, or when another worker took over. */
+  /** Aborted by a timeout, a cancellation, or when another worker takes over. */
   readonly abortSignal: AbortSignal
   /** The conversation up to the call. */
   readonly messages: readonly Message[]
-  /** What the caller of this run brought along: recorded with the run, but for what the agent declares transient. */
+  /** What the caller of this run passed along: recorded with the run, except for what the agent declares transient. */
   readonly context: RunContext
   /** The agent's state when the tool was called. */
   readonly state: Readonly<Record<string, unknown>>
   /**
-   * Changes the working memory and keys of the agent's own state, together with the record of this call. Several in one
-   * call count one after the other.
+   * Changes the working memory and the agent's own state keys, together with the record of this call. Several updates
+   * in one call are applied in order.
    */
   update(update: Readonly<Record<string, unknown>>): void
   /** Sends something to whoever reads the stream; not recorded. */
@@ -38,19 +38,19 @@ export interface ToolContext<RunContext = unknown> {
   readonly branch: string
   readonly tenant: string
   readonly run: string
-  /** Memory that outlives the thread. Writes travel with the record of this call. */
+  /** Memory that outlives the thread. Writes are recorded with this call. */
   readonly store: Context['store']
   /**
-   * Does a part of the tool's work once and records its result, as `ctx.step` of a flow does: what is on record does not
-   * run again when the tool does. A tool of several effects is declared 'read', and each of them is a step of its own.
+   * Does a part of the tool's work once and records its result, like `ctx.step` in a flow: a recorded step does not run
+   * again when the tool does. Declare a tool with several effects as 'read', and make each effect its own step.
    */
   readonly step: Context['step']
-  /** Runs SQL of one's own in the same transaction as its record: exactly once. SQLite and Postgres only. */
+  /** Runs your own SQL in the same transaction as its record: exactly once. SQLite and Postgres only. */
   readonly transaction: Context['transaction']
   /**
    * Asks a person. The run ends as paused, and the tool runs again from its beginning when there is an answer. Not for
-   * tools that are 'once' or 'reconcilable': nobody could tell what they had done before they asked. Use `needsApproval`,
-   * or declare the tool 'read' and put the effect into a `step`.
+   * tools that are 'once' or 'reconcilable': nobody could tell what they had done before they asked. Use
+   * `needsApproval`, or declare the tool 'read' and put the effect into a `step`.
    */
   readonly pause: Context['pause']
   readonly toolCallId: string
@@ -62,28 +62,28 @@ type ApprovalContext<RunContext> = Pick<
   'callId' | 'toolCallId' | 'messages' | 'context' | 'experimental_context'
 >
 
-/** What `tool()` takes. Only `inputSchema` is required. */
+/** Options for `tool()`. Only `inputSchema` is required. */
 export interface ToolOptions<Schema extends ToolSchema = ToolSchema, Output = unknown, RunContext = unknown> {
   readonly description?: string
-  /** Any Standard Schema, or `jsonSchema()` of the AI SDK. */
+  /** Any Standard Schema, or the AI SDK's `jsonSchema()`. */
   readonly inputSchema: Schema
-  /** What the model is shown, for schema libraries that offer no JSON Schema. */
+  /** What the model is shown, for schema libraries that can't generate a JSON Schema. */
   readonly jsonSchema?: JsonObject
-  /** What the tool needs of the run's context; types `context` of `execute`. Checked when a run begins. */
+  /** What the tool needs from the run's context; types `context` of `execute`. Checked when a run begins. */
   readonly context?: StandardSchema<unknown, RunContext>
-  /** Without it the call is handed to the caller of the run, who answers it. */
+  /** Without it, the call is handed to the caller of the run, who answers it. */
   readonly execute?: (input: SchemaOutput<Schema>, context: ToolContext<RunContext>) => Output | PromiseLike<Output>
   /** Whether a person must agree first. Default: no. */
   readonly needsApproval?:
     | boolean
     | ((input: SchemaOutput<Schema>, context: ApprovalContext<RunContext>) => boolean | PromiseLike<boolean>)
-  /** How long the question of `needsApproval` stays open, in milliseconds. Default: for ever. */
+  /** How long the question of `needsApproval` stays open, in milliseconds. Default: forever. */
   readonly approvalExpiresInMs?: number
   /** What happens then. Default 'deny': the call is not made, and the model is told that nobody answered in time. */
   readonly onApprovalExpire?: 'deny' | 'fail'
-  /** Default 'once': nothing is repeated that did not say it may be. */
+  /** Default 'once': nothing is repeated unless it says that it may be. */
   readonly effect?: Effect
-  /** Recorded with every call, so that a pending call of an older version is recognised. */
+  /** Recorded with every call, so that a pending call of an older version is recognized. */
   readonly version?: string
   /** How long one attempt may take, in milliseconds. Default: no limit. */
   readonly timeoutMs?: number
@@ -91,16 +91,16 @@ export interface ToolOptions<Schema extends ToolSchema = ToolSchema, Output = un
   readonly retry?: RetryPolicy
   /** What to do when nobody can tell whether a call took effect. Default 'pause': a person is asked. */
   readonly onUnknown?: 'pause' | 'fail'
-  /** For 'idempotent': how long the other side remembers a key. Default 24 hours. */
+  /** For 'idempotent': how long the service remembers a key. Default 24 hours. */
   readonly keyTtlMs?: number
   /**
-   * For 'reconcilable' and 'once': how long a call that ran out of time may take to end before its outcome is asked.
-   * Default 10,000 ms.
+   * For 'reconcilable' and 'once': how long a call that timed out may take to end before anyone is asked about its
+   * outcome. Default 10,000 ms.
    */
   readonly settleMs?: number
-  /** A key of the caller's own instead of the derived one. Equal inputs must give equal keys. */
+  /** Your own key instead of the derived one. Equal inputs must give equal keys. */
   readonly idempotencyKey?: (input: SchemaOutput<Schema>) => string
-  /** For 'reconcilable': asks the other side what became of the call with this key. */
+  /** For 'reconcilable': asks the service about the outcome of the call with this key. */
   readonly reconcile?: (
     key: string,
     input: SchemaOutput<Schema>,
@@ -112,26 +112,26 @@ export interface ToolOptions<Schema extends ToolSchema = ToolSchema, Output = un
     result: Output,
     call: { readonly callId: string; readonly input: unknown },
   ) => ToolOutput | PromiseLike<ToolOutput>
-  /** Asks the provider to hold the model to the schema. */
+  /** Asks the provider to make the model follow the schema. */
   readonly strict?: boolean
   readonly providerOptions?: { readonly [provider: string]: JsonObject }
 }
 
 const brand = Symbol.for('holdfast.tool')
 
-/** What keeps checks of the arguments from holding up everything; one for all tools of an agent. */
+/** Keeps argument checks from blocking everything; one for all tools of an agent. */
 export const LIMIT: unique symbol = Symbol('holdfast.limit')
 
-/** Of a tool that is another agent: that agent. */
+/** If the tool is another agent: that agent. */
 export const AGENT: unique symbol = Symbol('holdfast.agent')
 
 export interface Delegate {
   readonly plan: GraphPlan
-  /** What the agent is told for these arguments. */
+  /** The agent's input for these arguments. */
   readonly ask: (args: unknown) => unknown
 }
 
-/** A tool that was checked; what `tool()` returns. */
+/** A checked tool; what `tool()` returns. */
 export interface Tool<Schema extends ToolSchema = ToolSchema, Output = unknown> extends ToolOptions<Schema, Output> {
   readonly effect: Effect
   readonly [brand]: true
@@ -146,11 +146,11 @@ export function tool<Schema extends ToolSchema, Output = unknown, RunContext = u
   checkOptionNames('tool()', options, OPTIONS)
   // What is no object at all is refused by makeTool.
   checkDeclaredSchema(options?.context, 'context of a tool', 'tool.context')
-  // Which context it takes is forgotten here: a run whose context does not fit never begins.
+  // The type of its context is dropped here: a run whose context does not match never begins.
   return makeTool(options as unknown as ToolOptions<Schema, Output>)
 }
 
-/** As `tool`, of a definition that may hold more than we know of, as those of the AI SDK do. */
+/** Like `tool`, for a definition that may have unknown fields, as those of the AI SDK do. */
 export function makeTool<Schema extends ToolSchema, Output = unknown>(
   options: ToolOptions<Schema, Output>,
 ): Tool<Schema, Output> {

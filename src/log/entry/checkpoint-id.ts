@@ -1,7 +1,9 @@
 import { InvalidIdError } from '../../core/errors.js'
 import { type BranchId, parseBranchId } from '../../core/ids.js'
 
-/** Names one entry: its branch, its seq and the start of its hash, so that an id of another past is recognised. */
+/**
+ * Names one entry: its branch, its seq and the start of its hash, so that an id from a different history is recognized.
+ */
 export interface CheckpointRef {
   readonly branch: BranchId
   readonly seq: number

@@ -12,7 +12,7 @@ export interface Draft {
   readonly index?: IndexPatch
   /** What belongs to this entry alone and not to the state. */
   readonly data?: unknown
-  /** Writes to the store, made in the same breath as this entry. */
+  /** Writes to the store that happen together with this entry. */
   readonly store?: readonly StoreWrite[]
   /** Writes the whole state with this entry, so that nothing before it is needed to read on from here. */
   readonly keyframe?: boolean

@@ -9,7 +9,7 @@ const FIELDS = new Set(['ops', 'index', 'data', 'store', 'fold'])
 const ORIGIN_FIELDS = ['branch', 'hash', 'incarnation', 'seq'].join()
 const INDEX_FIELDS = ['createdAt', 'expiresAt', 'metadata', 'status', 'tags', 'wakeAt'].join()
 
-/** Checks the shape of a decoded body. It verified, so a misfit means another writer with other rules. */
+/** Checks the shape of a decoded body. It verified, so a mismatch means another writer with different rules. */
 export function readBody(value: Value, header: EntryHeader): EntryBody {
   if (!isObject(value)) throw misfit(header, 'is not an object')
   for (const field of Object.keys(value))

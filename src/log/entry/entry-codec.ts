@@ -60,7 +60,7 @@ interface SealParts extends Drafted {
 /** Turns drafts into stored entries of one log and back, each bound to its place in the chain. */
 export class EntryCodec {
   readonly #context: EntryContext
-  /** After a keyframe that was over the limits: with how many bytes of deltas the next one is tried. */
+  /** After a keyframe that exceeded the limits: at how many bytes of deltas the next one is tried. */
   #keyframeFrom = 0
 
   constructor(context: EntryContext) {
@@ -68,8 +68,8 @@ export class EntryCodec {
   }
 
   /**
-   * The next entry after `before`, and the fold it leads to. Blobs it needs are stored when this resolves. Where a key
-   * has to be fetched, blobs to be stored or much to be packed, that takes time; otherwise none.
+   * The next entry after `before`, and the fold it leads to. Blobs it needs are stored when this resolves. It takes
+   * time only if a key has to be fetched, blobs have to be stored or much has to be packed.
    */
   seal(before: Fold, draft: Draft, sealing: Sealing): SealedEntry | Promise<SealedEntry> {
     const { log, limits, shelf, keys } = this.#context
@@ -77,7 +77,7 @@ export class EntryCodec {
     const sink = shelf.sink(false)
     const encoded = encodeValue(draftBody(draft), limits, sink)
     checkDepth(encoded, limits)
-    // An entry of many operations, as of a run that writes at its end, copies each container once.
+    // An entry with many operations, such as that of a run that writes at its end, copies each container once.
     const applied = applyBody(before, encoded.value as EntryBody, sealing.at, shelf.isBlob, new Set())
     checkIndexSize(applied.index)
     return andThen(keys ? keys.current(log.tenant) : null, (key) =>
@@ -92,7 +92,7 @@ export class EntryCodec {
     )
   }
 
-  /** What the entry is made of: with the whole fold where that is due. */
+  /** What the entry consists of: with the whole fold if that is due. */
   #withFold(parts: Drafted): SealParts | Promise<SealParts> {
     const { before, draft, sealing, encoded, applied, key } = parts
     const { limits, shelf } = this.#context

@@ -4,8 +4,8 @@ import { TooLargeError } from '../../core/errors.js'
 import type { EntryBody, Weight } from './fold.js'
 
 /**
- * A value lies deeper in the state than in the entry that brings it, by the length of its path. Refused here, where
- * it is written; otherwise the next keyframe could not be, and an innocent entry would be refused.
+ * A value is nested deeper in the state than in the entry that brings it, by the length of its path. Refused here,
+ * where it is written; otherwise the next keyframe could not be written, and an innocent entry would be refused.
  */
 export function checkDepth({ value, depth }: Encoded, limits: Limits): void {
   const longest = ((value as EntryBody).ops ?? []).reduce((most, [, path]) => Math.max(most, path.length), 1)
@@ -21,7 +21,7 @@ export function checkDepth({ value, depth }: Encoded, limits: Limits): void {
   )
 }
 
-/** Refused here, where it is written: otherwise all of it could not be read any more. */
+/** Refused here, where it is written: otherwise none of it could be read anymore. */
 export function checkReadable({ keyframeBytes, deltaBytes }: Weight, bytes: number, { maxReadBytes }: Limits): void {
   const all = keyframeBytes + deltaBytes + bytes
   if (all <= maxReadBytes) return

@@ -15,11 +15,11 @@ import { HOW_TO_ADOPT } from '../keys/key-options.js'
 
 /** Where a run of entries begins. */
 export interface RunStart {
-  /** The fold before the first entry. Its seq and hash must fit, unless `fromKeyframe`. */
+  /** The fold before the first entry. Its seq and hash must match, unless `fromKeyframe`. */
   readonly before: Fold
   /** The run begins with a keyframe, which names its parent itself and needs no state before it. */
   readonly fromKeyframe: boolean
-  /** Hashes of plain entries, by seq, that are known to lie below an entry with a key. */
+  /** Hashes of plain entries, by seq, that are known to be below an entry with a key. */
   readonly pinned?: ReadonlyMap<number, string>
   /** Only the last fold is wanted: the ones between share containers that are changed in place, and are not returned. */
   readonly onlyLast?: boolean
@@ -76,14 +76,14 @@ export async function openRun(
       if (key && before !== null) checkAge(header.seq, keys, log.tenant, before, key.id)
       const held = header.stands ? verifyStandIn(identity, entry, header, parent, key, keys) : entry
       if (held === entry) verifyHash(identity, entry, header, parent, key)
-      // The HMAC of an entry covers its parent's hash, and so all that lies below it in this chain.
+      // The HMAC of an entry covers its parent's hash, and so everything below it in this chain.
       if (key !== null) unkeyed = undefined
       else if (keys && !isAdopted(header, plainUntil) && start.pinned?.get(header.seq) !== entry.hash)
         unkeyed ??= verified.length
       verified.push({ header, hash: entry.hash, entry: held, key })
       parent = entry.hash
       seq = entry.seq + 1
-      // What follows goes on from the entry itself, not from what was put in its place later.
+      // What follows continues from the entry itself, not from what later took its place.
       before = header.stands ? header.stands.key : (key?.id ?? null)
       keyed = before !== null
     } catch (error) {
@@ -146,7 +146,7 @@ function withinBudget(verified: readonly Verified[], { maxReadBytes }: Limits): 
   return { fits: verified.length, bytes }
 }
 
-/** `data.overBudget`: what lies before is good, and whoever reads part by part can go on from there. */
+/** `data.overBudget`: what comes before is good, and a caller that reads part by part can continue from there. */
 function overBudget(seq: number, { maxReadBytes }: Limits): CorruptError {
   const remedy = 'If it is yours, raise limits.maxReadBytes. If it is not, somebody else wrote it.'
   const message = `Entry ${seq} takes this read over the limit of ${maxReadBytes} bytes.`
@@ -178,8 +178,8 @@ function verifyHash(
 }
 
 /**
- * A keyframe in the place of an entry is what its seal says, and can only be where reading begins. With keys it must have
- * one, whatever lies above it: the chain covers the entry that it stands for, and not what it holds itself.
+ * A keyframe in the place of an entry is what its seal says, and can only be where reading begins. With keys it must
+ * have a seal, whatever is above it: the chain covers the entry that it stands for, and not what it holds itself.
  */
 function verifyStandIn(
   identity: string,
@@ -211,7 +211,7 @@ async function findKey(
 }
 
 // Whoever appends has read the entry before, and with it the newer key: an older one comes from an older key log, or
-// from somebody who got hold of a key that was retired.
+// from somebody who got hold of a retired key.
 function checkAge(
   seq: number,
   keys: EntryContext['keys'],
@@ -229,7 +229,7 @@ function isAdopted({ at }: EntryHeader, plainUntil: number | null): boolean {
   return plainUntil !== null && at <= plainUntil
 }
 
-/** `data.plain` tells it from damage: it may be data from before there were keys. */
+/** `data.plain` distinguishes it from damage: it may be data from before there were keys. */
 function unauthenticated(seq: number): CorruptError {
   const message = `Entry ${seq} is not authenticated: keys are configured, and it was written without one.`
   return new CorruptError(message, { seq, plain: true }, undefined, PLAIN_REMEDY)
@@ -240,8 +240,8 @@ export const PLAIN_REMEDY = `If it is yours, from before there were keys, ${HOW_
 
 type Unpacking = Uint8Array | Error | Promise<Uint8Array | Error>
 
-// All bodies of a run begin at once: while a keyframe inflates in the thread pool, the deltas after it do here. What
-// fails is kept for the turn of its entry, so that all before it still count.
+// All bodies of a run begin at once: while a keyframe inflates in the thread pool, the deltas after it do here. A
+// failure is kept until its entry's turn, so that everything before it still counts.
 function unpackBody({ limits }: EntryContext, identity: string, { header, entry, key }: Verified): Unpacking {
   const { encrypted, packing, size, seq } = header
   if (size > limits.maxBytes)
@@ -263,7 +263,7 @@ function corrupt(seq: number, problem: string): CorruptError {
   return new CorruptError(`Entry ${seq} ${problem}.`, { seq })
 }
 
-/** A failure to fetch is no damage: only corruption ends a run early, anything else is the caller's error. */
+/** A failure to fetch is not damage: only corruption ends a run early, anything else is the caller's error. */
 function asCorrupt(error: unknown): CorruptError {
   if (error instanceof CorruptError) return error
   // An operation that does not fit the state it is applied to was never acknowledged by a correct writer.

@@ -78,10 +78,10 @@ export function emptyFold(incarnation: string): Fold {
   }
 }
 
-/** Whether a value lies in a blob, so that an entry only holds a pointer to it. */
+/** Whether a value is in a blob, so that an entry holds only a pointer to it. */
 export type IsBlob = (value: string | object) => boolean
 
-/** What a body makes of a fold: the state after it, and how many bytes of the old one it replaced. */
+/** What a body does to a fold: the state after it, and how many bytes of the old one it replaced. */
 export interface Applied {
   readonly state: State
   readonly index: IndexState
@@ -121,7 +121,7 @@ export function advanceFold(before: Fold, applied: Applied, facts: EntryFacts, h
 
 /**
  * The fold after an entry that was read from the log. A keyframe brings its own state, whatever came before. With
- * `owned`, the fold before may be changed in place and must not be used any more.
+ * `owned`, the fold before may be changed in place and must not be used anymore.
  */
 export function foldEntry(before: Fold, body: EntryBody, facts: EntryFacts, isBlob: IsBlob, owned?: Set<object>): Fold {
   if (body.fold) {
@@ -158,7 +158,7 @@ function bytesReplaced(state: State, op: Op, isBlob: IsBlob): number {
   return Array.isArray(old) ? estimateBytes(old.slice(op[2], op[2] + op[3]), isBlob) : 0
 }
 
-/** About how long the JSON of a value is, with pointers for what lies in blobs. Walks it once. */
+/** Roughly how long the JSON of a value is, with pointers for what is in blobs. Walks it once. */
 function estimateBytes(value: Value, isBlob: IsBlob): number {
   switch (typeof value) {
     case 'string':

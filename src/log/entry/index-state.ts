@@ -2,7 +2,9 @@ import { InvalidValueError, TooLargeError } from '../../core/errors.js'
 import type { IndexFields, MetadataValue, Origin } from '../contract.js'
 import { setOwn } from '../../codec/value.js'
 
-/** The part of a fold that the thread index shows. Kept in the log like all else, so the index can be rebuilt. */
+/**
+ * The part of a fold that the thread index shows. Kept in the log like everything else, so the index can be rebuilt.
+ */
 export interface IndexState {
   readonly status: string
   readonly createdAt: number
@@ -16,7 +18,7 @@ export interface IndexState {
 /** What an entry changes of it. `null` removes. */
 export interface IndexPatch {
   readonly status?: string
-  /** What others than the owner append later puts this off, by as long as the log had left at the entry before. */
+  /** Later appends by anyone but the owner postpone this, by as long as the log had left at the entry before. */
   readonly expiresAt?: number | null
   readonly wakeAt?: number | null
   readonly metadata?: Readonly<Record<string, MetadataValue | null>>
@@ -138,7 +140,7 @@ function checkName(field: string, name: string): void {
 }
 
 function checkText(field: string, value: unknown, limit: number): void {
-  // Not every backend's text can hold a NUL, and what one of them can't hold none may take.
+  // Not every backend's text can hold a NUL, and what one of them can't hold none may accept.
   if (typeof value !== 'string' || !value.isWellFormed() || value.includes('\0')) {
     throw new InvalidValueError(field, 'is not well-formed text', 'Pass a string of valid Unicode without NUL.')
   }

@@ -12,12 +12,12 @@ export interface Keyframe {
   readonly after: Applied
   /** For the first entry of a fork: the entry it continues. */
   readonly base: ChainBase | undefined
-  /** Asked for, and not only due. */
+  /** Requested explicitly, and not only due. */
   readonly isAsked: boolean
 }
 
 /**
- * The body of a keyframe as JSON. Undefined where one that is only due would be over the limits: a state that has grown
+ * The body of a keyframe as JSON. Undefined if one that is merely due would exceed the limits: a state that has grown
  * too large to be written in one piece must not stop its thread from being claimed, answered or cut down.
  */
 export function encodeKeyframe(

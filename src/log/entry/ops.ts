@@ -6,7 +6,7 @@ import { isWide, WIDE_KEYS, widen, withWideProperty } from '../../codec/wide-rec
 /** The state of a log: an object whose keys the layers above declare. */
 export type State = { readonly [key: string]: Value }
 
-/** The way to a value inside the state: names of fields and positions in lists. */
+/** The path to a value inside the state: names of fields and positions in lists. */
 export type Path = readonly [string, ...PathPart[]]
 
 /** What a step changed, after its reducers ran: folding calls no user code. Stored as these tuples. */
@@ -18,37 +18,37 @@ export type Op =
   | readonly ['copy', Path, Path]
   | readonly ['concat', Path, Path]
 
-/** Sets the value at a path. Missing objects on the way are made. */
+/** Sets the value at a path. Missing objects on the way are created. */
 export function set(path: string | Path, value: unknown): Op {
   return ['set', toPath(path), value as Value]
 }
 
-/** Removes a property. Removing what is not there changes nothing. */
+/** Removes a property. Removing what doesn't exist changes nothing. */
 export function remove(path: string | Path): Op {
   return ['delete', toPath(path)]
 }
 
-/** Adds items to the end of a list, which is made if missing. */
+/** Adds items to the end of a list, which is created if missing. */
 export function push(path: string | Path, ...items: readonly unknown[]): Op {
   return ['push', toPath(path), items as readonly Value[]]
 }
 
-/** Replaces `count` items of a list from `start` on. */
+/** Replaces `count` items of a list, starting at `start`. */
 export function splice(path: string | Path, start: number, count: number, ...items: readonly unknown[]): Op {
   return ['splice', toPath(path), start, count, items as readonly Value[]]
 }
 
-/** Sets the value at a path to one that lies elsewhere in the state, so that what is recorded is not stored twice. */
+/** Sets the value at a path to one from elsewhere in the state, so that what is recorded is not stored twice. */
 export function copy(path: string | Path, from: Path): Op {
   return ['copy', toPath(path), toPath(from)]
 }
 
-/** Adds the items of a list that lies elsewhere in the state to the end of a list. */
+/** Adds the items of a list from elsewhere in the state to the end of a list. */
 export function concat(path: string | Path, from: Path): Op {
   return ['concat', toPath(path), toPath(from)]
 }
 
-/** Lets the values of an op move to blobs as wholes: each pushed item by itself, a set value by itself. */
+/** Lets the values of an op move to blobs as a whole: each pushed item by itself, a set value by itself. */
 export function markWholes(op: Op): unknown {
   switch (op[0]) {
     case 'set':
@@ -93,7 +93,7 @@ export function applyOp(state: State, op: Op, owned?: Set<object>): State {
       case 'copy':
         return share(present(state, op[2]), owned)
       case 'concat': {
-        // All of the source first: it may be the very list that grows, or hold it, and then neither is ours alone.
+        // All of the source first: it may be the very list that grows, or contain it, and then neither is ours alone.
         const added = list(present(state, op[2]), op[2]).slice()
         for (const item of added) share(item, owned)
         const items = ownList(list(old, path), owned)
@@ -160,7 +160,7 @@ function change(
   const old = node === undefined ? {} : node
   if (!isPlain(old)) throw misfit(path, `leads through something that is not an object at "${key}"`)
   const value = change(Object.hasOwn(old, key) ? old[key] : undefined, path, at + 1, owned, edit)
-  // Not `old`: removing below what is not there must not leave an empty object behind.
+  // Not `old`: removing below what doesn't exist must not leave an empty object behind.
   if (value === undefined && !Object.hasOwn(old, key)) return node
   return withProperty(old, key, value, owned)
 }

@@ -10,9 +10,9 @@ import type { Fold } from './fold.js'
 import { encodeKeyframe } from './keyframe-body.js'
 
 /**
- * A keyframe that can take the place of an entry, so that nothing before it is needed any more. It keeps the entry's name in
- * the chain, its hash, so checkpoint ids and everything above stay as they are. Blobs it needs are stored when this
- * resolves. Throws TooLargeError where the whole fold can't be written in one piece.
+ * A keyframe that can take the place of an entry, so that nothing before it is needed anymore. It keeps the entry's
+ * identity in the chain, its hash, so checkpoint ids and everything above stay as they are. Blobs it needs are stored
+ * when this resolves. Throws TooLargeError if the whole fold can't be written in one piece.
  */
 export async function makeStandIn(
   { log, limits, shelf, keys }: EntryContext,

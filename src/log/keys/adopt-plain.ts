@@ -13,9 +13,9 @@ import type { StoredItem } from '../store-contract.js'
 
 /** What `adopt` put under a key. */
 export interface Adopted {
-  /** Branches whose newest entry had no key. Their past is authenticated by the entry that was added. */
+  /** Branches whose newest entry had no key. Their history is authenticated by the entry that was added. */
   readonly branches: number
-  /** Items of the store that were sealed anew, in place. */
+  /** Items of the store that were sealed again, in place. */
   readonly items: number
   /** Plain data that was refused, by name: dated later than `writtenBefore`, or damaged. */
   readonly refused: readonly string[]
@@ -25,8 +25,8 @@ const PAGE = 200
 
 /**
  * Puts a key on everything that a tenant wrote without one, as far as `adoptPlain` accepts it: one keyframe on top of
- * each branch, which chains over all below it, and every plain item sealed as it is. What is accepted now can't be
- * told from what somebody planted before; what comes later can.
+ * each branch, which chains over everything below it, and every plain item sealed as it is. What is accepted now can't
+ * be distinguished from what somebody planted before; what comes later can.
  */
 export async function adoptPlain(environment: LogEnvironment, tenant: TenantId): Promise<Adopted> {
   let branches = 0
@@ -48,7 +48,7 @@ export async function adoptPlain(environment: LogEnvironment, tenant: TenantId):
   return { branches, items: await adoptItems(environment, tenant, refused), refused }
 }
 
-// Whoever plants one bad thread must not keep the others from being adopted.
+// Somebody who plants one bad thread must not keep the others from being adopted.
 async function orRefused(adopting: Promise<boolean>, name: string, refused: string[]): Promise<boolean> {
   try {
     return await adopting
@@ -97,7 +97,7 @@ async function adoptItems(environment: LogEnvironment, tenant: TenantId, refused
   }
 }
 
-// Version and times stay, so that whoever holds the version can still write over it. Names of indexed fields are
+// Version and times stay, so that a caller that holds the version can still overwrite it. Names of indexed fields are
 // dropped: they were made without a key, and a scan finds an item without them as well.
 async function adoptItem(
   environment: LogEnvironment,
@@ -114,7 +114,7 @@ async function adoptItem(
     key,
     content,
     expiresAt,
-    // Who wrote it did not say.
+    // The writer did not say.
     renewable: true,
     vector,
     version,

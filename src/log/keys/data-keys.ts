@@ -14,7 +14,7 @@ interface WrappedKey {
   readonly at: number
   readonly master: string
   readonly wrapped: Uint8Array
-  /** It opens only with the tenant's secret from the vault. Absent in key logs that never had one. */
+  /** It can be unwrapped only with the tenant's secret from the vault. Absent in key logs that never had one. */
   readonly vault?: true
 }
 
@@ -71,7 +71,7 @@ export class DataKeys {
     return at === -1 ? undefined : at
   }
 
-  /** What wraps every data key anew under the current master. */
+  /** Rewraps every data key under the current master. */
   rewrap(): Op[] {
     return Object.entries(this.state.keys).map(([id, { at }]) =>
       set(['keys', id], wrap(this.#masters, this.#tenant, { id, at, secret: this.#secret(id) }, this.#secretOfTenant)),
@@ -87,7 +87,7 @@ export class DataKeys {
   }
 }
 
-/** What adds a new random data key and makes it the one to write with. */
+/** Adds a new random data key and makes it the one to write with. */
 export function newDataKey(
   masters: Masters,
   tenant: TenantId,
@@ -139,7 +139,7 @@ function withoutSecret(tenant: TenantId, { vault }: Masters): HoldfastError {
   return new HoldfastError('missing-key', message, { data: { tenant }, remedy })
 }
 
-// It verified under a master key, so a misfit means another version's rules, not an attack.
+// It verified under a master key, so a mismatch means another version's rules, not an attack.
 function readState(tenant: TenantId, state: State): KeyState {
   const { plainUntil, current, first, keys } = state as Partial<Record<keyof KeyState, unknown>>
   const fits =

@@ -6,15 +6,15 @@ import { HoldfastError, InvalidOptionError } from '../../core/errors.js'
 import type { KeyVault } from './key-vault.js'
 
 /**
- * Keeps the secrets of tenants in a folder, one file each, for its owner alone. Keep it apart from the store and from
- * the store's backups: whoever has both, and the master keys, can read everything. It needs backups of its own, from
- * which a destroyed secret must go as well.
+ * Keeps the secrets of tenants in a folder, one file each, readable only by its owner. Keep it apart from the store and
+ * from the store's backups: anyone who has both, and the master keys, can read everything. It needs its own backups,
+ * from which a destroyed secret must be removed as well.
  */
 export function fileVault(folder: string): KeyVault {
   if (typeof folder !== 'string' || folder === '') {
     throw new InvalidOptionError('folder', 'is not the name of a folder', "Pass a path such as '/elsewhere/vault'.")
   }
-  // Names of tenants may be anything; their hashes are names of files on every system.
+  // Tenant names may be anything; their hashes are valid file names on every system.
   const pathOf = (tenant: string) => join(folder, createHash('sha256').update(tenant).digest('hex').slice(0, 40))
   return {
     read: (tenant) => readSecret(`${pathOf(tenant)}.key`),
@@ -26,7 +26,7 @@ export function fileVault(folder: string): KeyVault {
       const temporary = `${path}.${process.pid}.${randomBytes(6).toString('hex')}.tmp`
       try {
         await writeNew(temporary, secret)
-        // Whole, and only if there is none: of several that begin at once, one is first and all use its secret.
+        // Complete, and only if there is none: if several processes start at once, one is first and all use its secret.
         await link(temporary, `${path}.key`).catch(exists)
         await flushFolder(folder)
       } finally {
@@ -37,7 +37,7 @@ export function fileVault(folder: string): KeyVault {
     async destroy(tenant) {
       await mkdir(folder, { recursive: true, mode: 0o700 })
       const path = pathOf(tenant)
-      // The mark first: no process may begin with a new secret while the data of the old one is there.
+      // The mark first: no process may start with a new secret while the data of the old one exists.
       await writeNew(`${path}.destroyed`, Buffer.from(new Date().toISOString())).catch(exists)
       await overwrite(`${path}.key`)
       await rm(`${path}.key`, { force: true })
@@ -65,7 +65,7 @@ async function writeNew(path: string, bytes: Uint8Array): Promise<void> {
   }
 }
 
-// Before it is removed: the blocks of a removed file may be read from the disk for a long time.
+// Before it is removed: the blocks of a removed file may remain readable on the disk for a long time.
 async function overwrite(path: string): Promise<void> {
   const file = await open(path, 'r+').catch(absent)
   if (file === undefined) return

@@ -15,7 +15,7 @@ import { set } from '../entry/ops.js'
 
 /**
  * Where the data keys of each tenant are kept: an ordinary log in a reserved thread, wrapped and authenticated under
- * the operator's master keys. Being a log, it is there on every backend, and of many processes that create it at once
+ * the operator's master keys. Because it is a log, it exists on every backend, and if many processes create it at once,
  * exactly one wins and the others use its key.
  */
 export class KeyLog {
@@ -24,7 +24,7 @@ export class KeyLog {
 
   constructor(environment: LogEnvironment, masters: Masters) {
     this.#masters = masters
-    // A small limit or threshold of the user's must not send keys to blobs or refuse them.
+    // A small limit or threshold set by the user must not send keys to blobs or refuse them.
     const blobThreshold = Number.MAX_SAFE_INTEGER
     this.#environment = { ...environment, limits: DEFAULT_LIMITS, blobThreshold, keys: chainKeys(masters) }
   }
@@ -60,8 +60,8 @@ export class KeyLog {
   }
 
   /**
-   * Wraps every data key under the current master. The entry is a keyframe and what lies before it goes, so that
-   * nothing of the key log needs an older master any more.
+   * Wraps every data key under the current master. The entry is a keyframe and what comes before it is removed, so that
+   * nothing in the key log needs an older master anymore.
    */
   async rewrap(tenant: TenantId): Promise<DataKeys> {
     const log = await this.#open(tenant)
@@ -149,7 +149,7 @@ function chainKeys(masters: Masters): KeySource {
       return findMaster(masters, master, tenant).chainKey
     },
     index: async () => undefined,
-    // A rewrap under an older master that came back is no fault.
+    // A rewrap under an older master that came back is not an error.
     generation: () => undefined,
     plainUntil: async () => null,
   }

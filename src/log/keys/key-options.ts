@@ -4,31 +4,32 @@ import { InvalidOptionError } from '../../core/errors.js'
 import { looksSecret, showName } from '../../core/secrets.js'
 import { checkVault, type KeyVault } from './key-vault.js'
 
-/** Turns on authentication and encryption of all that is stored. */
+/** Turns on authentication and encryption of everything that is stored. */
 export interface KeyOptions {
   /** The id of the master key that wraps new data keys. */
   readonly current: string
-  /** Master keys by their ids: 32 random bytes each, or the same in base64. Keep old ones until `rewrap` is done. */
+  /** Master keys by id: 32 random bytes each, as bytes or base64. Keep old ones until `rewrap` is done. */
   readonly masters: Readonly<Record<string, Uint8Array | string>>
   /** Default true: AES-256-GCM. False: HMAC-SHA-256 only, so that what is stored is protected but can be read. */
   readonly encrypt?: boolean
   /**
-   * Accepts what named tenants wrote before they had keys, for a while. Without it, data without a key is refused,
-   * because anybody who can write to the store can make some. Call `hf.keys.adopt()` for each tenant, then remove it.
+   * Accepts what the named tenants wrote before they had keys, for a while. Without it, data without a key is refused,
+   * because anyone who can write to the store could have planted it. Call `hf.keys.adopt()` for each tenant, then
+   * remove it.
    */
   readonly adoptPlain?: PlainAdoption
   /**
-   * Where each tenant has a secret of its own, without which its data keys do not open. `hf.keys.destroy()` removes it, and
-   * with it every copy of the tenant's data, backups included.
+   * Where each tenant's own secret is kept, without which its data keys can't be unwrapped. `hf.keys.destroy()` removes
+   * it, which makes every copy of the tenant's data unreadable, including backups.
    */
   readonly vault?: KeyVault
 }
 
-/** The decision to trust plain data: whose, how old it must be, and how long the decision holds. */
+/** The decision to trust plain data: whose, how old it must be, and how long the decision is valid. */
 export interface PlainAdoption {
-  /** The tenants that have plain data; 'all' trusts whoever can write to the store with every tenant. */
+  /** The tenants that have plain data; 'all' trusts anyone who can write to the store with every tenant. */
   readonly tenants: readonly string[] | 'all'
-  /** When keys came into use, as a Date or ISO text: plain data that is dated later is refused. */
+  /** When keys came into use, as a Date or ISO text: plain data dated later is refused. */
   readonly writtenBefore: Date | string
   /** From this moment on the decision is void and all plain data is refused again, as a Date or ISO text. */
   readonly acceptUntil: Date | string
@@ -54,7 +55,7 @@ const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 const FIELDS: ReadonlySet<string> = new Set(['current', 'masters', 'encrypt', 'adoptPlain', 'vault'])
 const ADOPTION_FIELDS: ReadonlySet<string> = new Set(['tenants', 'writtenBefore', 'acceptUntil'])
 
-/** Refuses keys that would fail later, before anything is opened. No message ever holds a part of a secret. */
+/** Refuses keys that would fail later, before anything is opened. No message ever contains any part of a secret. */
 export function parseKeyOptions(input: unknown): Masters {
   const options = record('keys', input, "Pass { current: 'k1', masters: { k1: <32 bytes> } }.")
   if ('acceptPlain' in options) {
@@ -117,7 +118,7 @@ function readMaster(id: string, secret: unknown): MasterKey {
     throw invalid(`keys.masters.${show(id)}`, 'has an id with other characters than allowed', remedy)
   }
   const field = `keys.masters.${showName(id)}`
-  // Ids are stored in the clear: a key in the place of its id would lie beside what it protects.
+  // Ids are stored in plain text: a key in place of its id would sit next to what it protects.
   if (typeof secret === 'string' && sameText(id, secret)) {
     throw invalid('keys.masters', 'has a key in the place of its id', "Give it a name of yours: { k1: '<the key>' }.")
   }

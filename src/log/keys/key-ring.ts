@@ -8,7 +8,7 @@ import type { KeyVault } from './key-vault.js'
 import type { KeySource } from './keys.js'
 import type { LogEnvironment } from '../log-environment.js'
 
-/** After this long a process looks whether another one rotated the tenant's key, or destroyed it. */
+/** After this long, a process checks whether another one rotated the tenant's key, or destroyed it. */
 const LOOK_AGAIN_MS = 5 * 60 * 1000
 /** The keys of more tenants than this are not held at once. */
 const MAX_TENANTS = 10_000
@@ -18,14 +18,14 @@ interface Held {
   readonly since: number
 }
 
-/** What can be known of a tenant's keys without their secrets. */
+/** What can be known about a tenant's keys without their secrets. */
 export interface KeyStatus {
   /** The data key that new entries are written with; undefined before the first. */
   readonly current: string | undefined
   readonly dataKeys: readonly { readonly id: string; readonly createdAt: Date; readonly master: string }[]
   /**
-   * When this tenant's first key was made, if it had plain data by then; null: it had none. Undefined before the first
-   * key. Plain data counts only where `adoptPlain` accepts it, or below an entry with a key.
+   * When this tenant's first key was created, if it had plain data by then; null: it had none. Undefined before the
+   * first key. Plain data counts only where `adoptPlain` accepts it, or below an entry with a key.
    */
   readonly plainUntil: Date | null | undefined
 }
@@ -57,7 +57,7 @@ export class KeyRing implements KeySource {
   async find(tenant: TenantId, id: string): Promise<DataKey> {
     const known = (this.#fresh(tenant) ?? (await this.#read(tenant)))?.find(id)
     if (known) return known
-    // Another process may have rotated since. A read that is under way may have begun before that, so it won't do.
+    // Another process may have rotated since. A read in progress may have started before that, so it won't do.
     const key = (await this.#learn(tenant, await this.#log.read(tenant)))?.find(id)
     if (key) return key
     throw new CorruptError(
@@ -75,7 +75,7 @@ export class KeyRing implements KeySource {
   }
 
   async plainUntil(tenant: TenantId): Promise<number | null> {
-    // By the configuration alone: what the store says of its past is the word of whoever can write to it.
+    // By the configuration alone: what the store says about its past is the word of anyone who can write to it.
     const adoption = this.#adoption
     if (!adoption?.covers(tenant) || this.#clock.now() >= adoption.acceptUntil) return null
     const keys = this.#held.get(tenant)?.keys ?? (await this.#read(tenant))
@@ -108,7 +108,7 @@ export class KeyRing implements KeySource {
     return statusOf(await this.#learn(tenant, await this.#log.read(tenant)))
   }
 
-  // Not for ever: another process may have rotated the key, or destroyed it.
+  // Not forever: another process may have rotated the key, or destroyed it.
   #fresh(tenant: TenantId): DataKeys | undefined {
     const held = this.#held.get(tenant)
     return held && this.#clock.monotonic() - held.since <= LOOK_AGAIN_MS ? held.keys : undefined
@@ -122,7 +122,7 @@ export class KeyRing implements KeySource {
     return (await this.#once(this.#creating, tenant, () => this.#log.create(tenant))) as DataKeys
   }
 
-  // Many logs of a tenant that begin at once ask once. Failure and absence are not held: the next one looks again.
+  // Many logs of a tenant that start at once ask once. Failure and absence are not cached: the next one looks again.
   async #once(
     underWay: Map<TenantId, Promise<DataKeys | undefined>>,
     tenant: TenantId,
@@ -140,7 +140,7 @@ export class KeyRing implements KeySource {
   }
 
   /**
-   * Holds what was read, unless it is older than what this process knows: answers may overtake each other, so a second
+   * Keeps what was read, unless it is older than what this process knows: answers may overtake each other, so a second
    * look decides. An older key log would make a retired key the current one again.
    */
   async #learn(tenant: TenantId, keys: DataKeys | undefined): Promise<DataKeys | undefined> {

@@ -1,9 +1,9 @@
 import { InvalidOptionError } from '../../core/errors.js'
 
 /**
- * Where each tenant's own secret lies, apart from the store and its backups. The data keys of a tenant open only with
- * it, so that destroying it makes every copy of the store unreadable for that tenant. Make one with `fileVault`, or of
- * three functions over your secret manager.
+ * Where each tenant's own secret is kept, apart from the store and its backups. A tenant's data keys can be unwrapped
+ * only with it, so that destroying it makes every copy of the store unreadable for that tenant. Create one with
+ * `fileVault`, or from three functions over your secret manager.
  */
 export interface KeyVault {
   /** The tenant's secret, 32 bytes; undefined if it has none, or it was destroyed. */

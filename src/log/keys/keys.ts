@@ -10,7 +10,9 @@ export interface KeySource {
   current(tenant: TenantId): Promise<DataKey>
   /** A key to read with; throws if it can't be had. */
   find(tenant: TenantId, id: string): Promise<DataKey>
-  /** The key that fields of the store's items are named and found by: the same for ever. Undefined before the first key. */
+  /**
+   * The key that fields of the store's items are named and found by: it never changes. Undefined before the first key.
+   */
   index(tenant: TenantId): Promise<DataKey | undefined>
   /** How many data keys the tenant had before this one; undefined where keys have no such order. */
   generation(tenant: TenantId, id: string): number | undefined

@@ -7,13 +7,13 @@ import type { Driver } from '../contract.js'
 import { showName } from '../../core/secrets.js'
 import { keyLogOf } from './key-log.js'
 
-/** So long a process without keys goes on without looking whether the tenant has some now. */
+/** How long a process without keys continues without checking whether the tenant has some now. */
 const LOOK_AGAIN_MS = 60 * 1000
 const MAX_TENANTS = 10_000
 
 /**
  * Keeps a process without keys away from tenants that use them. Otherwise one service with a forgotten setting would
- * write in the clear, and what it wrote would be refused by all others.
+ * write in plain text, and what it wrote would be refused by all others.
  */
 export class PlainTenants {
   readonly #driver: Driver
@@ -38,7 +38,7 @@ export class PlainTenants {
     this.#seen.set(tenant, now)
   }
 
-  /** Names the master key that is wanted: the user has that one, and has never seen the name of a data key. */
+  /** Names the master key that is needed: the user has that one, and has never seen the name of a data key. */
   async #remedy(tenant: TenantId): Promise<string | undefined> {
     try {
       const [newest] = await this.#driver.headers(keyLogOf(tenant), { limit: 1 })

@@ -12,7 +12,7 @@ export class TenantKeys {
 
   readonly #forget: () => void
 
-  /** `forget` lets go of what of the tenant is in memory. */
+  /** `forget` drops what is in memory of the tenant. */
   constructor(tenant: TenantId, ring: KeyRing | undefined, environment: LogEnvironment, forget: () => void) {
     this.#tenant = tenant
     this.#ring = ring
@@ -21,7 +21,7 @@ export class TenantKeys {
   }
 
   /**
-   * Makes a new data key. This process writes new entries with it at once, others within five minutes; everything
+   * Creates a new data key. This process uses it for new entries immediately, others within five minutes; everything
    * older stays readable.
    */
   async rotate(): Promise<KeyStatus> {
@@ -46,8 +46,8 @@ export class TenantKeys {
   }
 
   /**
-   * Destroys the tenant's secret in `keys.vault`, for good: nothing that this tenant wrote can be read any more, in the
-   * store or in any copy of it. This process forgets its keys at once, others within five minutes.
+   * Destroys the tenant's secret in `keys.vault`, for good: nothing that this tenant wrote can be read anymore, in the
+   * store or in any copy of it. This process forgets its keys immediately, others within five minutes.
    */
   async destroy(): Promise<void> {
     await this.#configured().destroy(this.#tenant)

@@ -15,7 +15,7 @@ export interface LogEnd {
 }
 
 /**
- * What was anchored, as this process knows it: writes down what the store acknowledges, a little later and together, and
+ * What was anchored, as this process knows it: records what the store acknowledges, in batches a little later, and
  * refuses a store that holds less.
  */
 export class AnchorBook {
@@ -82,7 +82,7 @@ export class AnchorBook {
     await this.#flushing
   }
 
-  /** Rejects if what waits can't be written: then the anchors say less than they should. */
+  /** Rejects if what is waiting can't be written: then the anchors say less than they should. */
   async close(): Promise<void> {
     this.#closed = true
     await this.flush()
@@ -105,7 +105,7 @@ export class AnchorBook {
     this.#schedule()
   }
 
-  // Of two handles on one log the slower may tell later of an earlier entry.
+  // If two handles use one log, the slower one may report an earlier entry later.
   #learn(name: string, anchor: Anchor): void {
     const before = this.#known.get(name)
     const isBehind =
@@ -120,7 +120,7 @@ export class AnchorBook {
   #schedule(): void {
     if (this.#timer !== undefined || this.#closed) return
     this.#timer = setTimeout(() => {
-      // What can't be written now is tried again with what comes next; `close` tells if it never could.
+      // What can't be written now is retried with what comes next; `close` reports it if it never could be.
       this.flush().catch(() => this.#schedule())
     }, this.#anchors.everyMs ?? DEFAULT_EVERY_MS)
     this.#timer.unref()
@@ -147,7 +147,7 @@ export class AnchorBook {
   }
 
   async #load(): Promise<void> {
-    // Nothing is written meanwhile: it would be neither in what is read nor among what waits.
+    // Nothing is written in the meantime: it would be neither in what is read nor among what waits.
     const reading = this.#flushing.catch(() => {}).then(async () => [...((await this.#anchors.read?.()) ?? [])])
     this.#flushing = settled(reading)
     const anchors = await reading

@@ -1,8 +1,8 @@
 import { InvalidOptionError } from '../../core/errors.js'
 
 /**
- * A statement of what the store held at a moment, written down where whoever can change the store can't. It holds no
- * content: names, numbers and hashes.
+ * A statement of what the store held at a moment, recorded where someone who can change the store can't change it. It
+ * holds no content: only names, numbers and hashes.
  */
 export type Anchor =
   /** A branch ended with this entry. */
@@ -19,17 +19,17 @@ export type Anchor =
       readonly item: readonly [tenant: string, space: string, key: string]
       readonly version: string | null
       readonly at: number
-      /** When it ends by itself, if it does. */
+      /** When it expires, if it does. */
       readonly until?: number
     }
 
-/** Where anchors are kept. Make one with `fileAnchors`, or of your own two functions over a bucket or a service. */
+/** Where anchors are kept. Create one with `fileAnchors`, or from your own two functions over a bucket or a service. */
 export interface Anchors {
-  /** Keeps these beside what is there. A later anchor of the same thing takes the place of an earlier one. */
+  /** Adds these to what is kept. A later anchor for the same thing replaces an earlier one. */
   write(anchors: readonly Anchor[]): Promise<void>
   /** All that are kept, oldest first. Without it nothing is checked when a thread is opened. */
   read?(): Promise<Iterable<Anchor>>
-  /** How long a write may wait for others to go with it, in milliseconds. Default 1,000. */
+  /** How long a write may wait to be batched with others, in milliseconds. Default 1,000. */
   readonly everyMs?: number
 }
 

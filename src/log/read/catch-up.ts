@@ -6,8 +6,8 @@ import type { LogEnvironment } from '../log-environment.js'
 import type { LogReader } from './log-reader.js'
 
 /**
- * From the fold a handle knows to what the log holds now. A log that holds less than was acknowledged, or another
- * past, is reported and never taken for the same log.
+ * From the fold a handle knows to what the log holds now. A log that holds less than was acknowledged, or a different
+ * history, is reported and never taken for the same log.
  */
 export async function catchUp(
   environment: LogEnvironment,
@@ -21,7 +21,8 @@ export async function catchUp(
   checkLoss(log, known, head)
   if (head.seq === known.seq) return known
   if (head.base.seq > known.seq) return (await reader.newest()) ?? known
-  // What we know must still be there: a backend that came back older and was written to since holds another past.
+  // What we know must still be there: a backend that came back older and was written to since holds a different
+  // history.
   const [same] = await environment.driver.read(log, known.seq, 1)
   checkLoss(log, known, head, same)
   return reader.since(known, head.seq)
@@ -39,7 +40,8 @@ async function goneError(
   }
   const erased = await erasedError(environment, log)
   if (erased) return erased
-  // A tombstone goes when the thread is made again; a thread whose oldest branch is younger than what we know was.
+  // A tombstone is removed when the thread is created again; a thread whose oldest branch is younger than what we know
+  // was.
   const { tenant, thread } = log
   const { heads } = await driver.heads({ tenant, thread, order: 'created', direction: 'asc', limit: 1 })
   if (heads[0] && heads[0].index.createdAt >= known.at) {
@@ -48,7 +50,7 @@ async function goneError(
       createdAt: heads[0].index.createdAt,
     })
   }
-  // Made again and erased again since the first look.
+  // Created again and erased again since the first look.
   const again = await erasedError(environment, log)
   if (again) return again
   const message = `${nameLog(log)} is gone from the backend, though it was acknowledged.`
@@ -62,7 +64,9 @@ async function erasedError({ driver }: LogEnvironment, log: LogKey): Promise<Not
   return new NotFoundError(message, 'Open the thread again to start over.', { log, tombstone })
 }
 
-/** Refuses a head that lies before what is known, or on another past, and another entry in the place of the known one. */
+/**
+ * Refuses a head that is before what is known, or on a different history, and another entry in place of the known one.
+ */
 export function checkLoss(log: LogKey, known: Fold, head: Head, same?: StoredEntry): void {
   const isShorter = head.seq < known.seq || (head.seq === known.seq && head.hash !== known.hash)
   if (isShorter || (same?.seq === known.seq && same.hash !== known.hash)) throw lossError(log, known, head)

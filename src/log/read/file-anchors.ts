@@ -8,8 +8,9 @@ const MANY_LINES = 10_000
 const SURPLUS = 4
 
 /**
- * Keeps anchors in a file, one line of JSON each. Put it where whoever can write to the store can't: on another machine,
- * or in a folder of another user. Each process writes to a file of its own; `holdfast verify --anchors` takes several.
+ * Keeps anchors in a file, one line of JSON each. Put it where someone who can write to the store can't: on another
+ * machine, or in a folder of another user. Each process writes to its own file; `holdfast verify --anchors` takes
+ * several.
  */
 export function fileAnchors(path: string, options: { readonly everyMs?: number } = {}): Anchors {
   if (typeof path !== 'string' || path === '') {

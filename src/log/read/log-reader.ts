@@ -55,13 +55,13 @@ export class LogReader {
     return fold
   }
 
-  /** The newest fold, reading on from a known one; undefined where that one no longer leads to it in one page. */
+  /** The newest fold, reading on from a known one; undefined if that one no longer leads to it in one page. */
   async newestAfter(known: Fold): Promise<Fold | undefined> {
     const found = await Promise.all([
       this.#driver.head(this.#log),
       this.#driver.read(this.#log, known.seq, PAGE),
     ]).catch(unlessCorrupt)
-    // Damage is told by whoever opens the log, with the newest entry that still verifies.
+    // Damage is reported by whoever opens the log, with the newest entry that still verifies.
     if (found === undefined) return undefined
     const [head, [same, ...rest]] = found
     if (head?.incarnation !== known.incarnation) return undefined
@@ -78,8 +78,8 @@ export class LogReader {
   }
 
   /**
-   * What a cache tells of the log, which may be older than the log is: reading on from a known fold, if there is one.
-   * Undefined where it tells nothing that verifies, or less than is known.
+   * What a cache has of the log, which may be older than the log is: reading on from a known fold, if there is one.
+   * Undefined if it has nothing that verifies, or less than is known.
    */
   async recent(known?: Fold): Promise<Fold | undefined> {
     const { recent, forgetRecent, capabilities } = this.#driver
@@ -129,7 +129,8 @@ export class LogReader {
     while (fold.seq < seq) {
       const page = await this.#page(fold)
       if (page.length === 0) throw this.#corrupt(`Entry ${fold.seq + 1} of ${nameLog(this.#log)} is missing.`, fold)
-      // Another pruned after our head was read: what lies between is gone for good, and its keyframe holds the sum.
+      // Another process pruned after our head was read: what is in between is gone for good, and its keyframe holds the
+      // sum.
       if (page[0]?.seq !== fold.seq + 1 && (await this.#isPruned(fold.seq + 1))) return (await this.newest()) ?? fold
       const run = await this.#verify({ before: fold, fromKeyframe: false, onlyLast: true }, page)
       fold = run.last ?? fold
@@ -141,8 +142,8 @@ export class LogReader {
   }
 
   /**
-   * Verified entries from `from` on, with the fold after each; `from` may be any kept entry. Ends with an error where
-   * entries are pruned before they were read: what they said is gone, and must not be passed over in silence.
+   * Verified entries from `from` on, with the fold after each; `from` may be any kept entry. Ends with an error if
+   * entries are pruned before they were read: what they said is gone, and must not be skipped silently.
    */
   async *entries(from: number, to: number, before?: Fold): AsyncGenerator<OpenedEntry> {
     let run = before && (await this.#openAfter(before, from))

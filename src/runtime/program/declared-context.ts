@@ -3,18 +3,19 @@ import type { StandardSchema } from '../../store/standard-schema.js'
 import { checkDeclaredSchema } from './declared-schema.js'
 import type { ContextPlan } from './program.js'
 
-/** What a program says of the context that its runs are brought. */
+/** What a program declares about the context of its runs. */
 export interface ContextOptions<RunContext = unknown> {
-  /** What `run({ context })` must fit; types `ctx.context`. Default: anything. */
+  /** What `run({ context })` must match; types `ctx.context`. Default: anything. */
   readonly context?: StandardSchema<unknown, RunContext>
   /**
-   * What of the context is never recorded: the names of its keys, or `true` for all of it. For secrets, connections and
-   * whatever can't be stored. Whoever resumes a run has to bring it again: a worker by its `context`.
+   * The part of the context that is never recorded: the names of its keys, or `true` for all of it. For secrets,
+   * connections and whatever can't be stored. Whoever resumes a run has to pass it again: a worker through its
+   * `context`.
    */
   readonly transientContext?: true | readonly string[]
 }
 
-/** Checked; undefined where nothing is said. */
+/** Checked; undefined if nothing is declared. */
 export function planContext(program: string, options: ContextOptions): ContextPlan | undefined {
   const { context, transientContext: transient } = options
   checkDeclaredSchema(context, `context of ${program}`, 'context')

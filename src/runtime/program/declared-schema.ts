@@ -1,7 +1,7 @@
 import { InvalidProgramError } from '../../core/errors.js'
 import type { StandardSchema } from '../../store/standard-schema.js'
 
-/** Refuses what is no schema when the program is declared, not when the first value arrives. */
+/** Refuses an invalid schema when the program is declared, not when the first value arrives. */
 export function checkDeclaredSchema(
   schema: unknown,
   what: string,

@@ -12,15 +12,15 @@ import { checkPolicy, pickPolicy } from './step-policy.js'
 /** What identifies a flow, and how its steps behave unless they say otherwise. */
 export interface FlowOptions<RunContext = unknown> extends ContextOptions<RunContext> {
   readonly name: string
-  /** Semantic. Recorded with every checkpoint. */
+  /** A semantic version. Recorded with every checkpoint. */
   readonly version: string
-  /** The versions whose threads this one continues, as a semantic range. Default: those with the same major. */
+  /** The versions whose threads this one continues, as a semver range. Default: those with the same major. */
   readonly compatibleWith?: string
   /** For steps that don't say otherwise. */
   readonly retry?: RetryPolicy
   /** For steps that don't say otherwise. */
   readonly timeoutMs?: number
-  /** How long its threads are kept, and what of them. Default: what the store says. */
+  /** How long its threads are kept, and which parts of them. Default: what the store says. */
   readonly retention?: Retention
 }
 
@@ -28,7 +28,7 @@ export interface FlowOptions<RunContext = unknown> extends ContextOptions<RunCon
 export interface FlowProgram<Input = unknown, Output = unknown> {
   readonly kind: 'flow'
   readonly plan: FlowPlan
-  /** Never there: carries the types. */
+  /** Never present at runtime: carries the types. */
   readonly '~types'?: { readonly input: Input; readonly output: Output }
 }
 
@@ -51,8 +51,8 @@ type FlowFunction<Input, Output, RunContext> = (
 ) => Output | Promise<Output>
 
 /**
- * Makes a program of a function. After a crash it is called again and gets the recorded results of its steps, so what
- * it does between them must be the same every time: no clock, no chance, no effects outside of `ctx`.
+ * Turns a function into a program. After a crash it is called again and gets the recorded results of its steps, so what
+ * it does between them must be the same every time: no clock, no randomness, no effects outside of `ctx`.
  */
 export function flow<Input, Output, RunContext = unknown>(
   options: FlowOptions<RunContext> & { readonly input?: undefined; readonly output?: undefined },

@@ -99,7 +99,7 @@ function checkPaths(declaration: GraphDeclaration): void {
   )
 }
 
-/** A graph inside one of the same name would be told apart by nothing but its place, or nest without end. */
+/** A graph inside one of the same name would be distinguished by nothing but its place, or nest forever. */
 function checkNesting({ name, nodes }: GraphDeclaration): void {
   for (const node of nodes.values()) {
     if (node.work.kind !== 'graph' || !contains(node.work.graph, name)) continue
@@ -140,7 +140,7 @@ function link(into: Successors, from: string, to: string): void {
 
 function spread(begin: readonly string[], along: Successors): ReadonlySet<string> {
   const reached = new Set(begin)
-  // A set hands out what is added to it while it is walked.
+  // A set also yields what is added to it while it is being walked.
   for (const node of reached) for (const next of along.get(node) ?? []) reached.add(next)
   return reached
 }

@@ -10,7 +10,7 @@ export const START = '__start__'
 /** Where a path ends. */
 export const END = '__end__'
 
-/** Starts a node with an input of its own; a list of these is a fan-out. */
+/** Starts a node with its own input; a list of these is a fan-out. */
 export interface Send<Node extends string = string> {
   readonly kind: 'send'
   readonly node: Node

@@ -64,7 +64,7 @@ function planNode(
   return {
     ...base,
     kind: 'graph',
-    // The steps inside have their own: trying a whole subgraph again would repeat what it has recorded.
+    // The steps inside have their own: retrying a whole subgraph would repeat what it has recorded.
     policy: {},
     graph: work.graph,
     enter: work.input ?? shared.enter,

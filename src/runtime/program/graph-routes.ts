@@ -10,7 +10,7 @@ interface Join {
   readonly to: string
 }
 
-/** Decides what runs after what: a function of what finished, the state, and the joins under way. */
+/** Decides what runs after what: a function of what finished, the state, and the joins in progress. */
 export class GraphRoutes {
   readonly #title: string
   readonly #order: readonly string[]
@@ -63,7 +63,7 @@ export class GraphRoutes {
     for (const to of this.#edges.get(from) ?? []) tasks.start(to)
     const branches = this.#branches.get(from)
     if (branches === undefined) return
-    // What is new in it is noted but not written yet, or lies in the records.
+    // What is new in it is noted but not written yet, or is in the records.
     const shown = showState(state)
     for (const branch of branches) await this.#choose(branch, shown, tasks)
   }
@@ -106,7 +106,7 @@ export class GraphRoutes {
     return schema === undefined ? input : validate(schema, input, `input of "${node}"`)
   }
 
-  /** Recorded joins under the names that nodes have now. */
+  /** Recorded joins under the current names of nodes. */
   #arrivals(joins: Joins): ReadonlyMap<string, ReadonlySet<string>> {
     const arrivals = new Map<string, Set<string>>()
     for (const [recorded, sources] of Object.entries(joins)) {
@@ -156,7 +156,7 @@ class TaskList {
   }
 }
 
-// Node names hold neither of the separators. Sorted: the order in which sources were listed means nothing.
+// Node names contain neither of the separators. Sorted: the order in which sources were listed means nothing.
 function joinKey(sources: readonly string[], to: string): string {
   return `${[...sources].sort().join('/')}:${to}`
 }

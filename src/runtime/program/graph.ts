@@ -18,27 +18,29 @@ import { checkPolicy, pickPolicy } from './step-policy.js'
 /** What identifies a graph, what its state is, and how its nodes behave unless they say otherwise. */
 export interface GraphOptions<S extends Shape, RunContext = unknown> extends ContextOptions<RunContext> {
   readonly name: string
-  /** Semantic. Recorded with every checkpoint. */
+  /** A semantic version. Recorded with every checkpoint. */
   readonly version: string
   readonly state: S
-  /** What a run's input must fit; what it makes of the input is the first update. Default: any update of the state. */
+  /** What a run's input must match; its result is the first update. Default: any update of the state. */
   readonly input?: StandardSchema
-  /** The versions whose threads this one continues, as a semantic range. Default: those with the same major. */
+  /** The versions whose threads this one continues, as a semver range. Default: those with the same major. */
   readonly compatibleWith?: string
-  /** How many super-steps one run may take before it fails: what ends a loop that does not end itself. Default 1,000. */
+  /**
+   * How many super-steps one run may take before it fails: this ends a loop that does not end itself. Default 1,000.
+   */
   readonly maxSteps?: number
-  /** How many nodes of one super-step run at once, those of a fan-out included. Default: all. */
+  /** How many nodes of one super-step run at once, including those of a fan-out. Default: all. */
   readonly concurrency?: number
-  /** Raised when the meaning of the state changes; `migrations` lead there. Default 1. */
+  /** Raise it when the meaning of the state changes; `migrations` lead to it. Default 1. */
   readonly stateVersion?: number
   readonly migrations?: Migrations
-  /** From names that nodes once had to the names they have now. */
+  /** From the names that nodes once had to their current names. */
   readonly aliases?: Readonly<Record<string, string>>
   /** For nodes that don't say otherwise. */
   readonly retry?: RetryPolicy
   /** For nodes that don't say otherwise. */
   readonly timeoutMs?: number
-  /** How long its threads are kept, and what of them. Default: what the store says. */
+  /** How long its threads are kept, and which parts of them. Default: what the store says. */
   readonly retention?: Retention
 }
 
@@ -51,9 +53,9 @@ export type NodeFunction<S extends Shape, Item = unknown, RunContext = unknown> 
 /** A node that needs more than its function: an effect, retries, a time limit, an approval. */
 export interface NodeOptions<S extends Shape, Schema extends StandardSchema = StandardSchema, RunContext = unknown>
   extends StepPolicy {
-  /** What the items of a fan-out to this node must fit; types `ctx.input`. */
+  /** What the items of a fan-out to this node must match; types `ctx.input`. */
   readonly input?: Schema
-  /** How many of a fan-out to this node run at once. Default: all. */
+  /** How many tasks of a fan-out to this node run at once. Default: all. */
   readonly concurrency?: number
   /** Whether a person must agree before this node runs, and what follows from the answer. */
   readonly approval?: Approval
@@ -61,28 +63,28 @@ export interface NodeOptions<S extends Shape, Schema extends StandardSchema = St
 }
 
 /**
- * How a subgraph's state hangs together with its parent's. Without it they share the keys that both declare the same
- * way (`last`, `append` or `merge`): values are handed in, and what the subgraph changed comes back.
+ * How a subgraph's state is connected to its parent's. Without it, they share the keys that both declare the same way
+ * (`last`, `append` or `merge`): values are passed in, and what the subgraph changed comes back.
  */
 export interface SubgraphOptions<S extends Shape, Sub extends Shape, SubInput> {
   /** What the subgraph starts with. Default: the shared keys. `item` is what a fan-out sent, if one did. */
   readonly input?: (state: StateOf<S>, item: unknown) => SubInput | undefined
   /** What the parent takes from the subgraph's last state. */
   readonly output: (subState: StateOf<Sub>, state: StateOf<S>) => UpdateOf<S> | undefined | void
-  /** How many of a fan-out to this node run at once. Default: all. */
+  /** How many tasks of a fan-out to this node run at once. Default: all. */
   readonly concurrency?: number
 }
 
-/** What an agent that is a node of a graph came to. */
+/** The result of an agent that is a node of a graph. */
 export interface AgentNodeResult<SubState, Output> {
   /** What it said last. */
   readonly output: Output
   readonly state: SubState
-  /** Set when its `maxTurns` or `budget` ended it before it was done. */
+  /** Set if its `maxTurns` or `budget` ended it before it was done. */
   readonly limit?: RunLimit
 }
 
-/** What an agent that is a node of a graph is told, and what the graph takes from it. */
+/** The input of an agent that is a node of a graph, and what the graph takes from its result. */
 export interface AgentNodeOptions<S extends Shape, SubInput, SubState, Output> {
   /** Its input. `item` is what a fan-out sent, if one did. */
   readonly input: (state: StateOf<S>, item: unknown) => SubInput
@@ -91,7 +93,7 @@ export interface AgentNodeOptions<S extends Shape, SubInput, SubState, Output> {
     result: AgentNodeResult<SubState, Output>,
     state: StateOf<S>,
   ) => UpdateOf<S> | undefined | void | Promise<UpdateOf<S> | undefined | void>
-  /** How many of a fan-out to this node run at once. Default: all. */
+  /** How many tasks of a fan-out to this node run at once. Default: all. */
   readonly concurrency?: number
 }
 
@@ -100,7 +102,7 @@ export interface GraphProgram<S extends Shape = Shape, Input = unknown> {
   readonly kind: 'graph'
   /** The checked graph. Throws an InvalidProgramError that names what is wrong with it. */
   readonly plan: GraphPlan
-  /** Never there: carries the types. */
+  /** Never present at runtime: carries the types. */
   readonly '~types'?: { readonly shape: S; readonly input: Input }
 }
 
@@ -163,7 +165,7 @@ export class Graph<S extends Shape, Names extends string, Input, RunContext = un
     return this.#with({ nodes: new Map(nodes).set(name, node) })
   }
 
-  /** `to` runs after `from`. A list of nodes is a join: `to` runs when all of them have finished since it last ran. */
+  /** `to` runs after `from`. A list of nodes is a join: `to` runs once all of them have finished since it last ran. */
   edge(from: Names | typeof START | readonly Names[], to: Names | typeof END): Graph<S, Names, Input, RunContext> {
     const sources: readonly string[] = typeof from === 'string' ? [from] : [...new Set(from)]
     if (sources.length === 0) {
@@ -178,9 +180,9 @@ export class Graph<S extends Shape, Names extends string, Input, RunContext = un
   }
 
   /**
-   * After `from` the function decides what runs: one of the targets, several, `END`, or a fan-out by `send`, which
-   * starts its node once per item. A fan-out over a list that may be empty needs END among its targets, because then
-   * the path ends there.
+   * After `from`, the function decides what runs: one of the targets, several, `END`, or a fan-out by `send`, which
+   * starts its node once per item. A fan-out over a list that may be empty needs END among its targets, because the
+   * path may end there.
    */
   branch<Target extends Names | typeof END>(
     from: Names | typeof START,
@@ -222,7 +224,7 @@ export class Graph<S extends Shape, Names extends string, Input, RunContext = un
   }
 }
 
-/** Begins a graph; go on with `.node`, `.edge` and `.branch`. */
+/** Starts a graph; continue with `.node`, `.edge` and `.branch`. */
 export function graph<const S extends Shape, Schema extends StandardSchema, RunContext = unknown>(
   options: GraphOptions<S, RunContext> & { readonly input: Schema },
 ): Graph<S, never, SchemaInput<Schema>, RunContext>
@@ -260,7 +262,7 @@ export function graph(options: GraphOptions<Shape>): Graph<Shape, never, unknown
   })
 }
 
-// Which state they read is forgotten here: the engine hands them one that was made by the same shape.
+// The type of the state they read is dropped here: the engine passes them one created by the same shape.
 type AnyWork = NodeFunction<Shape> | NodeOptions<Shape> | GraphProgram | TypedProgram
 type AnyMapping = SubgraphOptions<Shape, Shape, unknown>
 

@@ -4,7 +4,7 @@ import { InvalidProgramError } from '../../core/errors.js'
 
 const MAX_LENGTH = 128
 
-/** Step paths are written with these, so a node name must not contain them. */
+/** Step paths use these as separators, so a node name must not contain them. */
 const SEPARATORS = /[/[\]:]/
 
 export function checkProgramName(name: unknown): asserts name is string {
@@ -26,7 +26,7 @@ export function checkNodeName(name: unknown): asserts name is string {
 }
 
 export function checkVersion(program: string, version: unknown): asserts version is string {
-  // `valid` also takes "v1.0.0" and " 1.0.0", which would be recorded as other versions than "1.0.0".
+  // `valid` also accepts "v1.0.0" and " 1.0.0", which would be recorded as different versions than "1.0.0".
   if (typeof version === 'string' && /^\d\S*$/.test(version) && valid(version) !== null) return
   throw new InvalidProgramError(
     `The version of "${program}" is ${describe(version)}.`,

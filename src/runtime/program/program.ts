@@ -12,27 +12,27 @@ import type { StateShape, Update } from './state-shape.js'
 
 export type { State } from '../../log/entry/ops.js'
 
-/** One activation of a node that is to run. */
+/** One activation of a node that is about to run. */
 export interface Task {
   readonly node: string
-  /** The item of a fan-out, as the node's input schema made it. Absent for a node started by an edge. */
+  /** The item of a fan-out, as validated by the node's input schema. Absent for a node started by an edge. */
   readonly input?: unknown
 }
 
-/** For each join under way, which of its sources have finished. Plain data that the engine records. */
+/** For each join in progress, which of its sources have finished. Plain data that the engine records. */
 export type Joins = Readonly<Record<string, readonly string[]>>
 
 /** By the version they lead to: 2 turns a state of version 1 into one of version 2. */
 export type Migrations = Readonly<Record<number, Migration>>
 
-/** Leads a state to the version it is declared under. Computes only, and returns the whole state. */
+/** Migrates a state to the version it is declared under. Must be pure, and returns the whole state. */
 export type Migration = ((state: State) => State) | FullMigration
 
-/** For input that waits and results that are recorded but not yet applied: they are updates of the older state. */
+/** For waiting input and results that are recorded but not yet applied: they are updates of the older state. */
 export interface FullMigration {
   readonly state: (state: State) => State
   /**
-   * Turns input, or what a node returned, into an update of the new version. Left out, an update stays as it is if it
+   * Turns input, or what a node returned, into an update of the new version. If omitted, an update stays as it is if it
    * changes only keys that `state` leaves alone, and is refused otherwise.
    */
   readonly update?: (update: Update) => Update
@@ -41,7 +41,7 @@ export interface FullMigration {
 interface NodePlanBase {
   readonly name: string
   readonly policy: StepPolicy
-  /** What items sent to this node must fit; `start` and `next` have applied it to the tasks they return. */
+  /** What items sent to this node must match; `start` and `next` have applied it to the tasks they return. */
   readonly inputSchema?: StandardSchema
   readonly pauseBefore: boolean
   readonly pauseAfter: boolean
@@ -50,33 +50,35 @@ interface NodePlanBase {
   /** What the thread index shows while tasks of this node run. Default 'active'. */
   readonly status?: string
   readonly approval?: Approval
-  /** The update that stands for a task that was never begun, because its run was ended before. Default: none. */
+  /** The update for a task that was never begun, because its run was ended before. Default: none. */
   readonly unbegun?: (input: unknown) => unknown
-  /** What to tell who listens, once the update is recorded. */
+  /** What to report to listeners, once the update is recorded. */
   readonly report?: (update: Update, step: string) => readonly LiveEvent[]
 }
 
-/** What a person was shown, and what they said so far. */
+/** What a person was shown, and what they have said so far. */
 export interface Asked {
   readonly question: Value
   readonly answer?: Value
-  /** What is shown is what runs. Questions of version 0.1 showed what that was made from. */
+  /** What is shown is what runs. Questions of version 0.1 showed the arguments before the schema was applied. */
   readonly exact?: true
 }
 
-/** Whether a person must agree before a node runs, and what follows from the answer. All of it must only compute. */
+/** Whether a person must agree before a node runs, and what follows from the answer. All of it must be pure. */
 export interface Approval {
-  /** Once the question was asked, its answer holds whatever this says. `context` is what the caller brought along. */
+  /**
+   * Once the question was asked, its answer counts whatever this returns. `context` is what the caller passed along.
+   */
   readonly needed: (state: State, input: unknown, context: unknown) => boolean | Promise<boolean>
   /** What the person is shown. `asked` is what was shown here before, if anything: returning it keeps its answer. */
   readonly question: (state: State, input: unknown, asked?: Asked) => unknown
   /** The JSON Schema of an answer, which holds at least `approved`. */
   readonly answer: Value | ((input: unknown) => Value | Promise<Value>)
-  /** How long the question stays open, in milliseconds. Default: for ever. */
+  /** How long the question stays open, in milliseconds. Default: forever. */
   readonly expiresInMs?: number
-  /** What happens then: an answer of the program's own, such as `{ answer: { approved: false } }`. Default: the run fails. */
+  /** What happens then: a default answer, such as `{ answer: { approved: false } }`. Default: the run fails. */
   readonly onExpire?: { readonly answer: Value } | 'fail'
-  /** Why this answer can't be taken, in words for whoever gave it: the question is open again then. */
+  /** Why this answer can't be accepted, in words for the person who gave it: the question then reopens. */
   readonly refuse?: (input: unknown, answer: unknown, asked: Asked) => string | undefined | Promise<string | undefined>
   /** The input that the node runs with after a yes: the person may have edited it. */
   readonly approved: (input: unknown, answer: unknown, asked: Asked) => unknown
@@ -88,27 +90,29 @@ export interface Approval {
 
 export interface FunctionNodePlan extends NodePlanBase {
   readonly kind: 'function'
-  /** A key of its own for this input, instead of the derived one. */
+  /** Its own key for this input, instead of the derived one. */
   readonly key?: (input: unknown) => string | undefined | Promise<string | undefined>
-  /** The update from what a person says the result of an unknown outcome was. Default: the result itself. */
+  /**
+   * The update from what a person says was the result of an effect with an unknown outcome. Default: the result itself.
+   */
   readonly resolved?: (result: unknown, input: unknown) => unknown
-  /** The update that stands for a definite failure, which otherwise fails the run. */
+  /** The update for a definite failure, which otherwise fails the run. */
   readonly failed?: (error: RecordedError, input: unknown) => unknown
-  /** What a person is shown of the input before an effect on a fork, if that is not what the node works with. */
+  /** What a person is shown of the input before an effect on a fork, if that differs from what the node works with. */
   readonly shown?: (input: unknown) => unknown
-  /** The span of an attempt, instead of that of a step; undefined for none. */
+  /** The span of an attempt, instead of a step's; undefined for none. */
   readonly span?: (input: unknown) => SpanPlan | undefined
-  /** Its result is an update that is still to be checked. */
+  /** Its result is an update that has yet to be checked. */
   readonly run: (state: State, context: Context) => unknown
 }
 
 export interface GraphNodePlan extends NodePlanBase {
   readonly kind: 'graph'
   readonly graph: GraphPlan
-  /** The input of the subgraph, still to be checked by `graph.checkInput`. */
+  /** The input of the subgraph, yet to be checked by `graph.checkInput`. */
   readonly enter: (state: State, input: unknown) => unknown
   /**
-   * The update of this graph's state when the subgraph has ended, still to be checked. May be a promise. `input` is what
+   * The update of this graph's state when the subgraph has ended, yet to be checked. May be a promise. `input` is what
    * its task was given.
    */
   readonly leave: (subState: State, state: State, input?: unknown) => unknown
@@ -122,11 +126,11 @@ export interface Refusal {
   readonly remedy: string
 }
 
-/** What a program wants of the context that `run({ context })` brings. */
+/** What a program requires of the context that `run({ context })` passes. */
 export interface ContextPlan {
-  /** What it must fit. */
+  /** What it must match. */
   readonly schemas: readonly StandardSchema[]
-  /** The first of them is the program's own, and what it makes of the context is what the program is handed. */
+  /** The first of them is the program's own, and its result is what the program gets. */
   readonly isMade: boolean
   /** What is never recorded: these keys, or all of it. */
   readonly transient: true | readonly string[]
@@ -134,16 +138,16 @@ export interface ContextPlan {
 
 /** How long threads of a program are kept. */
 export interface RetentionPlan {
-  /** What the program itself says of it. */
+  /** What the program itself says about it. */
   readonly retention?: RetentionPolicy
-  /** How long they live where nobody says anything. Default 7 days. */
+  /** How long they live if nobody says anything. Default 7 days. */
   readonly defaultTtlMs?: number
 }
 
 /** What the engine uses of a graph. */
 export interface GraphPlan extends RetentionPlan {
   readonly kind: 'graph'
-  /** What it is to those who watch, if more than a graph. */
+  /** What it is called for observers, if it is more than a graph. */
   readonly role?: 'agent'
   readonly name: string
   readonly version: string
@@ -154,7 +158,7 @@ export interface GraphPlan extends RetentionPlan {
   readonly concurrency?: number | undefined
   readonly shape: StateShape
   readonly nodes: ReadonlyMap<string, NodePlan>
-  /** From a name that may be recorded to the name that the node has now. */
+  /** From a name that may be recorded to the current name of the node. */
   readonly aliases: Readonly<Record<string, string>>
   readonly stateVersion: number
   readonly migrations: Migrations
@@ -162,26 +166,26 @@ export interface GraphPlan extends RetentionPlan {
   readonly inputSchema?: StandardSchema
   /** For runs that don't say otherwise. */
   readonly defaults?: { readonly frequency?: Frequency; readonly durability?: Durable }
-  /** What a completed run gives back. Default: the state. */
+  /** The output of a completed run. Default: the state. */
   output?(state: State): unknown
-  /** The limit that ended a run before it was done; undefined when it came to its own end. */
+  /** The limit that ended a run before it was done; undefined if it ended on its own. */
   limit?(state: State): RunLimit | undefined
   /**
-   * Why a recorded task can't be continued; undefined when it can. Must only compute. `begun`: it was begun, and its
-   * outcome is unknown.
+   * Why a recorded task can't be continued; undefined if it can. Must be pure. `begun`: it was begun, and its outcome
+   * is unknown.
    */
   refuse?(task: Task, begun: boolean): Refusal | undefined
-  /** The update that an input makes of the state when a run begins. No input changes nothing. */
+  /** The update that an input makes to the state when a run begins. No input changes nothing. */
   checkInput(input: unknown): Promise<Update>
   /** The update that a state may begin with. Default: any update of the state. */
   checkInitial?(initial: unknown): Promise<Update>
-  /** The node of this name, or of the name it has now; undefined if there is none. */
+  /** The node with this name, or with the name it has now; undefined if there is none. */
   resolve(name: string): NodePlan | undefined
   /** What runs first. */
   start(state: State): Promise<readonly Task[]>
   /**
-   * What follows after these nodes finished in one super-step; nothing, when the run has come to its end. Names and
-   * joins may be recorded ones, from before a node was renamed.
+   * What follows after these nodes finished in one super-step; nothing, if the run has ended. Names and joins may be
+   * recorded ones, from before a node was renamed.
    */
   next(
     finished: readonly string[],
@@ -196,7 +200,7 @@ export interface FlowPlan extends RetentionPlan {
   readonly name: string
   readonly version: string
   readonly compatibleWith: string | undefined
-  /** Its states are in the thread `{ [companion]: id }`, and go when the thread `id` is erased. */
+  /** Its states are in the thread `{ [companion]: id }`, and are removed when the thread `id` is erased. */
   readonly companion?: string
   /** What its steps have unless they say otherwise. */
   readonly policy: StepPolicy
@@ -210,10 +214,10 @@ export interface FlowPlan extends RetentionPlan {
 
 export type ProgramPlan = GraphPlan | FlowPlan
 
-/** A program whose input, state and output have types of their own. */
+/** A program with its own types for input, state and output. */
 export interface TypedProgram<Input = unknown, State = unknown, Output = unknown> {
   readonly kind: 'agent'
   readonly plan: GraphPlan
-  /** Never there: carries the types. */
+  /** Never present at runtime: carries the types. */
   readonly '~types'?: { readonly input: Input; readonly state: State; readonly output: Output }
 }

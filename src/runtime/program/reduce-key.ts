@@ -5,7 +5,7 @@ import { concat, copy, type Op, type Path, set } from '../../log/entry/ops.js'
 import { explainFrozen } from './shown-state.js'
 import type { StateKey } from './state-key.js'
 
-/** An update of one key, and where it already lies in the fold if it does. */
+/** An update of one key, and where it already is in the fold, if it is. */
 export interface KeyUpdate {
   readonly value: unknown
   readonly from: Path | undefined
@@ -16,7 +16,7 @@ export interface Reduction {
   readonly ops: readonly Op[]
 }
 
-/** What is known of a key when its updates arrive. */
+/** What is known about a key when its updates arrive. */
 export interface KeyPlace {
   readonly name: string
   readonly path: Path
@@ -41,7 +41,7 @@ export function reduceKey(key: StateKey, place: KeyPlace, updates: readonly KeyU
 export function isPlainObject(value: unknown): value is Record<string, Value> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   const prototype: unknown = Object.getPrototypeOf(value)
-  // A plain object of another realm has a prototype that ends the chain.
+  // A plain object from another realm has a prototype that ends the chain.
   return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null
 }
 
@@ -53,7 +53,7 @@ function replace({ path, stored }: KeyPlace, updates: readonly KeyUpdate[]): Red
 function appendItems(key: StateKey, { name, path, stored }: KeyPlace, updates: readonly KeyUpdate[]): Reduction {
   const old: unknown = stored === undefined ? (key.initial?.() ?? []) : stored
   if (!Array.isArray(old)) throw misfit(name, 'is not a list, so nothing can be appended to it')
-  // Not by `slice`, which is slow on the frozen lists that programs see.
+  // Not with `slice`, which is slow on the frozen lists that programs see.
   const value: Value[] = [...old]
   const ops: Op[] = []
   for (const update of updates) {
@@ -117,7 +117,7 @@ function reduceOnce(key: StateKey, name: string, old: unknown, update: unknown):
   }
 }
 
-// Not by `push`, whose items are arguments: a hundred thousand of them overflow the stack.
+// Not with `push`, whose items are arguments: a hundred thousand of them overflow the stack.
 function pushAll(path: Path, items: readonly Value[]): Op {
   return ['push', path, items]
 }

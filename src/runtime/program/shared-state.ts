@@ -6,7 +6,7 @@ import { isPlainObject } from './reduce-key.js'
 import type { StateKey } from './state-key.js'
 import type { StateShape } from './state-shape.js'
 
-/** How a subgraph's state hangs together with its parent's when the node does not say. */
+/** How a subgraph's state is connected to its parent's if the node does not say. */
 export interface SharedState {
   readonly enter: (state: State, input: unknown) => State
   readonly leave: (subState: State, state: State) => State
@@ -14,8 +14,8 @@ export interface SharedState {
 
 /**
  * Keys that both declare the same way are shared. `leave` returns only what the subgraph changed: handing everything
- * back would double lists, and overwrite what a sibling changed meanwhile with old values. Keys with reducers of their
- * own are not shared, because a value is not an update of them.
+ * back would duplicate lists, and overwrite what a sibling changed in the meantime with old values. Keys with custom
+ * reducers are not shared, because a value is not an update of them.
  */
 export function shareState(node: string, parent: StateShape, sub: StateShape): SharedState {
   const shared = [...sub.keys].filter(([name, key]) => {

@@ -4,8 +4,8 @@ import { InvalidProgramError } from '../../core/errors.js'
 import type { State } from '../../log/entry/ops.js'
 
 /**
- * The state as a program may see it: one it can't change, because what it changed in place would be in no record. Of
- * long lists only what is new is looked at.
+ * The state as a program may see it: one it can't change, because changes in place would not be recorded. In long
+ * lists, only what is new is processed.
  */
 export class ShownState {
   #of: State = {}
@@ -21,7 +21,7 @@ export class ShownState {
 
   #show(key: string, value: Value): Value {
     const before = Object.hasOwn(this.#of, key) ? this.#of[key] : undefined
-    // Bytes are shown by the state itself.
+    // Bytes are handled by the state itself.
     if (value instanceof Uint8Array) return value
     if (value === before) return this.#shown[key] as Value
     if (!Array.isArray(value)) return showValue(value)
@@ -29,7 +29,7 @@ export class ShownState {
     const shown = this.#shown[key] as readonly Value[]
     const items = [...value] as Value[]
     for (let i = 0; i < items.length; i++) {
-      // Bytes are shown by the list itself.
+      // Bytes are handled by the list itself.
       if (items[i] instanceof Uint8Array) continue
       items[i] = items[i] === known[i] ? (shown[i] as Value) : showValue(items[i] as Value)
     }
@@ -38,12 +38,15 @@ export class ShownState {
   }
 }
 
-/** A state of which parts are shown already. */
+/** A state of which parts are already frozen. */
 export function showState(state: State): State {
   return showProperties(Object.keys(state).map((key) => [key, showValue(state[key] as Value)]))
 }
 
-/** What a program did to a frozen value, as an error that says what to do instead; any other error as it is. */
+/**
+ * An attempt by a program to change a frozen value, as an error that says what to do instead; any other error
+ * unchanged.
+ */
 export function explainFrozen(error: unknown, who: string, field: string): unknown {
   if (!(error instanceof TypeError) || !FROZEN.test(error.message)) return error
   return new InvalidProgramError(
@@ -55,6 +58,6 @@ export function explainFrozen(error: unknown, who: string, field: string): unkno
   )
 }
 
-/** How the engine words an attempt to change what is frozen. */
+/** How the JavaScript engine words an attempt to change what is frozen. */
 const FROZEN =
   /^Cannot (add property .+, object is not extensible|assign to read only property .+|delete property .+|define property .+, object is not extensible)/

@@ -4,16 +4,16 @@ import { checkDeclaredSchema } from './declared-schema.js'
 
 export type StateKeyKind = 'last' | 'append' | 'merge' | 'reduced'
 
-/** One key of a program's state: what it holds, what an update of it looks like, and how the two are joined. */
+/** One key of a program's state: what it holds, what an update looks like, and how the two are combined. */
 export interface StateKey<V = unknown, U = unknown, Present extends boolean = boolean> {
   readonly kind: StateKeyKind
-  /** What an update must fit; for 'append' each item. */
+  /** What an update must match; for 'append', each item. */
   readonly schema: StandardSchema | undefined
   /** Only for 'reduced'. */
   readonly reducer: ((old: unknown, update: unknown) => unknown) | undefined
-  /** Makes the value that the key starts with. Absent: it starts with none. */
+  /** Creates the value that the key starts with. Absent: it starts without one. */
   readonly initial: (() => unknown) | undefined
-  /** Never there: carries the types. `present` is true for a key that always has a value. */
+  /** Never present at runtime: carries the types. `present` is true for a key that always has a value. */
   readonly '~types'?: { readonly value: V; readonly update: U; readonly present: Present }
 }
 
@@ -29,15 +29,15 @@ export type StateOf<S extends Shape> = {
     : TypesOf<S[K]>['value'] | undefined
 }
 
-/** What a program's code returns to change the state. A key that is left out, or undefined, stays as it is. */
+/** What a program's code returns to change the state. A key that is omitted, or undefined, stays as it is. */
 export type UpdateOf<S extends Shape> = { readonly [K in keyof S]?: TypesOf<S[K]>['update'] | undefined }
 
 export interface InitialOption<V> {
-  /** What the key holds before its first update; a function makes it anew for every thread. */
+  /** What the key holds before its first update; a function creates it separately for every thread. */
   readonly initial: V | (() => V)
 }
 
-/** One item or a list of them. Where items are lists themselves, always a list of items. */
+/** One item or a list of them. If items are lists themselves, always a list of items. */
 type Appended<Item> = [Item] extends [readonly unknown[]] ? readonly Item[] : Item | readonly Item[]
 
 /** The last update is the value. */
@@ -55,8 +55,8 @@ export function last(schema?: StandardSchema, options?: InitialOption<unknown>):
 }
 
 /**
- * A list that updates are added to: one item, or a list of them. The list is there from the start, empty unless
- * `initial` says otherwise. An update that is a list is always taken for a list of items.
+ * A list that updates are added to: one item, or a list of them. The list exists from the start, empty unless `initial`
+ * says otherwise. An update that is a list is always treated as a list of items.
  */
 export function append<Item>(
   schema?: undefined,
@@ -73,7 +73,7 @@ export function append(schema?: StandardSchema, options?: InitialOption<readonly
 /**
  * An object whose properties are set one by one: an update replaces the properties it has and leaves the others. A
  * property can't be removed; one that is undefined is ignored, null is a value. The schema is what an *update* must
- * fit, so the properties that an update may leave out are optional in it.
+ * match, so the properties that an update may omit are optional in it.
  */
 export function merge<V extends object>(
   schema: undefined,
@@ -92,9 +92,9 @@ export function merge(schema?: StandardSchema, options?: InitialOption<unknown>)
 }
 
 /**
- * The value is what the reducer makes of the old value and an update. It must be pure and return a new value, never
+ * The value is what the reducer returns for the old value and an update. It must be pure and return a new value, never
  * the old one changed in place; what it returns is stored, and it is not called again on load. The schema is what an
- * *update* must fit. With an initial value there always is an old one.
+ * *update* must match. With an initial value, there always is an old one.
  */
 export function reduced<V, U>(
   schema: undefined,

@@ -11,18 +11,18 @@ import { validate } from '../../store/standard-schema.js'
 import { isPlainObject, type KeyUpdate, reduceKey } from './reduce-key.js'
 import type { StateKey } from './state-key.js'
 
-/** A checked update: the values that the schemas made, `append` keys always as lists, nothing undefined. */
+/** A checked update: the values that the schemas returned, `append` keys always as lists, nothing undefined. */
 export type Update = Readonly<Record<string, unknown>>
 
 export interface Recorded {
   readonly update: Update
-  /** Where this update already lies in the fold, if it was recorded before: ops then refer to it instead of copying. */
+  /** Where this update already is in the fold, if it was recorded before: ops then refer to it instead of copying. */
   readonly from?: Path
 }
 
 const MAX_KEY_LENGTH = 128
 
-/** The declared keys of a program's state: makes it, checks updates of it, and applies them. */
+/** The declared keys of a program's state: creates it, checks updates of it, and applies them. */
 export class StateShape {
   readonly #keys: ReadonlyMap<string, StateKey>
 
@@ -46,7 +46,7 @@ export class StateShape {
     return this.complete({})
   }
 
-  /** The state with the initial values of keys that have none yet: ones declared after it was recorded. */
+  /** The state, plus the initial values of keys that have none yet because they were declared after it was recorded. */
   complete(state: State): State {
     return { ...state, ...Object.fromEntries(this.fresh(state)) }
   }
@@ -63,9 +63,9 @@ export class StateShape {
   }
 
   /**
-   * The update as it is applied, or an error with the path to what does not fit: `where` names the update in it. A key
-   * whose value is undefined is ignored, so that an update never removes anything; null is a value. Whether values can
-   * be stored is found out by the log.
+   * The update as it is applied, or an error with the path to the problem: `where` names the update in it. A key whose
+   * value is undefined is ignored, so that an update never removes anything; null is a value. Whether values can be
+   * stored is checked by the log.
    */
   async check(update: unknown, where: string): Promise<Update> {
     if (update === undefined) return {}
@@ -91,8 +91,8 @@ export class StateShape {
   }
 
   /**
-   * Refuses a value that no sequence of updates could have led to, and that reducers would later fail on. Schemas are of
-   * updates: one that refuses what is stored now makes something else of them, and says nothing of what is stored.
+   * Refuses a value that no sequence of updates could have led to, and that reducers would later fail on. Schemas
+   * describe updates, not stored values: one that transforms its input may well refuse what is stored.
    */
   async checkWhole(name: string, value: unknown, stored: unknown, where: string): Promise<void> {
     const key = this.#keys.get(name)
@@ -113,7 +113,7 @@ export class StateShape {
 
   /**
    * The state after the updates, applied in order through the reducers, and ops with paths under `at` that do the same
-   * to the fold without user code. A key that the fold has no value of starts with its initial value.
+   * to the fold without user code. A key that has no value in the fold starts with its initial value.
    */
   reduce(
     state: State,
@@ -208,7 +208,7 @@ async function refusalOf(key: StateKey, value: unknown, where: string): Promise<
   }
 }
 
-/** `update` and `total` make `update.total`. */
+/** `update` and `total` become `update.total`. */
 function at(where: string, name: string): string {
   return where + renderPath([name]).slice(1)
 }

@@ -2,7 +2,7 @@ import { InvalidProgramError } from '../../core/errors.js'
 import type { OptionNames } from '../../core/option-names.js'
 import type { StepOptions, StepPolicy } from '../step/context.js'
 
-/** What `ctx.step` knows. */
+/** The options of `ctx.step`. */
 export const STEP_OPTIONS: OptionNames<StepOptions> = {
   effect: true,
   retry: true,

@@ -4,8 +4,8 @@ import type { Clock } from '../../core/clock.js'
 const PATIENCE_MS = 60_000
 
 /**
- * Who runs in this process. When a process dies, each thread that ran in it and recorded nothing may be the reason. So a
- * thread that was there more than once is run alone until it records something: only a crash that it had to itself is
+ * Who runs in this process. When a process dies, each thread that ran in it and recorded nothing may be the cause. So a
+ * thread that was there more than once is run alone until it records something: only a crash while it ran alone is
  * evidence against it.
  */
 export class Company {
@@ -16,7 +16,7 @@ export class Company {
   #suspect: Place | undefined
   readonly #listening = new Map<string, Set<() => void>>()
 
-  /** Has a run of this process hear of what others in it write to its log. Returns what ends that. */
+  /** Tells a run of this process about what others in it write to its log. Returns a function that ends that. */
   listen(log: string, hear: () => void): () => void {
     const all = this.#listening.get(log) ?? new Set()
     this.#listening.set(log, all.add(hear))
@@ -46,13 +46,13 @@ export class Company {
     this.#present.add(place)
   }
 
-  /** Whoever can't be asked to make room is told of before it joins: the suspect is not alone any more. */
+  /** A run that can't be asked to make room announces itself before it joins: the suspect is no longer alone. */
   async accompany(place: Place): Promise<void> {
     const suspect = this.#suspect
     if (suspect !== undefined && suspect !== place) await suspect.accompanied()
   }
 
-  /** True when nobody else is here; false when some stayed for too long. */
+  /** True if nobody else is here; false if some stayed for too long. */
   async solitude(place: Place, clock: Clock, signal: AbortSignal): Promise<boolean> {
     const others = () => [...this.#present].filter((other) => other !== place)
     for (const other of others()) other.makeRoom?.()
@@ -96,11 +96,11 @@ export class Company {
 
 /** One run's place in the company of its process. */
 export class Place {
-  /** Ends the run at its next step. Absent where someone waits for its outcome. */
+  /** Ends the run at its next step. Absent if someone is waiting for its outcome. */
   readonly makeRoom: (() => void) | undefined
   readonly #company: Company
   #isSuspect = false
-  /** Notes durably that the run is alone, or that it is not any more. */
+  /** Durably notes that the run is alone, or no longer is. */
   #note: ((alone: boolean) => Promise<void>) | undefined
   #marked: Promise<void> | undefined
   #hush = () => {}
@@ -115,18 +115,18 @@ export class Place {
     return this.#marked !== undefined
   }
 
-  /** From now on, until it leaves, the run hears of what others in this process write to its log. */
+  /** From now on, until it leaves, the run is told what others in this process write to its log. */
   listen(log: string, hear: () => void): void {
     this.#hush = this.#company.listen(log, hear)
   }
 
-  /** For a suspect: has the turn to run alone, if it can be had now. */
+  /** For a suspect: takes the turn to run alone, if it is available now. */
   reserve(): boolean {
     this.#isSuspect = this.#company.reserve(this)
     return this.#isSuspect
   }
 
-  /** Before the program starts. False when a suspect is here and this run can be put off. */
+  /** Before the program starts. False if a suspect is here and this run can be put off. */
   async enter(clock: Clock, signal: AbortSignal, note: (alone: boolean) => Promise<void>): Promise<boolean> {
     if (this.#isSuspect) {
       this.#company.join(this)
@@ -147,7 +147,7 @@ export class Place {
     return true
   }
 
-  /** Someone else runs here from now on: if the process dies, that says nothing of this run. */
+  /** Someone else runs here from now on: if the process dies, that says nothing about this run. */
   async accompanied(): Promise<void> {
     const marked = this.#marked
     if (marked === undefined) return

@@ -4,16 +4,17 @@ import { ClosedError, isHoldfastError, UnavailableError } from '../../core/error
 import type { Claim } from '../../log/write/claim.js'
 
 const RENEWALS_PER_LEASE = 3
-/** The part of a lease that must be left when something starts. Less than what is left when a renewal is due. */
+/** The fraction of a lease that must be left when something starts. Less than what is left when a renewal is due. */
 const SURE_PART = 1 / 4
 const MAX_BEATS = 5
 const LISTEN_AFTER_MS = 1000
-/** Made once: without a reason each abort makes an error with a stack. */
+/** Created once: without a reason, each abort creates an error with a stack. */
 const STOPPED = new ClosedError('This run')
 
 /**
- * Keeps a claim alive while a step takes long, and looks for what others sent meanwhile. Calls `onLost` once when the
- * claim is gone, or when the store did not answer for as long as the lease lasts: from then on another may hold it.
+ * Keeps a claim alive while a step takes long, and looks for what others sent in the meantime. Calls `onLost` once when
+ * the claim is gone, or when the store did not answer for as long as the lease lasts: from then on another worker may
+ * hold it.
  */
 export class LeaseKeeper {
   readonly #claim: Claim
@@ -33,14 +34,14 @@ export class LeaseKeeper {
   }
 
   /**
-   * Whether the lease is known to hold for long enough to start something that reaches outside. To be asked in the same
-   * breath in which it starts: the process may have stood still since anything before.
+   * Whether the lease is known to be valid for long enough to start something that reaches the outside world. Call it
+   * immediately before starting: the process may have been frozen since any earlier check.
    */
   get isSure(): boolean {
     return !this.#stop.signal.aborted && this.#claim.remainingMs >= this.#claim.ms * SURE_PART
   }
 
-  /** Renews until the lease is known to hold for long enough. Rejects when the claim is lost. */
+  /** Renews until the lease is known to be valid for long enough. Rejects when the claim is lost. */
   async secure(): Promise<void> {
     for (let beats = 0; !this.isSure; beats++) {
       if (beats === MAX_BEATS) throw tooSlow(this.#claim.ms)
@@ -60,14 +61,14 @@ export class LeaseKeeper {
   /** Somebody in this process wrote to the log: looks now and not at the next renewal, which may be seconds away. */
   async look(): Promise<void> {
     if (this.#stop.signal.aborted) return
-    // What goes wrong is for the next renewal to judge.
+    // Errors are left for the next renewal to judge.
     await this.#claim.log.refresh({ once: true }).catch(() => {})
     if (!this.#stop.signal.aborted) this.#onNews()
   }
 
   /**
-   * Does what may release the claim while no renewal is under way: one that lands after the release would bring the
-   * lease back, and the next worker would wait for nobody. Goes on renewing if nothing came of it.
+   * Does something that may release the claim while no renewal is in progress: a renewal that lands after the release
+   * would bring the lease back, and the next worker would wait for nobody. Resumes renewing if it was not released.
    */
   async letGo<Result>(release: () => Promise<Result>): Promise<Result> {
     this.#lettingGo = true
@@ -88,7 +89,7 @@ export class LeaseKeeper {
   async #keep(): Promise<void> {
     const { signal } = this.#stop
     const interval = this.#claim.ms / RENEWALS_PER_LEASE
-    // A short run is over before it would pay to listen.
+    // A short run is over before it pays off to listen.
     await this.#clock.sleep(Math.min(interval, LISTEN_AFTER_MS), signal).catch(() => {})
     if (signal.aborted) return
     const follower = this.#claim.log.follow({ onlyGuests: true })
@@ -101,7 +102,7 @@ export class LeaseKeeper {
         rest = interval
         if (this.#claim.ms - this.#claim.remainingMs >= interval / 2) await this.beat()
         const before = this.#claim.log.fold.seq
-        // Asked once: while it is repeated nobody would see the lease run out.
+        // Asked once: during retries, nobody would see the lease run out.
         await this.#claim.log.refresh({ once: true })
         const { seq, epoch } = this.#claim.log.fold
         if (epoch !== this.#claim.epoch) await this.beat()
@@ -109,7 +110,7 @@ export class LeaseKeeper {
       } catch (error) {
         if (signal.aborted) return
         const expired = this.#claim.remainingMs <= 0
-        // Erased and created again: the log of that name is another one, also if its epoch happens to be the same.
+        // Erased and created again: the log of that name is another one, even if its epoch happens to be the same.
         const isGone = isHoldfastError(error, 'conflict')
         if (isHoldfastError(error, 'fenced') || isGone || expired || !(isHoldfastError(error) && error.retryable)) {
           this.#onLost(error)

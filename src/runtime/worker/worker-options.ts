@@ -12,35 +12,36 @@ export interface WorkerOptions {
   readonly programs: readonly { readonly plan: ProgramPlan }[]
   /** How many threads run at once. Default 10. */
   readonly concurrency?: number
-  /** How long a thread stays claimed without a sign of life, in milliseconds. Default 10,000. */
+  /** How long a thread stays claimed without a heartbeat, in milliseconds. Default 10,000. */
   readonly leaseMs?: number
   /**
-   * How often to look for work, in milliseconds. Default: every 5 seconds where news of it arrive (it is then found at once),
-   * and every 500 ms where they don't: on files, and behind a pooler without `listenUrl`.
+   * How often to look for work, in milliseconds. Default: every 5 seconds where news of work arrives (it is then found
+   * at once), and every 500 ms where it doesn't: on files, and behind a pooler without `listenUrl`.
    */
   readonly pollMs?: number
   /** How long steps may take to end after `stop`, in milliseconds. Default 30,000. */
   readonly graceMs?: number
   /**
-   * A run that ended this many workers without progress is parked as failed. Before the last of them a thread runs alone in its
-   * process, and only crashes that it had to itself make it a poisonous one. Default 5.
+   * A run that crashed this many workers without progress is parked as failed. Before the last of them, a thread runs
+   * alone in its process, and only crashes while it ran alone count as its own. Default 5.
    */
   readonly maxCrashes?: number
   /**
-   * The context of a run that brought none, and what a run did not record of its own: `transientContext` of its program. Or
-   * a promise of it. A run whose context is not complete here is left to another worker, with the error `missing-context`.
+   * The context of a run that was started without one, and what a run did not record: its program's `transientContext`.
+   * May return a promise. A run whose context is incomplete here is left to another worker, with the error
+   * `missing-context`.
    */
   readonly context?: (thread: { readonly tenant: string; readonly thread: string; readonly branch: string }) => unknown
   readonly durability?: Durable
   readonly frequency?: Frequency
-  /** Names this worker to people who look. Default: host and process id. */
+  /** Identifies this worker to people. Default: host and process id. */
   readonly name?: string
   /** Stops on SIGTERM and SIGINT. Default true. */
   readonly handleSignals?: boolean
   readonly onEvent?: (event: WorkerEvent) => void
 }
 
-/** What a worker tells `onEvent`. */
+/** The events passed to `onEvent`. */
 export type WorkerEvent =
   | { readonly type: 'taken'; readonly log: string; readonly idleMs: number }
   | { readonly type: 'ended'; readonly log: string; readonly outcome: Outcome }

@@ -4,7 +4,7 @@ import { isHoldfastError } from '../../core/errors.js'
 /** How long a thread that can't be run is left alone at most. */
 const LONGEST_REST_MS = 60_000
 const FIRST_STORE_REST_MS = 50
-/** When the store fails, the next try comes at most this much later, whichever thread it failed at. */
+/** When the store fails, the next attempt comes at most this much later, whichever thread the failure hit. */
 const LONGEST_STORE_REST_MS = 1000
 const MOST_KEPT = 10_000
 
@@ -36,7 +36,10 @@ export class WorkerRests {
     keep(this.#skipped, log, seq)
   }
 
-  /** It could not be run. A failing store is no fault of the thread, and must not keep it waiting once it is well. */
+  /**
+   * It could not be run. A failing store is not the thread's fault, and must not keep it waiting once the store has
+   * recovered.
+   */
   failed(log: string, error: unknown): void {
     if (this.storeFailed(error)) return
     const times = (this.#troubled.get(log)?.times ?? 0) + 1
@@ -50,11 +53,11 @@ export class WorkerRests {
     this.#storeUntil = 0
   }
 
-  /** Notes an error if it is one of the store: then nothing is taken until it had a rest. */
+  /** Notes an error if it came from the store: then nothing is taken until the store had a rest. */
   storeFailed(error: unknown): boolean {
     if (!isHoldfastError(error) || !STORE_FAILURES.has(error.code)) return false
     const now = this.#clock.monotonic()
-    // Those that were under way together fail together: that is one failure.
+    // Those that were in progress together fail together: that is one failure.
     if (now < this.#storeUntil) return true
     const ms = Math.min(LONGEST_STORE_REST_MS, FIRST_STORE_REST_MS * 2 ** this.#storeFailures++)
     this.#storeUntil = now + ms * (0.5 + 0.5 * this.#random())

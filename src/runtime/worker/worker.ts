@@ -22,29 +22,34 @@ import { dueSince } from './queue-age.js'
 import { checkCount, readPrograms, type WorkerEvent, type WorkerOptions, type WorkerStatus } from './worker-options.js'
 import { WorkerRests } from './worker-rests.js'
 
-/** How often to look for work that nobody told of: where news arrive, and where they don't. */
+/** How often to look for work without being notified: where news arrives, and where it doesn't. */
 const SAFETY_POLL_MS = 5000
 const POLL_MS = 500
-/** What a worker is given is its own for this long, until it has claimed it. */
+/** For this long, what a worker was given is reserved for it, until it has claimed it. */
 const RESERVE_MS = 2000
-/** Where nothing can be reserved, threads that are left alone stand before the others at every look. */
+/** Where nothing can be reserved, threads that are left alone come before the others at every look. */
 const LEFT_ALONE = 100
 const SWEEP_EVERY_MS = 60_000
-/** A sweep that takes long, because a backend has to look at every item, is followed by a rest this many times as long. */
+/**
+ * A sweep that takes long, because a backend has to look at every item, is followed by a rest this many times as long.
+ */
 const SWEEP_REST = 20
 const MOST_BREATH_MS = 1000
 /** The part of the places in use at which the worker looks for more before its time. */
 const REFILL_BELOW = 0.75
-/** What is taken ahead: as many as ended in this time. So short threads don't wait for looks, nor others behind long ones. */
+/**
+ * What is taken ahead: as many as ended in this time. So short threads don't wait for the next look, nor others behind
+ * long ones.
+ */
 const AHEAD_MS = 250
 const MOST_AHEAD = 200
 /** A look that takes so long hangs: a store that is away is given up long before. */
 const STUCK_MS = 300_000
 
 /**
- * Takes up whatever is due, of any number of threads: runs that were interrupted, sleepers, expired questions,
- * answers, signals and waiting input. Hears of them where it can, and takes them by one query of the index of what is due;
- * threads at rest, and those of other programs, cost nothing.
+ * Picks up whatever is due, across any number of threads: runs that were interrupted, sleeping runs, expired questions,
+ * answers, signals and waiting input. Is notified of them where possible, and takes them with one query of the index of
+ * what is due; threads at rest, and those of other programs, cost nothing.
  */
 export class Worker {
   readonly #environment: RuntimeEnvironment
@@ -57,7 +62,7 @@ export class Worker {
   readonly #drain = new AbortController()
   readonly #abort = new AbortController()
   readonly #running = new Map<string, Promise<void>>()
-  /** How often to look, if that was said. */
+  /** How often to look, if specified. */
   readonly #pollMs: number | undefined
   readonly #rests: WorkerRests
   readonly #polling: Promise<void>
@@ -92,7 +97,7 @@ export class Worker {
     if (environment.workers.closing) throw new ClosedError('This Holdfast')
     environment.workers.running.add(this)
     environment.company.onOpen.add(this.#onOpen)
-    // Each thread that runs here listens; Node warns of a leak from the eleventh on.
+    // Each thread that runs here listens; Node warns of a leak at the eleventh.
     setMaxListeners(0, this.#abort.signal)
     if (options.handleSignals ?? true) {
       this.#leaveSignals = onProcessSignal(() => void this.stop())
@@ -122,8 +127,8 @@ export class Worker {
   }
 
   /**
-   * Starts nothing new, lets steps end within the grace period, records them, lets go of all threads. What did not end
-   * in time is taken up by another worker as after a crash, but without waiting for a lease.
+   * Starts nothing new, lets steps finish within the grace period, records them, releases all threads. What did not end
+   * in time is picked up by another worker as after a crash, but without waiting for a lease.
    */
   async stop(): Promise<void> {
     const { clock } = this.#environment
@@ -204,11 +209,11 @@ export class Worker {
     }
   }
 
-  /** How long to sleep when nobody wakes it: until the next is due, as far as is known, and not for ever. */
+  /** How long to sleep if nobody wakes it: until the next is due, as far as is known, and not forever. */
   #restMs(inMs: number | undefined): number {
     const { random } = this.#environment
     const mostMs = this.#pollMs ?? (this.#due.isLive ? SAFETY_POLL_MS : POLL_MS)
-    // Not in step with other workers, which would all look at the same moment.
+    // Not in sync with other workers, which would all look at the same moment.
     return Math.min(mostMs * (0.75 + 0.5 * random()), (inMs ?? Number.POSITIVE_INFINITY) + 1 + 20 * random())
   }
 
@@ -264,7 +269,7 @@ export class Worker {
   #fillPlaces(): void {
     const now = this.#environment.clock.monotonic()
     const isClosed = this.#drain.signal.aborted || this.#rests.storeRestMs > 0 || this.#environment.company.isClosed
-    // By then others are given them as well.
+    // By then, others are given them as well.
     this.#ahead = isClosed ? [] : this.#ahead.filter(({ until }) => until > now)
     while (this.#ahead.length > 0 && this.#running.size < this.#concurrency) {
       const { head } = this.#ahead.shift() as { readonly head: Head }
@@ -338,7 +343,7 @@ export class Worker {
           ...(frequency === undefined ? {} : { frequency }),
         },
       )
-      // It is still due, and would be taken up again at once and for ever.
+      // It is still due, and would be picked up again at once, forever.
       if (outcome.status === 'incompatible') this.#rests.skip(log, head.seq)
       this.#rests.worked(log)
       this.#tell({ type: 'ended', log, outcome })
@@ -354,7 +359,7 @@ export class Worker {
     }
   }
 
-  /** Leaves what a schedule wants to be run now for whoever takes it, which may be this worker. */
+  /** Leaves what a schedule wants to run now for whoever takes it, which may be this worker. */
   async #start(head: Head, log: string): Promise<void> {
     try {
       const plan = this.#plans.get(programOfLabel(String(head.index.metadata[PROGRAM]))) as ProgramPlan
@@ -367,7 +372,7 @@ export class Worker {
     }
   }
 
-  // Beside the polling: where many items expired, or each must be looked at, threads would wait for it.
+  // Alongside the polling: if many items expired, or each must be looked at, threads would have to wait for it.
   #sweep(): void {
     if (this.#sweeping !== undefined || this.#environment.clock.monotonic() < this.#sweepAt) return
     this.#sweeping = this.#sweepSome().finally(() => {
@@ -388,7 +393,7 @@ export class Worker {
         more = piece.more
         all = all ? addReports(all, piece.swept) : piece.swept
         if (!hasSwept(piece.swept)) looked += took
-        // Every other moment belongs to those who append.
+        // Every other moment belongs to concurrent appends.
         if (more && took > 0) await clock.sleep(Math.min(took, MOST_BREATH_MS), this.#drain.signal).catch(() => {})
       }
     } catch (error) {

@@ -3,23 +3,25 @@ import { HttpProblem } from '../http/problem.js'
 /** Which hosts and origins may reach the server. */
 export interface GateOptions {
   /**
-   * Names in `Host` that are answered besides IP addresses and `localhost`. `*` answers to all: only where something in
-   * front of the server checks it.
+   * Names to accept in `Host` besides IP addresses and `localhost`. `*` accepts all: only if something in front of the
+   * server checks it.
    */
   readonly hosts?: readonly string[]
-  /** Origins of pages that may call from a browser, such as `https://app.example.com`. Default: none but its own. */
+  /**
+   * Origins of pages that may call from a browser, such as `https://app.example.com`. Default: only the server's own.
+   */
   readonly origins?: readonly string[]
 }
 
-/** What clients may send, and see of an answer. */
+/** What clients may send, and see of a response. */
 const ALLOWED_HEADERS = 'authorization, content-type, last-event-id, x-api-key, x-holdfast-tenant, x-request-id'
 const EXPOSED_HEADERS =
   'content-location, location, x-vercel-ai-ui-message-stream, x-pagination-total, x-pagination-next'
 const PREFLIGHT_SECONDS = '600'
 
 /**
- * Stands before everything else. A page of a stranger can make a browser send requests here: by a name that it lets
- * point to 127.0.0.1 (which `Host` tells), or across origins (which `Origin` tells).
+ * Runs before everything else. A stranger's page can make a browser send requests here: through a host name that it
+ * points to 127.0.0.1 (`Host` reveals it), or across origins (`Origin` reveals it).
  */
 export class Gate {
   readonly #hosts: ReadonlySet<string>
@@ -46,7 +48,7 @@ export class Gate {
     }
   }
 
-  /** The answer to a browser that asks before it calls; undefined for any other request. */
+  /** The response to a browser's preflight request; undefined for any other request. */
   preflight(request: Request): Response | undefined {
     if (request.method !== 'OPTIONS' || !request.headers.has('access-control-request-method')) return undefined
     const headers = new Headers({
@@ -58,7 +60,7 @@ export class Gate {
     return new Response(null, { status: 204, headers })
   }
 
-  /** Tells the browser of an allowed page that it may read the answer. */
+  /** Tells the browser of an allowed page that it may read the response. */
   mark(request: Request, headers: Headers): void {
     headers.append('vary', 'Origin')
     const origin = request.headers.get('origin')
@@ -69,14 +71,14 @@ export class Gate {
 
   #isKnown(host: string): boolean {
     const name = host.replace(/:\d+$/, '').toLowerCase()
-    // No name server is asked for an address, so nobody can make it point elsewhere.
+    // No name server is asked for an address, so nobody can point it elsewhere.
     if (/^\d{1,3}(\.\d{1,3}){3}$/.test(name) || /^\[[\da-f:.]+\]$/.test(name)) return true
     return name === 'localhost' || name.endsWith('.localhost') || this.#hosts.has(name) || this.#hosts.has('*')
   }
 
   #mayCall(request: Request, origin: string): boolean {
     if (this.#origins.has(origin.toLowerCase())) return true
-    // Its own pages. `Host` was checked before: a name that was bent to point here does not come this far.
+    // Its own pages. `Host` was checked before: a name that was made to point here does not get this far.
     try {
       return new URL(origin).host === hostOf(request).toLowerCase()
     } catch {

@@ -1,13 +1,16 @@
-/** What a caller may do. `read`: look. `answer`: answer and put off questions. `run`: start, cancel, signal, write to the store. `fork`: fork and tag. `admin`: everything, and erase, repair and metrics of the whole store. */
+/**
+ * What a caller may do. `read`: look. `answer`: answer and postpone questions. `run`: start, cancel, signal, write to
+ * the store. `fork`: fork and tag. `admin`: everything, plus erase, repair and metrics of the whole store.
+ */
 export type Role = 'read' | 'answer' | 'run' | 'fork' | 'admin'
 
-/** All roles, the mightiest last. */
+/** All roles, the most powerful last. */
 export const ROLES: readonly Role[] = ['read', 'answer', 'run', 'fork', 'admin']
 
 /** Who makes a request. Everything that it reads and writes belongs to its tenant. */
 export interface Principal {
   readonly tenant: string
-  /** Names the caller in the record of answers and cancellations: an account, a mail address. */
+  /** Identifies the caller in the record of answers and cancellations: an account, an email address. */
   readonly subject: string
   readonly roles: readonly Role[]
   /** Other tenants that it may act for, one per request, named by the header `x-holdfast-tenant`; `*`: any. */

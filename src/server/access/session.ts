@@ -6,13 +6,13 @@ const TAG_BYTES = 16
 const LIFE_MS = 12 * 60 * 60 * 1000
 
 /**
- * Keeps the token of a page in a cookie that its scripts can't read. The cookie holds the token sealed: whoever sees it,
- * such as another server of this machine (cookies do not tell ports apart), can't use the token elsewhere or for long.
+ * Keeps a page's token in a cookie that its scripts can't read. The cookie holds the token encrypted: whoever sees it,
+ * such as another server on this machine (cookies do not distinguish ports), can't use the token elsewhere or for long.
  */
 export class Sessions {
   readonly #key: Uint8Array
 
-  /** Of the same tokens comes the same key: a session survives a restart, and holds with every server of a fleet. */
+  /** The same tokens give the same key: a session survives a restart, and works with every server of a fleet. */
   constructor(tokens: readonly ServerToken[] | undefined) {
     const secret = tokens === undefined ? randomBytes(32) : tokens.map(({ token }) => token).join('\n')
     this.#key = new Uint8Array(hkdfSync('sha256', secret, '', 'holdfast session', 32))
@@ -29,8 +29,8 @@ export class Sessions {
   }
 
   /**
-   * The request as if it had brought its token itself; undefined where it has no session. A cookie is sent along by
-   * whichever page makes the browser call: it counts only where the browser says that the page is ours.
+   * The request as if it had brought its token itself; undefined if it has no session. The browser sends a cookie along
+   * whichever page makes it call: it counts only if the browser says that the page is ours.
    */
   restore(request: Request): Request | undefined {
     const { headers, method } = request
@@ -74,7 +74,8 @@ function isOwnPage(request: Request): boolean {
   const site = headers.get('sec-fetch-site')
   if (site !== null && site !== 'same-origin') return false
   const origin = headers.get('origin')
-  // Browsers name the origin with whatever changes something. Without it, only what Fetch Metadata vouches for is read.
+  // Browsers name the origin with every request that changes something. Without it, only reads that Fetch Metadata
+  // vouches for are allowed.
   if (origin === null) return method === 'GET' && site === 'same-origin'
   try {
     return new URL(origin).host === hostOf(request).toLowerCase()
@@ -83,7 +84,7 @@ function isOwnPage(request: Request): boolean {
   }
 }
 
-// By port: servers of one machine share the browser's cookies.
+// By port: servers on one machine share the browser's cookies.
 function nameOf(request: Request): string {
   return `holdfast_${/:(\d+)$/.exec(hostOf(request))?.[1] ?? 'session'}`
 }

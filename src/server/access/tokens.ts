@@ -3,9 +3,9 @@ import { InvalidOptionError } from '../../errors.js'
 import { checkText, MAX_ID_BYTES, parseTenantId } from '../../core/ids.js'
 import { type Principal, ROLES, type Role } from './principal.js'
 
-/** A token that the server accepts, and whom it stands for. */
+/** A token that the server accepts, and whom it represents. */
 export interface ServerToken {
-  /** At least 16 characters. Sent as `Authorization: Bearer …` or `x-api-key`, never in an address. */
+  /** At least 16 characters. Sent as `Authorization: Bearer …` or `x-api-key`, never in a URL. */
   readonly token: string
   /** Default: `default`. */
   readonly tenant?: string
@@ -17,7 +17,7 @@ export interface ServerToken {
   readonly tenants?: readonly string[] | '*'
 }
 
-/** Who makes a request; undefined, or null, for nobody who is known. */
+/** Who makes a request; undefined, or null, for an unknown caller. */
 export type Authenticate = (request: Request) => Principal | undefined | null | Promise<Principal | undefined | null>
 
 const SHORTEST = 16
@@ -38,13 +38,13 @@ export function authenticateByToken(tokens: readonly ServerToken[]): Authenticat
     if (token === undefined) return undefined
     const hash = hashOf(token)
     let found: Principal | undefined
-    // All of them, and hashes of one length: how long it takes tells nothing of how near a guess was.
+    // All of them, and hashes of one length: timing reveals nothing about how close a guess was.
     for (const { hash: other, principal } of known) if (timingSafeEqual(hash, other)) found = principal
     return found
   }
 }
 
-/** The token of a request. Headers only: addresses end up in logs, histories and `Referer`. */
+/** The token of a request. Headers only: URLs end up in logs, histories and `Referer`. */
 export function tokenOf({ headers }: Request): string | undefined {
   const authorization = headers.get('authorization')
   if (authorization !== null) return /^Bearer +(\S+) *$/i.exec(authorization)?.[1]
@@ -70,7 +70,7 @@ function principalOf(given: ServerToken, i: number): Principal {
   return checkPrincipal({ tenant, subject, roles, ...(tenants === undefined ? {} : { tenants }) }, `tokens[${i}]`)
 }
 
-/** Refuses a principal that could do something else than was meant. */
+/** Refuses a principal that could do something other than what was intended. */
 export function checkPrincipal(principal: Principal, field: string): Principal {
   const { tenant, subject, roles, tenants = [] } = principal
   parseTenantId(tenant)

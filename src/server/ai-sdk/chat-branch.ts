@@ -3,18 +3,18 @@ import type { Holdfast, Message, ThreadView } from '../../index.js'
 import { messagesOf } from './state-messages.js'
 import { toUIMessages, type UiMessage } from './ui-messages.js'
 
-/** More checkpoints than a conversation that people lead will have. */
+/** More checkpoints than a conversation between people and an agent will have. */
 const MAX_HISTORY = 10_000
 
-/** The branch that a conversation is on: the one on which something happened last. */
+/** The branch that a conversation is on: the one that changed last. */
 export async function currentBranch(hf: Holdfast, thread: string): Promise<string | undefined> {
   const { threads } = await hf.threads({ thread, order: 'updated', direction: 'desc', limit: 1 })
   return threads[0]?.branch
 }
 
 /**
- * The message of the record before which a new one belongs, if the client has gone back: it edited a message, wants another
- * answer, or left out what came after. Undefined: the new message comes after all that is on record.
+ * The recorded message before which a new one belongs, if the client has gone back: it edited a message, wants another
+ * answer, or left out what came after. Undefined: the new message comes after everything recorded.
  */
 export function goneBackTo(
   known: readonly Message[],
@@ -24,11 +24,11 @@ export function goneBackTo(
   const said = sent.at(-1) as UiMessage
   const all = toUIMessages(known)
   const same = all.find(({ id }) => id === said.id)
-  // Sent again as it is, it is the same request; the input's key says so.
+  // If it is sent again unchanged, it is the same request; the input's key says so.
   if (same !== undefined) return isRegenerated || !isSame(same, said) ? said.id : undefined
   const before = sent.at(-2)?.id
   const at = all.findIndex(({ id }) => id === before)
-  // What the record does not know, such as a greeting that the page shows by itself, says nothing of where it was.
+  // What is not recorded, such as a greeting that the page shows by itself, says nothing about where it was.
   if (at < 0) return sent.length === 1 ? all[0]?.id : undefined
   return all.slice(at + 1).find(({ role }) => role === 'user')?.id
 }
@@ -38,7 +38,7 @@ function isSame(one: UiMessage, other: UiMessage): boolean {
   return isDeepStrictEqual(text(one), text(other))
 }
 
-/** Makes a branch that ends before a message, and returns its name. */
+/** Creates a branch that ends before a message, and returns its name. */
 export async function branchBefore(
   view: ThreadView,
   message: string,
@@ -61,7 +61,7 @@ export async function branchBefore(
     if (messagesOf((await at(middle)).state).some(({ id }) => id === message)) low = middle + 1
     else high = middle
   }
-  // Where it only waited to be read, or the run before it went on, is no place to start from.
+  // Where it was only waiting to be read, or the run before it was still going, is no place to start from.
   for (; low < history.length; low++) {
     const { inputs = [], run } = await at(low)
     if (inputs.length === 0 && run?.status !== 'running') {

@@ -25,7 +25,7 @@ interface ChatBody {
   readonly trigger?: string
 }
 
-/** What `useChat` of the AI SDK talks to. A chat is a thread, by the same id. */
+/** What the AI SDK's `useChat` talks to. A chat is a thread with the same id. */
 export const chatRoutes: readonly Route[] = [
   {
     method: 'POST',
@@ -84,7 +84,7 @@ async function say(call: Call, id: string, messages: readonly UiMessage[], isReg
   const branch =
     back === undefined ? thread.branch : await branchBefore(hf.inspect(id, { branch: thread.branch }), back, effects)
   const said = messages.at(-1) as UiMessage
-  // Whoever goes on talking has no answer for what was asked before.
+  // Someone who keeps talking has no answer for what was asked before.
   const isStuck = back !== undefined || (facts?.pauses.length ?? 0) > 0 || facts?.run?.status === 'failed'
   const started = await startRun(core, hf, {
     thread: id,
@@ -101,7 +101,7 @@ async function say(call: Call, id: string, messages: readonly UiMessage[], isReg
   return stream(call, follow(call, started.thread, writer, checkpoint, run, started.early), [])
 }
 
-/** Answers to what the agent asked whether it may do. */
+/** Answers to the agent's questions whether it may do something. */
 async function goOn(call: Call, id: string, { id: messageId, parts }: UiMessage): Promise<Response> {
   const { thread, facts } = await open(call, id)
   if (facts === undefined) throw new HttpProblem(404, 'not-found', 'There is no such chat.')
@@ -116,7 +116,7 @@ async function goOn(call: Call, id: string, { id: messageId, parts }: UiMessage)
   })
   const hasAnswered = answers.length > 0
   const by = { by: call.principal.subject }
-  // Another tab was first, or this request is sent again: that is no failure.
+  // Another tab was first, or this request is sent again: that is not a failure.
   const refused = (await early.orClose(thread.answerSeveral(answers, by))).find(
     ({ error }) => !isHoldfastError(error, 'pause-closed'),
   )
@@ -152,7 +152,7 @@ async function resume(call: Call): Promise<Response> {
   return replay(call, thread)
 }
 
-/** The whole answer to the last message, and what comes of it. */
+/** The whole answer to the last message, and what follows from it. */
 async function replay(call: Call, thread: AnyThread): Promise<Response> {
   const [newest] = await thread.history({ events: false, limit: 1, all: true })
   const at = thread.look(newest?.id as string)
@@ -237,7 +237,7 @@ function stream({ core, principal, request }: Call, chunks: Chunks | undefined, 
   })
 }
 
-/** The chat's thread on the branch where it was last, and what is known of it. */
+/** The chat's thread on the branch where it was last, and what is known about it. */
 async function open({ core, hf }: Call, id: string) {
   const known = await currentBranch(hf, id)
   const program = agentOf(core)

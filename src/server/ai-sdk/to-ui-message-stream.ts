@@ -4,8 +4,8 @@ import { UiWriter, type UiWriterOptions } from './ui-writer.js'
 
 /**
  * An agent's run as the AI SDK's UI message stream, for a route of your own:
- * `createUIMessageStreamResponse({ stream: toUIMessageStream(thread.stream({ input })) })`. Reading is what drives it; a
- * reader that goes does not end the run.
+ * `createUIMessageStreamResponse({ stream: toUIMessageStream(thread.stream({ input })) })`. Reading drives it; if the
+ * reader leaves, the run continues.
  */
 export function toUIMessageStream(
   events: AsyncIterable<RunEvent>,
@@ -22,7 +22,7 @@ export function toUIMessageStream(
         if (done) controller.close()
         else controller.enqueue(value)
       } catch (error) {
-        // A run that could not even begin, or lost its thread: its reader hears of it as of any other failure.
+        // A run that could not even begin, or lost its thread: its reader is told about it as about any other failure.
         controller.enqueue({ type: 'error', errorText: error instanceof Error ? error.message : String(error) })
         controller.close()
       }

@@ -11,7 +11,7 @@ export interface UiMessage {
 
 type UiPart = Record<string, unknown> & { type: string }
 
-/** A conversation as `useChat` takes it: all that the agent said and did in answer to one message is one message. */
+/** A conversation as `useChat` takes it: everything the agent said and did in answer to one message is one message. */
 export function toUIMessages(messages: readonly Message[], pauses: readonly OpenPause[] = []): UiMessage[] {
   const made: UiMessage[] = []
   let turn: Message[] = []
@@ -46,7 +46,7 @@ function userParts({ parts }: Message): UiPart[] {
   })
 }
 
-/** By the very pieces that a stream would send, so that a reload shows what was streamed. */
+/** From the very pieces that a stream would send, so that a reload shows what was streamed. */
 function assistantParts(turn: readonly Message[], pauses: readonly OpenPause[]): UiPart[] {
   const writer = new UiWriter()
   const parts: UiPart[] = []

@@ -19,18 +19,18 @@ interface Draft {
 
 /** Settings of a stream for the AI SDK. */
 export interface UiWriterOptions {
-  /** The message that goes on; default: a new one, named after the agent's first message of the run. */
+  /** The message to continue; default: a new one, named after the agent's first message of the run. */
   readonly messageId?: string
   /**
-   * Sends text when its model call is recorded, not as it is said. A call that breaks off and is tried again then leaves
-   * no trace; otherwise what it said stays, and a part `data-holdfast-superseded` tells so.
+   * Sends text when its model call is recorded, not as it is generated. A call that breaks off and is retried then
+   * leaves no trace; otherwise what it said stays, and a `data-holdfast-superseded` part says so.
    */
   readonly buffer?: boolean
 }
 
 /**
- * Turns what happens in an agent's run into pieces of one assistant message. What was recorded decides: tokens only come
- * before, and a message that was never streamed, such as one of another process, is sent whole.
+ * Turns what happens in an agent's run into pieces of one assistant message. What was recorded decides: tokens only
+ * come earlier, and a message that was never streamed, such as one from another process, is sent whole.
  */
 export class UiWriter {
   readonly #options: UiWriterOptions
@@ -102,7 +102,7 @@ export class UiWriter {
   }
 
   *#token({ message, step, attempt, kind, text, callId, tool }: Token): Generator<UiChunk> {
-    // It is on record by now, or belongs to no message, as that of a summary.
+    // It is recorded by now, or belongs to no message, such as that of a summary.
     if (message === undefined || this.#recorded.has(message)) return
     let draft = this.#drafts.get(message)
     if (draft === undefined) {
@@ -201,7 +201,7 @@ export class UiWriter {
   }
 
   *#result({ callId, output }: ToolResultPart): Generator<UiChunk> {
-    // Of a call that an earlier message holds, such as one of a run that was ended: readers fail over what they can't place.
+    // For a call in an earlier message, such as one of a run that was ended: readers fail on what they can't place.
     if (this.#options.messageId === undefined && !this.#calls.has(callId)) return
     yield* this.#start()
     yield outputChunk(callId, output)
@@ -221,14 +221,14 @@ export class UiWriter {
     if (this.#isInStep) yield { type: 'finish-step' }
     this.#isInStep = false
     if (status === 'completed' || status === 'paused') yield { type: 'finish', finishReason: this.#finish }
-    // Not 'stop', or 'tool-calls' as the last reply said: readers would take the answer for a whole one.
+    // Not 'stop', or 'tool-calls' as the last reply said: readers would take the answer for a complete one.
     else if (status === 'limited') yield { type: 'finish', finishReason: 'length' }
     else if (status === 'cancelled') yield { type: 'abort', reason: 'cancelled' }
     else yield { type: 'error', errorText: error?.message ?? 'The run failed.' }
   }
 }
 
-/** What a tool gave back, as a piece of the stream. */
+/** What a tool returned, as a piece of the stream. */
 function outputChunk(toolCallId: string, output: ToolOutput): UiChunk {
   switch (output.type) {
     case 'error':

@@ -5,13 +5,13 @@ import type { Driver } from '../../log/contract.js'
 import type { CarriedWrite, ItemDriver, ItemScan, ItemWrite, NewItem, StoredItem } from '../../log/store-contract.js'
 import { assertBytes } from './suite-context.js'
 
-/** The wall time of these tests. Drivers are told the time and never look at their own clock. */
+/** The wall-clock time of these tests. Drivers are told the time and never look at their own clock. */
 export const NOW = 1_700_000_000_000
 export const DAY_MS = 24 * 60 * 60 * 1000
 
 export type ItemStore = Driver & ItemDriver
 
-/** Why a test does not concern a driver, if it does not. */
+/** Why a test does not apply to a driver, if it doesn't. */
 export function lacksItems(driver: Driver): string | undefined {
   return driver.writeItems === undefined ? 'this driver has no items yet' : undefined
 }

@@ -27,7 +27,7 @@ export interface SuiteContext {
   readonly driver: Driver
   /** Another driver of the same store. Closed after the test. */
   open(): Promise<Driver>
-  /** Lets the store's clock pass. */
+  /** Advances the store's clock. */
   advance(ms: number): Promise<void>
   /** A tenant that no other test uses. */
   readonly tenant: TenantId
@@ -40,7 +40,7 @@ export interface SuiteTest {
   readonly name: string
   readonly run: (context: SuiteContext) => Promise<void>
   readonly timeoutMs?: number
-  /** Why the test does not concern this driver, by what it declares; undefined if it does. */
+  /** Why the test does not apply to this driver, given what it declares; undefined if it does. */
   readonly exempt?: (driver: Driver) => string | undefined
 }
 
@@ -115,7 +115,7 @@ export function assertEntries(actual: readonly StoredEntry[], expected: readonly
   }
 }
 
-/** Equal in all but how much of the lease is left, which goes on running between two looks. */
+/** Equal except for how much of the lease is left, which keeps running between two looks. */
 export function assertSameHead(actual: Head | undefined, expected: Head | undefined): void {
   assert.deepEqual(actual && comparable(actual), expected && comparable(expected))
 }

@@ -44,7 +44,7 @@ export class RequestDice {
   }
 }
 
-/** The fault that befalls a request, if one does. */
+/** The fault that hits a request, if one does. */
 export function pickFault(faults: ModelFaults, [which, how]: readonly [number, number]): ScriptedAnswer | undefined {
   const { rate429 = 0, rate500 = 0, dropRate = 0, retryAfterSeconds = 0 } = faults
   if (which < rate429) {

@@ -12,24 +12,24 @@ export interface ScriptedAnswer {
   readonly usage?: ScriptedUsage | false
   /** An HTTP error instead of an answer. */
   readonly error?: ScriptedError
-  /** The connection is reset: before anything is sent, or after so many chunks of the stream. */
+  /** The connection is reset: before anything is sent, or after this many chunks of the stream. */
   readonly drop?: 'before' | { readonly afterChunks: number }
-  /** Ends the stream in order, but without a finish reason or `[DONE]`, after so many chunks. */
+  /** Ends the stream cleanly, but without a finish reason or `[DONE]`, after this many chunks. */
   readonly cutAfterChunks?: number
-  /** An error inside the stream, after so many chunks. */
+  /** An error inside the stream, after this many chunks. */
   readonly errorAfterChunks?: { readonly chunks: number; readonly error: Readonly<Record<string, unknown>> }
-  /** Nothing more is sent and the connection stays: at once, or after so many chunks. */
+  /** Nothing more is sent and the connection stays open: immediately, or after this many chunks. */
   readonly hang?: true | { readonly afterChunks: number }
-  /** The pause before the first byte. Default: the server's. */
+  /** The delay before the first byte. Default: the server's. */
   readonly latencyMs?: number
-  /** The pause before each chunk of the stream. Default: the server's. */
+  /** The delay before each chunk of the stream. Default: the server's. */
   readonly tokenMs?: number
 }
 
 /** A tool call that the model makes. */
 export interface ScriptedToolCall {
   readonly name: string
-  /** A value is sent as JSON; text is sent as it is, so that malformed arguments can be played. */
+  /** A value is sent as JSON; text is sent unchanged, so that you can send malformed arguments. */
   readonly arguments?: unknown
   /** Default: derived from the request. */
   readonly id?: string
@@ -47,7 +47,7 @@ export interface ScriptedUsage {
 export interface ScriptedError {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent as JSON, or as it is when it is text. Default: OpenAI's shape, from the fields below. */
+  /** Sent as JSON, or unchanged if it is text. Default: OpenAI's shape, from the fields below. */
   readonly body?: unknown
   readonly message?: string
   readonly type?: string

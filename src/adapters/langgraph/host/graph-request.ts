@@ -8,9 +8,9 @@ export interface GraphRequest {
     readonly update?: unknown
     readonly goto?: unknown
   }
-  /** Where to go on from; default: the newest checkpoint. */
+  /** Where to continue from; default: the newest checkpoint. */
   readonly checkpoint?: string
-  /** Takes back what this run did before anything is begun. */
+  /** Takes back what this run did before anything starts. */
   readonly rollback?: string
   readonly config?: GraphConfig
   readonly context?: unknown
@@ -25,7 +25,7 @@ export interface GraphRequest {
   readonly durability?: 'sync' | 'async' | 'exit'
 }
 
-/** What says where a graph runs. Whoever could choose it could run on somebody else's thread. */
+/** What determines where a graph runs. Anyone who could choose it could run on somebody else's thread. */
 const OURS = new Set([
   'thread_id',
   'run_id',
@@ -49,7 +49,7 @@ export function readConfig({ config = {}, context, interruptBefore, interruptAft
       ...(context === undefined || context === null ? {} : { context }),
       ...(interruptBefore === undefined ? {} : { interruptBefore }),
       ...(interruptAfter === undefined ? {} : { interruptAfter }),
-      // What a node did is on record before the next one begins, as in every program of Holdfast.
+      // What a node did is recorded before the next one begins, as in every Holdfast program.
       durability: durability ?? 'sync',
     },
   }

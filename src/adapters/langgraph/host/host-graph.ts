@@ -17,11 +17,11 @@ export interface HostGraphOptions {
   readonly name: string
   /** Default 1.0.0. */
   readonly version?: string
-  /** Settings of the long-term memory that nodes are given. */
+  /** Settings of the long-term memory that nodes get. */
   readonly store?: Omit<HoldfastStoreOptions, 'tenant'>
 }
 
-/** A graph of LangGraph.js as a program: to serve, and for workers. */
+/** A LangGraph.js graph as a program: to serve, and for workers. */
 export interface GraphProgram
   extends FlowProgram<GraphRequest, { checkpoint: string | null; next: readonly string[] }> {
   readonly hosted: HostedGraph
@@ -33,19 +33,19 @@ interface Memory {
   readonly namespaces: (thread: string, below: string, since: Date) => Promise<readonly string[]>
 }
 
-/** Threads of how many tenants are kept open at once. */
+/** For how many tenants threads are kept open at once. */
 const MAX_TENANTS = 100
 
 /**
- * Makes a program of a compiled graph. It runs on `HoldfastSaver` and `HoldfastStore`, whichever the graph was compiled with,
- * under the lease of the thread: one process at a time, and another one when that dies. Its interrupts are questions of the
- * thread.
+ * Turns a compiled graph into a program. It runs on `HoldfastSaver` and `HoldfastStore`, whatever the graph was
+ * compiled with, under the lease of the thread: one process at a time, and another one when that dies. Its interrupts
+ * are questions of the thread.
  */
 export function hostGraph(hf: Holdfast, graph: unknown, options: HostGraphOptions): GraphProgram {
   const { name, version = '1.0.0' } = options
   const compiled = readGraph(graph, name)
   const memories = new Memories(hf, options.store ?? {})
-  // Kept as the states are, which expire never: a thread whose runs are gone would go on from states of another.
+  // Kept like the states, which never expire: a thread whose runs are gone would continue from states of another.
   const settings = { name, version, retry: { attempts: 1 }, retention: 'keep' } as const
   const program = flow(settings, async (ctx, request: GraphRequest) => {
     if (ctx.branch !== 'main') throw noBranches()
@@ -58,7 +58,7 @@ export function hostGraph(hf: Holdfast, graph: unknown, options: HostGraphOption
     if (resume !== undefined && resume !== null) {
       const head = { configurable: { thread_id: thread, checkpoint_ns: '' } }
       const asking = { graph: withSaver(compiled, saver, store), saver, head, namespaces }
-      // Recorded before anything is given to the graph: what it asks after a crash may be another question.
+      // Recorded before anything is passed to the graph: what it asks after a crash may be another question.
       const asked = await ctx.step('asked', async () => [...(await pendingInterrupts(asking))])
       answered = { asked, answers: answersOf(resume, asked) }
     }
@@ -98,7 +98,7 @@ function noBranches(): InvalidOptionError {
   )
 }
 
-/** The savers and stores by tenant: they know what they wrote, so the next save needs no reading. */
+/** The savers and stores by tenant: they know what they wrote, so the next save needs no read. */
 class Memories {
   readonly #hf: Holdfast
   readonly #options: HoldfastStoreOptions
@@ -107,7 +107,7 @@ class Memories {
   constructor(hf: Holdfast, options: HoldfastStoreOptions) {
     this.#hf = hf
     this.#options = options
-    // Refuses what can't be an option now, and not with the first run.
+    // Refuses an invalid option now, and not with the first run.
     void new HoldfastStore(hf, options)
   }
 

@@ -8,7 +8,7 @@ export interface PendingInterrupt {
   readonly value: unknown
   readonly node: string
   /**
-   * Which question of its task it is. A node that asks twice does so by the same id: an answer that was taken before a crash
+   * Which question of its task it is. A node that asks twice uses the same id: an answer that was taken before a crash
    * must not be given to the next question.
    */
   readonly place: string

@@ -7,7 +7,7 @@ import { GraphChunks } from './graph-chunks.js'
 import { type Asking, type PendingInterrupt, pendingInterrupts } from './pending-interrupts.js'
 import { StampedSaver } from './stamped-saver.js'
 
-/** How far a graph came: where it stands, what it would do next, and what it asks. */
+/** How far a graph got: where it is, what it would do next, and what it asks. */
 export interface TurnEnd {
   readonly checkpoint: string | null
   readonly next: readonly string[]
@@ -32,8 +32,8 @@ export interface Turn {
 }
 
 /**
- * Runs a graph until it ends or asks. May be repeated after a crash at any moment: it goes on from the newest checkpoint, and
- * gives the graph its input, or an answer, only if the graph has not taken it yet.
+ * Runs a graph until it ends or asks. May be repeated after a crash at any moment: it continues from the newest
+ * checkpoint, and passes the graph its input, or an answer, only if the graph has not taken it yet.
  */
 export async function runTurn(turn: Turn, step: StepContext): Promise<TurnEnd> {
   const { saver, store, name, thread, run, request } = turn
@@ -70,7 +70,7 @@ export async function runTurn(turn: Turn, step: StepContext): Promise<TurnEnd> {
   return { checkpoint: placeOf(snapshot.config).id ?? null, next: [...snapshot.next], interrupts }
 }
 
-/** What the graph is given now: null means to go on from where it stands. */
+/** What is passed to the graph now: null means to continue from where it is. */
 async function inputOf(turn: Turn, asking: Asking) {
   const { request, answered, thread, run } = turn
   const { graph, saver, head } = asking

@@ -11,18 +11,18 @@ import {
 } from '@langchain/langgraph-checkpoint'
 import type { HoldfastSaver } from '../saver.js'
 
-/** What tells the checkpoints of a run from others, and whether the run may still write. */
+/** What distinguishes the checkpoints of a run from others, and whether the run may still write. */
 export interface Stamp {
   readonly metadata: Readonly<Record<string, unknown>>
-  /** Aborted when the thread is not ours any more: another worker goes on from what is there. */
+  /** Aborted when the thread is no longer ours: another worker continues from what is there. */
   readonly abort: AbortSignal
-  /** Rejects when the thread is not ours any more. */
+  /** Rejects when the thread is no longer ours. */
   readonly heartbeat: () => Promise<void>
 }
 
 /**
- * The saver as one run of a hosted graph uses it. Every checkpoint says which run wrote it, so that whoever goes on after a
- * crash knows whether the input was taken; and nothing is written once the thread's lease is lost.
+ * The saver as one run of a hosted graph uses it. Every checkpoint says which run wrote it, so that whoever continues
+ * after a crash knows whether the input was taken; and nothing is written once the thread's lease is lost.
  */
 export class StampedSaver extends BaseCheckpointSaver {
   readonly #saver: HoldfastSaver

@@ -1,12 +1,12 @@
 type Bag = Record<string, unknown>
 
-/** Deeper than any state that people keep; what lies below is left out. */
+/** Deeper than any state that people keep; what is below is left out. */
 const MAX_DEPTH = 200
-/** What of a config is for clients: others of its parts are handlers, signals and the like. */
+/** The parts of a config that are for clients: others are handlers, signals and so on. */
 const OF_CONFIGS: ReadonlySet<string> = new Set(['configurable', 'metadata', 'tags', 'recursion_limit'])
 
 /**
- * What a graph has as JSON for clients: messages as LangChain writes them, and nothing of LangGraph's own machinery, which
+ * A graph's values as JSON for clients: messages as LangChain writes them, without LangGraph's own machinery, which
  * configs carry along.
  */
 export function toPlain(value: unknown): unknown {

@@ -3,7 +3,7 @@ import type { Holdfast } from '../../../index.js'
 import { HoldfastSaver } from '../saver.js'
 import { type LangGraphSource, openSource, type Serialized, type SourceCheckpoint, type SourceWrite } from './source.js'
 
-/** What to import, and who wants to know how far it is. */
+/** What to import, and how to follow the progress. */
 export interface LangGraphImportOptions {
   /** Only these threads. */
   readonly threads?: readonly string[]
@@ -11,16 +11,16 @@ export interface LangGraphImportOptions {
   readonly onProgress?: (report: LangGraphImportReport) => void
 }
 
-/** What came over, and what did not. */
+/** What was imported, and what was not. */
 export interface LangGraphImportReport {
   readonly threads: number
   readonly checkpoints: number
   readonly writes: number
-  /** Checkpoints that were here already. */
+  /** Checkpoints that were already here. */
   readonly same: number
   /** Threads of which nothing was imported, each with the reason. */
   readonly failed: readonly { readonly thread: string; readonly message: string }[]
-  /** What else could not be brought, in plain words. */
+  /** What else could not be imported, in plain words. */
   readonly notes: readonly string[]
   /** False if `signal` stopped it. */
   readonly complete: boolean
@@ -34,9 +34,9 @@ type Counts = { -readonly [Name in keyof LangGraphImportReport]: LangGraphImport
 const PAGE = 100
 
 /**
- * Brings the threads of a database over that the official SQLite or Postgres saver of LangGraph.js wrote: checkpoints with
- * their ids, parents and metadata, forks, subgraphs, pending writes and interrupts. A graph that is given a `HoldfastSaver`
- * then goes on with them. The database is only read. Importing again brings what is new.
+ * Imports threads that the official SQLite or Postgres saver of LangGraph.js wrote: checkpoints with their ids, parents
+ * and metadata, forks, subgraphs, pending writes and interrupts. A graph with a `HoldfastSaver` then continues them.
+ * The database is only read. Importing again brings over what is new.
  */
 export async function importLangGraph(
   database: string,
@@ -45,7 +45,7 @@ export async function importLangGraph(
 ): Promise<LangGraphImportReport> {
   const source = await openSource(database)
   const report: Counts = { threads: 0, checkpoints: 0, writes: 0, same: 0, failed: [], notes: [], complete: true }
-  // Nothing that comes from a database is the very object that came before: only comparing in full finds what is the same.
+  // Nothing read from a database is the same object as before: only a full comparison finds what is equal.
   const saver = new HoldfastSaver(hf, { compare: 'all' })
   try {
     for await (const thread of threadsOf(source, options.threads)) {
@@ -90,7 +90,7 @@ async function importThread(
     for (const one of decoded.checkpoints) await put(saver, thread, one, counts)
     report.notes.push(...decoded.notes.map((note) => `thread ${thread}: ${note}`))
   } catch (error) {
-    // Half a thread would go on from an older state than it had. One that was here before is left as it was.
+    // Half a thread would continue from an older state than it had. One that was here before is left as it was.
     if (begun === 'no') await saver.deleteThread(thread)
     return fail(error instanceof Error ? error.message : String(error))
   }

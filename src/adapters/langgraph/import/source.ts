@@ -1,11 +1,11 @@
 import { InvalidOptionError } from '../../../errors.js'
 
-/** A checkpoint as a database of LangGraph keeps it. Serialized values are still that. */
+/** A checkpoint as a LangGraph database keeps it. Serialized values are still serialized. */
 export interface SourceCheckpoint {
   readonly ns: string
   readonly id: string
   readonly parent: string | undefined
-  /** Without its channel values where these are kept apart. */
+  /** Without its channel values if these are kept separately. */
   readonly checkpoint: Serialized
   readonly metadata: Serialized
   /** By channel, where they are kept apart. */
@@ -35,7 +35,7 @@ export interface LangGraphSource {
   checkpoints(thread: string): Promise<readonly SourceCheckpoint[]>
   /** All writes of a thread, by checkpoint, task and index. */
   writes(thread: string): Promise<readonly SourceWrite[]>
-  /** What it holds besides, which is not imported, in plain words. */
+  /** What else it holds that is not imported, in plain words. */
   besides(): Promise<readonly string[]>
   close(): Promise<void>
 }
