@@ -28,6 +28,7 @@ export {
 } from './core/errors.js'
 export {
   CancelledError,
+  ChildFailedError,
   EffectUnknownError,
   PauseClosedError,
   type RecordedError,

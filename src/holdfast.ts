@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import { SweptToArchive } from './archive/swept-archive.js'
 import { type ArchiveParts, ThreadArchive } from './archive/thread-archive.js'
 import type { Value } from './codec/value.js'
-import { InvalidOptionError } from './core/errors.js'
+import { InvalidOptionError, isHoldfastError } from './core/errors.js'
 import {
   type BranchId,
   DEFAULT_TENANT,
@@ -68,7 +68,8 @@ import type { FlowProgram } from './runtime/program/flow.js'
 import type { GraphProgram } from './runtime/program/graph.js'
 import type { ProgramPlan, TypedProgram } from './runtime/program/program.js'
 import { Attempts } from './runtime/step/attempts.js'
-import { COMPANION } from './runtime/run/labels.js'
+import { CHILDREN, COMPANION, PARENT } from './runtime/run/labels.js'
+import { tellOfErasure } from './runtime/child/run-errands.js'
 import { type BulkEnqueued, type BulkEnqueueOptions, type BulkInput, enqueueAll } from './runtime/run/bulk-enqueue.js'
 import type { RuntimeEnvironment } from './runtime/run/environment.js'
 import { Schedules } from './runtime/schedule/schedules.js'
@@ -128,6 +129,8 @@ export interface ThreadQuery {
   /** Only threads whose ids have these parts, among others: `{ user: 'user-42' }` finds all sessions of that user. */
   readonly parts?: Readonly<Record<string, string>>
   readonly branch?: string
+  /** Only threads that runs of this one began with `ctx.run`. */
+  readonly parent?: ThreadIdInput
   readonly status?: string | readonly string[]
   readonly tags?: readonly string[]
   readonly metadata?: Readonly<Record<string, MetadataValue>>
@@ -151,6 +154,8 @@ export interface ThreadSummary {
   /** As it was given when the thread was made. */
   readonly thread: ThreadIdInput
   readonly branch: string
+  /** The thread whose run began this one with `ctx.run`. */
+  readonly parent?: ThreadIdInput
   readonly status: string
   /** How many entries are kept: what was pruned or archived is not counted. */
   readonly entries: number
@@ -434,12 +439,14 @@ export class Holdfast {
 
   /**
    * Removes a thread with all its branches. A tombstone with the reason stays behind, unless `tombstone` is false. Its large
-   * values go with the next sweep, or at once with `scrub`. Of a hosted LangGraph graph the states go too. What it wrote to
+   * values go with the next sweep, or at once with `scrub`. Threads that its runs began with `ctx.run` go with it, and the
+   * states of a hosted LangGraph graph; a run that awaits it is told that it was cancelled. What it wrote to
    * the store stays: `hf.store.scope(…).erase()` removes that.
    */
   async erase(thread: ThreadIdInput, options: EraseOptions = {}): Promise<{ readonly erased: number }> {
     const id = parseThreadId(thread)
-    const ids = [...(await this.#companions(thread, id)), id]
+    const ids = [...(await this.#children(id)), ...(await this.#companions(thread, id)), id]
+    await this.#tellParent(id)
     let erased = 0
     for (const one of ids) {
       erased = (await eraseThread(this.#store, this.#tenant, one, options)).erased
@@ -580,6 +587,34 @@ export class Holdfast {
     await this.close()
   }
 
+  /** Threads that runs of this one began, and those below them, deepest first: without it nobody would find them. */
+  async #children(id: ThreadId): Promise<readonly ThreadId[]> {
+    const { heads } = await this.#store.list({ tenant: this.#tenant, thread: id, limit: 1000 })
+    if (!heads.some(({ index }) => CHILDREN in index.metadata)) return []
+    const found: ThreadId[] = []
+    let cursor: string | undefined
+    do {
+      const page = await this.#store.list({
+        tenant: this.#tenant,
+        metadata: { [PARENT]: id },
+        limit: 1000,
+        ...(cursor === undefined ? {} : { cursor }),
+      })
+      for (const { log } of page.heads) found.push(...(await this.#children(log.thread)), log.thread)
+      cursor = page.cursor
+    } while (cursor !== undefined)
+    return [...new Set(found)]
+  }
+
+  async #tellParent(id: ThreadId): Promise<void> {
+    try {
+      await tellOfErasure(this.#runtime, { tenant: this.#tenant, thread: id, branch: MAIN_BRANCH })
+    } catch (error) {
+      // What can't be read is erased all the same.
+      if (!isHoldfastError(error, 'corrupt') && !isHoldfastError(error, 'missing-key')) throw error
+    }
+  }
+
   /** Threads that hold the states of this one's runs. They go first: without it nobody would find them. */
   async #companions(thread: ThreadIdInput, id: ThreadId): Promise<readonly ThreadId[]> {
     if (typeof thread !== 'string') return []
@@ -597,12 +632,15 @@ export class Holdfast {
   }
 
   #headQuery(query: ThreadQuery): HeadQuery {
-    const { thread, parts, branch, status, updatedBefore, updatedAfter, due, limit = 100, errors: _, ...rest } = query
+    const { thread, parts, branch, status, updatedBefore, updatedAfter, due, limit = 100, errors: _, ...others } = query
+    const { parent, metadata, ...rest } = others
+    const labels = { ...metadata, ...(parent === undefined ? {} : { [PARENT]: parseThreadId(parent) }) }
     return {
       ...rest,
       tenant: this.#tenant,
       limit,
       ...(thread === undefined ? {} : { thread: parseThreadId(thread) }),
+      ...(metadata === undefined && parent === undefined ? {} : { metadata: labels }),
       ...(parts === undefined ? {} : { parts: partsOf(parts) }),
       ...(branch === undefined ? {} : { branch: parseBranchId(branch) as BranchId }),
       ...(status === undefined ? {} : { status: typeof status === 'string' ? [status] : status }),
@@ -651,9 +689,11 @@ function partsOf(parts: Readonly<Record<string, string>>): readonly string[] {
 }
 
 function summarize({ log, seq, hash, base, index, lease }: Head): ThreadSummary {
+  const { [PARENT]: parent } = index.metadata
   return {
     thread: threadIdInput(log.thread),
     branch: log.branch,
+    ...(typeof parent === 'string' ? { parent: threadIdInput(parent as ThreadId) } : {}),
     status: index.status,
     entries: seq - base.seq + 1,
     checkpoint: formatCheckpointId(log.branch, seq, hash),

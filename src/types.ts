@@ -13,6 +13,7 @@ export type { Checkpoint, CheckpointEvent } from './runtime/history/checkpoint.j
 export type { CheckpointStep } from './runtime/history/checkpoint-steps.js'
 export type { Difference } from './runtime/history/diff.js'
 export type { OtherVersionRecords, ReplayDifference } from './runtime/history/replay.js'
+export type { ChildOptions } from './runtime/child/await-child.js'
 export type { BulkAnswer, BulkRun, BulkRunOptions, MigrationReport, PausePage } from './runtime/pause/bulk.js'
 export type { PauseAnswer, RefusedAnswer } from './runtime/pause/answer.js'
 export type { DeferOptions } from './runtime/pause/defer.js'

@@ -21,7 +21,8 @@ export interface TurnContext<S extends Shape = Shape, RunContext = unknown> {
   readonly context: RunContext
   readonly thread: string
   readonly tenant: string
-  readonly run: string
+  /** The id of the run. */
+  readonly runId: string
   readonly abortSignal: AbortSignal
 }
 

@@ -28,14 +28,14 @@ export function turnContext(state: OwnState, ctx: Context): TurnContext {
     context: ctx.context,
     thread: ctx.thread,
     tenant: ctx.tenant,
-    run: ctx.run,
+    runId: ctx.runId,
     abortSignal: ctx.abortSignal,
   }
 }
 
 /** An id that stays the same when the step is repeated after a crash. */
 export function messageId(ctx: Context, path: string, index = 0): string {
-  const parts = JSON.stringify([ctx.tenant, ctx.thread, ctx.branch, ctx.run, path, index])
+  const parts = JSON.stringify([ctx.tenant, ctx.thread, ctx.branch, ctx.runId, path, index])
   return `msg_${createHash('sha256').update(parts).digest('base64url').slice(0, 16)}`
 }
 
@@ -74,7 +74,7 @@ export async function spend(setup: AgentSetup, state: OwnState, ctx: Context, re
   })
   const before = state.loop.spent?.branch === ctx.branch ? state.loop.spent : undefined
   const onBranch = {
-    id: before?.id ?? `${ctx.run}:${ctx.branch}${scopeOf(internals.path)}`,
+    id: before?.id ?? `${ctx.runId}:${ctx.branch}${scopeOf(internals.path)}`,
     branch: ctx.branch,
     tally: addTally(before?.tally ?? EMPTY_TALLY, spent),
   }

@@ -1,3 +1,4 @@
+import type { ThreadIdInput } from './ids.js'
 import type { ErrorCode, HoldfastError, ModelFailureKind } from './errors.js'
 
 /**
@@ -28,6 +29,16 @@ export interface ErrorData {
   readonly timeout: { readonly step?: string }
   readonly 'step-failed': { readonly step?: string }
   readonly 'effect-unknown': { readonly step: string }
+  /**
+   * `thread`: which child. 'busy': the thread that was named for it has other work; 'gone': what came of it was pruned.
+   */
+  readonly 'child-failed': {
+    readonly step: string
+    readonly thread: ThreadIdInput
+    readonly run: string
+    readonly status: 'failed' | 'cancelled' | 'limited' | 'incompatible' | 'busy' | 'gone'
+    readonly reason?: string
+  }
   /** `by` and `at` (milliseconds since 1970): who closed the question, and when. */
   readonly 'pause-closed': {
     readonly pause: string

@@ -35,6 +35,7 @@ export type ErrorCode =
   | 'step-failed'
   | 'effect-unknown'
   | 'pause-closed'
+  | 'child-failed'
   | 'poisoned'
   | 'missing-context'
   | 'transaction'

@@ -1,4 +1,5 @@
 import { HoldfastError, IncompatibleError, isHoldfastError, type ModelFailureKind } from '../core/errors.js'
+import type { ThreadIdInput } from '../core/ids.js'
 import type { Path } from '../log/entry/ops.js'
 
 /** An error as it is kept in the log: what it said, not what it was. */
@@ -86,6 +87,46 @@ export class StepFailedError extends HoldfastError {
     })
     this.recorded = recorded
   }
+}
+
+/** A thread that this one began and awaited did not come to its end. Thrown to the code that awaits it. */
+export class ChildFailedError extends HoldfastError {
+  /** @param message as it was recorded; absent when it happens. */
+  constructor(step: string, at: Path, thread: ThreadIdInput, end: FailedChild, message?: string) {
+    const { status, run, reason } = end
+    const name = typeof thread === 'string' ? thread : JSON.stringify(thread)
+    super('child-failed', message ?? `Thread ${name} ${CHILD_ENDS[status]}${reason ? `: ${reason}` : '.'}`, {
+      data: { step, at, thread, run, status, ...(reason === undefined ? {} : { reason }) },
+      ...(message === undefined ? { remedy: CHILD_REMEDIES[status] } : {}),
+    })
+  }
+}
+
+/** How a child ended that did not come to its end. */
+export interface FailedChild {
+  readonly status: 'failed' | 'cancelled' | 'limited' | 'incompatible' | 'busy' | 'gone'
+  /** The id of its run; empty where there is none. */
+  readonly run: string
+  /** Why: what it threw, who cancelled it, which limit. */
+  readonly reason?: string
+}
+
+const CHILD_ENDS: Readonly<Record<FailedChild['status'], string>> = {
+  failed: 'failed',
+  cancelled: 'was cancelled',
+  limited: 'was ended by a limit',
+  incompatible: 'does not fit its program',
+  busy: 'has other work, and was not begun',
+  gone: 'ended, and what came of it is no longer kept',
+}
+
+const CHILD_REMEDIES: Readonly<Record<FailedChild['status'], string>> = {
+  failed: 'Fix the cause and run the parent again: it resumes the child.',
+  cancelled: 'Run the parent again to begin the child anew, or cancel the parent, too.',
+  limited: 'Raise the limit, or catch this and go on with what the child has done.',
+  incompatible: 'Run the child with the version of the program that began it, then run the parent again.',
+  busy: "Wait for its turn with { busy: 'queue' }, or leave `thread` out for a thread of its own.",
+  gone: 'Keep entries for as long as a parent may come back to them, or begin the child anew by running the parent again.',
 }
 
 /** One attempt took longer than its time limit. What it did before is unknown. */

@@ -27,11 +27,13 @@ import { unheard } from './events/event-feed.js'
 import type { RunEvent } from './events/events.js'
 import { follow } from './events/follow.js'
 import { type EventsOptions, followEvents } from './events/follow-events.js'
-import { claimThread } from './run/gap.js'
+import { cancelRun } from './run/cancel.js'
+import { errandsOf } from './child/errands.js'
+import { FamilyRest } from './child/family-rest.js'
+import { runErrands } from './child/run-errands.js'
 import { type Settled, settleRun, showFold } from './step/kept-results.js'
 import { checkKey } from './run/given-input.js'
 import { placeOf } from './run/input-keys.js'
-import { cancelLater, firstLater } from './run/later-input.js'
 import { describePauses, type OpenPause, type Outcome, readOutcome } from './run/outcome.js'
 import type { ProgramPlan } from './program/program.js'
 import { type ReplayReport, replayRun } from './history/replay.js'
@@ -43,7 +45,7 @@ import { ENQUEUE_OPTIONS, type Enqueued, type EnqueueOptions, RUN_OPTIONS, type 
 import { runThread, withOutput } from './run/run-thread.js'
 import { type Expiry, expiresWhenAtRest, retentionLabels } from './run/expiry.js'
 import { RETENTION } from './run/labels.js'
-import { endCancelled, isAtRest, isOnlyWaiting, restRun } from './run/situation.js'
+import { isAskedFor, isOnlyWaiting } from './run/situation.js'
 import { badSignalName, isSignalName } from './pause/waits.js'
 import { completeFold } from './upgrade/upgrade.js'
 
@@ -151,36 +153,15 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
   async cancel(
     options: { readonly reason?: string; readonly by?: string; readonly run?: string } = {},
   ): Promise<boolean> {
-    const { clock, owner, observer, redactor } = this.environment
+    const { redactor } = this.environment
     const given = options.reason ?? 'cancelled'
     const reason = redactor ? redactor.text(given) : given
-    const by = checkBy(options.by)
     const log = await this.existing()
-    const { entries } = await log.update((fold) => {
-      const current = currentRun(fold.state as RunState)
-      const run = options.run ?? current ?? firstLater(fold.state as RunState)
-      if (run === undefined) return undefined
-      const cancel = set('cancel', { reason, at: clock.now(), run, ...(by === undefined ? {} : { by }) })
-      if (run === current) return [{ kind: 'cancel', ops: [cancel], index: { wakeAt: DUE } }]
-      return cancelLater(fold, run, cancel)
-    })
-    if (entries.length === 0) return false
-    this.environment.company.tell(nameLog(this.key))
-    try {
-      const claim = await claimThread(log, { owner, ms: 5000 })
-      let ends = false
-      const settled = await this.settle(log.fold.state as RunState)
-      await claim.release((fold) => {
-        const end = endCancelled(fold, restRun(fold.state as RunState), clock.now(), this.expiry, settled)
-        ends = end !== undefined
-        return end && [end]
-      })
-      if (ends) observer.count('holdfast.runs.cancelled')
-    } catch (error) {
-      // Held: its worker ends the run.
-      if (!isHoldfastError(error, 'held') && !isHoldfastError(error, 'fenced')) throw error
-    }
-    return true
+    const cancellation = { reason, by: checkBy(options.by), run: options.run }
+    const isEnded = await cancelRun(this.environment, log, cancellation, this.expiry, (state) => this.settle(state))
+    // Its children, and whoever awaits it. What can't be done now stays due.
+    if (errandsOf(log.fold.state).length > 0) await runErrands(this.environment, this.plan, log).catch(() => {})
+    return isEnded
   }
 
   /**
@@ -193,16 +174,16 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
     const { entries } = await log.update((fold) => {
       const state = fold.state as RunState
       if (currentRun(state) === undefined || isOnlyWaiting(fold, clock.now())) return undefined
-      if (fold.index.wakeAt !== null && fold.index.wakeAt <= clock.now()) return undefined
+      if (isAskedFor(fold, clock.now())) return undefined
       return [{ kind: 'input', ops: [], index: { wakeAt: DUE } }]
     })
     return entries.length > 0
   }
 
   /**
-   * Waits until the thread is at rest: completed, failed, or waiting for someone. Works from any process, and for a
-   * thread that does not exist yet. Throws `timeout` if it has not come to rest in time, `not-found` if there still is
-   * no thread then; without `timeoutMs` it waits until the signal is aborted.
+   * Waits until the thread and the threads that it awaits are at rest: completed, failed, or waiting for someone. Works
+   * from any process, and for a thread that does not exist yet. Throws `timeout` if it has not come to rest in time,
+   * `not-found` if there still is no thread then; without `timeoutMs` it waits until the signal is aborted.
    */
   async waitFor(options: WaitOptions = {}): Promise<Result> {
     const { clock } = this.environment
@@ -216,9 +197,14 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
     }
     const deadline = timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + timeoutMs
     const log = await this.open()
-    for await (const _ of follow(log, clock, signal, deadline)) {
-      if (isAtRest(log.fold, clock.now())) return this.read(log)
-      if (clock.monotonic() >= deadline) break
+    const family = new FamilyRest(this.environment.logs)
+    try {
+      for await (const _ of follow(log, clock, signal, deadline, family)) {
+        if (await family.isAtRest(log)) return await this.read(log)
+        if (clock.monotonic() >= deadline) break
+      }
+    } finally {
+      family.close()
     }
     const data = { thread: this.key.thread, timeoutMs }
     if (!log.exists) {
@@ -353,6 +339,10 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
     return { store: this.environment.retention }
   }
 
+  protected get plan(): ProgramPlan | undefined {
+    return undefined
+  }
+
   protected open(): Promise<Log> {
     return this.environment.logs.open(this.key)
   }
@@ -479,6 +469,10 @@ export class Thread<
 
   protected override get expiry(): Expiry & { readonly plan: ProgramPlan } {
     return { ...super.expiry, plan: this.#plan }
+  }
+
+  protected override get plan(): ProgramPlan {
+    return this.#plan
   }
 
   protected override settle(state: RunState): Promise<Settled | undefined> {

@@ -6,6 +6,7 @@ import { badInputTests } from './runtime-suite/bad-input-tests.js'
 import { keptResultTests } from './runtime-suite/kept-result-tests.js'
 import { busyTests } from './runtime-suite/busy-tests.js'
 import { cancelTests } from './runtime-suite/cancel-tests.js'
+import { childTests } from './runtime-suite/child-tests.js'
 import { clockTests } from './runtime-suite/clock-tests.js'
 import { effectCrashTests } from './runtime-suite/effect-crash-tests.js'
 import { effectTests } from './runtime-suite/effect-tests.js'
@@ -37,6 +38,7 @@ const GROUPS: readonly (readonly [string, readonly RuntimeTest[]])[] = [
   ['subgraphs', subgraphTests],
   ['flows', flowTests],
   ['waiting', waitTests],
+  ['child threads', childTests],
   ['news', newsTests],
   ['live events', liveTests],
   ['clocks that are wrong', clockTests],

@@ -30,7 +30,7 @@ it('lets a tool ask, write SQL with its record, do steps and remember, knowing w
   let seen: unknown
   const { hf, thread } = await playTool('read', async (_, context) => {
     runs++
-    seen = [context.thread, context.branch, context.tenant, context.run.length > 0]
+    seen = [context.thread, context.branch, context.tenant, context.runId.length > 0]
     const price = await context.step('price', { effect: 'once' }, () => ++steps * 10)
     const answer = await context.pause<{ ok: boolean }>({ ask: `Pay ${price}?` })
     const rows = await context.transaction('book', async (sql) => {

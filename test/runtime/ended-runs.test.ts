@@ -47,7 +47,7 @@ function program({ kinds, inSubgraph }: Spec, world: { readonly begun: () => voi
                 ctx.abortSignal.addEventListener('abort', () => reject(ctx.abortSignal.reason)),
               )
             }
-            return { done: [`n${i} of ${ctx.run}`] }
+            return { done: [`n${i} of ${ctx.runId}`] }
           },
         }) as unknown as Made,
       made,

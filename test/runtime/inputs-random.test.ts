@@ -54,7 +54,7 @@ class World {
   lost = 0
 
   readonly program = flow({ name: 'teller', version: '1.0.0', retry: { attempts: 1 } }, async (ctx, input: Input) => {
-    this.runs.set(input.n, (this.runs.get(input.n) ?? new Set()).add(ctx.run))
+    this.runs.set(input.n, (this.runs.get(input.n) ?? new Set()).add(ctx.runId))
     if (input.kind === 'long') for (let key = 0; key < 4; key++) await ctx.step('part', { key }, () => 'x'.repeat(9000))
     if (input.kind === 'ask') await ctx.pause({ about: input.n })
     return ctx.step('do', () => {

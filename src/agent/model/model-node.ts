@@ -96,7 +96,7 @@ async function takeTurn(setup: AgentSetup, before: OwnState, ctx: Context) {
 }
 
 /** How the last reply would end the run, if `isComplete` has yet to be asked. A later message makes it obsolete. */
-function spokeLast({ loop, messages }: OwnState, { run }: Context): Ending | undefined {
+function spokeLast({ loop, messages }: OwnState, { runId: run }: Context): Ending | undefined {
   const { spoke } = loop
   return spoke && loop.run === run && spoke.count === messages.length ? spoke.ending : undefined
 }
@@ -128,9 +128,9 @@ const COMPLETE: Ending = { reason: 'complete', message: 'The agent reached its g
 async function noteResume(setup: AgentSetup, state: OwnState, ctx: Context) {
   const { claim, watch, path } = internalsOf(ctx)
   const { loop } = state
-  const isNew = loop.claim !== claim || loop.run !== ctx.run
+  const isNew = loop.claim !== claim || loop.run !== ctx.runId
   // An agent inside another program may begin long after the run was resumed.
-  const resumed = loop.claim !== claim && (loop.run === ctx.run || (ctx.attempt > 1 && !path.includes('/')))
+  const resumed = loop.claim !== claim && (loop.run === ctx.runId || (ctx.attempt > 1 && !path.includes('/')))
   const changes: { memory?: OwnState['memory']; resumes?: OwnState['resumes'] } = {}
   if (resumed) {
     const { count, tokensSaved } = state.resumes
@@ -140,7 +140,7 @@ async function noteResume(setup: AgentSetup, state: OwnState, ctx: Context) {
     const memory = await setup.options.onResume?.(turnContext(state, ctx))
     if (memory) changes.memory = knownOf(memory)
   }
-  const taken: LoopUpdate = isNew ? { run: ctx.run, claim } : {}
+  const taken: LoopUpdate = isNew ? { run: ctx.runId, claim } : {}
   return { changes, loop: taken }
 }
 

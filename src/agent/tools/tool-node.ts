@@ -125,14 +125,18 @@ async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Cont
     thread: ctx.thread,
     branch: ctx.branch,
     tenant: ctx.tenant,
-    run: ctx.run,
+    runId: ctx.runId,
     store: ctx.store,
     step: ctx.step,
     transaction: ctx.transaction,
     pause: (question, options) => {
-      refuseLateQuestion(tool, call.name)
+      refuseLateWait(tool, call.name, 'asks a question')
       return ctx.pause(question, options)
     },
+    run: ((...child: Parameters<typeof ctx.run>) => {
+      refuseLateWait(tool, call.name, 'awaits a thread')
+      return ctx.run(...child)
+    }) as typeof ctx.run,
   })
   return { ...changes, ...(await resultOf(tool, call, result, internalsOf(ctx).clock.now())) }
 }
@@ -147,12 +151,12 @@ function changedUnderway({ name, callId }: PendingCall): IncompatibleError {
 }
 
 // What it did before it asked would be unknown when it continues: a person would have to say, for every single answer.
-function refuseLateQuestion({ effect }: Tool, name: string): void {
+function refuseLateWait({ effect }: Tool, name: string, what: string): void {
   if (effect !== 'once' && effect !== 'reconcilable') return
   throw new InvalidProgramError(
-    `Tool "${name}" asks a question while it runs, and its effect is '${effect}'.`,
-    'pause',
-    "Ask before it runs with needsApproval, or declare the tool 'read' and put the effect into context.step(…).",
+    `Tool "${name}" ${what} while it runs, and its effect is '${effect}'.`,
+    'effect',
+    "Let it ask before it runs with needsApproval, or declare the tool 'read' and put the effect into context.step(…).",
     { tool: name },
   )
 }

@@ -37,7 +37,8 @@ export interface ToolContext<RunContext = unknown> {
   readonly thread: string
   readonly branch: string
   readonly tenant: string
-  readonly run: string
+  /** The id of the run. */
+  readonly runId: string
   /** Memory that outlives the thread. Writes are recorded with this call. */
   readonly store: Context['store']
   /**
@@ -53,6 +54,11 @@ export interface ToolContext<RunContext = unknown> {
    * `needsApproval`, or declare the tool 'read' and put the effect into a `step`.
    */
   readonly pause: Context['pause']
+  /**
+   * Runs another program on a thread of its own and returns what it gives back, as `ctx.run` of a flow does. The tool runs
+   * again from its beginning when that has ended, so it is not for tools that are 'once' or 'reconcilable' either.
+   */
+  readonly run: Context['run']
   readonly toolCallId: string
   readonly experimental_context: unknown
 }
@@ -129,6 +135,8 @@ export interface Delegate {
   readonly plan: GraphPlan
   /** The agent's input for these arguments. */
   readonly ask: (args: unknown) => unknown
+  /** It runs on a thread of its own. */
+  readonly isChild: boolean
 }
 
 /** A checked tool; what `tool()` returns. */

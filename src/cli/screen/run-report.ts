@@ -13,6 +13,7 @@ export function describeRun(run: NonNullable<CheckpointFacts['run']>): string {
 
 export function describeWait(wait: Waiting): string {
   if (wait.kind === 'sleep') return `${wait.step}: until ${new Date(wait.until).toISOString()}`
+  if (wait.kind === 'child') return `${wait.step}: thread ${formatThreadId(wait.thread)} (${wait.program})`
   const until = wait.until === undefined ? '' : ` until ${new Date(wait.until).toISOString()}`
   return `${wait.step}: signal "${wait.name}"${until}`
 }

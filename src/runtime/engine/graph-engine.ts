@@ -13,6 +13,7 @@ import { gapOf } from '../run/gap.js'
 import { findLost, perform, type Work } from '../step/perform.js'
 import { isEffect } from '../step/revisits.js'
 import {
+  awaitsChild,
   findBegun,
   inScope,
   isBegun,
@@ -124,8 +125,18 @@ export class GraphEngine {
     }
   }
 
+  /** The node of a task, as what it began as where it may be of two kinds. */
+  #nodeOf({ id, node: name }: TaskRecord): NodePlan | undefined {
+    const node = this.#plan.resolve(name)
+    if (node?.otherwise === undefined || this.#isNew) return node
+    const { steps = {}, scopes = {} } = this.#scope()
+    const isFunction = Object.keys(steps).some((path) => path.startsWith(`${id}/`))
+    const begun = scopes[id] !== undefined ? 'graph' : isFunction ? 'function' : node.kind
+    return begun === node.kind ? node : node.otherwise
+  }
+
   async #runTask(task: TaskRecord, isLast: () => boolean): Promise<Landed> {
-    const node = this.#plan.resolve(task.node)
+    const node = this.#nodeOf(task)
     if (node === undefined) return { status: 'failed', error: missingNode(this.#plan, task.node) }
     const path = this.#path === '' ? task.id : `${this.#path}/${task.id}`
     const at = inScope(this.#prefix, 'steps', task.id)
@@ -336,7 +347,8 @@ export class GraphEngine {
     if ((isBegun(steps[id]) && !steps[id].missing) || scopes[id] !== undefined) return true
     return Object.entries(steps).some(
       ([path, record]) =>
-        path.startsWith(`${id}/`) && (isBegun(record) || record.status === 'done' || record.status === 'failed'),
+        path.startsWith(`${id}/`) &&
+        (isBegun(record) || awaitsChild(record) || record.status === 'done' || record.status === 'failed'),
     )
   }
 
@@ -359,7 +371,7 @@ export class GraphEngine {
     if (node.kind === 'function' && (isSame || (node.policy.effect ?? 'read') === 'read')) return
     for (const [path, record] of Object.entries(steps)) {
       if (!path.startsWith(`${id}/`) || !isEffect(record)) continue
-      if (isBegun(record)) throw leftBegun(path)
+      if (isBegun(record) || awaitsChild(record)) throw leftBegun(path)
       throw nondeterministic(`Step "${path}" is recorded, but node "${id}" is another by now and has no steps.`, path)
     }
   }

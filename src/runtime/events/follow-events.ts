@@ -4,8 +4,8 @@ import type { LogStore } from '../../log/log-store.js'
 import type { State } from '../../log/entry/ops.js'
 import { entryEvents, readEventId, type RunEvent } from './events.js'
 import { follow } from './follow.js'
+import { FamilyRest } from '../child/family-rest.js'
 import { LiveWaiting } from './live-events.js'
-import { isAtRest } from '../run/situation.js'
 
 /** Where to begin reading what is recorded, and when to stop. */
 export interface EventsOptions {
@@ -44,12 +44,14 @@ export async function* followEvents(logs: LogStore, log: Log, options: EventsOpt
   }
   let wake = () => {}
   const live = options.live ? new LiveWaiting(logs, log.key, () => wake()) : undefined
-  const extra = live && {
+  const family = new FamilyRest(logs)
+  const extra = {
     attach(call: () => void) {
       wake = call
+      family.attach(call)
     },
     get isReady() {
-      return live.isReady(seen)
+      return family.isReady || (live?.isReady(seen) ?? false)
     },
   }
   try {
@@ -64,9 +66,10 @@ export async function* followEvents(logs: LogStore, log: Log, options: EventsOpt
         }
       }
       if (live) yield* live.take(seen)
-      if (untilRest && isAtRest(log.fold, clock.now())) return
+      if (untilRest && (await family.isAtRest(log))) return
     }
   } finally {
+    family.close()
     live?.close()
   }
 }

@@ -50,6 +50,7 @@ function inheritOps(state: RunState, record: ForkRecord, now: number): readonly 
     ...(state.ahead ? [remove('ahead')] : []),
     ...(state.gap ? [remove('gap')] : []),
     ...begunSteps(state, []),
+    ...leaveFamily(state),
     // What became of an effect there, and whether it might run there, are no questions here: this branch asks its own.
     ...closePauses(state, ({ kind }) => kind === 'unknown-effect' || kind === 'permission', now),
     // What it waits for may be another thing after an edit: the program has to say so itself.
@@ -60,11 +61,29 @@ function inheritOps(state: RunState, record: ForkRecord, now: number): readonly 
 
 function begunSteps(scope: ScopeState, prefix: readonly string[]): readonly Op[] {
   const own = Object.entries(scope.steps ?? {})
-    .filter(([, { status }]) => status === 'started' || status === 'retry')
+    .filter(
+      ([, { status, child }]) =>
+        status === 'started' || status === 'retry' || (status === 'waiting' && child !== undefined),
+    )
     .map(([id, record]) => {
       const inherited: StepRecord = { ...record, inherited: true }
       return set([...prefix, 'steps', id] as never, inherited)
     })
   const inner = Object.entries(scope.scopes ?? {}).flatMap(([id, sub]) => begunSteps(sub, [...prefix, 'scopes', id]))
   return [...own, ...inner]
+}
+
+/**
+ * The children that are under way are those of the other branch, and so is the parent: this one neither hears of them nor
+ * tells it anything. What children had brought before the branches parted stays.
+ */
+function leaveFamily({ children = {}, errands, run, inputs = [] }: RunState): readonly Op[] {
+  return [
+    ...Object.entries(children)
+      .filter(([, { ended }]) => ended === undefined)
+      .map(([name]) => remove(['children', name])),
+    ...(errands ? [remove('errands')] : []),
+    ...(run?.parent ? [remove(['run', 'parent'])] : []),
+    ...inputs.flatMap(({ parent }, i) => (parent ? [remove(['inputs', i, 'parent'])] : [])),
+  ]
 }

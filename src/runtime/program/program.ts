@@ -50,6 +50,8 @@ interface NodePlanBase {
   /** What the thread index shows while tasks of this node run. Default 'active'. */
   readonly status?: string
   readonly approval?: Approval
+  /** The other kind of node that it may have begun as: such a task continues as what it was. */
+  readonly otherwise?: NodePlan
   /** The update for a task that was never begun, because its run was ended before. Default: none. */
   readonly unbegun?: (input: unknown) => unknown
   /** What to report to listeners, once the update is recorded. */

@@ -73,7 +73,7 @@ function isUnderWay({ run }: RunState): boolean {
   return run?.status === 'running' && run.waiting === undefined
 }
 
-async function asItIs(request: Request, log: Log): Promise<Outcome> {
+export async function asItIs(request: Request, log: Log): Promise<Outcome> {
   const { key, restart, input } = request
   const outcome = readOutcome(key, await asToday(request, log.fold), restart)
   return input === undefined ? outcome : { ...outcome, input: fateOf(log.fold.state as RunState, input) }

@@ -32,6 +32,7 @@ export function beginRun(plan: ProgramPlan, state: RunState, now: number, incarn
     count: 0,
     takes: 1,
     ...(input.key === undefined ? {} : { key: input.key }),
+    ...(input.parent === undefined ? {} : { parent: input.parent }),
     ...(input.transient === undefined ? {} : { transient: input.transient }),
   }
   const ops: Op[] = [set('run', run)]

@@ -5,6 +5,7 @@ import { DUE, type LogKey } from '../../log/contract.js'
 import type { Fold } from '../../log/entry/fold.js'
 import { push, set } from '../../log/entry/ops.js'
 import type { Log } from '../../log/log.js'
+import type { ParentRef } from '../child/child-records.js'
 import type { ProgramPlan } from '../program/program.js'
 import { checkFits } from '../upgrade/fitting.js'
 import type { RuntimeEnvironment } from './environment.js'
@@ -29,6 +30,8 @@ export async function enqueueInput(
     readonly retention?: RetentionPolicy
     /** There was no such thread a moment ago: it need not be read. */
     readonly isNew?: boolean
+    /** Who awaits its run. */
+    readonly parent?: ParentRef
   },
 ): Promise<Enqueued> {
   const { busy = 'queue', runAt: asked, isNew = false, ...rest } = options
@@ -136,7 +139,7 @@ export async function putInput(
         index: {
           ...(isBehind ? {} : { wakeAt: isLater ? Math.min(fold.index.wakeAt ?? runAt, runAt) : DUE }),
           ...staysOpen(fold.index),
-          ...labels(fold, plan, expiry),
+          ...labels(fold, plan, expiry, input),
           // A thread at rest has work again; one that waits for a person, or for a time, still does.
           ...(isUnfinished(state.run) || (isLater && state.run) ? {} : { status: 'active' }),
         },

@@ -2,12 +2,14 @@ import { setMaxListeners } from 'node:events'
 import { ClosedError } from '../../core/errors.js'
 import { nameLog } from '../../core/log-name.js'
 import { onAbort } from '../../core/on-abort.js'
+import type { Draft } from '../../log/entry/draft.js'
 import type { Fold } from '../../log/entry/fold.js'
 import { set } from '../../log/entry/ops.js'
 import type { Log } from '../../log/log.js'
-import type { Claim } from '../../log/write/claim.js'
+import { Claim } from '../../log/write/claim.js'
 import type { Updated } from '../../log/write/update.js'
 import type { RunObserver } from '../../telemetry/observer.js'
+import { withErrands } from '../child/errands.js'
 import { CancelledError, isStoreFailure } from '../errors.js'
 import { EventFeed } from '../events/event-feed.js'
 import { type LiveEvent, redactEvent } from '../events/events.js'
@@ -190,7 +192,7 @@ export class Hold {
     if (failure === undefined) return this.#driveNext(isBegun)
     if (checkFits(key, this.#log.fold, plan, { restarted: false })) return this.#leave()
     const parked = await this.#letGo(() =>
-      this.#log.conclude((fold) => parkBehind(fold, failure.error, this.#target, onPaused), true),
+      this.#conclude((fold) => parkBehind(fold, failure.error, this.#target, onPaused), true),
     )
     environment.observer.count('holdfast.runs.failed')
     return parked?.fold ?? this.#log.fold
@@ -212,7 +214,7 @@ export class Hold {
     // It says until when the thread is kept.
     await environment.clock.catchUp()
     const conclude = () =>
-      this.#log.conclude((fold) => endOf(fold, driven, { ...this.#ending(stuck), goOn, settled }), !goOn)
+      this.#conclude((fold) => endOf(fold, driven, { ...this.#ending(stuck), goOn, settled }), !goOn)
     let ended: Updated | undefined
     try {
       ended = await (goOn ? conclude() : this.#letGo(conclude))
@@ -230,6 +232,8 @@ export class Hold {
     if (!goOn) return ended.fold
     this.#inherited = undefined
     this.#log = this.#newLog()
+    // Whoever waits for this one does not wait for the next as well.
+    if (this.#claim instanceof Claim) await this.#request.runErrands(this.#claim.log)
     // The signal of a cancelled run says nothing to the next one.
     if (this.#abort.signal.reason instanceof CancelledError) this.#abort = newAbort()
     return undefined
@@ -337,6 +341,7 @@ export class Hold {
       inlineSleepMs: options.inlineSleepMs ?? DEFAULT_INLINE_SLEEP_MS,
       isDraining: options.isDraining,
       recordedReads: this.#recordedReads,
+      children: this.#request.children,
       watch,
     })
   }
@@ -351,7 +356,7 @@ export class Hold {
       const failure = await this.#begin(isUnfinished(this.#log.state.run))
       if (failure) return park(failure.error)
       try {
-        return await this.#log.conclude((fold) => endOf(fold, { status: 'failed', error }, this.#ending(true)), true)
+        return await this.#conclude((fold) => endOf(fold, { status: 'failed', error }, this.#ending(true)), true)
       } catch (again) {
         if (isStoreFailure(again)) throw again
         return park(again)
@@ -359,7 +364,7 @@ export class Hold {
     }
     const park = async (cause: unknown) => {
       await this.#discard()
-      return this.#log.conclude((fold) => parkBehind(fold, cause, this.#target, this.#request.onPaused), true)
+      return this.#conclude((fold) => parkBehind(fold, cause, this.#target, this.#request.onPaused), true)
     }
     const ended = await this.#letGo(end)
     return ended?.fold ?? this.#log.fold
@@ -373,26 +378,30 @@ export class Hold {
   /** Lets go. Undefined when something came that has to be done first. */
   async #rest(): Promise<Fold | undefined> {
     const { clock } = this.#request.environment
-    const rested = await this.#letGo(() =>
-      this.#log.conclude((fold) => restThread(fold, this.#expiry, clock.now()), true),
-    )
+    const rested = await this.#letGo(() => this.#conclude((fold) => restThread(fold, this.#expiry, clock.now()), true))
     return rested?.fold
   }
 
   async #leave(): Promise<Fold | undefined> {
     const left = await this.#letGo(() =>
-      this.#log.conclude(({ state }) => leaveThread(state as RunState, this.#target), true),
+      this.#conclude(({ state }) => leaveThread(state as RunState, this.#target), true),
     )
     return left?.fold
   }
 
   async #stop(claim: Claim, wasOpen: boolean): Promise<void> {
     try {
-      const said = await this.#log.conclude(({ state }) => stopRun(state as RunState, wasOpen), true)
+      const said = await this.#conclude(({ state }) => stopRun(state as RunState, wasOpen), true)
       if (said === undefined) await claim.release()
     } catch {
       await claim.release().catch(() => {})
     }
+  }
+
+  /** Also says what the end of a run owes to other threads. */
+  #conclude(decide: (fold: Fold) => Draft | undefined, release: boolean): Promise<Updated | undefined> {
+    const { clock } = this.#request.environment
+    return this.#log.conclude((fold) => withErrands(fold, decide(fold), clock.now()), release)
   }
 
   #letGo<Result>(release: () => Promise<Result>): Promise<Result> {

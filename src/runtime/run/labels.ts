@@ -9,5 +9,9 @@ export const CAPPED = 'holdfast.capped'
 export const COMPANION = 'holdfast.companion'
 /** Set on the log of a schedule, which no program may run. */
 export const SCHEDULE = 'holdfast.schedule'
+/** On a thread that a run of another began: the id of that one, in its stored form. */
+export const PARENT = 'holdfast.parent'
+/** Set on a thread whose runs have begun others: what erases the one erases those. */
+export const CHILDREN = 'holdfast.children'
 /** Set on a thread whose run failed while it also has open questions. */
 export const ASKS = 'holdfast.asks'

@@ -4,6 +4,9 @@ import { InvalidOptionError } from '../../core/errors.js'
 import type { LogKey } from '../../log/contract.js'
 import type { Fold } from '../../log/entry/fold.js'
 import type { Log } from '../../log/log.js'
+import type { ChildDoor } from '../child/await-child.js'
+import { errandsOf } from '../child/errands.js'
+import { runErrands } from '../child/run-errands.js'
 import { ownBranch } from '../history/inherit.js'
 import type { ProgramPlan } from '../program/program.js'
 import { hashKept } from '../step/hash-value.js'
@@ -25,6 +28,7 @@ export class Request {
   readonly environment: RuntimeEnvironment
   readonly plan: ProgramPlan
   readonly options: DriveOptions
+  readonly children: ChildDoor | undefined
   /** Its place among the runs of this process. */
   readonly place: Place
   /** Another branch than was asked for, where that one is damaged. */
@@ -41,7 +45,15 @@ export class Request {
   /** Why input that nobody brought a context to can't begin here. */
   misfit: Error | undefined
 
-  constructor(environment: RuntimeEnvironment, plan: ProgramPlan, key: LogKey, options: DriveOptions) {
+  /** @param children of the thread, where its program is run. */
+  constructor(
+    environment: RuntimeEnvironment,
+    plan: ProgramPlan,
+    key: LogKey,
+    options: DriveOptions,
+    children?: ChildDoor,
+  ) {
+    this.children = children
     this.environment = environment
     this.plan = plan
     this.key = key
@@ -84,6 +96,7 @@ export class Request {
       expiry: this.expiry,
       ahead: frequency !== 'step' || durability !== 'sync',
       ...(maxClaims === undefined ? {} : { maxClaims }),
+      revisits: this.options.revisits,
     }
   }
 
@@ -124,6 +137,7 @@ export class Request {
       at: clock.now(),
       ...(key === undefined ? {} : { key }),
       ...(value === undefined ? {} : { value }),
+      ...(this.options.parent === undefined ? {} : { parent: this.options.parent }),
       ...this.brought,
       ...(await this.#readInitial()),
       // A program of another version may be the one to take it.
@@ -154,6 +168,12 @@ export class Request {
     const isBrought = isOwn && !isBare(this.brought)
     if (this.misfit && next !== run && isBare(next) && !isBrought) throw this.misfit
     checkBrought(next, isOwn ? this.context : undefined, this.key.thread)
+  }
+
+  /** What can't be done now stays due, and is no reason to hide how the run ended. */
+  async runErrands(log: Log): Promise<void> {
+    if (errandsOf(log.fold.state).length === 0) return
+    await runErrands(this.environment, this.plan, log).catch(() => {})
   }
 
   /** Notes that history was expected, and is gone. */

@@ -2,6 +2,7 @@ import { notAChoice } from '../../core/choices.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { OptionNames } from '../../core/option-names.js'
 import type { RetentionPolicy } from '../../core/retention.js'
+import type { ParentRef } from '../child/child-records.js'
 import type { RunEvent } from '../events/events.js'
 import type { OnPaused } from './given-input.js'
 import { checkRecordPolicy, type Durable, type Frequency, type RecordPolicy } from './record-policy.js'
@@ -100,6 +101,10 @@ export interface DriveOptions extends RunOptions {
   readonly atLeast?: number
   /** By the store's clock it is this late, or later, whatever the clock here says. */
   readonly notBefore?: number
+  /** Who awaits the run of this input. */
+  readonly parent?: ParentRef
+  /** Calls the program also where it only waits for children. */
+  readonly revisits?: boolean
 }
 
 /** How input is left for a worker. */

@@ -2,7 +2,9 @@ import type { Value } from '../../codec/value.js'
 import type { Path, State } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
 import type { Effect } from '../step/context.js'
-import type { RecordedError } from '../errors.js'
+import type { FailedChild, RecordedError } from '../errors.js'
+import type { ChildRecord, Errand, ParentRef } from '../child/child-records.js'
+import type { ThreadIdInput } from '../../core/ids.js'
 import type { Joins, Task } from '../program/program.js'
 
 /** Everything the runtime keeps in a log's fold. Written only as ops, read as plain data. */
@@ -25,6 +27,10 @@ export interface RunState {
   /** Inputs whose time has not come, in the order in which they were given. Absent in what 0.1 wrote. */
   readonly later?: readonly LaterInput[]
   readonly signals?: Readonly<Record<string, readonly SignalRecord[]>>
+  /** Threads that the run under way has begun and awaits, by the name that each has here. */
+  readonly children?: Readonly<Record<string, ChildRecord>>
+  /** What runs that ended owe to other threads, oldest first. */
+  readonly errands?: readonly Errand[]
   readonly cancel?: CancelRecord
   /** Claims since the last progress: a thread that ends its workers is parked. */
   readonly claims?: number
@@ -125,6 +131,8 @@ export interface RunRecord {
   readonly startedAt: number
   /** The life of the thread in which it began, part of its idempotency keys. Absent in runs begun by 0.1. */
   readonly incarnation?: string
+  /** Who awaits it. Absent where nobody does: most runs are begun by a caller. */
+  readonly parent?: ParentRef
   /** The span in which it began, if it was traced: spans of whoever resumes it refer to it. */
   readonly trace?: string
   /** Super-steps that were closed. */
@@ -155,6 +163,16 @@ export interface RunLimit {
 export type Waiting =
   | { readonly kind: 'sleep'; readonly step: string; readonly until: number }
   | { readonly kind: 'signal'; readonly step: string; readonly name: string; readonly until?: number }
+  | {
+      readonly kind: 'child'
+      readonly step: string
+      /** The thread whose end is awaited. */
+      readonly thread: ThreadIdInput
+      readonly program: string
+      /** The name that it has among the children of this run. */
+      readonly child: string
+      readonly until?: undefined
+    }
 
 export interface TaskRecord extends Task {
   /** Unique among the tasks of the run. */
@@ -210,6 +228,10 @@ export interface StepRecord {
   readonly clear?: number
   /** Of one that failed for certain: the time that the run was taken up after that, when nothing of it was under way. */
   readonly clearIn?: number
+  /** Of a step that awaits another thread: which of the children. */
+  readonly child?: string
+  /** Of one that failed: which thread it was, and how that ended. */
+  readonly childEnd?: FailedChild & { readonly thread: string }
   /** Begun on the branch that this one was forked from; what became of it there says nothing here. */
   readonly inherited?: true
 }
@@ -279,6 +301,8 @@ export interface InputRecord {
   readonly transient?: true | readonly string[]
   /** Of a graph's input: the version of the state that it is an update of. Absent in records from before it was kept. */
   readonly stateVersion?: number
+  /** Who awaits its run. */
+  readonly parent?: ParentRef
   readonly at: number
   /**
    * Whoever gave it has not been told yet what became of it, and may take it back. `true`: while nobody holds the thread
@@ -334,6 +358,11 @@ export function scopeAt(state: RunState, prefix: Prefix): ScopeState {
 /** Whether an effect was begun on this branch and nobody knows what became of it. */
 export function isBegun(record: StepRecord | undefined): record is StepRecord & { readonly status: 'started' } {
   return record?.status === 'started' && !record.inherited
+}
+
+/** Whether a step of this branch has begun another thread and awaits it. */
+export function awaitsChild(record: StepRecord | undefined): boolean {
+  return record?.status === 'waiting' && record.child !== undefined && !record.inherited
 }
 
 /** The first effect of a scope, or of one inside of it, that was begun and whose outcome is open. */

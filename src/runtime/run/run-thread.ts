@@ -2,10 +2,14 @@ import { isHoldfastError } from '../../core/errors.js'
 import type { LogKey } from '../../log/contract.js'
 import type { Fold } from '../../log/entry/fold.js'
 import type { Log } from '../../log/log.js'
+import { Children } from '../child/children.js'
+import { errandsOf } from '../child/errands.js'
+import { isOnlyOwing, runErrands } from '../child/run-errands.js'
+import { runWithChildren } from '../child/run-with-children.js'
 import { observeClaim } from '../events/observe.js'
 import { ownBranch } from '../history/inherit.js'
 import type { ProgramPlan } from '../program/program.js'
-import { answerBusy, answerSettled } from './answer-request.js'
+import { answerBusy, answerSettled, asItIs } from './answer-request.js'
 import type { RuntimeEnvironment } from './environment.js'
 import { claimThread } from './gap.js'
 import { type Held, Hold } from './hold.js'
@@ -29,12 +33,19 @@ export async function runThread(
   options: DriveOptions,
 ): Promise<Outcome> {
   const { defaults } = plan.kind === 'graph' ? plan : { defaults: undefined }
-  const request = new Request(environment, plan, key, { ...defaults, ...options })
-  checkSettings(request.policy)
-  checkChoices(request.options)
-  const { signal } = request.options
-  signal?.throwIfAborted()
-  return withOutput(plan, await stopInTime(openAndRun(request), signal, environment.clock))
+  const children = new Children(environment, key)
+  const run = async (drive: DriveOptions): Promise<Outcome> => {
+    const request = new Request(environment, plan, key, { ...defaults, ...drive }, children)
+    checkSettings(request.policy)
+    checkChoices(request.options)
+    const { signal } = request.options
+    signal?.throwIfAborted()
+    return stopInTime(openAndRun(request), signal, environment.clock)
+  }
+  // A worker leaves them to whoever has their programs, perhaps itself: it would hold a place for nothing.
+  const isWorker = options.makeRoom !== undefined
+  const outcome = isWorker ? await run(options) : await runWithChildren(environment, children, options, run, runThread)
+  return withOutput(plan, outcome)
 }
 
 /** The outcome with the output that this program makes of its state, where it does: an agent's is what it said. */
@@ -72,16 +83,23 @@ async function runOn(request: Request, log: Log, onClaimed: () => void): Promise
     const outcome = await Hold.driveUnrecorded(request, log, reads)
     return request.input === undefined ? outcome : { ...outcome, input: 'taken' }
   }
+  if (errandsOf(log.fold.state).length > 0) {
+    await runErrands(request.environment, request.plan, log)
+    const isTaken = request.options.makeRoom !== undefined
+    if (isTaken && isOnlyOwing(log.fold, request.now)) return asItIs(request, log)
+  }
   for (;;) {
     if (request.options.signal?.aborted) throw new StoppedError()
     const { situation, held } = await claim(request, log, onClaimed)
     if (held) {
       const outcome = await Hold.drive(request, held, reads)
+      await request.runErrands(log)
       // The run before it came to wait only now: it is dropped as one is that waited all along.
       const isDropped = request.onPaused === 'cancel' && outcome.status === 'paused' && outcome.input === 'queued'
       if (isDropped) continue
       return outcome
     }
+    if (situation?.do === 'settle') await request.runErrands(log)
     const answer = situation ? await answerSettled(request, log, situation) : await answerBusy(request, log)
     if (answer) return answer
   }

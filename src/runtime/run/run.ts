@@ -10,6 +10,7 @@ import { set, type State } from '../../log/entry/ops.js'
 import type { StoreClock } from '../../log/store-clock.js'
 import type { Store } from '../../store/store.js'
 import { type RunObserver, UNWATCHED } from '../../telemetry/observer.js'
+import type { ChildDoor } from '../child/await-child.js'
 import { GraphEngine } from '../engine/graph-engine.js'
 import type { LiveEvent } from '../events/events.js'
 import type { ReplayScript } from '../history/replay-script.js'
@@ -53,6 +54,8 @@ export interface RunTerms {
   readonly recordedReads?: RecordedReads | undefined
   /** Nothing runs: results come from here. */
   readonly replay?: ReplayScript
+  /** Through which other threads are begun; undefined where nothing is recorded. */
+  readonly children?: ChildDoor | undefined
   /** Told what the run does. */
   readonly watch?: RunObserver
 }
@@ -87,6 +90,7 @@ export class Run {
   readonly inlineSleepMs: number
   readonly recordedReads: RecordedReads | undefined
   readonly replay: ReplayScript | undefined
+  readonly children: ChildDoor | undefined
   readonly watch: RunObserver
   readonly #environment: RuntimeEnvironment
   readonly #isDraining: (() => boolean) | undefined
@@ -111,6 +115,7 @@ export class Run {
     this.inlineSleepMs = terms.inlineSleepMs
     this.recordedReads = terms.recordedReads
     this.replay = terms.replay
+    this.children = terms.children
     this.watch = terms.watch ?? UNWATCHED
     this.#isDraining = terms.isDraining
     this.#epoch = log.fold.epoch

@@ -4,6 +4,7 @@ import type { Draft } from '../../log/entry/draft.js'
 import type { Fold } from '../../log/entry/fold.js'
 import type { IndexPatch } from '../../log/entry/index-state.js'
 import { type Op, push, remove, set } from '../../log/entry/ops.js'
+import { withErrands } from '../child/errands.js'
 import { closePauses } from '../pause/asking.js'
 import { CancelledError, recordError } from '../errors.js'
 import { retryFailed } from '../step/failed-steps.js'
@@ -24,7 +25,7 @@ import { ownBranch } from '../history/inherit.js'
 import { type Ended, findEnded, noteEnded } from './input-keys.js'
 import { keepResults, type Settled, showFold, whatIsOpen } from '../step/kept-results.js'
 import { beginUnder, type Expiry, expiresWhenAtRest, retentionLabel, retentionLabels, staysOpen } from './expiry.js'
-import { ASKS, COMPANION, PROGRAM, RETENTION, VERSION } from './labels.js'
+import { ASKS, COMPANION, PARENT, PROGRAM, RETENTION, VERSION } from './labels.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from '../program/program.js'
 import { arrive, nextLater } from './later-input.js'
@@ -58,6 +59,8 @@ export interface Intent {
   readonly maxClaims?: number
   /** Steps are not always recorded before the next one starts. */
   readonly ahead: boolean
+  /** Calls the program although it only waits: its children are to be run here, and only it knows their programs. */
+  readonly revisits?: boolean | undefined
 }
 
 /** What a request means on a log as it is: nothing to do but to answer, or a claim with what travels along. */
@@ -109,7 +112,7 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   }
   // Another ran what was queued here, and told nobody how it failed. That is an answer, not a reason to try again.
   if (intent.isQueued && isSame && isStuck(state)) return asItIs()
-  const waits = unfinished && run.status === 'running' && isOnlyWaiting(fold, now)
+  const waits = unfinished && run.status === 'running' && isOnlyWaiting(fold, now) && !intent.revisits
   if (waits && isSame) return asItIs()
   // Another request put it there and stands by: it must not take back what this one speaks of.
   const isOthers = queued?.unsaid === 'waits' && queued.id !== input?.id
@@ -125,7 +128,7 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   }
   const { claims = 0 } = state
   const verdict = judge(state, intent.maxClaims)
-  if (verdict === 'guilty') return { do: 'settle', drafts: [park(poisoned(claims), state)] }
+  if (verdict === 'guilty') return { do: 'settle', drafts: [withErrands(fold, park(poisoned(claims), state), now)] }
   const cancelled = waits && onPaused === 'cancel'
   const ops: Op[] = [
     ...owning,
@@ -149,10 +152,16 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   const draft: Draft = {
     kind: added ? 'input' : 'resume',
     ops,
-    index: { status: statusNow(), wakeAt: DUE, ...staysOpen(fold.index), ...labels(fold, plan, intent.expiry) },
+    index: { status: statusNow(), wakeAt: DUE, ...staysOpen(fold.index), ...labels(fold, plan, intent.expiry, input) },
     ...(resumed.length > 0 ? { data: { events: resumed } } : {}),
   }
-  return { do: 'claim', drafts: [draft], target, drops: cancelled, isSuspect: verdict === 'suspect' }
+  return {
+    do: 'claim',
+    drafts: [withErrands(fold, draft, now)],
+    target,
+    drops: cancelled,
+    isSuspect: verdict === 'suspect',
+  }
 
   // Nothing is written, so the state is of the version that ran last; the program at hand is shown its own.
   function asItIs(): Situation {
@@ -202,20 +211,28 @@ export function park(cause: unknown, { alone }: RunState): Draft {
 }
 
 // Only when they change: drivers write labels anew each time they are given.
-export function labels(fold: Fold, plan: ProgramPlan, expiry: Expiry): Pick<IndexPatch, 'metadata'> {
+export function labels(
+  fold: Fold,
+  plan: ProgramPlan,
+  expiry: Expiry,
+  input: InputRecord | undefined,
+): Pick<IndexPatch, 'metadata'> {
   const { metadata } = fold.index
   const { name, version } = plan
   const asks = ASKS in metadata
   const kept = retentionLabel(expiry, fold, plan)
   const companion = plan.kind === 'flow' ? plan.companion : undefined
   const isNamed = metadata[PROGRAM] === name && metadata[VERSION] === version && metadata[COMPANION] === companion
-  if (!asks && isNamed && metadata[RETENTION] === kept) return {}
+  // What the thread is begun for: later input says nothing of where it belongs.
+  const parent = fold.seq < 0 && input?.parent?.own ? input.parent.thread : undefined
+  if (!asks && isNamed && metadata[RETENTION] === kept && parent === undefined) return {}
   return {
     metadata: {
       [PROGRAM]: name,
       [VERSION]: version,
       ...(metadata[COMPANION] === companion ? {} : { [COMPANION]: companion ?? null }),
       ...(asks ? { [ASKS]: null } : {}),
+      ...(parent === undefined ? {} : { [PARENT]: parent }),
       ...retentionLabels(kept, metadata),
     },
   }
@@ -273,7 +290,9 @@ export function endCancelled(
 
 /** Ops that take away what only a run under way needs. */
 export function leaveRun(state: RunState, now: number): readonly Op[] {
-  const gone = (['tasks', 'joins', 'steps', 'scopes', 'cancel'] as const).filter((key) => state[key] !== undefined)
+  const gone = (['tasks', 'joins', 'steps', 'scopes', 'children', 'cancel'] as const).filter(
+    (key) => state[key] !== undefined,
+  )
   return [
     ...gone.map((key) => remove(key)),
     ...(['input', 'context', 'transient'] as const)
@@ -319,9 +338,11 @@ export function isOnlyWaiting(fold: Fold, now: number): boolean {
     !used && (answer !== undefined || (expiresAt !== undefined && expiresAt <= now))
   if (pauses.some(isNews)) return false
   return !run.waiting.some((wait) =>
-    wait.kind === 'signal'
-      ? signalsOf(state, wait.name).length > 0 || (wait.until !== undefined && wait.until <= now)
-      : wait.until <= now,
+    wait.kind === 'child'
+      ? state.children?.[wait.child]?.ended !== undefined
+      : wait.kind === 'signal'
+        ? signalsOf(state, wait.name).length > 0 || (wait.until !== undefined && wait.until <= now)
+        : wait.until <= now,
   )
 }
 
@@ -336,9 +357,15 @@ export function isAtRest(fold: Fold, now: number): boolean {
   if (run === undefined) return false
   if (run.status === 'running') return isOnlyWaiting(fold, now)
   // Somebody asked for another try, by new input, an answer or a cancellation: whoever looks for work will make it.
-  if (isStuck(state)) return fold.index.wakeAt === null || fold.index.wakeAt > now
+  if (isStuck(state)) return !isAskedFor(fold, now)
   const later = nextLater(state)
   return inputs.length === 0 && (later === null || later > now)
+}
+
+/** Whether somebody is to look at it now, and not only because it owes something to another thread. */
+export function isAskedFor({ index: { wakeAt }, state }: Fold, now: number): boolean {
+  if (wakeAt === null || wakeAt > now) return false
+  return wakeAt === DUE || (state as RunState).errands === undefined
 }
 
 /** A run that ended and is not over: it goes on when somebody resumes it. */

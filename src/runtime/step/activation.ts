@@ -7,6 +7,8 @@ import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
 import type { SqlSession } from '../../log/contract.js'
 import { set } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
+import { awaitChild, type ChildOptions, failedChild } from '../child/await-child.js'
+import { type ChildProgram, planOfChild } from '../child/child-program.js'
 import { type AskOptions, Asking } from '../pause/asking.js'
 import type { Context, PauseOptions, StepContext, StepOptions, StepPolicy, TransactionOptions } from './context.js'
 import { EffectHeldError, isNondeterministic, isStoreFailure, otherWait } from '../errors.js'
@@ -233,7 +235,7 @@ export class Activation {
       thread: key.thread,
       branch: key.branch,
       tenant: key.tenant,
-      run: log.state.run?.id ?? '',
+      runId: log.state.run?.id ?? '',
       checkpoint: seq < 0 ? '' : formatCheckpointId(key.branch, seq, hash),
       attempt,
       abortSignal: step?.abortSignal ?? this.#run.abort.signal,
@@ -248,6 +250,8 @@ export class Activation {
         track('transaction', (heard) => this.#transaction(call, heard, name, ...rest)) as Promise<Result>,
       sleep: (duration, options) => track('sleep', () => sleep(this.#waits, duration, options)),
       receive: (name, options) => track('receive', () => receive(this.#waits, name, options)) as Promise<never>,
+      run: (program: ChildProgram, id: string, input: unknown, options?: ChildOptions) =>
+        track('run', (heard) => this.#child(heard, program, id, input, options)) as Promise<never>,
       pause: (question, options) => track('pause', () => this.#pause(question, options)) as Promise<never>,
       heartbeat: () => {
         this.#beats++
@@ -458,6 +462,38 @@ export class Activation {
       if (!this.#isLeft(call)) await this.#records.threw(work, error)
       throw error
     }
+  }
+
+  async #child(
+    heard: Heard,
+    program: ChildProgram,
+    id: string,
+    input: unknown,
+    options: ChildOptions = {},
+  ): Promise<unknown> {
+    const plan = planOfChild(program, id, options)
+    const path = this.#claimPath('child', id)
+    const { after } = this.#arrive(path, true, heard)
+    await this.#run.replay?.turn(path)
+    if (this.#records.isDoubted(path)) await this.#settleDoubt(path, 'effect')
+    const work: Work = { ...this.#work(path, { input, effect: 'idempotent' }, () => undefined), after }
+    const { all } = this.#records
+    const again = failedChild(Object.hasOwn(all, path) ? all[path] : undefined, work)
+    if (again !== undefined) throw again
+    const found = this.#records.find(path, work.inputHash)
+    if (found?.status === 'done') return showValue(found.result)
+    if (this.#run.replay) return this.#gap(path)
+    heard.isLive = true
+    return awaitChild({
+      run: this.#run,
+      work,
+      id,
+      plan,
+      input,
+      options,
+      hold: () => this.#hold(path),
+      wait: (waiting) => this.#waits.wait(waiting),
+    })
   }
 
   async #pause(question: unknown, options: PauseOptions = {}): Promise<unknown> {

@@ -1,6 +1,11 @@
 import type { Value } from '../../codec/value.js'
 import type { SqlSession } from '../../log/contract.js'
 import type { StandardSchema } from '../../store/standard-schema.js'
+import type { ChildOptions } from '../child/await-child.js'
+import type { FlowProgram } from '../program/flow.js'
+import type { GraphProgram } from '../program/graph.js'
+import type { TypedProgram } from '../program/program.js'
+import type { Shape, StateOf } from '../program/state-key.js'
 import type { StepStore } from './step-store.js'
 
 /** What a step does to the outside world, which decides what happens when its outcome is unknown. */
@@ -140,7 +145,8 @@ export interface Context<Input = unknown, RunContext = unknown> {
   readonly thread: string
   readonly branch: string
   readonly tenant: string
-  readonly run: string
+  /** The id of the run. */
+  readonly runId: string
   /** The newest checkpoint when this activation began. */
   readonly checkpoint: string
   /** From 1: how often this run was taken up. */
@@ -168,6 +174,29 @@ export interface Context<Input = unknown, RunContext = unknown> {
   sleep(duration: number | Date, options?: SleepOptions): Promise<void>
   /** Waits for `thread.signal(name, value)`, holding nothing. Each signal is received once, in order. */
   receive<Received = unknown>(name: string, options?: ReceiveOptions): Promise<Received>
+  /**
+   * Runs another program on a thread of its own and returns what it gives back. `id` names it among those that this run
+   * begins. Nothing is held while it runs: this run rests, and goes on when the other has ended, in whatever process. If it
+   * does not come to its end, `child-failed` is thrown.
+   */
+  run<S extends Shape, Given>(
+    program: GraphProgram<S, Given>,
+    id: string,
+    input: Given,
+    options?: ChildOptions,
+  ): Promise<StateOf<S>>
+  run<Given, Output>(
+    program: FlowProgram<Given, Output>,
+    id: string,
+    input: Given,
+    options?: ChildOptions,
+  ): Promise<Output>
+  run<Given, State, Output>(
+    program: TypedProgram<Given, State, Output>,
+    id: string,
+    input: Given,
+    options?: ChildOptions,
+  ): Promise<Output>
   /** Asks a person and ends the run as paused until there is an answer. */
   pause<Answer = unknown>(question: unknown, options?: PauseOptions<Answer>): Promise<Answer>
   heartbeat(): Promise<void>

@@ -100,10 +100,13 @@ function partsOf(error: object): readonly unknown[] {
   }
 }
 
+const OF_STEPS: ReadonlySet<string> = new Set(['step-failed', 'effect-unknown', 'child-failed'])
+
 /** Where the record of what an error tells lies: a step that failed or whose outcome is unknown, or a question. */
 function recordOf(error: unknown): Path | undefined {
   if (isHoldfastError(error, 'pause-closed')) return ['pauses', String(error.data['pause'])]
-  if (!isHoldfastError(error, 'step-failed') && !isHoldfastError(error, 'effect-unknown')) return undefined
+  const isOfStep = isHoldfastError(error) && OF_STEPS.has(error.code)
+  if (!isOfStep) return undefined
   const { at } = error.data
   return Array.isArray(at) ? (at as unknown as Path) : undefined
 }

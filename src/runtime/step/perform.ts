@@ -245,7 +245,7 @@ export async function permit(run: Run, work: Work, effect: Effect): Promise<{ re
 }
 
 function isBegunThere(record: StepRecord | undefined): boolean {
-  return record?.inherited === true && record.status === 'started'
+  return record?.inherited === true && (record.status === 'started' || record.child !== undefined)
 }
 
 // A branch that was made below the runtime says nothing of effects, or has what its parent said: then a person decides.

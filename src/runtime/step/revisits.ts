@@ -1,5 +1,5 @@
 import { leftBegun, nondeterministic } from '../errors.js'
-import { isBegun, type StepRecord } from '../run/run-state.js'
+import { awaitsChild, isBegun, type StepRecord } from '../run/run-state.js'
 import { CALLED, type Cause, causesOf, shortHash } from './trail.js'
 
 interface Held {
@@ -133,7 +133,7 @@ export class Revisits {
     if (this.#mismatch) throw this.#mismatch.error
     for (const [path, record] of this.#own()) {
       if (this.#seen.has(path)) continue
-      if (isBegun(record)) throw leftBegun(path)
+      if (isBegun(record) || awaitsChild(record)) throw leftBegun(path)
       if (isFinished(record)) throw notRevisited(path)
     }
   }
@@ -141,14 +141,15 @@ export class Revisits {
   /** What a function that failed has to answer for: its error, or that it left an effect behind whose outcome is open. */
   explain(error: unknown): unknown {
     if (this.#mismatch) return this.#mismatch.error
-    const left = this.#own().find(([path, record]) => isBegun(record) && !this.#seen.has(path))
+    const isLeft = (record: StepRecord) => isBegun(record) || awaitsChild(record)
+    const left = this.#own().find(([path, record]) => isLeft(record) && !this.#seen.has(path))
     return left === undefined ? error : leftBegun(left[0], error)
   }
 
   /** Undefined if an effect may start now; otherwise resolves when it may. */
   hold(path: string): Promise<void> | undefined {
     // It was begun under this very name: what became of it is found out, whatever else the function does.
-    if (isBegun(this.#recordOf(path))) return undefined
+    if (isBegun(this.#recordOf(path)) || awaitsChild(this.#recordOf(path))) return undefined
     if (this.#mismatch) throw this.#mismatch.error
     this.#missing ??= this.#notSeen()
     if (this.#missing.size === 0) return undefined
@@ -309,12 +310,12 @@ function isFinished({ status }: StepRecord): boolean {
 export function isEffect(record: StepRecord | undefined): boolean {
   if (record === undefined) return false
   const isKnownRead = record.past === undefined && record.after !== undefined && (record.effect ?? 'read') === 'read'
-  return isBegun(record) || (record.status === 'done' && !isKnownRead)
+  return isBegun(record) || awaitsChild(record) || (record.status === 'done' && !isKnownRead)
 }
 
 // An effect that was begun may have happened, too, unless it was begun on another branch.
 function mustReturn(record: StepRecord): boolean {
-  return isFinished(record) || isBegun(record)
+  return isFinished(record) || isBegun(record) || awaitsChild(record)
 }
 
 function notRevisited(path: string, instead?: string) {

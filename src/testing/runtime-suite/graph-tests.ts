@@ -290,7 +290,7 @@ export const graphTests: readonly RuntimeTest[] = [
       const program = graph({ ...named('facts'), state: trail })
         .node('look', (_state, ctx) => {
           facts.push(ctx.thread, ctx.branch, ctx.attempt, ctx.context, typeof ctx.tenant, ctx.abortSignal.aborted)
-          facts.push(ctx.checkpoint !== '', ctx.idempotencyKey.length > 20, ctx.run !== '')
+          facts.push(ctx.checkpoint !== '', ctx.idempotencyKey.length > 20, ctx.runId !== '')
         })
         .edge(START, 'look')
       await hf.thread(program, 't').run({ input: {}, context: { region: 'EU' } })

@@ -49,7 +49,7 @@ export function hostGraph(hf: Holdfast, graph: unknown, options: HostGraphOption
   const settings = { name, version, retry: { attempts: 1 }, retention: 'keep' } as const
   const program = flow(settings, async (ctx, request: GraphRequest) => {
     if (ctx.branch !== 'main') throw noBranches()
-    const { thread, run } = ctx
+    const { thread, runId: run } = ctx
     const { saver, store, namespaces: list } = memories.of(ctx.tenant)
     const namespaces: Turn['namespaces'] = (below, since) => list(thread, below, since)
     const turn: Turn = { graph: compiled, saver, store, namespaces, name, thread, run, request }

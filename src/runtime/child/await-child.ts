@@ -1,0 +1,241 @@
+import { showValue } from '../../codec/clone.js'
+import { InvalidOptionError, InvalidProgramError } from '../../core/errors.js'
+import { parseThreadId, type ThreadId, threadIdInput, type ThreadIdInput } from '../../core/ids.js'
+import { remove, set, valueAt } from '../../log/entry/ops.js'
+import { ChildFailedError, type FailedChild, nondeterministic, recordError } from '../errors.js'
+import type { ProgramPlan } from '../program/program.js'
+import { CHILDREN } from '../run/labels.js'
+import { ANY_INPUT, awaitsChild, type RunRecord, type StepRecord, type Waiting } from '../run/run-state.js'
+import type { Run } from '../run/run.js'
+import { permit, type Work } from '../step/perform.js'
+import { childThread, nameChild } from './child-key.js'
+import type { ChildEnd, ChildRecord, ParentRef } from './child-records.js'
+
+/** What a thread that another begins may be told. */
+export interface ChildOptions {
+  /**
+   * The thread it runs on. Default: one of its own, named after the parent and `id`. A thread that is named here may have
+   * a past, and other parents.
+   */
+  readonly thread?: ThreadIdInput
+  /**
+   * What to do when the named thread has a run that is not over, or input before this one. Default 'reject': the call fails
+   * with `child-failed`, status 'busy'. 'queue' waits for its turn.
+   */
+  readonly busy?: 'reject' | 'queue'
+  /** What its run brings along, recorded with it. Default: what is recorded of the parent's own. */
+  readonly context?: unknown
+}
+
+/** What a run uses of the threads that it begins. */
+export interface ChildDoor {
+  /** Leaves the input with the child, once however often it is called, and says what became of it by now. */
+  begin(child: BeginChild): Promise<'open' | 'busy' | ChildEnd>
+  /** How often a child that failed had been taken up. */
+  takesOf(thread: ThreadId, name: string, plan: ProgramPlan): Promise<number | undefined>
+}
+
+export interface BeginChild {
+  readonly name: string
+  readonly thread: ThreadId
+  readonly plan: ProgramPlan
+  readonly input: unknown
+  readonly parent: ParentRef
+  readonly options: ChildOptions
+  /** Kept of the context of the parent. */
+  readonly inherited: unknown
+  /** What this process brings to the parent beside that. */
+  readonly live: unknown
+  /** An end that is not newer than this is an old one: it is to be tried again. */
+  readonly after: number | undefined
+}
+
+/** One call of `ctx.run`. */
+export interface ChildCall {
+  readonly run: Run
+  readonly work: Work
+  readonly id: string
+  readonly plan: ProgramPlan
+  readonly input: unknown
+  readonly options: ChildOptions
+  /** Resolves when the function has come back to all that is recorded. */
+  hold(): Promise<void>
+  /** Leaves the function hanging until the child has ended. */
+  wait(waiting: Waiting): Promise<never>
+}
+
+/** More than this above each other is a program that calls itself without an end. */
+const MOST_ABOVE = 32
+
+/**
+ * Begins another thread and returns what came of it, or leaves the run to be woken by its end. The child is recorded here
+ * before it is begun there, under a name that follows from this place: whoever comes back to it finds the same one.
+ */
+export async function awaitChild(call: ChildCall): Promise<unknown> {
+  const { run, work, plan, options } = call
+  const { log } = run
+  if (!log.durable || run.children === undefined) {
+    throw new InvalidOptionError('frequency', "is 'none', which can't await a thread", "Use 'step' or 'boundary'.")
+  }
+  const current = run.state.run as RunRecord
+  const record = recordAt(run, work)
+  if (record?.status === 'waiting' && record.input !== undefined && !isSameInput(record, work)) {
+    throw nondeterministic(`Step "${work.path}" was recorded with another input than it has now.`, work.path)
+  }
+  const come = record?.child === undefined ? undefined : log.seen.children?.[record.child]?.ended
+  if (record?.status === 'waiting' && come) return take(call, record.child as string, come)
+
+  const name = nameChild(run.key, current, work.path, record?.generation ?? 0)
+  const isBegun = awaitsChild(record) && record?.child === name
+  const known = isBegun ? run.state.children?.[name] : undefined
+  const thread = (known?.thread as ThreadId | undefined) ?? threadOf(call, current)
+  const parent = {
+    ...parentOf(run, current, name, thread),
+    ...(options.thread === undefined ? { own: true as const } : {}),
+  }
+  if (!isBegun) {
+    const instead = await announce(call, name, thread, record)
+    if (instead) return instead.result
+  }
+  const begun = await run.children.begin({
+    name,
+    thread,
+    plan,
+    input: call.input,
+    parent,
+    options,
+    inherited: current.context,
+    live: run.context,
+    after: run.state.children?.[name]?.after,
+  })
+  if (begun === 'open') {
+    const child = { thread: threadIdInput(thread), program: plan.name, child: name }
+    return call.wait({ kind: 'child', step: work.path, ...child })
+  }
+  const end: ChildEnd | BusyEnd = begun === 'busy' ? { status: 'busy', run: '', takes: 0 } : begun
+  return take(call, name, end)
+}
+
+type BusyEnd = { readonly status: 'busy'; readonly run: string; readonly takes: number }
+
+/** Records which child is about to be begun; something else where that must not be, on a fork. */
+async function announce(
+  call: ChildCall,
+  name: string,
+  thread: ThreadId,
+  before: StepRecord | undefined,
+): Promise<{ readonly result: unknown } | undefined> {
+  const { run, work, plan } = call
+  const { log } = run
+  // What the program refuses is refused before anything is said of it.
+  await plan.checkInput(call.input)
+  await call.hold()
+  const instead = await permit(run, work, 'idempotent')
+  if (instead) {
+    const result = instead.result === undefined ? undefined : run.keep(instead.result)
+    const done: StepRecord = { status: 'done', ...marksOf(work), ...(result === undefined ? {} : { result }) }
+    await run.record({ kind: 'step', ops: [set(work.at, done)], data: { events: [stepEvent(work, 'completed')] } })
+    return { result: showValue(result) }
+  }
+  const isRetry = before?.status === 'retry' && !before.inherited
+  const after = isRetry ? await run.children?.takesOf(thread, name, plan) : undefined
+  const generation = before?.generation
+  const child: ChildRecord = {
+    thread,
+    program: plan.name,
+    step: work.path,
+    ...(after === undefined ? {} : { after }),
+  }
+  const waiting: StepRecord = {
+    status: 'waiting',
+    ...marksOf(work),
+    child: name,
+    ...(generation === undefined ? {} : { generation }),
+  }
+  const isKnown = call.options.thread !== undefined || CHILDREN in log.fold.index.metadata
+  log.add({
+    kind: 'effect',
+    ops: [set(work.at, waiting), set(['children', name], child)],
+    ...(isKnown ? {} : { index: { metadata: { [CHILDREN]: true } } }),
+    data: { events: [stepEvent(work, 'started')] },
+  })
+  await log.barrier()
+  await run.lease?.secure()
+  return undefined
+}
+
+/** Records what came of a child as the result of the step that awaited it. */
+async function take(call: ChildCall, name: string, end: ChildEnd | BusyEnd): Promise<unknown> {
+  const { run, work } = call
+  const before = recordAt(run, work)
+  const marks = { ...marksOf(work), ...(before?.after === undefined ? {} : { after: before.after }) }
+  const gone = run.state.children?.[name] === undefined ? [] : [remove(['children', name])]
+  if (end.status === 'completed') {
+    const done: StepRecord = { status: 'done', ...marks, ...(end.output === undefined ? {} : { result: end.output }) }
+    const events = [stepEvent(work, 'completed')]
+    await run.record({ kind: 'step', ops: [set(work.at, done), ...gone], data: { events } })
+    return showValue(end.output)
+  }
+  const { generation = 0 } = before ?? {}
+  const thread = run.state.children?.[name]?.thread ?? threadOf(call, run.state.run as RunRecord)
+  // One that can go on is resumed when this is tried again; one that is over is begun anew.
+  const isOver = end.status === 'cancelled' || end.status === 'limited' || end.status === 'gone'
+  const why = 'error' in end ? end.error?.message : 'limit' in end ? end.limit?.reason : undefined
+  const told: FailedChild = { status: end.status, run: end.run, ...(why === undefined ? {} : { reason: why }) }
+  const failed = new ChildFailedError(work.path, work.at, threadIdInput(thread as ThreadId), told)
+  const record: StepRecord = {
+    status: 'failed',
+    ...marks,
+    error: recordError(failed),
+    generation: isOver ? generation + 1 : generation,
+    childEnd: { ...told, thread },
+  }
+  const events = [{ ...stepEvent(work, 'failed'), error: recordError(failed) }]
+  await run.record({ kind: 'step', ops: [set(work.at, record), ...gone], data: { events } })
+  throw failed
+}
+
+/** What a child that failed is told to the program as, when it comes back to it. */
+export function failedChild(record: StepRecord | undefined, work: Pick<Work, 'path' | 'at'>): unknown {
+  if (record?.status !== 'failed' || record.childEnd === undefined) return undefined
+  const { thread, ...end } = record.childEnd
+  return new ChildFailedError(work.path, work.at, threadIdInput(thread as ThreadId), end, record.error?.message)
+}
+
+function threadOf({ run, work, id, options }: ChildCall, current: RunRecord): ThreadId {
+  return options.thread === undefined ? childThread(run.key, current, work.path, id) : parseThreadId(options.thread)
+}
+
+function parentOf({ key, log }: Run, { parent }: RunRecord, child: string, thread: ThreadId): ParentRef {
+  const above = parent === undefined ? [] : [parent.thread, ...(parent.above ?? [])]
+  if (thread === key.thread || above.includes(thread)) {
+    throw new InvalidProgramError(
+      `ctx.run awaits thread ${thread}, which awaits this one: neither would ever end.`,
+      'thread',
+      'Name another thread, or leave it out for one of its own.',
+      { thread },
+    )
+  }
+  if (above.length >= MOST_ABOVE) {
+    const problem = `Thread ${key.thread} is ${above.length} threads below the first: its program seems to call itself without an end.`
+    throw new InvalidProgramError(problem, 'run', 'End the recursion.', { depth: above.length })
+  }
+  const { incarnation } = log.fold
+  return { thread: key.thread, branch: key.branch, incarnation, child, ...(above.length === 0 ? {} : { above }) }
+}
+
+function isSameInput({ input }: StepRecord, { inputHash }: Work): boolean {
+  return input === inputHash || input === ANY_INPUT
+}
+
+function recordAt({ state }: Run, { at }: Work): StepRecord | undefined {
+  return valueAt(state as never, at) as StepRecord | undefined
+}
+
+function marksOf({ inputHash, after }: Work): Pick<StepRecord, 'input' | 'effect' | 'after'> {
+  return { input: inputHash, effect: 'idempotent', ...(after === undefined ? {} : { after: after() }) }
+}
+
+function stepEvent({ path }: Work, status: 'started' | 'completed' | 'failed') {
+  return { type: 'step' as const, step: path, status }
+}

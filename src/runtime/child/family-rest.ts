@@ -1,0 +1,80 @@
+import { MAIN_BRANCH, parseThreadId } from '../../core/ids.js'
+import type { LogKey } from '../../log/contract.js'
+import type { Log } from '../../log/log.js'
+import type { LogStore } from '../../log/log-store.js'
+import type { Follower } from '../../log/news/follower.js'
+import type { RunState, Waiting } from '../run/run-state.js'
+import { isAtRest, isOnlyWaiting } from '../run/situation.js'
+
+const POLL_MS = 500
+
+interface Watched {
+  readonly log: Log
+  readonly follower: Follower
+}
+
+/**
+ * Tells whether a thread rests together with all threads that it awaits: a run that waits for another which is under way
+ * goes on by itself. Follows those as well while it is open.
+ */
+export class FamilyRest {
+  readonly #logs: LogStore
+  readonly #watched = new Map<string, Watched>()
+  #wake = () => {}
+  /** One of those that are awaited may have gone on since the last look. */
+  isReady = false
+  #closed = false
+
+  constructor(logs: LogStore) {
+    this.#logs = logs
+  }
+
+  /** Calls back when one of those that are awaited went on. */
+  attach(wake: () => void): void {
+    this.#wake = wake
+  }
+
+  /** @param log as new as the question. */
+  async isAtRest(log: Log): Promise<boolean> {
+    this.isReady = false
+    if (!isAtRest(log.fold, this.#logs.clock.now())) return false
+    for (const thread of awaitedBy(log.fold.state as RunState)) {
+      const child = await this.#watch({ tenant: log.key.tenant, thread: parseThreadId(thread), branch: MAIN_BRANCH })
+      // One that is over, or about to begin, is about to be heard of.
+      if (!isOnlyWaiting(child.fold, this.#logs.clock.now()) || !(await this.isAtRest(child))) return false
+    }
+    return true
+  }
+
+  close(): void {
+    this.#closed = true
+    for (const { follower } of this.#watched.values()) follower.close()
+  }
+
+  async #watch(key: LogKey): Promise<Log> {
+    const known = this.#watched.get(key.thread)
+    if (known) {
+      await known.log.refresh()
+      return known.log
+    }
+    const log = await this.#logs.open(key)
+    const follower = log.follow()
+    this.#watched.set(key.thread, { log, follower })
+    if (this.#closed) follower.close()
+    else void this.#tell(follower)
+    return log
+  }
+
+  async #tell(follower: Follower): Promise<void> {
+    while (!this.#closed) {
+      await follower.rest(POLL_MS)
+      this.isReady = true
+      this.#wake()
+    }
+  }
+}
+
+/** The threads that a run at rest waits for. */
+export function awaitedBy({ run }: RunState): readonly (Waiting & { readonly kind: 'child' })['thread'][] {
+  return (run?.waiting ?? []).flatMap((wait) => (wait.kind === 'child' ? [wait.thread] : []))
+}

@@ -1,0 +1,139 @@
+import { isDeepStrictEqual } from 'node:util'
+import { MAIN_BRANCH, type BranchId, type ThreadId } from '../../core/ids.js'
+import { DUE, type LogKey } from '../../log/contract.js'
+import type { Fold } from '../../log/entry/fold.js'
+import type { Log } from '../../log/log.js'
+import { remove, set } from '../../log/entry/ops.js'
+import { CancelledError, recordError } from '../errors.js'
+import type { ProgramPlan } from '../program/program.js'
+import { cancelRun, existingLog } from '../run/cancel.js'
+import type { RuntimeEnvironment } from '../run/environment.js'
+import { isUnfinished, type RunState } from '../run/run-state.js'
+import { nextLater } from '../run/later-input.js'
+import { nextWake } from '../run/situation.js'
+import { readChildEnd } from './child-end.js'
+import type { ChildEnd, Errand, ParentRef } from './child-records.js'
+import { errandsOf } from './errands.js'
+
+/**
+ * Does what ended runs of a thread owe to others, and says so in its log. Each part may be done twice without harm: a
+ * process that dies before it is noted leaves it to the next.
+ * @param plan of the thread; without it, what only the program can say is left to whoever has it.
+ */
+export async function runErrands(
+  environment: RuntimeEnvironment,
+  plan: ProgramPlan | undefined,
+  log: Log,
+): Promise<void> {
+  await log.refresh()
+  const done: Errand[] = []
+  for (const errand of errandsOf(log.fold.state)) {
+    const isDone =
+      errand.do === 'tell'
+        ? await tellParent(environment, plan, log, errand)
+        : await cancelChild(environment, log.key, errand)
+    if (isDone) done.push(errand)
+  }
+  if (done.length > 0) await noteDone(log, done)
+}
+
+async function noteDone(log: Log, done: readonly Errand[]): Promise<void> {
+  await log.update((fold) => {
+    const all = errandsOf(fold.state)
+    const left = all.filter((errand) => !done.some((one) => isDeepStrictEqual(one, errand)))
+    if (left.length === all.length) return undefined
+    const state = fold.state as RunState
+    const isWaiting = state.run?.status === 'running' && state.run.waiting !== undefined
+    const times = [isWaiting && !state.parked ? nextWake(state) : null, nextLater(state)].filter((at) => at !== null)
+    const wakeAt = times.length === 0 ? null : Math.min(...times)
+    // Somebody has more for the thread, or runs it.
+    const isNeeded = fold.index.wakeAt === DUE || left.length > 0
+    return [
+      {
+        kind: 'signal',
+        ops: [left.length === 0 ? remove('errands') : set('errands', left)],
+        ...(isNeeded ? {} : { index: { wakeAt } }),
+      },
+    ]
+  })
+}
+
+/** False when what is to be told can only be read by the program. */
+async function tellParent(
+  { logs }: RuntimeEnvironment,
+  plan: ProgramPlan | undefined,
+  { key, fold }: Log,
+  { parent, run, key: input }: Errand & { readonly do: 'tell' },
+): Promise<boolean> {
+  const which = { run, ...(input === undefined ? {} : { key: input }) }
+  const end = await readChildEnd(logs, key, fold, which, plan)
+  // It was resumed meanwhile, and tells when it ends again.
+  if (end === undefined) return plan !== undefined || isUnderWay(fold.state as RunState, run)
+  const log = await logs.open(parentLog(key, parent))
+  if (log.exists) await leaveEnd(log, parent, end)
+  return true
+}
+
+function isUnderWay(state: RunState, run: string): boolean {
+  return state.run?.id === run && state.run.status === 'running' && state.parked === undefined
+}
+
+/** Leaves what came of a child with its parent, if that still awaits it. */
+async function leaveEnd(log: Log, { incarnation, child: name }: ParentRef, end: ChildEnd): Promise<void> {
+  await log.update((fold) => {
+    const state = fold.state as RunState
+    const child = state.children?.[name]
+    if (fold.incarnation !== incarnation || child === undefined) return undefined
+    if (end.takes <= Math.max(child.after ?? -1, child.ended?.takes ?? -1)) return undefined
+    const { run } = state
+    const waits = run?.waiting
+    const isAwaited =
+      run?.status === 'running' &&
+      (waits === undefined || waits.some((wait) => wait.kind === 'child' && wait.child === name))
+    return [
+      {
+        kind: 'signal',
+        ops: [set(['children', name, 'ended'], end)],
+        ...(isAwaited && !state.parked ? { index: { wakeAt: DUE } } : {}),
+      },
+    ]
+  })
+}
+
+/**
+ * A thread is about to be erased: whoever awaits it is told that nothing will come of it. Before it is gone, because
+ * nobody could tell them afterwards.
+ */
+export async function tellOfErasure({ logs }: RuntimeEnvironment, key: LogKey): Promise<void> {
+  const { fold } = await logs.open(key)
+  const { run, inputs = [] } = fold.state as RunState
+  const error = recordError(new CancelledError('its thread was erased'))
+  for (const { parent, id } of [...(isUnfinished(run) ? [run] : []), ...inputs]) {
+    if (parent === undefined) continue
+    const log = await logs.open(parentLog(key, parent))
+    const end: ChildEnd = { status: 'cancelled', run: id, takes: Number.MAX_SAFE_INTEGER, error }
+    if (log.exists) await leaveEnd(log, parent, end)
+  }
+}
+
+async function cancelChild(
+  environment: RuntimeEnvironment,
+  { tenant }: LogKey,
+  { thread, key: input, reason, by }: Errand & { readonly do: 'cancel' },
+): Promise<true> {
+  const log = await existingLog(environment, { tenant, thread: thread as ThreadId, branch: MAIN_BRANCH })
+  if (log === undefined) return true
+  await cancelRun(environment, log, { reason, by, key: input }, { store: environment.retention }, async () => undefined)
+  // Those below it hear of it in the same way.
+  if (errandsOf(log.fold.state).length > 0) await runErrands(environment, undefined, log)
+  return true
+}
+
+function parentLog({ tenant }: LogKey, { thread, branch }: ParentRef): LogKey {
+  return { tenant, thread: thread as ThreadId, branch: branch as BranchId }
+}
+
+/** Whether a thread that was taken up for what it owed has nothing else to do. */
+export function isOnlyOwing({ index: { wakeAt } }: Fold, now: number): boolean {
+  return wakeAt === null || wakeAt > now
+}

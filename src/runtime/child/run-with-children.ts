@@ -1,0 +1,130 @@
+import { isHoldfastError } from '../../core/errors.js'
+import { MAIN_BRANCH, parseThreadId } from '../../core/ids.js'
+import type { LogKey } from '../../log/contract.js'
+import { unheard } from '../events/event-feed.js'
+import type { ProgramPlan } from '../program/program.js'
+import type { Outcome } from '../run/outcome.js'
+import type { RuntimeEnvironment } from '../run/environment.js'
+import type { DriveOptions } from '../run/run-options.js'
+import type { RunState, Waiting } from '../run/run-state.js'
+import { isOnlyWaiting } from '../run/situation.js'
+import type { BegunChild, Children } from './children.js'
+
+type RunThread = (
+  environment: RuntimeEnvironment,
+  plan: ProgramPlan,
+  key: LogKey,
+  options: DriveOptions,
+) => Promise<Outcome>
+
+type WaitForChild = Waiting & { readonly kind: 'child' }
+
+/**
+ * Runs a thread, and the children that it comes to wait for, in this process: who calls `run` has perhaps no worker that
+ * would. Never holds two of them for one another: the parent rests while its children run, and goes on when one of them
+ * has ended. A child that another process runs is waited for; one that waits for a person leaves the parent waiting.
+ */
+export async function runWithChildren(
+  environment: RuntimeEnvironment,
+  children: Children,
+  options: DriveOptions,
+  run: (options: DriveOptions) => Promise<Outcome>,
+  runThread: RunThread,
+): Promise<Outcome> {
+  let outcome = await run(options)
+  if (outcome.input === 'queued' || outcome.input === 'refused') return outcome
+  const { input: fate } = outcome
+  const again = async (revisits: boolean): Promise<Outcome> => {
+    const { input: _, key: __, initial: ___, parent: ____, ...rest } = options
+    const next = await run({ ...rest, hasInput: false, busy: 'queue', revisits })
+    return fate === undefined ? next : { ...next, input: fate }
+  }
+  const stop = new AbortController()
+  const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal
+  const running = new Map<string, Promise<string>>()
+  const rested = new Set<string>()
+  let isRevisited = false
+  try {
+    for (;;) {
+      const waits = childrenOf(outcome)
+      if (waits.length === 0) return outcome
+      const unknown = waits.filter(({ child }) => !children.begun.has(child))
+      if (unknown.length > 0 && !isRevisited && (await needsRun(environment, children.parent, unknown))) {
+        isRevisited = true
+        outcome = await again(true)
+        continue
+      }
+      for (const { child } of waits) {
+        const begun = children.begun.get(child)
+        if (begun === undefined || running.has(child) || rested.has(child)) continue
+        const driven = drive(begun, child)
+        // Whoever looks at it later hears of it: until then it must not end the process.
+        driven.catch(() => {})
+        running.set(child, driven)
+      }
+      if (running.size === 0) return outcome
+      const ended = await Promise.race(running.values())
+      running.delete(ended)
+      rested.add(ended)
+      outcome = await again(false)
+    }
+  } finally {
+    // One that is over has cancelled them, and they end by themselves. Otherwise they are resumed with it.
+    if (!isOver(outcome)) stop.abort()
+    await Promise.allSettled(running.values())
+  }
+
+  async function drive({ log, plan, input, given, live }: BegunChild, name: string): Promise<string> {
+    const { leaseMs, inlineSleepMs, durability } = options
+    const settings: DriveOptions = {
+      input,
+      hasInput: true,
+      key: given.key,
+      parent: given.parent,
+      busy: 'queue',
+      onPaused: 'queue',
+      context: live,
+      fillsContext: true,
+      signal,
+      emit: unheard,
+      ...(leaseMs === undefined ? {} : { leaseMs }),
+      ...(inlineSleepMs === undefined ? {} : { inlineSleepMs }),
+      ...(durability === undefined ? {} : { durability }),
+    }
+    for (;;) {
+      try {
+        await runThread(environment, plan, log, settings)
+        return name
+      } catch (error) {
+        // Another process has it by now, and is followed to its end.
+        if (!isHoldfastError(error, 'fenced')) throw error
+      }
+    }
+  }
+}
+
+function isOver(outcome: Outcome): boolean {
+  if (outcome.status === 'failed') return !outcome.canResume
+  return outcome.status === 'completed' || outcome.status === 'limited'
+}
+
+function childrenOf(outcome: Outcome): readonly WaitForChild[] {
+  if (outcome.status !== 'paused') return []
+  return outcome.waiting.filter((wait): wait is WaitForChild => wait.kind === 'child')
+}
+
+/** Whether one of them could go on if somebody ran it: not while all that they wait for is a person, a signal or a time. */
+async function needsRun(
+  environment: RuntimeEnvironment,
+  { tenant }: LogKey,
+  waits: readonly WaitForChild[],
+): Promise<boolean> {
+  for (const { thread } of waits) {
+    const log = await environment.logs.open({ tenant, thread: parseThreadId(thread), branch: MAIN_BRANCH })
+    const { run } = log.fold.state as RunState
+    if (!log.exists || !isOnlyWaiting(log.fold, environment.clock.now())) return true
+    const below = (run?.waiting ?? []).filter((wait): wait is WaitForChild => wait.kind === 'child')
+    if (below.length > 0 && (await needsRun(environment, log.key, below))) return true
+  }
+  return false
+}
