@@ -3,6 +3,7 @@ import { type Driver, openDriver } from 'holdfast/driver'
 import { LogStore } from 'holdfast/log'
 import { faultyDriver, type VirtualClock, virtualClock } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
+import { full } from '../support/scale.js'
 import { until } from '../support/until.js'
 
 const named = (name: string) => ({ name, version: '1.0.0' })
@@ -27,6 +28,9 @@ function family(paid: Paid) {
   })
   return { top, programs: [top, middle, leaf] }
 }
+
+/** `npm test` tries each way at every nth call, each from another one on. */
+const STRIDE = full ? 1 : 6
 
 const OUTPUT = ['paid x.one.below for x.one', 'paid x.two', 'paid x.three']
 
@@ -75,9 +79,10 @@ describe('threads that await each other, crashed at any call of the store', () =
       (['before', 'after'] as const).map((moment) => ({ first, second, moment })),
     ),
   )
+  const numbered = ways.map((way, i) => ({ ...way, from: 1 + (i % STRIDE) }))
 
-  it.each(ways)('each is begun once and heard of: $first, crashed $moment the call, then $second', async (way) => {
-    for (let nth = 1; ; nth++) {
+  it.each(numbered)('each is begun once and heard of: $first, crashed $moment the call, then $second', async (way) => {
+    for (let nth = way.from; ; nth += STRIDE) {
       const clock = virtualClock()
       const driver = await openDriver('memory:', { clock })
       const faulty = faultyDriver(driver)
@@ -111,6 +116,70 @@ describe('threads that await each other, crashed at any call of the store', () =
       for (const keys of paid.values()) expect(keys.size).toBe(1)
       await hf.close()
       if (!crashed) return
+    }
+  })
+
+  it.each(['before', 'after'] as const)(
+    'a cancellation reaches all of them, crashed %s any call of it',
+    async (moment) => {
+      for (let nth = 1; ; nth++) {
+        const clock = virtualClock()
+        const driver = await openDriver('memory:', { clock })
+        const waits = flow<string, unknown>(named('waits'), async (ctx) => ctx.receive('never'))
+        const middle = flow<string, unknown>(named('middle'), async (ctx, what) => ctx.run(waits, 'below', what))
+        const top = flow<string, unknown>(named('top'), async (ctx, what) =>
+          Promise.all([ctx.run(middle, 'one', what), ctx.run(waits, 'two', what)]),
+        )
+        const hf = open(driver, clock)
+        expect(await drive(clock, hf.thread(top, 't').run({ input: 'x' }))).toMatchObject({ status: 'paused' })
+        const faulty = faultyDriver(driver)
+        faulty.crashAt(nth, moment)
+        const isToldSo = await drive(clock, open(faulty, clock).inspect('t').cancel()).catch(() => false)
+        await clock.advance(60_000)
+        // Whoever was not told whether it worked asks again.
+        if (!isToldSo) await drive(clock, hf.inspect('t').cancel())
+        await work(hf, clock, [top, middle, waits] as never, async () => {
+          const { threads } = await hf.threads()
+          return threads.every(({ status, wakeAt }) => status === 'failed' && wakeAt === null)
+        })
+        const { threads } = await hf.threads()
+        expect(threads).toHaveLength(4)
+        for (const { thread } of threads) {
+          const { state } = (await hf.log(thread)).fold
+          expect([nth, state['errands'], state['children']]).toEqual([nth, undefined, undefined])
+          expect(state).toMatchObject({ run: { status: 'cancelled' } })
+        }
+        await hf.close()
+        if (!faulty.crashed) return
+      }
+    },
+  )
+
+  it.each(['before', 'after'] as const)('a failure of one is heard of, crashed %s any call', async (moment) => {
+    for (let nth = 1; ; nth++) {
+      const clock = virtualClock()
+      const driver = await openDriver('memory:', { clock })
+      const fails = flow<string, unknown>(named('fails'), async () => {
+        throw new Error('no luck')
+      })
+      const top = flow<string, unknown>(named('top'), async (ctx, what) =>
+        ctx.run(fails, 'f', what).catch((error: { data: { status: string; reason: string } }) => error.data),
+      )
+      const faulty = faultyDriver(driver)
+      faulty.crashAt(nth, moment)
+      await drive(clock, open(faulty, clock).thread(top, 't').run({ input: 'x', key: 'k' })).catch(() => {})
+      await clock.advance(60_000)
+      const hf = open(driver, clock)
+      const thread = hf.thread(top, 't')
+      await thread.enqueue('x', { key: 'k' })
+      await work(hf, clock, [top, fails] as never, async () => {
+        return (await hf.threads()).threads.every(({ wakeAt }) => wakeAt === null)
+      })
+      const output = { status: 'failed', reason: 'no luck' }
+      expect(await thread.run({ input: 'x', key: 'k' }), `call ${nth}`).toMatchObject({ status: 'completed', output })
+      expect((await hf.threads()).threads).toHaveLength(2)
+      await hf.close()
+      if (!faulty.crashed) return
     }
   })
 })
