@@ -141,16 +141,18 @@ export function budgetOf(id) {
 export function judge(lines) {
   const found = new Map(lines.map((line) => [line.id, line]))
   return GOALS.map(({ row, line, ids, limit, measure }) => {
-    const values = ids.map((id) => {
-      const one = found.get(id)
-      return one === undefined ? undefined : (one.ratio ?? one.ours)
-    })
-    const known = values.filter((value) => value !== undefined)
+    const known = ids.map((id) => valueOf(found.get(id))).filter((value) => value !== undefined)
     const worst = 'atMost' in limit ? Math.max(...known) : Math.min(...known)
-    const complete = known.length === ids.length && Number.isFinite(worst)
+    const complete = known.length === ids.length
     const pass = complete && ('atMost' in limit ? worst <= limit.atMost : worst >= limit.atLeast)
     return { row, line, budget: showLimit(limit, measure), measured: complete ? round(worst) : null, pass }
   })
+}
+
+/** What is judged. A ratio to nothing is no number, also after it was stored as JSON. @param {import('./statistics.mjs').Line | undefined} line */
+function valueOf(line) {
+  const value = line?.ratio === undefined ? line?.ours : line.ratio
+  return Number.isFinite(value) ? value : undefined
 }
 
 /** @param {Limit} limit @param {Measure} measure */

@@ -26,17 +26,15 @@ const THREAD = 'conversation'
 export async function run({ backends, quick, progress, report, plot }) {
   const marks = quick ? MARKS.slice(0, 2) : MARKS
   const talk = makeTalk(LONG)
-  for (const backend of backends.filter(({ id }) => ['sqlite', 'postgres'].includes(id))) {
+  // SQLite last: what it goes on with takes longest.
+  for (const backend of ['postgres', 'sqlite'].flatMap((id) => backends.filter((one) => one.id === id))) {
     await backend.prepare?.()
     const contenders = await open(backend, talk)
     try {
       const points = await converse(contenders, marks, (turn) => progress(`${backend.name}: turn ${turn}`))
       plot?.(`conversation@${backend.id}`, points)
       for (const line of compareAt(backend, points)) report(line)
-      if (backend.id === 'sqlite' && !quick) {
-        for (const line of await goOn(contenders, points, talk, (text) => progress(`${backend.name}: ${text}`)))
-          report(line)
-      }
+      if (backend.id === 'sqlite' && !quick) await goOn(contenders, points, talk, { progress, report })
     } finally {
       for (const { close } of contenders) await close()
       await backend.cleanup?.()
@@ -135,50 +133,37 @@ function compareAt(backend, points) {
  * @param {readonly Contender[]} contenders
  * @param {Record<string, readonly Point[]>} points
  * @param {readonly import('./talk.mjs').Said[]} talk
- * @param {(text: string) => void} progress
- * @returns {Promise<Line[]>}
+ * @param {{ progress: (text: string) => void, report: (line: Line) => void }} out
  */
-async function goOn(contenders, points, talk, progress) {
-  /** @type {Record<string, number>} */
-  const bytes = {}
-  for (const { name, turn, bytes: size } of contenders.filter(({ name: one }) => one !== 'saver')) {
+async function goOn(contenders, points, talk, { progress, report }) {
+  const about = { backend: 'SQLite FULL', unit: /** @type {const} */ ('bytes') }
+  /** @param {string} name */
+  const bytesOf = async (name) => {
+    const contender = contenders.find((one) => one.name === name)
+    if (contender === undefined) return undefined
     for (let n = points[name]?.at(-1)?.turns ?? 0; n < LONG; n++) {
-      if (n % 50 === 0) progress(`${name}, turn ${n}`)
-      await turn(n)
+      if (n % 50 === 0) progress(`SQLite FULL: ${name}, turn ${n}`)
+      await contender.turn(n)
     }
-    bytes[name] = await size()
+    return contender.bytes()
+  }
+  const ours = (await bytesOf('holdfast')) ?? NaN
+  const json = Buffer.byteLength(JSON.stringify(talk.map(jsonOf)))
+  const what = `an agent, ${LONG} runs, on the disk / JSON of the messages`
+  report(over({ ...about, id: 'bytes.agent', what }, ours, json))
+  /** @param {string} name @param {string} how @param {number | undefined} theirs */
+  const against = (name, how, theirs) => {
+    const text = `${LONG} turns on the disk, against LangGraph with ${how}`
+    if (theirs !== undefined) report(gain({ ...about, id: `bytes.${name}`, what: text }, ours, theirs))
   }
   const [half, whole] = [100, 200].map((turns) => points['saver']?.find((point) => point.turns === turns)?.bytes)
   if (half !== undefined && whole !== undefined) {
     const a = (whole / 200 - half / 100) / 100
-    bytes['saver'] = a * LONG * LONG + (half / 100 - a * 100) * LONG
+    const b = half / 100 - a * 100
+    against('saver', 'its saver (extrapolated from 200)', a * LONG * LONG + b * LONG)
   }
-  const ours = bytes['holdfast'] ?? NaN
-  const json = Buffer.byteLength(JSON.stringify(talk.map(jsonOf)))
-  const about = { backend: 'SQLite FULL', unit: /** @type {const} */ ('bytes') }
-  /** @type {Line[]} */
-  const lines = [
-    over(
-      { ...about, id: 'bytes.agent', what: `an agent, ${LONG} runs, on the disk / JSON of the messages` },
-      ours,
-      json,
-    ),
-  ]
-  for (const [name, how] of [
-    ['saver', 'its saver (extrapolated from 200)'],
-    ['delta', 'its DeltaChannel'],
-  ]) {
-    const theirs = bytes[/** @type {string} */ (name)]
-    if (theirs !== undefined)
-      lines.push(
-        gain(
-          { ...about, id: `bytes.${name}`, what: `${LONG} turns on the disk, against LangGraph with ${how}` },
-          ours,
-          theirs,
-        ),
-      )
-  }
-  return lines
+  // The longest: before each turn it replays up to a thousand writes of the last ones.
+  against('delta', 'its DeltaChannel', await bytesOf('delta'))
 }
 
 /** A turn as messages. @param {import('./talk.mjs').Said} said */

@@ -74,6 +74,10 @@ describe('the budget', () => {
     expect(verdictOn([line('save@sqlite', 0.1, 1.31)], 'save@sqlite')).toMatchObject({ measured: 1.31, pass: false })
     expect(verdictOn([line('agent.saver@sqlite', 99, 9.9)], 'agent.saver@sqlite')).toMatchObject({ pass: false })
     expect(verdictOn([line('cpu.run', 0.25)], 'cpu.run')).toMatchObject({ measured: 0.25, pass: true })
+    const toNothing = line('save@sqlite', 1, Number.NaN)
+    expect(verdictOn([toNothing], 'save@sqlite')).toMatchObject({ measured: null, pass: false })
+    const stored = JSON.parse(JSON.stringify([toNothing]))
+    expect(verdictOn(stored, 'save@sqlite')).toMatchObject({ measured: null, pass: false })
   })
 
   it('takes the worst of several backends, and none for all when one is missing', () => {
