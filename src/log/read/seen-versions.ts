@@ -1,10 +1,10 @@
-/** So many items, and as many versions that were replaced, are remembered. */
+/** This many items, and as many replaced versions, are remembered. */
 const MAX_ITEMS = 20_000
 const MAX_REPLACED = 100_000
 
 /**
- * The versions of items that this process has seen replaced. A version is new with every write, so that one which comes
- * back was put back by hand. Remembers the most recent ones, in this process only.
+ * The versions of items that this process has seen replaced. A version is new with every write, so one that reappears
+ * was put back by hand. Remembers the most recent ones, in this process only.
  */
 export class SeenVersions {
   readonly #current = new Map<string, string | null>()

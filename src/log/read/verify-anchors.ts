@@ -19,7 +19,7 @@ type LogAnchor = Extract<Anchor, { log: unknown }>
 type ItemAnchor = Extract<Anchor, { item: unknown }>
 
 /**
- * Compares the store with anchors, which may be of several processes and so are in no order among each other. A branch
+ * Compares the store with anchors, which may come from several processes and so are in no particular order. A branch
  * must still hold each entry that was anchored, unless it was pruned or erased; an item must not be older than it was.
  */
 export async function verifyAnchors(environment: LogEnvironment, anchors: Iterable<Anchor>): Promise<AnchorReport> {

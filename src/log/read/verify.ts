@@ -14,11 +14,11 @@ export interface Verification {
   readonly ok: boolean
   /** How many entries verified. */
   readonly entries: number
-  /** Of these, how many only `keys.adoptPlain` accepts: they have no key, and none lies above them. */
+  /** How many of these only `keys.adoptPlain` accepts: they have no key, and there is none above them. */
   readonly plain: number
   /** The newest checkpoint that verifies. */
   readonly lastGood: string | undefined
-  /** What is wrong, in plain words; empty when all is well. */
+  /** What is wrong, in plain words; empty if all is well. */
   readonly problems: readonly string[]
   /** True when the row of the thread index was wrong and has been rebuilt from the log. */
   readonly repairedIndex: boolean

@@ -10,13 +10,16 @@ import type { Decide, Settle, Updated } from './update.js'
 
 /** How a worker takes a log for itself. */
 export interface ClaimOptions {
-  /** Names the worker, for people who look. */
+  /** Identifies the worker to people. */
   readonly owner: string
-  /** How long the claim holds without a sign of life. */
+  /** How long the claim lasts without a heartbeat. */
   readonly ms: number
-  /** Takes the log even while another's lease runs. */
+  /** Takes the log even while another owner's lease is running. */
   readonly force?: boolean
-  /** Entries that travel with the claim in one append, decided on the state it takes over. Throwing claims nothing. */
+  /**
+   * Entries that are appended together with the claim, decided on the state it takes over. If this throws, nothing is
+   * claimed.
+   */
   readonly decide?: Decide
 }
 
@@ -39,14 +42,14 @@ interface ClaimActions {
   renew(ms: number): Promise<boolean>
 }
 
-/** The right to run a log, for as long as nobody else claims it. Every append of the owner prolongs the lease. */
+/** The right to run a log, for as long as nobody else claims it. Every append by the owner extends the lease. */
 export class Claim {
   readonly log: Log
   readonly epoch: number
   readonly owner: string
   readonly ms: number
   readonly #actions: ClaimActions
-  /** When the last sign of life that arrived was sent, at the latest. */
+  /** When the last heartbeat that arrived was sent, at the latest. */
   #sent: Moment
 
   constructor(log: Log, epoch: number, options: ClaimOptions, actions: ClaimActions) {
@@ -59,8 +62,8 @@ export class Claim {
   }
 
   /**
-   * For how long the lease is known to hold from now on: below 0 another may have it. Counted from when the last sign of
-   * life was sent, because the store may have counted from then, however late its reply came.
+   * For how long the lease is known to be valid from now on: below 0, another may have it. Counted from when the last
+   * heartbeat was sent, because the store may have counted from then, however late its reply came.
    */
   get remainingMs(): number {
     const { monotonic, wall } = momentOf(this.#actions.clock)
@@ -72,20 +75,20 @@ export class Claim {
     return this.#append(decide, false)
   }
 
-  /** As `update`, for who does not wait for a promise. */
+  /** Like `update`, for callers that do not wait for a promise. */
   post(decide: Decide, settle: Settle): void {
     this.#post(decide, false, settle)
   }
 
-  /** Appends as the owner and lets go in the same breath. Deciding on nothing keeps the claim. */
+  /** Appends as the owner and releases the log in the same step. Deciding on nothing keeps the claim. */
   conclude(decide: Decide): Promise<Updated> {
     return this.#append(decide, true)
   }
 
   /**
-   * Runs SQL of your own and records what came of it, in one transaction: both stay or neither. `decide` makes the
-   * entries, at least one, of the result. `work` runs again, and everything it did is undone before, when a guest
-   * appended meanwhile or the database asks for it: it must do nothing but SQL. Only on SQLite and Postgres.
+   * Runs your own SQL and records its result, in one transaction: either both are kept or neither. `decide` turns the
+   * result into entries, at least one. `work` runs again, after everything it did is undone, if a guest appended in the
+   * meantime or the database asks for it: it must do nothing but SQL. Only on SQLite and Postgres.
    */
   async transact<T>(
     work: (sql: SqlSession) => Promise<T>,
@@ -103,14 +106,14 @@ export class Claim {
     return done
   }
 
-  /** Prolongs the lease during long work that appends nothing. */
+  /** Extends the lease during long work that appends nothing. */
   async renew(): Promise<void> {
     const sent = momentOf(this.#actions.clock)
     if (!(await this.#actions.renew(this.ms))) throw await this.#fenced()
     this.#arrived(sent)
   }
 
-  /** Lets go, with a last append if there is something to say; otherwise without an entry. */
+  /** Releases the log, with a last append if there is something to record; otherwise without an entry. */
   async release(decide?: Decide): Promise<void> {
     const said = decide ? await this.#append(decide, true) : undefined
     if (said && said.entries.length > 0) return

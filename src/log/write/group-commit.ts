@@ -6,14 +6,14 @@ const MAX_BATCH_BYTES = 8 * 1024 * 1024
 
 interface Waiting {
   readonly append: Append
-  /** Sent by itself: it was part of a batch that failed, and may be the reason. */
+  /** Sent by itself: it was part of a batch that failed, and may be the cause. */
   readonly alone: boolean
   resolve(result: AppendResult): void
   reject(error: unknown): void
 }
 
 /**
- * Gathers the appends of all logs in the process while commits are under way and sends them together. One session
+ * Collects the appends of all logs in the process while commits are in progress and sends them together. One session
  * pays one commit per step; many share one.
  */
 export class GroupCommit {
@@ -25,7 +25,7 @@ export class GroupCommit {
   #closed = false
   #idle: (() => void)[] = []
 
-  /** @param appended told of every batch that the driver took, before those who wait for it */
+  /** @param appended called with every batch that the driver took, before those who wait for it */
   constructor(
     driver: Driver,
     appended: (batch: readonly Append[], results: readonly AppendResult[]) => void = () => {},
@@ -42,7 +42,7 @@ export class GroupCommit {
     })
   }
 
-  /** Takes no more and waits for what is here. */
+  /** Accepts no more and waits for what is here. */
   async close(): Promise<void> {
     this.#closed = true
     while (this.#waiting.length > 0 || this.#underWay > 0)
@@ -100,7 +100,7 @@ export class GroupCommit {
     }
   }
 
-  // When surely nothing was written, the members go again one by one, so that a bad one fails alone. Otherwise each
+  // If surely nothing was written, the members are sent again one by one, so that a bad one fails alone. Otherwise each
   // writer must first find out whether its append landed.
   #fail(batch: Waiting[], error: unknown): void {
     if (batch.length > 1 && isHoldfastError(error) && error.data.written === 'nothing') {

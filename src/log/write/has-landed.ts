@@ -3,9 +3,9 @@ import { nameLog } from '../../core/log-name.js'
 import type { Append, Driver, StoredEntry } from '../contract.js'
 
 /**
- * Whether an append whose acknowledgement got lost is in the log, to stay. The hash covers the appendId, so no other
- * writer's entry can be taken for it. That it can be read is not enough: the reason for the missing acknowledgement may
- * be a disk that failed to flush it, or replicas that do not have it.
+ * Whether an append whose acknowledgment got lost is durably in the log. The hash covers the appendId, so no other
+ * writer's entry can be taken for it. Being readable is not enough: the reason for the missing acknowledgment may be a
+ * disk that failed to flush it, or replicas that do not have it.
  */
 export async function hasLanded(driver: Driver, append: Append): Promise<boolean> {
   const first = append.entries[0] as StoredEntry

@@ -13,7 +13,7 @@ import { indexFields } from '../entry/index-state.js'
 import type { LogEnvironment } from '../log-environment.js'
 import { BlobShelf, patientBlobs } from '../read/blob-shelf.js'
 
-/** An entry of another log, decoded: what is left of it when it is no longer bound to its place. */
+/** An entry of another log, decoded: what remains of it when it is no longer bound to its place. */
 export interface PlainEntry {
   readonly seq: number
   readonly epoch: number
@@ -34,9 +34,9 @@ export interface ImportedLog {
 const PAGE = 64
 
 /**
- * Makes a log of entries that come from elsewhere: sealed anew under this name, with their numbers, times and epochs.
- * What they carry for the store is not applied: it is of the store that they come from. Nobody holds the log, and a log
- * that would be due is not: whoever imports decides when it runs.
+ * Creates a log from entries that come from elsewhere: sealed again under this name, with their numbers, times and
+ * epochs. What they carry for the store is not applied: it belongs to the store that they come from. Nobody holds the
+ * log, and a log that would be due is not: whoever imports it decides when it runs.
  */
 export async function importLog(
   environment: LogEnvironment,

@@ -14,7 +14,7 @@ import { pauseAfter, retry } from './retry.js'
 import { type Decide, type PendingUpdate, type Settle, travelsAlone, type Updated, type Writer } from './update.js'
 import { type Planned, planAppend } from './update-plan.js'
 
-/** After this many conflicts in a row a writer gives up: something else writes without pause. */
+/** After this many conflicts in a row a writer gives up: something else keeps writing. */
 const MAX_CONFLICTS = 1000
 const APPENDED: AppendResult = { status: 'appended' }
 
@@ -27,9 +27,12 @@ export class LogWriter {
   readonly #log: LogKey
   readonly #codec: EntryCodec
   readonly #reader: LogReader
-  /** Something may have landed that this handle does not know of. */
+  /** Something may have landed that this handle does not know about. */
   mustRefresh = false
-  /** The fold was told by a cache. Only an append that lands says that it was the newest; nothing else may follow from it. */
+  /**
+   * The fold came from a cache. Only an append that lands proves that it was the newest; nothing else may follow from
+   * it.
+   */
   isUnconfirmed = false
   /** An unconfirmed fold was found to be an earlier state of the same log. */
   isBehind = false
@@ -49,12 +52,12 @@ export class LogWriter {
     return new Promise((resolve, reject) => this.post(decide, writer, { resolve, reject }))
   }
 
-  /** As `submit`, for who does not wait for a promise. */
+  /** Like `submit`, for callers that do not wait for a promise. */
   post(decide: Decide, writer: Writer, { resolve, reject }: Settle): void {
     this.#enqueue({ decide, writer, appendId: this.#environment.randomId(), resolve, reject })
   }
 
-  /** Does another kind of write, while none of these is under way. */
+  /** Does another kind of write, while none of these is in progress. */
   alone<T>(write: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => this.#enqueue(() => write().then(resolve, reject)))
   }
@@ -65,7 +68,7 @@ export class LogWriter {
     const { driver, clock } = this.#environment
     const [newest] = await Promise.all([head ?? driver.head(this.#log), clock.sync()])
     const fold = await catchUp(this.#environment, this.#log, this.#reader, known, newest)
-    // Meanwhile an append of ours may have landed: what a handle knows never goes back.
+    // In the meantime an append of ours may have landed: what a handle knows never goes back.
     if (this.fold === known || fold.seq > this.fold.seq) this.fold = fold
     if (newest) this.standing = standingOf(newest)
     this.mustRefresh = false
@@ -77,7 +80,7 @@ export class LogWriter {
     if (!this.#draining) void this.#drain()
   }
 
-  // Updates that wait while an append is under way are decided one after another and travel as one append.
+  // Updates that wait while an append is in progress are decided one after another and sent as one append.
   async #drain(): Promise<void> {
     this.#draining = true
     while (this.#queue.length > 0) {
@@ -118,7 +121,7 @@ export class LogWriter {
         return settle(plan)
       }
       if (result.status === 'held') {
-        // It ends where we thought, or the result were a conflict.
+        // It ends where we thought; otherwise the result would be a conflict.
         this.isUnconfirmed = false
         throw heldError(this.#log, result.head)
       }
@@ -130,21 +133,21 @@ export class LogWriter {
       this.#environment.observer.count('holdfast.conflicts')
       if (result.head === undefined && plan.append.requires) throw originGone(this.#log, plan.append)
       await retry(this.#environment, () => this.refresh(known, result.head))
-      // Writers that keep colliding step apart; the first collisions are not worth waiting for.
+      // Writers that keep colliding back off; the first collisions are not worth waiting for.
       if (conflicts > 2) await this.#environment.clock.sleep(Math.random() * Math.min(conflicts, 20))
     }
     throw new ConflictError(`${nameLog(this.#log)} was changed by others ${MAX_CONFLICTS} times.`, { log: this.#log })
   }
 
-  /** What the backend refused as a whole goes again one by one, so that a bad update fails alone. */
+  /** What the backend refused as a whole is sent again one by one, so that a bad update fails alone. */
   async #commitEach(members: readonly PendingUpdate[]): Promise<void> {
     for (const member of members) await this.#commit([member]).catch(member.reject)
   }
 
   /**
-   * Sends an append until its outcome is known. After a lost acknowledgement it first looks for its own entry behind
-   * the head it built on: found means done, not found means repeat. Repeating is harmless, because the log no longer
-   * ends where the append expects once it landed.
+   * Sends an append until its outcome is known. After a lost acknowledgment it first looks for its own entry after the
+   * head it built on: found means done, not found means repeat. Repeating is harmless, because the log no longer ends
+   * where the append expects once it landed.
    */
   async #send(append: Append): Promise<AppendResult> {
     const { driver, commit, clock, retryMs } = this.#environment

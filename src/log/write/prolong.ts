@@ -2,8 +2,8 @@ import type { Draft } from '../entry/draft.js'
 import type { Fold } from '../entry/fold.js'
 
 /**
- * Use extends a life: what a guest appends to a log that expires puts that off, by as long as the log had left when its
- * newest entry was written. An owner says so itself when it is done.
+ * Use extends a life: what a guest appends to an expiring log postpones its expiry, by as long as the log had left when
+ * its newest entry was written. An owner sets it itself when it is done.
  */
 export function prolong(drafts: readonly Draft[] = [], known: Fold, at: number): readonly Draft[] {
   const last = drafts.at(-1)
@@ -12,7 +12,7 @@ export function prolong(drafts: readonly Draft[] = [], known: Fold, at: number):
   return [...drafts.slice(0, -1), { ...last, index: { ...last.index, expiresAt: expiryFrom(known, at) } }]
 }
 
-/** When what is made of a fold at this time expires: it has as long to live as that had. */
+/** When what is made from a fold at this time expires: it has as long to live as that had. */
 export function expiryFrom({ at, index }: Fold, now: number): number | null {
   return index.expiresAt === null ? null : now + Math.max(0, index.expiresAt - at)
 }

@@ -2,12 +2,12 @@ import { ConflictError, HeldError, isHoldfastError, NotFoundError } from '../../
 import { nameLog } from '../../core/log-name.js'
 import type { Append, Head, LogKey } from '../contract.js'
 
-/** A claim met a lease that still runs. */
+/** A claim found a lease that is still running. */
 export function heldError(log: LogKey, { lease }: Head): HeldError {
   return new HeldError({ log: nameLog(log), owner: lease?.owner ?? '', remainingMs: lease?.remainingMs ?? 0 })
 }
 
-/** What a cache told of a log is not what the log holds. Whoever loaded it so loads it again, from the store. */
+/** What a cache had of a log is not what the log holds. Whoever loaded it that way loads it again, from the store. */
 export function outdatedError(log: LogKey): ConflictError {
   return new ConflictError(`${nameLog(log)} has moved on since it was cached.`, { log, outdated: true })
 }

@@ -5,8 +5,8 @@ const FIRST_PAUSE_MS = 20
 const LONGEST_PAUSE_MS = 1000
 
 /**
- * Repeats work that may be done twice until the backend answers or `retryMs` is over. `attempt` tells the work whether
- * an earlier attempt may have landed.
+ * Repeats work that may safely be done twice until the backend answers or `retryMs` is over. `attempt` tells the work
+ * whether an earlier attempt may have landed.
  */
 export async function retry<Result>(
   { clock, retryMs }: Pick<LogEnvironment, 'clock' | 'retryMs'>,
@@ -23,12 +23,14 @@ export async function retry<Result>(
   }
 }
 
-// The backend's own trouble. A conflict is an answer, and the same one however often it is asked for.
+// A failure of the backend itself. A conflict is an answer, and stays the same however often it is asked for.
 function isPassing(error: unknown): boolean {
   return isHoldfastError(error) && error.retryable && (error.code === 'unavailable' || error.code === 'storage')
 }
 
-/** How long to wait after this many failures, at random, so that those who failed together do not come back together. */
+/**
+ * How long to wait after this many failures, randomized, so that those who failed together do not come back together.
+ */
 export function pauseAfter(failures: number): number {
   return Math.random() * Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures)
 }

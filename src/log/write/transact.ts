@@ -29,7 +29,7 @@ export interface TransactRequest<T> {
   readonly timeoutMs: number
 }
 
-/** What came of SQL that committed together with its entry. */
+/** The result of SQL that committed together with its entry. */
 export interface Transacted<T> {
   /** What the work returned, in the run that was committed. */
   readonly result: T
@@ -52,9 +52,9 @@ interface Attempt<T> {
 }
 
 /**
- * The user's SQL and the entries that record it, in one transaction, exactly once. It shares an append with nobody.
- * Every attempt expects the same end of the log until that has moved, so of several attempts at most one can land; one
- * whose acknowledgement got lost is looked for before and after the next.
+ * The user's SQL and the entries that record it, in one transaction, exactly once. It is never batched with other
+ * appends. Every attempt expects the same end of the log until that has moved, so at most one of several attempts can
+ * land; one whose acknowledgment got lost is looked for before and after the next.
  */
 export function transact<T>(
   place: Place,
@@ -77,7 +77,7 @@ export function transact<T>(
       if (known.epoch !== owner.epoch) {
         throw new FencedError({ log: nameLog(log), epoch: owner.epoch, current: known.epoch })
       }
-      // A first data key is a write, which would wait for the end of the transaction that waits for it.
+      // Creating a first data key is a write, which would wait for the end of the transaction that waits for it.
       await keys?.current(log.tenant)
       let attempt: Attempt<T> | undefined
       let outcome: AppendResult | undefined
@@ -106,7 +106,7 @@ export function transact<T>(
       if (outcome.status === 'appended') return settle(known, attempt as Attempt<T>)
       const landed = await findLanded(uncertain)
       if (landed !== undefined) return settle(known, landed)
-      // The log ends elsewhere now, so none of the earlier attempts can land any more.
+      // The log ends elsewhere now, so none of the earlier attempts can land anymore.
       uncertain = []
       observer.count('holdfast.conflicts')
       await writer.refresh(known, outcome.head)
@@ -146,7 +146,7 @@ export function transact<T>(
     writer.fold = plan.fold
     environment.news.appended([append], [{ status: 'appended' }])
     await writer.applied.apply(known, plan.fold, plan.carried)
-    // How long it took says more of the user's SQL than of saving.
+    // How long it took says more about the user's SQL than about saving.
     observeSave(environment, append, plan.carried)
     return { result, updated: { entries: plan.members[0]?.entries ?? [], fold: plan.fold } }
   }

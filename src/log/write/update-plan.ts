@@ -27,10 +27,12 @@ export interface Planned {
   }[]
 }
 
-/** What may be appended to a claimed log by others than its owner. */
+/** What others than its owner may append to a claimed log. */
 const GUEST_KINDS = new Set(['input', 'answer', 'cancel', 'signal', 'tag', 'adopt', 'retain', 'schedule'])
 
-/** Decides updates one after another on the same fold and makes one append of them. One that throws fails alone. */
+/**
+ * Decides updates one after another on the same fold and combines them into one append. One that throws fails alone.
+ */
 export function planAppend(
   log: LogKey,
   codec: EntryCodec,

@@ -9,18 +9,18 @@ import { entryEvents, type LiveEvent, type RunEvent } from './events.js'
 export function unheard(): void {}
 
 /**
- * Tells a listener what happens on a log, in the order of its entries and without a gap: what others wrote meanwhile,
- * such as an answer, is read and told first. So the id of any event is a place to reconnect at, with nothing before it
- * left out.
+ * Reports what happens on a log to a listener, in the order of its entries and without a gap: what others wrote in the
+ * meantime, such as an answer, is read and reported first. So the id of any event is a place to reconnect at, with
+ * nothing before it left out.
  */
 export class EventFeed {
   readonly #emit: (event: RunEvent) => void
   readonly #live: ((event: RunEvent) => void) | undefined
   readonly #log: Log | undefined
-  /** The newest entry that was told. */
+  /** The newest entry that was reported. */
   #told: number
   #id: string
-  /** As the log was when listening began: what comes right after it is read without reading the log anew. */
+  /** The log as it was when listening began: what comes right after it is read without reading the log again. */
   readonly #before: Fold | undefined
   #waiting: Promise<void> | undefined
 
@@ -51,7 +51,7 @@ export class EventFeed {
     })
   }
 
-  /** An entry of ours that was acknowledged; without one, of a run that keeps nothing. */
+  /** An acknowledged entry of ours; without one, for a run that keeps nothing. */
   recorded(draft: Draft, entry: { readonly id: string; readonly seq: number } | undefined, before: State): void {
     if (this.#emit === unheard) {
       this.#id = entry?.id ?? this.#id
@@ -66,7 +66,7 @@ export class EventFeed {
     })
   }
 
-  /** Tells everything up to an entry that was not told yet. */
+  /** Reports everything up to an entry that was not reported yet. */
   catchUp(seq: number): void {
     const log = this.#log
     const from = this.#told + 1
@@ -81,12 +81,12 @@ export class EventFeed {
     })
   }
 
-  /** Resolves when everything was told. */
+  /** Resolves when everything was reported. */
   async ended(): Promise<void> {
     while (this.#waiting) await this.#waiting
   }
 
-  // At once when nothing waits, so that tokens are not held up by a turn of the loop each.
+  // Immediately if nothing is waiting, so that tokens are not delayed by a turn of the event loop each.
   #inTurn(tell: () => void | Promise<void>): void {
     if (this.#waiting === undefined) {
       const told = tell()
@@ -96,7 +96,7 @@ export class EventFeed {
   }
 
   #wait(turn: Promise<void>): void {
-    // What can't be read now is not told; it is in the log, where `thread.events` finds it or says what is wrong.
+    // What can't be read now is not reported; it is in the log, where `thread.events` finds it or says what is wrong.
     const waiting = turn
       .catch(() => {})
       .finally(() => {

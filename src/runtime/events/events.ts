@@ -4,7 +4,7 @@ import type { Value } from '../../codec/value.js'
 import { applyOp, type Op, type Path, type State, valueAt } from '../../log/entry/ops.js'
 import type { RecordedError } from '../errors.js'
 
-/** What one model call used, and what it cost (`null` where no price is known). */
+/** What one model call used, and what it cost (`null` if no price is known). */
 export type UsageOfCall = {
   readonly input: number
   readonly cachedInput: number
@@ -18,18 +18,18 @@ export type UsageOfCall = {
   readonly attempts: number
 }
 
-/** What a record says of itself. Kept in the entry, so that readers who come later see it too. */
+/** What a record says about itself. Kept in the entry, so that later readers see it too. */
 export type RecordedEvent =
   | {
       readonly type: 'run'
       readonly run: string
-      /** 'interrupted': its worker could not go on because the store failed. It is resumed by whoever comes next. */
+      /** 'interrupted': its worker could not continue because the store failed. The next process to come resumes it. */
       readonly status:
         | 'started'
         | 'resumed'
         | 'interrupted'
         | 'completed'
-        /** A limit of the program ended it: `limit` says which, `reason` says it in words. */
+        /** A limit of the program ended it: `limit` says which, `reason` explains it in words. */
         | 'limited'
         | 'paused'
         | 'failed'
@@ -47,22 +47,24 @@ export type RecordedEvent =
       readonly ms?: number
       readonly error?: RecordedError
     }
-  /** Nobody takes the thread up by itself any more. */
+  /** Nothing picks up the thread by itself anymore. */
   | { readonly type: 'parked'; readonly error: RecordedError }
-  /** A result of a run that was ended could not be brought into the state. It is kept until a program comes that can. */
+  /**
+   * A result of a run that was ended could not be brought into the state. It is kept until a program comes that can.
+   */
   | { readonly type: 'kept'; readonly step: string; readonly key?: string; readonly error: RecordedError }
   | {
       readonly type: 'pause'
       readonly pause: string
       readonly kind: string
       readonly question: Value
-      /** Why the answer that it had was not taken: it is open again. */
+      /** Why its previous answer was not accepted: it is open again. */
       readonly refused?: string
     }
   | {
       readonly type: 'answer'
       readonly pause: string
-      /** What was answered. Not kept in the event, which would hold it twice: readers get it from the record. */
+      /** What was answered. Not kept in the event, which would store it twice: readers get it from the record. */
       readonly value?: Value
       readonly by?: string
       readonly expired?: true
@@ -70,7 +72,7 @@ export type RecordedEvent =
   | { readonly type: 'defer'; readonly pause: string; readonly until: number; readonly by?: string }
   | { readonly type: 'usage'; readonly step: string; readonly usage: UsageOfCall }
 
-/** What only those see who listen while it happens. */
+/** Events that only those see who listen while they happen. */
 export type LiveEvent =
   | {
       readonly type: 'retry'
@@ -94,7 +96,7 @@ export type LiveEvent =
       /** The id of the message that it will be part of. */
       readonly message?: string
     }
-  /** The model asks for a tool to be run, recorded by now; `message` is the id of the message that holds the call. */
+  /** The model asks for a tool to be run; already recorded. `message` is the id of the message that holds the call. */
   | {
       readonly type: 'tool-call'
       readonly step: string
@@ -103,7 +105,7 @@ export type LiveEvent =
       readonly tool: string
       readonly input: Value
     }
-  /** What a call came to, recorded by now; `message` is the id of the message that holds the result. */
+  /** The result of a call; already recorded. `message` is the id of the message that holds the result. */
   | {
       readonly type: 'tool-result'
       readonly step: string
@@ -114,14 +116,14 @@ export type LiveEvent =
     }
   | { readonly type: 'superseded'; readonly step: string; readonly attempt: number }
 
-/** What an entry adds: which parts of the program's state it changed, and where one can go back to. */
+/** What an entry adds: which parts of the program's state it changed, and the checkpoint one can go back to. */
 export type DerivedEvent =
-  /** What changed of the program's state, as operations with paths inside of it. */
+  /** What changed in the program's state, as operations with paths inside it. */
   | { readonly type: 'state'; readonly ops: readonly Op[] }
   | { readonly type: 'checkpoint'; readonly checkpoint: string; readonly seq: number }
 
 /**
- * An event with the id to reconnect after. The last event of an entry has the id of its checkpoint, those before it also
+ * An event with the id to reconnect after. The last event of an entry has the id of its checkpoint, earlier ones also
  * say which of the entry they are, and live events carry the id of the entry before them.
  */
 export type RunEvent = (RecordedEvent | LiveEvent | DerivedEvent) & { readonly id: string }
@@ -137,11 +139,11 @@ export function entryEvents(
   if (ops.length > 0) events.push({ type: 'state', ops })
   events.push({ type: 'checkpoint', checkpoint: entry.id, seq: entry.seq })
   const last = events.length - 1
-  // Each by itself: who got the first event of an entry and then lost the connection gets the others.
+  // Each separately: a reader that got the first event of an entry and then lost the connection gets the others.
   return events.map((event, i) => ({ ...event, id: i === last || entry.id === '' ? entry.id : `${entry.id}#${i}` }))
 }
 
-/** What an entry says of itself, as copies: what answers say is taken from the answers that the entry records. */
+/** What an entry says about itself, as copies: what was answered is taken from the answers that the entry records. */
 export function recordedEvents(body: {
   readonly ops?: readonly Op[] | undefined
   readonly data?: unknown
@@ -173,7 +175,7 @@ function stateOps(before: State, ops: readonly Op[]): readonly Op[] {
   const found: Op[] = []
   let state = before
   for (const op of ops) {
-    // The listener's own: the run goes on from what the log has.
+    // The listener's own copy: the run continues from what the log has.
     if (op[1][0] === 'state') found.push(cloneValue(withinState(state, op) as unknown as Value) as unknown as Op)
     state = applyOp(state, op)
   }
@@ -192,7 +194,9 @@ function withinState(state: State, op: Op): Op {
   }
 }
 
-/** A live event without what must not be kept. Pieces of text are looked at one by one: a secret may lie across two. */
+/**
+ * A live event without what must not be kept. Pieces of text are checked one by one: a secret may be split across two.
+ */
 export function redactEvent(redactor: Redactor | undefined, event: LiveEvent): LiveEvent {
   if (redactor === undefined) return event
   switch (event.type) {

@@ -7,23 +7,23 @@ import { follow } from './follow.js'
 import { FamilyRest } from '../child/family-rest.js'
 import { LiveWaiting } from './live-events.js'
 
-/** Where to begin reading what is recorded, and when to stop. */
+/** Where to start reading recorded events, and when to stop. */
 export interface EventsOptions {
-  /** The id of the last event that was seen: what came after it follows. Default: from the beginning of what is kept. */
+  /** The id of the last event that was seen: what came after it follows. Default: from the oldest kept entry. */
   readonly after?: string
-  /** Ends when the thread rests. Default true; false goes on until the signal. */
+  /** Ends when the thread is at rest. Default true; false continues until the signal is aborted. */
   readonly untilRest?: boolean
   readonly signal?: AbortSignal
   /**
-   * Tells live events as well, such as tokens, from whichever process runs the thread: those that happen while somebody
-   * listens, some of which may be missed. Not across processes where the store has keys, or on SQLite and files.
+   * Also yields live events, such as tokens, from whichever process runs the thread: those that happen while somebody
+   * listens, some of which may be missed. Not across processes if the store has keys, or on SQLite and files.
    */
   readonly live?: boolean
 }
 
 /**
- * What is recorded on a log, as events, from any process: first what has happened since, then what happens. With `live`,
- * tokens and other live events come between the records.
+ * What is recorded on a log, as events, from any process: first what has happened since, then what happens. With
+ * `live`, tokens and other live events come between the records.
  */
 export async function* followEvents(logs: LogStore, log: Log, options: EventsOptions): AsyncGenerator<RunEvent> {
   const { clock } = logs
@@ -34,7 +34,7 @@ export async function* followEvents(logs: LogStore, log: Log, options: EventsOpt
   let skip = 0
   if (after !== undefined) {
     const { checkpoint, seen: some } = readEventId(after)
-    // By id and not by number alone: an event of another past must not be taken for one of this.
+    // By id and not by number alone: an event of a different history must not be taken for one of this.
     const fold = await log.at(checkpoint)
     seen = some === undefined ? fold.seq : fold.seq - 1
     skip = some ?? 0

@@ -5,8 +5,8 @@ const FIRST_POLL_MS = 20
 const LONGEST_POLL_MS = 500
 
 /**
- * Waits until a log changed: by news of it where they arrive, and until they do by looking again and again, shorter at
- * first, since what is waited for is often about to happen. Rejects with the signal's reason.
+ * Waits until a log changed: through news where available, and until then by polling, at short intervals first, since
+ * what is waited for is often about to happen. Rejects with the signal's reason.
  * @param deadline by the monotonic clock: the last look is then
  * @param live what else it wakes up for
  */
@@ -28,7 +28,7 @@ export async function* follow(
       wait = log.fold.seq === before ? Math.min(LONGEST_POLL_MS, wait * 1.5) : FIRST_POLL_MS
       const rest = () => follower.rest(wait, signal, Math.max(0, deadline - clock.monotonic()))
       if (!live?.isReady) await rest()
-      // Told without a look at the log: there is one of these for every token.
+      // Called without a look at the log: there is one of these for every token.
       while (live?.isReady) {
         yield
         if (!follower.isBehind) await rest()

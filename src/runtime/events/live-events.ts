@@ -26,21 +26,21 @@ function isLiveEvent(event: unknown): event is RunEvent {
   return LIVE.has(type) && typeof id === 'string' && typeof step === 'string'
 }
 
-/** Live events that wait until all records before them were told. */
+/** Live events that wait until all records before them were reported. */
 export class LiveWaiting {
   readonly #events: { readonly event: RunEvent; readonly seq: number }[] = []
   readonly #end: () => void
 
   constructor(logs: LogStore, log: LogKey, wake: () => void) {
     this.#end = listenLive(logs, log, (event) => {
-      // Who reads this slowly gets the records.
+      // A slow reader gets the records.
       if (this.#events.length >= MOST_WAITING) return
       this.#events.push({ event, seq: seqOf(event.id) })
       wake()
     })
   }
 
-  /** Whether one can be told to somebody who has all records up to `seq`. */
+  /** Whether an event can be reported to somebody who has all records up to `seq`. */
   isReady(seq: number): boolean {
     const [first] = this.#events
     return first !== undefined && first.seq <= seq

@@ -5,7 +5,7 @@ import type { ProgramPlan } from '../program/program.js'
 import { isUnfinished, type RunState } from '../run/run-state.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
 
-/** Tells what a claim says of how the thread was left: `before` it and after. */
+/** Reports what a claim reveals about how the thread was left: `before` it and after. */
 export function observeClaim({ observer, clock }: RuntimeEnvironment, before: Fold, after: Fold): void {
   const was = before.state as RunState
   const is = after.state as RunState
@@ -18,13 +18,14 @@ export function observeClaim({ observer, clock }: RuntimeEnvironment, before: Fo
   if (isUnfinished(was.run) && is.run?.status === 'cancelled') observer.count('holdfast.runs.cancelled')
 }
 
-// Whoever let go in good order said so: nothing is open since, or the run says what it waits for or why it ended.
+// A worker that shuts down cleanly releases its lease: nothing has been open since, or the run says what it waits for
+// or why it ended.
 function wasLeft({ openSince, run }: RunState): boolean {
   if (openSince === undefined) return false
   return !isUnfinished(run) || (run.status === 'running' && run.waiting === undefined)
 }
 
-/** A run as those who watch it are told of it. */
+/** A run as it is reported to observers. */
 export function describeRun(key: LogKey, plan: ProgramPlan, { run }: RunState, resumed: boolean): ObservedRun {
   return {
     tenant: key.tenant,
@@ -40,7 +41,7 @@ export function describeRun(key: LogKey, plan: ProgramPlan, { run }: RunState, r
   }
 }
 
-/** How a stretch of a run ended, by what is recorded. */
+/** How a stretch of a run ended, according to its record. */
 export function endOfRun(fold: Fold): RunEnd {
   const { run } = fold.state as RunState
   if (run === undefined || run.status === 'running') return 'paused'

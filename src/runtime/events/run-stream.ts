@@ -5,8 +5,8 @@ import type { Outcome } from '../run/outcome.js'
 const MAX_BUFFERED = 10_000
 
 /**
- * What happens in a run, as it happens. Reading is optional: a run goes on whether or not anyone reads, and ending the
- * loop does not end the run. `abort` does.
+ * What happens in a run, as it happens. Reading is optional: a run continues whether or not anyone reads, and ending
+ * the loop does not end the run. `abort` does.
  */
 export class RunStream<Result = Outcome> implements AsyncIterable<RunEvent> {
   readonly outcome: Promise<Result>
@@ -25,7 +25,7 @@ export class RunStream<Result = Outcome> implements AsyncIterable<RunEvent> {
       this.#ended = true
       this.#wake?.()
     })
-    // Who only reads events learns of a failure by the end of the loop, which rethrows it.
+    // A caller that only reads events learns of a failure at the end of the loop, which rethrows it.
     this.outcome.catch(() => {})
   }
 

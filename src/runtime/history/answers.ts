@@ -4,7 +4,7 @@ import type { Log } from '../../log/log.js'
 import type { RecordedEvent } from '../events/events.js'
 import type { PauseRecord, RunState } from '../run/run-state.js'
 
-/** An answer that was given, and what it was given to. */
+/** An answer that was given, and what it answered. */
 export interface GivenAnswer {
   readonly pause: string
   readonly kind: PauseRecord['kind']
@@ -15,7 +15,7 @@ export interface GivenAnswer {
   readonly by?: string
   readonly at: Date
   readonly askedAt: Date
-  /** The checkpoint that the answer made. */
+  /** The checkpoint that the answer created. */
   readonly checkpoint: string
 }
 

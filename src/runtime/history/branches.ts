@@ -20,7 +20,7 @@ export interface Branch {
   readonly forks: readonly Branch[]
 }
 
-/** All branches of a thread as a tree. A fork whose origin is gone stands at the top, beside main. */
+/** All branches of a thread as a tree. A fork whose origin is gone is at the top, next to main. */
 export async function listBranches(logs: LogStore, { tenant, thread }: LogKey): Promise<readonly Branch[]> {
   const heads: Head[] = []
   for (let cursor: string | undefined; ; ) {
@@ -72,14 +72,14 @@ function describe({ log, seq, hash, base, index }: Head, forks: readonly Branch[
 
 /** How two branches of a thread differ. */
 export interface Comparison {
-  /** The newest checkpoint that both have in their past; undefined when they have none in common. */
+  /** The newest checkpoint that both have in their history; undefined if they have none in common. */
   readonly common: string | undefined
   readonly state: readonly Difference[]
   readonly branches: readonly {
     readonly name: string
     readonly head: string
     readonly status: string
-    /** How many entries lie in its past that the other does not have. */
+    /** How many entries its history has that the other does not. */
     readonly since: number
   }[]
 }
@@ -111,7 +111,10 @@ export async function compareBranches(
   }
 }
 
-/** Entries of this past that the other has not: those of branches on the way, and of the common one what came later. */
+/**
+ * Entries of this history that the other does not have: those of branches on the way, and later ones of the common
+ * branch.
+ */
 function entriesSince(past: readonly Past[], common: Past | undefined): number {
   let entries = 0
   for (const { branch, seq } of past) {
@@ -123,12 +126,12 @@ function entriesSince(past: readonly Past[], common: Past | undefined): number {
 
 interface Past {
   readonly branch: string
-  /** The newest entry of it that lies in the past. */
+  /** The newest of its entries that belongs to the history. */
   readonly seq: number
   readonly checkpoint: string
 }
 
-/** The branches a branch descends from, itself first, with how far each belongs to its past. */
+/** The branches a branch descends from, itself first, with how far each belongs to its history. */
 function pastOf(all: ReadonlyMap<string, Branch>, name: string): readonly Past[] {
   const past: Past[] = []
   let branch = all.get(name)

@@ -2,10 +2,13 @@ import type { RecordedEvent } from '../events/events.js'
 
 /** One piece of work that an entry records, by the name it has in the program. */
 export interface CheckpointStep {
-  /** `model` and `tool` are calls of an agent, `node` is one of a graph, `step` is what a function named with `ctx.step`. */
+  /**
+   * `model` and `tool` are calls of an agent, `node` is a node of a graph, `step` is what a function named with
+   * `ctx.step`.
+   */
   readonly kind: 'model' | 'tool' | 'node' | 'step'
   readonly name: string
-  /** Where it stands in the run, as events and outcomes name it. */
+  /** Its place in the run, as events and outcomes name it. */
   readonly path: string
   readonly status: 'started' | 'completed' | 'failed' | 'unknown'
   /** Which model was called. */

@@ -33,22 +33,22 @@ export interface CheckpointInfo {
   readonly bytes: number
   readonly hash: string
   /**
-   * The nodes, tools, model calls and steps that it records, in order. Absent where only headers were asked for, and where
-   * the entry can't be read: damaged, or its key is not there.
+   * The nodes, tools, model calls and steps that it records, in order. Absent if only headers were requested, and if
+   * the entry can't be read: damaged, or its key is missing.
    */
   readonly steps?: readonly CheckpointStep[]
-  /** What its entry says of itself, where that was asked for: steps, questions, answers, costs. */
+  /** The events of its entry, if requested: steps, questions, answers, costs. */
   readonly events?: readonly CheckpointEvent[]
 }
 
-/** What an entry says of itself. Questions are named and not shown: they may be large. */
+/** The events of an entry. Questions are named and not shown: they may be large. */
 export type CheckpointEvent = RecordedEvent extends infer Event
   ? Event extends { readonly question: unknown }
     ? Omit<Event, 'question'>
     : Event
   : never
 
-/** Everything a checkpoint says of its thread. */
+/** Everything known about a thread at a checkpoint. */
 export interface CheckpointFacts {
   readonly id: string
   readonly at: Date
@@ -68,13 +68,13 @@ export interface CheckpointFacts {
 export interface ForkOptions<State = Readonly<Record<string, unknown>>, Update = State> {
   /** The name of the new branch. Default: a random one. */
   readonly name?: string
-  /** Replaces values of the state; no reducer is called. With the program, each must fit the schema of its key. */
+  /** Replaces values of the state; no reducer is called. With the program, each must match the schema of its key. */
   readonly set?: Partial<State>
   /** Changes the state through its reducers. */
   readonly update?: Update
   /** What effects on the outside world may do on the fork. Default 'ask': a person decides about each. */
   readonly effects?: ForkRecord['effects']
-  /** Whether steps that only read run again, or their recorded results are taken where there are any. Default 'live'. */
+  /** Whether steps that only read run again, or reuse their recorded results if there are any. Default 'live'. */
   readonly reads?: ForkRecord['reads']
 }
 
@@ -82,13 +82,13 @@ export interface ForkOptions<State = Readonly<Record<string, unknown>>, Update =
 export interface HistoryOptions {
   /** Default 100. */
   readonly limit?: number
-  /** Only what lies before this checkpoint, by its id or its seq. */
+  /** Only what comes before this checkpoint, by its id or its seq. */
   readonly before?: string | number
-  /** Also entries that are no checkpoints: claims, releases, tags. */
+  /** Also entries that are not checkpoints: claims, releases, tags. */
   readonly all?: boolean
   /**
-   * True: also what each entry says of itself. False: only headers are read, so the steps of each are left out; the cheap
-   * way to page through a long history.
+   * True: also the events of each entry. False: only headers are read, so the steps of each are left out; the cheap way
+   * to page through a long history.
    */
   readonly events?: boolean
 }
@@ -132,8 +132,8 @@ async function withSteps(
       said.set(header.seq, { steps: describeSteps(recorded), ...(events ? { events: recorded.map(nameOnly) } : {}) })
     }
   } catch (error) {
-    // What lies behind the damage is listed all the same: who looks for the last good checkpoint has to see it. And who
-    // did not ask for what entries hold need not have their keys.
+    // What comes after the damage is still listed: someone who looks for the last good checkpoint has to see it. And
+    // callers that did not ask for the contents of entries need not have their keys.
     if (!isHoldfastError(error, 'corrupt') && (events || !isHoldfastError(error, 'missing-key'))) throw error
   }
   return found.map((info) => ({ ...info, ...(said.get(info.seq) ?? (events ? { events: [] } : {})) }))
@@ -181,7 +181,7 @@ export class Checkpoint<State = Readonly<Record<string, Value>>> {
     return stateOf(await this.fold()) as State
   }
 
-  /** All that was known of the thread. */
+  /** Everything that was known about the thread. */
   async facts(): Promise<CheckpointFacts> {
     const fold = await this.fold()
     const { run } = fold.state as RunState
@@ -198,12 +198,12 @@ export class Checkpoint<State = Readonly<Record<string, Value>>> {
     }
   }
 
-  /** Whether the thread was at rest here: nothing of it went on by itself. */
+  /** Whether the thread was at rest here: nothing in it would continue by itself. */
   async rests(): Promise<boolean> {
     return isAtRest(await this.fold(), this.environment.clock.now())
   }
 
-  /** What changed of the state from here to another checkpoint of the same thread, on any branch. */
+  /** What changed in the state from here to another checkpoint of the same thread, on any branch. */
   async diff(other: string | { readonly id: string }): Promise<readonly Difference[]> {
     const id = typeof other === 'string' ? other : other.id
     const there = new Checkpoint(this.environment, this.key, id)
@@ -221,7 +221,7 @@ export class Checkpoint<State = Readonly<Record<string, Value>>> {
   }
 }
 
-/** Makes a branch of a checkpoint, with changes. The branch it came from is not touched, now or later. */
+/** Creates a branch from a checkpoint, with changes. The branch it came from is not touched, now or later. */
 export async function forkCheckpoint(
   environment: RuntimeEnvironment,
   key: LogKey,
@@ -241,7 +241,8 @@ export async function forkCheckpoint(
   ]
   const { status } = fold.index
   const expiry = { store: environment.retention }
-  // Nobody waits for a run that was under way where it came from: a fork that is never run must not keep its thread.
+  // Nobody waits here for a run that was in progress on the original branch: a fork that is never run must not keep its
+  // thread from expiring.
   const expires =
     openPauses(fold.state as RunState).length > 0
       ? staysOpen(fold.index)
@@ -249,7 +250,7 @@ export async function forkCheckpoint(
   await environment.logs.fork(from, {
     branch: name,
     at: id,
-    // Not due by itself: a worker that took up the fork at once would run it before anyone has looked at it.
+    // Not due by itself: a worker that picked up the fork at once would run it before anyone has looked at it.
     draft: { ops, index: { status: status === 'active' ? 'forked' : status, wakeAt: null, ...expires } },
   })
   return name
@@ -276,7 +277,7 @@ async function changes(
   const misfit = plan && checkFits(key, fold, plan, { restarted: false })
   if (misfit?.status === 'incompatible')
     throw new InvalidOptionError('fork', `can't be made: ${misfit.reason}`, misfit.remedy)
-  // Today's keys and reducers are of today's version: an older state is brought up to date before they touch it.
+  // The current keys and reducers are for the current version: an older state is migrated before they touch it.
   const ops: Op[] = plan === undefined ? [] : [...(migrateRun(plan, fold.state as RunState)?.ops ?? [])]
   const today = ops.reduce((state, op) => applyOp(state, op), fold.state)
   // What an ended run left behind comes before what is set here, and would otherwise come after it.

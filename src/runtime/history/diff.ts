@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type PathPart, renderPath, type Value } from '../../codec/value.js'
 
-/** One place where two states differ. What is missing on a side is left out. */
+/** One place where two states differ. What is missing on one side is left out. */
 export interface Difference {
   /** For people: `$.messages[3].text`. */
   readonly path: string
@@ -10,7 +10,7 @@ export interface Difference {
   readonly after?: Value
 }
 
-/** Where two values differ, as deep as possible. Items added to the end of a list are each a difference of their own. */
+/** Where two values differ, as deep as possible. Each item added to the end of a list is a separate difference. */
 export function diffValues(before: Value | undefined, after: Value | undefined, limit = 10_000): readonly Difference[] {
   const found: Difference[] = []
   compare(before, after, [], found, limit)

@@ -5,7 +5,7 @@ import { closePauses } from '../pause/asking.js'
 import { keysThere } from '../run/input-keys.js'
 import type { ForkRecord, RunState, ScopeState, StepRecord } from '../run/run-state.js'
 
-/** What a fork keeps of the run under way: finished steps as they are, begun ones as begun elsewhere. */
+/** What a fork keeps of the run in progress: finished steps as they are, begun ones as begun elsewhere. */
 export function inherit(
   fold: Fold,
   branch: string,
@@ -23,9 +23,9 @@ export function inherit(
 }
 
 /**
- * A branch that was made below the runtime, as by `hf.fork` or by going back to the last good checkpoint, as if the
- * runtime had made it. Without that, an effect that was begun where it came from would count as one of this branch, under
- * a key that nobody has seen.
+ * Treats a branch that was created below the runtime, as by `hf.fork` or by going back to the last good checkpoint, as
+ * if the runtime had created it. Otherwise an effect that was begun on the original would count as one of this branch,
+ * under a key that nobody has seen.
  */
 export function ownBranch(fold: Fold, now: number): { readonly fold: Fold; readonly ops: readonly Op[] } {
   const { origin } = fold

@@ -21,7 +21,7 @@ import {
 import type { Update } from '../program/state-shape.js'
 import { upgradeInput } from '../upgrade/upgrade.js'
 
-/** Follows the records of a graph and asks today's graph at every closing what it would have done. */
+/** Follows the records of a graph and asks the current graph at the end of every super-step what it would have done. */
 export async function replayGraph(log: Log, plan: GraphPlan, state: State): Promise<ReplayReport> {
   const walk = new GraphWalk(plan)
   for await (const { body, fold, header, hash } of log.entries(await log.firstKept())) {
@@ -43,13 +43,13 @@ export async function replayGraph(log: Log, plan: GraphPlan, state: State): Prom
   }
 }
 
-// Today's routes and reducers may also fail on what is recorded.
+// The current routes and reducers may also fail on what is recorded.
 function asDifference(error: unknown): ReplayDifference {
   const key = isHoldfastError(error) && typeof error.data['step'] === 'string' ? error.data['step'] : 'the program'
   return { step: key, what: 'route', message: recordError(error).message }
 }
 
-/** Follows the recorded operations and asks today's graph at each closing what it would have done. */
+/** Follows the recorded operations and asks the current graph at the end of each super-step what it would have done. */
 class GraphWalk {
   steps = 0
   readonly #plan: GraphPlan
@@ -93,7 +93,7 @@ class GraphWalk {
     return undefined
   }
 
-  /** What today's program says to an operation before it is applied. */
+  /** What the current program says about an operation before it is applied. */
   async #ask(op: Op, state: RunState, following: () => readonly Op[]): Promise<ReplayDifference | undefined> {
     if (op[0] !== 'set') return undefined
     const closing = prefixOf(op, 'tasks')
@@ -143,7 +143,7 @@ class GraphWalk {
     const before = isSame ? this.#before.get(prefix.join('/')) : undefined
     if (before !== undefined) {
       const updates = tasks.map(({ id }) => ({ update: (scope.steps?.[id]?.result ?? {}) as Update }))
-      // Keys that were declared since the record was made begin with their initial values when the run is resumed.
+      // Keys that were declared after the record was made start with their initial values when the run is resumed.
       const reduced = plan.shape.reduce(plan.shape.complete(before), updates, []).state
       if (!isDeepStrictEqual(reduced, plan.shape.complete(now))) {
         const message = 'The reducers make another state of what was recorded.'
@@ -158,7 +158,7 @@ class GraphWalk {
     return routeDifference(plan, tasks[0]?.id ?? where, recorded, next.tasks, count + 1)
   }
 
-  /** The state in today's version, as a run would lead it there; undefined when nothing leads there. Is reported. */
+  /** The state in the current version, migrated as in a run; undefined if no migration leads there. Is reported. */
   #asToday(plan: GraphPlan, version: number, state: State, steps: number): State | undefined {
     if (version === plan.stateVersion) return state
     let today: State | undefined
@@ -177,7 +177,7 @@ class GraphWalk {
     return today
   }
 
-  /** What today's program makes of the input that the run took. */
+  /** What the current program makes of the input that the run took. */
   #checkInput(now: State): ReplayDifference | undefined {
     const { shape } = this.#plan
     const input = this.#started.inputs?.[0]
@@ -189,21 +189,21 @@ class GraphWalk {
     return { step: 'the start', what: 'state', message, recorded: now as Value, now: made as Value }
   }
 
-  /** What today's program would enter a subgraph with. */
+  /** The input that the current program would give a subgraph. */
   async #checkEntry(
     prefix: Prefix,
     state: RunState,
     recorded: State,
     following: () => readonly Op[],
   ): Promise<ReplayDifference | undefined> {
-    // Led to another version while it is under way.
+    // Migrated to another version while it is in progress.
     if (scopeAt(state, prefix).state !== undefined) return undefined
     const node = this.#subgraphAt(prefix, state)
     if (node === undefined || !node.isToday) return undefined
     const set = following().find((op) => isDeepStrictEqual(op[1], [...prefix, 'stateVersion']))
     if ((set?.[0] === 'set' ? set[2] : 1) !== node.plan.graph.stateVersion) return undefined
     const { graph, enter } = node.plan
-    // What an agent is told becomes a message with an id and a time of its own.
+    // The input of an agent becomes a message with its own id and time.
     if (graph.role === 'agent') return undefined
     const update = asStored(await graph.checkInput(await enter(node.state, node.task.input))) as Update
     const now = asStored(graph.shape.reduce(graph.shape.initial(), [{ update }], []).state)
@@ -212,7 +212,7 @@ class GraphWalk {
     return { step: pathOf(prefix), what: 'state', message, recorded: recorded as Value, now }
   }
 
-  /** What today's program would take from a subgraph that has ended. */
+  /** What the current program would take from a subgraph that has ended. */
   async #checkExit(
     parent: Prefix,
     id: string,
@@ -229,7 +229,7 @@ class GraphWalk {
     const update = await node.plan.leave(scope.state, node.state, node.task.input)
     const now = asStored(await node.parent.shape.check(update, `the update of node "${node.task.node}"`)) as Update
     const recorded = (record.result ?? {}) as Update
-    // Who let it begin may have changed something besides.
+    // Whoever started it may have changed something else as well.
     const other = Object.keys(recorded).some((key) => !Object.hasOwn(now, key)) && !node.plan.pauseBefore
     if (!other && Object.entries(now).every(([key, value]) => isDeepStrictEqual(value, recorded[key]))) return undefined
     const message = 'Another update would be taken from the subgraph than was recorded.'
@@ -311,7 +311,7 @@ function asStored(value: unknown): Value {
   return encodeValue(value, DEFAULT_LIMITS).value
 }
 
-/** Whether a run begins with this: 0.1 took its input out first, and put it into the state then. */
+/** Whether a run begins with this: 0.1 first removed its input, and then put it into the state. */
 function takesInput(op: Op, { inputs, run }: RunState): boolean {
   const next = inputs?.[0]?.id
   if (op[0] === 'splice') return op[1][0] === 'inputs' && next !== run?.id

@@ -1,15 +1,15 @@
 import { ReplayGapError, ReplayOrderError } from '../errors.js'
 import type { Records } from '../run/records.js'
 
-/** How long today's program may take between two steps that run side by side, before it counts as waiting. */
+/** How long the current program may take between two parallel steps before it counts as waiting. */
 const STUCK_MS = 100
 
 /**
- * Hands recorded results back in the order in which they were recorded, as they came at the time: a program that asks
- * for them in another order is found out, and steps that ran side by side meet as they met then.
+ * Returns recorded results in the order in which they were recorded, as they arrived at the time: a program that asks
+ * for them in another order is detected, and parallel steps interleave as they did then.
  */
 export class ReplayScript {
-  /** Steps that today's program asked for and that are not recorded. */
+  /** Steps that the current program requested and that are not recorded. */
   readonly gaps: string[] = []
   readonly #records: Records
   readonly #places: ReadonlyMap<string, number>
@@ -19,27 +19,27 @@ export class ReplayScript {
   #next = 0
   #stuck: NodeJS.Timeout | undefined
 
-  /** `completed`: the record is whole, so a step that is not in it was never taken. */
+  /** `completed`: the record is complete, so a step that is not in it was never taken. */
   constructor(records: Records, completed: boolean) {
     this.#records = records
     this.#places = new Map(records.order.map((path, place) => [path, place]))
     this.#completed = completed
   }
 
-  /** How many recorded steps were asked for. */
+  /** How many recorded steps were requested. */
   get steps(): number {
     return this.#asked.size
   }
 
-  /** The first step that ended and that today's program did not come to. */
+  /** The first step that ended and that the current program did not reach. */
   get unasked(): string | undefined {
     return this.#records.order.find((path) => !this.#asked.has(path))
   }
 
-  /** Resolves when it is this step's turn; at once, when its turn is not known. */
+  /** Resolves when it is this step's turn; immediately, if its turn is not known. */
   turn(path: string): Promise<void> {
     const record = this.#records.steps.get(path)
-    // One that still waits for a signal has not come to anything.
+    // One that is still waiting for a signal has no result.
     if (record !== undefined && record.status !== 'waiting') this.#asked.add(path)
     const place = this.#places.get(path)
     if (place === undefined || place < this.#next) return Promise.resolve()
@@ -49,7 +49,7 @@ export class ReplayScript {
     })
   }
 
-  /** A step without a record: a difference where the record is whole, else as far as it goes. */
+  /** A step without a record: a difference if the record is complete, otherwise the end of what is known. */
   miss(path: string): void {
     this.gaps.push(path)
     if (this.#completed) throw new ReplayGapError(path)
@@ -59,7 +59,7 @@ export class ReplayScript {
     clearTimeout(this.#stuck)
   }
 
-  // One in each turn of the loop, so that the program has done what follows from one before the next comes.
+  // One per turn of the event loop, so that the program has done what follows from one before the next comes.
   #advance(): void {
     clearTimeout(this.#stuck)
     const path = this.#records.order[this.#next]

@@ -6,7 +6,10 @@ import type { RunState } from '../run/run-state.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
 
 const AT_ONCE = 8
-/** What keeps a thread from being read, for good or for those without its key. Others fail the call: nobody knows then. */
+/**
+ * What keeps a thread from being read, for good or for those without its key. Other errors fail the call, because then
+ * nobody knows.
+ */
 const UNREADABLE: ReadonlySet<string> = new Set(['corrupt', 'missing-key', 'not-found', 'schema-too-new'])
 const BROKEN: ReadonlySet<string> = new Set(['failed', 'incompatible'])
 

@@ -11,9 +11,12 @@ import { PauseClosedError } from '../errors.js'
 import { checkAgainst } from '../json-schema/json-schema.js'
 import type { AnswerRecord, PauseRecord, RunState } from '../run/run-state.js'
 
-/** What is recorded beside an answer. */
+/** What is recorded with an answer. */
 export interface AnswerOptions {
-  /** Who answers, for the record: the caller's claim. A server sets it from who is logged in, never from the request. */
+  /**
+   * Who answers, for the record: the caller's claim. On a server, set it from the logged-in user, never from the
+   * request.
+   */
   readonly by?: string
 }
 
@@ -25,16 +28,16 @@ export interface PauseAnswer {
 
 /** An answer that was refused, and why. */
 export interface RefusedAnswer {
-  /** Its place among those that were given. */
+  /** Its position among those that were given. */
   readonly index: number
   readonly pause: string
   readonly error: unknown
 }
 
 /**
- * Answers open questions of one thread. Needs no program: each answer is checked against the JSON Schema that was stored
- * with its question. The first answer wins; every other hears who was first. Those that are taken land in one append: a
- * worker that goes on after the first of them would ask the others again. Returns those that are refused.
+ * Answers open questions of one thread. Needs no program: each answer is checked against the JSON Schema that was
+ * stored with its question. The first answer wins; any other is told who was first. Those that are accepted land in one
+ * append: a worker that continues after the first of them would ask the others again. Returns those that are refused.
  */
 export async function answerPauses(
   log: Log,
@@ -66,7 +69,7 @@ export async function answerPauses(
     let open = Object.values(state.pauses ?? {}).filter((pause) => pause.answer === undefined).length
     for (const { index, pause, value } of given) {
       try {
-        // The id holds the hash of what was asked, so the schema that was checked is still this question's.
+        // The id contains the hash of what was asked, so the schema that was checked still belongs to this question.
         findOpen(state, pause, now)
       } catch (error) {
         late.push({ index, pause, error })
@@ -79,7 +82,7 @@ export async function answerPauses(
         index: { wakeAt: DUE, ...(open <= 1 && state.run?.waiting ? { status: 'active' } : {}) },
         data: { events: [{ type: 'answer', pause, ...(by === undefined ? {} : { by }) }] },
       })
-      // Of two answers to one question the first holds.
+      // If one question gets two answers, the first counts.
       const answered = { ...(state.pauses?.[pause] as PauseRecord), answer }
       state = { ...state, pauses: { ...state.pauses, [pause]: answered } }
       open--
@@ -89,7 +92,7 @@ export async function answerPauses(
   return [...refused, ...late].sort((a, b) => a.index - b.index)
 }
 
-/** The question, if it still takes an answer; otherwise an error that says why not. */
+/** The question, if it still accepts an answer; otherwise an error that says why not. */
 export function findOpen(state: RunState, id: string, now: number): PauseRecord {
   // An id is whatever someone sent: `constructor` must not find what every object has.
   const pause = Object.hasOwn(state.pauses ?? {}, id) ? state.pauses?.[id] : undefined
@@ -115,7 +118,7 @@ export function findOpen(state: RunState, id: string, now: number): PauseRecord 
 
 function closed(state: RunState, id: string): HoldfastError {
   const was = state.closed?.findLast((pause) => pause.id === id)
-  // Not `pause-closed`: who mistyped an id must not be told that somebody else was first.
+  // Not `pause-closed`: someone who mistyped an id must not be told that somebody else was first.
   if (was === undefined) {
     return new NotFoundError(
       `There is no question "${id}" on this thread.`,
@@ -134,10 +137,10 @@ function closed(state: RunState, id: string): HoldfastError {
 }
 
 const MAX_BY = 256
-/** A name with a line break or an escape in it could forge a line of a log, or of a screen. */
+/** A name with a line break or an escape in it could forge a line in a log, or on a screen. */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u
 
-/** Who it was, as the caller claims: checked for its form and not for its truth. */
+/** Who it was, as the caller claims: its form is checked, not its truth. */
 export function checkBy(by: unknown): string | undefined {
   if (by === undefined) return undefined
   const remedy = 'Name who it is, for the record: an account, a mail address.'

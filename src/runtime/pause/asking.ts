@@ -17,15 +17,15 @@ import { TimeLimit } from '../step/time-limit.js'
 const MAX_CLOSED = 100
 const MAX_REASON = 4000
 
-/** Of the questions that the engine asks itself. */
+/** For the questions that the engine asks itself. */
 export interface AskOptions extends PauseOptions {
-  /** Why an answer can't be taken although it fits the JSON Schema. */
+  /** Why an answer can't be accepted although it matches the JSON Schema. */
   readonly refuse?: (answer: unknown) => string | undefined | Promise<string | undefined>
   /** It has no key, and may be asked by one of several branches. */
   readonly beside?: boolean
-  /** Of one without a key: what the code that asks came by last. */
+  /** For a question without a key: what the code that asks passed last. */
   readonly past?: string
-  /** Since when something behind it may have been begun without a record. */
+  /** Since when something after it may have been begun without a record. */
   readonly since?: number | undefined
 }
 
@@ -53,7 +53,7 @@ export class Asking {
     if (!log.durable) {
       throw new InvalidOptionError('frequency', "is 'none', which can't keep a question", "Use 'step' or 'boundary'.")
     }
-    // What is approved is shown as it will run: it was made of what is kept, and nothing of it may be hidden.
+    // What is approved is shown as it will run: it was derived from what is kept, and none of it may be hidden.
     const question = kind === 'approval' ? copyValue(shown ?? null, DEFAULT_LIMITS) : this.#run.keep(shown ?? null)
     const id = pauseId(this.#run.state.run?.id ?? '', place, kind, question)
     this.#used.add(id)
@@ -83,7 +83,7 @@ export class Asking {
     return taken
   }
 
-  // News that nobody marks as read would keep the run awake for ever.
+  // News that nobody marks as read would keep the run awake forever.
   #read(id: string): void {
     const { log } = this.#run
     this.#used.add(id)
@@ -101,7 +101,7 @@ export class Asking {
     })
   }
 
-  /** What a place asks, or asked and was told, on behalf of this activation. */
+  /** What a place asks, or asked and got an answer to, on behalf of this activation. */
   askedAt(place: string): Asked | undefined {
     const { log, state } = this.#run
     const own = Object.values(state.pauses ?? {}).find(({ path }) => path === place)
@@ -115,7 +115,9 @@ export class Asking {
     }
   }
 
-  /** Takes back what a place asked: it found out by itself, and an answer that nobody reads would keep the run awake. */
+  /**
+   * Takes back what a place asked: it found out by itself, and an answer that nobody reads would keep the run awake.
+   */
   drop(place: string): void {
     const { log, clock } = this.#run
     const ops = closePauses(log.seen, (pause) => pause.path === place, clock.now(), 'superseded')
@@ -123,9 +125,9 @@ export class Asking {
   }
 
   /**
-   * What to write when the activation has ended: its questions take no more answers. Also those that another version of the
-   * program asked: an answer that nobody reads would keep the run awake for ever.
-   * @param activation where the activation lies in the thread.
+   * What to write when the activation has ended: its questions accept no more answers. That includes those that another
+   * version of the program asked: an answer that nobody reads would keep the run awake forever.
+   * @param activation where the activation is in the thread.
    */
   closing(activation: string): readonly Op[] {
     const { pauses } = this.#run.state
@@ -135,12 +137,12 @@ export class Asking {
     return closePauses(this.#run.state, isOwn, this.#run.clock.now())
   }
 
-  // Guests' answers lie in the newest fold, questions not yet written in our own view.
+  // Guests' answers are in the newest fold, questions not yet written in our own view.
   #find(id: string): PauseRecord | undefined {
     return this.#run.log.seen.pauses?.[id] ?? this.#run.state.pauses?.[id]
   }
 
-  // Decided on the newest state: an answer that came in time holds, though we had not read it yet.
+  // Decided on the newest state: an answer that came in time counts, even if we had not read it yet.
   async #expired(pause: PauseRecord): Promise<AnswerRecord | undefined> {
     const { log, clock } = this.#run
     const now = clock.now()
@@ -200,7 +202,7 @@ export class Asking {
         ? {}
         : { expiresAt: now + expiresInMs, onExpire: onExpire as PauseRecord['onExpire'] & {} }),
     }
-    // The same place asks something else now: who answers the old question would answer what is no longer asked.
+    // The same place asks something else now: an answer to the old question would answer what is no longer asked.
     const superseded = closePauses(this.#run.state, (pause) => pause.path === place, now, 'superseded')
     return {
       ops: [...superseded, set(['pauses', id], record)],
@@ -209,7 +211,7 @@ export class Asking {
   }
 }
 
-/** What the program makes of an answer, or why it can't be taken. */
+/** What the program makes of an answer, or why it can't be accepted. */
 async function take(
   answer: AnswerRecord,
   { schema, refuse }: AskOptions,
@@ -232,7 +234,7 @@ function shorten(reason: string): string {
   return (reason.length > MAX_REASON ? `${reason.slice(0, MAX_REASON)}…` : reason).toWellFormed()
 }
 
-/** Ops that take questions away and remember what became of them, so that a late answer hears why. */
+/** Ops that remove questions and remember their outcome, so that a late answer is told why. */
 export function closePauses(
   state: RunState,
   which: (pause: PauseRecord) => boolean,
@@ -253,7 +255,7 @@ export function closePauses(
   ]
 }
 
-/** Includes the hash of what is shown: a changed question is another one. */
+/** Includes the hash of what is shown: a changed question is a different one. */
 export function pauseId(run: string, place: string, kind: string, question: Value): string {
   return `p-${hashValue([run, place, kind, question]).slice(0, 20)}`
 }

@@ -6,15 +6,15 @@ import { checkBy, findOpen } from './answer.js'
 import type { DeferralRecord, RunState } from '../run/run-state.js'
 import { isOnlyWaiting, nextWake } from '../run/situation.js'
 
-/** Until when a question is put off. */
+/** Until when a question is postponed. */
 export interface DeferOptions {
   /** When to come back to the question. One that would expire earlier stays open until then. */
   readonly until: Date
-  /** Who puts it off, for the record. */
+  /** Who postpones it, for the record. */
   readonly by?: string
 }
 
-/** Puts an open question off: it stays as it is and takes an answer at any time, and its expiry waits as long. */
+/** Postpones an open question: it stays as it is and accepts an answer at any time, and its expiry waits as long. */
 export async function deferPause(log: Log, clock: Clock, id: string, options: DeferOptions): Promise<void> {
   const by = checkBy(options.by)
   const until = options.until instanceof Date ? options.until.getTime() : Number.NaN

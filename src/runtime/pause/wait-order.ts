@@ -3,13 +3,13 @@ import { CALLED, shortHash } from '../step/trail.js'
 
 /** A wait without a key. */
 export interface UnkeyedWait {
-  /** Which one of its name it is, from 0. */
+  /** Its index among those of its name, from 0. */
   readonly place: number
-  /** What the code that asks came by last, for its record. Undefined where waits are told apart by arrival alone. */
+  /** What the code that asks passed last, for its record. Undefined if waits are distinguished by arrival alone. */
   readonly past: string | undefined
-  /** Whether anything else of the function was open at any time while it was. */
+  /** Whether anything else in the function was open at any time while it was. */
   readonly isBeside: boolean
-  /** Whether the function has had several things open at once, so that this wait may be one of a branch. */
+  /** Whether the function has had several things open at once, so that this wait may belong to a branch. */
   readonly hasBranches: boolean
   /** It is over. */
   end(): void
@@ -20,12 +20,12 @@ interface Open extends UnkeyedWait {
   isOpen: boolean
 }
 
-/** What the code that runs now has come by. Code that runs beside it has a past of its own. */
+/** What the code running now has passed. Code running alongside it has its own history. */
 interface Past {
   readonly of: WaitOrder | undefined
   /** How many waits of each name. */
   readonly counts: ReadonlyMap<string, number>
-  /** What it asked for last, whatever that was. */
+  /** What it requested last, whatever that was. */
   readonly last: string
   /** Since when something further on may have been begun without a record. */
   readonly since: number | undefined
@@ -36,8 +36,9 @@ const NONE: ReadonlyMap<string, number> = new Map()
 const NOTHING: Past = { of: undefined, counts: NONE, last: '', since: undefined }
 
 /**
- * Calls a function whose code has come by nothing yet. Node keeps the past of a promise only from the first use of the
- * storage on: without this, the first function of a process would come by something that was asked for beside it.
+ * Calls a function whose code has passed nothing yet. Node tracks the context of a promise only from the first use of
+ * the storage on: without this, the first function of a process would seem to have passed something that was requested
+ * alongside it.
  */
 export function fromTheStart<Result>(call: () => Result): Result {
   return PAST.run(NOTHING, call)
@@ -46,14 +47,14 @@ export function fromTheStart<Result>(call: () => Result): Result {
 /**
  * The order of a function's waits without a key, by which they are found again.
  *
- * The order in which they arrive is no identity: branches that run side by side come back in another order after a crash,
- * and would get each other's answers. So a wait is counted only where the program itself says what comes first: the code
- * that asks has come by all earlier ones of the name, or nothing else was open while the last of them was, nor is now. That
- * holds for one sequence of calls, also beside steps that run in parallel, and for calls made in one go. Any other wait
+ * The order in which they arrive is not an identity: parallel branches arrive in another order after a crash, and would
+ * get each other's answers. So a wait is counted only if the program itself says what comes first: the code that asks
+ * has passed all earlier ones of the name, or nothing else was open while the last of them was, nor is now. That holds
+ * for one sequence of calls, even alongside steps that run in parallel, and for calls made all at once. Any other wait
  * needs a key.
  *
- * The first wait of a name has no earlier one to show whose it is. So each record also says what came before the wait in
- * the program's own order, and is handed only to code that has come by the same.
+ * The first wait of a name has no earlier one to show whose it is. So each record also says what came before the wait
+ * in the program's own order, and is handed only to code that has passed the same.
  */
 export class WaitOrder {
   readonly #since: number | undefined
@@ -66,33 +67,33 @@ export class WaitOrder {
     this.#since = since
   }
 
-  /** The function asks for something, whatever it is, while so much else of it is open. */
+  /** The function requests something, whatever it is, while this much else in it is open. */
   asked(others: number): void {
     if (others === 0) return
     this.#hasBranches = true
     for (const wait of this.#open) wait.isBeside = true
   }
 
-  /** Since when what the code that runs now asks for may have been begun without a record. */
+  /** Since when what the code running now requests may have been begun without a record. */
   get since(): number | undefined {
     const past = this.#past()
     return past === undefined ? this.#since : past.since
   }
 
-  /** What the code that runs now came by last. */
+  /** What the code running now passed last. */
   get last(): string {
     const past = this.#past()
     return past === undefined ? CALLED : shortHash(past.last)
   }
 
-  /** The code that runs now asks for this, and goes on behind it. */
+  /** The code running now requests this, and continues after it. */
   came(path: string, since = this.since): void {
     PAST.enterWith({ of: this, counts: this.#past()?.counts ?? NONE, last: path, since })
   }
 
   /**
-   * The next wait of a name; undefined where its place depends on what happens to come first.
-   * @param others how much else of the function is open now.
+   * The next wait of a name; undefined if its place depends on what happens to come first.
+   * @param others how much else in the function is open now.
    */
   next(name: string, others: number): UnkeyedWait | undefined {
     const last = this.#last.get(name)
@@ -103,7 +104,7 @@ export class WaitOrder {
     return this.#take(name, place, others, counts, this.last)
   }
 
-  /** The next wait of a name in the order of arrival: for runs that were begun by these rules, and for replays. */
+  /** The next wait of a name in the order of arrival: for runs that were started under these rules, and for replays. */
   arrived(name: string, others: number): UnkeyedWait {
     return this.#take(name, (this.#last.get(name)?.place ?? -1) + 1, others, NONE, undefined)
   }
@@ -137,7 +138,7 @@ export class WaitOrder {
     }
     this.#last.set(name, wait)
     this.#open.add(wait)
-    // For the code that goes on from here.
+    // For the code that continues from here.
     PAST.enterWith({
       of: this,
       counts: new Map(counts).set(name, place + 1),

@@ -13,9 +13,9 @@ import type { StepRecords } from '../step/step-records.js'
 export interface WaitingFunction {
   readonly run: Run
   readonly records: StepRecords
-  /** Where a wait lies: by its key, or by its turn among those of its name. */
+  /** Where a wait is: by its key, or by its turn among those of its name. */
   place(name: string, key: string | number | undefined): Placed
-  /** Leaves the function hanging until what it waits for has come. */
+  /** Leaves the function hanging until what it waits for has arrived. */
   wait(waiting: Waiting): Promise<never>
   /** A replay has no record of this. */
   gap(path: string): Promise<never>
@@ -24,9 +24,9 @@ export interface WaitingFunction {
 /** The place of a wait. */
 export interface Placed {
   readonly path: string
-  /** What its record says of it besides what it waits for. */
+  /** What its record says about it besides what it waits for. */
   marks(asked: string | undefined): Pick<StepRecord, 'since' | 'past' | 'after' | 'beside' | 'asked'>
-  /** Resolves when what is recorded there may be handed out to who asks for this. */
+  /** Resolves when what is recorded there may be handed to the caller. */
   found(record: StepRecord, asked: string | undefined): Promise<void>
   /** The wait is over. */
   end(): void
@@ -35,7 +35,7 @@ export interface Placed {
 const SLEEP_OPTIONS: OptionNames<SleepOptions> = { key: true }
 const RECEIVE_OPTIONS: OptionNames<ReceiveOptions> = { schema: true, timeoutMs: true, key: true }
 
-/** Sleeps here when it is short, and otherwise leaves the run to be woken. */
+/** Sleeps here if it is short, and otherwise leaves the run to be woken. */
 export async function sleep(at: WaitingFunction, duration: number | Date, options: SleepOptions = {}): Promise<void> {
   checkOptionNames('ctx.sleep', options, SLEEP_OPTIONS)
   const { clock, log, inlineSleepMs, abort, replay } = at.run
@@ -67,7 +67,7 @@ export async function sleep(at: WaitingFunction, duration: number | Date, option
   placed.end()
 }
 
-/** Takes the first signal of a name, or leaves the run to be woken by one. Undefined when none came in time. */
+/** Takes the first signal of a name, or leaves the run to be woken by one. Undefined if none came in time. */
 export async function receive(at: WaitingFunction, name: string, options: ReceiveOptions = {}): Promise<unknown> {
   checkOptionNames('ctx.receive', options, RECEIVE_OPTIONS)
   const { clock, log, replay } = at.run
@@ -94,7 +94,7 @@ export async function receive(at: WaitingFunction, name: string, options: Receiv
   let got: StepRecord | undefined
   await log.decide((fold) => {
     const [first] = signalsOf(fold.state as RunState, name)
-    // One that an attempt took which ran out of time is still for this place.
+    // A signal taken by an attempt that ran out of time is still for this place.
     const before = valueAt(fold.state, place) as StepRecord | undefined
     got = before?.status === 'done' ? before : undefined
     if (first === undefined || got !== undefined) return undefined
@@ -109,7 +109,7 @@ export async function receive(at: WaitingFunction, name: string, options: Receiv
     log.add({ kind: 'step', ops: [set(place, doneRecord(placed, asked))] })
     return placed.end()
   }
-  // Also without a limit: that somebody waits here tells whoever comes next that nobody has come by.
+  // Even without a limit: that something waits here tells later processes that this point was reached but not passed.
   if (found === undefined) {
     log.add({ kind: 'step', ops: [set(place, waitingRecord(placed, until, asked))] })
   }
@@ -124,7 +124,7 @@ function doneRecord(placed: Placed, asked: string | undefined): StepRecord {
   return { status: 'done', ...placed.marks(asked) }
 }
 
-/** What a signal may be called. */
+/** Valid names for a signal. */
 export function isSignalName(name: unknown): name is string {
   return typeof name === 'string' && /^[^/[\]\p{Cc}]{1,200}$/u.test(name)
 }

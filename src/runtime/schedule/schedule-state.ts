@@ -9,7 +9,7 @@ import type { Fold } from '../../log/entry/fold.js'
 import { CAPPED, PROGRAM, RETENTION, SCHEDULE, VERSION } from '../run/labels.js'
 import type { Timetable } from './timetable.js'
 
-/** What becomes of occurrences that nobody was there to start. */
+/** What happens to occurrences that no worker was there to start. */
 export type Missed = 'last' | 'skip' | 'all'
 
 /** The last occurrence that was started, or that could not be. */
@@ -24,17 +24,17 @@ export interface LastOccurrence {
 export interface ScheduleRecord {
   readonly name: string
   readonly program: string
-  /** The version of the program that it was last set by: one that does not continue that leaves it alone. */
+  /** The version of the program that last set it: a version that does not continue that one leaves it alone. */
   readonly version: string
   readonly timetable: Timetable
   readonly input?: Value
-  /** The thread that takes all occurrences. Absent: each has its own. */
+  /** The thread for all occurrences. Absent: each has its own. */
   readonly thread?: ThreadIdInput
   readonly missed: Missed
   readonly paused: boolean
   /** When the next occurrence is; null: never again. */
   readonly next: number | null
-  /** Somebody asked for more, besides those of the timetable, at these times. */
+  /** Somebody requested more, besides those of the timetable, at these times. */
   readonly extra: readonly number[]
   /** What was due when the schedule was given another thread, and may have been started, belongs to the one before. */
   readonly earlier?: { readonly until: number; readonly thread: ThreadIdInput | null }
@@ -43,7 +43,7 @@ export interface ScheduleRecord {
   readonly skipped: number
 }
 
-// It goes on for ever, and only its newest entries are of use.
+// It runs forever, and only its newest entries are useful.
 const KEPT = formatPolicy(parseRetention({ ttlMs: 'never', keepLast: 100 }), true)
 
 // No program can have such a name, so workers of versions that know no schedules leave these logs alone.
@@ -72,7 +72,7 @@ export function readSchedule({ state }: Fold): ScheduleRecord | undefined {
   return state['schedule'] as unknown as ScheduleRecord | undefined
 }
 
-/** What the index says of a schedule, so that workers find it in time. */
+/** What the index says about a schedule, so that workers find it in time. */
 export function scheduleIndex({ program, version, paused, next, extra }: ScheduleRecord): IndexPatch {
   const due = [...extra, ...(paused || next === null ? [] : [next])]
   return {

@@ -17,26 +17,28 @@ import type { RuntimeEnvironment } from '../run/environment.js'
 import { changeSchedule, type Missed, readSchedule, type ScheduleRecord, scheduleThread } from './schedule-state.js'
 import { nextAfter, readTimetable, type Timetable } from './timetable.js'
 
-/** When a program runs by itself, and on what. */
+/** When a program runs by itself, and with what input. */
 export interface ScheduleOptions<Input = unknown> {
   /** Minute, hour, day, month and weekday: `'0 2 * * *'` is every night at two. With six fields the first is the second. */
   readonly cron?: string
   /** The time zone of `cron`, such as `'Europe/Berlin'`. Default UTC. */
   readonly timeZone?: string
-  /** Instead of `cron`: so many milliseconds from one occurrence to the next, counted from when the schedule was made. */
+  /**
+   * Instead of `cron`: the interval between occurrences in milliseconds, counted from when the schedule was created.
+   */
   readonly everyMs?: number
-  /** What each run is given. */
+  /** The input of each run. */
   readonly input?: Input
-  /** The thread that takes all occurrences, one after the other. Default: a thread for each, named after schedule and time. */
+  /** The thread for all occurrences, one after the other. Default: a thread for each, named after schedule and time. */
   readonly thread?: ThreadIdInput
   /**
-   * What becomes of occurrences at which no worker was there: the newest of them is started late (`'last'`, the default), none
-   * that is more than a minute late (`'skip'`), or each of up to 1,000 (`'all'`).
+   * What happens to occurrences that no worker was there to start: the newest of them is started late (`'last'`, the
+   * default), none that is more than a minute late (`'skip'`), or each of up to 1,000 (`'all'`).
    */
   readonly missed?: Missed
 }
 
-/** A schedule as it stands. */
+/** The current state of a schedule. */
 export interface Schedule {
   readonly name: string
   readonly program: string
@@ -47,7 +49,7 @@ export interface Schedule {
   readonly thread?: ThreadIdInput
   readonly missed: Missed
   readonly paused: boolean
-  /** Null while it is paused, and when no more occurrences come. */
+  /** Null while it is paused, and if no more occurrences follow. */
   readonly next: Date | null
   readonly last?: {
     readonly at: Date
@@ -101,8 +103,8 @@ export class Schedules {
   }
 
   /**
-   * Makes a schedule, or changes the one of this name. Saying the same again changes nothing, so a program may do it whenever
-   * it starts. A paused one stays paused.
+   * Creates a schedule, or changes the one with this name. Setting the same again changes nothing, so a program may do
+   * it whenever it starts. A paused one stays paused.
    */
   async set<Input>(name: string, program: ScheduledProgram<Input>, options: ScheduleOptions<Input>): Promise<Schedule> {
     checkName(name)
@@ -146,19 +148,19 @@ export class Schedules {
     return { schedules, ...(page.cursor === undefined ? {} : { cursor: page.cursor }) }
   }
 
-  /** Undefined if there is none of that name. */
+  /** Undefined if there is none with that name. */
   async get(name: string): Promise<Schedule | undefined> {
     checkName(name)
     const schedule = readSchedule((await this.#environment.logs.open(this.#key(name))).fold)
     return schedule && describe(schedule)
   }
 
-  /** Starts nothing until it is resumed. What runs already goes on. */
+  /** Starts nothing until it is resumed. What is already running continues. */
   pause(name: string): Promise<Schedule> {
     return this.#change(name, (schedule) => ({ ...schedule, paused: true }))
   }
 
-  /** Goes on with the next occurrence from now; those of the meantime are not made up for. */
+  /** Continues with the next occurrence from now on; those missed in the meantime are not made up for. */
   resume(name: string): Promise<Schedule> {
     return this.#change(name, (schedule) => {
       if (!schedule.paused) return schedule
@@ -166,7 +168,7 @@ export class Schedules {
     })
   }
 
-  /** One occurrence more, now, whether it is paused or not. Its timetable stays as it is. */
+  /** One more occurrence, now, whether it is paused or not. Its timetable stays as it is. */
   trigger(name: string): Promise<Schedule> {
     return this.#change(name, (schedule) => {
       const { extra } = schedule
@@ -185,7 +187,7 @@ export class Schedules {
     })
   }
 
-  /** Threads that it started stay. False if there is none of that name. */
+  /** Threads that it started stay. False if there is none with that name. */
   async delete(name: string): Promise<boolean> {
     if ((await this.get(name)) === undefined) return false
     return (await this.#erase(scheduleThread(name))).erased > 0

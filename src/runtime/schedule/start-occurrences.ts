@@ -20,8 +20,9 @@ export interface StartedOccurrences {
 const LATE_MS = 60_000
 
 /**
- * Leaves the input of every occurrence that is due for whoever runs its thread, and then says so in the log of the schedule.
- * A process that dies in between does no harm: the input has the occurrence for its key, and is not taken twice.
+ * Leaves the input of every due occurrence for whoever runs its thread, and then records that in the log of the
+ * schedule. A process that dies in between does no harm: the occurrence is the key of the input, which is not run
+ * twice.
  */
 export async function startOccurrences(
   environment: RuntimeEnvironment,
@@ -44,7 +45,7 @@ export async function startOccurrences(
   if (last === undefined && skipped === 0 && next === schedule.next) return undefined
   await log.update((fold) => {
     const current = readSchedule(fold)
-    // Another process was quicker, or somebody changed it meanwhile.
+    // Another process was faster, or somebody changed it in the meantime.
     if (current === undefined || current.next !== schedule.next) return undefined
     const mine = [...due, ...extra.filter((at) => current.extra.includes(at))]
     if (mine.length === 0 && next === current.next) return undefined
@@ -90,7 +91,7 @@ async function startOne(
     const { run } = await enqueueInput(environment, plan, key, input, { key: occurrence })
     return { at, thread, ...(run === undefined ? {} : { run }) }
   } catch (error) {
-    // A store that is away is asked again, and a thread that this version does not continue is left to one that does.
+    // A store that is down is asked again, and a thread that this version does not continue is left to one that does.
     // Input that the program refuses stays refused.
     if (isStoreFailure(error) || isHoldfastError(error, 'incompatible')) throw error
     return { at, thread, error: error instanceof Error ? error.message : String(error) }

@@ -7,13 +7,13 @@ export interface Timetable {
   readonly cron?: string
   readonly timeZone?: string
   readonly everyMs?: number
-  /** When it was made, which is what intervals are counted from. */
+  /** When it was created, from which intervals are counted. */
   readonly from: number
 }
 
 /** Shorter intervals are a loop in a program, not a schedule. */
 const LEAST_MS = 1000
-/** Of occurrences that were missed no more are started or counted. */
+/** No more missed occurrences than this are started or counted. */
 const MOST_MISSED = 1000
 
 /** The next occurrence after a time; undefined if there is none. */
@@ -24,12 +24,12 @@ export function nextAfter({ cron, timeZone, everyMs, from }: Timetable, after: n
     ?.getTime()
 }
 
-/** The occurrences from one that is due up to a time. Of very many only the newest. */
+/** The occurrences from one that is due up to a time. If there are very many, only the newest. */
 export function dueUntil(timetable: Timetable, first: number, now: number): readonly number[] {
   const due: number[] = []
   for (let at: number | undefined = first; at !== undefined && at <= now; at = nextAfter(timetable, at)) {
     due.push(at)
-    // Straight to the newest: after a year off, every second is no loop of millions.
+    // Straight to the newest: after a year off, an interval of one second must not become a loop of millions.
     if (due.length > MOST_MISSED) return newestUntil(timetable, now)
   }
   return due
@@ -40,13 +40,13 @@ function newestUntil({ cron, timeZone, everyMs, from }: Timetable, now: number):
     const last = from + Math.floor((now - from) / everyMs) * everyMs
     return Array.from({ length: MOST_MISSED }, (_, i) => last - (MOST_MISSED - 1 - i) * everyMs)
   }
-  // It counts in whole seconds, and leaves out the one that it is given.
+  // It counts in whole seconds, and excludes the one that it is given.
   const runs = parse(cron as string, timeZone).previousRuns(MOST_MISSED + 1, new Date(now + 1000))
   const times = runs.map((run) => run.getTime()).filter((at) => at <= now)
   return times.slice(0, MOST_MISSED).reverse()
 }
 
-/** Refuses a timetable that nobody can keep, by the names of its options. */
+/** Refuses an impossible timetable, naming its options. */
 export function readTimetable(
   given: { readonly cron?: unknown; readonly timeZone?: unknown; readonly everyMs?: unknown },
   from: number,

@@ -40,11 +40,11 @@ export type Activated =
   | { readonly status: 'suspended'; readonly waiting: readonly Waiting[] }
 
 /**
- * One call of a program's function: a flow, or a node of a graph. Everything the function does through its context
- * is found again under the activation's path when it is called anew.
+ * One call of a program's function: a flow, or a node of a graph. Everything the function does through its context is
+ * found again under the activation's path when it is called again.
  *
  * A function that waits for a person, a signal or a long sleep is left hanging in a promise that never settles: when
- * nothing else of it is under way it counts as suspended, and no code of the user's can catch that by mistake.
+ * nothing else in it is in progress it counts as suspended, and no user code can catch that by mistake.
  */
 export class Activation {
   readonly asking: Asking
@@ -64,7 +64,7 @@ export class Activation {
   #waiting: Waiting[] = []
   #active = 0
   #suspended = 0
-  /** Raised whenever the function asks for something. */
+  /** Raised whenever the function requests something. */
   #asked = 0
   #closed = false
   #over = false
@@ -76,23 +76,26 @@ export class Activation {
   #onIdle: (() => void)[] = []
   readonly #left = new AbortController()
   readonly #isNew: boolean
-  /** Since when it may have been begun without a record, by who came before its gates stood there. */
+  /** Since when it may have been begun without a record, by a process that came before its gates existed. */
   #gatedSince: number | undefined
-  /** An attempt of the function may run out of time while steps of it are under way. */
+  /** An attempt of the function may time out while its steps are in progress. */
   #isTimed = false
-  /** The function threw while something else of it was under way. */
+  /** The function threw while something else in it was in progress. */
   #threwInCompany = false
   #hasSteps = false
   readonly #failures = new Failures()
   readonly #trail = new Trail()
-  /** On a fork: what the function has heard of is the same as there. A node may see another state from the start. */
+  /**
+   * On a fork: everything the function has received is the same as there. A node may see a different state from the
+   * start.
+   */
   #isSamePast: boolean
-  /** It is looked at soon whether what is held back may go on. */
+  /** A check is scheduled whether what is held back may continue. */
   #isJudging = false
   #isWaiting = false
-  /** It was given all the time there is to come back to what is recorded. */
+  /** It was given all the time there is to reach what is recorded. */
   #hadTime = false
-  /** Signs of life of a function that does something else between steps. */
+  /** Signs of life from a function that does something else between steps. */
   #beats = 0
 
   /** @param isNew nobody before us can have begun any of it. */
@@ -123,7 +126,7 @@ export class Activation {
     }
   }
 
-  /** Whether the function has asked for a step, here or in an attempt before. */
+  /** Whether the function has requested a step, here or in an earlier attempt. */
   get hasSteps(): boolean {
     return this.#hasSteps
   }
@@ -135,8 +138,8 @@ export class Activation {
 
   /**
    * Calls the function and waits until it returns, throws, or has nothing left to do but wait. When it throws, what
-   * else of it is under way ends first: a step that fails does not cancel the others. When it returns, it did not want
-   * what is still under way, and nothing of that is recorded any more.
+   * else is in progress ends first: a step that fails does not cancel the others. When it returns, it did not want what
+   * is still in progress, and none of that is recorded anymore.
    */
   run(body: () => Promise<unknown>): Promise<Activated> {
     return new Promise((resolve) => {
@@ -159,7 +162,7 @@ export class Activation {
         end({ status: 'suspended', waiting: this.#waiting })
         this.#left.abort(LEFT)
       }
-      // Code between steps may wait for something that knows nothing of the run: it is left behind.
+      // Code between steps may wait for something that knows nothing about the run: it is left behind.
       if (signal.aborted) return leave()
       signal.addEventListener('abort', leave, { once: true })
       fromTheStart(body).then(
@@ -173,9 +176,9 @@ export class Activation {
   }
 
   /**
-   * Resolves when nothing is under way any more. A function may end while steps of it run, as when one of several
-   * fails: a run that ended before them would leave their records to nobody, and a retry would start them twice. For the
-   * same reason nothing happens that its branches ask for from here on.
+   * Resolves when nothing is in progress anymore. A function may end while its steps run, as when one of several fails:
+   * a run that ended before them would leave their records to nobody, and a retry would start them twice. For the same
+   * reason, nothing that its branches request from here on happens.
    */
   settled(): Promise<void> {
     this.#ended = this.#calls
@@ -193,25 +196,28 @@ export class Activation {
     this.#waiting = []
     this.#active = 0
     this.#suspended = 0
-    // Code of the attempt before may still be running: nothing it asks for happens any more.
+    // Code of the attempt before may still be running: nothing it requests happens anymore.
     this.#calls++
     this.#asked++
     this.asking.restart()
   }
 
-  /** Refuses to end while records of this activation were not asked for: the program took another way than before. */
+  /**
+   * Refuses to end while records of this activation were not requested: the program took a different path than before.
+   */
   checkRevisited(): void {
     this.#revisits.check()
   }
 
   /**
-   * Why a function that threw has failed. When it left an effect behind that was begun, that is said first: whoever reads
+   * Why a function that threw has failed. If it left an effect behind that was begun, that is said first: a reader of
    * the error must not take the effect for one that never began.
    */
   explainFailure(error: unknown): unknown {
     const { signal } = this.#run.abort
     if (signal.aborted || isHoldfastError(error, 'incompatible') || isStoreFailure(error)) return error
-    // A step that had failed throws again at once: then what runs beside it has not come back yet to what it had begun.
+    // A step that had failed throws again immediately: then what runs alongside it has not yet reached what it had
+    // begun.
     const { retry, doubt } = stemsOf([error])
     if (this.#threwInCompany || retry.length + doubt.length > 0) return error
     return this.#revisits.explain(error)
@@ -225,7 +231,7 @@ export class Activation {
     const call: Call = { number: this.#calls, outer: this.#isTimed ? step?.abortSignal : undefined }
     const track = <Result>(what: string, operation: (heard: Heard) => Promise<Result>) => {
       const tracked = this.#track(call, what, operation)
-      // The program may look at it later, or never when the run is stopped: that must not end the process.
+      // The program may look at it later, or never if the run is stopped: that must not end the process.
       tracked.catch(() => {})
       return tracked
     }
@@ -315,9 +321,9 @@ export class Activation {
   }
 
   /**
-   * Since when an effect that is asked for now may have been begun by someone before us. Whatever was begun needs no
-   * result that is made here, because all records before an effect are acknowledged when it begins.
-   * @param isLive the function asks for it in reaction to such a result.
+   * Since when an effect that is requested now may have been begun by someone before us. Whatever was begun needs no
+   * result that is produced here, because all records before an effect are acknowledged when it begins.
+   * @param isLive the function requests it in reaction to such a result.
    */
   #openSince(isLive: boolean): number | undefined {
     const { openSince, state } = this.#run
@@ -328,14 +334,14 @@ export class Activation {
   }
 
   /**
-   * Since when something behind a wait may have been begun without a record: the wait was not there yet when somebody
-   * came by. That is known when it is first asked for, and its record keeps it.
+   * Since when something after a wait may have been begun without a record: the wait did not exist yet when a process
+   * passed this point. That is known when it is first requested, and its record keeps it.
    */
   #sinceBehind(record: { readonly since?: number } | undefined, isLive = this.#trail.cause.isLive): number | undefined {
     return record === undefined ? this.#openSince(isLive) : record.since
   }
 
-  /** The earliest that the answered gates of this activation say. */
+  /** The earliest time that the answered gates of this activation give. */
   #leastSince(...gates: readonly PauseRecord['kind'][]): number | undefined {
     return gates.map((kind) => this.#pauseAt(`${this.path} ${kind}`)?.since).reduce(least, undefined)
   }
@@ -345,7 +351,7 @@ export class Activation {
     return Object.values(this.#run.state.pauses ?? {}).find(({ path }) => path === place)
   }
 
-  /** Notes where the function asks for a step, before anything else happens. */
+  /** Notes where the function requests a step, before anything else happens. */
   #arrive(path: string, isEffect: boolean, heard: Heard) {
     const isBeside = this.#active + this.#suspended > 1
     const asked = { path, isEffect, isBeside, past: this.#order.last, ...this.#trail.ask() }
@@ -385,7 +391,7 @@ export class Activation {
       const performed = await perform(this.#run, work)
       if (this.#isLeft(call)) return never()
       await this.#records.done(work, performed)
-      // What the program made of it meanwhile would be in no record.
+      // What the program did to it in the meantime would be in no record.
       return showValue(performed.result)
     } catch (error) {
       if (!this.#isLeft(call)) await this.#records.threw(work, error)
@@ -393,7 +399,9 @@ export class Activation {
     }
   }
 
-  /** A step whose failure is in doubt is tried again if nothing that is recorded depends on it; else it stays failed. */
+  /**
+   * A step whose failure is in doubt is retried if nothing that is recorded depends on it; otherwise it stays failed.
+   */
   async #settleDoubt(path: string, effect: 'read' | 'effect'): Promise<void> {
     if (this.#run.replay) return
     const held = this.#revisits.holdDoubted(path, effect)
@@ -401,7 +409,7 @@ export class Activation {
     if (await held) this.#records.retry(path)
   }
 
-  /** Nobody waits for it any more: the function has ended, or another attempt of it is under way. */
+  /** Nobody waits for it anymore: the function has ended, or another attempt of it is in progress. */
   #isLeft({ number }: Call): boolean {
     return this.#over || number !== this.#calls
   }
@@ -424,7 +432,7 @@ export class Activation {
     const path = this.#claimPath(name, options.key)
     const { after } = this.#arrive(path, true, heard)
     await this.#run.replay?.turn(path)
-    // That of an attempt that ran out of time may be about to commit.
+    // The transaction of an attempt that timed out may be about to commit.
     if (call.number > 1) await this.#run.log.barrier()
     if (this.#records.isDoubted(path)) await this.#settleDoubt(path, 'effect')
     const found = this.#records.find(path, this.#run.hashInput(options.input))
@@ -519,7 +527,7 @@ export class Activation {
     this.#order.came(place, since)
     const moved = found && wait.past !== undefined ? this.#askedElsewhere(found, question) : undefined
     if (found) await this.#handOver('pause', wait, { ...found, ...(moved ? { beside: true } : {}) })
-    // Words may change, and are asked then. What another branch asked, and was told, would be asked again.
+    // Words may change, and are asked then. What another branch asked and got an answer to would be asked again.
     if (moved && wait.hasBranches) throw otherWait(place, showQuestion(found), showQuestion(moved))
     const { past } = wait
     const answer = await this.#askInside('question', place, question, {
@@ -550,7 +558,7 @@ export class Activation {
     return joinPath(this.path, `pause[${text}]`)
   }
 
-  /** Where a wait lies: by its key, or by its turn among those of its name. */
+  /** Where a wait is: by its key, or by its turn among those of its name. */
   #place(name: string, key: string | number | undefined): Placed {
     const { after } = this.#trail.cause
     const past = this.#order.last
@@ -572,7 +580,8 @@ export class Activation {
         if (wait === undefined) return
         const isOther = wait.past !== undefined && record.asked !== undefined && record.asked !== asked
         await this.#handOver(name, wait, { ...record, ...(isOther ? { beside: true } : {}) })
-        // One sequence may ask for another time by now, and goes on by the first. Of branches it shows another order.
+        // A single sequence may ask for a different time by now, and continues with the first. With branches, it
+        // reveals a different order.
         if (isOther && wait.hasBranches) throw otherWait(path, record.asked, asked)
       },
       end: () => wait?.end(),
@@ -582,14 +591,14 @@ export class Activation {
   #unkeyed(name: string): UnkeyedWait {
     const { log, replay, state } = this.#run
     const others = this.#active + this.#suspended - 1
-    // Only what is recorded can be mistaken for another's, and what 0.1 began goes on as it did then.
+    // Only what is recorded can be mistaken for another's, and what 0.1 began continues as it did then.
     if (!log.durable || replay || state.run?.incarnation === undefined) return this.#order.arrived(name, others)
     const wait = this.#isAmbiguous(name) ? undefined : this.#order.next(name, others)
     if (wait) return wait
     throw this.#refuse(name)
   }
 
-  /** Nobody gets what waits of this name have on record from here on: it is not known whose it is. */
+  /** From here on, nobody gets what waits of this name have recorded: it is not known whose it is. */
   #refuse(name: string): InvalidProgramError {
     const { log } = this.#run
     log.add({ kind: 'step', ops: [set(this.#records.at(this.#ambiguity(name)), { status: 'waiting' })] })
@@ -607,8 +616,8 @@ export class Activation {
   }
 
   /**
-   * A wait that was open beside something else has its record back. Before that is handed out, the function has time to
-   * come to where it was: if another branch then asks for the same, neither gets what may be the other's.
+   * A wait that was open alongside something else gets its record back. Before that is handed out, the function has
+   * time to reach where it was: if another branch then requests the same, neither gets what may be the other's.
    */
   async #settleIn(name: string): Promise<void> {
     let asked: number
@@ -645,12 +654,12 @@ export class Activation {
   #keyed(name: string, key: string | number): string {
     const { text, cut } = encodeKey(key)
     const old = cut === undefined ? undefined : `${name}[${cut}]`
-    // What 0.1 recorded under a key that it cut is found under that, by the first that asks, as then.
+    // What 0.1 recorded under a key that it truncated is found under that key, by the first that asks, as then.
     const isOld = old !== undefined && Object.hasOwn(this.#records.all, joinPath(this.#id, old))
     return isOld && !this.#revisits.has(joinPath(this.#id, old)) ? old : `${name}[${text}]`
   }
 
-  /** Counts what is under way. A function that was left hanging may wake up later: nothing it asks for happens. */
+  /** Counts what is in progress. A function that was left hanging may wake up later: nothing it requests happens. */
   async #track<Result>(
     { number: call }: Call,
     what: string,
@@ -658,7 +667,8 @@ export class Activation {
   ): Promise<Result> {
     if (this.#closed || call !== this.#calls || call === this.#ended) return never()
     this.#run.throwIfAborted()
-    // Another has the thread by now: what is recorded may be of another run, and the end of this one is about to be told.
+    // Another process has the thread by now: what is recorded may belong to another run, and the end of this one is
+    // about to be reported.
     if (this.#run.isOvertaken) return never()
     const outer = this.#run.runningStep
     if (outer !== undefined) {
@@ -692,7 +702,7 @@ export class Activation {
     }
   }
 
-  /** Whether the function heard what it would have heard on the branch that this one was forked from. */
+  /** Whether the function received what it would have received on the branch that this one was forked from. */
   #isAsThere(what: string, path: string | undefined): boolean {
     // Answers and signals are this branch's own.
     if (path === undefined) return what === 'sleep'
@@ -700,7 +710,7 @@ export class Activation {
     return this.#run.recordedReads?.isAsThere(path, Object.hasOwn(all, path) ? all[path] : undefined) ?? true
   }
 
-  /** Resolves when the function has come back to all that is recorded. */
+  /** Resolves when the function has reached everything that is recorded. */
   async #hold(path: string): Promise<void> {
     const held = this.#revisits.hold(path)
     if (held === undefined) return
@@ -708,7 +718,7 @@ export class Activation {
     await held
   }
 
-  /** A step of a replay that is not recorded: where the record is not whole, the replay waits here as the run does. */
+  /** A step of a replay that is not recorded: if the record is not complete, the replay waits here as the run does. */
   #gap(path: string): Promise<never> {
     this.#run.replay?.miss(path)
     return this.#hang()
@@ -716,18 +726,18 @@ export class Activation {
 
   #hang(tracked = true): Promise<never> {
     this.#suspended++
-    // Counted as waiting from here on, not as under way: `#track` of this call never ends.
+    // From here on counted as waiting, not as in progress: `#track` of this call never ends.
     if (tracked) this.#active--
     this.#checkIdle()
     return never()
   }
 
-  /** What is under way and not held back. */
+  /** What is in progress and not held back. */
   get #busy(): number {
     return this.#active - this.#revisits.held
   }
 
-  // Two turns of the loop, so that whatever just settled can start its next step first.
+  // Two turns of the event loop, so that whatever just settled can start its next step first.
   #checkIdle(): void {
     if (this.#revisits.held > 0) this.#judgeSoon()
     if (this.#busy > 0) return
@@ -736,7 +746,8 @@ export class Activation {
     setImmediate(() => {
       setImmediate(() => {
         if (this.#busy > 0 || this.#closed) return
-        // One that waits for somebody may come to need what is in doubt, or not: that is seen when it goes on.
+        // A function that waits for somebody may or may not come to need what is in doubt: that shows when it
+        // continues.
         const isWaiting = this.#suspended > 0 && this.#revisits.isOnlyInDoubt
         if (this.#active > 0 && !this.#run.draining && !isWaiting) {
           if (this.#revisits.isInDoubt && this.#revisits.decide(this.#turn, this.#hadTime)) this.#checkIdle()
@@ -750,7 +761,7 @@ export class Activation {
     return this.#run.state.run?.takes ?? 0
   }
 
-  /** Looks at what is held back once the function has reacted to all that it heard of. */
+  /** Looks at what is held back once the function has reacted to everything it received. */
   #judgeSoon(): void {
     if (this.#isJudging) return
     this.#isJudging = true
@@ -764,9 +775,9 @@ export class Activation {
   }
 
   /**
-   * Only what is held back is under way. What the function does between steps may take any time, and nobody can see
-   * whether it does something: one that shows no sign of life for very long is ended, so that somebody looks. That says
-   * nothing of its records; resumed, it waits again.
+   * Only what is held back is in progress. What the function does between steps may take any amount of time, and nobody
+   * can see whether it does something: one that shows no sign of life for very long is ended, so that somebody looks.
+   * That says nothing about its records; resumed, it waits again.
    */
   async #waitForReturn(): Promise<void> {
     if (this.#isWaiting) return
@@ -799,17 +810,17 @@ function showQuestion(pause: PauseRecord | undefined): string {
   return text.length > 100 ? `${text.slice(0, 100)}…` : text
 }
 
-/** Made once: without a reason each abort makes an error with a stack. */
+/** Created once: without a reason, each abort creates an error with a stack. */
 const LEFT = new Error('The function was left where it waits.')
-/** How long a function may show no sign of life while an effect waits for it to come back to what is recorded. */
+/** How long a function may show no sign of life while an effect waits for it to reach what is recorded. */
 const RETURN_MS = 10 * 60_000
-/** How often it is looked at meanwhile whether the run is to stop. */
+/** How often to check in the meantime whether the run is to stop. */
 const LOOK_MS = 200
 
-/** What a function hears of when something that it asked for has ended. */
+/** What a function receives when something that it requested has ended. */
 interface Heard {
   path: string | undefined
-  /** It was made here, by nobody before us. */
+  /** It was produced here, by nobody before us. */
   isLive: boolean
 }
 

@@ -11,7 +11,7 @@ export async function attempt<Result>(
     readonly step: string
     readonly timeoutMs?: number | undefined
     readonly run: AbortSignal
-    /** Aborted when the work is left hanging: nobody waits for it, so its time limit ends nothing any more. */
+    /** Aborted when the work is left hanging: nobody waits for it, so its time limit doesn't matter anymore. */
     readonly left?: AbortSignal | undefined
     /** Of the attempt that this work is a part of, which has a time limit. Aborted with the run, too. */
     readonly outer?: AbortSignal | undefined
@@ -49,7 +49,7 @@ export async function attempt<Result>(
       }),
     )
   }
-  // Those that lose the race may still reject, when nobody listens any more.
+  // Those that lose the race may still reject, when nobody listens anymore.
   for (const race of races) race.catch(() => {})
   try {
     return await Promise.race(races)
@@ -81,7 +81,7 @@ export function parseRetry(policy: RetryPolicy = {}): Backoff {
   return { attempts, initialMs, factor, maxMs, jitter, retryIf }
 }
 
-/** The pause after so many failed attempts. The random part keeps many threads from coming back at once. */
+/** The delay after this many failed attempts. The random part keeps many threads from coming back at once. */
 export function pauseAfter(backoff: Backoff, failed: number, random: () => number): number {
   const full = Math.min(backoff.maxMs, backoff.initialMs * backoff.factor ** (failed - 1))
   return full * (1 - backoff.jitter * random())

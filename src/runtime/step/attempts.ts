@@ -8,8 +8,8 @@ export type Ended =
   | { readonly status: 'running' }
 
 /**
- * Attempts of this process at effects, for as long as they run. One that ran out of time, or whose run was stopped, goes
- * on until it is done: what it does then must not happen behind the back of whoever was told that it did nothing.
+ * Attempts of this process at effects, for as long as they run. One that timed out, or whose run was stopped, continues
+ * until it is done: what it does then must not happen unknown to those who were told that it did nothing.
  */
 export class Attempts {
   /** Of an idempotent effect several may run at once, with the same key. */
@@ -26,7 +26,7 @@ export class Attempts {
     return attempt
   }
 
-  /** Undefined when none runs. Resolves when one has landed, all have ended, or `limit` does. */
+  /** Undefined if none is running. Resolves when one has succeeded, all have ended, or `limit` does. */
   async ended(effect: string, limit: () => Promise<void>): Promise<Ended | undefined> {
     const running = this.#running.get(effect)
     if (running === undefined) return undefined
@@ -35,7 +35,9 @@ export class Attempts {
   }
 }
 
-/** The first that brings a result. Otherwise all have thrown, and what the first says that leaves the outcome open counts. */
+/**
+ * The first that brings a result. Otherwise all have thrown, and the first error that leaves the outcome open counts.
+ */
 async function landed(attempts: readonly Promise<Ended>[]): Promise<Ended> {
   try {
     return await Promise.any(attempts.map(async (attempt) => orThrow(await attempt)))

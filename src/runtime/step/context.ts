@@ -8,34 +8,36 @@ import type { TypedProgram } from '../program/program.js'
 import type { Shape, StateOf } from '../program/state-key.js'
 import type { StepStore } from './step-store.js'
 
-/** What a step does to the outside world, which decides what happens when its outcome is unknown. */
+/** What a step does to the outside world, which decides what happens if its outcome is unknown. */
 export type Effect =
-  /** Changes nothing outside, or nothing that matters: runs again. */
+  /** Changes nothing outside, or nothing that matters: it runs again. */
   | 'read'
-  /** The other side honours the idempotency key: runs again with the same key. */
+  /** The service honors the idempotency key: it runs again with the same key. */
   | 'idempotent'
-  /** The other side can be asked what happened. */
+  /** The service can be asked what happened. */
   | 'reconcilable'
   /** Must never run twice: a person decides. */
   | 'once'
 
-/** How often a failing step is tried, and how long to wait in between. */
+/** How often a failing step is retried, and how long to wait in between. */
 export interface RetryPolicy {
-  /** How often the step is tried in all. Default 3; 1 never tries again. */
+  /** How many attempts to make in total. Default 3; 1 never retries. */
   readonly attempts?: number
-  /** The pause after the first failure. Default 200 ms. */
+  /** The delay after the first failure. Default 200 ms. */
   readonly initialMs?: number
-  /** What each further pause is multiplied by. Default 2. */
+  /** What each further delay is multiplied by. Default 2. */
   readonly factor?: number
-  /** The longest pause. Default 30,000 ms. */
+  /** The longest delay. Default 30,000 ms. */
   readonly maxMs?: number
-  /** The part of a pause that is random, 0 to 1. Default 0.5. */
+  /** The random fraction of a delay, 0 to 1. Default 0.5. */
   readonly jitter?: number
-  /** Whether this error is worth another try. Default: all but errors of Holdfast that say they are not retryable. */
+  /**
+   * Whether this error is worth another attempt. Default: all except Holdfast errors that say they are not retryable.
+   */
   readonly retryIf?: (error: unknown) => boolean
 }
 
-/** What the other side says about a call: it happened (with its result), it did not, or it can not tell. */
+/** What the service says about a call: it happened (with its result), it did not, or it can't tell. */
 export type Reconciled<Result = unknown> =
   | { readonly outcome: 'executed'; readonly result: Result }
   | { readonly outcome: 'not-executed' }
@@ -48,14 +50,14 @@ export interface StepPolicy<Result = unknown> {
   readonly retry?: RetryPolicy
   /** How long one attempt may take; its signal is aborted then. Default: no limit. */
   readonly timeoutMs?: number
-  /** For 'idempotent': how long the other side remembers a key. Default 24 hours. */
+  /** For 'idempotent': how long the service remembers a key. Default 24 hours. */
   readonly keyTtlMs?: number
-  /** For 'reconcilable': asks the other side what became of the call with this key. */
+  /** For 'reconcilable': asks the service about the outcome of the call with this key. */
   readonly reconcile?: (key: string, input: unknown) => Reconciled<Result> | Promise<Reconciled<Result>>
   /**
-   * For effects: how long an attempt that ran out of time may take to end before its outcome is asked, or the step fails.
-   * While it runs, nobody can say that it did not happen. When it still runs after that, `reconcile` is not asked, and
-   * `onUnknown` decides. Default 10,000 ms.
+   * For effects: how long an attempt that timed out may take to end before anyone is asked about its outcome, or the
+   * step fails. While it runs, nobody can say that it did not happen. If it is still running after that, `reconcile` is
+   * not called, and `onUnknown` decides. Default 10,000 ms.
    */
   readonly settleMs?: number
   /** What to do when nobody can tell what happened. Default 'pause': a person is asked. */
@@ -64,25 +66,25 @@ export interface StepPolicy<Result = unknown> {
 
 /** How one step behaves, and what identifies it. */
 export interface StepOptions<Result = unknown> extends StepPolicy<Result> {
-  /** What the step works on. Its hash is recorded: coming back with another input is reported, not repeated. */
+  /** What the step works on. Its hash is recorded: a different input on a resume is reported, not repeated. */
   readonly input?: unknown
-  /** Tells repeated steps of one name apart, for example in a loop. */
+  /** Distinguishes repeated steps of one name, for example in a loop. */
   readonly key?: string | number
   /** Replaces the idempotency key that Holdfast derives. */
   readonly idempotencyKey?: string
 }
 
-/** What a running step is handed. */
+/** What a running step receives. */
 export interface StepContext {
-  /** Stable over retries and crashes; hand it to the service that is called. */
+  /** Stable across retries and crashes; pass it to the service that is called. */
   readonly idempotencyKey: string
   /** From 1, in this process. */
   readonly attempt: number
-  /** Aborted by a timeout, `thread.cancel()`, shutdown, or when another worker took over. */
+  /** Aborted by a timeout, `thread.cancel()`, shutdown, or when another worker takes over. */
   readonly abortSignal: AbortSignal
-  /** Writes that travel with the record of this step. */
+  /** Writes that are recorded together with this step. */
   readonly store: StepStore
-  /** Reports that the step is alive and the thread still ours; rejects when it is not. */
+  /** Reports that the step is alive and the thread is still ours; rejects if it is not. */
   heartbeat(): Promise<void>
   /** Sends something to whoever reads the stream; not recorded. */
   emit(value: unknown): void
@@ -92,15 +94,15 @@ export interface StepContext {
 export interface PauseOptions<Answer = unknown> {
   /** What a valid answer is. Its JSON Schema is stored, so that a process without the program can check answers. */
   readonly schema?: StandardSchema<unknown, Answer>
-  /** The JSON Schema to store, for schemas that don't offer one. */
+  /** The JSON Schema to store, for schemas that can't generate one. */
   readonly jsonSchema?: Value
-  /** How long the question stays open, in milliseconds. Default: for ever. */
+  /** How long the question stays open, in milliseconds. Default: forever. */
   readonly expiresInMs?: number
   /** What happens then. Default: the run fails. */
   readonly onExpire?: { readonly answer: Answer } | 'fail'
   /**
-   * Tells the questions of one activation apart. Left out, they are told apart by their order, which holds for questions
-   * that come one after another; ones that are asked side by side need a key.
+   * Distinguishes the questions of one activation. If omitted, they are distinguished by their order, which works for
+   * questions that come one after another; parallel ones need a key.
    */
   readonly key?: string | number
 }
@@ -108,15 +110,15 @@ export interface PauseOptions<Answer = unknown> {
 /** What a valid signal is, and how long to wait for it. */
 export interface ReceiveOptions {
   readonly schema?: StandardSchema
-  /** How long to wait, in milliseconds; after that the result is undefined. Default: for ever. */
+  /** How long to wait, in milliseconds; after that the result is undefined. Default: forever. */
   readonly timeoutMs?: number
-  /** Tells waits for one name apart. Needed where several run side by side, as `key` of a pause. */
+  /** Distinguishes waits for one name. Required if several run in parallel, like the `key` of a pause. */
   readonly key?: string | number
 }
 
-/** What tells sleeps of one activation apart. */
+/** What distinguishes the sleeps of one activation. */
 export interface SleepOptions {
-  /** Needed where several run side by side, as `key` of a pause. */
+  /** Required if several run in parallel, like the `key` of a pause. */
   readonly key?: string | number
 }
 
@@ -126,21 +128,24 @@ export interface TransactionOptions<Prepared = undefined> {
   readonly key?: string | number
   /** How long one attempt may take. Default 5,000 ms. */
   readonly timeoutMs?: number
-  /** An attempt that fails leaves nothing behind. What the database refuses is not tried again. */
+  /** An attempt that fails leaves nothing behind. What the database refuses is not retried. */
   readonly retry?: RetryPolicy
   /**
-   * Runs before the transaction is opened, and only if it is not on record: for what must not hold a transaction open,
-   * such as a call of a model. What it returns is handed to the work. It may run again after a crash, so it should
-   * change nothing outside.
+   * Runs before the transaction is opened, and only if it is not recorded: for what must not keep a transaction open,
+   * such as a model call. Its result is passed to the work. It may run again after a crash, so it should change nothing
+   * outside.
    */
   readonly prepare?: () => Prepared | Promise<Prepared>
 }
 
-/** What a program's code is handed: everything it does through this is recorded and survives a crash. */
+/** What a program's code receives: everything it does through this is recorded and survives a crash. */
 export interface Context<Input = unknown, RunContext = unknown> {
   /** What this activation was given: the input of a flow, the item of a fan-out. */
   readonly input: Input
-  /** What the caller of this run brought along. It is recorded with the run, but for what the program declares transient. */
+  /**
+   * What the caller of this run passed along. It is recorded with the run, except for what the program declares
+   * transient.
+   */
   readonly context: RunContext
   readonly thread: string
   readonly branch: string
@@ -149,12 +154,12 @@ export interface Context<Input = unknown, RunContext = unknown> {
   readonly runId: string
   /** The newest checkpoint when this activation began. */
   readonly checkpoint: string
-  /** From 1: how often this run was taken up. */
+  /** From 1: how often this run was picked up. */
   readonly attempt: number
   readonly abortSignal: AbortSignal
-  /** Of this node as a whole: stable over retries and crashes. */
+  /** For this node as a whole: stable across retries and crashes. */
   readonly idempotencyKey: string
-  /** Memory that outlives the thread. Writes made here travel with the record of this node. */
+  /** Memory that outlives the thread. Writes made here are recorded together with this node. */
   readonly store: StepStore
   /** Does something once and records its result: after a crash the record is returned. */
   step<Result>(name: string, work: (step: StepContext) => Result | Promise<Result>): Promise<Result>
@@ -163,16 +168,16 @@ export interface Context<Input = unknown, RunContext = unknown> {
     options: StepOptions<Result>,
     work: (step: StepContext) => Result | Promise<Result>,
   ): Promise<Result>
-  /** Runs SQL of one's own in the same transaction as its record: exactly once. SQLite and Postgres only. */
+  /** Runs your own SQL in the same transaction as its record: exactly once. SQLite and Postgres only. */
   transaction<Result>(name: string, work: (sql: SqlSession) => Promise<Result>): Promise<Result>
   transaction<Result, Prepared = undefined>(
     name: string,
     options: TransactionOptions<Prepared>,
     work: (sql: SqlSession, prepared: Prepared) => Promise<Result>,
   ): Promise<Result>
-  /** Sleeps for so many milliseconds, or until a time, over crashes and restarts. A long sleep holds no process. */
+  /** Sleeps for this many milliseconds, or until a time, across crashes and restarts. A long sleep holds no process. */
   sleep(duration: number | Date, options?: SleepOptions): Promise<void>
-  /** Waits for `thread.signal(name, value)`, holding nothing. Each signal is received once, in order. */
+  /** Waits for `thread.signal(name, value)` without holding anything. Each signal is received once, in order. */
   receive<Received = unknown>(name: string, options?: ReceiveOptions): Promise<Received>
   /**
    * Runs another program on a thread of its own and returns what it gives back. `id` names it among those that this run

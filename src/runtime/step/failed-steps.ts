@@ -3,16 +3,16 @@ import { type Op, type Path, remove, type State, set, valueAt } from '../../log/
 import { describeError } from '../errors.js'
 import type { RunRecord, RunState, ScopeState, StepRecord } from '../run/run-state.js'
 
-// Which steps are tried again when a failed run is resumed. Where the error leads to them, those. A program may also lose
-// them on the way: it throws another error, or a string, or looks only at how many of several failed. Then
-// - a step that failed while nothing else ran is tried again if the program asked for nothing more: the failure is what it
+// Which steps are retried when a failed run is resumed. If the error leads to them, those. A program may also lose them
+// on the way: it throws another error, or a string, or looks only at how many of several failed. Then
+// - a step that failed while nothing else ran is retried if the program requested nothing more: the failure is what it
 //   ended with;
-// - any other is in doubt. It is held back while the program comes to everything else that is recorded. If it does, and
-//   waits for the step, nothing depends on the failure, and the step is tried again. If it ends without the step, it wanted
-//   no more of it. If the order of things shows that it went on from that failure or from one beside it, an effect stays
-//   failed, because it may be the one whose place something else has taken.
+// - any other is in doubt. It is held back while the program reaches everything else that is recorded. If it does, and
+//   waits for the step, nothing depends on the failure, and the step is retried. If it ends without the step, it did not
+//   want it anymore. If the order of things shows that it continued from that failure or from one alongside it, an effect
+//   stays failed, because it may be the one whose place something else has taken.
 
-/** Where the records of the steps lie that a failure may stem from. */
+/** Where the records of the steps are that a failure may stem from. */
 export interface Suspects {
   readonly retry: readonly Path[]
   readonly doubt: readonly Path[]
@@ -24,11 +24,14 @@ interface Heard {
   readonly isBeside: boolean
 }
 
-/** What of a function failed, in the order in which it heard of it. */
+/** What failed in a function, in the order in which it was told. */
 export class Failures {
   #heard: Heard[] = []
 
-  /** @param asked how often the function had asked for something; @param isBeside something else was under way meanwhile. */
+  /**
+   * @param asked how often the function had requested something; @param isBeside something else was in progress in the
+   * meantime.
+   */
   hear(error: unknown, asked: number, isBeside: boolean): void {
     const at = recordOf(error)
     if (at) this.#heard.push({ at, asked, isBeside })
@@ -40,7 +43,7 @@ export class Failures {
 
   /** @param asked how often the function has asked by now. */
   suspects(asked: number): Suspects {
-    // A question can't be held back: it is asked anew where nothing came of its end.
+    // A question can't be held back: it is asked again if nothing came of its end.
     const retry = this.#heard.filter((one) => one.asked === asked && (!one.isBeside || one.at[0] === 'pauses'))
     const doubt = this.#heard.filter((one) => (one.isBeside || one.asked !== asked) && one.at[0] !== 'pauses')
     return { retry: retry.map(({ at }) => at), doubt: doubt.map(({ at }) => at) }
@@ -49,14 +52,14 @@ export class Failures {
 
 const suspectsOf = new WeakMap<object, () => Suspects>()
 
-/** The error, as something of which it is known what it may stem from. */
+/** The error, as something for which it is known what it may stem from. */
 export function accuse(error: unknown, suspects: () => Suspects): object {
   const thrown = typeof error === 'object' && error !== null ? error : new Error(describeError(error).message)
   suspectsOf.set(thrown, suspects)
   return thrown
 }
 
-/** Where the records lie that made a run fail, and those of which it is in doubt. */
+/** Where the records are that made a run fail, and those about which there is doubt. */
 export function stemsOf(errors: readonly unknown[]): Suspects {
   const led: Path[] = []
   const accused: Suspects[] = []
@@ -81,14 +84,14 @@ function follow(error: unknown, outer: Path | undefined, search: Search): void {
   const accused = suspectsOf.get(error)?.()
   if (accused) search.accused.push(accused)
   const at = recordOf(error)
-  // What a step outside of it had thrown before was caught, and the program went on from there.
+  // What a step outside it had thrown before was caught, and the program continued from there.
   const leads = at !== undefined && (outer === undefined || at[0] === 'pauses' || isInside(at, outer))
   if (leads) search.led.push(at)
   const inner = leads ? at : outer
   for (const next of partsOf(error)) follow(next, inner, search)
 }
 
-/** What an error came from: its cause, those that it gathers, and what a program hangs onto one of its own. */
+/** What an error came from: its cause, those that it aggregates, and what a program attaches to one of its own. */
 function partsOf(error: object): readonly unknown[] {
   if (isHoldfastError(error)) return [error.cause]
   try {
@@ -128,7 +131,7 @@ function unique(paths: readonly Path[]): readonly Path[] {
   return [...new Map(paths.map((at) => [JSON.stringify(at), at])).values()]
 }
 
-/** Ops that let the steps be tried again of which a failed run is resumed. */
+/** Ops that let those steps be retried for which a failed run is resumed. */
 export function retryFailed(state: RunState, { retry = [], doubt, takes }: RunRecord): readonly Op[] {
   const retried = new Set(retry.map((at) => JSON.stringify(at)))
   // 0.1 noted only those to which the error led: all others are in doubt.
@@ -148,8 +151,8 @@ export function isFailed(record: StepRecord | undefined): boolean {
   return record?.status === 'failed' || (record?.status === 'started' && record.unknown === true)
 }
 
-// The generation stays: the other side may remember the keys of those that failed. And what may have happened stays
-// begun: it is found out first.
+// The generation stays: the service may remember the keys of those that failed. And what may have happened stays begun:
+// its outcome is resolved first.
 export function retryStep(state: RunState, at: Path, take: number): Op {
   const { unknown: _, doubted: __, ...record } = (valueAt(state as State, at) ?? {}) as Partial<StepRecord>
   if (record.status === 'started') return set(at, record)

@@ -6,7 +6,7 @@ import { copyValue, encodeValue } from '../../codec/value.js'
 const HASH_CHARACTERS = 32
 
 /**
- * A hash of what a value is, whatever the order of its keys: the same arguments built in another order are the same
+ * A hash of a value, independent of the order of its keys: the same arguments built in another order are the same
  * arguments. Refuses what can't be stored.
  */
 export function hashValue(value: unknown): string {
@@ -36,8 +36,8 @@ function sortKeys(value: unknown, depth: number): unknown {
 }
 
 /**
- * The hash of a value as far as it would be kept: a hash of what is taken out of it, such as the number of a card, would
- * give it away.
+ * The hash of a value as far as it would be kept: a hash of what is redacted, such as a card number, would give it
+ * away.
  */
 export function hashKept(value: unknown, redactor: Redactor | undefined): string {
   return hashValue(redactor && value !== undefined ? redactor.value(copyValue(value, DEFAULT_LIMITS)) : value)

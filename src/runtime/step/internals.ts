@@ -9,14 +9,14 @@ export interface Internals {
   readonly path: string
   readonly clock: Clock
   readonly random: () => number
-  /** Names the claim under which this run is driven: another one means that the run was taken up again. */
+  /** Identifies the claim under which this run is driven: a different one means that the run was resumed. */
   readonly claim: string
   /**
-   * Undefined when the thread is known to be ours for long enough to start something that reaches outside; otherwise
-   * resolves when that is to be looked at again.
+   * Undefined if the thread is known to be ours for long enough to start something that reaches the outside world;
+   * otherwise resolves when to check again.
    */
   secure(): Promise<void> | undefined
-  /** An earlier attempt with the same key may have happened, whose outcome nobody knows. */
+  /** An earlier attempt with the same key may have happened, with an unknown outcome. */
   readonly isRepeat: boolean
   /** Told of model calls and tools. */
   readonly watch: RunObserver

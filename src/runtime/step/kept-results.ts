@@ -13,8 +13,8 @@ import type { Recorded, Update } from '../program/state-shape.js'
 import { completeFold, upgradeFold } from '../upgrade/upgrade.js'
 
 /**
- * Results on record of a super-step that is never closed, because its run was ended from outside. They are part of what
- * happened: a payment that is missing from the state is made again.
+ * Recorded results of a super-step that is never closed, because its run was ended from outside. They are part of what
+ * happened: a payment that is missing from the state would be made again.
  */
 export interface Settled {
   readonly ops: readonly Op[]
@@ -23,7 +23,7 @@ export interface Settled {
   readonly of: string
 }
 
-/** Ops that keep the results of the super-step under way for the program, which alone can bring them into the state. */
+/** Ops that keep the results of the current super-step for the program, which alone can bring them into the state. */
 export function keepResults(state: RunState): readonly Op[] {
   const { run, tasks = [], left = [] } = state
   if (run?.kind !== 'graph' || tasks.length === 0) return []
@@ -37,7 +37,7 @@ export function keepResults(state: RunState): readonly Op[] {
   return [push('left', record), ...parts.map((part) => copy(['left', left.length, part], [part]))]
 }
 
-/** Brings the results of the super-step under way into the state. Undefined where this program can't. */
+/** Brings the results of the current super-step into the state. Undefined if this program can't. */
 export async function settleRun(plan: ProgramPlan, state: RunState): Promise<Settled | undefined> {
   const { run, tasks = [], state: before = {}, left = [] } = state
   if (plan.kind !== 'graph' || run?.kind !== 'graph' || run.program !== plan.name) return undefined
@@ -53,7 +53,7 @@ export async function settleRun(plan: ProgramPlan, state: RunState): Promise<Set
   return { ops: [...ops, ...kept], events, of: whatIsOpen(state) }
 }
 
-/** Brings what runs that were ended without their program left behind into the state. Undefined if nothing changes. */
+/** Brings into the state what runs that were ended without their program left behind. Undefined if nothing changes. */
 export async function settleLeft(plan: ProgramPlan, state: RunState): Promise<Omit<Settled, 'of'> | undefined> {
   const { left = [], state: before = {} } = state
   if (plan.kind !== 'graph' || left.length === 0) return undefined
@@ -68,12 +68,12 @@ export async function settleLeft(plan: ProgramPlan, state: RunState): Promise<Om
     rest.push(...settled.rest)
     after = settled.state
   }
-  // What its reducers refuse stays as it is, until a program comes that takes it.
+  // What its reducers refuse stays as it is, until a program comes that accepts it.
   if (ops.length === 0 && rest.length === left.length) return undefined
   return { ops: [...ops, rest.length === 0 ? remove('left') : set('left', rest)], events }
 }
 
-/** Ops that drop what is kept of a key, for whoever sets it himself. */
+/** Ops that drop what is kept for a key, for a caller that sets it itself. */
 export function dropKept({ left = [] }: RunState, key: string): readonly Op[] {
   return left.flatMap(({ steps = {} }, i) =>
     Object.keys(steps).map((id) => remove(['left', i, 'steps', id, 'result', key])),
@@ -145,7 +145,7 @@ interface Source {
   readonly path: string
 }
 
-/** The updates that are on record, in the order of the tasks, and the tasks of which it can't be said. */
+/** The recorded updates, in the order of the tasks, and the tasks for which it can't be said. */
 async function collect(source: Source) {
   const results: Result[] = []
   const broken: { readonly task: TaskRecord; readonly error: unknown }[] = []
@@ -211,7 +211,7 @@ async function subgraphUpdate(source: Source, task: TaskRecord, node: GraphNodeP
   }
 }
 
-/** What people said of a task that has no result, and that it never began where that is certain. */
+/** What people said about a task that has no result, and that it never began if that is certain. */
 async function saidUpdate(
   { left, path }: Source,
   task: TaskRecord,

@@ -11,13 +11,13 @@ import type { Work } from './perform.js'
 import { isBegun, type StepRecord } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
 
-/** What became of an effect, once somebody knows. */
+/** The outcome of an effect, once somebody knows. */
 export interface Resolved {
   readonly result: unknown
   readonly writes: readonly StoreWrite[]
 }
 
-/** What a person may say of an effect that nobody knows about. */
+/** What a person may say about an effect with an unknown outcome. */
 export type UnknownAnswer =
   | { readonly outcome: 'succeeded'; readonly result?: unknown }
   | { readonly outcome: 'not-executed' }
@@ -44,8 +44,8 @@ const KINDS: readonly Effect[] = ['read', 'idempotent', 'reconcilable', 'once']
 /** What is durably known of an effect, and how that knowledge changes. */
 export class Ledger {
   /**
-   * What the effect is: the stricter of what it was begun as and of what the program calls it now. A program that was
-   * mended between a crash and the resume must not repeat what it said must never be repeated.
+   * The kind of the effect: the stricter of what it began as and what the program calls it now. A program that was
+   * fixed between a crash and the resume must not repeat what it said must never be repeated.
    */
   readonly effect: Effect
   readonly #run: Run
@@ -86,7 +86,7 @@ export class Ledger {
     return known === undefined ? this.#run.keyMaker(this.#work.path, this.#generation) : () => known
   }
 
-  /** Whether the other side may have forgotten the key of an idempotent effect. */
+  /** Whether the service may have forgotten the key of an idempotent effect. */
   get isForgotten(): boolean {
     if (this.effect !== 'idempotent' || this.#startedAt === undefined) return false
     return this.isOlderThanKey(this.#startedAt)
@@ -111,7 +111,7 @@ export class Ledger {
     await log.barrier()
   }
 
-  /** The attempt has ended: an intent that has not been written yet is of no use any more. */
+  /** The attempt has ended: an intent that has not been written yet is useless now. */
   end(): void {
     if (this.effect === 'idempotent') this.#run.log.drop(this.#work.path)
   }
@@ -122,9 +122,9 @@ export class Ledger {
   }
 
   /**
-   * Keeps the error beside the intent, so that the same question is asked again after a crash, and what the attempt
-   * wrote to the store: if it turns out to have happened, so do its writes. The intent of an idempotent effect may not be
-   * written yet: this also says how old its key will be when the run is taken up again.
+   * Keeps the error with the intent, so that the same question is asked again after a crash, and what the attempt wrote
+   * to the store: if it turns out to have happened, so do its writes. The intent of an idempotent effect may not be
+   * written yet: this also says how old its key will be when the run is resumed.
    */
   note(writes: readonly StoreWrite[], error?: unknown): void {
     this.#writes = writes
@@ -147,7 +147,7 @@ export class Ledger {
     if (this.effect === 'idempotent' || writes.length > 0) this.note(writes)
   }
 
-  /** After a definite failure: the other side may have remembered the key together with the failure. */
+  /** After a definite failure: the service may have remembered the key together with the failure. */
   raise(): void {
     this.#generation++
     this.#key = undefined
@@ -159,7 +159,7 @@ export class Ledger {
     }
   }
 
-  /** Waits until all attempts of this process at this effect have ended, or one has landed, but not for ever. */
+  /** Waits until all attempts of this process at this effect have ended, or one has succeeded, but not forever. */
   async settle(): Promise<Ended | undefined> {
     const { attempts, clock, abort } = this.#run
     const { policy, outer } = this.#work
@@ -187,13 +187,13 @@ export class Ledger {
   }
 
   /**
-   * Finds out what became of the effect: its result and what it wrote to the store, or undefined if it did not happen
-   * and may be tried again. Of a process that died only the intent is known, not what it would have written. `isRunning`:
-   * an attempt of our own has not ended, so that only a person can say what becomes of it.
+   * Resolves the outcome of the effect: its result and what it wrote to the store, or undefined if it did not happen
+   * and may be retried. For a process that died, only the intent is known, not what it would have written. `isRunning`:
+   * an attempt of our own has not ended, so that only a person can say what happens with it.
    */
   async resolve(error: string | null, isRunning = false): Promise<Resolved | undefined> {
     const { path, at, policy, input } = this.#work
-    // The other side can't know of a request that is still to be sent.
+    // The service can't know about a request that is yet to be sent.
     if (this.effect === 'reconcilable' && policy.reconcile && !isRunning) {
       const answer = await this.#reconcile(policy.reconcile)
       if (answer.outcome !== 'unknown') this.#work.unask()
@@ -228,7 +228,7 @@ export class Ledger {
           run: abort.signal,
           clock,
         })
-        // What says nothing that is known must not be taken for a yes or a no.
+        // An answer that says nothing known must not be taken for a yes or a no.
         return RECONCILED.includes(answer?.outcome) ? answer : { outcome: 'unknown' }
       } catch {
         this.#run.throwIfAborted()
@@ -259,11 +259,11 @@ function strictest({ effect = 'read', reconcile }: StepPolicy, before: StepRecor
   const isOpen = before?.status === 'started' || before?.status === 'retry'
   const level = Math.max(KINDS.indexOf(effect), isOpen ? KINDS.indexOf(before.effect ?? 'read') : 0)
   const kind = KINDS[level] as Effect
-  // Begun as one that can be asked about by a program that could: nobody but a person can tell now.
+  // It began as reconcilable in a program that could ask: only a person can tell now.
   return kind === 'reconcilable' && reconcile === undefined ? 'once' : kind
 }
 
-/** Since when an effect may have been begun whose outcome is not known. */
+/** Since when an effect may have been begun whose outcome is unknown. */
 export function sinceOf(run: Run, { openSince }: Work, before: StepRecord | undefined): number | undefined {
   if (isBegun(before)) return before.startedAt ?? Number.NEGATIVE_INFINITY
   // It failed for certain when the run was last at rest, and nobody else has come to it since.

@@ -8,8 +8,9 @@ import type { Work } from './perform.js'
 import type { Run } from '../run/run.js'
 
 /**
- * Runs the user's own SQL until it is committed together with its record. An attempt that fails leaves nothing, so it is
- * tried again by the policy, and then the step has failed for good. What the store itself says is the run's business.
+ * Runs the user's own SQL until it is committed together with its record. An attempt that fails leaves nothing behind,
+ * so it is retried according to the policy, and then the step has failed for good. Errors of the store itself concern
+ * the run.
  */
 export async function transactOwn<Result, Prepared>(
   run: Run,
@@ -20,7 +21,7 @@ export async function transactOwn<Result, Prepared>(
 ): Promise<Result> {
   const { log, clock, random, abort } = run
   const backoff = parseRetry(options.retry)
-  // Kept while the SQL is tried again: what was prepared may have cost money.
+  // Kept while the SQL is retried: what was prepared may have cost money.
   let ready: { readonly prepared: Prepared } | undefined
   for (let tried = 1; ; tried++) {
     let thrown: { readonly error: unknown } | undefined

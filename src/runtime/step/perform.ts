@@ -14,7 +14,7 @@ import { type ForkRecord, isBegun, type StepRecord } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
 import { StepStore } from './step-store.js'
 
-/** One piece of work with its policy, and where its record lies. */
+/** One piece of work with its policy, and where its record is. */
 export interface Work {
   readonly path: string
   readonly at: Path
@@ -23,26 +23,26 @@ export interface Work {
   readonly inputHash: string
   readonly idempotencyKey?: string | undefined
   readonly run: (step: StepContext) => unknown
-  /** For a node: what it is handed and has begun, which decides whether a recorded read still holds. */
+  /** For a node: what it was given and has begun, which decides whether a recorded read is still valid. */
   readonly sees?: Seen & { isUnderWay(): boolean }
-  /** On a fork: all that the function has heard of is the same as on the branch it came from. */
+  /** On a fork: everything the function has received is the same as on the branch it came from. */
   readonly isSamePast?: boolean
   /** Where in its function it was asked for, for its record. */
   readonly after?: (() => string) | undefined
   /** Since when someone before us may have begun it without a record; undefined if nobody can have. */
   readonly openSince: number | undefined
-  /** Aborted when the activation was left hanging: the work is neither retried nor timed any more. */
+  /** Aborted when the activation was left hanging: the work is neither retried nor timed anymore. */
   readonly left?: AbortSignal
   /**
-   * Of a step inside of a node with a time limit: the node's attempt. When that ends the step does, as in a crash; the
-   * node's next attempt finds out what became of it.
+   * For a step inside a node with a time limit: the node's attempt. When that ends the step does, as in a crash; the
+   * node's next attempt resolves its outcome.
    */
   readonly outer?: AbortSignal | undefined
   /** Asks a person; never resolves while there is no answer. */
   readonly ask: (kind: 'unknown-effect' | 'permission', question: unknown, schema: Value) => Promise<unknown>
   /** The span of an attempt, where it is another than that of a step. */
   readonly span?: (() => SpanPlan | undefined) | undefined
-  /** Takes the question what became of an effect back. */
+  /** Takes back the question about an effect's outcome. */
   readonly unask: () => void
 }
 
@@ -62,8 +62,8 @@ const PERMISSION_ANSWER: Value = {
 
 /**
  * Does a piece of work by the rules of its effect and returns its result, which the caller records. An effect that
- * reaches outside starts only when everything before it is acknowledged, and one that must not repeat also when its
- * intent is. An outcome that nobody knows is resolved before anything else sees it.
+ * reaches the outside world starts only when everything before it is acknowledged, and one that must not repeat also
+ * when its intent is. An unknown outcome is resolved before anything else sees it.
  */
 export async function perform(run: Run, work: Work): Promise<Performed> {
   const backoff = parseRetry(work.policy.retry)
@@ -73,7 +73,7 @@ export async function perform(run: Run, work: Work): Promise<Performed> {
   const { effect } = ledger
   const { clock } = run
   const begun = clock.monotonic()
-  // A refusal speaks of one attempt: while another with the same key may have happened, the key must stay.
+  // A refusal is about one attempt: while another with the same key may have happened, the key must stay.
   let unsure = effect === 'idempotent' && sinceOf(run, work, before) !== undefined
   const finish = (result: unknown, writes: readonly StoreWrite[], attempts: number): Performed => {
     ledger.end()
@@ -94,7 +94,7 @@ export async function perform(run: Run, work: Work): Promise<Performed> {
     if (known) return finish(known.result, known.writes, 0)
     unsure = false
   }
-  // A pause between attempts, or a machine that stood still, may outlast the lease, and what the other side remembers.
+  // A delay between attempts, or a machine that stood still, may outlast the lease, and what the service remembers.
   const mayStart = () => effect === 'read' || ((run.lease?.isSure ?? true) && !(unsure && ledger.isForgotten))
   for (let tried = 1, trouble: string | null = null; ; tried++) {
     await ledger.announce()
@@ -121,7 +121,7 @@ export async function perform(run: Run, work: Work): Promise<Performed> {
         tried--
         continue
       }
-      // A step inside of this one is not what was recorded: that is said of the whole run.
+      // A step inside this one is not what was recorded: that concerns the whole run.
       if (isNondeterministic(thrown)) throw thrown
       work.left?.throwIfAborted()
       let error = thrown
@@ -147,7 +147,7 @@ export async function perform(run: Run, work: Work): Promise<Performed> {
         } else if (effect !== 'read' && !unsure) ledger.raise()
         if (last) {
           if ((definite && !unsure) || effect === 'read') throw failed(work, error)
-          // One that ran out of time may still bring its result; and nobody can be asked about it before it has ended.
+          // An attempt that timed out may still bring its result; and nobody can be asked about it before it has ended.
           const late = await ledger.settle()
           if (late?.status === 'returned') return finish(late.result, late.writes, tried)
           if (definite) {
@@ -177,10 +177,10 @@ export async function perform(run: Run, work: Work): Promise<Performed> {
   }
 }
 
-/** What became of an effect that may have happened; undefined if it did not. */
+/** The outcome of an effect that may have happened; undefined if it did not. */
 async function findOut(run: Run, ledger: Ledger, before: StepRecord | undefined): Promise<Resolved | undefined> {
   const missing = isBegun(before) ? undefined : missingRecord(run, ledger.effect)
-  // Kept beside the intent, so that the same question is asked until it is answered.
+  // Kept with the intent, so that the same question is asked until it is answered.
   if (missing) ledger.miss(missing)
   const late = await ledger.settle()
   if (late?.status === 'returned') return late
@@ -192,8 +192,8 @@ async function findOut(run: Run, ledger: Ledger, before: StepRecord | undefined)
 }
 
 /**
- * Finds out about an effect whose record the store may have lost, before anybody is asked whether it may begin. Undefined
- * if it did not happen, or if that is not in doubt.
+ * Resolves an effect whose record the store may have lost, before anybody is asked whether it may begin. Undefined if
+ * it did not happen, or if that is not in doubt.
  */
 export async function findLost(run: Run, work: Work): Promise<Resolved | undefined> {
   const before = recordAt(run, work)
@@ -208,8 +208,8 @@ export async function findLost(run: Run, work: Work): Promise<Resolved | undefin
 }
 
 /**
- * Finds out about an effect that was begun where a transaction is now, which begins nothing of its own. Undefined if
- * nothing was begun, or if it did not happen.
+ * Resolves an effect that was begun where a transaction is now, which begins nothing itself. Undefined if nothing was
+ * begun, or if it did not happen.
  */
 export async function findBegun(run: Run, work: Work): Promise<Resolved | undefined> {
   const before = recordAt(run, work)
@@ -219,14 +219,14 @@ export async function findBegun(run: Run, work: Work): Promise<Resolved | undefi
 }
 
 /**
- * On a branch that time travel made, an effect on the outside world needs permission: what happened on the branch it
- * came from has happened. Resolves to a result that stands in for the effect, or to undefined when it may run.
+ * On a branch that time travel created, an effect on the outside world needs permission: what happened on the branch it
+ * came from has happened. Resolves to a result that stands in for the effect, or to undefined if it may run.
  */
 export async function permit(run: Run, work: Work, effect: Effect): Promise<{ readonly result: unknown } | undefined> {
   const fork = forkOf(run)
   if (fork === undefined || fork.effects === 'allow') return undefined
   const begun = recordAt(run, work)
-  // Begun on this very branch: permission was given, and what became of it is another question.
+  // Begun on this very branch: permission was given, and its outcome is another question.
   if (isBegun(begun) || (begun?.status === 'retry' && !begun.inherited)) return undefined
   if (fork.effects === 'deny') throw failed(work, new NotExecutedError(`Branch "${run.key.branch}" allows no effects.`))
   const from = { branch: fork.branch, seq: fork.seq }
@@ -248,7 +248,8 @@ function isBegunThere(record: StepRecord | undefined): boolean {
   return record?.inherited === true && (record.status === 'started' || record.child !== undefined)
 }
 
-// A branch that was made below the runtime says nothing of effects, or has what its parent said: then a person decides.
+// A branch that was created below the runtime says nothing about effects, or has what its parent said: then a person
+// decides.
 function forkOf({ state, log }: Run): ForkRecord | undefined {
   const { origin } = log.fold
   const { fork } = state
@@ -271,7 +272,7 @@ async function runOnce(run: Run, work: Work, ledger: Ledger, { tried, writes, is
   const tryOnce = () =>
     attempt(
       (abort) => {
-        // In the same breath as the call itself: after any wait another worker may have the thread.
+        // Immediately before the call itself: after any wait, another worker may have the thread.
         if (!mayStart()) throw new NotStarted()
         const key = ledger.keyMaker()
         const running = work.run({
@@ -302,8 +303,8 @@ async function runOnce(run: Run, work: Work, ledger: Ledger, { tried, writes, is
   return run.watch.step(work.path, tried, once, work.span, isLeft)
 }
 
-// An intent without an end is an effect that may have happened. One with the other side's key needs none: it is
-// repeated, as long as the other side still knows the key.
+// An intent without an end is an effect that may have happened. One with the service's key needs none: it is repeated,
+// as long as the service still knows the key.
 function mayHaveHappened(run: Run, work: Work, ledger: Ledger, before: StepRecord | undefined): boolean {
   if (ledger.effect === 'read') return false
   if (ledger.effect !== 'idempotent') return isBegun(before) || mayBeMissing(run, before)

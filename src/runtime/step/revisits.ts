@@ -6,43 +6,46 @@ interface Held {
   readonly path: string
   readonly go: () => void
   readonly refuse: (error: unknown) => void
-  /** A step that failed, and is tried again if nothing that is recorded depends on that. */
+  /** A step that failed, and is retried if nothing that is recorded depends on that. */
   readonly doubted?: 'read' | 'effect'
 }
 
-/** Where in its function a step was asked for. */
+/** Where in its function a step was requested. */
 export interface Asked extends Cause {
   readonly path: string
   readonly isEffect: boolean
   /** Something else of the function was open at that time. */
   readonly isBeside: boolean
-  /** What the code that asked came by last. */
+  /** What the code that requested it passed last. */
   readonly past: string
 }
 
-/** Marks in a record: not asked for directly after something (what the code came by last follows), and beside something else. */
+/**
+ * Marks in a record: not requested directly after something (what the code passed last follows), and alongside
+ * something else.
+ */
 const SOMETIME = '~'
 const BESIDE = '+'
 
 /**
- * Which recorded steps of an activation its function has come back to.
+ * Which recorded steps of an activation its function has reached again.
  *
- * Everything that a function has seen is recorded before what it did next. So it comes back to all of its records
- * without a new effect, unless it is another function by now: one that calls a step by a new name would do again what
- * is done. So an effect is held back until the function has come back to all effects that are recorded.
+ * Everything that a function has seen is recorded before what it did next. So it reaches all of its records without a
+ * new effect, unless it is a different function by now: one that gives a step a new name would repeat what is done. So
+ * an effect is held back until the function has reached all recorded effects.
  *
- * How long the function may take is not limited. That it is another one shows in the order of things: at a point where
- * the recorded function asked for one step, it asks for another that was not asked for there.
+ * How long the function may take is not limited. That it is a different one shows in the order of things: at a point
+ * where the recorded function requested one step, it requests another that was not requested there.
  */
 export class Revisits {
   readonly #id: string
   readonly #records: () => Readonly<Record<string, StepRecord>>
   #seen = new Set<string>()
   #heard = new Set<string>()
-  /** Recorded when the function was called and not come back to yet; known from the first effect on. */
+  /** Recorded when the function was called and not reached yet; known from the first effect on. */
   #missing: Set<string> | undefined
   #held: Held[] = []
-  /** Steps without a record, by what they were asked for after. */
+  /** Steps without a record, by what they were requested after. */
   #strangers = new Map<string, Asked[]>()
   /** A recorded step came back before what it had followed. */
   #isMoved = false
@@ -61,7 +64,7 @@ export class Revisits {
     return this.#held.length
   }
 
-  /** Notes that the function asks for this step. False if it did before. */
+  /** Notes that the function requests this step. False if it did before. */
   note(path: string): boolean {
     if (this.#seen.has(path)) return false
     this.#seen.add(path)
@@ -69,7 +72,7 @@ export class Revisits {
     return true
   }
 
-  /** Notes where in the function a step is asked for. */
+  /** Notes where in the function a step is requested. */
   arrive(asked: Asked): void {
     const { path, after, isBeside } = asked
     if (isBeside) this.#isParallel = true
@@ -82,7 +85,7 @@ export class Revisits {
     if (then !== undefined && !this.#hasHeard(then)) this.#isMoved = true
   }
 
-  /** The function hears of the end of this step. */
+  /** The function is told of the end of this step. */
   hear(path: string): void {
     this.#heard.add(shortHash(path))
   }
@@ -99,7 +102,7 @@ export class Revisits {
     return this.#held.some(({ doubted }) => doubted !== undefined)
   }
 
-  /** Only effects are held back that failed before: whether the function still waits for them is to be seen. */
+  /** Only effects that failed before are held back: whether the function still waits for them remains to be seen. */
   get isOnlyInDoubt(): boolean {
     return this.#missing?.size === 0
   }
@@ -110,8 +113,8 @@ export class Revisits {
   }
 
   /**
-   * The function was told that a step is not what is recorded. It may have caught that: it is another function all the
-   * same, what was begun there is not found out, and it must not end as if nothing were open.
+   * The function was told that a step is not what is recorded. It may have caught that: it is a different function all
+   * the same, what was begun there is not resolved, and it must not end as if nothing were open.
    */
   mismatch(error: unknown): void {
     this.#mismatch ??= { error }
@@ -138,7 +141,9 @@ export class Revisits {
     }
   }
 
-  /** What a function that failed has to answer for: its error, or that it left an effect behind whose outcome is open. */
+  /**
+   * What a function that failed has to answer for: its error, or that it left an effect behind whose outcome is open.
+   */
   explain(error: unknown): unknown {
     if (this.#mismatch) return this.#mismatch.error
     const isLeft = (record: StepRecord) => isBegun(record) || awaitsChild(record)
@@ -157,8 +162,8 @@ export class Revisits {
   }
 
   /**
-   * As `hold`, for a step that failed: false when the function does not come back to the rest without that failure. An
-   * effect also waits until the function has nothing else to do: one that nobody waits for any more must not happen.
+   * Like `hold`, for a step that failed: false if the function does not reach the rest without that failure. An effect
+   * also waits until the function has nothing else to do: one that nobody waits for anymore must not happen.
    */
   holdDoubted(path: string, effect: 'read' | 'effect'): Promise<boolean> | true {
     this.#missing ??= this.#notSeen()
@@ -169,10 +174,11 @@ export class Revisits {
   }
 
   /**
-   * To be asked when the function has reacted to all that it heard of, and only what is held back is under way. If it has
-   * come back to all that is recorded, steps that failed before are tried again. If it went on from a failure of one of
-   * those, it is told so again. False where that can't be told yet: the function may be busy with code of its own.
-   * @param turn how often the run was taken up; @param hadTime it was given time, and did not come back.
+   * Call this when the function has reacted to everything it received, and only what is held back is in progress. If it
+   * has reached everything that is recorded, steps that failed before are retried. If it continued from a failure of
+   * one of those, it is told so again. False if that can't be determined yet: the function may be busy with code of its
+   * own.
+   * @param turn how often the run was picked up; @param hadTime it was given time, and did not get there.
    */
   decide(turn: number, hadTime: boolean): boolean {
     if (this.isOnlyInDoubt) this.#release(() => true)
@@ -182,11 +188,11 @@ export class Revisits {
   }
 
   /**
-   * Whether something that is recorded and not come back to shows that the function waits for a failure: it was asked for
-   * in reaction to one that is held back, or in reaction to steps that the function has heard of by now and did not react
-   * to. Where the function did other things in between, the order says nothing. If the code had come by the failed step
-   * right before, it most likely went on from that; but code that only began behind it looks the same, so that each third
-   * time the run is taken up it is given the time to show.
+   * Whether something that is recorded and not reached shows that the function waits for a failure: it was requested in
+   * reaction to one that is held back, or in reaction to steps that the function has received by now and did not react
+   * to. If the function did other things in between, the order says nothing. If the code had passed the failed step
+   * right before, it most likely continued from that; but code that only began after it looks the same, so every third
+   * time the run is picked up it is given the time to show.
    */
   #hasGoneOn(turn: number): boolean {
     const failed = new Set(this.#held.flatMap(({ path, doubted }) => (doubted === undefined ? [] : [shortHash(path)])))
@@ -198,8 +204,8 @@ export class Revisits {
   }
 
   /**
-   * Hands failures out again: of each effect, because the function may want none of them since; of reads one by one,
-   * another first each time the run is resumed, because it is not known which it was.
+   * Hands failures out again: of each effect, because the function may want none of them since; of reads one by one, a
+   * different one first each time the run is resumed, because it is not known which it was.
    */
   tell(turn: number): void {
     const effects = this.#held.filter(({ doubted }) => doubted === 'effect')
@@ -210,15 +216,15 @@ export class Revisits {
   }
 
   /**
-   * To be asked when the function has reacted to all that it heard of: whether the effects that are held back may start,
-   * or the order of things tells that it is another function. Returns whether that is known.
+   * Call this when the function has reacted to everything it received: whether the effects that are held back may
+   * start, or the order of things shows that it is a different function. Returns whether that is known.
    */
   judge(): boolean {
     const { waiting } = this
     if (waiting === undefined) return false
     const effects = this.#held.filter(({ doubted }) => doubted === undefined)
     const isAnother = this.#isAnother()
-    // Otherwise it does nothing again that is done. If it does not come back to the rest, it ends as another one.
+    // Otherwise it repeats nothing that is done. If it does not reach the rest, it ends as a different one.
     if (!isAnother && [...(this.#missing ?? [])].some((path) => isEffect(this.#recordOf(path)))) return false
     this.#held = this.#held.filter((held) => !effects.includes(held))
     const error = isAnother ? notRevisited(waiting.missing, waiting.held) : undefined
@@ -238,9 +244,9 @@ export class Revisits {
   }
 
   /**
-   * Whether the function asks for a step at a point where the recorded one asked for another, and did not ask for this
-   * one. An effect that was asked for there would be on record, because its intent travels with the next record of
-   * anything; of a read that holds only if the recorded step had nothing beside it.
+   * Whether the function requests a step at a point where the recorded one requested another, and did not request this
+   * one. An effect that was requested there would be recorded, because its intent is written with the next record of
+   * anything; for a read, that holds only if the recorded step had nothing alongside it.
    */
   #isAnother(): boolean {
     const isReplaced = [...(this.#missing ?? [])].some((path) => {
@@ -286,7 +292,7 @@ export class Revisits {
   }
 }
 
-/** Where a recorded step was asked for. Of one of 0.1 nothing is known. */
+/** Where a recorded step was requested. For one of 0.1, nothing is known. */
 function placeOf(record: StepRecord | undefined): Place {
   const place = record?.after
   if (place === undefined || record?.past !== undefined) return { after: place, past: record?.past, isBeside: true }
@@ -306,7 +312,7 @@ function isFinished({ status }: StepRecord): boolean {
   return status === 'done' || status === 'failed'
 }
 
-/** Whether doing it again would do harm, or is another's. Records of 0.1 do not say. */
+/** Whether repeating it would do harm, or it belongs to another. Records of 0.1 do not say. */
 export function isEffect(record: StepRecord | undefined): boolean {
   if (record === undefined) return false
   const isKnownRead = record.past === undefined && record.after !== undefined && (record.effect ?? 'read') === 'read'

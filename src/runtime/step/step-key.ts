@@ -10,7 +10,7 @@ export interface EncodedKey {
   readonly cut?: string
 }
 
-/** A key in characters that have no other meaning in a path. A long one is told apart by its hash. */
+/** A key in characters that have no other meaning in a path. A long one is distinguished by its hash. */
 export function encodeKey(key: unknown): EncodedKey {
   const text = typeof key === 'number' ? String(key) : key
   if (typeof text !== 'string' || !text.isWellFormed()) {

@@ -6,13 +6,13 @@ import type { Performed, Work } from './perform.js'
 import { ANY_INPUT, inScope, type Prefix, scopeAt, type StepRecord } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
 
-/** The records of an activation's steps: how they are found again, and how they are made. */
+/** The records of an activation's steps: how they are found again, and how they are created. */
 export class StepRecords {
   readonly #run: Run
   readonly #prefix: Prefix
   readonly #scopePath: string
 
-  /** @param scopePath where the scope of the records lies in the thread, for people. */
+  /** @param scopePath where the scope of the records is in the thread, for people. */
   constructor(run: Run, prefix: Prefix, scopePath: string) {
     this.#run = run
     this.#prefix = prefix
@@ -55,13 +55,13 @@ export class StepRecords {
     return record
   }
 
-  /** Whether a step failed, and it is in doubt whether the program went on from that. */
+  /** Whether a step failed, and it is in doubt whether the program continued from that. */
   isDoubted(path: string): boolean {
     const { all } = this
     return Object.hasOwn(all, path) && all[path]?.doubted === true && isFailed(all[path])
   }
 
-  /** Lets a step be tried again that failed before. */
+  /** Lets a step that failed before be retried. */
   retry(path: string): void {
     const { log, state, attempt } = this.#run
     log.add({ kind: 'step', ops: [retryStep(state, this.at(path), attempt)] })
@@ -77,7 +77,7 @@ export class StepRecords {
     })
   }
 
-  /** The program may catch what a step threw and go on; on the way back it must be thrown again. */
+  /** The program may catch what a step threw and continue; when it gets there again, it must be thrown again. */
   async threw(work: Work, error: unknown): Promise<void> {
     if (error instanceof StepFailedError) await this.#failed(work, error)
     if (error instanceof EffectUnknownError) await this.#unknown(work)

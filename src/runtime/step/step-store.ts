@@ -8,9 +8,9 @@ import type { SchemaInput, SchemaOutput, StandardSchema } from '../../store/stan
 import type { Scope, Store } from '../../store/store.js'
 
 /**
- * The store as a step sees it: reads are live, writes travel in the entry that records the step, so they happen
- * exactly if the step is recorded. Reads do not see the step's own writes. Those of an effect whose answer was lost are
- * kept with its intent, and happen if it turns out to have happened.
+ * The store as a step sees it: reads are live, writes are part of the entry that records the step, so they happen
+ * exactly if the step is recorded. Reads do not see the step's own writes. Writes of an effect whose answer was lost
+ * are kept with its intent, and are applied if it turns out to have happened.
  */
 export class StepStore {
   readonly #store: Store

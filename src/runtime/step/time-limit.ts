@@ -2,13 +2,13 @@ import { type Context, createContext, Script } from 'node:vm'
 import { HoldfastError } from '../../core/errors.js'
 
 const LIMIT_MS = 1000
-/** Where every character doubles the work, so many take a few milliseconds. */
+/** Where every character doubles the work, this many take a few milliseconds. */
 const SHORT = 20
 
 /**
- * Ends code that does not come to an end by itself, also in the middle of a regular expression: checks of a program's own
- * run on what models and strangers wrote, and `/^(a+)+$/` holds the event loop for hours with 35 characters. What is
- * short runs without it, which costs nothing.
+ * Ends code that does not end by itself, even in the middle of a regular expression: a program's own checks run on what
+ * models and strangers wrote, and `/^(a+)+$/` blocks the event loop for hours on 35 characters. Short input runs
+ * without it, which costs nothing.
  */
 export class TimeLimit {
   #context: Context | undefined

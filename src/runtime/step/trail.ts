@@ -1,4 +1,4 @@
-/** What made a function ask for something. */
+/** What made a function request something. */
 export interface Cause {
   /** Names what the function reacted to: its call, or the end of steps. Undefined where it did other things in between. */
   readonly after: string | undefined
@@ -8,7 +8,7 @@ export interface Cause {
 
 /** All that happens before the event loop turns to something else. */
 interface Drain {
-  /** What the function reacts to; what it heard of at once can't be told apart. */
+  /** What the function reacts to; what it received at the same time can't be told apart. */
   causes: (string | undefined)[]
   readonly isLive: boolean
   /** It has asked for something since it heard of these. */
@@ -22,9 +22,9 @@ const MAX_CAUSES = 4
 export const CALLED = '-'
 
 /**
- * What a function reacts to when it asks for a step. Without other code in between, it asks in the same turn of the event
- * loop in which it heard of what it waited for. So a program that is the same comes to the same step again at the same
- * point, however long anything takes; one that does other things in between may come to it at any time.
+ * What a function reacts to when it requests a step. Without other code in between, it requests it in the same turn of
+ * the event loop in which it received what it waited for. So a program that is the same reaches the same step again at
+ * the same point, however long anything takes; one that does other things in between may reach it at any time.
  */
 export class Trail {
   #drain: Drain | undefined
@@ -35,7 +35,7 @@ export class Trail {
     this.#react(CALLED, false)
   }
 
-  /** The function hears now of the end of something that it asked for. */
+  /** The function is told now of the end of something that it requested. */
   heard(path: string | undefined, isLive: boolean): void {
     this.#react(path === undefined ? undefined : shortHash(path), isLive)
   }
@@ -48,7 +48,7 @@ export class Trail {
     return { after: isKnown ? [...causes].sort().join() : undefined, isLive }
   }
 
-  /** The function asks for a step now. */
+  /** The function requests a step now. */
   ask(): Cause {
     const { cause } = this
     if (this.#drain) this.#drain.isAnswered = true

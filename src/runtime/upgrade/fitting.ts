@@ -9,7 +9,7 @@ import type { GraphPlan, ProgramPlan, Refusal } from '../program/program.js'
 import { isBegun, isUnfinished, type RunState, type ScopeState } from '../run/run-state.js'
 import { completeFold, findMissingNode, reasonOf, subgraphsOf, upgradeInput, upgradeRun } from './upgrade.js'
 
-/** Why this program can't continue this log, as an outcome; undefined when it can. Looks, writes nothing. */
+/** Why this program can't continue this log, as an outcome; undefined if it can. Only looks, writes nothing. */
 export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: Restart): Outcome | undefined {
   const { run } = fold.state as RunState
   const refuse = (reason: string, remedy?: string) =>
@@ -39,7 +39,7 @@ export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: R
     )
   }
   try {
-    // Tried here, where nothing is written yet: a gap or a migration that fails must not leave a claim behind.
+    // Tried here, where nothing is written yet: a missing or failing migration must not leave a claim behind.
     upgradeRun(plan, fold.state as RunState)
   } catch (error) {
     if (!isHoldfastError(error)) throw error
@@ -66,7 +66,7 @@ export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: R
   return undefined
 }
 
-/** Why a task can't be continued: one of the program's own, or of a subgraph under way. */
+/** Why a task can't be continued: one of the program's own, or of a subgraph in progress. */
 function findRefusal(plan: GraphPlan, scope: ScopeState): Refusal | undefined {
   for (const task of scope.tasks ?? []) {
     const record = scope.steps?.[task.id]
@@ -80,7 +80,7 @@ function findRefusal(plan: GraphPlan, scope: ScopeState): Refusal | undefined {
   return undefined
 }
 
-/** Refuses input that is next and that this program can't take. One that was dropped is taken by any. */
+/** Refuses the next input if this program can't take it. Any program takes one that was dropped. */
 function checkQueued(plan: ProgramPlan, { inputs, cancel }: RunState): void {
   const next = inputs?.[0]
   if (plan.kind === 'graph' && next && next.id !== cancel?.run) upgradeInput(plan, next)

@@ -10,10 +10,10 @@ import type { Migration, Migrations } from '../program/program.js'
 import { isPlainObject } from '../program/reduce-key.js'
 import type { Update } from '../program/state-shape.js'
 
-/** The state in version `to`, led there from version `from` by one migration after the other. */
+/** The state in version `to`, migrated from version `from` by one migration after the other. */
 export function migrateState(state: State, from: number, to: number, migrations: Migrations): State {
   checkNotNewer(from, to)
-  // All of them before any is called, so that a gap is found before code of the user has seen the state.
+  // All of them before any is called, so that a missing one is found before user code has seen the state.
   const missing = versionsAfter(from, to).find((version) => !Object.hasOwn(migrations, version))
   if (missing !== undefined) throw migrationMissing(from, to, missing)
   // Migrations that change what they are given are common, and what is recorded must stay.
@@ -27,7 +27,7 @@ export function migrateState(state: State, from: number, to: number, migrations:
 }
 
 /**
- * A recorded update of version `from` as one of version `to`. Where a migration says nothing of updates, one that
+ * A recorded update of version `from` as one of version `to`. If a migration says nothing about updates, one that
  * changes only what the migration leaves alone stays as it is; any other would be misread, and is refused.
  */
 export function migrateUpdate(update: Update, from: number, to: number, migrations: Migrations): Update {
@@ -55,7 +55,7 @@ function checkUntouched(update: Update, step: (state: State) => State, data: Dat
   )
 }
 
-/** The first key of an update whose values a migration of states does not leave as they are, as far as can be told. */
+/** The first key of an update whose values a state migration does not leave as they are, as far as can be told. */
 function findTouched(update: Update, step: (state: State) => State): string | undefined {
   const keys = Object.keys(update)
   if (keys.length === 0) return undefined
@@ -116,7 +116,7 @@ function call<Result>(step: () => Result, what: string, data: Data): Result {
   )
 }
 
-/** Whether a thread recorded by this version of a program may be continued by the one at hand. */
+/** Whether the current program may continue a thread recorded by this version. */
 export function isCompatible(
   recorded: string,
   program: { readonly version: string; readonly compatibleWith: string | undefined },
@@ -127,8 +127,8 @@ export function isCompatible(
   return satisfies(recorded, range, { includePrerelease: true })
 }
 
-// Older and newer ones of the same major: a program is also rolled back. Below 1.0 the minor, below 0.1 every version
-// may break, as a caret range has it.
+// Both older and newer versions of the same major: programs are also rolled back. Below 1.0 the minor, below 0.1 every
+// version may break, as in a caret range.
 function sameMajor(version: string): string {
   if (major(version) > 0) return `^${major(version)}.0.0-0`
   return minor(version) > 0 ? `~0.${minor(version)}.0-0` : `=${version}`

@@ -16,7 +16,7 @@ import {
 } from '../run/run-state.js'
 import type { Update } from '../program/state-shape.js'
 
-/** A state that was led from one version to another: the thread's own, or that of a subgraph under way. */
+/** A state that was migrated from one version to another: the thread's own, or that of a subgraph in progress. */
 export interface Upgraded {
   /** The path of the subgraph; empty for the thread's own state. */
   readonly path: string
@@ -30,9 +30,9 @@ export interface Upgrade {
 }
 
 /**
- * What brings everything of a run that is of an older version up to date: its state, the states of subgraphs under
- * way, and results that are recorded but not yet part of a state. Throws before anything is written when a migration
- * is missing or fails, or when a state is newer than the program.
+ * Migrates everything in a run that is of an older version: its state, the states of subgraphs in progress, and results
+ * that are recorded but not yet part of a state. Throws before anything is written if a migration is missing or fails,
+ * or if a state is newer than the program.
  */
 export function upgradeRun(plan: ProgramPlan, state: RunState): Upgrade {
   const ops: Op[] = []
@@ -48,14 +48,14 @@ export function upgradeRun(plan: ProgramPlan, state: RunState): Upgrade {
       walk(inner, sub, at, sub.stateVersion ?? 1)
     }
   }
-  // What a run that is over left of its subgraphs is never entered again.
+  // What an ended run left in its subgraphs is never entered again.
   walk(plan, isUnfinished(run) ? state : { ...(state.state ? { state: state.state } : {}) }, [], run.stateVersion)
   return { ops, upgraded }
 }
 
 /**
- * What gives keys their initial values that a version declared after the run began: in the state, and in those of
- * subgraphs under way. Their types promise a value, and nothing else would ever make one.
+ * Gives keys that a version declared after the run began their initial values: in the state, and in those of subgraphs
+ * in progress. Their types promise a value, and nothing else would ever create one.
  */
 export function addFreshKeys(plan: ProgramPlan, state: RunState): readonly Op[] {
   const ops: Op[] = []
@@ -77,13 +77,15 @@ export function completeFold(plan: ProgramPlan, fold: Fold): Fold {
   return { ...fold, state: { ...fold.state, state: { ...state, ...Object.fromEntries(fresh) } } }
 }
 
-/** The log as it would be if a run had brought it up to date; throws where that can't be. */
+/** The log as it would be if a run had migrated it; throws if that can't be done. */
 export function upgradeFold(plan: ProgramPlan, fold: Fold): Fold {
   const { ops } = upgradeRun(plan, fold.state as RunState)
   return ops.length === 0 ? fold : { ...fold, state: ops.reduce((state, op) => applyOp(state, op), fold.state) }
 }
 
-/** What an input changes when it is taken now. Throws, naming it, when it is of another version that leads nowhere. */
+/**
+ * What an input changes when it is taken now. Throws, naming it, if it is of another version that can't be migrated.
+ */
 export function upgradeInput(plan: GraphPlan, input: InputRecord): Update {
   const { value = {}, stateVersion: from = plan.stateVersion, id, key, at } = input
   if (from === plan.stateVersion) return value as Update
@@ -148,7 +150,7 @@ function checkDeclared({ name, shape, stateVersion }: GraphPlan, update: Update,
   )
 }
 
-/** The subgraphs of a scope that are under way. */
+/** The subgraphs of a scope that are in progress. */
 export function subgraphsOf(plan: GraphPlan, scope: ScopeState, prefix: Prefix) {
   return Object.entries(scope.scopes ?? {}).flatMap(([id, sub]) => {
     const task = scope.tasks?.find((one) => one.id === id)
