@@ -680,4 +680,10 @@ export const MUTANTS = [
     test: 'test/runtime/simulation.test.ts',
     name: 'the answer to a later run',
   },
+  {
+    item: '44',
+    what: 'a question that the program no longer comes to keeps its thread awake once it is answered or has expired',
+    changes: [{ file: 'runtime/run/situation.js', find: 'run.passed?.[id] === what', replace: 'false' }],
+    test: 'test/runtime/unreached-questions.test.ts',
+  },
 ]

@@ -2,7 +2,7 @@ import { isHoldfastError } from '../../core/errors.js'
 import { DUE } from '../../log/contract.js'
 import type { Draft } from '../../log/entry/draft.js'
 import type { Fold } from '../../log/entry/fold.js'
-import { set } from '../../log/entry/ops.js'
+import { remove, set } from '../../log/entry/ops.js'
 import { recordError } from '../errors.js'
 import { stemsOf } from '../step/failed-steps.js'
 import type { Settled } from '../step/kept-results.js'
@@ -13,11 +13,15 @@ import { ASKS } from './labels.js'
 import type { Drive } from './run.js'
 import { nextLater } from './later-input.js'
 import { isUnfinished, openPauses, type RunState } from './run-state.js'
-import { endCancelled, type ExpiryOf, isOnlyWaiting, leaveRun, nextWake, park, restRun } from './situation.js'
+import { endCancelled, type ExpiryOf, isOnlyWaiting, leaveRun, newsOf, nextWake, park, restRun } from './situation.js'
 
 export interface Ending {
   readonly now: number
-  readonly stuck: boolean
+  /**
+   * When the program was called again for something that had come, and nothing is written since: what was there then it
+   * makes nothing of.
+   */
+  readonly unmovedSince?: number | undefined
   readonly goOn: boolean
   /** Since when something may have been under way before this claim. */
   readonly inherited: number | undefined
@@ -31,7 +35,7 @@ export interface Ending {
 
 /** The entry that ends a stretch of a run. Undefined when something came that lets it go on. */
 export function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefined {
-  const { now, stuck, goOn, inherited, target, onPaused, expiry, settled } = ending
+  const { now, unmovedSince, goOn, inherited, target, onPaused, expiry, settled } = ending
   const state = fold.state as RunState
   const { run } = state
   if (run === undefined) return undefined
@@ -72,12 +76,20 @@ export function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefi
       }
     }
     case 'suspended': {
-      const waiting = { ...fold, state: { ...state, run: { ...run, waiting: driven.waiting } } as never }
-      if (!stuck && !isOnlyWaiting(waiting, now)) return undefined
+      const passed = unmovedSince === undefined ? [] : newsOf(state, unmovedSince)
+      const { passed: before, ...still } = run
+      const waits = {
+        ...still,
+        waiting: driven.waiting,
+        ...(passed.length > 0 ? { passed: Object.fromEntries(passed) } : {}),
+      }
+      const waiting = { ...fold, state: { ...state, run: waits } as never }
+      if (unmovedSince === undefined && !isOnlyWaiting(waiting, now)) return undefined
       return {
         kind: 'wait',
         ops: [
           set(['run', 'waiting'], driven.waiting),
+          ...(waits.passed ? [set(['run', 'passed'], waits.passed)] : before ? [remove(['run', 'passed'])] : []),
           ...rest,
           // To drop a run that waits is the next thing that is done for this input.
           ...(onPaused === 'cancel' ? [] : settleInput(state, target, onPaused === 'queue')),

@@ -61,7 +61,7 @@ export class Hold {
   /** Since when something may have been under way before this claim. */
   #inherited: number | undefined
   /** Where the log ended when a run was to wait and something came in between. */
-  #unmoved: number | undefined
+  #unmoved: { readonly seq: number; readonly at: number } | undefined
   /** The one run that a caller's context is for. */
   #own: string | undefined
 
@@ -209,12 +209,17 @@ export class Hold {
     const isCancelled = this.#log.seen.cancel?.run === id
     const goOn = this.#goesOn(driven, id, isCancelled)
     if (goOn) this.#log.close()
-    const stuck = this.#unmoved === this.#log.fold.seq
+    const unmovedSince = this.#unmoved?.seq === this.#log.fold.seq ? this.#unmoved.at : undefined
     const settled = isCancelled ? await settleRun(plan, this.#log.state) : undefined
     // It says until when the thread is kept.
     await environment.clock.catchUp()
+    let at = environment.clock.now()
     const conclude = () =>
-      this.#conclude((fold) => endOf(fold, driven, { ...this.#ending(stuck), goOn, settled }), !goOn)
+      this.#conclude((fold) => {
+        const ending = { ...this.#ending(), unmovedSince, goOn, settled }
+        at = ending.now
+        return endOf(fold, driven, ending)
+      }, !goOn)
     let ended: Updated | undefined
     try {
       ended = await (goOn ? conclude() : this.#letGo(conclude))
@@ -226,7 +231,7 @@ export class Hold {
     }
     // Something came while the run was about to wait, so it goes on at once. But a program that makes nothing of it
     // would be called forever: when nothing was written since, it waits all the same.
-    this.#unmoved = ended === undefined ? this.#log.fold.seq : undefined
+    this.#unmoved = ended === undefined ? { seq: this.#log.fold.seq, at } : undefined
     if (ended === undefined) return undefined
     this.#unwatch(endOfRun(ended.fold), driven.status === 'failed' ? driven.error : undefined)
     if (!goOn) return ended.fold
@@ -247,10 +252,9 @@ export class Hold {
     return (this.#log.seen.inputs ?? []).some((input) => input.id !== id)
   }
 
-  #ending(stuck: boolean): Ending {
+  #ending(): Ending {
     return {
       now: this.#request.environment.clock.now(),
-      stuck,
       goOn: false,
       inherited: this.#inherited,
       target: this.#target,
@@ -356,7 +360,7 @@ export class Hold {
       const failure = await this.#begin(isUnfinished(this.#log.state.run))
       if (failure) return park(failure.error)
       try {
-        return await this.#conclude((fold) => endOf(fold, { status: 'failed', error }, this.#ending(true)), true)
+        return await this.#conclude((fold) => endOf(fold, { status: 'failed', error }, this.#ending()), true)
       } catch (again) {
         if (isStoreFailure(again)) throw again
         return park(again)

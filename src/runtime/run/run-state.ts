@@ -149,6 +149,11 @@ export interface RunRecord {
   readonly limit?: RunLimit
   /** What a suspended run waits for. */
   readonly waiting?: readonly Waiting[]
+  /**
+   * Questions that were answered or had expired when the run came to wait, and that it did not come to: another version of
+   * the program asked them. They are no news to it as long as they stay as they were.
+   */
+  readonly passed?: Readonly<Record<string, 'answered' | 'expired'>>
 }
 
 /** The limit that ended a run before its program was done. */

@@ -35,7 +35,6 @@ import {
   type InputRecord,
   isUnfinished,
   openPauses,
-  type PauseRecord,
   type RunRecord,
   type RunState,
   signalsOf,
@@ -333,10 +332,8 @@ export function isOnlyWaiting(fold: Fold, now: number): boolean {
   const state = fold.state as RunState
   const { run } = state
   if (run?.waiting === undefined || state.cancel) return false
-  const pauses = Object.values(state.pauses ?? {})
-  const isNews = ({ used, answer, expiresAt }: PauseRecord) =>
-    !used && (answer !== undefined || (expiresAt !== undefined && expiresAt <= now))
-  if (pauses.some(isNews)) return false
+  const isPassed = ([id, what]: News) => run.passed?.[id] === what
+  if (!newsOf(state, now).every(isPassed)) return false
   return !run.waiting.some((wait) =>
     wait.kind === 'child'
       ? state.children?.[wait.child]?.ended !== undefined
@@ -344,6 +341,17 @@ export function isOnlyWaiting(fold: Fold, now: number): boolean {
         ? signalsOf(state, wait.name).length > 0 || (wait.until !== undefined && wait.until <= now)
         : wait.until <= now,
   )
+}
+
+type News = [pause: string, what: 'answered' | 'expired']
+
+/** Questions that there is something new to say about: which, and what. */
+export function newsOf({ pauses = {} }: RunState, now: number): News[] {
+  return Object.entries(pauses).flatMap(([id, { used, answer, expiresAt }]): News[] => {
+    if (used) return []
+    if (answer !== undefined) return [[id, 'answered']]
+    return expiresAt !== undefined && expiresAt <= now ? [[id, 'expired']] : []
+  })
 }
 
 /**
@@ -375,8 +383,11 @@ export function isStuck({ run }: RunState): boolean {
 
 /** When a suspended run has to be looked at again, if nobody does something first. */
 export function nextWake(state: RunState): number | null {
+  const passed = state.run?.passed
   const times = [
-    ...openPauses(state).flatMap(({ expiresAt }) => (expiresAt === undefined ? [] : [expiresAt])),
+    ...openPauses(state).flatMap(({ id, expiresAt }) =>
+      expiresAt === undefined || passed?.[id] === 'expired' ? [] : [expiresAt],
+    ),
     ...(state.run?.waiting ?? []).flatMap(({ until }) => (until === undefined ? [] : [until])),
   ]
   return times.length === 0 ? null : Math.min(...times)

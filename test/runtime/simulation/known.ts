@@ -437,4 +437,42 @@ export const KNOWN: readonly { readonly what: string; readonly spec: ProgramSpec
       ],
     },
   },
+  {
+    what: 'a client that drives a run over and over which stands at a question again that was put in other words',
+    spec: {
+      kind: 'flow',
+      body: [
+        {
+          ...all(
+            [step('read'), { kind: 'think', ms: 900 }, { kind: 'pause', inTime: true, same: false, keyed: true }],
+            [step('once', { ms: 2500, store: true }), { kind: 'think', ms: 1500 }],
+            [
+              { kind: 'pause', inTime: false, same: true, keyed: true },
+              step('once', { spareAttempts: 0, reconcile: 'unknown', ownKey: 'own' }, true),
+              { kind: 'pause', inTime: true, same: false, keyed: true },
+            ],
+          ),
+          joined: 'as-is',
+        } as StatementSpec,
+      ],
+    },
+    blows: {
+      blows: [
+        { kind: 'signal', at: 28 },
+        { kind: 'kill', at: 74 },
+        { kind: 'replace', at: 100 },
+      ],
+      modes: ['run', 'run-input', 'run-input'],
+      options: [{ durability: 'sync', frequency: { every: 3 } }],
+      delays: [10_001],
+      secondInput: false,
+      skews: [],
+      mood: 1,
+      reuse: true,
+      edits: [
+        { from: 1, target: 2, change: { kind: 'ask' } },
+        { from: 1, target: 2, change: { kind: 'effect', to: 'reconcilable' } },
+      ],
+    },
+  },
 ]
