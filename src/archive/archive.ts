@@ -16,7 +16,7 @@ export interface ArchivedFile extends SegmentHead {
 
 const MAIN = 'main' as BranchId
 const PAGE = 64
-/** A file is cut at the first keyframe behind this many bytes of entries. */
+/** A file is cut at the first keyframe after this many bytes of entries. */
 const SEGMENT_BYTES = 8 * 1024 * 1024
 /** Files that are kept unpacked in memory: whoever looks at one old state usually looks at the next one too. */
 const KEPT = 4
@@ -36,8 +36,9 @@ export class Archive {
   }
 
   /**
-   * Writes entries of a branch from its first kept one on: all ('thread'), or those before a keyframe ('past'). Each file is
-   * read back before this resolves. Entries that do not verify are refused: an archive of damage helps nobody.
+   * Writes entries of a branch starting with its first kept one: all ('thread'), or those before a keyframe ('past').
+   * Each file is read back before this resolves. Entries that do not verify are refused: an archive of damage helps
+   * nobody.
    */
   async write(head: Head, kind: SegmentHead['kind'], before = head.seq + 1): Promise<readonly ArchivedFile[]> {
     const { log: key, incarnation } = head
@@ -69,7 +70,7 @@ export class Archive {
     return files
   }
 
-  /** Later with each file, also within one millisecond: the newest is what is restored. */
+  /** Later with each file, even within one millisecond: the newest is what is restored. */
   #stamp(): number {
     this.#stamped = Math.max(this.#stamped + 1, this.#now())
     return this.#stamped
@@ -134,7 +135,7 @@ export class Archive {
         about === undefined
           ? { ...readSegmentHead(name, (await this.place.get(name)) ?? new Uint8Array()), name, bytes: size }
           : (JSON.parse(Buffer.from(about).toString()) as ArchivedFile)
-      // A shortened name may be shared by nobody, but only the file itself says whose it is.
+      // A shortened name is shared by nobody, but only the file itself says whose it is.
       if (file.tenant === tenant && (thread === undefined || file.thread === thread)) found.push(file)
     }
     return found.sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -172,7 +173,7 @@ export class Archive {
     return segment
   }
 
-  /** A blob of a file that was read lately: an entry that came from there points to it. */
+  /** A blob of a recently read file: an entry that came from there points to it. */
   async blob(tenant: TenantId, hash: string): Promise<Uint8Array | undefined> {
     for (const one of this.#kept.values()) {
       const segment = await one.catch(() => undefined)
@@ -182,7 +183,7 @@ export class Archive {
     return undefined
   }
 
-  /** Writes an archived thread into another store, as it was. Throws NotFoundError if nothing of it is archived. */
+  /** Writes an archived thread into another store, as it was. Throws NotFoundError if none of it is archived. */
   async load(tenant: TenantId, thread: ThreadId, into: Driver): Promise<readonly LogKey[]> {
     const files = newestLife(await this.list(tenant, thread))
     const keys: LogKey[] = []
@@ -203,8 +204,9 @@ export class Archive {
   }
 
   /**
-   * The files that can be one log again. Where a branch was cut, a keyframe took the place of an entry, and what came later may
-   * build on it: then the log begins with that keyframe, and what lies before stays in the archive, as it did before.
+   * The files that can be one log again. Where a branch was trimmed, a keyframe took the place of an entry, and what
+   * came later may build on it: then the log begins with that keyframe, and what comes before stays in the archive, as
+   * it did before.
    */
   async #loadable(chain: readonly ArchivedFile[]): Promise<readonly ArchivedFile[]> {
     const named = new Set<number>()

@@ -3,8 +3,8 @@ import { overlay } from '../log/overlay.js'
 import type { Archive } from './archive.js'
 
 /**
- * A driver whose pruned past is read from an archive: `tail`, `read` and `headers` of what lies before the base of a log go
- * on there. Everything else, and every read of what is kept, is the driver's own and costs nothing more.
+ * A driver whose pruned history is read from an archive: `tail`, `read` and `headers` for what comes before the base of
+ * a log continue there. Everything else, and every read of what is kept, is the driver's own and costs nothing extra.
  */
 export function withArchive(driver: Driver, archive: Archive): Driver {
   const overrides: Partial<Driver> = {
@@ -35,7 +35,7 @@ export function withArchive(driver: Driver, archive: Archive): Driver {
 
     async headers(log, { before, limit }) {
       const kept = await driver.headers(log, { limit, ...(before === undefined ? {} : { before }) })
-      // Only who asks for what lies before the base gets it: who walks through a log ends where the log does.
+      // Only callers that ask for what comes before the base get it: walking through a log ends where the log does.
       if (kept.length > 0 || before === undefined || before <= 0 || limit <= 0) return kept
       const head = await driver.head(log)
       if (head === undefined || before > head.base.seq) return kept

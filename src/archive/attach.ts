@@ -5,13 +5,16 @@ import { BlobPlace } from './blob-place.js'
 import { openPlace, type S3Credentials } from './open-place.js'
 import type { ArchivePlace } from './place.js'
 
-/** Cheaper places beside the database. */
+/** Cheaper storage in addition to the database. */
 export interface PlaceOptions {
-  /** Where threads and pasts of threads are archived: `file:folder`, `s3://bucket/prefix?endpoint=…`, or a place of yours. */
+  /**
+   * Where threads and the older history of threads are archived: `file:folder`, `s3://bucket/prefix?endpoint=…`, or a
+   * place of your own.
+   */
   readonly archive?: string | ArchivePlace
-  /** Where large values lie instead of in the database, and from how many bytes on. Default 1 MB. */
+  /** Where large values are kept instead of in the database, and from how many bytes on. Default 1 MB. */
   readonly blobs?: { readonly place: string | ArchivePlace; readonly threshold?: number }
-  /** For addresses that begin with s3://. */
+  /** For URLs that begin with s3://. */
   readonly s3?: S3Credentials
 }
 

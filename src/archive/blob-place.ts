@@ -9,9 +9,9 @@ const MARK = '{"holdfast":"blob-at"'
 const PAGE = 500
 
 /**
- * Large values in a folder or bucket instead of the database, which keeps a short note of where each lies. When a value was
- * touched, whether it is there and who may remove it is decided by the notes, in the database; an object never changes and
- * its name is never used again, so that removing one can't hit a value that was just written anew.
+ * Large values in a folder or bucket instead of the database, which keeps a short note of where each one is. When a
+ * value was touched, whether it exists and who may remove it is decided by the notes, in the database; an object never
+ * changes and its name is never reused, so that removing one can't hit a value that was just rewritten.
  */
 export class BlobPlace {
   readonly #place: ArchivePlace
@@ -48,7 +48,7 @@ export class BlobPlace {
     return overlay(driver, overrides)
   }
 
-  /** Removes objects without a note that are older than the grace: of writers that were killed in between. */
+  /** Removes objects without a note that are older than the grace period: from writers that were killed in between. */
   async collect(driver: Driver, tenant: TenantId, graceMs: number, now: number): Promise<{ readonly removed: number }> {
     const noted = new Set<string>()
     const old: string[] = []

@@ -12,27 +12,29 @@ export interface PlacedObject {
 }
 
 /**
- * Somewhere cheap to keep bytes under names: a folder, a bucket, or four functions of your own. Names consist of lower-case
- * letters, digits, `_`, `-`, `.` and `/`. What `put` resolved for survives what the place promises to survive.
+ * Cheap storage for bytes under names: a folder, a bucket, or four functions of your own. Names consist of lower-case
+ * letters, digits, `_`, `-`, `.` and `/`. Once `put` has resolved, an object survives what the place promises to
+ * survive.
  */
 export interface ArchivePlace {
   /** For messages. */
   readonly description: string
-  /** Writes an object, whole or not at all; one of that name is replaced. */
+  /** Writes an object, completely or not at all; one with that name is replaced. */
   put(name: string, bytes: Uint8Array): Promise<void>
   /** Undefined if there is none; a place that does not answer is an error. */
   get(name: string): Promise<Uint8Array | undefined>
   /** Every object whose name begins with this, in any order. */
   list(prefix: string): AsyncIterable<PlacedObject>
-  /** Removing what is not there is no error. */
+  /** Removing what doesn't exist is no error. */
   remove(name: string): Promise<void>
 }
 
 const MOST_READABLE = 120
 
 /**
- * An id as part of a name: what is neither a lower-case letter, digit nor dash becomes `_xx`, and a long one its beginning
- * and a hash. So no id leads out of its place, and no two meet where case does not count. The object itself has the id.
+ * An id as part of a name: anything other than a lower-case letter, digit or dash becomes `_xx`, and a long id is
+ * shortened to its beginning and a hash. So no id leads out of its place, and no two collide where case does not count.
+ * The object itself has the id.
  */
 export function placeName(id: string): string {
   let name = ''

@@ -5,15 +5,15 @@ import { CorruptError, SchemaTooNewError } from '../core/errors.js'
 import type { TenantId, ThreadId } from '../core/ids.js'
 import type { IndexFields, LogKey, StoredEntry } from '../log/contract.js'
 
-/** What an archived file says of itself, in its first line. */
+/** What an archived file says about itself, in its first line. */
 export interface SegmentHead {
   readonly tenant: TenantId
   readonly thread: ThreadId
   readonly branch: LogKey['branch']
   readonly incarnation: string
-  /** The incarnation of the thread's branch `main` at that time: an id that was archived may be used again. */
+  /** The incarnation of the thread's branch `main` at that time: an id that was archived may be reused. */
   readonly life?: string
-  /** 'thread': up to where the branch ended. 'past': what was pruned, and the branch went on. */
+  /** 'thread': up to where the branch ended. 'past': what was pruned, while the branch continued. */
   readonly kind: 'thread' | 'past'
   readonly first: number
   readonly last: number

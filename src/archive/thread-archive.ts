@@ -18,7 +18,7 @@ import { pastWriter } from './swept-archive.js'
 export interface ArchivedPart {
   readonly thread: ThreadIdInput
   readonly branch: string
-  /** 'thread': up to where the branch ended. 'past': what was pruned, and the branch went on. */
+  /** 'thread': up to where the branch ended. 'past': what was pruned, while the branch continued. */
   readonly kind: 'thread' | 'past'
   /** The numbers of its first and last entry. */
   readonly first: number
@@ -49,7 +49,7 @@ export interface ArchiveParts<View> {
   readonly view: (memory: Driver) => View
 }
 
-/** The archive of one tenant: a folder or bucket with threads, or pasts of threads, as compressed files. */
+/** The archive of one tenant: a folder or bucket with threads, or the older history of threads, as compressed files. */
 export class ThreadArchive<View> {
   readonly #parts: ArchiveParts<View>
   readonly #logs: LogStore
@@ -67,8 +67,9 @@ export class ThreadArchive<View> {
   }
 
   /**
-   * Moves a whole thread there: written, read back, and then removed from the store if nobody used it meanwhile. A tombstone
-   * with the reason 'archived' stays. With `keep` the thread stays as well. Throws ConflictError if it was used.
+   * Moves a whole thread there: written, read back, and then removed from the store if nobody used it in the meantime.
+   * A tombstone with the reason 'archived' stays. With `keep`, the thread stays as well. Throws ConflictError if it was
+   * used.
    */
   async store(thread: ThreadIdInput, options: { readonly keep?: boolean } = {}): Promise<readonly ArchivedPart[]> {
     const id = parseThreadId(thread)
@@ -93,8 +94,8 @@ export class ThreadArchive<View> {
   }
 
   /**
-   * Moves the past of a branch there: as `prune`, but what it removes is written first. `at()` and `history()` of the thread
-   * still reach it, as long as the store is opened with this archive.
+   * Moves the older history of a branch there: like `prune`, but what it removes is written first. The thread's `at()`
+   * and `history()` still reach it, as long as the store is opened with this archive.
    */
   async prune(
     thread: ThreadIdInput,
@@ -111,15 +112,15 @@ export class ThreadArchive<View> {
     return { removed, archived: files.map(partOf) }
   }
 
-  /** What is archived, of one thread or of all. */
+  /** What is archived, for one thread or for all. */
   async list(thread?: ThreadIdInput): Promise<readonly ArchivedPart[]> {
     const files = await this.#parts.archive.list(this.#tenant, thread === undefined ? undefined : parseThreadId(thread))
     return files.map(partOf)
   }
 
   /**
-   * Brings a thread back as it was, with every hash. Its files stay; `remove` removes them. A thread that is there, or one of
-   * the same name, is not touched: then it throws ConflictError.
+   * Brings a thread back as it was, with every hash. Its files stay; `remove` removes them. An existing thread with the
+   * same name is not touched: then it throws ConflictError.
    */
   async restore(thread: ThreadIdInput): Promise<{ readonly branches: readonly string[]; readonly entries: number }> {
     const { driver, archive } = this.#parts
@@ -145,7 +146,7 @@ export class ThreadArchive<View> {
     }
   }
 
-  /** A thread that is there may only be what a restore of the same one left, which ended in between. */
+  /** An existing thread may only be what an interrupted restore of the same one left behind. */
   async #refuseOther(thread: LogKey['thread'], archived: Driver): Promise<void> {
     const { heads } = await this.#logs.list({ tenant: this.#tenant, thread, limit: 10_000 })
     for (const { log, incarnation } of heads) {
@@ -154,7 +155,10 @@ export class ThreadArchive<View> {
     }
   }
 
-  /** An archived thread to look at, without restoring it: a store in memory that holds it alone. Close it at the end. */
+  /**
+   * Opens an archived thread for reading, without restoring it: a store in memory that holds it alone. Close it at the
+   * end.
+   */
   async look(thread: ThreadIdInput): Promise<View> {
     const { archive, driver } = this.#parts
     const { copyLog, Tally } = await loadCopy()

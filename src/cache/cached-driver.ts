@@ -2,20 +2,20 @@ import type { Append, Driver, EraseRequest, LogKey } from '../log/contract.js'
 import { overlay } from '../log/overlay.js'
 import type { LogLife, NewTail, TailCache } from './tail-cache.js'
 
-/** So many logs that the cache lacks are remembered, to be put there when they are read or at rest. */
+/** This many logs that the cache lacks are remembered, to be put there when they are read or at rest. */
 const MOST_MISSED = 10_000
 /** So many of them are read for it at a time. */
 const MOST_FILLING = 2
 const PAGE = 1000
 
 /**
- * A driver with a cache of the ends of its logs in front. Everything is written and compared by the driver alone; what it
- * acknowledged goes to the cache behind its back. Only `recent` reads from the cache, and only for callers whose next append
- * compares: a cache that is stale, empty or wrong costs them a second look, and nobody a wrong answer.
+ * A driver with a cache of the ends of its logs in front. Everything is written and compared by the driver alone; what
+ * it acknowledged is sent to the cache afterwards. Only `recent` reads from the cache, and only for callers whose next
+ * append compares: a cache that is stale, empty or wrong costs them a second look, and nobody gets a wrong answer.
  */
 export function withCache(driver: Driver, cache: TailCache): Driver {
   const missed = new Set<string>()
-  /** Too large, or the cache is away: not read for it again until something of it was kept. */
+  /** Too large, or the cache is down: not read for it again until some of it was kept. */
   const refused = new Set<string>()
   let filling = 0
 
@@ -104,7 +104,7 @@ export function withCache(driver: Driver, cache: TailCache): Driver {
     },
 
     // The cache first: erased there and not yet in the store, it is read from the store a moment longer. The other way
-    // round, a process that dies in between would leave it in the cache.
+    // around, a process that dies in between would leave it in the cache.
     async erase(request) {
       const lives = await livesOf(request)
       await cache.bar(lives)

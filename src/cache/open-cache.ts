@@ -10,9 +10,9 @@ import type { TailCache } from './tail-cache.js'
 export interface CacheOptions {
   /** `redis://user:password@host:6379/0?prefix=…&timeoutMs=…`; several, with a comma between, for the nodes of a cluster. */
   readonly url: string
-  /** How long the end of a thread is kept after its last use, at least half of it. Default one hour. */
+  /** How long the end of a thread is kept after its last use (at least half of this). Default one hour. */
   readonly ttlMs?: number
-  /** How much of one thread is kept; a state that is larger is read from Postgres. Default 1 MB. */
+  /** How much of one thread is kept; a larger state is read from Postgres. Default 1 MB. */
   readonly maxBytes?: number
   /** How long a load waits for Redis before it asks Postgres. Default 100. */
   readonly timeoutMs?: number
@@ -63,7 +63,9 @@ export function parseCache(given: string | CacheOptions): ParsedCache {
   return { ...(chosen as typeof DEFAULTS), url: left ? `${address}?${left}` : address, prefix }
 }
 
-/** Connects, and goes on in the background after a moment: a Redis that is away keeps nobody from opening the store. */
+/**
+ * Connects, and continues in the background after a moment: a Redis that is down keeps nobody from opening the store.
+ */
 export async function openCache({ url, prefix, ...settings }: ParsedCache, namespace: string): Promise<TailCache> {
   const urls = url.split(',')
   const times = { connectTimeoutMs: CONNECT_MS, silenceMs: SILENCE_MS }

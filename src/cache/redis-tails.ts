@@ -6,7 +6,7 @@ import { packEntry, unpackEntry } from './pack-entry.js'
 import type { CacheScript, CacheScripts } from './scripts.js'
 import type { LogLife, NewTail, TailCache } from './tail-cache.js'
 
-/** How much of a log is kept, for how long, and how long it is waited for. */
+/** How much of a log is kept, for how long, and how long to wait for it. */
 export interface RedisTailSettings {
   /** Where it is, for people. */
   readonly address: string
@@ -23,7 +23,7 @@ export interface RedisTailSettings {
 const MOST_ENTRIES = 4000
 /** What waits to be written to a slow server. Beyond that, appends go by it. */
 const MOST_UNDER_WAY = 16 * 1024 * 1024
-/** After a failure nobody waits for the server again for this long. */
+/** After a failure, nobody waits for the server again for this long. */
 const REST_MS = 1000
 const MOST_OWED = 100_000
 
@@ -61,7 +61,7 @@ export class RedisTails implements TailCache {
   async get(log: LogKey, from: number | undefined): Promise<RecentTail | undefined> {
     if (!this.#isUsable) return undefined
     const key = this.#keyOf(log)
-    // What was erased while the server was away is still there.
+    // What was erased while the server was down is still there.
     if (this.#owed.has(key)) return undefined
     const reply = await this.#call('get', key, [String(from ?? -1), String(this.#settings.ttlMs)])
     return Array.isArray(reply) ? readTail(reply as unknown[]) : undefined
@@ -196,7 +196,7 @@ function readTail([incarnation, first, ...packed]: readonly unknown[]): RecentTa
   if (!Buffer.isBuffer(incarnation) || !Buffer.isBuffer(first)) return undefined
   const begin = Number(first.toString())
   const entries = packed.map((each, i) => (Buffer.isBuffer(each) ? unpackEntry(begin + i, each) : undefined))
-  // Left there, it would be refused again and again: whoever reads the log itself puts the right ones in its place.
+  // Left there, it would be refused over and over: whoever reads the log itself replaces it with the right ones.
   const whole = entries.filter((entry) => entry !== undefined)
   if (whole.length === 0 || whole.length < entries.length) return { incarnation: incarnation.toString(), entries: [] }
   return { incarnation: incarnation.toString(), entries: whole }

@@ -16,8 +16,8 @@ export interface LogLife {
 }
 
 /**
- * The ends of logs, near by and for a while: bounded, expiring, and free to forget. Nothing of it rejects, and nothing waits
- * long: a cache that is away, slow or wrong must never be worse than none.
+ * The ends of logs, nearby and for a while: limited, expiring, and free to forget. Nothing rejects, and nothing waits
+ * long: a cache that is down, slow or wrong must never be worse than none.
  */
 export interface TailCache {
   /** For people: where it is, and whether it answers. */
@@ -29,8 +29,8 @@ export interface TailCache {
   /** Lets go of what it holds of a log. */
   forget(log: LogKey): void
   /**
-   * Removes what it holds of these, and refuses to take them up again: a put of another process may be late. False where
-   * they may still be there: then it is tried again for as long as this process lives, and ends with their time to live.
+   * Removes what it holds of these, and refuses to cache them again: another process's put may be late. False if they
+   * may still be there: then it is retried for as long as this process lives, and ends with their time to live.
    */
   bar(lives: readonly LogLife[]): Promise<boolean>
   /** Takes back `bar`: they were not erased after all. */

@@ -1,7 +1,7 @@
 import { sentence } from '../core/sentence.js'
 import { EXIT, exitCodeFor } from './exit-codes.js'
 
-/** Something the person at the command line can put right. */
+/** Something the person at the command line can fix. */
 export class CliError extends Error {
   readonly code: string
   readonly remedy: string
@@ -36,7 +36,7 @@ export interface ErrorReport {
   readonly stack?: string
 }
 
-/** Takes apart any error: ours, the library's (of whichever copy), or one nobody expected. */
+/** Breaks down any error: ours, the library's (from whichever copy), or an unexpected one. */
 export function reportError(error: unknown, debug: boolean): ErrorReport {
   const stack = debug && error instanceof Error && error.stack ? { stack: withCauses(error) } : {}
   if (error instanceof CliError) {

@@ -18,7 +18,7 @@ export interface GlobalOptions {
 /** What a command works with. Opens the store when it is first asked for it, and closes it at the end. */
 export class CommandContext {
   readonly output: Output
-  /** A person sits there and can be asked. */
+  /** There is a person who can be asked. */
   readonly interactive: boolean
   readonly global: GlobalOptions
   readonly #around: Surroundings
@@ -84,8 +84,8 @@ export class CommandContext {
   }
 
   /**
-   * The store, narrowed to the tenant that was asked for. `create`: it may be made if there is none. `runs`: programs
-   * run here; who only looks or answers is not among the processes that report figures.
+   * The store, restricted to the requested tenant. `create`: it may be created if there is none. `runs`: programs run
+   * here; a process that only looks or answers does not report metrics.
    */
   async open(
     options: { readonly create?: boolean; readonly runs?: boolean; readonly archive?: string } = {},
@@ -114,13 +114,13 @@ export class CommandContext {
   }
 }
 
-/** Anything but a plain address: a password may stand before the host, or in the query. */
+/** Anything but a plain address: a password may be before the host, or in the query. */
 function mayHoldPassword(store: string): boolean {
   if (/^(sqlite|file|memory):/.test(store)) return false
   return !/^\w+:\/\/([^:/?#@]+@)?[^:/?#@]+(:\d+)?(\/[^?#@]*)?$/.test(store)
 }
 
-// Opening a local store makes it: a mistyped path would answer "no threads" and leave an empty file behind.
+// Opening a local store creates it: a mistyped path would answer "no threads" and leave an empty file behind.
 export function refuseMissing(store: string, source: string): void {
   const [, kind, path] = /^(sqlite|file):(?:\/\/)?([^?]+)/.exec(store) ?? []
   // A folder is a store if it says so itself; opening one that is none would fill it.

@@ -1,4 +1,7 @@
-/** What a script can tell from how a command ended. Documented in docs/cli.md; numbers are never used for another thing. */
+/**
+ * What a script can tell from how a command ended. Documented in docs/cli.md; numbers are never reused for something
+ * else.
+ */
 export const EXIT = {
   ok: 0,
   /** The command did its work and the answer is no: a run failed, a replay differs, a check of `doctor` failed. */

@@ -2,7 +2,7 @@
 import { EXIT } from './exit-codes.js'
 import { runCli } from './run-cli.js'
 
-// A reader that has seen enough (`| head`) closes the pipe; that is no failure.
+// A reader that has seen enough (`| head`) closes the pipe; that is not a failure.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     process.exit(error.code === 'EPIPE' ? EXIT.ok : EXIT.failed)
@@ -30,5 +30,5 @@ const code = await runCli({
     return interrupt.signal
   },
 })
-// Not left to the event loop: a user's module may hold it open for ever.
+// Not left to the event loop: a user's module may keep it alive forever.
 stdout.write('', () => stderr.write('', () => process.exit(code)))

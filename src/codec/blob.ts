@@ -32,8 +32,9 @@ export async function encodeBlob(content: Uint8Array, key: DataKey | null, encry
 }
 
 /**
- * The content of a blob of at most `maxBytes`, and of what is `left` for this read, after checking it against its name. One without a key is checked by SHA-256, which is enough
- * also where keys are in use: its name stands in an entry that was verified, and no other bytes have that name.
+ * The content of a blob of at most `maxBytes`, and of what is `left` for this read, after checking it against its name.
+ * One without a key is checked by SHA-256, which is enough even where keys are in use: its name is in an entry that was
+ * verified, and no other bytes have that name.
  */
 export async function decodeBlob(
   name: string,

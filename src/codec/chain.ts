@@ -39,11 +39,11 @@ export function blobHash(stored: Uint8Array, macKey?: KeyObject): string {
   return createHmac('sha256', macKey).update('holdfast/1 blob\n').update(stored).digest('hex')
 }
 
-/** Compares hashes without telling an attacker how far they agree. */
+/** Compares hashes without revealing to an attacker how far they agree. */
 export function sameHash(a: string, b: string): boolean {
   const left = Buffer.from(a)
   const right = Buffer.from(b)
-  // By bytes: damaged text of the same length in characters may have another length in bytes, which would throw.
+  // By bytes: damaged text with the same length in characters may have a different length in bytes, which would throw.
   return left.length === right.length && timingSafeEqual(left, right)
 }
 

@@ -2,29 +2,29 @@ import { guardDate } from './guard-date.js'
 import { setOwn, type Value } from './value.js'
 import { isWide } from './wide-record.js'
 
-/** A copy that shares nothing with a value which is known to be storable: for whoever may do with it what he likes. */
+/** A copy that shares nothing with a value known to be storable: for callers that may do with it what they like. */
 export function cloneValue<V extends Value | undefined>(value: V): V {
   return clone(value) as V
 }
 
 /**
- * A value that is known to be storable in a form that nobody can change: for programs, whose changes would be in no
- * record. Lists and objects are frozen, and a Date refuses to be set; these are the value itself. Bytes can't be frozen, so
- * what holds some is shown as a copy from which each look gets bytes of its own. What is frozen already is taken to be so
- * throughout.
+ * A value known to be storable, in a form that nobody can change: for programs, whose changes would not be recorded.
+ * Lists and objects are frozen, and a Date refuses to be set; these are the value itself. Bytes can't be frozen, so a
+ * value that contains some is shown as a copy in which each read gets its own bytes. What is already frozen is assumed
+ * to be frozen throughout.
  */
 export function showValue<V extends Value | undefined>(value: V): V {
   return show(value) as V
 }
 
-/** An object with these properties that nobody can change. Each look at bytes gets a copy of them. */
+/** An object with these properties that nobody can change. Each read of bytes gets a copy of them. */
 export function showProperties(entries: Iterable<readonly [string, Value]>): { readonly [key: string]: Value } {
   const shown: Record<string, Value> = {}
   for (const [key, value] of entries) showAt(shown, key, value)
   return Object.freeze(shown)
 }
 
-/** As `showValue`, of a list whose items are shown already, bytes excepted. */
+/** Like `showValue`, for a list whose items are already shown, except for bytes. */
 export function showItems(items: readonly Value[]): readonly Value[] {
   const shown: Value[] = [...items]
   for (let i = 0; i < items.length; i++) if (items[i] instanceof Uint8Array) showAt(shown, i, items[i] as Value)

@@ -2,7 +2,7 @@ import { promisify } from 'node:util'
 import { brotliCompress, brotliCompressSync, brotliDecompress, brotliDecompressSync, constants } from 'node:zlib'
 import { CorruptError } from '../core/errors.js'
 
-/** How a body's bytes are packed. Readers know every name here for ever; writers use the ones this version emits. */
+/** How a body's bytes are packed. Readers know every name here forever; writers use the ones this version emits. */
 export type Packing = 'plain' | 'br'
 
 /** Below this, a compressed body saves less than its overhead costs. */
@@ -10,7 +10,7 @@ const WORTH_COMPRESSING = 1024
 /** Above this, work moves to the thread pool so that a large body does not stall other conversations. */
 const OFF_LOOP = 64 * 1024
 
-/** Output grows in pieces of at most this, so that a false size claims no memory before its body proves it. */
+/** Output grows in pieces of at most this size, so that a false size claims no memory before its body proves it. */
 const LARGEST_CHUNK = 1024 * 1024
 
 const compressAsync = promisify(brotliCompress)
@@ -21,14 +21,14 @@ export interface Packed {
   readonly bytes: Uint8Array
 }
 
-/** Compresses where it pays: bodies of some size that shrink by a tenth or more. */
+/** Compresses where it pays off: bodies of some size that shrink by a tenth or more. */
 export function pack(raw: Uint8Array): Packed | Promise<Packed> {
   if (raw.length < WORTH_COMPRESSING) return { packing: 'plain', bytes: raw }
   const params = { [constants.BROTLI_PARAM_QUALITY]: 1, [constants.BROTLI_PARAM_SIZE_HINT]: raw.length }
   const options = { params, chunkSize: Math.min(raw.length, LARGEST_CHUNK) }
   if (raw.length < OFF_LOOP) {
-    // On the event loop speed counts: quality 0 takes half the time of 1 and leaves a tenth more. A window no larger
-    // than the input: the usual one of 4 MB costs more to allocate than a small body to compress.
+    // On the event loop, speed counts: quality 0 takes half the time of 1 and leaves a tenth more. A window no larger
+    // than the input: the default of 4 MB costs more to allocate than a small body to compress.
     params[constants.BROTLI_PARAM_QUALITY] = 0
     params[constants.BROTLI_PARAM_LGWIN] = 16
     return choose(raw, brotliCompressSync(raw, options))

@@ -9,7 +9,7 @@ import {
 } from 'node:crypto'
 import { CorruptError } from '../core/errors.js'
 
-/** What every secret has, of a tenant or of an operator. */
+/** What every secret has, whether a tenant's or an operator's. */
 export const SECRET_BYTES = 32
 
 const CIPHER = 'aes-256-gcm'
@@ -18,14 +18,14 @@ const TAG_BYTES = 16
 const NONCES = 256
 
 /**
- * A key of one tenant that authenticates entries and, if asked, encrypts them. Held as key objects, which print as
- * nothing: a key that lands in a log message or a dump of a variable gives no secret away.
+ * A key of one tenant that authenticates entries and, if requested, encrypts them. Held as key objects, which print as
+ * nothing: a key that ends up in a log message or a variable dump reveals no secret.
  */
 export interface DataKey {
   readonly id: string
   readonly macKey: KeyObject
   readonly encryptionKey: KeyObject
-  /** Apart from the one for entries: their nonces are random, those of blobs follow from the content. */
+  /** Separate from the one for entries: their nonces are random, those of blobs are derived from the content. */
   readonly blobKey: KeyObject
 }
 
@@ -84,15 +84,15 @@ export function decrypt(key: KeyObject, stored: Uint8Array, context: Uint8Array)
   }
 }
 
-/** Binds an encrypted body to its log and its header, as the chain does: it opens in its own place only. */
+/** Binds an encrypted body to its log and its header, as the chain does: it can be decrypted only in its own place. */
 export function bodyContext(identity: string, header: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from(identity), header])
 }
 
 /**
- * The nonce of a blob follows from its content, so that the same content encrypts to the same bytes and is stored
- * once. The description is part of it: a nonce that came again with the same content under another description would
- * give away the key that GCM authenticates with.
+ * The nonce of a blob is derived from its content, so that the same content encrypts to the same bytes and is stored
+ * once. The description is part of it: a nonce used again with the same content under another description would reveal
+ * the key that GCM authenticates with.
  */
 export function contentNonce(key: DataKey, description: Uint8Array, plain: Uint8Array): Buffer {
   const hmac = createHmac('sha256', key.macKey).update('holdfast/1 nonce\n').update(description).update('\n')

@@ -14,7 +14,7 @@ export interface BlobSource {
   learned?(number: number, value: object | string): void
 }
 
-/** Reads what `encodeValue` wrote. Anything else is corrupt: nothing is guessed and no class is ever constructed. */
+/** Reads what `encodeValue` wrote. Anything else is corrupt: nothing is guessed and no class is ever instantiated. */
 export function decodeValue(bytes: Uint8Array, limits: Limits, blobs?: BlobSource): Value {
   const { escapedKeys } = checkJsonLimits(bytes, limits)
   const body = parseJson(bytes, escapedKeys)
@@ -38,7 +38,7 @@ export function parseJson(bytes: Uint8Array, escapedKeys = false): unknown {
   }
 }
 
-// Checking first and decoding then is several times as fast as a fatal TextDecoder, on every body that is read.
+// Checking first and then decoding is several times as fast as a fatal TextDecoder, for every body that is read.
 function decodeUtf8(bytes: Uint8Array): string {
   if (!isUtf8(bytes)) throw new TypeError('not well-formed UTF-8')
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')

@@ -15,7 +15,7 @@ import {
 } from './value-types.js'
 import { takeWritten, type Written } from './written.js'
 
-/** Stands in for parts that are written already. Of this process alone, so that no value can hold it. */
+/** Stands in for parts that are already written. Private to this process, so that no value can contain it. */
 const MARK = `written ${randomBytes(16).toString('hex')}`
 const MARK_JSON = JSON.stringify(MARK)
 
@@ -26,12 +26,12 @@ export function joinWritten(json: string, written: readonly string[]): string {
   return parts.reduce((whole, part, i) => whole + written[i - 1] + part)
 }
 
-/** How often what surrounds large parts may be gone through again, in one entry. */
+/** How often what surrounds large parts may be walked again, in one entry. */
 const MAX_REPEATS = 8
 
 /**
- * 'apart': large parts of a value become blobs of their own, so that what is equal is stored once however it is wrapped.
- * 'together': they stay inside, for a blob of all of it. 'given up': they will have to.
+ * 'apart': large parts of a value become separate blobs, so that what is equal is stored once however it is wrapped.
+ * 'together': they stay inside, for one blob of all of it. 'given up': they will have to.
  */
 type Parts = 'apart' | 'together' | 'given up' | undefined
 
@@ -45,7 +45,7 @@ interface Start {
   readonly moved: number
 }
 
-/** Goes through a value once: checks it, copies it, measures it and makes what JSON is written of. */
+/** Walks a value once: checks it, copies it, measures it and builds what JSON is written from. */
 export class Encoder {
   readonly types: TypeEntry[] = []
   /** JSON of parts that were written before, in the order in which they are met. */
@@ -58,7 +58,7 @@ export class Encoder {
   readonly #sink: BlobSink | undefined
   readonly #path: PathPart[] = []
   readonly #ancestors: object[] = []
-  /** A running lower bound of the JSON's length: what large subtrees and too large values are recognised by. */
+  /** A running lower bound of the JSON's length, by which large subtrees and oversized values are recognized. */
   size = 0
   keys = 0
   readonly #isFrozen: boolean
@@ -66,7 +66,7 @@ export class Encoder {
   #repeats = 0
   /** The number of the newest blob. */
   #lastBlob = -1
-  /** Bytes of a value that moved to blobs: a value is bounded as one, however it is stored. */
+  /** Bytes of a value that moved to blobs: a value is limited as a whole, however it is stored. */
   #moved = 0
 
   /** @param form 'frozen': copies that nobody can change, bytes excepted. */
@@ -143,14 +143,14 @@ export class Encoder {
   #object(input: object): Value {
     if (input instanceof Whole) return this.#whole(input.value)
     const written = takeWritten(input, this.#limits.maxDepth - this.#ancestors.length)
-    // One that is large is gone through again: a part of it may be stored already.
+    // A large value is walked again: a part of it may already be stored.
     if (written !== undefined && !(this.#parts === 'apart' && written.size >= (this.#sink?.threshold ?? 0)))
       return this.#joined(written, input as Value)
     const known = this.#sink?.known(input)
     if (known !== undefined) return this.#typed('json-blob', String(known), input as Value)
     const prototype: unknown = Object.getPrototypeOf(input)
     if (prototype !== Object.prototype && prototype !== Array.prototype) {
-      // Known by what they are inside: one of another realm is accepted, a proxy of one or a pretender is not.
+      // Recognized by their internals: one from another realm is accepted, a proxy or a lookalike is not.
       if (types.isDate(input)) return this.#date(input)
       if (types.isUint8Array(input)) return this.#bytes(input)
     }
@@ -252,8 +252,8 @@ export class Encoder {
   }
 
   /**
-   * An array or object whose large parts became blobs. What is left of it may be large as well: then it is one blob, with
-   * those parts in it, because a blob never points to blobs.
+   * An array or object whose large parts became blobs. What is left of it may be large as well: then it is one blob,
+   * with those parts in it, because a blob never points to blobs.
    */
   #apart(input: object): Value {
     const start = this.#start()
@@ -262,7 +262,7 @@ export class Encoder {
     const hasBlobs = this.#lastBlob > start.lastBlob
     if (!isLarge || this.#parts === 'given up') return copy
     if (!hasBlobs) return this.#asBlob(copy, start)
-    // Each time costs as much as what is gone through again: values that are nested for it would cost without end.
+    // Each walk costs as much as what is walked again: values nested on purpose would cost without end.
     if (++this.#repeats > MAX_REPEATS) {
       this.#parts = 'given up'
       return copy
@@ -272,7 +272,7 @@ export class Encoder {
     return this.#asBlob(whole, start)
   }
 
-  /** Goes through a copy again, with all of its parts inside. Of the copy: a getter may say something else now. */
+  /** Walks a copy again, with all of its parts inside. A copy, because a getter may return something else now. */
   #together(copy: object, start: Start): Value {
     const { types, written, size, keys, lastBlob, moved } = start
     if (this.#lastBlob > lastBlob) this.#sink?.drop(lastBlob + 1)
@@ -330,7 +330,7 @@ export class Encoder {
     return this.#sink !== undefined && this.#parts !== 'together' && length >= this.#sink.threshold
   }
 
-  // What could not be read back must not be written: a blob is bounded like the JSON that points to it.
+  // What could not be read back must not be written: a blob is limited like the JSON that points to it.
   #addBlob(content: Uint8Array, from?: object | string): string {
     if (this.#parts !== undefined) this.#moved += content.length
     const bytes = Math.max(content.length, this.#moved)
@@ -346,7 +346,7 @@ export class Encoder {
     return value
   }
 
-  /** Stops as soon as the JSON is sure to be too long, before memory runs out over it. */
+  /** Stops as soon as the JSON is sure to be too long, before memory runs out. */
   #grow(bytes: number): void {
     this.size += bytes
     if (this.size > this.#limits.maxBytes) throw tooManyBytes(this.#limits, undefined, renderPath(this.#path))

@@ -1,9 +1,9 @@
 import { setOwn } from './value.js'
 
 /**
- * Reads a text as JSON.parse should. V8 since Node 24 misreads keys with escapes: once it met an object whose key ends
- * in a backslash, it takes the key `"\n"` after the same keys for that one (nodejs/node#63785), and a value would come
- * back under another name. Only keys are affected, so everything else is still left to JSON.parse, and so are all
+ * Reads a text as JSON.parse should. V8 since Node 24 misreads keys with escapes: after an object whose key ends in a
+ * backslash, it mistakes the key `"\n"` following the same keys for that one (nodejs/node#63785), and a value would
+ * come back under another name. Only keys are affected, so everything else is still left to JSON.parse, and so are all
  * texts without such keys.
  */
 export function parseEscapedKeys(text: string): unknown {

@@ -8,7 +8,7 @@ const REFUSALS = Object.fromEntries(
   }),
 )
 
-/** A Date that refuses to be set. What it holds is no property, so freezing alone does not keep it. */
+/** A Date that refuses to be set. Its value is not a property, so freezing alone does not protect it. */
 export function guardDate(date: Date): Date {
   return Object.isFrozen(date) ? date : Object.freeze(Object.defineProperties(date, REFUSALS))
 }

@@ -3,7 +3,9 @@ import type { Packing } from './compress.js'
 import { parseJson } from './decode.js'
 
 export const FORMAT_VERSION = 1
-/** Of a keyframe that stands in for an entry. Code that does not know of them must not take it for a damaged one. */
+/**
+ * For a keyframe that stands in for an entry. Code that does not know about them must not take it for a damaged one.
+ */
 const STAND_IN_VERSION = 2
 
 /** Room for a list of about 250,000 blobs. */
@@ -18,14 +20,14 @@ export interface ChainBase {
 }
 
 /**
- * What every entry says of itself. Tenant, thread, branch and incarnation are part of the header as it is hashed,
+ * What every entry says about itself. Tenant, thread, branch and incarnation are part of the header as it is hashed,
  * but a row's key and its head hold them already, so they are not stored again with each entry (see `chainHash`).
  */
 export interface EntryHeader {
   readonly seq: number
   readonly epoch: number
   readonly kind: string
-  /** Random, the same through retries and rebases: how a writer recognises its own append after a lost reply. */
+  /** Random, the same through retries and rebases: how a writer recognizes its own append after a lost reply. */
   readonly appendId: string
   /** Wall time in milliseconds since 1970. */
   readonly at: number
@@ -45,13 +47,13 @@ export interface EntryHeader {
   /** The blobs that the body points to. */
   readonly blobs: readonly string[]
   /**
-   * Of a keyframe that was written in the place of an entry when all before it was pruned: the hash by which the chain
-   * knows that entry, and the key that it was under.
+   * For a keyframe that was written in place of an entry when everything before it was pruned: the hash by which the
+   * chain knows that entry, and the key that it was under.
    */
   readonly stands?: { readonly hash: string; readonly key: string | null }
 }
 
-/** One line of JSON in a fixed order; what is absent or usual is left out. */
+/** One line of JSON in a fixed order; defaults and absent values are left out. */
 export function encodeHeader(header: EntryHeader): Buffer {
   const fields: Record<string, unknown> = {
     v: header.stands ? STAND_IN_VERSION : FORMAT_VERSION,
@@ -85,7 +87,7 @@ export function encodeHeader(header: EntryHeader): Buffer {
 /** Reads a header strictly: an unknown field or version is refused, never skipped. */
 export function decodeHeader(bytes: Uint8Array): EntryHeader {
   if (bytes.length > MAX_HEADER_BYTES) throw corrupt(`is over ${MAX_HEADER_BYTES} bytes`)
-  // Header and body are hashed with a line break between them; one inside the header would let the border move.
+  // Header and body are hashed with a line break between them; one inside the header would let the boundary move.
   if (bytes.includes(0x0a)) throw corrupt('holds a line break')
   const fields = parseJson(bytes)
   if (!isRecord(fields)) throw corrupt('is not an object')
@@ -128,7 +130,7 @@ export function decodeHeader(bytes: Uint8Array): EntryHeader {
   return header
 }
 
-// Not damage, and nothing to restore or fork from: during an upgrade old processes meet entries of new ones.
+// Not damage, and nothing to restore or fork from: during an upgrade, old processes see entries of new ones.
 function unknownVersion(version: unknown): Error {
   if (typeof version === 'number' && Number.isSafeInteger(version) && version > STAND_IN_VERSION) {
     return new SchemaTooNewError('A stored entry', { found: version, supported: STAND_IN_VERSION })

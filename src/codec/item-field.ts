@@ -1,7 +1,7 @@
 import { createHash, createHmac, type KeyObject } from 'node:crypto'
 import type { Value } from './value.js'
 
-/** How to a field inside an item: the names of properties, outermost first. */
+/** The path to a field inside an item: the names of properties, outermost first. */
 export type FieldPath = readonly string[]
 
 /** What a filter compares with, and what can be ordered. */
@@ -21,14 +21,14 @@ export function isScalar(value: unknown): value is Scalar {
   return value === null || ['boolean', 'number', 'bigint', 'string'].includes(typeof value) || value instanceof Date
 }
 
-/** The name under which a driver may narrow by a field: opaque, short, and another one under another key. */
+/** The name under which a driver may narrow by a field: opaque, short, and different under a different key. */
 export function fieldName(path: FieldPath, key: KeyObject | undefined): string {
   return digest(`holdfast/1 field\n${JSON.stringify(path)}`, key)
 }
 
 /**
  * What stands for a field's value in a driver: equal values of one field in one space have equal tokens, and nothing
- * else can be told from them. A value that no filter can equal has one token for all its kind.
+ * else can be learned from them. All values that no filter can equal share one token.
  */
 export function fieldToken(
   space: string,

@@ -7,30 +7,30 @@ import { isKeyId } from './header.js'
 import type { Limits } from './limits.js'
 import type { Value } from './value.js'
 
-/** Where an item lies. Its bytes verify in this place only. */
+/** Where an item belongs. Its bytes verify in this place only. */
 export interface ItemPlace {
   readonly tenant: string
   readonly space: string
   readonly key: string
 }
 
-/** What is known of an item besides its content. */
+/** What is known about an item besides its content. */
 export interface ItemFacts {
   readonly version: string
   /** Wall time in milliseconds since 1970. */
   readonly at: number
-  /** When it ends. Sealed only under a key: without one, whoever can change it can also change the seal. */
+  /** When it expires. Sealed only under a key: without one, whoever can change it can also change the seal. */
   readonly expiresAt?: number | null
-  /** Reading it may put its end off. */
+  /** Reading it may postpone its expiry. */
   readonly renewable?: boolean
 }
 
-/** An item that verified. The value is unpacked and parsed only when it is asked for. */
+/** An item that verified. The value is unpacked and parsed only on demand. */
 export interface VerifiedItem {
   readonly vector: Float32Array | undefined
   /** Bytes of the value's JSON, which it never exceeds. */
   readonly size: number
-  /** When it ends at the latest, as it was sealed; undefined if that is not known, or may be put off by reading. */
+  /** When it expires at the latest, as sealed; undefined if that is not known, or may be postponed by reading. */
   readonly endsAt: number | undefined
   read(): Value | Promise<Value>
 }
@@ -43,8 +43,8 @@ const FIELDS = new Set(['v', 'version', 'at', 'size', 'packing', 'vector', 'key'
 
 /**
  * The bytes of an item: a hash, one line of JSON that says how the rest is packed, the vector, and the value. The hash
- * is SHA-256, or HMAC-SHA-256 with a key, over the item's place and all the rest, so that bytes which were changed, or
- * copied from another tenant, space or key, are found out.
+ * is SHA-256, or HMAC-SHA-256 with a key, over the item's place and everything else, so that bytes that were changed,
+ * or copied from another tenant, space or key, are detected.
  */
 export async function encodeItem(
   place: ItemPlace,
@@ -76,8 +76,8 @@ export async function encodeItem(
 }
 
 /**
- * Checks an item's bytes against its place, version and time. `findKey` gives the key that an id names; for an item
- * without one it is asked with null, and says whether that may be.
+ * Checks an item's bytes against its place, version and time. `findKey` returns the key that an id names; for an item
+ * without one it is called with null, and says whether that is allowed.
  */
 export async function verifyItem(
   place: ItemPlace,

@@ -1,16 +1,16 @@
 import { InvalidOptionError } from '../core/errors.js'
 
-/** Bounds on one stored value. Checked while writing, and again on the raw bytes before anything is parsed. */
+/** Limits for one stored value. Checked while writing, and again on the raw bytes before anything is parsed. */
 export interface Limits {
   /** Bytes of JSON, before compression. */
   readonly maxBytes: number
   /** Arrays and objects inside each other. */
   readonly maxDepth: number
-  /** Array items and object properties, all together. */
+  /** Array items and object properties, in total. */
   readonly maxKeys: number
   /**
-   * Bytes of JSON and of large values that one read may unpack, all its entries together: a few stored kilobytes can
-   * claim to be gigabytes.
+   * Bytes of JSON and of large values that one read may unpack, for all its entries together: a few stored kilobytes
+   * can claim to be gigabytes.
    */
   readonly maxReadBytes: number
 }
@@ -24,7 +24,7 @@ export const DEFAULT_LIMITS: Limits = {
   maxReadBytes: 512 * MB,
 }
 
-/** A limit that is no number would be none at all, and be noticed only when there is harm. */
+/** A limit that is not a number would be no limit at all, noticed only when there is harm. */
 export function parseLimits(given: Partial<Limits> = {}): Limits {
   const limits: Record<keyof Limits, number> = { ...DEFAULT_LIMITS }
   for (const [name, value] of Object.entries(given)) {

@@ -19,7 +19,7 @@ export function deriveMasterKey(id: string, secret: Uint8Array): MasterKey {
   }
 }
 
-/** The same master, whose wrapped keys open only together with a secret of the tenant's own. */
+/** The same master, whose wrapped keys can be unwrapped only together with the tenant's own secret. */
 export function joinSecret(master: MasterKey, secret: Uint8Array): MasterKey {
   const both = Buffer.concat([master.wrapKey.export(), secret])
   return { ...master, wrapKey: deriveKey(both, 'wrap with vault') }
@@ -30,7 +30,7 @@ export function masterIdOf(chainKeyId: string): string | undefined {
   return chainKeyId.startsWith(CHAIN_PREFIX) ? chainKeyId.slice(CHAIN_PREFIX.length) : undefined
 }
 
-/** Whose data key it is. Authenticated with it, so that a wrapped key opens nowhere else. */
+/** Whose data key it is. Authenticated with it, so that a wrapped key can't be unwrapped anywhere else. */
 export interface WrapPlace {
   readonly tenant: string
   readonly id: string

@@ -1,12 +1,12 @@
 import type { Redact } from './redactor.js'
 
-/** Which of the usual secrets are taken out. All by default. */
+/** Which of the usual secrets are removed. All by default. */
 export interface CommonRedactions {
-  /** Keys and tokens of APIs, passwords in addresses and settings, private keys. */
+  /** API keys and tokens, passwords in URLs and settings, private keys. */
   readonly keys?: boolean
-  /** Numbers of payment cards, by their check digit. */
+  /** Payment card numbers, recognized by their check digit. */
   readonly cards?: boolean
-  /** Mail addresses. */
+  /** Email addresses. */
   readonly mails?: boolean
 }
 
@@ -21,7 +21,7 @@ const SECRET_NAMES =
   /^(pass(word|wd|phrase)|secret|client[-_]?secret|api[-_]?key|access[-_]?token|refresh[-_]?token|authorization|private[-_]?key)$/i
 const CARD_NAMES = /^(card[-_]?number|cvv|cvc|cv2)$/i
 
-// Every repetition is bounded, so that no text takes more than its length times a constant.
+// Every repetition is limited, so that no text takes more time than a constant times its length.
 const KEYS: readonly (readonly [RegExp, string])[] = [
   [/\b(Bearer|Basic) {1,3}[\w.~+/=-]{8,4096}/gi, `$1 ${KEY}`],
   [/\b(?:sk|pk|rk|xai|gsk|hf|ghp|gho|ghs|ghu|glpat|npm|xox[abeprs])[-_][\w-]{10,255}/g, KEY],
@@ -39,13 +39,13 @@ const PRIVATE_KEY = /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----/g
 const CARDS = /(?<![\d.,-])\d(?:[ -]?\d){12,18}(?![\d])/g
 const MAILS = /(?<![\w.%+-])[\w.%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}/g
 
-/** A hook for the option `redact` that takes out keys, card numbers and mail addresses. */
+/** A hook for the option `redact` that removes keys, card numbers and email addresses. */
 export function redactCommon({ keys = true, cards = true, mails = true }: CommonRedactions = {}): Redact {
   return (text, key) => {
     if (keys && key !== undefined && text !== '' && SECRET_NAMES.test(key)) return KEY
     if (cards && key !== undefined && text !== '' && CARD_NAMES.test(key)) return CARD
     let clean = text
-    // What is taken out may leave something together that was apart: what is returned must come back unchanged.
+    // Removing something may join what was apart: what is returned must come back unchanged.
     for (let passes = 0; passes < MAX_PASSES; passes++) {
       const before = clean
       if (keys) clean = redactKeys(clean)
@@ -63,7 +63,7 @@ function redactKeys(text: string): string {
   return clean
 }
 
-// By hand: a pattern that looks for the end from every beginning takes the square of the time.
+// By hand: a pattern that looks for the end from every beginning takes quadratic time.
 function redactPrivateKeys(text: string): string {
   let clean = ''
   let done = 0

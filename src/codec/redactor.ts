@@ -2,12 +2,12 @@ import { InvalidOptionError } from '../core/errors.js'
 import { setOwn, type Value } from './value.js'
 
 /**
- * Takes out of a text what must not be kept. `key` is the name of the property that holds it, if one does. Must return
- * what it returned before unchanged, and the same for the same text: what it returns is what programs see, too.
+ * Removes from a text what must not be kept. `key` is the name of the property that holds it, if one does. Must return
+ * its own results unchanged, and the same for the same text: what it returns is also what programs see.
  */
 export type Redact = (text: string, key: string | undefined) => string
 
-/** From so many digits on a number is shown to the hook as text: it may be that of a card. */
+/** A number with at least this many digits is shown to the hook as text: it may be a card number. */
 const LONG_NUMBER = 10 ** 11
 
 /** Applies a hook to everything in a value that is text. */
@@ -29,7 +29,7 @@ export class Redactor {
     throw new InvalidOptionError('redact', `returned ${typeof redacted}`, 'Return a text for every text.')
   }
 
-  /** The same value where nothing was taken out, otherwise a copy. Names of properties, dates and bytes stay. */
+  /** The same value if nothing was removed, otherwise a copy. Names of properties, dates and bytes stay. */
   value<V extends Value>(value: V, key?: string): V {
     return this.#walk(value, key) as V
   }
@@ -84,7 +84,7 @@ export class Redactor {
       if (stack !== undefined) error.stack = stack.replace(message, clean)
       if (error.message === clean) return error
     } catch {}
-    // Its fields can't be changed, so that only what was recorded of it anyway goes on.
+    // Its fields can't be changed, so only what was recorded of it is passed on.
     return Object.assign(new Error(clean), { name: error.name }) as E
   }
 }

@@ -12,8 +12,8 @@ const CLOSE_BRACE = 0x7d
 
 /**
  * Counts depth and keys of a stored value, `[value]` or `[value,types]`, without building anything, so that a bomb of
- * nesting or of a billion keys is refused before the parser meets it. Counts exactly what the writer counted: what
- * was written under the same limits is never refused. Whether the JSON is valid is left to the parser.
+ * nesting or of a billion keys is refused before the parser sees it. Counts exactly what the writer counted: what was
+ * written under the same limits is never refused. Whether the JSON is valid is left to the parser.
  */
 export function checkJsonLimits(bytes: Uint8Array, limits: Limits): JsonTraits {
   if (bytes.length > limits.maxBytes) throw over('bytes', limits.maxBytes)
@@ -48,9 +48,9 @@ export function checkJsonLimits(bytes: Uint8Array, limits: Limits): JsonTraits {
   return { escapedKeys }
 }
 
-/** What a parser must know of the bytes beforehand. */
+/** What a parser must know about the bytes beforehand. */
 export interface JsonTraits {
-  /** A key is written with an escape, which not every JSON.parse reads rightly: see `parseEscapedKeys`. */
+  /** A key is written with an escape, which not every JSON.parse reads correctly: see `parseEscapedKeys`. */
   readonly escapedKeys: boolean
 }
 

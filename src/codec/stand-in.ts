@@ -5,9 +5,9 @@ import { chainHash, sameHash } from './chain.js'
 const SEAL_BYTES = 65
 
 /**
- * The stored body of a keyframe that stands in for an entry: its seal, a line break, and the body itself. The entry's own
- * hash, under which the chain knows it, covers bytes that are gone; the seal covers what stands there instead, and which
- * entry of which log it stands for.
+ * The stored body of a keyframe that stands in for an entry: its seal, a line break, and the body itself. The entry's
+ * own hash, under which the chain knows it, covers bytes that are gone; the seal covers what is there instead, and
+ * which entry of which log it stands for.
  */
 export function sealStandIn(
   identity: string,
@@ -19,7 +19,7 @@ export function sealStandIn(
   return Buffer.concat([Buffer.from(`${chainHash(identity, hash, header, body, macKey)}\n`), body])
 }
 
-/** The body without its seal; undefined if the seal does not fit. */
+/** The body without its seal; undefined if the seal does not match. */
 export function openStandIn(
   identity: string,
   hash: string,

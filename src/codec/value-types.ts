@@ -1,4 +1,4 @@
-/** What can be stored and comes back exactly: JSON, Date, bigint and bytes. NaN, infinities and -0 included. */
+/** What can be stored and comes back exactly: JSON, Date, bigint and bytes, including NaN, infinities and -0. */
 export type Value =
   | null
   | boolean
@@ -10,12 +10,12 @@ export type Value =
   | readonly Value[]
   | { readonly [key: string]: Value }
 
-/** The types that JSON lacks. Listed beside the JSON with the path to each, so no key or string is ever magic. */
+/** The types that JSON lacks. Listed next to the JSON with the path to each, so no key or string is ever magic. */
 export type TypeName = 'date' | 'bigint' | 'bytes' | 'number' | 'text-blob' | 'bytes-blob' | 'json-blob'
 export type PathPart = string | number
 export type TypeEntry = readonly [TypeName, ...PathPart[]]
 
-/** Marks a value whose large parts may be moved to blobs, or all of it when it is large by itself. Never stored itself. */
+/** Marks a value whose large parts may be moved to blobs, or all of it if it is large itself. Never stored itself. */
 export class Whole {
   readonly value: unknown
   constructor(value: unknown) {
@@ -23,7 +23,7 @@ export class Whole {
   }
 }
 
-/** Where large values go. The encoder hands over the bytes and writes the number it gets into the JSON. */
+/** Where large values go. The encoder passes the bytes and writes the number it gets into the JSON. */
 export interface BlobSink {
   /** Values whose JSON is at least this long are handed over. */
   readonly threshold: number

@@ -15,9 +15,9 @@ export interface Encoded {
 }
 
 /**
- * Turns a value into JSON text and an exact copy of itself, or refuses it with the path to what can't be stored.
- * An object property that is undefined is left out, as JSON does; undefined anywhere else is refused. Properties
- * that are not enumerable, and ones of an array besides its items, are not part of a value.
+ * Turns a value into JSON text and an exact copy of itself, or refuses it with the path to what can't be stored. An
+ * object property that is undefined is left out, as in JSON; undefined anywhere else is refused. Properties that are
+ * not enumerable, and array properties other than items, are not part of a value.
  */
 export function encodeValue(input: unknown, limits: Limits, sink?: BlobSink): Encoded {
   const encoder = new Encoder(limits, sink)
@@ -35,9 +35,9 @@ export function encodeValue(input: unknown, limits: Limits, sink?: BlobSink): En
 }
 
 /**
- * The exact copy in a form that nobody can change, written down already: `encodeValue` takes it as it is and does not
- * look inside again. So a value is gone through once, where it comes in. Bytes can't be kept from being changed: a value
- * with some is an ordinary copy.
+ * The exact copy in a form that nobody can change, already written: `encodeValue` takes it as it is and does not look
+ * inside again. So a value is walked once, where it comes in. Bytes can't be protected from changes: a value with bytes
+ * is an ordinary copy.
  */
 export function writeValue(input: unknown, limits: Limits): Value {
   const encoder = new Encoder(limits, undefined, 'frozen')
@@ -54,7 +54,7 @@ export function writeValue(input: unknown, limits: Limits): Value {
   return value
 }
 
-/** The exact copy alone, refused like `encodeValue` refuses it: for what is not written yet, but will be. */
+/** The exact copy alone, refused as `encodeValue` refuses it: for what is not written yet, but will be. */
 export function copyValue(input: unknown, limits: Limits): Value {
   const encoder = new Encoder(limits, undefined)
   const value = encoder.encode(input)

@@ -8,7 +8,7 @@ export const WIDE_KEYS = 128
 /** How full buckets are on average when there are made to be more of them. */
 const BUCKET_KEYS = 16
 
-/** A value with its place in the order in which keys were added. */
+/** A value with its position in the order in which keys were added. */
 interface Item {
   readonly value: Value
   readonly place: number
@@ -16,14 +16,14 @@ interface Item {
 
 type Bucket = Map<string, Item>
 
-/** What lies behind each wide record. Weak, so that this table keeps none alive. */
+/** What is behind each wide record. Weak, so that this table keeps none alive. */
 const CONTENTS = new WeakMap<object, Contents>()
 
 export function isWide(record: object): boolean {
   return CONTENTS.has(record)
 }
 
-/** A record with many keys, of which versions can be made that share all but what changed. */
+/** A record with many keys, from which versions can be made that share all but what changed. */
 export function widen(record: PlainRecord): PlainRecord {
   const buckets: Bucket[] = Array.from({ length: bucketsFor(Object.keys(record).length) }, () => new Map())
   let place = 0
@@ -34,8 +34,8 @@ export function widen(record: PlainRecord): PlainRecord {
 }
 
 /**
- * The record with one property set, or without it where the value is undefined. The one before stays as it is, unless
- * it is in `owned`: then nobody else has seen it, and it is changed in place.
+ * The record with one property set, or without it if the value is undefined. The one before stays as it is, unless it
+ * is in `owned`: then nobody else has seen it, and it is changed in place.
  */
 export function withWideProperty(
   record: PlainRecord,
@@ -52,7 +52,7 @@ export function withWideProperty(
 
 /**
  * Values by key in buckets of a few, each of which versions share until one changes it. The outside sees a plain record
- * through a proxy: state is plain data to whoever reads it, however it is held.
+ * through a proxy: to readers, state is plain data, however it is held.
  */
 class Contents {
   readonly record: PlainRecord

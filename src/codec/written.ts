@@ -1,6 +1,6 @@
 import type { TypeEntry } from './value-types.js'
 
-/** What was made of a value when it was written. */
+/** The result of encoding a value when it was written. */
 export interface Written {
   readonly json: string
   /** With paths from the value itself. */
@@ -17,8 +17,8 @@ export function keepWritten(value: object, written: Written): void {
 }
 
 /**
- * What was made of a value, if it was written and does not lie too deep here. Handed out once: kept longer, all that a
- * state holds would be in memory twice.
+ * The result of encoding a value, if it was written and is not nested too deep here. Handed out once: kept longer,
+ * everything in a state would be in memory twice.
  */
 export function takeWritten(value: object, maxDepth: number): Written | undefined {
   const written = WRITTEN.get(value)

@@ -11,13 +11,13 @@ export interface CheckedPage {
   readonly epoch: number
   /** The blobs that they point to, and whether the entry that does was written under a key. */
   readonly blobs: ReadonlyMap<string, boolean>
-  /** How many hashes were recomputed. Under a key only who has the key can. */
+  /** How many hashes were recomputed. Under a key, only those who have the key can. */
   readonly verified: number
 }
 
 /**
- * Looks at entries before they go anywhere: they follow each other, each is what its hash says, and which blobs they need.
- * Throws CorruptError for one that is not what was written: damage must not travel.
+ * Checks entries before they go anywhere: that they follow each other and match their hashes, and which blobs they
+ * need. Throws CorruptError for one that is not what was written: damage must not be copied.
  */
 export function checkEntries(
   log: LogKey,

@@ -8,8 +8,8 @@ import type { Tally } from './copy-report.js'
 const AT_ONCE = 4
 
 /**
- * Brings the blobs that entries need before the entries come, so that no entry ever points to nothing. Those that are
- * there are touched, so that no collection takes them before the entries arrive.
+ * Copies the blobs that entries need before the entries themselves, so that no entry ever points to nothing. Existing
+ * ones are touched, so that no collection removes them before the entries arrive.
  */
 export async function copyBlobs(
   from: Driver,

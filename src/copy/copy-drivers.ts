@@ -18,8 +18,8 @@ const AT_ONCE = 16
 type WholeDriver = Driver & ItemDriver & CopyDriver
 
 /**
- * Brings everything from one backend to another: data keys first, then threads with their blobs, then the store, then what
- * erased threads left behind. Stored bytes, and so hashes, stay as they are. Whatever stops it, the next call goes on.
+ * Copies everything from one backend to another: data keys first, then threads with their blobs, then the store, then
+ * tombstones. Stored bytes, and so hashes, stay as they are. Whatever stops it, the next call continues.
  */
 export async function copyDrivers(source: Driver, target: Driver, options: CopyOptions = {}): Promise<CopyReport> {
   const [from, to] = [whole(source, 'from'), whole(target, 'to')]
@@ -88,8 +88,8 @@ async function tenantsOf(
 }
 
 /**
- * The wrapped data keys of a tenant. Two sides with keys of their own, or keys on one side and plain threads on the other,
- * can't be joined: what came over could not be read, or would count as forged.
+ * The wrapped data keys of a tenant. Two sides with different keys, or keys on one side and plain threads on the other,
+ * can't be joined: what was copied could not be read, or would count as forged.
  */
 async function copyKeys(sides: Sides, tenant: TenantId): Promise<boolean> {
   const { from, to, tally } = sides
@@ -118,7 +118,9 @@ async function hasAnything(driver: Driver, tenant: TenantId): Promise<boolean> {
   return (await driver.heads({ tenant, limit: 1 })).heads.length > 0
 }
 
-/** Where entries and items are not written in one step, a crash may have left the second undone. Opening does it. */
+/**
+ * Where entries and items are not written in one step, a crash may have left the second undone. Opening completes it.
+ */
 async function finishWrites(store: LogStore, log: LogKey): Promise<void> {
   try {
     await store.open(log)
@@ -174,7 +176,7 @@ async function eachHead(
     const walk = async (): Promise<void> => {
       while (next < page.heads.length && !signal?.aborted) await work(page.heads[next++] as Head)
     }
-    // All are waited for before one failure is told: a page that goes on after its copy ended would write unseen.
+    // All are awaited before a failure is reported: a page that continues after its copy ended would write unseen.
     const ended = await Promise.allSettled(Array.from({ length: concurrency }, walk))
     const failed = ended.find((one) => one.status === 'rejected')
     if (failed) throw failed.reason

@@ -33,8 +33,8 @@ class Refused extends Error {
 }
 
 /**
- * Brings one branch over, or what is new of it. A part that was brought before is recognized by the hash where it ends;
- * the destination is never written over. Refusals and damage are noted, and leave the other branches alone.
+ * Copies one branch, or what is new in it. A part that was copied before is recognized by the hash where it ends; the
+ * destination is never overwritten. Refusals and damage are noted, and leave the other branches alone.
  */
 export async function copyLog(sides: Sides, key: LogKey): Promise<void> {
   try {
@@ -64,7 +64,7 @@ async function bringOver(sides: Sides, key: LogKey): Promise<void> {
     if (target !== undefined) await checkJoint(sides, key, source, target)
     if (target === undefined || target.seq < source.seq) {
       moved = true
-      // Others may prune the source meanwhile, or a second copy may write the same: what is there now decides.
+      // Others may prune the source in the meantime, or a second copy may write the same: what is there now decides.
       if (!(await bringPages(sides, key, source, target))) continue
     } else if (!isSameIndex(source.index, target.index)) {
       moved = true
@@ -85,7 +85,7 @@ async function bringOver(sides: Sides, key: LogKey): Promise<void> {
   throw new Refused('diverged', `${nameLog(key)} changes faster than it can be copied. Copy again when it is at rest.`)
 }
 
-/** The source was pruned past the end of what was copied: nothing that it still has joins on. */
+/** The source was pruned past the end of what was copied: nothing that it still has connects. */
 function isBehindBase(source: Head, target: Head): boolean {
   return target.incarnation === source.incarnation && target.seq < source.base.seq
 }
@@ -161,8 +161,8 @@ function unfinished(index: IndexFields): IndexFields {
 }
 
 /**
- * What entries carry for the store is in its items, which are copied themselves: applying it again would bring back what
- * was deleted since.
+ * What entries carry for the store is in its items, which are copied themselves: applying it again would bring back
+ * what was deleted since.
  */
 async function markApplied(
   to: Driver,

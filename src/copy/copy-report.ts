@@ -6,8 +6,8 @@ export interface CopyOptions {
   /** Only this tenant. Default: all. */
   readonly tenant?: string
   /**
-   * For a second pass: only threads and items that changed after this, and those may replace what an earlier pass brought.
-   * Take a time before the first pass began.
+   * For a second pass: only threads and items that changed after this, and those may replace what an earlier pass
+   * copied. Use a time before the first pass began.
    */
   readonly since?: Date
   /**
@@ -16,14 +16,14 @@ export interface CopyOptions {
    */
   readonly deleteMissing?: boolean
   /**
-   * The keys of the source. Copying moves stored bytes as they are and needs none; with them every HMAC is verified as
-   * well, and they are needed where the source is an encrypted file or Redis store, to finish writes to the store that a
+   * The keys of the source. Copying moves stored bytes unchanged and needs none; with them every HMAC is verified as
+   * well, and they are required if the source is an encrypted file or Redis store, to finish writes to the store that a
    * crashed process left behind.
    */
   readonly keys?: KeyOptions
   /** How many branches are copied at once. Default 16. */
   readonly concurrency?: number
-  /** Stops after the pages that are under way. Copying again goes on from there. */
+  /** Stops after the pages in progress. Copying again continues from there. */
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: CopyProgress) => void
 }
@@ -32,7 +32,7 @@ export interface CopyOptions {
 export interface CopyProgress {
   /** Branches looked at. */
   readonly branches: number
-  /** Of these, how many already were at the destination as they are. */
+  /** How many of these were already at the destination. */
   readonly same: number
   readonly entries: number
   readonly blobs: number
@@ -44,7 +44,7 @@ export interface CopyProgress {
   readonly removed: number
 }
 
-/** Something that was left as it is at the destination, and why. */
+/** Something that was left alone at the destination, and why. */
 export interface CopyRefusal {
   readonly tenant: string
   /** As it was given when the thread was made. */
@@ -59,9 +59,9 @@ export interface CopyRefusal {
 
 /** Why something was not copied. */
 export type CopyRefusalReason =
-  /** The destination has another thread of this name, or another item. */
+  /** The destination has another thread with this name, or another item. */
   | 'exists'
-  /** The destination went on from what was copied. */
+  /** The thread continued at the destination after it was copied. */
   | 'ahead'
   /** Both have entries that the other does not have. */
   | 'diverged'

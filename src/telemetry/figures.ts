@@ -5,15 +5,15 @@ const COUNTER_AT = Object.fromEntries(COUNTER_NAMES.map((name, i) => [name, i]))
   Record<CounterName, number>
 >
 
-/** Models beyond these are counted in the sums only: names may come from users. */
+/** Models beyond these are counted only in the totals: names may come from users. */
 const MOST_MODELS = 100
 
 /**
- * What has been counted since it was made. Counting touches numbers in arrays that are there already: it is done for
- * every append, and must leave nothing for the collector.
+ * What has been counted since it was created. Counting touches numbers in existing arrays: it is done for every append,
+ * and must leave nothing for the garbage collector.
  */
 export class Figures {
-  /** Grows with every change, so that who passes the figures on sees whether there is news. */
+  /** Grows with every change, so that whoever passes the metrics on sees whether there is news. */
   changes = 0
   readonly #counters = new Float64Array(COUNTER_NAMES.length)
   readonly #histograms: Readonly<Record<HistogramName, Buckets>>

@@ -2,22 +2,22 @@ import type { Figures } from './figures.js'
 import type { ProcessMetrics } from './process-metrics.js'
 import { SeriesKeeper } from './series.js'
 
-/** Writes what a process has counted over what it wrote before. */
+/** Writes what a process has counted over its previous report. */
 export type WriteMetrics = (metrics: ProcessMetrics) => Promise<void>
 
 export interface FlusherOptions {
   readonly everyMs: number
-  /** Names the process to people who look. */
+  /** Identifies the process to people. */
   readonly process: string
   readonly now: () => number
 }
 
-/** How long the last report may hold up closing, when the store does not answer. */
+/** How long the last report may delay closing, if the store does not answer. */
 const CLOSING_MS = 2000
 
 /**
- * Passes a process's figures on now and then: not by the step, and never so that a run would notice. What is counted
- * after the last report of a process that is killed is lost.
+ * Passes a process's metrics on now and then: not with each step, and never in a way that a run would notice. What is
+ * counted after the last report of a process that is killed is lost.
  */
 export class Flusher {
   readonly #figures: Figures
@@ -34,7 +34,7 @@ export class Flusher {
     this.#write = write
     this.#options = options
     this.#timer = setInterval(() => void this.#reportNext(), options.everyMs)
-    // A program that has nothing else to do may end.
+    // A program that has nothing else to do may exit.
     this.#timer.unref()
   }
 
@@ -55,7 +55,7 @@ export class Flusher {
     clearTimeout(timer)
   }
 
-  /** Reports what is new. While a report is under way there is no second one. */
+  /** Reports what is new. While a report is in progress there is no second one. */
   #reportNext(): Promise<void> {
     this.#flushing ??= this.#report().finally(() => {
       this.#flushing = undefined
@@ -65,7 +65,7 @@ export class Flusher {
 
   async #report(): Promise<void> {
     const { changes } = this.#figures
-    // Who only reads leaves nothing behind, least of all a write.
+    // A process that only reads leaves nothing behind, least of all a write.
     if (changes === this.#reported || this.#figures.measured('holdfast.checkpoint.bytes') === 0) return
     const { process, now } = this.#options
     const startedAt = Math.round(performance.timeOrigin)
@@ -74,7 +74,7 @@ export class Flusher {
       await this.#write({ process, startedAt, at, ...figures, series: this.#series.add(at, figures) })
       this.#reported = changes
     } catch {
-      // The store is away. What was counted is still there, and goes with the next report.
+      // The store is down. What was counted is still there, and is sent with the next report.
     }
   }
 }

@@ -7,7 +7,7 @@ const TOKENS = [1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_57
 const SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
 
 /**
- * OpenTelemetry's instruments of everything that is counted, at one meter provider. Counting never throws: an append
+ * OpenTelemetry instruments for everything that is counted, at one meter provider. Counting never throws: an append
  * that landed would look like one that failed.
  */
 export class Instruments {
@@ -42,7 +42,7 @@ export class Instruments {
   }
 
   count(name: CounterName, by: number, attributes?: Attributes): void {
-    // Not `quietly`: this is done for every append, and must leave nothing for the collector.
+    // Not `quietly`: this is done for every append, and must leave nothing for the garbage collector.
     try {
       this.#counters[name].add(by, attributes)
     } catch {}

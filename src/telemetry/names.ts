@@ -3,13 +3,13 @@
  * report to the store, and of `holdfast stats`: they are a contract.
  */
 
-/** Milliseconds: six bounds in each decade, so that a quantile is at most two thirds too high. */
+/** Milliseconds: six bounds per decade, so that a quantile is at most two thirds too high. */
 const DURATIONS = [
   0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700,
   1000, 1500, 2000, 3000, 5000, 7000, 10_000, 30_000,
 ] as const
 
-/** Milliseconds, of what may take until somebody looks again. */
+/** Milliseconds, for what may take until somebody looks again. */
 const WAITS = [
   10, 20, 50, 100, 200, 300, 500, 700, 1000, 1500, 2000, 2500, 3000, 4000, 5000, 7000, 10_000, 11_000, 12_000, 15_000,
   20_000, 30_000, 60_000, 120_000, 300_000, 600_000, 3_600_000,

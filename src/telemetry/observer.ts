@@ -2,13 +2,15 @@ import type { CounterName, HistogramName } from './names.js'
 import type { Attributes } from './otel-api.js'
 import type { ModelTokens, ProcessMetrics } from './process-metrics.js'
 
-/** What the log, the runtime and the agent tell of what they do. None of it may fail, wait, or cost a round trip. */
+/**
+ * What the log, the runtime and the agent report about what they do. None of it may fail, wait, or cost a round trip.
+ */
 export interface Observer {
   count(name: CounterName, by?: number): void
   record(name: HistogramName, value: number): void
-  /** A run begins here, or is taken up again. */
+  /** A run begins here, or is resumed. */
   run(run: ObservedRun): RunObserver
-  /** What was counted so far. Absent where nothing is. */
+  /** What was counted so far. Absent if nothing is. */
   snapshot?(): Pick<ProcessMetrics, 'counters' | 'histograms' | 'models'>
   /** Passes on what was counted so far. Never rejects. */
   flush(): Promise<void>
@@ -24,11 +26,11 @@ export interface ObservedRun {
   readonly program: string
   readonly version: string
   readonly kind: 'agent' | 'graph' | 'flow'
-  /** How often it was taken up, with this time. */
+  /** How often it was picked up, including this time. */
   readonly attempt: number
   /** It was begun earlier, here or by another process. */
   readonly resumed: boolean
-  /** The `trace` of its beginning, where that was kept. */
+  /** The `trace` of its beginning, if that was kept. */
   readonly begunIn: string | undefined
 }
 
@@ -40,20 +42,20 @@ export type RunEnd =
   | 'incompatible'
   | 'cancelled'
   | 'paused'
-  /** Told to stop; it goes on elsewhere. */
+  /** Told to stop; it continues elsewhere. */
   | 'stopped'
-  /** It can't say how it ended: another took over, or the store is away. */
+  /** It can't say how it ended: another process took over, or the store is down. */
   | 'lost'
 
 /** One run, as long as one process drives it. */
 export interface RunObserver extends Pick<Observer, 'count'> {
-  /** Names the span of this run, to be kept in its record; undefined when nobody traces. */
+  /** Identifies the span of this run, to be kept in its record; undefined if nobody traces. */
   readonly trace: string | undefined
-  /** Runs the program so that spans of its own lie below the run's. */
+  /** Runs the program so that its own spans are below the run's. */
   within<Result>(work: () => Result): Result
   /**
-   * One attempt at a step, with a span of this plan if there is one; a plan that comes to nothing means no span.
-   * `isLeft`: whether work that rejects did so because the run was stopped or waits, and did not fail.
+   * One attempt at a step, with a span of this plan if there is one; an undefined plan means no span. `isLeft`: whether
+   * work that rejects did so because the run was stopped or waits, and did not fail.
    */
   step<Result>(
     path: string,
@@ -62,11 +64,11 @@ export interface RunObserver extends Pick<Observer, 'count'> {
     plan?: () => SpanPlan | undefined,
     isLeft?: () => boolean,
   ): Promise<Result>
-  /** Something that has a span of its own, such as a call to a model. */
+  /** Something that has its own span, such as a model call. */
   span<Result>(plan: SpanPlan, work: (span: OpenSpan) => Promise<Result>): Promise<Result>
   /** An attempt failed and another follows. */
   retried(step: string, attempt: number, error: { readonly name: string; readonly message: string }): void
-  /** A model call that came to an end. */
+  /** A model call that has ended. */
   usage(call: ModelCall): void
   ended(end: RunEnd, error?: unknown): void
 }
@@ -75,11 +77,11 @@ export interface SpanPlan {
   readonly name: string
   readonly kind: 'internal' | 'client'
   readonly attributes: Attributes
-  /** Of the conventions' histogram of durations, if it belongs there. */
+  /** For the conventions' histogram of durations, if it belongs there. */
   readonly measured?: Attributes
   /** As in `step`. Default: by the error. */
   readonly isLeft?: (() => boolean) | undefined
-  /** What people said and models wrote, before the work and after it: asked for only where it is to be kept. */
+  /** What people said and models wrote, before the work and after it: requested only if it is to be kept. */
   content?(): Attributes
   result?(result: unknown): Attributes
 }
@@ -95,7 +97,7 @@ export interface ModelCall extends ModelTokens {
   readonly model: string
   /** What answered, if it named itself. */
   readonly actual: string | undefined
-  /** By the agent's prices; null where it has none for the model. */
+  /** According to the agent's prices; null if it has none for the model. */
   readonly cost: number | null
 }
 

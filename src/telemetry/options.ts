@@ -1,7 +1,7 @@
 import { InvalidOptionError } from '../core/errors.js'
 import type { MeterProviderLike, TracerProviderLike } from './otel-api.js'
 
-/** What is counted and traced of a store that this process opens, and where it goes. */
+/** What is counted and traced for a store that this process opens, and where it goes. */
 export interface TelemetryOptions {
   /** Where spans go. Default: the provider that is registered with `@opentelemetry/api`. `false`: no spans. */
   readonly tracerProvider?: TracerProviderLike | false
@@ -10,7 +10,7 @@ export interface TelemetryOptions {
   /** Puts messages, tool arguments and results into spans. Default false: they are the users' own words. */
   readonly recordContent?: boolean
   /**
-   * How often this process reports its figures to the store, for `holdfast stats`, in milliseconds. Default 10,000.
+   * How often this process reports its metrics to the store, for `holdfast stats`, in milliseconds. Default 10,000.
    * `false`: not at all.
    */
   readonly flushEveryMs?: number | false
@@ -35,7 +35,7 @@ export function checkTelemetry(options: TelemetryOptions): number | false {
   if (meterProvider && typeof meterProvider.getMeter !== 'function') {
     throw new InvalidOptionError('telemetry.meterProvider', 'has no getMeter', 'Pass a meter provider of the SDK.')
   }
-  // What is private must not be recorded by a value that merely looks true.
+  // Private data must not be recorded because of a value that merely looks true.
   if (typeof recordContent !== 'boolean') {
     throw new InvalidOptionError('telemetry.recordContent', 'is neither true nor false', 'Pass true or false.')
   }

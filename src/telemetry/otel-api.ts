@@ -1,6 +1,6 @@
 /**
- * The slice of the OpenTelemetry API that is used, by shape: who does not have the package still has these types, and
- * providers of any SDK fit.
+ * The part of the OpenTelemetry API that is used, by shape: users without the package still have these types, and
+ * providers of any SDK match.
  */
 
 type AttributeValue = string | number | boolean | string[] | undefined
@@ -25,7 +25,7 @@ export interface TracerLike {
   startSpan(name: string, options?: object, context?: unknown): SpanLike
 }
 
-/** The slice of OpenTelemetry's TracerProvider that is used: any version of its API fits. */
+/** The part of OpenTelemetry's TracerProvider that is used: any version of its API matches. */
 export interface TracerProviderLike {
   getTracer(name: string): TracerLike
 }
@@ -43,7 +43,7 @@ interface MeterLike {
   createHistogram(name: string, options?: object): HistogramLike
 }
 
-/** The slice of OpenTelemetry's MeterProvider that is used. */
+/** The part of OpenTelemetry's MeterProvider that is used. */
 export interface MeterProviderLike {
   getMeter(name: string): MeterLike
 }
@@ -67,7 +67,7 @@ export async function loadOtelApi(): Promise<OtelApi | undefined> {
   try {
     return (await import('@opentelemetry/api')) as unknown as OtelApi
   } catch {
-    // Not installed, or not fit to load: nobody traces then, and everything else works.
+    // Not installed, or can't be loaded: then nobody traces, and everything else works.
     return undefined
   }
 }

@@ -1,11 +1,11 @@
 import type { Series } from './series.js'
 
 /**
- * Where processes leave their figures for `holdfast stats`: one item per process in this collection, written anew now
- * and then, with a time to live, so that those of processes long gone disappear.
+ * Where processes keep their metrics for `holdfast stats`: one item per process in this collection, overwritten now and
+ * then, with a time to live, so that those of processes long gone disappear.
  */
 export const METRICS_SCOPE: Readonly<Record<string, string>> = { holdfast: 'metrics' }
-/** The collection in which each process keeps its figures under a key of its own. */
+/** The collection in which each process keeps its metrics under its own key. */
 export const METRICS_COLLECTION = 'processes'
 
 /** Counts per bucket: `counts[i]` holds what was at most `bounds[i]`, the last one what was more. */
@@ -23,7 +23,7 @@ export interface ModelTokens {
   readonly cached: number
 }
 
-/** What one process has counted since it began. Names are those of its OpenTelemetry instruments. */
+/** What one process has counted since it started. Names are those of its OpenTelemetry instruments. */
 export interface ProcessMetrics {
   readonly process: string
   /** Milliseconds since 1970. */
@@ -33,7 +33,7 @@ export interface ProcessMetrics {
   readonly histograms: Readonly<Record<string, Histogram>>
   /** By model, as `provider/model`. */
   readonly models?: Readonly<Record<string, ModelTokens>>
-  /** What it had counted at moments before. Absent in reports of 0.1. */
+  /** What it had counted at earlier points in time. Absent in reports of 0.1. */
   readonly series?: Series
 }
 
@@ -42,7 +42,7 @@ export interface MergedMetrics extends Required<Pick<ProcessMetrics, 'counters' 
   readonly processes: number
 }
 
-/** The figures of many processes as one. Histograms of other buckets than the first of their name are left out. */
+/** The metrics of many processes combined. Histograms with other buckets than the first of their name are left out. */
 export function mergeMetrics(all: readonly ProcessMetrics[]): MergedMetrics {
   const counters: Record<string, number> = {}
   const histograms: Record<string, Histogram> = {}
@@ -75,7 +75,7 @@ export function mergeMetrics(all: readonly ProcessMetrics[]): MergedMetrics {
   return { counters, histograms, models, processes: processes.size }
 }
 
-/** The bound below which this part (0 to 1) of what was counted lies; undefined when nothing was. */
+/** The bound below which this fraction (0 to 1) of what was counted lies; undefined if nothing was counted. */
 export function quantileOf({ bounds, counts }: Histogram, part: number): number | undefined {
   const total = counts.reduce((sum, count) => sum + count, 0)
   if (total === 0) return undefined

@@ -1,7 +1,7 @@
 import type { ProcessMetrics } from './process-metrics.js'
 
 /**
- * What a process had counted at some moments of its life, oldest first: counters by their names, and of histograms
+ * What a process had counted at some points of its life, oldest first: counters by name, and for histograms
  * `<name>.count` and `<name>.sum`. Values only grow.
  */
 export interface Series {
@@ -10,10 +10,10 @@ export interface Series {
   readonly values: Readonly<Record<string, readonly number[]>>
 }
 
-/** As many moments as are kept. With more, every second one is left out: the further back, the coarser. */
+/** How many points in time are kept. With more, every second one is dropped: the further back, the coarser. */
 const MOST_POINTS = 60
 
-/** Collects the moments of one process. Bounded, however long it lives. */
+/** Collects the points in time of one process. Limited, however long it lives. */
 export class SeriesKeeper {
   #points: { readonly at: number; readonly values: Readonly<Record<string, number>> }[] = []
 
@@ -37,20 +37,23 @@ export class SeriesKeeper {
   }
 }
 
-/** What all processes counted in each of some equal stretches of time. */
+/** What all processes counted in each of several equal intervals. */
 export interface MergedSeries {
-  /** When the first stretch begins, in milliseconds since 1970. */
+  /** When the first interval begins, in milliseconds since 1970. */
   readonly from: number
   /** How long each is. */
   readonly stepMs: number
-  /** Increases by name, one for each stretch. */
+  /** Increases by name, one for each interval. */
   readonly values: Readonly<Record<string, readonly number[]>>
 }
 
 const SHORTEST_MS = 2 * 60 * 1000
 const LONGEST_MS = 24 * 60 * 60 * 1000
 
-/** The series of many processes as one, up to now. Between two reports of a process its counts are taken to grow evenly. */
+/**
+ * The series of many processes combined, up to now. Between two reports of a process, its counts are assumed to grow
+ * evenly.
+ */
 export function mergeSeries(all: readonly ProcessMetrics[], now: number, stretches = 48): MergedSeries {
   const known = all.flatMap(({ series, startedAt }) => (isSeries(series) ? [{ ...series, startedAt }] : []))
   const began = Math.min(now, ...known.map(({ at, startedAt }) => Math.min(startedAt, at[0] ?? startedAt)))

@@ -8,7 +8,7 @@ import { type Attributes, loadOtelApi, type OtelApi } from './otel-api.js'
 import { quietly, type RedactText, SCOPE, Tracing } from './tracing.js'
 import { WatchedRun } from './watched-run.js'
 
-/** Counts what happens on one open store, and passes it on: to the store, and to OpenTelemetry where there is any. */
+/** Counts what happens on one open store, and passes it on: to the store, and to OpenTelemetry if there is any. */
 export class Telemetry implements Observer {
   readonly figures = new Figures()
   readonly tracing: Tracing | undefined
@@ -23,12 +23,12 @@ export class Telemetry implements Observer {
     this.#renewInstruments()
     const { tracerProvider, recordContent = false } = options
     if (api === undefined || tracerProvider === false) return
-    // The registered provider hands out tracers that also serve an SDK which is set up later.
+    // The registered provider hands out tracers that also work with an SDK that is set up later.
     const provider = tracerProvider ?? api.trace.getTracerProvider()
     this.tracing = new Tracing(api, provider.getTracer(SCOPE), recordContent, redact)
   }
 
-  /** `redact` takes out of every text of a span what must not leave this process. */
+  /** `redact` removes from every text of a span what must not leave this process. */
   static async open(options: TelemetryOptions, redact?: RedactText): Promise<Telemetry> {
     const wanted = options.tracerProvider !== false || options.meterProvider !== false
     return new Telemetry(wanted ? await loadOtelApi() : undefined, options, redact)
@@ -70,7 +70,7 @@ export class Telemetry implements Observer {
     await this.#flusher?.close()
   }
 
-  // Instruments made before the SDK was set up count nothing for ever, unlike tracers.
+  // Unlike tracers, instruments created before the SDK was set up never count anything.
   #renewInstruments(): void {
     const { meterProvider } = this.#options
     if (meterProvider === false) return

@@ -2,7 +2,7 @@ import { isHoldfastError } from '../core/errors.js'
 import type { SpanPlan } from './observer.js'
 import type { Attributes, OtelApi, SpanContextLike, SpanLike, TracerLike } from './otel-api.js'
 
-/** The name under which OpenTelemetry lists spans and instruments of ours. */
+/** The name under which OpenTelemetry lists Holdfast's spans and instruments. */
 export const SCOPE = 'holdfast'
 
 const KINDS = { internal: 0, client: 2 } as const
@@ -10,13 +10,13 @@ const ERROR = 2
 const SAMPLED = 1
 const NO_TRACE = /^0*$/
 
-/** A span under way, with the context in which what it spans has to run. */
+/** A span in progress, with the context in which what it spans has to run. */
 export interface StartedSpan {
   readonly span: SpanLike
   readonly context: unknown
 }
 
-/** Makes spans at one tracer. */
+/** Creates spans at one tracer. */
 export class Tracing {
   readonly recordContent: boolean
   readonly #api: OtelApi
@@ -30,7 +30,7 @@ export class Tracing {
     this.#redact = redact
   }
 
-  /** A span below the one that is active here; where none is known to be, below `within`. */
+  /** A span below the one that is active here; if none is known to be, below `within`. */
   start(plan: SpanPlan, attributes: Attributes, within?: unknown, link?: SpanContextLike): StartedSpan | undefined {
     const { trace, context } = this.#api
     try {
@@ -48,7 +48,7 @@ export class Tracing {
       )
       return { span: shielded(span, this.#redact), context: trace.setSpan(parent, span) }
     } catch {
-      // A sampler or a span processor of the user's failed: the run goes on without this span.
+      // A user's sampler or span processor failed: the run continues without this span.
       return undefined
     }
   }
@@ -95,7 +95,7 @@ function shielded(span: SpanLike, redact?: RedactText): SpanLike {
 
 const UNTRACED: SpanContextLike = { traceId: '', spanId: '', traceFlags: 0 }
 
-/** What is told of a run must not change how it goes, so it may fail. */
+/** Reporting about a run must not change how it goes, so it may fail. */
 export function quietly<Result>(tell: () => Result): Result | undefined {
   try {
     return tell()
@@ -122,7 +122,7 @@ export function errorType(error: unknown): string {
   return error instanceof Error ? error.name : '_OTHER'
 }
 
-/** Names a sampled span in the form of a traceparent header; others are of no use later. */
+/** Identifies a sampled span in the form of a traceparent header; others are useless later. */
 export function formatTrace(span: SpanLike): string | undefined {
   const { traceId, spanId, traceFlags } = span.spanContext()
   if ((traceFlags & SAMPLED) === 0) return undefined

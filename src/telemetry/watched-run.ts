@@ -30,7 +30,7 @@ const COUNTED: Readonly<Partial<Record<RunEnd, CounterName>>> = {
   cancelled: 'holdfast.runs.cancelled',
   paused: 'holdfast.runs.paused',
 }
-/** A resume that comes to one of these did what it should. */
+/** A resume with one of these results did what it should. */
 const WELL: ReadonlySet<RunEnd> = new Set(['completed', 'limited', 'paused', 'cancelled'])
 const WRONG: ReadonlySet<RunEnd> = new Set(['failed', 'incompatible', 'lost'])
 
@@ -173,7 +173,7 @@ function noteResult(plan: SpanPlan, result: unknown, span: SpanLike, recordConte
   if (recordContent) quietly(() => span.setAttributes(plan.result?.(result) ?? {}))
 }
 
-// Work that is left because the run waits, stops or was cancelled did not fail.
+// Work that is abandoned because the run waits, stops or was cancelled did not fail.
 function interrupt(span: SpanLike, error: unknown, { isLeft }: SpanPlan): void {
   if (isLeft ? isLeft() : isStop(error)) span.setAttributes({ 'holdfast.suspended': true })
   else failSpan(span, error)
@@ -209,7 +209,7 @@ function planRun({ kind, program, version, attempt, resumed }: ObservedRun): Spa
   return { name: `invoke_agent ${program}`, kind: 'internal', attributes: { ...attributes, ...conventional } }
 }
 
-/** `charge` of `2:charge[0]`, `send` of `0:node/send[abc]`: of span names there should be few. */
+/** `charge` from `2:charge[0]`, `send` from `0:node/send[abc]`: there should be few span names. */
 function stepName(path: string): string {
   const last = path.slice(path.lastIndexOf('/') + 1)
   return last.replace(/^\d+:/, '').replace(/\[.*\]$/, '')

@@ -6,8 +6,9 @@ import { usageError } from '../cli-error.js'
 const ROOT_MARKS = ['package.json', '.git']
 
 /**
- * The nearest of these files, from a folder up to the root of its project; in a folder of no project, only there. A file
- * that somebody else could have put there, or could change, is refused: a module is run as whoever works below it.
+ * The nearest of these files, from a folder up to the root of its project; outside of a project, only in that folder. A
+ * file that somebody else could have put there, or could change, is refused: a module is run as whoever works in a
+ * folder below it.
  */
 export function findConfig(cwd: string, names: readonly string[], uid: number | undefined): string | undefined {
   const root = findRoot(cwd)

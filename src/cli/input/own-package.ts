@@ -3,8 +3,8 @@ import { dirname, join, relative, resolve, sep } from 'node:path'
 
 /**
  * Where npm gets this very package again, for a project in `folder`: the tarball or repository that it was installed
- * from, the folder of a checkout, or the exact version of a registry. A name alone would not do: under it the registry
- * may hold something else.
+ * from, the folder of a checkout, or the exact version from a registry. A name alone would not do: the registry may
+ * hold something else under it.
  */
 export function ownPackage(root: string, folder: string): string {
   const { name, version } = readJson(join(root, 'package.json')) as { readonly name: string; readonly version: string }

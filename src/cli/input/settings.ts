@@ -38,8 +38,8 @@ interface Place {
 }
 
 /**
- * The command line first, then the environment, then the nearest config file of the project. Where the store is named,
- * no module is looked for: it would be run for a tenant's name.
+ * The command line first, then the environment, then the nearest config file of the project. If the store is named, no
+ * module is looked up: it would be run just for a tenant's name.
  */
 export async function readSettings(
   given: { readonly store?: string; readonly tenant?: string; readonly config?: string },
@@ -69,7 +69,7 @@ export async function readSettings(
   }
 }
 
-/** A cache is for Postgres: what is set for the one store must not hinder a command on another. */
+/** A cache is for Postgres: what is set for one store must not get in the way of a command on another. */
 export function isCacheable(store: string | undefined): boolean {
   return /^postgres(ql)?:/i.test(store ?? '')
 }

@@ -4,9 +4,9 @@ import { usageError } from '../cli-error.js'
 const PART = /^([A-Za-z_][\w.-]*)=([^=]+)$/
 
 /**
- * Reads a thread id as people write it: `bf-847`, or named parts `user=user-42,session=bf-847`. Whatever stands behind
- * a backslash is a plain id as it is, so `\a=b` is the plain id `a=b`. In parts, `%2c %3d %25 %7b %7d` stand for the
- * characters , = % { } which separate.
+ * Reads a thread id as people write it: `bf-847`, or named parts `user=user-42,session=bf-847`. Whatever follows a
+ * backslash is a plain id taken literally, so `\a=b` is the plain id `a=b`. In parts, `%2c %3d %25 %7b %7d` stand for
+ * the separators , = % { }.
  */
 export function parseThreadId(text: string): ThreadIdInput {
   if (text.startsWith('\\')) return text.slice(1)

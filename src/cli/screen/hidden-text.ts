@@ -1,8 +1,8 @@
-// Control, format and other characters that show nothing, or change how what is around them is shown: escapes, the ones
-// that turn the direction of writing round, zero-width ones, tags, variation selectors, fillers, lone surrogates. A
-// question could read as another one than is answered, or carry what nobody sees.
+// Control, format and other characters that show nothing, or change how their surroundings are shown: escapes,
+// direction changes, zero-width characters, tags, variation selectors, fillers, lone surrogates. A question could look
+// different from the one that is answered, or carry what nobody sees.
 const CLASS = '\\p{Cc}\\p{Cf}\\p{Cs}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u2800'
-// The one that asks for the coloured form of a picture stays where it follows one.
+// The one that asks for the colored form of a picture stays if it follows one.
 const HIDDEN = `(?!\\uFE0F)[${CLASS}]|(?<!\\p{Extended_Pictographic})\\uFE0F`
 
 const ALL = new RegExp(HIDDEN, 'gu')
@@ -18,7 +18,7 @@ export function showHiddenInLines(text: string): string {
   return text.replace(/\r\n/g, '\n').replace(BUT_LINES, escapeUnits)
 }
 
-/** The same, but for sequences that `spare` finds: our own colours. */
+/** The same, except for sequences that `spare` finds: our own colors. */
 export function showHiddenBut(spare: string): (text: string) => string {
   const pattern = new RegExp(`(${spare})|(?![\\n\\t])(?:${HIDDEN})`, 'gu')
   return (text) => text.replace(pattern, (char, spared?: string) => spared ?? escapeUnits(char))

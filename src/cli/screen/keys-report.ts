@@ -41,7 +41,7 @@ export async function changeKeys(
   const done: object[] = []
   for (const tenant of await hf.tenants()) {
     const view = hf.tenant(tenant)
-    // A first key locks out processes that have none: a tenant gets it when it is written to, not by the way.
+    // A first key locks out processes that have none: a tenant gets it when it is written to, not as a side effect.
     if ((await view.keys.status()).dataKeys.length === 0) continue
     const { current, dataKeys } = await change(view)
     const masters = [...new Set(dataKeys.map(({ master }) => master))]

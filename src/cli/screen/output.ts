@@ -25,7 +25,7 @@ export interface OutputOptions {
   readonly stdout: Stream
   readonly stderr: Stream
   readonly json: boolean
-  /** Standard output is a terminal: tables, colour, live lines. */
+  /** Standard output is a terminal: tables, color, live lines. */
   readonly terminal: boolean
   readonly color: boolean
 }
@@ -35,13 +35,13 @@ export function paintText(paint: Paint, text: string): string {
   return `\u001b[${open}m${text}\u001b[${close}m`
 }
 
-/** A cell: text, or text with a colour that only terminals see. */
+/** A cell: text, or text with a color that only terminals see. */
 export type Cell = string | number | readonly [text: string, paint: Paint]
 
 /**
- * Everything a command says. Results go to standard output, remarks to standard error, so that a pipe carries results
- * only. What comes from threads passes `clean`: stored text must not move the cursor of who looks at it. Whatever goes to
- * a terminal is looked through once more, so that no command can forget it.
+ * Everything a command prints. Results go to standard output, notices to standard error, so that a pipe carries results
+ * only. What comes from threads passes through `clean`: stored text must not move the reader's cursor. Whatever goes to
+ * a terminal is checked once more, so that no command can forget it.
  */
 export class Output {
   readonly json: boolean
@@ -98,8 +98,8 @@ export class Output {
   }
 
   /**
-   * A table on a terminal; otherwise a line of names, then lines of values, parted by tabs. A narrow terminal is not
-   * shown the columns that can be spared, and is shown those that others give way to, such as ids, as whole as may be.
+   * A table on a terminal; otherwise a header line, then lines of values, separated by tabs. A narrow terminal omits
+   * the columns that can be spared, and shows the most important ones, such as ids, as completely as possible.
    */
   async table(
     names: readonly string[],
@@ -179,7 +179,7 @@ const BORDERS = [
   'right-mid',
 ]
 
-/** Text without anything that a terminal would obey, or that nobody would see. Line breaks become spaces. */
+/** Text without anything that a terminal would interpret, or that nobody would see. Line breaks become spaces. */
 export function clean(text: string): string {
   return showHidden(text)
 }
@@ -192,7 +192,7 @@ export function cleanLines(text: string): string {
 const PAINTED = Object.values(CODES).flatMap(([open, close]) => [open, close])
 const showAllButColors = showHiddenBut(`\\u001b\\[(?:${PAINTED.join('|')})m`)
 
-/** A pipe gets text as it is; a terminal gets nothing to obey but our colours, and nothing that can't be seen. */
+/** A pipe gets text as it is; a terminal gets nothing to interpret but our colors, and nothing invisible. */
 export function forStream(stream: Stream, text: string): string {
   return stream.isTTY === true ? showAllButColors(text) : text
 }
@@ -200,7 +200,7 @@ export function forStream(stream: Stream, text: string): string {
 /** Stored values as JSON: dates as ISO text, bigints as digits, bytes as base64. */
 export function toJson(value: unknown, pretty: boolean): string {
   const text = JSON.stringify(value, plainValue, pretty ? 2 : undefined) ?? 'null'
-  // JSON leaves many characters as they are that terminals obey or do not show.
+  // JSON leaves many characters unchanged that terminals interpret or do not show.
   return showHiddenInLines(text)
 }
 

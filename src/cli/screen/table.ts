@@ -32,9 +32,9 @@ export function breakLines(text: string, most: number): string[] {
 }
 
 /**
- * How wide each column is so that the rows fit a terminal: as wide as its widest cell. Where that is too much, columns
- * that can be spared go first, in their order, then the widest give way, those that are best left whole last: an id that
- * was cut can't be copied. Columns that hold nothing, or are left out, have no width.
+ * How wide each column is so that the rows fit a terminal: as wide as its widest cell. If that is too much, columns
+ * that can be spared are dropped first, in their order, then the widest shrink, the most important last: an id that was
+ * cut can't be copied. Columns that are empty, or dropped, have no width.
  */
 export function fitColumns(
   names: readonly string[],

@@ -6,7 +6,7 @@ import { EXIT } from '../exit-codes.js'
 import { cleanLines, toJson } from './output.js'
 import { breakLines } from './table.js'
 
-/** How much of a question lists show: whoever names a longer one may not have seen all of it. */
+/** How much of a question lists show: someone who names a longer one may not have seen all of it. */
 const LISTED = 400
 
 /** A question as it is listed. What is cut says so. */
@@ -22,7 +22,7 @@ export function wholeQuestion({ question, refused }: Pick<OpenPause, 'question' 
 }
 
 /**
- * Lets nobody answer what they were not shown: a person at a terminal sees all of it, page by page if need be, and a
+ * Lets nobody answer what they were not shown: a person at a terminal sees all of it, page by page if necessary, and a
  * script names the question by its id, which is the hash of what is asked.
  */
 export async function lookAtQuestion(
@@ -39,7 +39,7 @@ export async function lookAtQuestion(
     readonly ask?: string
   },
 ): Promise<void> {
-  // Of one that is closed nothing is known here; the library says what became of it.
+  // Nothing is known here about one that is closed; the library says what happened to it.
   if (question.kind === undefined) return
   const { output } = context
   if (context.interactive) {

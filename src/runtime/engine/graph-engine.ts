@@ -27,7 +27,7 @@ import type { Drive, Run } from '../run/run.js'
 import { explainFrozen, ShownState } from '../program/shown-state.js'
 import type { Recorded, Update } from '../program/state-shape.js'
 
-/** What a task brought: an update that is recorded already, one that closes the super-step, or none yet. */
+/** What a task returned: an update that is already recorded, one that closes the super-step, or none yet. */
 type Landed =
   | { readonly status: 'recorded' }
   | {
@@ -41,9 +41,9 @@ type Landed =
   | { readonly status: 'suspended'; readonly waiting: readonly Waiting[] }
 
 /**
- * Runs a graph, or a subgraph, from its recorded tasks on. All tasks of a super-step run side by side and each result
- * is recorded as it lands; the last one to land is recorded by the entry that closes the super-step. That entry refers
- * to the results recorded before it and does not copy them.
+ * Runs a graph, or a subgraph, starting from its recorded tasks. All tasks of a super-step run in parallel and each
+ * result is recorded as it lands; the last one to land is recorded by the entry that closes the super-step. That entry
+ * refers to the results recorded before it and does not copy them.
  */
 export class GraphEngine {
   readonly #run: Run
@@ -51,7 +51,7 @@ export class GraphEngine {
   readonly #prefix: Prefix
   readonly #path: string
   readonly #shown = new ShownState()
-  /** The tasks were made here: nobody before us can have begun them. */
+  /** The tasks were created here: nobody before us can have begun them. */
   #isNew = false
 
   constructor(run: Run, plan: GraphPlan, prefix: Prefix = [], path = '') {
@@ -115,7 +115,7 @@ export class GraphEngine {
     return (task: TaskRecord, run: () => Promise<Landed>): Promise<Landed> => {
       const { concurrency } = this.#plan.resolve(task.node) ?? {}
       if (concurrency === undefined && all === undefined) return run()
-      // Whoever waited for its turn may find that nothing new should start any more.
+      // A task that waited for its turn may find that nothing new should start anymore.
       const start = async (): Promise<Landed> => (this.#run.draining ? { status: 'suspended', waiting: [] } : run())
       const inAll = () => (all ? all.run(start) : start())
       if (concurrency === undefined) return inAll()
@@ -147,7 +147,7 @@ export class GraphEngine {
 
     const done = await activation.run(async () => {
       const passed = this.#scope().steps?.[task.id]?.passed === true
-      // Who has said no must not be passed over because the program no longer asks.
+      // A "no" must not be ignored because the program no longer asks.
       const isGated = node.pauseAfter || activation.asking.askedAt(`${path} after`)?.answer !== undefined
       if (recorded && (!isGated || passed)) return undefined
       const state = this.#state()
@@ -196,7 +196,7 @@ export class GraphEngine {
         const exit = await this.#gate(activation, 'after', task, path)
         const result = exit.approved ? (this.#scope().steps?.[task.id]?.result as Update) : {}
         update = { ...result, ...exit.update }
-        // Remembered in the record, because the question is closed now and must not be asked again while others wait.
+        // Remembered in the record, because the question is now closed and must not be asked again while others wait.
         const record = { status: 'done', result: update as Value, passed: true }
         this.#run.log.add({ kind: 'step', ops: [set(at, record)] })
       }
@@ -229,7 +229,7 @@ export class GraphEngine {
     return { status: 'recorded' }
   }
 
-  /** Tells who listens what a node's update means, now that it is recorded. */
+  /** Reports to listeners what a node's update means, now that it is recorded. */
   #report(task: TaskRecord | undefined, update: Update): void {
     const node = task && this.#plan.resolve(task.node)
     if (node?.report === undefined) return
@@ -242,8 +242,8 @@ export class GraphEngine {
   }
 
   /**
-   * What became of a node's effect whose record the store may have lost. Asked before its gates: who says no there speaks
-   * of something that has yet to happen. Undefined if nothing of it happened, or nothing is in doubt.
+   * The outcome of a node's effect whose record the store may have lost. Resolved before its gates: a "no" there refers
+   * to something that has yet to happen. Undefined if none of it happened, or nothing is in doubt.
    */
   async #findLost(node: NodePlan, task: TaskRecord, state: State, activation: Activation) {
     const hasGate = node.pauseBefore || (node.kind === 'function' && node.approval !== undefined)
@@ -338,8 +338,8 @@ export class GraphEngine {
   }
 
   /**
-   * Whether any of a task was begun. Then no gate is asked any more: a no would be recorded for what has happened, and
-   * what is known of it would be dropped.
+   * Whether any of a task was begun. Then no gate is asked anymore: a "no" would be recorded for what has happened, and
+   * what is known about it would be dropped.
    */
   #isBegun({ id }: TaskRecord): boolean {
     if (this.#isNew) return false
@@ -353,9 +353,9 @@ export class GraphEngine {
   }
 
   /**
-   * A node may be of another kind than when it began. What it did then is in no record that it would come back to, so it
-   * is looked at before the node does anything: a subgraph in the place of a function and the reverse, or a function that
-   * is itself an effect by now, where it had steps.
+   * A node may be of another kind than when it began. What it did then is in no record that it would reach again, so
+   * this is checked before the node does anything: a subgraph in place of a function and the reverse, or a function
+   * that is now itself an effect and used to have steps.
    */
   #checkLeft(node: NodePlan, { id }: TaskRecord): void {
     const { steps = {}, scopes = {} } = this.#scope()
@@ -377,8 +377,8 @@ export class GraphEngine {
   }
 
   /**
-   * The gate before a node, where it has one and nothing of it was begun. What a person said there before holds, also when
-   * the program no longer asks.
+   * The gate before a node, if it has one and none of it was begun. What a person said there before counts, even if the
+   * program no longer asks.
    */
   async #enter(node: NodePlan, task: TaskRecord, path: string, activation: Activation, begun: boolean) {
     if (!begun && node.pauseBefore) return this.#gate(activation, 'before', task, path)
@@ -399,7 +399,7 @@ export class GraphEngine {
     const { approval } = node
     if (approval === undefined) return { input }
     const place = `${path} approval`
-    // Who said no must not be passed over because the rule has another opinion today.
+    // A "no" must not be ignored because the rule returns something else today.
     const before = activation.asking.askedAt(place)
     if (begun) {
       // It was begun with what was agreed to then.
@@ -446,7 +446,9 @@ export class GraphEngine {
     return { approved, update: checked }
   }
 
-  /** As `#close`. A reducer or a branch that throws must not cost what the last node did: that is recorded on its own. */
+  /**
+   * Like `#close`. A reducer or a branch that throws must not cost what the last node did: that is recorded on its own.
+   */
   async #closeOrKeep(tasks: readonly TaskRecord[], landed: readonly Landed[], count: number): Promise<boolean> {
     try {
       return await this.#close(tasks, landed, count)
@@ -468,7 +470,7 @@ export class GraphEngine {
     }
   }
 
-  /** Writes down what the super-step made of the state and what comes next; false when nothing does. */
+  /** Records what the super-step did to the state and what comes next; false if nothing does. */
   async #close(tasks: readonly TaskRecord[], landed: readonly Landed[], count: number): Promise<boolean> {
     const scope = this.#scope()
     // The last result is recorded by this very entry: what each node returned is in the log, once.
@@ -506,7 +508,7 @@ export class GraphEngine {
     return next.tasks.length > 0
   }
 
-  /** A branch may wait for something that knows nothing of the run: it is left behind when the run is stopped. */
+  /** A branch may wait for something that knows nothing about the run: it is left behind when the run is stopped. */
   async #orLeft<Result>(choice: Promise<Result>): Promise<Result> {
     const { signal } = this.#run.abort
     let leave = () => {}
@@ -593,7 +595,7 @@ export function statusOf(plan: GraphPlan, tasks: readonly Task[]): string {
   return 'active'
 }
 
-/** Names tasks so that each is found again: by super-step, node and place among those of the same node. */
+/** Names tasks so that each is found again: by super-step, node and position among those of the same node. */
 export function nameTasks(tasks: readonly Task[], count: number): readonly TaskRecord[] {
   const places = new Map<string, number>()
   for (const { node } of tasks) places.set(node, (places.get(node) ?? 0) + 1)

@@ -45,15 +45,15 @@ function inheritOps(state: RunState, record: ForkRecord, now: number): readonly 
     ...(state.later ? [remove('later')] : []),
     ...(state.claims ? [set('claims', 0)] : []),
     ...(state.alone ? [set('alone', 0)] : []),
-    // What was under way there is nothing to this branch, whose keys are its own.
+    // What was in progress there means nothing to this branch, whose keys are its own.
     ...(state.openSince === undefined ? [] : [remove('openSince')]),
     ...(state.ahead ? [remove('ahead')] : []),
     ...(state.gap ? [remove('gap')] : []),
     ...begunSteps(state, []),
     ...leaveFamily(state),
-    // What became of an effect there, and whether it might run there, are no questions here: this branch asks its own.
+    // The outcome of an effect there, and whether it might run there, are not questions here: this branch asks its own.
     ...closePauses(state, ({ kind }) => kind === 'unknown-effect' || kind === 'permission', now),
-    // What it waits for may be another thing after an edit: the program has to say so itself.
+    // What it waits for may change after an edit: the program has to say so itself.
     ...(state.run?.waiting ? [remove(['run', 'waiting'])] : []),
     ...keysThere(state, record.branch),
   ]

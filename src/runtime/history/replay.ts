@@ -15,7 +15,7 @@ import { replayGraph } from './replay-graph.js'
 import type { PauseRecord, RunRecord, RunState } from '../run/run-state.js'
 import { Run } from '../run/run.js'
 
-/** Where today's program would have gone another way than is recorded. */
+/** Where the current program would have taken a different path than the recorded one. */
 export interface ReplayDifference {
   readonly step: string
   readonly checkpoint?: string
@@ -25,7 +25,7 @@ export interface ReplayDifference {
   readonly now?: Value
 }
 
-/** Records of another version of the state than today's program has, and how far it was compared with them. */
+/** Records of another version of the state than the current program's, and how far it was compared with them. */
 export interface OtherVersionRecords {
   /** The graph whose state it is: the program's own, or a subgraph. */
   readonly graph: string
@@ -33,32 +33,32 @@ export interface OtherVersionRecords {
   /** How many recorded steps. */
   readonly steps: number
   /**
-   * 'routes': where the graph goes from the state as its migrations make it, but not its reducers, and not what it makes
-   * of input. 'nothing': no migration leads to today's version, see `reason`.
+   * 'routes': where the graph goes from the migrated state, but not its reducers, and not what it makes of input.
+   * 'nothing': no migration leads to the current version, see `reason`.
    */
   readonly compared: 'routes' | 'nothing'
   readonly reason?: string
 }
 
-/** What going through the records with today's program found. */
+/** The result of replaying the records with the current program. */
 export interface ReplayReport {
-  /** 'incomplete': the record ends before the run does; up to there all is the same. */
+  /** 'incomplete': the record ends before the run does; up to there everything is the same. */
   readonly status: 'identical' | 'incomplete' | 'differs'
-  /** How many recorded steps were gone through. */
+  /** How many recorded steps were replayed. */
   readonly steps: number
   /** The state at the end of the record, from the records alone. */
   readonly state: Readonly<Record<string, Value>>
   readonly output?: Value
   readonly difference?: ReplayDifference
-  /** What could be compared in part or not at all; absent when there is no such record. */
+  /** What could be compared only in part or not at all; absent if there is no such record. */
   readonly otherVersions?: readonly OtherVersionRecords[]
-  /** Why a replay went less far than the run did. */
+  /** Why a replay did not get as far as the run did. */
   readonly message?: string
 }
 
 /**
- * Goes through the last run of a log from its records alone: calls no node and no step. A graph's routes and reducers,
- * and a flow's own code between its steps, are today's; the first place where they lead elsewhere is reported.
+ * Replays the last run of a log from its records alone: calls no node and no step. A graph's routes and reducers, and a
+ * flow's own code between its steps, are the current ones; the first place where they lead elsewhere is reported.
  */
 export async function replayRun(environment: RuntimeEnvironment, log: Log, plan: ProgramPlan): Promise<ReplayReport> {
   const { run, state = {} } = log.fold.state as RunState
@@ -106,7 +106,7 @@ async function replayFlow(
   return { ...report, status: 'differs', difference }
 }
 
-/** The run as if it were under way, with everything it ever recorded at hand. */
+/** The run as if it were in progress, with everything it ever recorded available. */
 function replayed({ steps, pauses, begun }: Records, run: RunRecord): RunState {
   const { output: _, error: __, ...rest } = run
   const input = begun?.input
@@ -132,7 +132,7 @@ function replayOf(environment: RuntimeEnvironment, key: LogKey, log: RunLog, rep
   })
 }
 
-/** A question that today's program asks and the record does not know. */
+/** A question that the current program asks and the record does not know. */
 function newPause({ state }: RunLog, { pauses }: Records): string | undefined {
   return Object.values(state.pauses ?? {}).find(({ id }) => !pauses.has(id))?.path
 }
@@ -158,7 +158,7 @@ function askingStep({ path, kind }: PauseRecord): string {
   return path.endsWith(` ${kind}`) ? path.slice(0, -kind.length - 1) : path
 }
 
-/** Today's program has nothing left to do but wait: right, if the record goes no further. */
+/** The current program has nothing left to do but wait: correct, if the record goes no further. */
 function suspendedReplay(
   report: Gone,
   run: RunRecord,
@@ -168,7 +168,7 @@ function suspendedReplay(
 ): ReplayReport {
   const waits = run.waiting && [...run.waiting.map(({ step }) => step), ...[...pauses.values()].map(askingStep)]
   const gap = gaps.find((path) => !steps.has(path) && !waits?.includes(path))
-  // A run that rests has come to its end for now: what today's program would do besides is another way.
+  // A run at rest has ended for now: if the current program would do anything else, that is a difference.
   const news = waits === undefined ? undefined : (gap ?? pause)
   if (run.status !== 'completed' && unasked === undefined && news === undefined)
     return { ...report, status: 'incomplete' }

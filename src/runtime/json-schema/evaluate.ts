@@ -8,7 +8,7 @@ import { isSchemaObject, type References, referencesOf, type SchemaObject } from
 import { checkNumber, checkText } from './scalar-keywords.js'
 import { describeValue, kindOf, sameJson, showJson } from './value-kind.js'
 
-/** Less than a second of work: enough for an answer of megabytes, and an end for schemas that multiply themselves. */
+/** Less than a second of work: enough for an answer of megabytes, and a limit for schemas that multiply themselves. */
 const MAX_WORK = 500_000
 const MAX_DEPTH = 1500
 
@@ -45,7 +45,7 @@ export class Evaluation implements Look {
     if (this.#work > MAX_WORK) throw tooMuch(path, `takes more than ${MAX_WORK} steps`)
   }
 
-  /** Whether a pattern is found in a text; undefined where nobody can tell in time. */
+  /** Whether a pattern is found in a text; undefined if that can't be determined in time. */
   find(pattern: string, text: string, path: string): boolean | undefined {
     const compiled = this.#patterns.get(pattern)
     this.spend(1 + Math.ceil((text.length * compiled.weight) / 50), path)
@@ -84,7 +84,7 @@ export class Evaluation implements Look {
   #ownKeywords(schema: SchemaObject, value: Value, path: string, found: Found): void {
     const kind = kindOf(value)
     if (kind === 'other') {
-      // JSON Schema would not see that a Date is no object, and NaN is below every maximum.
+      // JSON Schema would not see that a Date is not an object, and NaN is below every maximum.
       if (Object.keys(schema).some((keyword) => !SAYS_NOTHING.has(keyword))) {
         fail(found, path, `is ${describeValue(value)}, which JSON has no word for`)
       }

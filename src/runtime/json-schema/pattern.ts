@@ -3,7 +3,7 @@ import type { RE2JS } from 're2js'
 
 /** Longer ones cost more to compile than any check is worth. */
 const MAX_PATTERN = 4000
-/** For the few patterns that can't be matched in linear time. They hold up everything else meanwhile. */
+/** For the few patterns that can't be matched in linear time. They block everything else in the meantime. */
 const SLOW_LIMIT_MS = 250
 
 /** Finds a pattern in texts. */
@@ -15,9 +15,9 @@ export interface Pattern {
 }
 
 /**
- * Patterns come from whoever wrote a schema, and texts from models and strangers: `^(a+)+$` and 35 characters are enough
- * to hold the event loop for hours. They are matched in linear time, by the rules of RE2. Those that RE2 does not have
- * (lookaround, backreferences) are matched by JavaScript within a time limit.
+ * Patterns come from whoever wrote a schema, and texts from models and strangers: `^(a+)+$` and 35 characters are
+ * enough to block the event loop for hours. They are matched in linear time, by the rules of RE2. Those that RE2 does
+ * not support (lookaround, backreferences) are matched by JavaScript within a time limit.
  */
 export class Patterns {
   readonly #engine: typeof RE2JS | undefined
@@ -69,7 +69,7 @@ function slowPattern(pattern: string): Pattern {
   return {
     weight: 1,
     find(text) {
-      // It would hold up everything as long every time.
+      // It would block everything just as long every time.
       if (isHopeless) return undefined
       try {
         const given = { source: compiled.source, flags: compiled.flags, text }
@@ -82,7 +82,7 @@ function slowPattern(pattern: string): Pattern {
   }
 }
 
-/** JSON Schema wants the flag `u`; patterns that are only right without it are common all the same. */
+/** JSON Schema requires the flag `u`; patterns that are valid only without it are common all the same. */
 function compileAny(pattern: string): RegExp | undefined {
   for (const flags of ['u', '']) {
     try {

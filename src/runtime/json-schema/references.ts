@@ -106,7 +106,7 @@ export class References {
     if (this.#problems.length === 0) this.#findCircle()
   }
 
-  /** A schema that leads to itself without going into the value would be applied for ever. */
+  /** A schema that leads to itself without going into the value would be applied forever. */
   #findCircle(): void {
     const done = new Set<SchemaObject>()
     const open = new Set<SchemaObject>()

@@ -8,7 +8,7 @@ import { References } from './references.js'
 const MAX_REPORTED = 50
 
 /**
- * A JSON Schema that values are checked against, of 2020-12 or an older draft. The work for one value is bounded,
+ * A JSON Schema that values are checked against, of 2020-12 or an older draft. The work for one value is limited,
  * whatever the schema and the value: both may come from strangers.
  */
 export class SchemaChecker {

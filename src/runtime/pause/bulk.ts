@@ -24,12 +24,12 @@ export interface ThreadPause extends OpenPause {
 /** One page of open questions. */
 export interface PausePage {
   readonly pauses: readonly ThreadPause[]
-  /** Threads whose questions can't be read, because they are damaged for example. The others are listed all the same. */
+  /** Threads whose questions can't be read, for example because they are damaged. The others are still listed. */
   readonly unreadable: readonly { readonly thread: ThreadIdInput; readonly branch: string; readonly error: unknown }[]
   readonly cursor?: string
 }
 
-/** Threads that wait for people, then those whose run failed while it also asked. */
+/** Threads that wait for people, then those whose run failed while it had an open question. */
 const ASKING: readonly Partial<HeadQuery>[] = [
   { status: ['waiting_human'] },
   { status: ['failed', 'incompatible'], metadata: { [ASKS]: true } },
@@ -91,16 +91,16 @@ async function listAsking({ logs }: RuntimeEnvironment, query: HeadQuery) {
   return { keys, cursor: phase < ASKING.length ? `${phase}.${at ?? ''}` : undefined }
 }
 
-/** What became of one of many answers. */
+/** The outcome of one of many answers. */
 export interface BulkAnswer {
   readonly pause: string
-  /** Why this one was refused. The others are not concerned. */
+  /** Why this one was refused. The others are not affected. */
   readonly error?: unknown
 }
 
 /**
- * Gives many answers, of some threads at a time, each taken or refused by itself: those of one thread together, so that
- * it goes on with all of them. The results are in the order of the answers.
+ * Gives many answers, for several threads at a time, each accepted or refused on its own: those for one thread
+ * together, so that it continues with all of them. The results are in the order of the answers.
  */
 export async function answerAll<Answer extends PauseAnswer>(
   answers: readonly Answer[],
@@ -137,7 +137,7 @@ export interface BulkRun {
   readonly branch: string
   readonly outcome?: Outcome
   readonly error?: unknown
-  /** What `onRun` threw when it was told of this run. */
+  /** What `onRun` threw when it was called for this run. */
   readonly listenerError?: unknown
 }
 
@@ -151,8 +151,8 @@ export interface BulkRunOptions {
   readonly context?: unknown
   readonly signal?: AbortSignal
   /**
-   * Called with each run as it ends, and with how many there are in all; the next thread of its place starts when it is
-   * done. What it throws stops nothing and is told beside the run, as `listenerError`.
+   * Called with each run as it ends, and with how many there are in total; the next thread in its slot starts when it
+   * is done. If it throws, nothing stops: the error is reported with the run, as `listenerError`.
    */
   readonly onRun?: (run: BulkRun, total: number) => void | Promise<void>
 }
@@ -175,7 +175,7 @@ export async function resumeAll(
       await onRun?.(run, keys.length)
       return run
     } catch (listenerError) {
-      // Thrown on, it would hide how all the other runs ended, those under way included.
+      // Rethrown, it would hide how all the other runs ended, including those in progress.
       return { ...run, listenerError }
     }
   })
@@ -196,7 +196,7 @@ async function resumeOne(
   }
 }
 
-/** Which threads were led to the newest state version, and which could not be. */
+/** Which threads were migrated to the newest state version, and which could not be. */
 export interface MigrationReport {
   readonly checked: number
   readonly migrated: readonly {
@@ -204,13 +204,13 @@ export interface MigrationReport {
     readonly branch: string
     readonly from: number
     readonly to: number
-    /** States of subgraphs under way that were led to a newer version too. */
+    /** States of subgraphs in progress that were migrated too. */
     readonly subgraphs: readonly Upgraded[]
   }[]
   readonly failed: readonly { readonly thread: ThreadIdInput; readonly branch: string; readonly error: unknown }[]
 }
 
-/** Brings the states of all threads of a program up to date. With `dryRun` nothing is written. */
+/** Migrates the states of all threads of a program. With `dryRun`, nothing is written. */
 export async function migrateAll(
   environment: RuntimeEnvironment,
   plan: ProgramPlan,
@@ -232,12 +232,12 @@ export async function migrateAll(
   return { checked: keys.length, migrated, failed }
 }
 
-/** What was led where; undefined when there was nothing to do. */
+/** What was migrated where; undefined if there was nothing to do. */
 async function migrateOne(environment: RuntimeEnvironment, plan: ProgramPlan, key: LogKey, dryRun: boolean) {
   const log = await environment.logs.open(key)
-  // Throws for a gap and for a state of the future, before anything is claimed.
+  // Throws for a missing migration and for a state from the future, before anything is claimed.
   const { upgraded } = upgradeRun(plan, log.fold.state as RunState)
-  // Input that waits stays as it is until it is taken; here is said what will be refused then.
+  // Waiting input stays as it is until it is taken; this reports what will be refused then.
   const { inputs = [], later = [] } = log.fold.state as RunState
   for (const input of [...inputs, ...later]) if (plan.kind === 'graph') upgradeInput(plan, input)
   if (upgraded.length === 0) return undefined
