@@ -9,7 +9,7 @@ const ARCHIVE: Option = [
   'file:folder or s3://bucket/prefix?endpoint=… (default: HOLDFAST_ARCHIVE)',
 ]
 const PROGRAM: Option = ['--program <name>', 'which of the programs that the file exports']
-const CONTEXT: Option = ['--context <json>', 'what the run brings along besides its input (json, @file or -)']
+const CONTEXT: Option = ['--context <json>', 'what the run gets besides its input (json, @file or -)']
 const PIPELINE: Option = ['--pipeline <name>', 'which of the pipelines that the file exports']
 const BY: Option = ['--by <who>', 'who did it, for the record']
 const YES: Option = ['--yes', 'you have read the whole question: do not ask again']
@@ -51,7 +51,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
       ['--lease <duration>', 'how long a conversation stays with a worker without a heartbeat (default 2s)'],
       ['--latency <duration>', 'how long the model takes for a reply, on average (default 150ms)'],
       ['--seed <n>', 'the same seed plays the same day (default 847)'],
-      ['--cache <url>', 'a Redis in front of the store, which must be Postgres then: redis://host'],
+      ['--cache <url>', 'a Redis in front of the store, redis://host; the store must be Postgres'],
       ['--folder <path>', 'where it leaves its files; a folder of an earlier demo is replaced (default holdfast-demo)'],
     ],
     examples: ['holdfast demo', 'holdfast demo --store postgres://user@host/database --kill-every 2s --json'],
@@ -63,13 +63,13 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     summary: 'run a thread of a program that a module exports',
     options: [
       ['--thread <id>', 'bf-847, or user=user-42,session=bf-847 (default: a new one)'],
-      ['--input <json>', 'what it works on (json, @file or -); left out, an unfinished run is resumed'],
+      ['--input <json>', 'what it works on (json, @file or -); if omitted, an unfinished run is resumed'],
       ['--text <text>', 'the same, as plain text'],
-      ['--key <key>', 'an id for the input: given again, it is not taken twice'],
-      ['--busy <policy>', 'reject, queue or interrupt, while another runs the thread (default: reject)'],
+      ['--key <key>', 'an id for the input: the same key does not run twice'],
+      ['--busy <policy>', 'reject, queue or interrupt, while another process runs the thread (default: reject)'],
       [
         '--frequency <policy>',
-        'how often it writes: step, boundary, none, or every so many steps, as 10 (default: step)',
+        'how often it writes: step, boundary, none, or a number such as 10 for every 10 steps (default: step)',
       ],
       ['--expect <what>', 'existing: history is expected; the outcome says "restarted" if there is none'],
       ['--on-corrupt <policy>', 'fail, lastGood or restart, when the newest state does not verify (default: fail)'],
@@ -89,7 +89,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
       ['--thread <id>', 'bf-847, or user=user-42,session=bf-847 (default: a new one)'],
       ['--input <json>', 'what it works on (json, @file or -)'],
       ['--text <text>', 'the same, as plain text'],
-      ['--key <key>', 'an id for the input: given again, it is not taken twice'],
+      ['--key <key>', 'an id for the input: the same key does not run twice'],
       ['--run-at <time>', 'not before this: 2026-12-01T09:00Z, or 2h from now'],
       ['--lines <file>', 'many: {"thread": …, "input": …, "key": …, "runAt": …} in each line (- for standard input)'],
       PROGRAM,
@@ -109,10 +109,13 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     options: [
       ['--concurrency <n>', 'threads at once (default 10)'],
       ['--lease <duration>', 'how long a thread stays claimed without a heartbeat (default 10s)'],
-      ['--poll <duration>', 'how often to look for work (default 500ms)'],
+      ['--poll <duration>', 'how often to look for work (default: 5s where the store announces it, otherwise 500ms)'],
       ['--grace <duration>', 'how long steps may take to finish on shutdown (default 30s)'],
       ['--name <name>', 'a name for this worker, shown in lists'],
-      ['--health <address>', 'answer /live, /ready, /queue and /metrics there, as :8080 (see docs/operations.md)'],
+      [
+        '--health <address>',
+        'answer /live, /ready, /queue and /metrics at this address, such as :8080 (see docs/operations.md)',
+      ],
       ['--events', 'also print what happens inside the runs'],
     ],
     load: () => import('./commands/worker.js'),
@@ -120,7 +123,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'workers',
     group: 'Running programs',
-    summary: 'which workers there are, what each runs, and when it last gave a sign of life',
+    summary: 'list workers, what each one runs, and when it was last seen',
     load: () => import('./commands/workers.js'),
   },
   {
@@ -129,7 +132,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     summary: 'serve a module’s programs, or a langgraph.json, over HTTP, with a worker, until SIGTERM',
     options: [
       ['--host <address>', 'where to listen (default 127.0.0.1: this machine only)'],
-      ['--port <n>', 'default 8787; 0 takes any that is free'],
+      ['--port <n>', 'default 8787; 0 takes any free port'],
       [
         '--tokens <file>',
         'JSON: [{ "token", "tenant", "subject", "roles" }, …] (default: HOLDFAST_TOKEN, or a random one)',
@@ -154,7 +157,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     group: 'Running programs',
     summary: 'see every thread in the browser: answer, rewind, repair; with a module, also run its programs',
     options: [
-      ['--port <n>', 'default: any that is free'],
+      ['--port <n>', 'default: any free port'],
       ['--no-open', 'only print the address'],
     ],
     examples: ['holdfast studio --store sqlite:agents.db', 'holdfast studio agent.mjs --store sqlite:agents.db'],
@@ -162,52 +165,50 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     usage: 'schedule set <file> <name>',
-    group: 'Running programs',
-    summary: 'let workers run a program by themselves, at times or intervals',
+    summary: 'have workers run a program at set times or intervals',
     options: [
       PROGRAM,
       ['--cron <expression>', 'minute, hour, day, month, weekday: "0 2 * * *" is every night at two'],
-      ['--time-zone <name>', 'of --cron, such as Europe/Berlin (default: UTC)'],
+      ['--time-zone <name>', 'time zone of --cron, such as Europe/Berlin (default: UTC)'],
       ['--every <duration>', 'instead of --cron: 30s, 15m, 2h, 7d'],
-      ['--input <json>', 'what each run is given (json, @file or -)'],
-      ['--thread <id>', 'the thread that takes all of them (default: one for each)'],
-      ['--missed <policy>', 'last, skip or all, when no worker was there (default: last)'],
+      ['--input <json>', 'the input of each run (json, @file or -)'],
+      ['--thread <id>', 'one thread for all runs (default: a new one each time)'],
+      ['--missed <policy>', 'last, skip or all: what to do about times when no worker was running (default: last)'],
     ],
     examples: [`holdfast schedule set report.mjs nightly --cron '0 2 * * *' --time-zone Europe/Berlin`],
     load: () => import('./commands/schedule-set.js'),
   },
   {
     usage: 'schedule list',
-    summary: 'what runs by itself, and when next',
+    summary: 'list schedules, and when each runs next',
     load: () => import('./commands/schedule-list.js'),
   },
   {
     usage: 'schedule pause <name>',
-    summary: 'start nothing more of it until it is resumed',
+    summary: 'start nothing until the schedule is resumed',
     load: () => import('./commands/schedule-pause.js'),
   },
   {
     usage: 'schedule resume <name>',
-    summary: 'go on with the next time',
+    summary: 'continue with the next occurrence',
     load: () => import('./commands/schedule-resume.js'),
   },
   {
     usage: 'schedule trigger <name>',
-    summary: 'once more, now',
+    summary: 'run it once, now',
     load: () => import('./commands/schedule-trigger.js'),
   },
   {
     usage: 'schedule delete <name>',
-    summary: 'remove it; what it started stays',
+    summary: 'remove a schedule; what it started stays',
     load: () => import('./commands/schedule-delete.js'),
   },
   {
     usage: 'pipeline run <file>',
-    group: 'Running programs',
     summary: 'process the documents of a pipeline that are new, changed or unfinished',
     options: [
       PIPELINE,
-      ['--retry-failed', 'also those that failed earlier'],
+      ['--retry-failed', 'also retry documents that failed earlier'],
       ['--remove-missing', 'remove the rows of documents that are gone from the source'],
       ['--lease <duration>', 'how long a document stays with a process without a heartbeat (default 10s)'],
     ],
@@ -216,7 +217,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     usage: 'pipeline status <file>',
-    summary: 'what is on record for a pipeline: documents, chunks, failures',
+    summary: 'show what is recorded for a pipeline: documents, chunks, failures',
     options: [PIPELINE],
     load: () => import('./commands/pipeline-status.js'),
   },
@@ -228,7 +229,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     usage: 'pipeline pause <file>',
-    summary: 'let every process stop after its current batches',
+    summary: 'make every process stop after its current batches',
     options: [PIPELINE, BY],
     load: () => import('./commands/pipeline-pause.js'),
   },
@@ -289,7 +290,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'diff <thread> [from] [to]',
     group: 'Looking at threads',
-    summary: 'what changed in the state between two checkpoints or branches (default: ~1 head)',
+    summary: 'show what changed in the state between two checkpoints or branches (default: ~1 head)',
     options: [BRANCH],
     load: () => import('./commands/diff.js'),
   },
@@ -298,9 +299,9 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     group: 'Looking at threads',
     summary: 'print what happens on a thread until it is at rest',
     options: [
-      ['--follow', 'go on when it rests, until Ctrl-C'],
-      ['--lines <n>', 'begin this many entries back (default 10)'],
-      ['--since <checkpoint>', 'begin after this checkpoint'],
+      ['--follow', 'keep going when it is at rest, until Ctrl-C'],
+      ['--lines <n>', 'start this many entries back (default 10)'],
+      ['--since <checkpoint>', 'start after this checkpoint'],
       BRANCH,
     ],
     load: () => import('./commands/tail.js'),
@@ -337,21 +338,21 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'replay <file> <thread>',
     group: 'Running programs',
-    summary: 'go through the last run from its records, and say where the program differs',
+    summary: 'replay the last run from its records, and say where the program differs; runs nothing',
     options: [PROGRAM, BRANCH],
     load: () => import('./commands/replay.js'),
   },
   {
     usage: 'tag <thread> <name>',
     group: 'Changing threads',
-    summary: 'name a checkpoint',
+    summary: 'give a checkpoint a name; pruning then keeps it',
     options: [AT, BRANCH],
     load: () => import('./commands/tag.js'),
   },
   {
     usage: 'untag <thread> <name>',
     group: 'Changing threads',
-    summary: 'remove the name',
+    summary: 'remove a tag from its checkpoint',
     options: [BRANCH],
     load: () => import('./commands/untag.js'),
   },
@@ -418,7 +419,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     summary: 'write an item (value: json, @file or -)',
     options: [
       ['--ttl <duration>', 'how long it lives'],
-      ['--expect <version>', 'only over this version; none: only if there is no item'],
+      ['--expect <version>', 'only if this is the current version; none: only if there is no item'],
     ],
     load: () => import('./commands/store-put.js'),
   },
@@ -454,13 +455,16 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'erase [thread]',
     group: 'Maintenance',
-    summary: 'remove a thread, the memory of a scope or a whole tenant for good, also from the files of the store',
+    summary: 'remove a thread, the memory of a scope or a whole tenant for good, including from the store’s files',
     options: [
       ['--scope <scope>', 'the memory of this scope, such as user=user-42, instead of a thread'],
       ['--everything', 'everything of the tenant that --tenant names'],
       ['--reason <text>', 'kept in the tombstone'],
       ['--no-tombstone', 'leave no trace that it existed, not even its id'],
-      ['--grace <duration>', 'spare large values that were written since; 0s where nobody writes (default 1m)'],
+      [
+        '--grace <duration>',
+        'spare large values written within this time; 0s if nothing is being written (default 1m)',
+      ],
       ['--yes', 'do not ask'],
     ],
     examples: [
@@ -475,7 +479,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     group: 'Maintenance',
     summary: 'remove the older checkpoints of a branch; its newest state and what is tagged stay',
     options: [
-      ['--before <checkpoint>', 'what lies before it goes: an id, a number, ~10, a tag (default: head)'],
+      ['--before <checkpoint>', 'remove everything before this: an id, a number, ~10, a tag (default: head)'],
       ['--even-tagged', 'also tagged checkpoints'],
       BRANCH,
       ['--yes', 'do not ask'],
@@ -485,19 +489,19 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     usage: 'keys status',
-    summary: 'which data keys a tenant has, and under which master key each is wrapped',
+    summary: 'show which data keys a tenant has, and under which master key each is wrapped',
     examples: ['holdfast keys status --config holdfast.config.mjs --tenant acme'],
     load: () => import('./commands/keys-status.js'),
   },
   {
     usage: 'keys rotate',
-    summary: 'make a new data key for what is written from now on; older data stays readable',
+    summary: 'create a new data key for what is written from now on; older data stays readable',
     options: [['--all-tenants', 'for every tenant of the store']],
     load: () => import('./commands/keys-rotate.js'),
   },
   {
     usage: 'keys rewrap',
-    summary: 'wrap all data keys under the current master key, so that older master keys can go',
+    summary: 'wrap all data keys under the current master key, so that older master keys can be dropped',
     options: [['--all-tenants', 'for every tenant of the store']],
     load: () => import('./commands/keys-rewrap.js'),
   },
@@ -514,10 +518,13 @@ export const COMMANDS: readonly CommandDeclaration[] = [
       ],
       ['--keep-last <n>', 'keep this many of the newest checkpoints of each branch'],
       ['--keep-for <duration>', 'keep checkpoints younger than this'],
-      ['--existing', 'with --ttl: also threads that were begun before there was a policy'],
-      ['--archive', 'with rules given here: archive what goes first (to HOLDFAST_ARCHIVE, or that of the config file)'],
+      ['--existing', 'with --ttl: also threads that were started before there was a policy'],
+      [
+        '--archive',
+        'with rules given here: archive what is removed first (to HOLDFAST_ARCHIVE, or as the config file says)',
+      ],
       ['--program <name>', 'only threads of this program'],
-      ['--grace <duration>', 'spare large values that were written or pointed to since (default 1h)'],
+      ['--grace <duration>', 'spare large values written or pointed to within this time (default 1h)'],
     ],
     examples: ['holdfast sweep --dry-run', 'holdfast sweep --ttl 30d --existing --program support'],
     load: () => import('./commands/sweep.js'),
@@ -527,7 +534,10 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     group: 'Moving data',
     summary: 'copy a store to another backend: threads, store, blobs and tombstones, hashes unchanged',
     options: [
-      ['--since <when>', 'a second pass: only what changed since, as 2h or a time; may replace what the first brought'],
+      [
+        '--since <when>',
+        'a second pass: only what changed since, such as 2h or a time; may replace what the first pass copied',
+      ],
       ['--delete', 'also remove there what the source no longer has'],
       ['--concurrency <n>', 'branches at once (default 16)'],
     ],
@@ -540,10 +550,10 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'archive <thread>',
     group: 'Moving data',
-    summary: 'move a thread, or the past of a branch, to a folder or bucket as compressed files',
+    summary: 'move a thread, or the older history of a branch, to a folder or bucket as compressed files',
     options: [
       ARCHIVE,
-      ['--before <checkpoint>', 'only what lies before it: at() and history still reach that'],
+      ['--before <checkpoint>', 'only what comes before this checkpoint; at() and history still reach it'],
       ['--keep', 'write the files, and keep the thread too'],
       BRANCH,
     ],
@@ -569,8 +579,8 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     group: 'Moving data',
     summary: 'write a thread to one portable file: to replay it in a test, or to import it elsewhere',
     options: [
-      ['--redact', 'take out keys, card numbers and mail addresses'],
-      ['--force', 'write over a file that exists'],
+      ['--redact', 'remove keys, card numbers and email addresses'],
+      ['--force', 'overwrite an existing file'],
       ['--branch <name>', 'only this branch, and those it was forked from'],
     ],
     examples: ['holdfast export bf-847 test/fixtures/bf-847.jsonl --redact'],
@@ -587,7 +597,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'import-langgraph <database>',
     group: 'Moving data',
-    summary: 'bring over threads that the official SQLite or Postgres saver of LangGraph.js wrote',
+    summary: 'import threads that the official SQLite or Postgres saver of LangGraph.js wrote',
     options: [['--thread <id>…', 'only this thread']],
     examples: [
       'holdfast import-langgraph sqlite:checkpoints.db --store sqlite:agents.db',
@@ -598,14 +608,14 @@ export const COMMANDS: readonly CommandDeclaration[] = [
   {
     usage: 'stats',
     group: 'Maintenance',
-    summary: 'statistics about threads, runs, resumes and checkpoints',
+    summary: 'show statistics about threads, runs, resumes and checkpoints',
     options: [['--sample <n>', 'read the entries of this many branches (default 200)']],
     load: () => import('./commands/stats.js'),
   },
   {
     usage: 'doctor',
     group: 'Maintenance',
-    summary: 'check the store: reachable, versions, durability, clock, and what to change',
+    summary: 'check the store (reachable, versions, durability, clock) and say what to change',
     options: [['--read-only', 'write nothing, not even a probe']],
     load: () => import('./commands/doctor.js'),
   },
@@ -613,7 +623,7 @@ export const COMMANDS: readonly CommandDeclaration[] = [
     usage: 'migrate <file>',
     group: 'Running programs',
     summary: 'migrate the states of a program’s threads to its version',
-    options: [['--dry-run', 'only say what would happen'], PROGRAM],
+    options: [['--dry-run', 'only show what would happen'], PROGRAM],
     load: () => import('./commands/migrate.js'),
   },
 ]

@@ -13,7 +13,8 @@ import { readVersion } from './commands/version.js'
 /** Commands of two words: what the first one stands for, and under which heading. */
 const GROUPS: Readonly<Record<string, readonly [description: string, heading: string]>> = {
   pipeline: ['process many documents, and resume at the exact batch', 'Running programs:'],
-  keys: ['look after the keys that encrypt a store', 'Maintenance:'],
+  schedule: ['run programs by themselves, at set times or intervals', 'Running programs:'],
+  keys: ['manage the keys that encrypt a store', 'Maintenance:'],
   store: ['read and write the memory that threads share', 'Shared memory:'],
 }
 
@@ -189,7 +190,7 @@ function makeProgram(): Commander {
     })
     .addHelpText(
       'after',
-      '\nExit codes: 0 ok, 1 failed, 2 usage, 3 not found,\n4 conflict or busy, 5 backend, 6 corrupt, 7 paused,\n8 incompatible, 130 interrupted.',
+      '\nExit codes: 0 ok, 1 failed, 2 usage, 3 not found,\n4 conflict or busy, 5 backend, 6 corrupt, 7 paused,\n8 incompatible, 9 limited, 130 interrupted.',
     )
     .showSuggestionAfterError(true)
 }

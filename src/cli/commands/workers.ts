@@ -3,13 +3,13 @@ import type { Command } from '../command.js'
 import { brief, type Cell, clean, type Paint } from '../screen/output.js'
 import { ago } from '../screen/times.js'
 
-/** The workers of the store, what each runs, and when it last gave a sign of life. */
+/** The workers of the store, what each runs, and when it was last seen. */
 export const run: Command = async (context) => {
   const hf = await context.open()
   const { output } = context
   const workers = await hf.workers()
   if (output.json) return output.document({ workers })
-  if (workers.length === 0) return output.note('No worker gave a sign of life in the last hour.')
+  if (workers.length === 0) return output.note('No worker was seen in the last hour.')
   await output.table(
     ['worker', 'host', 'pid', 'version', 'programs', 'busy', 'state', 'since', 'seen'],
     workers.map((worker): readonly Cell[] => [
