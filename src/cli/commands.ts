@@ -91,7 +91,12 @@ export const COMMANDS: readonly CommandDeclaration[] = [
       ['--text <text>', 'the same, as plain text'],
       ['--key <key>', 'an id for the input: the same key does not run twice'],
       ['--run-at <time>', 'not before this: 2026-12-01T09:00Z, or 2h from now'],
-      ['--lines <file>', 'many: {"thread": …, "input": …, "key": …, "runAt": …} in each line (- for standard input)'],
+      ['--priority <n>', 'from -1000 to 1000, larger first (default 0)'],
+      ['--limit-key <key>', 'what limits per key are counted by'],
+      [
+        '--lines <file>',
+        'many: {"thread": …, "input": …, "key": …, "priority": …} in each line (- for standard input)',
+      ],
       PROGRAM,
       BRANCH,
       CONTEXT,

@@ -251,6 +251,10 @@ export interface HeadPage {
 
 /** The label in which logs name the program that they run. Drivers use it to find what is due. */
 export const PROGRAM_LABEL = 'holdfast.program'
+/** The label of a log's priority, a whole number; absent: 0. */
+export const PRIORITY_LABEL = 'holdfast.priority'
+/** The label of what a log's limits are counted by, besides its program and tenant. Holds no `]`. */
+export const LIMIT_LABEL = 'holdfast.limit'
 
 /** What a worker asks for: logs of its programs that are due and that nobody holds. */
 export interface DueQuery {
@@ -263,11 +267,25 @@ export interface DueQuery {
   readonly limit: number
   /** For this long, nobody else who asks gets them, unless something is written to them first. */
   readonly reserveMs: number
+  /** Whose turn was last: the tenants behind this one come first. */
+  readonly after?: TenantId
+  /** Groups that are passed over. */
+  readonly except?: readonly DueGroup[]
+}
+
+/** Logs of a program and a tenant: all of them, or those with a limit key (`LIMIT_LABEL`). */
+export interface DueGroup {
+  readonly program: string
+  readonly tenant: TenantId
+  readonly key?: string
 }
 
 /** What is due. */
 export interface DuePage {
-  /** Roughly in the order in which they became due. */
+  /**
+   * Higher priorities first; of the same priority tenants by turns, beginning behind `after`; of a tenant about in the order
+   * in which they became due.
+   */
   readonly heads: readonly Head[]
   /** Whether more may be due now. */
   readonly more: boolean

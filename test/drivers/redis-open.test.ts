@@ -188,9 +188,10 @@ describe.skipIf(url === undefined)('opening redis', () => {
         redis.call('HSET', key, 'h', (string.gsub(head, '\\t[^\\n]*', '', 1)))
       end
       for _, key in ipairs(redis.call('KEYS', '*:index')) do
-        redis.call('ZREMRANGEBYLEX', key, '[p\\0', '(p\\1')
+        redis.call('ZREMRANGEBYLEX', key, '[m\\0', '(m\\1')
+        redis.call('ZREMRANGEBYLEX', key, '[d\\0', '(d\\1')
       end
-      return redis.call('HDEL', 'holdfast:store', 'due')`
+      return redis.call('HDEL', 'holdfast:store', 'turns')`
     await server.command('EVAL', asBefore, '0')
     const driver = await openRedis(server.url)
     cleanups.push(() => driver.close())

@@ -33,7 +33,11 @@ CREATE TABLE logs (
   origin TEXT NOT NULL
 , program TEXT GENERATED ALWAYS AS (
   CASE WHEN instr(metadata, '["holdfast.program",') > 0 THEN substr(substr(metadata, instr(metadata, '["holdfast.program",') + length('["holdfast.program",')), 1, instr(substr(metadata, instr(metadata, '["holdfast.program",') + length('["holdfast.program",')), ']') - 1) END
-) VIRTUAL, taken_seq INTEGER, taken_boot TEXT, taken_until REAL) STRICT;
+) VIRTUAL, taken_seq INTEGER, taken_boot TEXT, taken_until REAL, priority INTEGER GENERATED ALWAYS AS (
+  CASE WHEN instr(metadata, '["holdfast.priority",') > 0 THEN CAST(substr(substr(metadata, instr(metadata, '["holdfast.priority",') + length('["holdfast.priority",')), 1, instr(substr(metadata, instr(metadata, '["holdfast.priority",') + length('["holdfast.priority",')), ']') - 1) AS INTEGER) ELSE 0 END
+) VIRTUAL, limit_key TEXT GENERATED ALWAYS AS (
+  CASE WHEN instr(metadata, '["holdfast.limit",') > 0 THEN substr(substr(metadata, instr(metadata, '["holdfast.limit",') + length('["holdfast.limit",')), 1, instr(substr(metadata, instr(metadata, '["holdfast.limit",') + length('["holdfast.limit",')), ']') - 1) END
+) VIRTUAL) STRICT;
 
 CREATE UNIQUE INDEX logs_name ON logs (tenant, thread, branch);
 
@@ -118,4 +122,6 @@ CREATE UNIQUE INDEX items_place ON items (tenant, space, key);
 
 CREATE INDEX items_expiry ON items (expires_at) WHERE expires_at IS NOT NULL;
 
-CREATE INDEX logs_due ON logs (program, wake_at) WHERE wake_at IS NOT NULL;
+CREATE INDEX logs_marked ON logs (program, priority, tenant, updated_at / 60000) WHERE wake_at = 0;
+
+CREATE INDEX logs_dated ON logs (program, priority, wake_at) WHERE wake_at <> 0;

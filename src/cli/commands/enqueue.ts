@@ -32,18 +32,16 @@ export const run: Command = async (context, [file = ''], options) => {
   if (lines !== undefined && alone.length > 0) {
     throw usageError(`--${alone[0]} and --lines are both given.`, 'With --lines each line says it for itself.')
   }
-  const runAt = readRunAt(options)
+  const turn = readTurn(options)
   const programs = await loadPrograms(context, file)
-  return lines === undefined
-    ? leaveOne(context, programs, options, runAt)
-    : leaveLines(context, programs, options, runAt)
+  return lines === undefined ? leaveOne(context, programs, options, turn) : leaveLines(context, programs, options, turn)
 }
 
 async function leaveOne(
   context: CommandContext,
   programs: readonly Program[],
   options: Options,
-  runAt: Pick<BulkInput, 'runAt'>,
+  turn: Turn,
 ): Promise<number> {
   const given = await readInput(context, options)
   if (given.input === undefined) {
@@ -57,7 +55,7 @@ async function leaveOne(
   const left = await hf.thread(program, thread, branch === undefined ? {} : { branch }).enqueue(given.input as never, {
     ...(key === undefined ? {} : { key }),
     ...(await readContext(context, options)),
-    ...runAt,
+    ...turn,
   })
   const { output } = context
   const id = formatThreadId(thread)
@@ -70,7 +68,7 @@ async function leaveLines(
   context: CommandContext,
   programs: readonly Program[],
   options: Options,
-  runAt: Pick<BulkInput, 'runAt'>,
+  turn: Turn,
 ): Promise<number> {
   const from = text(options, 'lines') as string
   const { output, signal } = context
@@ -79,7 +77,7 @@ async function leaveLines(
   const common = {
     ...(branch === undefined ? {} : { branch }),
     ...(await readContext(context, options)),
-    ...runAt,
+    ...turn,
   }
   const { stream, size } = await openLines(context, from)
   const hf = await context.open({ create: true })
@@ -134,7 +132,19 @@ async function leaveLines(
   return failures.length === queued + known + failures.length ? exitCodeFor(failures[0]?.code ?? '') : EXIT.failed
 }
 
-const FIELDS = ['thread', 'input', 'key', 'runAt', 'busy', 'initial', 'context', 'branch', 'program']
+const FIELDS = [
+  'thread',
+  'input',
+  'key',
+  'runAt',
+  'priority',
+  'limitKey',
+  'busy',
+  'initial',
+  'context',
+  'branch',
+  'program',
+]
 
 /** `{ "thread": "t-1", "input": … }` */
 function readLine(line: string, programs: readonly Program[], wanted: string | undefined): BulkInput {
@@ -174,9 +184,19 @@ async function openLines(context: CommandContext, from: string) {
   }
 }
 
-function readRunAt(options: Options): Pick<BulkInput, 'runAt'> {
-  const given = text(options, 'runAt')
-  return given === undefined ? {} : { runAt: parseTime(given, '--run-at') }
+type Turn = Pick<BulkInput, 'runAt' | 'priority' | 'limitKey'>
+
+/** When its turn comes. */
+function readTurn(options: Options): Turn {
+  const [runAt, priority, limitKey] = [text(options, 'runAt'), text(options, 'priority'), text(options, 'limitKey')]
+  if (priority !== undefined && !/^-?\d{1,4}$/.test(priority)) {
+    throw usageError(`--priority is ${JSON.stringify(priority)}.`, 'Pass a whole number from -1000 to 1000.')
+  }
+  return {
+    ...(runAt === undefined ? {} : { runAt: parseTime(runAt, '--run-at') }),
+    ...(priority === undefined ? {} : { priority: Number(priority) }),
+    ...(limitKey === undefined ? {} : { limitKey }),
+  }
 }
 
 function describe(error: unknown): Pick<Failure, 'code' | 'error'> {

@@ -1,4 +1,13 @@
-import { type DuePage, type DueQuery, type Head, type IndexFields, PROGRAM_LABEL } from '../../log/contract.js'
+import { inDueOrder } from '../../core/due-order.js'
+import {
+  type DuePage,
+  type DueQuery,
+  type Head,
+  type IndexFields,
+  LIMIT_LABEL,
+  PRIORITY_LABEL,
+  PROGRAM_LABEL,
+} from '../../log/contract.js'
 import type { MemoryLog, MemoryStore } from './memory-store.js'
 
 /** Replaces what the index knows of a log, and where it is found when it is due. */
@@ -16,23 +25,43 @@ export function forgetDue(store: MemoryStore, log: MemoryLog): void {
   if (logs?.size === 0) store.due.delete(programOf(log))
 }
 
-/** The logs that are due, longest first, reserved for who asks. */
+/** The logs that are due, in the order of their turns, reserved for who asks. */
 export function takeDue(store: MemoryStore, query: DueQuery, headOf: (log: MemoryLog) => Head): DuePage {
   const monotonic = store.clock.monotonic()
   const now = query.now === 'now' ? store.clock.now() : query.now
-  const free: { readonly log: MemoryLog; readonly since: number }[] = []
+  const free: {
+    readonly log: MemoryLog
+    readonly priority: number
+    readonly tenant: string
+    readonly since: number
+  }[] = []
+  const except = new Set((query.except ?? []).map(({ program, tenant, key }) => nameGroup(program, tenant, key)))
   let nextMs = Number.POSITIVE_INFINITY
   for (const program of new Set(query.programs)) {
     for (const log of store.due.get(program) ?? []) {
-      if (query.tenant !== undefined && log.key.tenant !== query.tenant) continue
+      const { tenant } = log.key
+      if (query.tenant !== undefined && tenant !== query.tenant) continue
+      const { metadata, updatedAt } = log.index
       const wakeAt = log.index.wakeAt as number
       const waits = Math.max(wakeAt - now, heldFor(log, monotonic))
-      if (waits > 0) nextMs = Math.min(nextMs, waits)
-      else free.push({ log, since: wakeAt > 0 ? wakeAt : log.index.updatedAt })
+      if (waits > 0) {
+        nextMs = Math.min(nextMs, waits)
+        continue
+      }
+      const key = metadata[LIMIT_LABEL]
+      if (except.has(nameGroup(program, tenant, undefined))) continue
+      if (key !== undefined && except.has(nameGroup(program, tenant, String(key)))) continue
+      free.push({
+        log,
+        priority: Number(metadata[PRIORITY_LABEL] ?? 0),
+        tenant,
+        since: wakeAt > 0 ? wakeAt : updatedAt,
+      })
     }
   }
-  free.sort((a, b) => a.since - b.since)
-  const taken = free.slice(0, query.limit).map(({ log }) => log)
+  const taken = inDueOrder(free, query.after)
+    .slice(0, query.limit)
+    .map(({ log }) => log)
   for (const log of taken) {
     log.reserved = { seq: log.entries.at(-1)?.seq ?? -1, until: monotonic + query.reserveMs }
   }
@@ -41,6 +70,10 @@ export function takeDue(store: MemoryStore, query: DueQuery, headOf: (log: Memor
     more: free.length > taken.length,
     nextMs: nextMs === Number.POSITIVE_INFINITY ? null : nextMs,
   }
+}
+
+function nameGroup(program: string, tenant: string, key: string | undefined): string {
+  return JSON.stringify([program, tenant, key])
 }
 
 function heldFor({ owner, leaseEnd, reserved, entries }: MemoryLog, now: number): number {

@@ -127,7 +127,7 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'>, 
 
   async takeDue(query: Parameters<NonNullable<Driver['takeDue']>>[0]): ReturnType<NonNullable<Driver['takeDue']>> {
     const statement = makeDueStatement(this.#schema, this.#nameOf('take_due'), query)
-    return readDuePage(await this.#sessions.write(statement), query)
+    return readDuePage(await this.#sessions.write(statement))
   }
 
   async positions(logs: readonly LogKey[]): ReturnType<NonNullable<Driver['positions']>> {

@@ -1,5 +1,14 @@
 import type { BranchId, TenantId, ThreadId } from '../../core/ids.js'
-import { DUE, type DuePage, type DueQuery, type Head, type LogKey, PROGRAM_LABEL } from '../../log/contract.js'
+import { inDueOrder } from '../../core/due-order.js'
+import {
+  DUE,
+  type DuePage,
+  type DueQuery,
+  type Head,
+  type LogKey,
+  PRIORITY_LABEL,
+  PROGRAM_LABEL,
+} from '../../log/contract.js'
 import type { Reply } from './client.js'
 import { readHeadRow } from './generations.js'
 import { readHeads } from './heads.js'
@@ -11,29 +20,60 @@ import { checkLost, type Store } from './store.js'
 const TIME_DIGITS = 16
 const AT_ONCE = 500
 
-/** What is due of some programs, reserved for who asks: one script, on a cluster one for each bucket. */
+/** What is due of some programs, reserved for who asks: one script, which on a cluster can't see all buckets. */
 export async function takeDue(store: Store, query: DueQuery): Promise<DuePage> {
-  const { keys, scripts, connection, marker } = store
-  const { tenant = '', now, limit, reserveMs } = query
-  const programs = [...new Set(query.programs)].map(escapeControls)
+  const { keys, connection } = store
   const buckets = keys.buckets.map((_, bucket) => keys.index(bucket))
-  const isCluster = connection.client.isCluster ?? false
   // A little of each, since threads lie evenly in them; what one has more of comes with the next call.
-  const most = isCluster ? limit : 1 + 2 * Math.ceil(limit / buckets.length)
-  const pages: DuePage[] = []
-  // One after the other on a cluster: what is taken is reserved, so no more may be taken than was asked for.
-  const groups = isCluster ? shuffled(buckets).map((bucket) => [bucket]) : [buckets]
-  let left = limit
-  for (const group of groups) {
-    if (left <= 0) return merge([...pages, { heads: [], more: true, nextMs: null }])
-    const asked = now === 'now' ? '' : String(now)
-    const args = [marker, asked, String(left), String(reserveMs), tenant, String(most), ...programs]
-    const reply = await connection.write({ script: scripts['take-due'], keys: group, args })
-    const page = readPage(store, checkLost(store, reply) as readonly Reply[])
-    left -= page.heads.length
-    pages.push(page)
+  const most = 1 + 2 * Math.ceil(query.limit / buckets.length)
+  if (connection.client.isCluster ?? false) return takeFromEach(store, query, buckets, most)
+  return look(store, query, buckets, most, String(query.reserveMs))
+}
+
+/** Looks into all buckets, then reserves those whose turn it is where they lie. Another may have been faster with some. */
+async function takeFromEach(store: Store, query: DueQuery, buckets: readonly string[], most: number): Promise<DuePage> {
+  const { keys, scripts, connection, marker } = store
+  const pages = await Promise.all(buckets.map((bucket) => look(store, query, [bucket], most, '')))
+  const found = merge(pages, query.after ?? '')
+  const wanted = found.heads.slice(0, query.limit)
+  const byBucket = new Map<string, Head[]>()
+  for (const head of wanted) {
+    const index = keys.index(keys.bucketOf(head.log.tenant, head.log.thread))
+    byBucket.set(index, [...(byBucket.get(index) ?? []), head])
   }
-  return merge(pages)
+  const taken = new Set<Head>()
+  await Promise.all(
+    [...byBucket].map(async ([index, heads]) => {
+      const names = heads.flatMap(({ log, seq }) => [`${log.tenant}\0${log.thread}\0${log.branch}`, String(seq)])
+      const args = [marker, String(query.reserveMs), ...names]
+      const reply = await connection.write({ script: scripts['reserve-due'], keys: [index], args })
+      for (const [i, isTaken] of (checkLost(store, reply) as readonly Reply[]).entries()) {
+        if (isTaken === 1) taken.add(heads[i] as Head)
+      }
+    }),
+  )
+  const more = found.more || found.heads.length > taken.size
+  return { heads: wanted.filter((head) => taken.has(head)), more, nextMs: found.nextMs }
+}
+
+async function look(
+  store: Store,
+  query: DueQuery,
+  indexes: readonly string[],
+  most: number,
+  reserveMs: string,
+): Promise<DuePage> {
+  const { scripts, connection, marker } = store
+  const { tenant = '', now, limit, after = '', except = [] } = query
+  const programs = [...new Set(query.programs)].map(escapeControls)
+  const passed = except.map(({ program, tenant: owner, key }) =>
+    [escapeControls(program), owner, ...(key === undefined ? [] : [escapeControls(key)])].join('\0'),
+  )
+  const asked = now === 'now' ? '' : String(now)
+  const counted = [String(limit), reserveMs, tenant, String(most), after, String(programs.length)]
+  const args = [marker, asked, ...counted, ...programs, ...passed]
+  const reply = await connection.write({ script: scripts['take-due'], keys: indexes, args })
+  return readPage(store, checkLost(store, reply) as readonly Reply[])
 }
 
 function readPage(store: Store, [more, nextMs, ...found]: readonly Reply[]): DuePage {
@@ -45,14 +85,17 @@ function readPage(store: Store, [more, nextMs, ...found]: readonly Reply[]): Due
   return { heads, more: more === 1, nextMs: nextMs === '' ? null : Math.max(0, Number(nextMs)) }
 }
 
-function sinceOf({ index: { wakeAt, updatedAt } }: Head): number {
-  return wakeAt === null || wakeAt === DUE ? updatedAt : wakeAt
-}
-
-function merge(pages: readonly DuePage[]): DuePage {
+function merge(pages: readonly DuePage[], after: string): DuePage {
   const times = pages.flatMap(({ nextMs }) => (nextMs === null ? [] : [nextMs]))
+  const places = pages.flatMap(({ heads }) =>
+    heads.map((head) => {
+      const { metadata, wakeAt, updatedAt } = head.index
+      const since = wakeAt === null || wakeAt === DUE ? updatedAt : wakeAt
+      return { head, tenant: head.log.tenant, priority: Number(metadata[PRIORITY_LABEL] ?? 0), since }
+    }),
+  )
   return {
-    heads: pages.flatMap(({ heads }) => heads).sort((a, b) => sinceOf(a) - sinceOf(b)),
+    heads: inDueOrder(places, after).map(({ head }) => head),
     more: pages.some(({ more }) => more),
     nextMs: times.length === 0 ? null : Math.min(...times),
   }
@@ -75,10 +118,4 @@ export async function indexDue(store: Store): Promise<void> {
 function logOf(name: string): LogKey {
   const [tenant, thread, branch] = name.split('\0')
   return { tenant: tenant as TenantId, thread: thread as ThreadId, branch: branch as BranchId }
-}
-
-// Not always from the same end: those in the last ones would wait for ever where work never runs out.
-function shuffled<Item>(items: readonly Item[]): Item[] {
-  const start = Math.floor(Math.random() * items.length)
-  return [...items.slice(start), ...items.slice(0, start)]
 }

@@ -148,7 +148,7 @@ async function openStore(
   if (marked === null) await connection.write({ command: 'hset', args: [record, 'marked', 'yes'] })
   if (due === null) {
     await indexDue(store)
-    await connection.write({ command: 'hset', args: [record, 'due', 'yes'] })
+    await connection.write({ command: 'hset', args: [record, 'turns', 'yes'] })
   }
   return store
 }

@@ -3,8 +3,10 @@ import {
   type Expect,
   type Head,
   type IndexFields,
+  LIMIT_LABEL,
   type LogKey,
   type Origin,
+  PRIORITY_LABEL,
   PROGRAM_LABEL,
   type StoredEntry,
   type StoredHeader,
@@ -41,7 +43,11 @@ export function encodeIndexRow(index: IndexFields): string {
   const { createdAt, updatedAt, wakeAt, expiresAt, status } = index
   const program = index.metadata[PROGRAM_LABEL]
   const row = `${createdAt} ${minuteOf(updatedAt)} ${wakeAt ?? '-'} ${expiresAt ?? '-'} ${escapeControls(status)}`
-  return program === undefined ? row : `${row}\t${escapeControls(String(program))}`
+  if (program === undefined) return row
+  const priority = index.metadata[PRIORITY_LABEL] ?? 0
+  const key = index.metadata[LIMIT_LABEL]
+  const turn = priority === 0 && key === undefined ? '' : `\t${Number(priority)}`
+  return `${row}\t${escapeControls(String(program))}${turn}${key === undefined ? '' : `\t${escapeControls(String(key))}`}`
 }
 
 /** The index knows of updates by the minute, so that a busy log moves in it once a minute and not at every append. */

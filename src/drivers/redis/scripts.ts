@@ -19,6 +19,7 @@ const NAMES = [
   'reindex',
   'remove-blob',
   'renew',
+  'reserve-due',
   'scan-index',
   'scan-items',
   'sweep-items',

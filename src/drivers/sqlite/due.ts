@@ -1,11 +1,14 @@
+import { type DuePlace, inDueOrder } from '../../core/due-order.js'
 import type { DueQuery } from '../../log/contract.js'
 import type { Connection } from './connection.js'
 import type { Row, SqlValue } from './engine.js'
 import { HEAD_COLUMNS, type PackedHead, packHead } from './head-row.js'
 import { type Instant, LEASE_RUNS, leaseRunsValues } from './lease.js'
 
-/** Of those that are marked as due this many are compared by age: they are in no order of it. */
-const WINDOW = 500
+/** Of those whose time has come this many are compared, so that tenants have their turns among them, too. */
+const WINDOW = 200
+/** Above every priority. */
+const TOP = 2 ** 31
 
 export interface PackedDue {
   readonly heads: PackedHead[]
@@ -13,20 +16,20 @@ export interface PackedDue {
   readonly nextMs: number | null
 }
 
-interface Candidate {
+interface Candidate extends DuePlace {
   readonly id: number
-  readonly since: number
 }
 
 const IS_TAKEN = '(taken_seq = seq AND taken_boot = ? AND taken_until > ?)'
-const DUE_ROWS = 'FROM logs INDEXED BY logs_due WHERE program = ?'
+const MARKED = 'FROM logs INDEXED BY logs_marked WHERE wake_at = 0 AND program = ?'
+const DATED = 'FROM logs INDEXED BY logs_dated WHERE wake_at <> 0 AND program = ?'
 
 /** What is due of some programs, reserved for who asks. Takes the write lock only when there is something. */
 export function takeDue(db: Connection, query: DueQuery, now: () => Instant): PackedDue {
   if (findDue(db, query, now()).length === 0) return { heads: [], more: false, nextMs: nextOf(db, query, now()) }
   return db.write(() => {
     const instant = now()
-    const found = findDue(db, query, instant).sort((a, b) => a.since - b.since)
+    const found = inDueOrder(findDue(db, query, instant), query.after)
     const taken = found.slice(0, query.limit)
     const until = instant.monotonic + query.reserveMs
     for (const { id } of taken) {
@@ -38,28 +41,92 @@ export function takeDue(db: Connection, query: DueQuery, now: () => Instant): Pa
   })
 }
 
+/** Enough of each program to know whose turn it is, and whether there is more. */
 function findDue(db: Connection, query: DueQuery, now: Instant): Candidate[] {
-  const free = `${LEASE_RUNS} IS NOT TRUE AND ${IS_TAKEN} IS NOT TRUE`
-  const freeValues = [...leaseRunsValues(now), now.bootId, now.monotonic]
-  const { tenant, values } = ofTenant(query)
-  const candidates: Candidate[] = []
-  for (const program of keysOf(query)) {
-    const marked = `SELECT id, updated_at AS since ${DUE_ROWS} AND wake_at = 0 ${tenant} AND ${free} LIMIT ?`
-    const dated = `SELECT id, wake_at AS since ${DUE_ROWS} AND wake_at <> 0 AND wake_at <= ? ${tenant} AND ${free}
-      ORDER BY wake_at LIMIT ?`
-    candidates.push(
-      ...(db.all(marked, program, ...values, ...freeValues, Math.max(WINDOW, query.limit + 1)) as never as Candidate[]),
-      ...(db.all(
-        dated,
-        program,
-        wallOf(query, now),
-        ...values,
-        ...freeValues,
-        query.limit + 1,
-      ) as never as Candidate[]),
-    )
+  return keysOf(query).flatMap((program) => {
+    const found: Candidate[] = []
+    for (const priority of prioritiesOf(db, program)) {
+      if (found.length > query.limit) break
+      found.push(...findMarked(db, query, now, program, priority), ...findDated(db, query, now, program, priority))
+    }
+    return found
+  })
+}
+
+/** The priorities of a program that have anything, highest first: one step in the index for each. */
+function* prioritiesOf(db: Connection, program: string): Generator<number> {
+  const below = (rows: string, top: number) =>
+    db.get(`SELECT priority ${rows} AND priority < ? ORDER BY priority DESC LIMIT 1`, program, top)?.['priority']
+  for (let top = TOP; ; ) {
+    const next = [below(MARKED, top), below(DATED, top)].filter((found) => typeof found === 'number')
+    if (next.length === 0) return
+    top = Math.max(...next)
+    yield top
   }
-  return candidates
+}
+
+/** Of tenants by turns, beginning behind the one whose turn was last: one step in the index to each. */
+function findMarked(db: Connection, query: DueQuery, now: Instant, program: string, priority: number): Candidate[] {
+  const { condition, values } = isFree(query, now, program)
+  const sql = `SELECT id, priority, tenant, updated_at AS since ${MARKED} AND priority = ? AND tenant = ? AND ${condition}
+    ORDER BY updated_at / 60000 LIMIT ?`
+  const full = new Set(query.except?.flatMap(({ tenant, key }) => (key === undefined ? [tenant] : [])))
+  const isFull = (tenant: string) =>
+    full.has(tenant as never) &&
+    query.except?.some((group) => group.tenant === tenant && !group.key && keyOf(group.program) === program)
+  const found: Candidate[] = []
+  let tenants = 0
+  for (const tenant of query.tenant === undefined ? tenantsOf(db, query, program, priority) : [query.tenant]) {
+    if (isFull(tenant)) continue
+    const rows = db.all(sql, program, priority, tenant, ...values, query.limit + 1) as never as Candidate[]
+    found.push(...rows)
+    if (rows.length > 0 && ++tenants > query.limit) break
+  }
+  return found
+}
+
+function* tenantsOf(db: Connection, { after = '' as never }: DueQuery, program: string, priority: number) {
+  const next = (above: string) =>
+    db.get(`SELECT tenant ${MARKED} AND priority = ? AND tenant > ? ORDER BY tenant LIMIT 1`, program, priority, above)
+  for (let at = next(after); at; at = next(at['tenant'] as string)) yield at['tenant'] as string
+  if (after === '') return
+  for (let at = next(''); at && (at['tenant'] as string) <= after; at = next(at['tenant'] as string)) {
+    yield at['tenant'] as string
+  }
+}
+
+function findDated(db: Connection, query: DueQuery, now: Instant, program: string, priority: number): Candidate[] {
+  const { condition, values } = isFree(query, now, program)
+  const { tenant, values: tenants } = ofTenant(query)
+  const full = (query.except ?? []).filter((group) => group.key === undefined && keyOf(group.program) === program)
+  const sql = `SELECT id, priority, tenant, wake_at AS since ${DATED} AND priority = ? AND wake_at <= ? ${tenant}
+    AND ${condition} ${full.map(() => 'AND tenant <> ?').join(' ')} ORDER BY wake_at LIMIT ?`
+  const most = Math.max(WINDOW, query.limit + 1)
+  const excepted = full.map((group) => group.tenant)
+  return db.all(
+    sql,
+    program,
+    priority,
+    wallOf(query, now),
+    ...tenants,
+    ...values,
+    ...excepted,
+    most,
+  ) as never as Candidate[]
+}
+
+function isFree(query: DueQuery, now: Instant, program: string): { readonly condition: string; values: SqlValue[] } {
+  const keys = (query.except ?? []).filter((group) => group.key !== undefined && keyOf(group.program) === program)
+  const passed = keys.map(() => 'AND (tenant = ? AND limit_key = ?) IS NOT TRUE').join(' ')
+  return {
+    condition: `${LEASE_RUNS} IS NOT TRUE AND ${IS_TAKEN} IS NOT TRUE ${passed}`,
+    values: [
+      ...leaseRunsValues(now),
+      now.bootId,
+      now.monotonic,
+      ...keys.flatMap(({ tenant, key }) => [tenant, keyOf(key as string)]),
+    ],
+  }
 }
 
 /** When the first of those is free that are held now, or the first wakes. */
@@ -71,14 +138,16 @@ function nextOf(db: Connection, query: DueQuery, now: Instant): number | null {
     if (typeof at === 'number') next = Math.min(next, Math.max(0, at - from))
   }
   for (const program of keysOf(query)) {
-    const held = (until: string, condition: string) =>
-      `SELECT min(${until}) AS at ${DUE_ROWS} AND wake_at <= ? ${tenant} AND ${condition}`
-    const leased = db.get(held('lease_until', LEASE_RUNS), program, wall, ...values, ...leaseRunsValues(now))
-    const taken = db.get(held('taken_until', IS_TAKEN), program, wall, ...values, now.bootId, now.monotonic)
-    const sleeper = db.get(`SELECT min(wake_at) AS at ${DUE_ROWS} AND wake_at > ? ${tenant}`, program, wall, ...values)
-    note(leased?.['at'], now.monotonic)
-    note(taken?.['at'], now.monotonic)
-    note(sleeper?.['at'], wall)
+    for (const rows of [`${MARKED} ${tenant}`, `${DATED} AND wake_at <= ? ${tenant}`]) {
+      const given = rows.startsWith(MARKED) ? [program, ...values] : [program, wall, ...values]
+      const held = (until: string, condition: string) => `SELECT min(${until}) AS at ${rows} AND ${condition}`
+      note(db.get(held('lease_until', LEASE_RUNS), ...given, ...leaseRunsValues(now))?.['at'], now.monotonic)
+      note(db.get(held('taken_until', IS_TAKEN), ...given, now.bootId, now.monotonic)?.['at'], now.monotonic)
+    }
+    const sleeper = `SELECT wake_at AS at ${DATED} AND priority = ? AND wake_at > ? ${tenant} ORDER BY wake_at LIMIT 1`
+    for (const priority of prioritiesOf(db, program)) {
+      note(db.get(sleeper, program, priority, wall, ...values)?.['at'], wall)
+    }
   }
   return next === Number.POSITIVE_INFINITY ? null : next
 }
@@ -91,7 +160,11 @@ function wallOf({ now: asked }: DueQuery, now: Instant): number {
   return asked === 'now' ? now.wall : asked
 }
 
-/** Programs' names as the column has them (migrations/0003-find-due.ts). */
 function keysOf({ programs }: DueQuery): string[] {
-  return [...new Set(programs.map((program) => JSON.stringify(program).split(']', 1)[0] as string))]
+  return [...new Set(programs.map(keyOf))]
+}
+
+/** A label's text as the column has it (migrations/0003-find-due.ts). */
+function keyOf(text: string): string {
+  return JSON.stringify(text).split(']', 1)[0] as string
 }

@@ -199,8 +199,8 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
       return link.call('bury', [tenant, thread, { at, reason }])
     },
 
-    async takeDue({ programs, tenant, now, limit, reserveMs }) {
-      const query = { programs, now, limit: rowLimit(limit), reserveMs, ...(tenant === undefined ? {} : { tenant }) }
+    async takeDue({ limit, ...rest }) {
+      const query = { ...rest, limit: rowLimit(limit) }
       const { heads, ...page } = await link.call('takeDue', [query])
       return { ...page, heads: heads.map(unpackHead) }
     },

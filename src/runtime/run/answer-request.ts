@@ -26,7 +26,7 @@ export async function answerSettled(request: Request, log: Log, situation: Situa
       return search(request, log)
     case 'queue': {
       const isWaiting = (fold: Fold) => isOnlyWaiting(fold, request.environment.clock.now())
-      const isQueued = await putInput(log, request, request.input as InputRecord, false, isWaiting)
+      const isQueued = await putInput(log, request, request.input as InputRecord, { isFit: isWaiting })
       return isQueued ? asItIs(request, log) : undefined
     }
     default:
@@ -41,7 +41,7 @@ export async function answerBusy(request: Request, log: Log): Promise<Outcome | 
   if (busy === 'reject') return busyOutcome(request, log)
   if (input !== undefined && request.queuedAt === undefined) {
     const stays = onPaused === 'queue' ? {} : { unsaid: 'waits' as const }
-    await putInput(log, request, { ...input, ...stays }, busy === 'interrupt')
+    await putInput(log, request, { ...input, ...stays }, { interrupt: busy === 'interrupt' })
     request.queuedAt = log.fold.seq
   }
   await untilLetGo(request, log, signal)
@@ -120,7 +120,7 @@ async function busyOutcome(request: Request, log: Log): Promise<BusyOutcome<Read
   const lease = await environment.logs.lease(key)
   const input = request.input && fateOf(fold.state as RunState, request.input)
   // It is said to be queued from here on, and nobody takes it back.
-  if (input === 'queued') await putInput(log, request, request.input as InputRecord, false)
+  if (input === 'queued') await putInput(log, request, request.input as InputRecord)
   return {
     ...outcomeBase(key, await asToday(request, fold), restart),
     ...(input === undefined ? {} : { input }),

@@ -19,6 +19,7 @@ import { bringToQueued, refuseTransient } from './run-context.js'
 import { checkChoices, type Enqueued, type EnqueueOptions } from './run-options.js'
 import { currentRun, type InputRecord, isUnfinished, type LaterInput, type RunState } from './run-state.js'
 import { isOnlyWaiting, labels } from './situation.js'
+import { checkTurn, type Turn, turnLabels } from './turn.js'
 
 /** Leaves input for whoever runs the thread next, usually a worker. Nothing runs here. */
 export async function enqueueInput(
@@ -34,7 +35,9 @@ export async function enqueueInput(
     readonly parent?: ParentRef
   },
 ): Promise<Enqueued> {
-  const { busy = 'queue', runAt: asked, isNew = false, ...rest } = options
+  const { busy = 'queue', runAt: asked, isNew = false, priority, limitKey, ...rest } = options
+  const turn = { ...(priority === undefined ? {} : { priority }), ...(limitKey === undefined ? {} : { limitKey }) }
+  checkTurn(turn)
   const runAt = readRunAt(asked)
   if (runAt !== undefined && busy === 'interrupt') {
     throw new InvalidOptionError(
@@ -54,14 +57,14 @@ export async function enqueueInput(
     isUnread = false
     return log
   }
-  return againIfExpired(() => onLog(environment.logs, open, (log) => leaveOn(log, request, busy, runAt)))
+  return againIfExpired(() => onLog(environment.logs, open, (log) => leaveOn(log, request, busy, { ...turn, runAt })))
 }
 
 async function leaveOn(
   log: Log,
   request: Request,
   busy: NonNullable<EnqueueOptions['busy']>,
-  runAt: number | undefined,
+  { runAt, ...turn }: Turn & { readonly runAt: number | undefined },
 ): Promise<Enqueued> {
   const { key, plan, restart } = request
   const input = request.input as InputRecord
@@ -73,7 +76,11 @@ async function leaveOn(
   const isFree = ({ state }: Fold) =>
     fateOf(state as RunState, input) !== 'refused' || currentRun(state as RunState) === undefined
   const given = runAt === undefined ? input : { ...input, runAt }
-  const isKnown = await putInput(log, request, given, busy === 'interrupt', busy === 'reject' ? isFree : undefined)
+  const isKnown = await putInput(log, request, given, {
+    interrupt: busy === 'interrupt',
+    turn,
+    ...(busy === 'reject' ? { isFit: isFree } : {}),
+  })
   const state = log.fold.state as RunState
   return {
     input: isKnown ? fateOf(state, input) : 'refused',
@@ -100,14 +107,21 @@ async function runOf({ key, environment }: Request, state: RunState, input: Inpu
   }
 }
 
+interface PutOptions {
+  /** Also cancels the run that is under way. */
+  readonly interrupt?: boolean
+  readonly isFit?: (fold: Fold) => boolean
+  readonly turn?: Turn
+}
+
 /** False when the thread is no longer as it has to be; otherwise the input is known to the log from here on. */
 export async function putInput(
   log: Log,
   { environment, key, plan, expiry }: Request,
   given: InputRecord | LaterInput,
-  interrupt: boolean,
-  isFit: (fold: Fold) => boolean = () => true,
+  options: PutOptions = {},
 ): Promise<boolean> {
+  const { interrupt = false, isFit = () => true, turn = {} } = options
   const { clock, company } = environment
   const { runAt = DUE, ...input } = given as InputRecord & Partial<LaterInput>
   let isKnown = false
@@ -139,7 +153,7 @@ export async function putInput(
         index: {
           ...(isBehind ? {} : { wakeAt: isLater ? Math.min(fold.index.wakeAt ?? runAt, runAt) : DUE }),
           ...staysOpen(fold.index),
-          ...labels(fold, plan, expiry, input),
+          ...labels(fold, plan, expiry, input, isThere ? {} : turnLabels(fold, turn)),
           // A thread at rest has work again; one that waits for a person, or for a time, still does.
           ...(isUnfinished(state.run) || (isLater && state.run) ? {} : { status: 'active' }),
         },

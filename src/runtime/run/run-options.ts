@@ -125,6 +125,13 @@ export interface EnqueueOptions {
    * input is taken before it. A key that is known keeps the time it was first given.
    */
   readonly runAt?: Date | number
+  /**
+   * Larger comes first, of the same the one that has waited longest: a whole number from -1000 to 1000. Default 0. The thread
+   * keeps the highest of what it was given until it rests.
+   */
+  readonly priority?: number
+  /** What limits `per: 'key'` of workers are counted by, such as the id of a customer. The thread keeps it until it rests. */
+  readonly limitKey?: string
 }
 
 /** What `enqueue` knows. */
@@ -134,6 +141,8 @@ export const ENQUEUE_OPTIONS: OptionNames<EnqueueOptions> = {
   initial: true,
   context: true,
   runAt: true,
+  priority: true,
+  limitKey: true,
 }
 
 /** What became of input that was left for a worker. */

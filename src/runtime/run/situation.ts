@@ -30,6 +30,7 @@ import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from '../program/program.js'
 import { arrive, nextLater } from './later-input.js'
 import { bringContext, bringToQueued, type KeptContext } from './run-context.js'
+import { turnLabels } from './turn.js'
 import {
   type ForkRecord,
   type InputRecord,
@@ -147,11 +148,18 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   const first = input === undefined && !unfinished ? state.inputs?.[0] : queued
   ops.push(...bringToQueued(state, first?.id, intent.brought))
   const target = input === undefined ? undefined : isSame ? run?.id : (queued?.id ?? input.id)
+  // What was said with input long done says nothing of this one.
+  const turn = added ? turnLabels(fold, {}) : {}
   const resumed = unfinished && !cancelled ? [{ type: 'run', run: run.id, status: 'resumed' }] : []
   const draft: Draft = {
     kind: added ? 'input' : 'resume',
     ops,
-    index: { status: statusNow(), wakeAt: DUE, ...staysOpen(fold.index), ...labels(fold, plan, intent.expiry, input) },
+    index: {
+      status: statusNow(),
+      wakeAt: DUE,
+      ...staysOpen(fold.index),
+      ...labels(fold, plan, intent.expiry, input, turn),
+    },
     ...(resumed.length > 0 ? { data: { events: resumed } } : {}),
   }
   return {
@@ -215,6 +223,7 @@ export function labels(
   plan: ProgramPlan,
   expiry: Expiry,
   input: InputRecord | undefined,
+  turn: IndexPatch['metadata'] = {},
 ): Pick<IndexPatch, 'metadata'> {
   const { metadata } = fold.index
   const { name, version } = plan
@@ -224,7 +233,8 @@ export function labels(
   const isNamed = metadata[PROGRAM] === name && metadata[VERSION] === version && metadata[COMPANION] === companion
   // What the thread is begun for: later input says nothing of where it belongs.
   const parent = fold.seq < 0 && input?.parent?.own ? input.parent.thread : undefined
-  if (!asks && isNamed && metadata[RETENTION] === kept && parent === undefined) return {}
+  const isTurnKept = Object.keys(turn).length === 0
+  if (!asks && isNamed && isTurnKept && metadata[RETENTION] === kept && parent === undefined) return {}
   return {
     metadata: {
       [PROGRAM]: name,
@@ -233,6 +243,7 @@ export function labels(
       ...(asks ? { [ASKS]: null } : {}),
       ...(parent === undefined ? {} : { [PARENT]: parent }),
       ...retentionLabels(kept, metadata),
+      ...turn,
     },
   }
 }

@@ -71,6 +71,8 @@ export class Worker {
   readonly #presence: Presence | undefined
   /** More may be due than there were places for. */
   #hasMore = false
+  /** The tenant whose turn was last. */
+  #turn: TenantId | undefined
   #wakesAt = Number.POSITIVE_INFINITY
   /** Since when it looks for work; while it sleeps, never. */
   #looksSince = Number.POSITIVE_INFINITY
@@ -251,10 +253,12 @@ export class Worker {
         now: clock.canBeWrong ? 'now' : clock.now(),
         limit: logs.reservesDue ? free + ahead : free + LEFT_ALONE,
         reserveMs: RESERVE_MS,
+        ...(this.#turn === undefined ? {} : { after: this.#turn }),
         ...(this.#tenant === undefined ? {} : { tenant: this.#tenant }),
       })
       const mine = page.heads.filter((head) => !this.#running.has(nameLog(head.log)) && this.#fits(head))
       const until = begun + RESERVE_MS / 2
+      this.#turn = page.heads.at(-1)?.log.tenant ?? this.#turn
       this.#ahead.push(...mine.map((head) => ({ head, until })))
       this.#fillPlaces()
       if (!logs.reservesDue) this.#ahead = []

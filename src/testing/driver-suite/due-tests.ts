@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { DUE, type Driver, type DuePage, PROGRAM_LABEL } from '../../log/contract.js'
+import {
+  DUE,
+  type Driver,
+  type DuePage,
+  type DueQuery,
+  LIMIT_LABEL,
+  PRIORITY_LABEL,
+  PROGRAM_LABEL,
+} from '../../log/contract.js'
 import { makeAppend, mustAppend } from '../entries.js'
 import {
   createLog,
@@ -25,16 +33,18 @@ function leave(
   program: string,
   wakeAt: number | null = DUE,
   updatedAt = NOW,
+  labels: Readonly<Record<string, string | number>> = {},
 ) {
-  const index = { wakeAt, updatedAt, metadata: { [PROGRAM_LABEL]: program, other: 'x"],["holdfast.program","fake"]' } }
+  const other = 'x"],["holdfast.program","fake"],["holdfast.priority",9]'
+  const index = { wakeAt, updatedAt, metadata: { [PROGRAM_LABEL]: program, other, ...labels } }
   return createLog(driver, logKey(tenant, thread), { index })
 }
 
-function take(driver: Driver, programs: readonly string[], more: Partial<Parameters<typeof query>[1]> = {}) {
+function take(driver: Driver, programs: readonly string[], more: Partial<DueQuery> = {}) {
   return driver.takeDue?.(query(programs, more)) as Promise<DuePage>
 }
 
-function query(programs: readonly string[], more: Partial<Parameters<NonNullable<Driver['takeDue']>>[0]>) {
+function query(programs: readonly string[], more: Partial<DueQuery>): DueQuery {
   return { programs, now: NOW, limit: 100, reserveMs: LONG_MS, ...more }
 }
 
@@ -191,6 +201,117 @@ export const dueTests: readonly SuiteTest[] = [
         found.push(...pages.flatMap(names))
       }
       assert.deepEqual(found.sort(), all)
+    },
+  },
+  {
+    name: 'gives higher priorities first, of one the longest due, and none at all counts as 0',
+    exempt,
+    async run(context) {
+      const { driver } = context
+      const [one, two] = [newProgram(), newProgram()]
+      const at = (priority: number) => ({ [PRIORITY_LABEL]: priority })
+      await leave(context, 'plain', one, DUE, NOW - 9 * MINUTE)
+      await leave(context, 'plain dated', one, NOW - 8 * MINUTE)
+      await leave(context, 'zero', one, DUE, NOW - 7 * MINUTE, at(0))
+      await leave(context, 'low', one, DUE, NOW - 20 * MINUTE, at(-5))
+      await leave(context, 'high late', one, DUE, NOW - MINUTE, at(10))
+      await leave(context, 'high', one, NOW - 2 * MINUTE, NOW, at(10))
+      await leave(context, 'higher of another', two, NOW, NOW, at(200))
+      await leave(context, 'highest, later', two, NOW + 1000, NOW, at(1000))
+      const order = ['higher of another', 'high', 'high late', 'plain', 'plain dated', 'zero', 'low']
+      assert.deepEqual(names(await take(driver, [one, two], { reserveMs: SHORT_MS })), order)
+      await context.advance(PAST_SHORT_MS)
+      const found: string[] = []
+      for (let rounds = 0; found.length < order.length; rounds++) {
+        assert.ok(rounds < 50, `all are given in the end, ${found.join()} so far`)
+        found.push(...names(await take(driver, [one, two], { limit: 1 })))
+      }
+      assert.deepEqual(found, order)
+      const none = await take(driver, [one, two])
+      assert.ok(none.nextMs !== null && none.nextMs <= 1000, `${none.nextMs} ms`)
+    },
+  },
+  {
+    name: 'moves what is due when its priority changes',
+    exempt,
+    async run(context) {
+      const { driver, tenant } = context
+      const program = newProgram()
+      const at = await leave(context, 'raised', program, DUE, NOW, { [PRIORITY_LABEL]: -3 })
+      await leave(context, 'other', program, DUE, NOW - MINUTE)
+      const metadata = { [PROGRAM_LABEL]: program, [PRIORITY_LABEL]: 3 }
+      await mustAppend(
+        driver,
+        makeAppend(logKey(tenant, 'raised'), at, {
+          index: { wakeAt: DUE, updatedAt: NOW, metadata },
+        }),
+      )
+      assert.deepEqual(names(await take(driver, [program])), ['raised', 'other'])
+    },
+  },
+  {
+    name: 'gives tenants their turns, whoever has most and waits longest',
+    exempt,
+    async run(context) {
+      const { driver, tenant } = context
+      const program = newProgram()
+      const tenants = ['a', 'b', 'c'].map((name) => `${tenant}-${name}` as typeof tenant)
+      const flood = Array.from({ length: 30 }, (_, i) => i)
+      for (const i of flood) {
+        await leave({ driver, tenant: tenants[0] as typeof tenant }, `a${i}`, program, DUE, NOW - (40 - i) * MINUTE)
+      }
+      await leave({ driver, tenant: tenants[1] as typeof tenant }, 'b0', program, DUE, NOW)
+      await leave({ driver, tenant: tenants[2] as typeof tenant }, 'c0', program, DUE, NOW - MINUTE)
+      await leave({ driver, tenant: tenants[2] as typeof tenant }, 'c1', program, DUE, NOW)
+      const page = await take(driver, [program], { limit: 6, reserveMs: SHORT_MS })
+      assert.deepEqual(names(page), ['a0', 'b0', 'c0', 'a1', 'c1', 'a2'])
+      assert.equal(page.more, true)
+      await context.advance(PAST_SHORT_MS)
+      const found: string[] = []
+      let after: DueQuery['after']
+      for (let i = 0; i < 5; i++) {
+        const one = await take(driver, [program], { limit: 1, ...(after === undefined ? {} : { after }) })
+        found.push(...names(one))
+        after = one.heads[0]?.log.tenant
+      }
+      assert.deepEqual(found, ['a0', 'b0', 'c0', 'a1', 'c1'])
+    },
+  },
+  {
+    name: 'passes over groups that it is told to, and gives the rest',
+    exempt,
+    async run(context) {
+      const { driver, tenant } = context
+      const [program, another] = [newProgram(), newProgram()]
+      const other = `${tenant}-2` as typeof tenant
+      const keyed = (key: string) => ({ [LIMIT_LABEL]: key })
+      await leave(context, 'plain', program, DUE, NOW - 4 * MINUTE)
+      await leave(context, 'k', program, DUE, NOW - 3 * MINUTE, keyed('k "1"'))
+      await leave(context, 'k dated', program, NOW - 2 * MINUTE, NOW, keyed('k "1"'))
+      await leave(context, 'l', program, DUE, NOW - MINUTE, keyed('l'))
+      await leave(context, 'of another', another, DUE, NOW, keyed('k "1"'))
+      await leave({ driver, tenant: other }, 'theirs', program, DUE, NOW, keyed('k "1"'))
+      await leave({ driver, tenant: other }, 'theirs dated', program, NOW, NOW)
+      const given = async (except: NonNullable<DueQuery['except']>) => {
+        const page = names(await take(driver, [program, another], { except, reserveMs: SHORT_MS }))
+        await context.advance(PAST_SHORT_MS)
+        return page.sort()
+      }
+      assert.deepEqual(await given([{ program, tenant, key: 'k "1"' }]), [
+        'l',
+        'of another',
+        'plain',
+        'theirs',
+        'theirs dated',
+      ])
+      assert.deepEqual(await given([{ program, tenant }]), ['of another', 'theirs', 'theirs dated'])
+      assert.deepEqual(
+        await given([
+          { program, tenant: other },
+          { program: another, tenant },
+        ]),
+        ['k', 'k dated', 'l', 'plain'],
+      )
     },
   },
 ]

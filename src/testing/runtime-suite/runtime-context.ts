@@ -19,6 +19,8 @@ export interface RuntimeContext {
   readonly hf: Holdfast
   readonly calls: CallCounts
   readonly clock: ShiftedClock
+  /** The same store, narrowed to no tenant: its workers serve all of them. */
+  readonly everyone: Holdfast
   /** The same store, opened with these options. */
   opened(options: LogStoreOptions): Holdfast
   /** As `opened`, through a driver that dies before its nth call from then on. */
@@ -99,6 +101,7 @@ export function runtimeContext(
     hf: over(counting(driver, calls)),
     calls,
     clock,
+    everyone: new Holdfast(new LogStore(driver, { clock })),
     opened: (options) => over(driver, clock, options),
     dying(nth) {
       const faulty = faultyDriver(driver)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { flow, type Holdfast, type Outcome, type WorkerEvent } from '../../index.js'
-import { DAY, expectStatus, named, type RuntimeTest, refuses } from './runtime-context.js'
+import { DAY, expectStatus, gate, named, type RuntimeTest, refuses } from './runtime-context.js'
 
 const echo = flow<string, string>(named('turn-echo'), (ctx, input) => ctx.step('echo', () => input))
 
@@ -87,6 +88,63 @@ export const turnTests: readonly RuntimeTest[] = [
         ends.map((end) => expectStatus(end, 'completed').output),
         ['n0', 'n49', 'after', 'second'],
       )
+    },
+  },
+  {
+    name: 'take what is more urgent first, and of the same priority what has waited longest',
+    async run({ hf, clock }) {
+      const order: string[] = []
+      const notes = flow<string, null>(named('turn-notes'), async (_, input) => {
+        order.push(input)
+        return null
+      })
+      const item = (thread: string, priority?: number) => ({
+        program: notes,
+        thread,
+        input: thread,
+        ...(priority === undefined ? {} : { priority }),
+      })
+      for (const one of [item('low', -1), item('first'), item('second', 0), item('high', 7), item('raised', -9)]) {
+        await hf.enqueue([one])
+        clock.skip(120_000)
+      }
+      // Input behind what is not urgent needs that to be done first.
+      await hf.thread(notes, 'raised').enqueue('raised more', { priority: 100 })
+      const all = ['raised', 'high', 'first', 'second', 'low'].map((thread) => hf.thread(notes, thread))
+      await work(hf, [notes], () => Promise.all(all.map((thread) => thread.waitFor())), { concurrency: 1 })
+      assert.deepEqual(order, ['raised', 'raised more', 'high', 'first', 'second', 'low'])
+      const priorityOf = async (thread: string) =>
+        (await hf.threads({ thread })).threads[0]?.metadata['holdfast.priority']
+      assert.equal(await priorityOf('high'), 7)
+      await hf.thread(notes, 'high').enqueue('once more')
+      assert.equal(await priorityOf('high'), undefined, 'a thread at rest forgets how urgent it was')
+      for (const priority of [1.5, 1001, '9']) {
+        await refuses(() => hf.thread(notes, 'x').enqueue('x', { priority: priority as number }), 'invalid-option')
+      }
+    },
+  },
+  {
+    name: 'give every tenant its turn, however much another has left',
+    async run({ everyone }) {
+      const taken: string[] = []
+      const [full, held] = [gate(), gate()]
+      const own = randomBytes(6).toString('hex')
+      const [flood = '', ...others] = ['flood', 'one', 'two', 'three'].map((name) => `${own}-${name}`)
+      const notes = flow<string, null>(named(`turn-${own}`), (ctx, input) =>
+        ctx.step('hold', async () => {
+          if (taken.push(input) === 4) full.open()
+          await held.passed
+          return null
+        }),
+      )
+      const many = Array.from({ length: 60 }, (_, i) => ({ program: notes, thread: `t-${i}`, input: flood }))
+      await everyone.tenant(flood).enqueue(many)
+      for (const tenant of others) await everyone.tenant(tenant).thread(notes, 't').enqueue(tenant)
+      const worker = everyone.worker({ programs: [notes], concurrency: 4, pollMs: 10, handleSignals: false })
+      await full.passed
+      held.open()
+      await worker.stop()
+      assert.deepEqual([...taken.slice(0, 4)].sort(), [flood, ...others].sort(), 'each has one of the first places')
     },
   },
 ]

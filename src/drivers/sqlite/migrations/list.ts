@@ -2,6 +2,7 @@ import type { Migration } from '../migrate.js'
 import { createTables } from './0001-create-tables.js'
 import { createItems } from './0002-create-items.js'
 import { findDue } from './0003-find-due.js'
+import { takeTurns } from './0004-take-turns.js'
 
 /** In order, for ever: a migration that was released is never changed, the next one mends it. */
-export const MIGRATIONS: readonly Migration[] = [createTables, createItems, findDue]
+export const MIGRATIONS: readonly Migration[] = [createTables, createItems, findDue, takeTurns]

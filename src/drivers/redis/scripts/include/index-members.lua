@@ -2,8 +2,8 @@
 
 -- The bucket's index is one sorted set of equal scores, so its members are in the order of their bytes and a range of
 -- them is a walk through one kind of row. `row` is 'created updated-minute wake expires status', with '-' for a time that
--- is not set, and behind a tab the program, which rows of older versions lack; `name` is tenant, thread and branch, between
--- zero bytes.
+-- is not set, and behind tabs the program, which rows of older versions lack, its priority unless 0, and its limit key if it
+-- has one; `name` is tenant, thread and branch, between zero bytes.
 local function index_members(row, name)
   local created, updated, wake, expires, status, program = string.match(row, '^(%S+) (%S+) (%S+) (%S+) ([^\t]*)(.*)$')
   created, updated = sortable(created), sortable(updated)
@@ -20,7 +20,14 @@ local function index_members(row, name)
   if wake ~= '-' then
     members[#members + 1] = 'w\0' .. sortable(wake) .. '\0' .. name
     if program ~= '' then
-      members[#members + 1] = 'p\0' .. string.sub(program, 2) .. '\0' .. sortable(wake) .. '\0' .. updated .. '\0' .. name
+      local of, priority = string.match(program, '^\t([^\t]*)\t?([^\t]*)')
+      local lane = of .. '\0' .. sortable(-(tonumber(priority) or 0)) .. '\0'
+      -- Marked as due: by priority and tenant. With a time: by priority and time.
+      if tonumber(wake) == 0 then
+        members[#members + 1] = 'm\0' .. lane .. tenant .. '\0' .. updated .. '\0' .. rest
+      else
+        members[#members + 1] = 'd\0' .. lane .. sortable(wake) .. '\0' .. name
+      end
     end
   end
   if expires ~= '-' then members[#members + 1] = 'e\0' .. sortable(expires) .. '\0' .. name end
