@@ -5,40 +5,20 @@
 //                    [--json] [--no-build]
 //   npm run bench -- --save    measures what bench/budget.mjs has goals for, writes bench/results.json, and draws the
 //                              figures of README and docs from it; with --only, just these suites anew
+import { fork } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { build } from '../scripts/build.mjs'
 import { writeFigures } from '../scripts/docs-figures.mjs'
 import { startServices } from '../scripts/services/index.mjs'
 import { makeProgress, renderTable } from './report.mjs'
 import { saveResults } from './results.mjs'
+import { BUDGETED, SUITES } from './suites.mjs'
 
 /** @typedef {import('./statistics.mjs').Line} Line */
-/** @typedef {{ run: typeof import('./conversation/suite.mjs').run }} Suite */
-
-/** Loaded when they run: they import what the build makes, and peers that may not be installed. @type {Record<string, () => Promise<Suite>>} */
-const SUITES = {
-  log: () => import('./log/suite.mjs'),
-  runtime: () => import('./runtime/suite.mjs'),
-  cpu: () => import('./cpu/suite.mjs'),
-  agent: () => import('./agent/suite.mjs'),
-  conversation: () => import('./conversation/suite.mjs'),
-  dbos: () => import('./dbos/suite.mjs'),
-  fleet: () => import('./fleet/suite.mjs'),
-  demo: () => import('./demo/suite.mjs'),
-  store: () => import('./store/suite.mjs'),
-  langgraph: () => import('./langgraph/suite.mjs'),
-  pipeline: () => import('./pipeline/suite.mjs'),
-  security: () => import('./security/suite.mjs'),
-  server: () => import('./server/suite.mjs'),
-  retention: () => import('./retention/suite.mjs'),
-  cache: () => import('./cache/suite.mjs'),
-}
-/** Those that the budget has lines for, and the settings that it names. */
-const BUDGETED = ['log', 'runtime', 'cpu', 'agent', 'conversation', 'dbos', 'fleet', 'demo']
-const BUDGETED_BACKENDS = ['sqlite', 'postgres', 'redis', 'memory']
 const BACKENDS = ['sqlite', 'postgres', 'redis', 'file', 'memory']
 /** A suite that takes longer than this hangs: it is given up, and the others are measured. */
 const MOST_SUITE_MS = 10 * 60_000
@@ -108,9 +88,10 @@ async function main({ only, backend, rounds, quick, json, save, built }) {
     })
   }
   progress('starting servers')
-  const wanted = backend.filter((name) => !save || BUDGETED_BACKENDS.includes(name))
+  // Those that were set before: they name servers that are not ours.
+  const given = ['HOLDFAST_TEST_POSTGRES_URL', 'HOLDFAST_TEST_REDIS_URL'].filter((name) => process.env[name])
   const need = /** @type {('postgres' | 'redis')[]} */ (
-    wanted.filter((name) => name === 'postgres' || name === 'redis')
+    backend.filter((name) => name === 'postgres' || name === 'redis')
   )
   const services = await startServices({ need })
   const machine = {
@@ -120,20 +101,15 @@ async function main({ only, backend, rounds, quick, json, save, built }) {
     servers: services.running.map(({ name, about }) => `${name} ${/[\d.]+/.exec(about)?.[0] ?? ''}`.trim()),
   }
   const load = loadavg()[0] ?? 0
-  let hangs = false
   /** @type {ReturnType<typeof saveResults> | undefined} */
   let verdict
   try {
-    const backends = await openBackends(wanted, folder, services.env)
-    const chosen = save ? backends.filter(({ id }) => BUDGETED_BACKENDS.includes(id)) : backends
-    for (const name of only) {
+    for (const suite of only) {
       const began = performance.now()
-      // A Map is no floor: on memory only loops are compared.
-      const fitting = save && name !== 'agent' ? chosen.filter(({ id }) => id !== 'memory') : chosen
-      const outcome = await measure(name, { backends: fitting, quick, rounds, progress }, measured)
-      measured.seconds[name] = Math.round((performance.now() - began) / 1000)
-      hangs ||= outcome === 'hangs'
-      if (!process.stderr.isTTY) console.error(`${name}: ${outcome}, ${measured.seconds[name]} s`)
+      const order = { suite, backends: backend, folder, servers: services.env, given, quick, budgeted: save, rounds }
+      const outcome = await measure(order, measured, progress)
+      measured.seconds[suite] = Math.round((performance.now() - began) / 1000)
+      if (!process.stderr.isTTY) console.error(`${suite}: ${outcome}, ${measured.seconds[suite]} s`)
       // After each: what was measured stays when a later one is interrupted.
       if (save) verdict = saveResults({ ...measured, machine, rounds, load: Number(load.toFixed(1)) })
     }
@@ -152,55 +128,51 @@ async function main({ only, backend, rounds, quick, json, save, built }) {
     console.log(`bench/results.json is written: ${verdict.met} lines of the budget met, ${verdict.missed} missed.`)
   }
   if (json) console.log(JSON.stringify({ machine, quick, rounds, suites: measured.figures }))
-  // What hangs would keep this process from ending.
-  if (hangs) process.exit(1)
-}
-
-/** @param {readonly string[]} names @param {string} folder @param {Record<string, string>} env */
-async function openBackends(names, folder, env) {
-  const { makeBackends } = await import('./backends.mjs')
-  const known = /** @type {Parameters<typeof makeBackends>[0][]} */ (names)
-  const given = (/** @type {string} */ variable) => Boolean(process.env[variable])
-  return (await Promise.all(known.map((name) => makeBackends(name, { folder, env, given })))).flat()
 }
 
 /**
- * One suite. What fails is said and left out: the others are measured all the same.
- * @param {string} name
- * @param {Omit<Parameters<Suite['run']>[0], 'report' | 'plot'>} options
+ * One suite. What fails or hangs is said and left out: the others are measured all the same.
+ * @param {import('./suite-process.mjs').Order} order
  * @param {import('./results.mjs').Measured} measured
- * @returns {Promise<'done' | 'left out' | 'hangs'>}
+ * @param {(text: string) => void} progress
+ * @returns {Promise<'done' | 'left out' | 'given up'>}
  */
-async function measure(name, options, measured) {
-  const lines = (measured.figures[name] = /** @type {Line[]} */ ([]))
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer
-  const late = new Promise((resolve) => {
-    timer = setTimeout(() => resolve('hangs'), MOST_SUITE_MS)
+function measure(order, measured, progress) {
+  const { suite } = order
+  const lines = (measured.figures[suite] = /** @type {Line[]} */ ([]))
+  const child = fork(fileURLToPath(new URL('suite-process.mjs', import.meta.url)), [JSON.stringify(order)])
+  return new Promise((resolve) => {
+    /** @type {'done' | 'left out' | 'given up' | undefined} */
+    let outcome
+    const timer = setTimeout(() => {
+      outcome = 'given up'
+      console.error(`${suite} is given up after ${MOST_SUITE_MS / 60_000} minutes; what it measured until then counts.`)
+      child.kill('SIGKILL')
+    }, MOST_SUITE_MS)
+    child.on('message', (message) => {
+      const news = /** @type {import('./suite-process.mjs').News} */ (message)
+      if ('progress' in news) progress(news.progress)
+      else if ('line' in news) lines.push(news.line)
+      else if ('plot' in news) measured.plots[news.plot] = news.points
+      else {
+        outcome = 'done' in news ? 'done' : 'left out'
+        if ('missing' in news) console.error(`${suite} is left out: ${news.missing}. Run npm ci to measure it.`)
+        if ('failed' in news) fail(`${suite} is left out from here on: ${news.failed}`)
+        child.disconnect()
+      }
+    })
+    child.on('exit', (code, signal) => {
+      clearTimeout(timer)
+      if (outcome === undefined) fail(`${suite} is left out from here on: its process ended with ${signal ?? code}.`)
+      resolve(outcome ?? 'left out')
+    })
   })
-  const work = async () => {
-    const { run } = await /** @type {() => Promise<Suite>} */ (SUITES[name])()
-    const plot = (/** @type {string} */ id, /** @type {any} */ points) => (measured.plots[id] = points)
-    await run({ ...options, report: (line) => lines.push(line), plot })
-    return 'done'
-  }
-  try {
-    const outcome = /** @type {'done' | 'hangs'} */ (await Promise.race([work(), late]))
-    if (outcome === 'hangs') {
-      console.error(`${name} is given up after ${MOST_SUITE_MS / 60_000} minutes; what it measured until then counts.`)
-    }
-    return outcome
-  } catch (error) {
-    const isMissing = error instanceof Error && /** @type {any} */ (error).code === 'ERR_MODULE_NOT_FOUND'
-    if (isMissing) console.error(`${name} is left out: ${error.message}. Run npm ci to measure it.`)
-    else {
-      console.error(`${name} is left out from here on:`, error)
-      process.exitCode = 1
-    }
-    return 'left out'
-  } finally {
-    clearTimeout(timer)
-  }
+}
+
+/** @param {string} message */
+function fail(message) {
+  console.error(message)
+  process.exitCode = 1
 }
 
 /** @param {Record<string, readonly Line[]>} results */

@@ -50,8 +50,9 @@ export async function run({ backends, quick, rounds, progress, report }) {
     }
     const count = quick ? LONG / 20 : LONG
     const found = []
-    for (let round = 0; round < times; round++) {
-      progress(`resuming after ${count} steps beside DBOS, round ${round + 1} of ${times}`)
+    // Each writes all of its steps first.
+    for (let round = 0; round < Math.min(times, 2); round++) {
+      progress(`resuming after ${count} steps beside DBOS, round ${round + 1}`)
       const ours = await resumeOurs(url, `resume ${round}`, count)
       const theirs = await peer.resume(`resume ${round}`, count)
       // How much sooner.

@@ -6,6 +6,9 @@ import { isProcessMetrics, METRICS_COLLECTION, METRICS_SCOPE } from '#src/intern
 
 const [given = '{}'] = process.argv.slice(2)
 const { store, ...day } = JSON.parse(given)
+// Whoever wanted to know is gone.
+const leave = () => process.exit(1)
+process.on('disconnect', leave)
 const begun = Date.now()
 const report = await runDemo({ ...day, store, tenant: 'demo' })
 const hf = await openHoldfast(store)
@@ -20,4 +23,5 @@ for (const one of [hf.tenant('demo'), hf]) {
 await hf.close()
 const { counters } = mergeMetrics([...found.values()])
 process.send?.({ report, counters })
+process.off('disconnect', leave)
 process.disconnect()

@@ -24,6 +24,9 @@ export async function run({ quick, progress, report }) {
   const sessions = quick ? 10 : SESSIONS
   progress(`the demo with ${sessions} conversations`)
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-demo-'))
+  const clean = () => rmSync(folder, { recursive: true, force: true })
+  // Also when the benchmark is interrupted.
+  process.once('exit', clean)
   const file = join(folder, 'agents.db')
   const day = { sessions, workers: 3, killEveryMs: 5000, leaseMs: LEASE_MS, latencyMs: 150, seed: 847 }
   try {
@@ -55,7 +58,8 @@ export async function run({ quick, progress, report }) {
     tell('demo.bytes', 'bytes per turn, size of the file', 'bytes', found.bytesPerTurn)
     tell('demo.kills', 'workers killed', 'count', found.kills)
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    process.off('exit', clean)
+    clean()
   }
 }
 

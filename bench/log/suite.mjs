@@ -35,7 +35,7 @@ import { measureDisk, measureSize } from './size.mjs'
 /** @param {{ quick: boolean, rounds: number }} options @returns {Scale} */
 function scaleOf({ quick, rounds }) {
   const usual = { rounds, saves: 200, longThreads: 8, window: 20, sessions: 847, sessionTurns: 20 }
-  if (!quick) return { ...usual, crowdRounds: Math.min(rounds, 3), floorMs: 1500, loads: 15 }
+  if (!quick) return { ...usual, crowdRounds: Math.min(rounds, 3), floorMs: 1000, loads: 11 }
   const less = { saves: 100, longThreads: 2, sessions: 200 }
   return { ...usual, ...less, crowdRounds: 1, floorMs: 300, loads: 5 }
 }
