@@ -15,7 +15,7 @@ import { planModelNode } from './model/model-node.js'
 import { RememberedSizes } from './messages/sizes.js'
 import { EMPTY_TALLY } from './model/tally.js'
 import { planToolNode, refuseCall, toolNode } from './tools/tool-node.js'
-import { planAgentToolNode } from './tools/agent-tool.js'
+import { doneOf, planAgentToolNode } from './tools/agent-tool.js'
 import { AGENT, type Tool } from './tools/tool.js'
 import { ToolSet } from './tools/tool-set.js'
 import type { AgentSetup } from './turn.js'
@@ -98,6 +98,7 @@ function planAgent(setup: AgentSetup): GraphPlan {
     },
     output: (state) => lastText(state as unknown as OwnState),
     limit: (state) => limitOf((state as unknown as OwnState).ended),
+    done: (state) => doneOf(state as unknown as OwnState),
     refuse(task, begun) {
       const call = task.input as PendingCall | undefined
       if (!task.node.startsWith(toolNode('')) || call === undefined) return undefined

@@ -260,6 +260,8 @@ export const COMMANDS: readonly CommandDeclaration[] = [
       ['--thread <id>', 'only the branches of this thread'],
       ['--part <name=value>…', 'only threads whose id has this part, such as user=user-42'],
       BRANCH,
+      ['--parent <id>', 'only threads that runs of this one began'],
+      ['--tree', 'show each thread with those that its runs began'],
       ['--limit <n>', 'how many (default 50)'],
       ['--all', 'all of them'],
       ['--cursor <cursor>', 'from the previous page'],

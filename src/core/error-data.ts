@@ -38,6 +38,7 @@ export interface ErrorData {
     readonly run: string
     readonly status: 'failed' | 'cancelled' | 'limited' | 'incompatible' | 'busy' | 'gone'
     readonly reason?: string
+    readonly done?: unknown
   }
   /** `by` and `at` (milliseconds since 1970): who closed the question, and when. */
   readonly 'pause-closed': {

@@ -1,3 +1,4 @@
+import type { Value } from '../codec/value.js'
 import { HoldfastError, IncompatibleError, isHoldfastError, type ModelFailureKind } from '../core/errors.js'
 import type { ThreadIdInput } from '../core/ids.js'
 import type { Path } from '../log/entry/ops.js'
@@ -93,10 +94,18 @@ export class StepFailedError extends HoldfastError {
 export class ChildFailedError extends HoldfastError {
   /** @param message as it was recorded; absent when it happens. */
   constructor(step: string, at: Path, thread: ThreadIdInput, end: FailedChild, message?: string) {
-    const { status, run, reason } = end
+    const { status, run, reason, done } = end
     const name = typeof thread === 'string' ? thread : JSON.stringify(thread)
     super('child-failed', message ?? `Thread ${name} ${CHILD_ENDS[status]}${reason ? `: ${reason}` : '.'}`, {
-      data: { step, at, thread, run, status, ...(reason === undefined ? {} : { reason }) },
+      data: {
+        step,
+        at,
+        thread,
+        run,
+        status,
+        ...(reason === undefined ? {} : { reason }),
+        ...(done === undefined ? {} : { done }),
+      },
       ...(message === undefined ? { remedy: CHILD_REMEDIES[status] } : {}),
     })
   }
@@ -109,6 +118,8 @@ export interface FailedChild {
   readonly run: string
   /** Why: what it threw, who cancelled it, which limit. */
   readonly reason?: string
+  /** Of an agent that a limit ended: what its tools had done by then. */
+  readonly done?: Value
 }
 
 const CHILD_ENDS: Readonly<Record<FailedChild['status'], string>> = {

@@ -54,3 +54,32 @@ it('tells the end of a run at once, whatever runs behind it', async () => {
   behind.open()
   await running
 })
+
+it.each([true, false])(
+  'follows a run over the threads that it awaits, until all rest (one asks: %s)',
+  async (isAsked) => {
+    await using hf = await openHoldfast('memory:')
+    const goOn = gate()
+    const child = flow({ name: 'child', version: '1.0.0' }, async (ctx, asked: boolean) => {
+      await ctx.step('work', () => goOn.passed)
+      return asked ? ctx.pause('Really?') : 'done'
+    })
+    const parent = flow({ name: 'parent', version: '1.0.0' }, (ctx, asked: boolean) => ctx.run(child, 'c', asked))
+    const core = new ServerCore(hf, { programs: [parent], tokens: [], worker: false }, {} as never)
+    const { thread, program } = await core.thread(hf, 't', 'main', 'parent')
+    const left = await thread.enqueue(isAsked)
+    await using _ = hf.worker({ programs: [parent, child], handleSignals: false })
+    const request = { thread: 't', branch: 'main', input: undefined }
+    const outcomes: unknown[] = []
+    for await (const news of followRun(
+      core,
+      { thread, program, request, ...left, input: 'queued' as const },
+      new AbortController().signal,
+    )) {
+      if ('outcome' in news) outcomes.push(news.outcome)
+      // The parent rests, and its child does not yet.
+      else if (news.event.type === 'run' && news.event.status === 'paused') goOn.open()
+    }
+    expect(outcomes).toMatchObject([isAsked ? { status: 'paused', waiting: [{ kind: 'child' }] } : { output: 'done' }])
+  },
+)

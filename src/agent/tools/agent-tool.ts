@@ -156,9 +156,9 @@ function planChild(name: string, tool: Tool, delegate: Delegate): FunctionNodePl
       } catch (error) {
         // One that failed can be resumed: that is for whoever runs this, and not for the model.
         if (!isHoldfastError(error, 'child-failed') || !TOLD.has(error.data.status)) throw error
-        const { status, reason } = error.data
-        const value = reason ?? (status === 'cancelled' ? 'It was cancelled.' : 'It was ended before it was done.')
-        return answer(call, { type: 'error', value }, internalsOf(ctx).clock.now())
+        const { reason = 'It was ended before it was done.', done = null } = error.data
+        const output = { error: reason, ...(done === null ? {} : { done: done as Value }) }
+        return answer(call, { type: 'error-json', value: output }, internalsOf(ctx).clock.now())
       }
     },
   }
@@ -188,8 +188,12 @@ function planInside(name: string, tool: Tool, delegate: Delegate): GraphNodePlan
 }
 
 /** What the model is told about an agent that did not finish: including what it had done by then, which stays done. */
-function unfinished(limit: string | undefined, { ended, messages }: OwnState): ToolOutput | undefined {
-  if (limit === undefined && ended !== null) return undefined
-  const done = messages.flatMap(resultsOf).map(({ name, output }) => ({ tool: name, output: output as Value }))
-  return { type: 'error-json', value: { error: limit ?? 'It was ended before it was done.', done } }
+function unfinished(limit: string | undefined, state: OwnState): ToolOutput | undefined {
+  if (limit === undefined && state.ended !== null) return undefined
+  return { type: 'error-json', value: { error: limit ?? 'It was ended before it was done.', done: doneOf(state) } }
+}
+
+/** What the tools of an agent have done. */
+export function doneOf({ messages }: OwnState): Value {
+  return messages.flatMap(resultsOf).map(({ name, output }) => ({ tool: name, output: output as Value }))
 }

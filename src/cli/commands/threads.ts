@@ -3,7 +3,8 @@ import type { MetadataValue } from '../../driver.js'
 import { usageError } from '../cli-error.js'
 import { type Command, list, type Options, text } from '../command.js'
 import { readPairs } from '../input/json-input.js'
-import type { Cell, Paint } from '../screen/output.js'
+import type { Cell, Output, Paint } from '../screen/output.js'
+import { drawTree, type ThreadTree, treeOf } from '../screen/thread-tree.js'
 import { didYouMean, findSimilarNames } from '../../core/similar.js'
 import { formatThreadId, parseThreadId } from '../input/thread-id.js'
 import { ago, parseCount, parseDuration } from '../screen/times.js'
@@ -28,14 +29,52 @@ export const run: Command = async (context, _args, options) => {
 
   if (found.length === 0) await refuseUnknown(hf, options)
   const { output } = context
+  if (options['tree']) {
+    const trees = await growTrees(hf, found)
+    if (output.json) output.document({ threads: trees.map(describeTree), ...(cursor === undefined ? {} : { cursor }) })
+    else await printThreads(output, trees.flatMap(drawTree), cursor !== undefined)
+    return
+  }
   if (output.json) {
     output.document({ threads: found.map(describeThread), ...(cursor === undefined ? {} : { cursor }) })
     return
   }
+  await printThreads(
+    output,
+    found.map((one) => [formatThreadId(one.thread), one] as const),
+    cursor !== undefined,
+  )
+}
+
+/** A thread that another one of the list began is shown below that one. */
+async function growTrees(hf: Holdfast, found: readonly ThreadSummary[]): Promise<readonly ThreadTree[]> {
+  const trees: ThreadTree[] = []
+  const below = new Set<string>()
+  const note = ({ summary, children }: ThreadTree): void => {
+    below.add(formatThreadId(summary.thread))
+    for (const child of children) note(child)
+  }
+  for (const summary of found) {
+    const tree = await treeOf(hf, summary)
+    for (const child of tree.children) note(child)
+    trees.push(tree)
+  }
+  return trees.filter(({ summary }) => !below.has(formatThreadId(summary.thread)))
+}
+
+function describeTree({ summary, children }: ThreadTree): Readonly<Record<string, unknown>> {
+  return { ...describeThread(summary), children: children.map(describeTree) }
+}
+
+async function printThreads(
+  output: Output,
+  threads: readonly (readonly [label: string, ThreadSummary])[],
+  hasMore: boolean,
+): Promise<void> {
   const now = Date.now()
-  const onlyMain = output.terminal && found.every(({ branch }) => branch === 'main')
-  const rows = found.map((one): readonly Cell[] => [
-    formatThreadId(one.thread),
+  const onlyMain = output.terminal && threads.every(([, { branch }]) => branch === 'main')
+  const rows = threads.map(([label, one]): readonly Cell[] => [
+    label,
     onlyMain ? '' : one.branch,
     [one.status, paintStatus(one.status)],
     String(one.entries),
@@ -49,7 +88,7 @@ export const run: Command = async (context, _args, options) => {
     const names = ['thread', 'branch', 'status', 'entries', 'updated', 'program', 'tags', 'error']
     await output.table(names, rows, { spare: ['entries', 'program'], whole: ['thread', 'branch', 'status', 'updated'] })
   }
-  if (cursor !== undefined) output.note('There are more: pass --all, or --limit.')
+  if (hasMore) output.note('There are more: pass --all, or --limit.')
 }
 
 const STATUSES = [
@@ -91,6 +130,7 @@ export function threadQuery(options: Options): ThreadQuery {
   const thread = text(options, 'thread')
   const parts = readParts(list(options, 'part'))
   const branch = text(options, 'branch')
+  const parent = text(options, 'parent')
   const program = text(options, 'program')
   const status = statusesOf(options)
   const tags = list(options, 'tag')
@@ -109,6 +149,7 @@ export function threadQuery(options: Options): ThreadQuery {
     ...(thread === undefined ? {} : { thread: parseThreadId(thread) }),
     ...(parts === undefined ? {} : { parts }),
     ...(branch === undefined ? {} : { branch }),
+    ...(parent === undefined ? {} : { parent: parseThreadId(parent) }),
   }
 }
 

@@ -181,7 +181,12 @@ async function take(call: ChildCall, name: string, end: ChildEnd | BusyEnd): Pro
   // One that can go on is resumed when this is tried again; one that is over is begun anew.
   const isOver = end.status === 'cancelled' || end.status === 'limited' || end.status === 'gone'
   const why = 'error' in end ? end.error?.message : 'limit' in end ? end.limit?.reason : undefined
-  const told: FailedChild = { status: end.status, run: end.run, ...(why === undefined ? {} : { reason: why }) }
+  const told: FailedChild = {
+    status: end.status,
+    run: end.run,
+    ...(why === undefined ? {} : { reason: why }),
+    ...('done' in end && end.done !== undefined ? { done: end.done } : {}),
+  }
   const failed = new ChildFailedError(work.path, work.at, threadIdInput(thread as ThreadId), told)
   const record: StepRecord = {
     status: 'failed',

@@ -72,8 +72,14 @@ async function endOf(
     ...base,
     status: run.limit ? 'limited' : 'completed',
     ...(output === undefined ? {} : { output: copyValue(output, DEFAULT_LIMITS) }),
-    ...(run.limit ? { limit: run.limit } : {}),
+    ...(run.limit ? { limit: run.limit, ...doneBy(fold, plan) } : {}),
   }
+}
+
+/** What a program that was ended by a limit had done: it stays done, and whoever awaited it must not do it again. */
+function doneBy(fold: Fold, plan: ProgramPlan): Pick<ChildEnd, 'done'> {
+  const done = plan.kind === 'graph' ? plan.done?.((fold.state as RunState).state ?? {}) : undefined
+  return done === undefined ? {} : { done: copyValue(done, DEFAULT_LIMITS) }
 }
 
 async function outputOf(key: LogKey, fold: Fold, plan: ProgramPlan): Promise<unknown> {

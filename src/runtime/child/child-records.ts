@@ -25,6 +25,8 @@ export interface ChildEnd {
   readonly output?: Value
   readonly error?: RecordedError
   readonly limit?: RunLimit
+  /** Of one that a limit ended: what it had done by then. */
+  readonly done?: Value
 }
 
 /** Who awaits a run: kept with its input, and with the run. */

@@ -18,6 +18,8 @@ import type { Update } from '../program/state-shape.js'
 import { expiresWhenAtRest, staysOpen } from '../run/expiry.js'
 import { type ForkRecord, openPauses, type RunRecord, type RunState } from '../run/run-state.js'
 import { isAtRest } from '../run/situation.js'
+import { awaitedBy, FamilyRest } from '../child/family-rest.js'
+import { follow } from '../events/follow.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
 import { checkFits } from '../upgrade/fitting.js'
 import { inherit } from './inherit.js'
@@ -198,9 +200,26 @@ export class Checkpoint<State = Readonly<Record<string, Value>>> {
     }
   }
 
-  /** Whether the thread was at rest here: nothing in it would continue by itself. */
-  async rests(): Promise<boolean> {
-    return isAtRest(await this.fold(), this.environment.clock.now())
+  /**
+   * Whether the thread was at rest here: nothing of it went on by itself. Where it awaits threads that are under way, this
+   * is known when it moves on, or when they rest, too.
+   */
+  async rests(options: { readonly signal?: AbortSignal } = {}): Promise<boolean> {
+    const { logs, clock } = this.environment
+    const { state, seq, ...fold } = await this.fold()
+    if (!isAtRest({ ...fold, state, seq }, clock.now())) return false
+    if (awaitedBy(state as RunState).length === 0) return true
+    const log = await logs.open(this.key)
+    const family = new FamilyRest(logs)
+    try {
+      for await (const _ of follow(log, clock, options.signal, undefined, family)) {
+        if (log.fold.seq !== seq) return false
+        if (await family.isAtRest(log)) return true
+      }
+    } finally {
+      family.close()
+    }
+    return false
   }
 
   /** What changed in the state from here to another checkpoint of the same thread, on any branch. */

@@ -172,6 +172,8 @@ export interface GraphPlan extends RetentionPlan {
   output?(state: State): unknown
   /** The limit that ended a run before it was done; undefined if it ended on its own. */
   limit?(state: State): RunLimit | undefined
+  /** What a run that a limit ended had done: for whoever awaited it, and must not do it again. Must be pure. */
+  done?(state: State): unknown
   /**
    * Why a recorded task can't be continued; undefined if it can. Must be pure. `begun`: it was begun, and its outcome
    * is unknown.

@@ -38,10 +38,23 @@ export async function* followRun(
     // A run may have rested before and gone on since: of what is past, the last word counts. What the thread does now says
     // nothing of then: it may be over by the time that its rest before the last answer is read. What is over stays over,
     // whatever waits behind it.
-    const goesOn = event.seq < newest || !(await thread.look(event.checkpoint).rests())
-    if (!isFinal(end.event) && goesOn) continue
+    if (!isFinal(end.event)) {
+      const goesOn = event.seq < newest || !(await restsAt(thread, event.checkpoint, signal))
+      if (signal.aborted) return
+      if (goesOn) continue
+    }
     yield { outcome: await outcomeAt(thread, program, end.event, end.checkpoint), cursor }
     return
+  }
+}
+
+/** Whether the thread rests there. While it awaits threads that are under way, that is not known yet. */
+async function restsAt(thread: StartedRun['thread'], checkpoint: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    return await thread.look(checkpoint).rests({ signal })
+  } catch (error) {
+    if (signal.aborted) return false
+    throw error
   }
 }
 
