@@ -7,8 +7,8 @@ import { attempts, type FileStore, type LogState, logName } from './store.js'
 import { findThreadOf, isListed } from './threads.js'
 
 /**
- * Compare-and-append of one log. The compare is with the newest record this process knows, and the exclusive link of
- * the one name behind it fails if there is a newer one: then the log is read again and compared anew.
+ * Compare-and-append for one log. It compares with the newest record this process knows, and the exclusive link of the
+ * one name after it fails if there is a newer one: then the log is read again and compared again.
  */
 export async function appendToLog(store: FileStore, append: Append): Promise<AppendResult> {
   const { log, expect, lease } = append

@@ -8,8 +8,8 @@ import { attempts, type FileStore, logName } from './store.js'
 const REMEDY = 'Apply the writes again: those that landed are skipped.'
 
 /**
- * Applies the writes that entries of a log carry, and then says so in the log, by a record of its own. A crash in
- * between leaves them to be applied again, which changes nothing where they are applied already.
+ * Applies the writes that entries of a log carry, and then notes that in the log, in a separate record. A crash in
+ * between leaves them to be applied again, which changes nothing where they are already applied.
  */
 export async function applyWrites(
   store: FileStore,

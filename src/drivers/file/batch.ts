@@ -19,8 +19,8 @@ export async function mapSome<Item, Result>(
 }
 
 /**
- * Writes that are independent of each other: one that fails does not stop its neighbours. The whole is only reported
- * as unwritten if that is true of each.
+ * Writes that are independent of each other: one that fails does not stop its neighbors. The whole is reported as
+ * unwritten only if that is true of each.
  */
 export async function writeEach<Item, Result>(
   items: readonly Item[],

@@ -8,9 +8,9 @@ import type { FileStore } from './store.js'
 import { tenantFolder } from './threads.js'
 
 /**
- * A blob is one file, `<hash>.<touchedAt in microseconds>`. Its time is part of its name, so a touch is a rename from
- * the one name it was seen under and a removal is the removal of exactly that name: whichever comes second finds
- * nothing under it, and no lock is needed.
+ * A blob is one file, `<hash>.<touchedAt in microseconds>`. Its time is part of its name, so a touch renames the file
+ * from the name it was last seen under, and a removal removes exactly that name: whichever comes second finds nothing
+ * under it, and no lock is needed.
  */
 interface BlobFile {
   readonly hash: Hash
@@ -104,7 +104,8 @@ export async function removeBlob(store: FileStore, tenant: TenantId, hash: Hash,
   const files = await findBlob(store, folder, hash)
   const newest = files.at(-1)
   if (newest === undefined || newest.touched / 1000 !== touchedAt) return false
-  // Two that put the same blob at once leave two files; the older ones go first, so that the last one decides.
+  // Two processes that put the same blob at once leave two files; the older ones go first, so that the last one
+  // decides.
   for (const older of files.slice(0, -1)) await store.disk.remove(older.path)
   const grave = store.disk.temporary()
   try {
@@ -131,7 +132,7 @@ function blobPath(folder: string, hash: Hash, touched: number): string {
 }
 
 async function findBlob(store: FileStore, folder: string, hash: Hash): Promise<BlobFile[]> {
-  // Anything else is under no name, and must not become part of a path that is looked at.
+  // Anything else is not a valid name, and must not become part of a path that is looked at.
   if (!isHash(hash)) return []
   return (await listFolder(store, folder)).filter((file) => file.hash === hash)
 }
@@ -151,8 +152,8 @@ async function fanNames(store: FileStore, folder: string, from: string): Promise
   return names.filter((name) => /^[0-9a-f]{2}$/.test(name) && name >= from).sort()
 }
 
-// In microseconds, with those of the monotonic clock, which all processes share: a blob that one process removed and
-// another put again within a millisecond differs from the one a collector still has on its list.
+// In microseconds, including those of the monotonic clock, which all processes share: a blob that one process removed
+// and another put again within a millisecond differs from the one a collector still has on its list.
 function nextTouch(store: FileStore, before: number): number {
   const micros = Math.floor(store.clock.monotonic() * 1000) % 1000
   store.lastTouch = Math.max(Math.floor(store.clock.now()) * 1000 + micros, before + 1, store.lastTouch + 1)

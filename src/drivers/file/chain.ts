@@ -14,11 +14,11 @@ import {
 import type { Hash } from '../../log/contract.js'
 
 /**
- * A chain is a folder of records in which every change is one new file, and the name of that file is decided by the
+ * A chain is a folder of records in which every change is one new file, and the name of that file is determined by the
  * record before it. So the exclusive link of that one name is the whole compare-and-append, for any number of
  * processes, without a lock that a stopped process could hold.
  *
- * Two rules make names that were removed safe against writers that wake up late:
+ * Two rules make removed names safe against writers that wake up late:
  * - Records are removed in ascending order only. A writer that finds its predecessor still there after its link
  *   therefore knows that its own name was never taken before.
  * - The newest record and its predecessor are never removed. A newest record without its predecessor is thus either
@@ -54,7 +54,7 @@ export async function readLink<Record extends ChainRecord>(
   }
 }
 
-/** Whether the record before this one is still in its place, and is the one this record was written after. */
+/** Whether the record before this one is still in its place, and is the one that this record follows. */
 export async function hasPredecessor(disk: Disk, folder: string, record: ChainRecord): Promise<boolean> {
   if (record.prev === null) return true
   const path = join(folder, slotName(record.prev.slot))
@@ -105,7 +105,10 @@ export type CommitResult<Record extends ChainRecord> =
   /** Linked, but the predecessor is gone: see `settle` of the caller for what that means. */
   | { readonly status: 'unsure'; readonly link: ChainLink<Record> }
 
-/** Adds a record behind `prev`: written whole and flushed under another name, then linked to the one name it can have. */
+/**
+ * Adds a record after `prev`: written completely and flushed under another name, then linked to the one name it can
+ * have.
+ */
 export async function commit<Record extends ChainRecord>(
   disk: Disk,
   folder: string,
@@ -119,7 +122,7 @@ export async function commit<Record extends ChainRecord>(
   const predecessor = join(folder, slotName(prev.record.slot))
   try {
     // The check that counts comes after the link. This one spares a writer that was away while the chain was pruned
-    // past it the doubt whether its record or another's was pruned.
+    // past it the doubt whether its own record or another's was pruned.
     if (!isSameFile(await disk.identify(predecessor), prev.identity)) {
       await disk.remove(temporary)
       return { status: 'taken' }
@@ -144,7 +147,7 @@ export async function commit<Record extends ChainRecord>(
   }
 }
 
-/** Writes a file under its temporary name, and takes it away again if the disk has no room for it. */
+/** Writes a file under its temporary name, and removes it again if the disk has no room for it. */
 export async function writeTemporary(
   disk: Disk,
   path: string,
@@ -172,8 +175,8 @@ export async function begin<Record extends ChainRecord>(
 }
 
 /**
- * What became of a record that was linked while its predecessor went away. 'in' if the chain holds it, 'out' if a
- * late writer put it beside the chain (it is removed), 'unknown' if the chain was cut behind it.
+ * What happened to a record that was linked while its predecessor went away. 'in' if the chain holds it, 'out' if a
+ * late writer put it next to the chain (it is removed), 'unknown' if the chain was cut after it.
  */
 export async function settle<Record extends ChainRecord>(
   disk: Disk,
@@ -197,7 +200,7 @@ export async function settle<Record extends ChainRecord>(
   return link.sum === own.sum ? 'in' : 'unknown'
 }
 
-/** Safe for a record beside the chain: its slot lies behind the newest, so no valid record can ever come there. */
+/** Safe for a record next to the chain: its slot is after the newest, so no valid record can ever come there. */
 async function removeOwn<Record extends ChainRecord>(
   disk: Disk,
   folder: string,

@@ -21,7 +21,7 @@ import {
 } from './threads.js'
 
 /**
- * Makes a log: its folder with the first record is complete before the thread's directory names it, and the
+ * Creates a log: its folder with the first record is complete before the thread's directory names it, and the
  * directory's own compare-and-append decides between creators, forks and erasures of the same thread.
  */
 export async function createLog(store: FileStore, append: Append): Promise<AppendResult> {
@@ -52,8 +52,8 @@ export async function createLog(store: FileStore, append: Append): Promise<Appen
   }
 }
 
-// The thread's folder is made aside and moved into its place, which fails if there is one: so a new thread appears
-// with its first log or not at all.
+// The thread's folder is built elsewhere and moved into place, which fails if one already exists: so a new thread
+// appears with its first log or not at all.
 async function createThread(store: FileStore, append: Append, name: string): Promise<ChainLink<LogRecord> | undefined> {
   const { disk } = store
   const { tenant, thread, branch } = append.log
@@ -75,7 +75,7 @@ async function createThread(store: FileStore, append: Append, name: string): Pro
     await disk.removeTree(aside).catch(() => undefined)
     if (!hasCode(error, 'ENOTEMPTY', 'EEXIST') && !(process.platform === 'win32' && hasCode(error, 'EPERM')))
       throw error
-    // In the way is a thread that another made first, or what is left of one that was erased.
+    // In the way is a thread that another process created first, or what is left of one that was erased.
     await sweepThread(store, folder)
     return undefined
   }

@@ -6,11 +6,11 @@ import { writerName } from './names.js'
 
 /**
  * Internal, for tests: called with the name of a system call before it is made, so that a test can end the process
- * there or throw an error in its place. No part of the public face.
+ * there or throw an error in its place. Not part of the public API.
  */
 export type FaultHook = (point: string) => void | Promise<void>
 
-/** For their owner alone: whoever shares this machine is not to read what agents were told. */
+/** Readable only by their owner: other users of this machine must not read what agents were told. */
 export const FOLDER_MODE = 0o700
 const FILE_MODE = 0o600
 
@@ -21,7 +21,7 @@ export interface FileIdentity {
   readonly size: bigint
 }
 
-/** The system calls the driver makes, each behind its fault point. Errors are the system's own. */
+/** The system calls the driver makes, each with a fault point in front. Errors are the system's own. */
 export interface Disk {
   readonly root: string
   readonly bootId: string
@@ -33,7 +33,7 @@ export interface Disk {
   writeNew(path: string, bytes: Uint8Array, options?: { readonly flush?: boolean }): Promise<FileIdentity>
   link(from: string, to: string): Promise<void>
   rename(from: string, to: string): Promise<void>
-  /** Absent already is no error. */
+  /** If it is already absent, that is no error. */
   remove(path: string): Promise<void>
   /** Cuts a file off behind its first `size` bytes. One that is absent, or another by now, is left alone. */
   truncate(path: string, size: number, identity: FileIdentity): Promise<void>
@@ -41,7 +41,7 @@ export interface Disk {
   removeFolder(path: string): Promise<boolean>
   removeTree(path: string): Promise<void>
   makeFolder(path: string): Promise<void>
-  /** Makes a folder and those above it up to the root, and flushes the names. Cheap once done. */
+  /** Creates a folder and its parents up to the root, and flushes the names. Cheap once done. */
   ensureFolder(path: string): Promise<void>
   /** Makes names in a folder durable. */
   flushFolder(path: string): Promise<void>
@@ -89,7 +89,7 @@ export function openDisk(options: {
     if (ensured.has(path) || path === root) return
     await ensureFolder(dirname(path))
     await at('make-folder', () => fs.mkdir(path, { mode: FOLDER_MODE })).catch(ignore('EEXIST'))
-    // Also when another process made it: that one may not have come to flush the name.
+    // Even if another process created it: that one may not have gotten around to flushing the name.
     await flushFolder(dirname(path))
     if (ensured.size > 100_000) ensured.clear()
     ensured.add(path)

@@ -20,7 +20,7 @@ const TYPES = new Map<number, { readonly name: string; readonly kind: 'memory' |
 /** The kernel writes back what is older than 30 s, and looks every 5 s. */
 const WRITE_BACK_MS = 35_000
 
-/** What an append survives in this folder, from the filesystem it is on and whether we flush. */
+/** What an append survives in this folder, given its filesystem and whether we flush. */
 export async function probeDurability(root: string, fsync: boolean): Promise<Survives> {
   const type = await filesystemOf(root)
   const settings = { fsync: fsync ? 'on' : 'off', filesystem: type.name }

@@ -5,9 +5,9 @@ import { attempts, type FileStore, type LogState, logName } from './store.js'
 import { changeThread, findThreadOf, removeLogFolder, sweepThread, type ThreadLink, threadFolder } from './threads.js'
 
 /**
- * Erases logs in one step: each is sealed, so that nothing can be appended behind what was checked, and then the
- * thread's directory commits without them. A seal only counts if the directory commits in the slot it names; an
- * erasure that stops half-way is undone by the next writer that takes this slot.
+ * Erases logs in one step: each is sealed, so that nothing can be appended after what was checked, and then the
+ * thread's directory commits without them. A seal counts only if the directory commits in the slot it names; an erasure
+ * that stops halfway is undone by the next writer that takes this slot.
  */
 export async function eraseLogs(
   store: FileStore,
@@ -48,7 +48,7 @@ export async function eraseLogs(
 
 type Expected = EraseRequest['expect']
 
-// Before anything is sealed: a conflict that is already there should cost the writers of these logs nothing.
+// Before anything is sealed: an existing conflict should cost the writers of these logs nothing.
 async function checkAll(
   store: FileStore,
   keys: readonly LogKey[],

@@ -32,7 +32,7 @@ function leaseAfter(
   return { owner, bootId: clock.bootId, ends: clock.monotonic() + ms, ms, slot }
 }
 
-/** What is remembered must not change with the arrays and objects that callers go on using. */
+/** What is remembered must not change with the arrays and objects that callers keep using. */
 export function copyIndex(index: IndexFields): IndexFields {
   return {
     ...index,

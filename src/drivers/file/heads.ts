@@ -11,8 +11,8 @@ const AT_ONCE = 16
 const CHUNK = 512
 
 /**
- * One page of the thread index, by a walk through the folders: there is no index to keep in step with the logs, and
- * a page costs a look at every log that the query's tenant and thread leave. Holds a few pages at a time.
+ * One page of the thread index, by walking through the folders: there is no index to keep in sync with the logs, and a
+ * page costs a look at every log that matches the query's tenant and thread. Holds a few pages at a time.
  */
 export async function queryHeads(store: FileStore, query: HeadQuery): Promise<HeadPage> {
   const now = store.clock.now()

@@ -122,8 +122,8 @@ async function look(disk: Disk, folder: string, slot: number, whole: boolean): P
 }
 
 /**
- * Adds a version behind the newest, by the exclusive link of the one name it can have. False if another came first:
- * look again and decide anew.
+ * Adds a version after the newest, by the exclusive link of the one name it can have. False if another came first: look
+ * again and decide again.
  */
 export async function commitItem(
   store: FileStore,
@@ -147,7 +147,7 @@ export async function commitItem(
   return true
 }
 
-// The record before the newest stays, because it shows that the newest is no late writer's; but the value that was
+// The record before the newest stays, because it shows that the newest is not a late writer's; but the value that was
 // overwritten or removed does not stay with it.
 async function dropOld(disk: Disk, folder: string, { record, preamble, identity, slots }: FoundItem): Promise<void> {
   await removeBefore(disk, folder, slots, record.slot)
@@ -178,7 +178,7 @@ async function isIn(store: FileStore, { folder }: ItemPlace, own: ChainLink<Item
   )
 }
 
-/** Whether a write failed because others went on so far that its outcome can't be told. */
+/** Whether a write failed because others wrote so much that its outcome can't be determined. */
 export function isOvertaken(error: unknown): boolean {
   return isHoldfastError(error) && error.data.reason === OVERTAKEN
 }

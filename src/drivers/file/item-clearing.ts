@@ -6,11 +6,11 @@ import { slotName } from './names.js'
 const MARK = '~end-'
 
 /**
- * Clears the folder of an item that is forgotten. Its last record has taken the slot that any other writer would
- * need, so nothing valid can come any more; but a writer that was away for long may still put a record into a slot
- * that was freed, and must not be taken for the item. So the last record is never out of sight: when all before it
- * are gone it moves beside the folder, `<name>~end-<slot>`, and stays there until the folder is gone. Whatever is in
- * the folder meanwhile, with that slot or a lower one, is a late writer's. An item made again has a higher one.
+ * Clears the folder of an item that is forgotten. Its last record has taken the slot that any other writer would need,
+ * so nothing valid can come anymore; but a writer that was away for long may still put a record into a slot that was
+ * freed, and must not be taken for the item. So the last record is never out of sight: when all before it are gone it
+ * moves next to the folder, `<name>~end-<slot>`, and stays there until the folder is gone. Whatever is in the folder in
+ * the meantime, with that slot or a lower one, is a late writer's. An item created again has a higher one.
  *
  * Every step can be done by several processes at once, and by the next one if the process is killed.
  */

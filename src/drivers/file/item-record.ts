@@ -80,9 +80,10 @@ export function placeBehind(
   }
 }
 
-/** The place of the first record of a chain. */
+/** The position of the first record of a chain. */
 export function placeFirst(id: string): Pick<ItemRecord, 'slot' | 'next' | 'prev' | 'id' | 'past'> {
-  // By the wall clock, so that an item forgotten and made again counts on from where no late writer still stands.
+  // By the wall clock, so that an item that is forgotten and created again continues from where no late writer can
+  // still be.
   const slot = Date.now() * 1000 + Math.floor(Math.random() * 1000)
   return { slot, next: slot + 1, prev: null, id, past: [] }
 }

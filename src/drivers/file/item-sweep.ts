@@ -17,8 +17,8 @@ interface Sweep {
 }
 
 /**
- * Removes what has expired, by a walk through all items, and forgets what was removed more than a day ago, with the
- * folders of spaces that become empty. A damaged item does not keep the others: it is reported at the end.
+ * Removes what has expired, by walking through all items, and forgets what was removed more than a day ago, with the
+ * folders of spaces that become empty. A damaged item does not stop it: it is reported at the end.
  */
 export async function sweepItems(store: FileStore, now: number, limit: number): Promise<number> {
   const { disk } = store

@@ -7,15 +7,15 @@ import { clearItem } from './item-clearing.js'
 import { type ItemRecord, type ItemState, itemParts, placeFirst } from './item-record.js'
 import { attempts, type FileStore } from './store.js'
 
-/** What to write, if anything, and what to say once it is written. */
+/** What to write, if anything, and what to return once it is written. */
 export interface Decision<Result> {
   readonly result: Result
   readonly write?: { readonly state: ItemState; readonly value: Uint8Array }
 }
 
 /**
- * Changes one item in one step: `decide` sees what is there, and what it decides lands only if nothing came in
- * between; otherwise it is asked again.
+ * Changes one item in one step: `decide` sees the current item, and what it decides lands only if nothing came in
+ * between; otherwise it is called again.
  */
 export function updateItem<Result>(
   store: FileStore,
@@ -43,8 +43,8 @@ export function updateItem<Result>(
   })
 }
 
-// The folder is made aside and moved into its place, which fails if there is one: so an item appears with its first
-// version or not at all, and of two that make it one is first.
+// The folder is built elsewhere and moved into place, which fails if one already exists: so an item appears with its
+// first version or not at all, and if two create it, one is first.
 async function createItem(
   store: FileStore,
   { tenant, space, key, parent, folder }: ItemPlace,

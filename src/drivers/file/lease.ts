@@ -46,9 +46,9 @@ async function leaseOf(store: FileStore, folder: string, row: HeadRow): Promise<
 }
 
 /**
- * A renewal is a small file beside the log, one per epoch, so that a late owner can't overwrite its successor's. It
- * is written first and the log looked at afterwards, while a claim announces itself in the log first and looks at
- * the renewal afterwards: whatever the order, one of the two sees the other.
+ * A renewal is a small file next to the log, one per epoch, so that a late owner can't overwrite its successor's. It is
+ * written first and the log is looked at afterwards, while a claim announces itself in the log first and looks at the
+ * renewal afterwards: whatever the order, one of the two sees the other.
  */
 export async function renewLease(
   store: FileStore,

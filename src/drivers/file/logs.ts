@@ -18,7 +18,7 @@ import { damaged, describeEntries, type EntryLine, type HeadRow, type LogRecord,
 import { type FileStore, isAlive, type LogState, logName, pause } from './store.js'
 import { changeThread, findThreadOf, threadFolder } from './threads.js'
 
-/** How long a writer leaves an erasure alone that is under way in a process that still runs: it seals log by log. */
+/** How long a writer leaves alone an erasure in progress in a process that is still running: it seals log by log. */
 const ERASURE_MS = 250
 const ERASURE_MS_PER_LOG = 20
 const MAX_DOUBTS = 3
@@ -35,7 +35,7 @@ export async function findLog(store: FileStore, key: LogKey): Promise<LogState |
   }
 }
 
-/** The log as it is now, with no erasure under way: a writer waits for it, or stops it if it does not go on. */
+/** The log as it is now, with no erasure in progress: a writer waits for it, or stops it if it makes no progress. */
 export async function findLogForWriting(store: FileStore, key: LogKey): Promise<LogState | undefined> {
   const start = Date.now()
   for (;;) {
@@ -148,8 +148,8 @@ export function endsAt(row: HeadRow, expect: Expect): boolean {
 }
 
 /**
- * Adds a record behind the newest that `state` knows. False if another came first, or the log is gone: find it again
- * and decide anew.
+ * Adds a record after the newest that `state` knows. False if another came first, or the log is gone: find it again and
+ * decide again.
  */
 export async function writeRecord(
   store: FileStore,
@@ -176,8 +176,8 @@ export async function writeRecord(
   return true
 }
 
-// Whoever made the folders may have been killed before it flushed their names; an acknowledged append must not hang
-// from a name that a power loss takes away.
+// Whoever created the folders may have been killed before it flushed their names; an acknowledged append must not
+// depend on a name that a power loss takes away.
 async function anchor(store: FileStore, state: LogState): Promise<void> {
   if (state.anchored) return
   const { tenant, thread } = state.key

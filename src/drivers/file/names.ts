@@ -7,9 +7,9 @@ const RESERVED = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/
 
 /**
  * An id as the name of a folder. Only lower-case letters, digits, `_`, `-` and inner dots stand for themselves; every
- * other byte becomes `%xx`. So no id leads out of its folder, two ids never meet on a filesystem that ignores case or
- * normalises Unicode, and no name is one that Windows keeps for devices. A long id becomes its beginning and a hash:
- * the whole id is written in the records inside and compared there.
+ * other byte becomes `%xx`. So no id leads out of its folder, two ids never collide on a filesystem that ignores case
+ * or normalizes Unicode, and no name is one that Windows reserves for devices. A long id is shortened to its beginning
+ * and a hash: the whole id is written in the records inside and compared there.
  */
 export function encodeName(id: string): string {
   const bytes = Buffer.from(id)
@@ -28,7 +28,7 @@ export function encodeName(id: string): string {
 
 /**
  * The id that a name stands for. Undefined for a shortened one, whose records say what it is, and for a name that is
- * none of ours.
+ * not ours.
  */
 export function decodeName(name: string): string | undefined {
   if (/^[a-z0-9_-]+$/.test(name) && !RESERVED.test(name)) return name
@@ -59,7 +59,7 @@ export function parseSlot(name: string): number | undefined {
   return /^\d{16}\.rec$/.test(name) ? Number(name.slice(0, SLOT_DIGITS)) : undefined
 }
 
-/** Names the process that wrote something unfinished, so that others can tell when nobody will finish it. */
+/** Identifies the process that wrote something unfinished, so that others can tell when nobody will finish it. */
 export function writerName(bootId: string, pid: number, unique: string): string {
   return `${shortBoot(bootId)}-${pid}-${unique}`
 }

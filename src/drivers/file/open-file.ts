@@ -52,7 +52,7 @@ const REMEMBERED = 10_000
 const LOOK_IN_LOG = 'Look for each append in its log before repeating it.'
 const LOOK_AT_ITEM = 'Look at each item before repeating its write.'
 
-/** Opens a folder as a store, and makes it if there is none. Any number of processes may have it open. */
+/** Opens a folder as a store, and creates it if there is none. Any number of processes may have it open. */
 export async function openFile(folder: string, options: FileOptions = {}): Promise<Driver & ItemDriver> {
   if (typeof folder !== 'string' || folder === '' || folder.includes('\0')) {
     throw new InvalidOptionError('folder', 'is not a path', 'Pass the path of a folder.')

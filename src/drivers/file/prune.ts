@@ -7,7 +7,7 @@ import { endsAt, findLogForWriting, writeRecord } from './logs.js'
 import { describeEntries } from './record.js'
 import { attempts, type FileStore } from './store.js'
 
-/** Moves the base by a record, then removes what lies before it. A crash between leaves files nobody reads. */
+/** Moves the base with a record, then removes what is before it. A crash in between leaves files nobody reads. */
 export async function pruneLog(
   store: FileStore,
   key: LogKey,

@@ -6,7 +6,7 @@ import type { Hash, IndexFields, LogKey, StoredEntry, Tombstone } from '../../lo
 /** Of the store as a whole and of each record. */
 export const FORMAT = 1
 
-/** What every record of a chain says of its place. */
+/** What every record of a chain says about its place. */
 export interface ChainRecord {
   readonly slot: number
   /** The only slot in which the next record of this chain can be. */
@@ -45,7 +45,7 @@ export interface BaseRow {
   readonly standIn?: number
 }
 
-/** The head row, repeated in every record: the newest record alone says all there is to know of a log's end. */
+/** The head row, repeated in every record: the newest record alone says everything about a log's end. */
 export interface HeadRow {
   readonly incarnation: string
   readonly seq: number
@@ -104,8 +104,8 @@ export interface Preamble {
 }
 
 /**
- * A record as a file: one line with checksum and lengths, one line of JSON, the headers, the bodies, each with a line
- * break behind it. The checksum covers the JSON and the headers, and the JSON holds a checksum of the bodies, so that
+ * A record as a file: one line with checksum and lengths, one line of JSON, the headers, the bodies, each followed by a
+ * line break. The checksum covers the JSON and the headers, and the JSON holds a checksum of the bodies, so that
  * headers can be read and verified without them.
  */
 export function encodeRecord(
@@ -207,7 +207,7 @@ export function parseStandIn(path: string, bytes: Buffer): StoredEntry {
   return { seq, keyframe, hash, header: header as Uint8Array, body: body as Uint8Array }
 }
 
-/** Anybody can make a file whose sums fit: what it says is looked at before it is used. */
+/** Anybody can create a file whose checksums match: what it says is checked before it is used. */
 function areLines(entries: unknown): entries is readonly EntryLine[] {
   return (
     Array.isArray(entries) &&

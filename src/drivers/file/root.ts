@@ -10,7 +10,7 @@ const MARKER = 'holdfast.json'
 /** Unfinished files of a process that ended are removed after this long. */
 const STALE_MS = 600_000
 
-/** Makes the folder a store, or checks that it is one this version understands, and that it can be written. */
+/** Makes the folder a store, or checks that it is one this version understands, and that it can be written to. */
 export async function openRoot(disk: Disk): Promise<void> {
   await makeRoot(disk.root)
   const found = await readMarker(disk)
@@ -53,7 +53,8 @@ async function readMarker(disk: Disk): Promise<number | undefined> {
   throw damaged(path, 'does not say which format the store has')
 }
 
-// Linked whole and only if there is none: of several that open a new folder at once, one writes it and all read it.
+// Linked as a whole and only if there is none: if several processes open a new folder at once, one writes it and all
+// read it.
 async function writeMarker(disk: Disk): Promise<void> {
   const path = join(disk.root, MARKER)
   const temporary = `${path}.${disk.unique()}`

@@ -60,7 +60,7 @@ export class RecentMap<Value> {
   }
 }
 
-/** One at a time per key, in the order of asking: writers of one process need not race each other on the disk. */
+/** One at a time per key, in the order of the calls: writers of one process need not race each other on the disk. */
 export class Turns {
   readonly #last = new Map<string, Promise<unknown>>()
 
@@ -94,7 +94,7 @@ export function attempts(what: string): () => Promise<void> {
         remedy: 'Try again; if it stays, check that nothing else writes into the folder of the store.',
       })
     }
-    // A little apart, so that two that abort each other do not go on doing so.
+    // Slightly apart, so that two that abort each other do not keep doing so.
     if (count > 20) await pause(Math.random() * 5)
   }
 }

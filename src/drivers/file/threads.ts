@@ -58,7 +58,7 @@ export async function findThreadOf(
 }
 
 /**
- * A directory that became empty takes no more changes: its folder is cleared away, and a thread of that name begins
+ * A directory that became empty accepts no more changes: its folder is cleared away, and a thread of that name starts
  * in a new one. Otherwise clearing could hit a log that is being created at that moment.
  */
 function isFinal(record: ThreadRecord): boolean {
@@ -194,8 +194,8 @@ async function removeOld(store: FileStore, folder: string, newest: number): Prom
 }
 
 /**
- * Clears what erasures and creations that were cut off left in a thread's folder, and the folder itself when nothing
- * of the thread is left. Every name removed here is unique, so none that is in use can be hit.
+ * Clears what interrupted erasures and creations left in a thread's folder, and the folder itself when nothing of the
+ * thread is left. Every name removed here is unique, so none that is in use can be hit.
  */
 export async function sweepThread(store: FileStore, folder: string): Promise<void> {
   const names = await store.disk.list(folder)

@@ -10,7 +10,7 @@ import {
 } from '../../log/contract.js'
 import type { MemoryLog, MemoryStore } from './memory-store.js'
 
-/** Replaces what the index knows of a log, and where it is found when it is due. */
+/** Replaces what the index knows about a log, and where it is found when it is due. */
 export function setIndex(store: MemoryStore, log: MemoryLog, index: IndexFields): void {
   forgetDue(store, log)
   log.index = copyIndex(index)

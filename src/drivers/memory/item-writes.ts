@@ -26,7 +26,7 @@ export function writeItem(store: MemoryStore, tenant: TenantId, write: ItemWrite
   return { status: 'written' }
 }
 
-/** A write that lands with its entry, whatever is there. */
+/** A write that lands with its entry, whatever the current state. */
 export function carryWrite(store: MemoryStore, tenant: TenantId, incarnation: string, write: CarriedWrite): void {
   const found = put(store, tenant, write, write.item, write.at, { by: incarnation, at: write.at })
   remember(found, incarnation, write.seq)

@@ -58,8 +58,8 @@ const DURABILITY: Survives = {
 }
 
 /**
- * The reference: what the contract means, in the plainest code. Every operation runs without a pause between its
- * check and its write, so it is atomic. `store` opens data that another memory driver of this process has open.
+ * The reference: what the contract means, in the plainest code. Every operation runs without a pause between its check
+ * and its write, so it is atomic. `store` opens data that another memory driver of this process has open.
  */
 export async function openMemory(
   options: { readonly clock?: Clock; readonly store?: MemoryStore } = {},

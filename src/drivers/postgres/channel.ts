@@ -6,7 +6,7 @@ import { Listener } from './listener.js'
 import type { PgPoolLike } from './pg-client.js'
 import type { Sessions } from './sessions.js'
 
-/** For how long it is believed what others listen to; longer by one that is told of changes. */
+/** How long to trust what others are known to listen to; longer for a process that is told of changes. */
 const FRESH_MS = 1000
 const TOLD_FRESH_MS = 15_000
 /** The most messages that wait to be sent. */
@@ -22,10 +22,10 @@ interface ChannelSettings {
 }
 
 /**
- * Messages between processes by NOTIFY, in statements of their own. Inside an append they would make all commits of the
- * database wait for each other, because Postgres takes one lock for all notifications and keeps it until the commit is on
- * disk. Whoever listens says to what in a table; appends bring along whether there is anybody, and then what they listen
- * to is read, at most once a second.
+ * Messages between processes by NOTIFY, in separate statements. Inside an append they would make all commits of the
+ * database wait for each other, because Postgres takes one lock for all notifications and holds it until the commit is
+ * on disk. Listeners record their topics in a table; the reply to an append says whether there are any, and then the
+ * topics are read, at most once a second.
  */
 export class Channel {
   readonly #sessions: Sessions
@@ -72,7 +72,7 @@ export class Channel {
     return this.#listener !== undefined
   }
 
-  /** Told by every append, for nothing: whether somebody listens to anything. */
+  /** Reported by every append, at no cost: whether somebody listens to anything. */
   noteListening(listening: boolean): void {
     this.#isListened = listening
     if (!listening) this.#heard = undefined
@@ -131,7 +131,7 @@ export class Channel {
           values: [channels, messages],
         })
       } catch {
-        // Messages may get lost; the appends they tell of are safe.
+        // Messages may get lost; the appends they announce are safe.
       }
     }
   }

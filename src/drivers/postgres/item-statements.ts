@@ -55,7 +55,7 @@ export function makeItemStatements(schema: string, nameOf: (operation: string) =
       FROM found WHERE found.space IS NOT NULL
     )
     SELECT found.space FROM found WHERE found.space IS NOT NULL LIMIT $3`
-  // Rows that others are writing are passed over, so this never waits and is never waited for in a circle.
+  // Rows that others are writing are skipped, so this never waits and is never part of a circular wait.
   const sweepText = `WITH swept AS (
       DELETE FROM ${schema}.items WHERE expires_at <= $1 AND ctid = ANY (ARRAY(
         SELECT i.ctid FROM ${schema}.items i

@@ -22,7 +22,7 @@ const BELIEVED_MS = 60_000
 const FIRST_RETRY_MS = 100
 const LAST_RETRY_MS = 10_000
 
-/** One connection that listens as long as somebody subscribes, and comes back by itself when it breaks. */
+/** One connection that listens as long as somebody subscribes, and reconnects by itself when it breaks. */
 export class Listener {
   readonly #settings: ListenerSettings
   readonly #sessions: Sessions
@@ -60,7 +60,7 @@ export class Listener {
         clearTimeout(this.#timer)
         return this.#connect()
       }
-      // Whoever comes first does it for all who came meanwhile.
+      // The first caller does it for all who came in the meantime.
       const added = [...this.#added].filter((each) => this.#topics.has(each))
       this.#added.clear()
       if (added.length === 0) return
@@ -146,7 +146,7 @@ export class Listener {
     for (const topic of topics) await this.#send(client, `LISTEN "${this.#settings.channelOf(topic)}"`)
   }
 
-  /** The beat also finds a connection whose other end went away without a word. */
+  /** The heartbeat also detects a connection whose other end disappeared silently. */
   async #check(client: PgClientLike): Promise<void> {
     try {
       await this.#inTurn(() => this.#beat(client))
@@ -178,7 +178,7 @@ export class Listener {
   }
 
   async #reconnect(): Promise<void> {
-    // Spread, so that all processes do not come back in the same moment.
+    // Spread out, so that not all processes come back at the same moment.
     this.#retryMs = Math.min(LAST_RETRY_MS, this.#retryMs * 2) * (0.75 + Math.random() / 2)
     try {
       await this.#inTurn(async () => {

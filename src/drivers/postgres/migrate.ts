@@ -9,13 +9,13 @@ type Query = (statement: Statement) => Promise<readonly Row[]>
 const MIGRATION_TIMEOUT_MS = 120_000
 
 /**
- * Brings the schema up to date. A schema that is up to date is only read, so a role without the right to create
- * anything can work with it. Otherwise one process at a time goes on, under a lock that ends with its transaction.
+ * Updates the schema. A schema that is up to date is only read, so a role without permission to create anything can
+ * work with it. Otherwise one process at a time proceeds, under a lock that ends with its transaction.
  */
 export async function migrate(sessions: Sessions, settings: Settings): Promise<void> {
   if (await isUpToDate((statement) => sessions.read(statement), settings)) return
   await sessions.transaction(MIGRATION_TIMEOUT_MS, async (query) => {
-    // First of all: `CREATE SCHEMA IF NOT EXISTS` by two sessions at once fails in one of them.
+    // First of all: `CREATE SCHEMA IF NOT EXISTS` in two sessions at once fails in one of them.
     await query({
       text: 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))',
       values: [`holdfast migrate ${settings.schema}`],
@@ -26,7 +26,7 @@ export async function migrate(sessions: Sessions, settings: Settings): Promise<v
     for (const migration of MIGRATIONS) {
       if (done.has(migration.version)) continue
       const sql = await readMigration(migration, settings.quotedSchema)
-      // The version row before the change: who came past the lock somehow collides here and not half-way.
+      // The version row before the change: anyone who got past the lock somehow collides here and not halfway.
       await query({
         text: `INSERT INTO ${settings.quotedSchema}.migrations (version, name, breaking) VALUES ($1, $2, $3)`,
         values: [migration.version, migration.file, migration.breaking],
@@ -59,7 +59,7 @@ async function appliedVersions(query: Query, settings: Settings): Promise<Readon
 }
 
 async function createSchema(query: Query, settings: Settings): Promise<void> {
-  // Looked up, because "IF NOT EXISTS" asks for the right to create schemas also when there is nothing to create.
+  // Looked up, because "IF NOT EXISTS" requires permission to create schemas even if there is nothing to create.
   const [row] = await query({ text: 'SELECT to_regnamespace($1) IS NOT NULL', values: [settings.quotedSchema] })
   if (row?.[0] !== 't') await query({ text: `CREATE SCHEMA ${settings.quotedSchema}`, values: [] })
   await query({

@@ -78,7 +78,7 @@ async function connect(settings: Settings, opened: LentPool[]): Promise<Driver> 
   })
 }
 
-/** Asks the server what it is, and finds out whether a pooler stands between. */
+/** Asks the server what it is, and finds out whether there is a pooler in between. */
 async function probeServer(sessions: Sessions, settings: Settings): Promise<{ probe: Probe; pooled: boolean }> {
   const client = await sessions.borrow(settings.connectTimeoutMs)
   let destroy = true

@@ -3,28 +3,28 @@ import { describeStoreUrl } from '../../core/secrets.js'
 import type { PgPoolLike } from './pg-client.js'
 
 export interface PostgresOptions {
-  /** The schema that holds our tables, made if it is missing. Default 'holdfast'. */
+  /** The schema that holds Holdfast's tables, created if it is missing. Default 'holdfast'. */
   readonly schema?: string
-  /** The most connections, besides one for `watch`. Default 10. */
+  /** The maximum number of connections, besides one for `watch`. Default 10. */
   readonly poolSize?: number
   /** How long opening, and waiting for a connection, may take. Default 10,000. */
   readonly connectTimeoutMs?: number
   /** How long the server may take to answer one statement. Default 30,000. */
   readonly statementTimeoutMs?: number
-  /** Tell watchers of our appends, and watch ourselves. Costs nothing while nobody watches. Default true. */
+  /** Notify watchers of our appends, and watch ourselves. Costs nothing while nobody watches. Default true. */
   readonly notify?: boolean
   /** What `pg_stat_activity` shows. Default 'holdfast'. */
   readonly applicationName?: string
-  /** Whether a pooler in transaction mode stands between. Default: found out when opening. */
+  /** Whether there is a pooler in transaction mode in between. Default: detected when opening. */
   readonly pgbouncer?: boolean
-  /** Named prepared statements. Default: only without a pooler; PgBouncer knows them from 1.21 on. */
+  /** Named prepared statements. Default: only without a pooler; PgBouncer supports them from 1.21 on. */
   readonly prepare?: boolean
-  /** For `watch` behind a pooler: a URL that leads to the server itself. */
+  /** For `watch` behind a pooler: a URL that leads directly to the server. */
   readonly listenUrl?: string
 }
 
 export interface Settings {
-  /** Undefined when the user lends a pool. */
+  /** Undefined if the user provides a pool. */
   readonly url: string | undefined
   readonly pool: PgPoolLike | undefined
   readonly schema: string

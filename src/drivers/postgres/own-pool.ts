@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Settings } from './options.js'
 import { loadPoolConstructor, type PgClientLike, type PgPoolLike, TEXT_ONLY } from './pg-client.js'
 
-/** A pool of our own, and how to let go of it. */
+/** Our own pool, and how to close it. */
 export interface LentPool {
   readonly pool: PgPoolLike
   end(): Promise<void>
@@ -43,8 +43,8 @@ export async function makePool(settings: Settings, url: string, size: number): P
 }
 
 /**
- * Sets what a session of ours needs, unless a pooler is in between: there a session is not ours to change. Poolers
- * give away another process id than the server's, and that is how they are recognised.
+ * Sets what our own session needs, unless there is a pooler in between: there, a session is not ours to change. Poolers
+ * report a different process id than the server's, and that is how they are recognized.
  */
 async function prepareSession(client: PgClientLike, settings: Settings): Promise<void> {
   if (settings.pgbouncer === true) return
@@ -52,7 +52,7 @@ async function prepareSession(client: PgClientLike, settings: Settings): Promise
     text: `SELECT set_config('default_transaction_isolation', 'read committed', false),
         CASE WHEN current_setting('statement_timeout') = '0' THEN set_config('statement_timeout', $2, false) END
       WHERE pg_backend_pid() = $1::integer`,
-    // Less than our own patience, because the server's word on it is definite: it has rolled back.
+    // Less than our own timeout, because the server's answer is definite: it has rolled back.
     values: [client.processID ?? 0, String(Math.ceil(settings.statementTimeoutMs * 0.9))],
     rowMode: 'array',
     types: TEXT_ONLY,

@@ -136,8 +136,8 @@ export class Sessions {
     const deadline = performance.now() + timeoutMs
     for (;;) {
       const client = await this.#connect(Math.max(1, deadline - performance.now()))
-      // When one connection died without a word, those that have been idle since then are likely to be dead as well,
-      // and each would cost a caller the whole timeout to find out.
+      // If one connection died silently, those that have been idle since then are likely dead as well, and each would
+      // cost a caller the whole timeout to find out.
       if ((this.#lastUse.get(client) ?? Number.POSITIVE_INFINITY) >= this.#suspectBefore) return client
       client.release(true)
     }
@@ -246,8 +246,8 @@ export class Sessions {
   }
 
   /**
-   * Whether the connection leads to a server that takes no writes, as after a failover. Those that have been idle since
-   * do so as well, and kept in the pool they would refuse every write for as long as the process runs.
+   * Whether the connection leads to a server that accepts no writes, as after a failover. Those that have been idle
+   * since do so as well, and kept in the pool they would refuse every write for as long as the process runs.
    */
   #leadsAstray(failure: unknown): boolean {
     if (!isReadOnly(failure)) return false
@@ -276,7 +276,7 @@ export class Sessions {
   }
 }
 
-// The limit ends a transaction whose process was stopped in the middle: its locks must not outlive our patience.
+// The limit ends a transaction whose process was stopped in the middle: its locks must not outlive our timeout.
 export function beginStatement(timeoutMs: number): string {
   const limit = Math.ceil(timeoutMs)
   return `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = ${limit}`

@@ -7,8 +7,8 @@ import type { Store } from './store.js'
 const QUIET_MS = 1000
 
 /**
- * Messages between processes by pub/sub. The reply to one says how many listened; where nobody did, nothing is sent to that
- * topic for a second. A cluster can't say, because each node knows only its own listeners.
+ * Messages between processes by pub/sub. The reply to a message says how many listened; if nobody did, nothing is sent
+ * to that topic for a second. A cluster can't say, because each node knows only its own listeners.
  */
 export class Channel {
   readonly #store: Store
@@ -61,7 +61,7 @@ export class Channel {
       if (heard === 0) this.#quiet.set(topic, performance.now() + QUIET_MS)
       else this.#quiet.delete(topic)
     } catch {
-      // Messages may get lost; the appends they tell of are safe.
+      // Messages may get lost; the appends they announce are safe.
     }
   }
 

@@ -5,7 +5,7 @@ export type Reply = string | number | Buffer | null | readonly Reply[]
 // oxlint-disable-next-line typescript/no-explicit-any
 type Listener = (...args: any[]) => void
 
-/** The slice of an ioredis client, single or cluster, that the driver uses. */
+/** The part of an ioredis client, single or cluster, that the driver uses. */
 export interface RedisLike {
   readonly status: string
   readonly isCluster?: boolean

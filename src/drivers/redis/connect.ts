@@ -21,12 +21,12 @@ export function reconnectPause(attempt: number): number {
   return Math.min(50 * 2 ** Math.min(attempt, 10), LONGEST_PAUSE_MS) * (0.5 + Math.random() / 2)
 }
 
-/** A client of our own that is not connected yet, and connects again for as long as it is not told to stop. */
+/** Our own client that is not connected yet, and reconnects until it is told to stop. */
 export async function makeClient(urls: readonly string[], options: ConnectOptions): Promise<RedisLike> {
   return createClient(await loadIoredis(), urls.map(parseUrl), options)
 }
 
-/** A client of our own. Rejects within the connect timeout with what is wrong and what to do. */
+/** Our own client. Rejects within the connect timeout with what is wrong and what to do. */
 export async function connect(urls: readonly string[], options: ConnectOptions): Promise<RedisLike> {
   const servers = urls.map(parseUrl)
   const client = createClient(await loadIoredis(), servers, options)
@@ -45,7 +45,7 @@ export async function connect(urls: readonly string[], options: ConnectOptions):
   })
   try {
     await Promise.race([client.connect(), late])
-    // A database number that is out of range is only reported as an event, and the client goes on in database 0.
+    // A database number that is out of range is only reported as an event, and the client continues in database 0.
     if (problem !== undefined) throw problem
   } catch (error) {
     client.disconnect()
@@ -83,8 +83,8 @@ function createClient(ioredis: IoredisModule, servers: readonly Server[], option
     socketTimeout: options.silenceMs,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
-    // A primary that became a replica: connect anew, so that an address that follows the primary leads to it. Redis 6.2
-    // says so in the middle of its message when a script meets it.
+    // A primary that became a replica: reconnect, so that an address that follows the primary leads to it. Redis 6.2
+    // says so in the middle of its message when a script runs into it.
     reconnectOnError: (error: Error) => /\bREADONLY\b/.test(error.message),
   }
   const [first] = servers as [Server, ...Server[]]

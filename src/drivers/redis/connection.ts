@@ -34,9 +34,9 @@ export interface ConnectionOptions {
 }
 
 /**
- * Sends calls and brings back their replies, in time or not at all. Nothing is ever sent twice: after a broken
- * connection only the layers above can tell whether a write landed. Calls of one flush leave in one write on a single
- * server; on a cluster they leave at once, each to its node.
+ * Sends calls and returns their replies, in time or not at all. Nothing is ever sent twice: after a broken connection
+ * only the layers above can tell whether a write landed. Calls of one flush are sent in one write on a single server;
+ * on a cluster they are sent at once, each to its node.
  */
 export class Connection {
   readonly client: RedisLike
@@ -97,7 +97,7 @@ export class Connection {
     return this.#closed
   }
 
-  /** Refuses what is new and waits for what is under way. */
+  /** Refuses new calls and waits for those in progress. */
   async settle(): Promise<void> {
     this.#closed = true
     await Promise.allSettled(this.#underWay)
@@ -135,7 +135,7 @@ export class Connection {
   }
 
   // Commands are held back here and not in the client's queue: what waits there is sent when the connection returns,
-  // long after its writer was told that it failed. One listener for all of them: Node warns of a leak from the eleventh.
+  // long after its writer was told that it failed. One listener for all of them: Node warns of a leak at the eleventh.
   #untilReady(): { promise: Promise<void>; leave: () => void } {
     const { client } = this
     let leave = (): void => {}
@@ -167,7 +167,7 @@ export class Connection {
       return isUnknown && 'script' in call ? [{ call, i }] : []
     })
     if (unknown.length > 0) {
-      // Refused before anything ran: the server restarted and forgot its scripts, so these travel with their text.
+      // Refused before anything ran: the server restarted and forgot its scripts, so these are sent with their text.
       const again = await Promise.all(unknown.map(({ call }) => outcomeOf(sendText(this.client, call))))
       for (const [at, { i }] of unknown.entries()) outcomes[i] = again[at] as Outcome
     }

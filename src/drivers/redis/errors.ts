@@ -7,7 +7,7 @@ import {
   UnavailableError,
 } from '../../core/errors.js'
 
-/** What is known of a write whose command failed. */
+/** What is known about a write whose command failed. */
 export type Written = 'nothing' | 'unknown'
 
 interface Refusal {
@@ -15,7 +15,7 @@ interface Refusal {
   readonly reason: string
   readonly message: string
   readonly remedy: string
-  /** The server is likely to take it later, without anybody changing anything. */
+  /** The server is likely to accept it later, without anybody changing anything. */
   readonly passing: boolean
 }
 
@@ -113,7 +113,7 @@ export function toDriverError(cause: unknown, write: boolean): HoldfastError {
   return new UnavailableError('The connection to Redis broke or is not there.', { written, cause })
 }
 
-// The client hangs the command that failed on its errors: the password of AUTH, or what somebody stored.
+// The client attaches the command that failed to its errors: the password of AUTH, or what somebody stored.
 function hideArguments(cause: unknown): void {
   const { command } = (cause ?? {}) as { command?: { name?: unknown; args?: unknown } }
   if (typeof command === 'object' && command !== null && 'args' in command) {

@@ -6,9 +6,9 @@ import { decodeHead } from './rows.js'
 import type { Store } from './store.js'
 
 /**
- * Counts the times that a bucket's server came back, or another took its place, and may have lost its newest writes. A
- * server does not know that it did: what it lost, it lost with every trace. So every claim is compared with the run of
- * the server it arrives at, in the same script, and whoever takes a log that nobody owned since is told.
+ * Counts how often a bucket's server came back, or another took its place, and may have lost its newest writes. A
+ * server does not know that it did: what it lost is gone without a trace. So every claim is compared with the run of
+ * the server it arrives at, in the same script, and the first to take a log that nobody has owned since is told.
  */
 export interface Generation {
   readonly number: number
@@ -16,7 +16,7 @@ export interface Generation {
   readonly since: number
 }
 
-/** What is known of writes that a server acknowledged. */
+/** What is known about writes that a server acknowledged. */
 export interface Trust {
   /** They survive a restart. */
   readonly safe: boolean

@@ -100,8 +100,8 @@ async function walkHeads(
       store,
       candidates.map(({ log }) => log),
     )
-    // A log that moved in the order since its name was read is dropped here, or the cursor would jump over others. It
-    // changed, and upwards it is met again.
+    // A log that moved in the order since its name was read is dropped here, or the cursor would skip others. It
+    // changed, and in ascending order it is met again.
     const inPlace = heads.filter((head, i) => head !== undefined && timeOf(plan, head, query) === candidates[i]?.time)
     const fitting = (inPlace as Head[]).filter(fits)
     found.push(...fitting.sort((a, b) => compare(a, positionOf(b, query))))
@@ -193,7 +193,7 @@ function positionOf(head: Head, query: HeadQuery): CursorPosition {
   return { value: sortValue(head, query), log: head.log }
 }
 
-// By bytes, as the index is sorted: a page must go on exactly where the one before ended.
+// By bytes, as the index is sorted: a page must continue exactly where the one before ended.
 function comparison(query: HeadQuery): (head: Head, other: CursorPosition) => number {
   const sign = query.direction === 'asc' ? 1 : -1
   return (head, other) =>

@@ -5,8 +5,8 @@ import { escapeControls, minuteOf, sortable } from './rows.js'
 import { checkLost, type Store } from './store.js'
 
 /**
- * Strings here hold one byte per character (latin1), because that is the order in which Redis keeps the index.
- * A position is what follows the prefix of a range: a time in its sortable form, a zero byte, and the log's name.
+ * Strings here hold one byte per character (latin1), because that is the order in which Redis keeps the index. A
+ * position is what follows the prefix of a range: a time in its sortable form, a zero byte, and the log's name.
  */
 export interface Plan {
   /** Prefixes of the ranges in which the wanted logs are, each ending in a zero byte. */
@@ -68,7 +68,7 @@ interface BucketWalk {
 
 /**
  * The positions of a plan from all buckets, merged into the order of the query, in batches. Each bucket's part of a
- * batch is read in one script, so a log that changes its status meanwhile is neither missed nor met twice.
+ * batch is read in one script, so a log that changes its status in the meantime is neither missed nor met twice.
  */
 export function walkIndex(
   store: Store,

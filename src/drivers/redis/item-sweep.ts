@@ -10,7 +10,7 @@ const MAX_SWEEP = 256
 
 /**
  * How many removed items a sweep forgets at least, if there are as many, however small its limit is. A worker sweeps
- * once a minute where nothing expires: with fewer, notes would pile up under a hundred removals a second.
+ * once a minute if nothing expires: with fewer, notes would pile up at a hundred removals per second.
  */
 const MIN_FORGET = 10_000
 

@@ -57,8 +57,8 @@ export async function writeItems(
 }
 
 /**
- * Applies the writes that entries of a log carry, and then says so in the log, which may be on another node. A crash in
- * between leaves them to be applied again, which changes nothing where they are applied already.
+ * Applies the writes that entries of a log carry, and then notes that in the log, which may be on another node. A crash
+ * in between leaves them to be applied again, which changes nothing where they are already applied.
  */
 export async function applyWrites(
   store: Store,
@@ -131,7 +131,7 @@ function encodeExpect(expect: ItemWrite['expect']): string | boolean {
   return expect === undefined ? true : (expect ?? false)
 }
 
-// Times travel as text: a script passes them on as they are, and would write numbers of its own in another form.
+// Times are sent as text: a script passes them on unchanged, and would write its own numbers in another form.
 function encodeItem(item: NewItem | null): unknown[] {
   if (item === null) return []
   const { version, at, expiresAt, fields } = item

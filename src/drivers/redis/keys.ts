@@ -5,9 +5,10 @@ const SLOTS = 16_384
 const HEX = '0123456789abcdef'
 
 /**
- * Names of keys. Every key but the store's own lies in one of a fixed number of buckets, and a bucket is one hash slot
- * of a cluster. A thread's keys share its bucket with the index rows that speak of them, so an append and its index
- * row are one atomic step on a cluster as well; so do the items of a space. Ids hold no control characters, so a zero byte between them is safe.
+ * Names of keys. Every key but the store's own is in one of a fixed number of buckets, and a bucket is one hash slot of
+ * a cluster. A thread's keys share its bucket with its index rows, so an append and its index row are one atomic step
+ * even on a cluster; so do the items of a space. Ids contain no control characters, so a zero byte between them is
+ * safe.
  */
 export interface Keys {
   readonly buckets: readonly string[]
@@ -87,8 +88,8 @@ function hashText(text: string): number {
 }
 
 /**
- * Hash tags whose slots lie evenly over a cluster: the first number whose slot falls into each bucket's share of the
- * slots. Numbers taken as they come would leave one node of three with half as many buckets as another.
+ * Hash tags whose slots are spread evenly over a cluster: the first number whose slot falls into each bucket's share of
+ * the slots. Consecutive numbers would leave one node of three with half as many buckets as another.
  */
 function bucketTags(count: number): string[] {
   const tags: string[] = Array.from({ length: count }, () => '')

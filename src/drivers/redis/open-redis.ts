@@ -19,22 +19,22 @@ const DEFAULT_BUCKETS = 64
 const MAX_BUCKETS = 4096
 
 export interface RedisOptions {
-  /** Start of every key. Stores with different prefixes know nothing of each other. Default 'holdfast'. */
+  /** Start of every key. Stores with different prefixes are independent of each other. Default 'holdfast'. */
   readonly prefix?: string
-  /** Default: true for several URLs, else what the server says. */
+  /** Default: true for several URLs, otherwise what the server says. */
   readonly cluster?: boolean
-  /** Open a server that may evict keys when its memory is full. */
+  /** Allows a server that may evict keys when its memory is full. */
   readonly allowEviction?: boolean
-  /** Acknowledge an append only when this many replicas have it. */
+  /** Acknowledges an append only once this many replicas have it. */
   readonly waitReplicas?: ReplicaWait
-  /** Into how many hash slots a new store spreads its threads. Fixed for the life of a store. Default 64. */
+  /** How many hash slots a new store spreads its threads over. Fixed for the life of a store. Default 64. */
   readonly buckets?: number
   /**
-   * Take it that Redis comes back with everything it acknowledged, whatever its settings say. By default effects that
-   * must not repeat ask first where it can't promise that.
+   * Assumes that Redis comes back with everything it acknowledged, whatever its settings say. By default, effects that
+   * must not repeat ask first if it can't promise that.
    */
   readonly trustRestarts?: boolean
-  /** Go on with what is left of a store of which a part is gone, as after the loss of a node. */
+  /** Continues with what is left of a store of which a part is gone, as after the loss of a node. */
   readonly acceptDataLoss?: boolean
   /** Default 10,000. */
   readonly connectTimeoutMs?: number
@@ -42,7 +42,9 @@ export interface RedisOptions {
   readonly commandTimeoutMs?: number
 }
 
-/** Opens a store on Redis 6.2 or later, or Valkey: by URL, by the URLs of a cluster's nodes, or on a client of yours. */
+/**
+ * Opens a store on Redis 6.2 or later, or Valkey: by URL, by the URLs of a cluster's nodes, or on a client of your own.
+ */
 export async function openRedis(
   target: string | readonly string[] | { readonly client: RedisLike },
   options: RedisOptions = {},
@@ -154,7 +156,7 @@ async function openStore(
 }
 
 // A server that restarted may have come back with less than it had. Scripts notice that where they find nothing; this
-// notices it also for a driver that happens to ask only for what is still there.
+// also notices it for a driver that happens to ask only for what is still there.
 function watchReconnects(store: Store, { waitReplicas, trustRestarts = false }: RedisOptions): () => void {
   const { connection } = store
   const check = (): void => {

@@ -4,8 +4,8 @@ import type { Outcome } from './connection.js'
 import { toDriverError } from './errors.js'
 
 /**
- * The replies of calls that write many things, each by itself. Results have no place for an error, so one failed call
- * fails them all. The error may say that nothing was written only if that is true of every call; in a reply a 1 stands
+ * The replies of calls that write many things independently. Results have no place for an error, so one failed call
+ * fails them all. The error may say that nothing was written only if that is true of every call; in a reply, 1 stands
  * for what was written.
  */
 export function checkOutcomes(outcomes: readonly Outcome[]): readonly Reply[] {

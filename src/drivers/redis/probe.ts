@@ -14,10 +14,10 @@ const SETTINGS = [
   'cluster-node-timeout',
 ] as const
 
-/** The newest writes that `everysec` may lose: it is a second, and another while a slow fsync holds up the next. */
+/** The newest writes that `everysec` may lose: one second's worth, and another while a slow fsync delays the next. */
 const EVERYSEC_WINDOW = 2000
 
-/** After this long Linux writes out what nobody asked it to. Stands in where a server hides how often it syncs. */
+/** After this long, Linux writes out data on its own. Used if a server hides how often it syncs. */
 const UNKNOWN_WINDOW = 30_000
 
 export interface Probe {
@@ -29,7 +29,7 @@ export interface Probe {
   readonly settings: Readonly<Record<string, string>>
 }
 
-/** What a server says of itself. CONFIG is often forbidden on managed services; INFO tells a part of it. */
+/** What a server says about itself. CONFIG is often forbidden on managed services; INFO reveals a part of it. */
 export async function probeServer(client: RedisLike): Promise<Probe> {
   const info = parseInfo(await ask(client, 'info'))
   const found = await Promise.all(SETTINGS.map((name) => readSetting(client, name)))
@@ -109,8 +109,8 @@ export function judgeDurability(probes: readonly Probe[], waitReplicas: ReplicaW
   return { ...weakest, failover: 'recent-loss', lossWindowMs }
 }
 
-// Replication runs behind, and a primary that is cut off goes on taking writes that a failover throws away: in a
-// cluster until it notices, elsewhere until its replicas count as missing, or without end.
+// Replication lags, and a primary that is cut off keeps accepting writes that a failover throws away: in a cluster
+// until it notices, elsewhere until its replicas count as missing, or indefinitely.
 function failoverWindow({ isCluster, settings }: Probe, waitReplicas: ReplicaWait | undefined): number {
   if (isCluster) return Number(settings['cluster-node-timeout'] ?? 15_000)
   const lag = Number(settings['min-replicas-max-lag'] ?? 10) * 1000
@@ -133,7 +133,7 @@ function judgeServer({ settings, version }: Probe, waitReplicas: ReplicaWait | u
     ? ' Keys may be evicted when memory is full.'
     : ''
   const judged = (survival: Survival, note: string, lossWindowMs?: number): Survives => ({
-    // What is acknowledged is in the server; that this process dies changes nothing.
+    // What is acknowledged is in the server; the death of this process changes nothing.
     processKill: 'yes',
     osCrash: survival,
     powerLoss: survival,

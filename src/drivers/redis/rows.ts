@@ -38,7 +38,7 @@ export function encodeLabels(index: IndexFields): string {
   return JSON.stringify([index.tags, metadataToText(index.metadata), index.origin])
 }
 
-/** What the bucket's index is made from: it changes only when one of its rows must. See index-members.lua. */
+/** What the bucket's index is built from: it changes only when one of its rows must. See index-members.lua. */
 export function encodeIndexRow(index: IndexFields): string {
   const { createdAt, updatedAt, wakeAt, expiresAt, status } = index
   const program = index.metadata[PROGRAM_LABEL]

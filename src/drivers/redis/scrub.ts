@@ -7,7 +7,7 @@ import { parseInfo } from './probe.js'
 const POLL_MS = 50
 const MOST_MS = 10 * 60_000
 
-/** Has every server write its persistence files anew, so that what was removed is in none of them. */
+/** Has every server rewrite its persistence files, so that none of them contain what was removed. */
 export async function scrubServers(client: RedisLike): Promise<Scrubbed> {
   const problems = await Promise.all(serversOf(client).map(rewrite))
   const problem = problems.find((found) => found !== undefined)

@@ -19,7 +19,7 @@ const INSERT_ENTRY = 'INSERT INTO entries (log, seq, keyframe, hash, header, bod
 
 /**
  * One append, inside the transaction of its batch: compare, then head row, lease, labels, entries and the items they
- * carry. A conflict has written nothing, so it needs no rollback and hinders no other append of the batch.
+ * carry. A conflict has written nothing, so it needs no rollback and does not affect the other appends of the batch.
  */
 export function appendOne(db: Connection, task: AppendTask, now: Instant): PackedResult {
   const { expect, index, labels, entries } = task

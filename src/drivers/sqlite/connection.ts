@@ -11,8 +11,8 @@ export interface ConnectionSettings {
 }
 
 /**
- * Pages in the write-ahead log before they are copied into the file and the log starts over. Writing over the log is
- * quicker to sync than making it longer, so a larger number makes commits slower, not faster.
+ * Pages in the write-ahead log before they are copied into the file and the log starts over. Overwriting the log is
+ * faster to sync than extending it, so a larger number makes commits slower, not faster.
  */
 const CHECKPOINT_PAGES = 1000
 const MAX_IDLE_WAL_BYTES = 64 * 1024 * 1024
@@ -20,7 +20,7 @@ const RETRY_MS = 10
 /** More than the driver has fixed statements; queries of the index come in many shapes. */
 const MAX_STATEMENTS = 200
 
-/** One open database: statements prepared once, and transactions that know what became of them. */
+/** One open database: statements prepared once, and transactions that know their outcome. */
 export class Connection {
   readonly #sqlite: SqliteLike
   readonly #statements = new Map<string, StatementLike>()
@@ -81,7 +81,7 @@ export class Connection {
     this.#commit()
   }
 
-  /** False if it could not be rolled back: then this connection is of no use any more. */
+  /** False if it could not be rolled back: then this connection can't be used anymore. */
   rollBack(): boolean {
     this.#inTransaction = false
     return this.#rollBack()
@@ -97,7 +97,9 @@ export class Connection {
     }
   }
 
-  /** Copies the write-ahead log into the file and empties it. False while a reader or writer elsewhere hinders that. */
+  /**
+   * Copies the write-ahead log into the file and empties it. False while a reader or writer elsewhere prevents that.
+   */
   truncateLog(): boolean {
     const row = this.#sqlite.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as Row | undefined
     return row?.['busy'] === 0
@@ -160,7 +162,7 @@ function leavesNothing(thrown: unknown): boolean {
   return code === SQLITE.FULL || code === SQLITE.BUSY || code === SQLITE.READONLY
 }
 
-/** Opens the file and sets it up for this driver, without touching a database of somebody else. */
+/** Opens the file and sets it up for this driver, without touching another application's database. */
 export async function openConnection(open: OpenSqliteFile, settings: ConnectionSettings): Promise<Connection> {
   createPrivately(settings.path)
   const db = new Connection(open(settings.path))
@@ -178,8 +180,8 @@ export async function openConnection(open: OpenSqliteFile, settings: ConnectionS
 }
 
 /**
- * A new file is for its owner alone, and SQLite gives its -wal and -shm the same rights. An empty file is an empty
- * database. What does not succeed here is for SQLite to explain.
+ * A new file is readable only by its owner, and SQLite gives its -wal and -shm the same permissions. An empty file is
+ * an empty database. What does not succeed here is for SQLite to explain.
  */
 function createPrivately(path: string): void {
   try {
@@ -217,7 +219,7 @@ function configure(db: Connection, settings: ConnectionSettings, journal: string
   db.pragma('cache_size = -16000')
 }
 
-// Where the file system can't do WAL, a commit is the deletion of the rollback journal, and only EXTRA syncs that.
+// If the file system doesn't support WAL, a commit is the deletion of the rollback journal, and only EXTRA syncs that.
 function synchronousLevel(asked: 'full' | 'normal', journal: string): string {
   if (asked === 'normal') return 'NORMAL'
   return journal === 'wal' ? 'FULL' : 'EXTRA'

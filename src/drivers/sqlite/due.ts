@@ -24,7 +24,7 @@ const IS_TAKEN = '(taken_seq = seq AND taken_boot = ? AND taken_until > ?)'
 const MARKED = 'FROM logs INDEXED BY logs_marked WHERE wake_at = 0 AND program = ?'
 const DATED = 'FROM logs INDEXED BY logs_dated WHERE wake_at <> 0 AND program = ?'
 
-/** What is due of some programs, reserved for who asks. Takes the write lock only when there is something. */
+/** What is due for some programs, reserved for the caller. Takes the write lock only if there is something. */
 export function takeDue(db: Connection, query: DueQuery, now: () => Instant): PackedDue {
   if (findDue(db, query, now()).length === 0) return { heads: [], more: false, nextMs: nextOf(db, query, now()) }
   return db.write(() => {

@@ -19,8 +19,8 @@ const MAX_ROW_BYTES = 1_000_000_000
 const FULL_BELOW_BYTES = 64 * 1024
 
 /**
- * The typed error of a failure. SQLite's codes are coarse, so the file system is asked what is really the matter:
- * after the failure, for the message alone.
+ * The typed error for a failure. SQLite's codes are coarse, so the file system is asked what really went wrong: after
+ * the failure, for the message alone.
  */
 export async function explainFailure(failure: Failure, path: string): Promise<HoldfastError> {
   switch (failure.kind) {

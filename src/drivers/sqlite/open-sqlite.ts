@@ -23,7 +23,7 @@ export interface SqliteOptions {
    * costs no disk sync.
    */
   readonly synchronous?: 'full' | 'normal'
-  /** How long to wait for other processes that write, before giving up. Default 10,000. */
+  /** How long to wait for other writing processes before giving up. Default 10,000. */
   readonly busyTimeoutMs?: number
   /** Decides leases and the age of blobs. Default: the machine's. */
   readonly clock?: Clock
@@ -44,8 +44,8 @@ const BUSY_TIMEOUT_MS = 10_000
 const MAX_BUSY_TIMEOUT_MS = 2 ** 31 - 1
 
 /**
- * The embedded default: one file, a thread of its own, one transaction per batch. The file is created when it is not
- * there; its folder is not.
+ * The embedded default: one file, its own thread, one transaction per batch. The file is created if it doesn't exist;
+ * its folder is not.
  */
 export async function openSqlite(path: string, options: SqliteOptions = {}): Promise<Driver> {
   const { synchronous = 'full', busyTimeoutMs = BUSY_TIMEOUT_MS } = options

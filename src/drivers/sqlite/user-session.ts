@@ -17,7 +17,7 @@ type SessionHandlers = {
   ) => ReturnType<Calls[Name]>
 }
 
-/** Result codes that speak of the statement and not of the database: an error in it, a constraint, a wrong type. */
+/** Result codes that concern the statement and not the database: an error in it, a constraint, a wrong type. */
 const OF_THE_STATEMENT = new Set([1, 18, 19, 20, 25])
 
 /** Opcodes of SQLite's programs by which one opens a table or index, and which operands name its root page and file. */
@@ -44,8 +44,8 @@ const OWN_PAGES = `SELECT rootpage, tbl_name FROM sqlite_schema
   WHERE tbl_name IN (${OWN_TABLES.map((name) => `'${name}'`).join(', ')})`
 
 /**
- * The worker's side of a transaction with the user's own SQL. It has a connection of its own, so that reads on the other
- * one go on and see nothing of it. One at a time. A statement that fails, and the end of its time, roll it back here:
+ * The worker's side of a transaction with the user's own SQL. It has its own connection, so that reads on the other one
+ * continue and see nothing of it. One at a time. A statement that fails, and the end of its time, roll it back here:
  * the main thread may be stuck.
  */
 export class UserSession {
@@ -96,7 +96,7 @@ export class UserSession {
     }
   }
 
-  /** Ends the transaction that is open, if one is, with nothing of it kept. */
+  /** Ends the open transaction, if there is one, keeping none of it. */
   abandon(): void {
     if (this.#open !== undefined) this.#rollBack()
   }

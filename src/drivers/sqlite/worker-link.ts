@@ -12,7 +12,7 @@ interface Waiting {
 
 /**
  * The main thread's end of the worker. Calls are answered in the order they are made. The worker keeps the process
- * alive only while a call is waiting: an open store with nothing to do never hinders an exit.
+ * alive only while a call is pending: an open store with nothing to do never prevents an exit.
  */
 export class WorkerLink {
   readonly #worker: Worker
