@@ -14,6 +14,7 @@ const LONG = 1000
 const MARKS = [10, 25, 50, 100, 150, 200]
 /** The turns before a mark whose median is its latency. */
 const WINDOW = 10
+const WARMUP = 15
 const THREAD = 'conversation'
 
 /**
@@ -29,7 +30,11 @@ export async function run({ backends, quick, progress, report, plot }) {
   // SQLite last: what it goes on with takes longest.
   for (const backend of ['postgres', 'sqlite'].flatMap((id) => backends.filter((one) => one.id === id))) {
     await backend.prepare?.()
-    const contenders = await open(backend, talk)
+    // Whatever is compiled on first use is no part of the first turns.
+    const warm = await open(backend, talk, 'warm')
+    await converse(warm, [WARMUP], (turn) => progress(`${backend.name}: warming up, turn ${turn}`))
+    for (const { close } of warm) await close()
+    const contenders = await open(backend, talk, 'talk')
     try {
       const points = await converse(contenders, marks, (turn) => progress(`${backend.name}: turn ${turn}`))
       plot?.(`conversation@${backend.id}`, points)
@@ -42,9 +47,9 @@ export async function run({ backends, quick, progress, report, plot }) {
   }
 }
 
-/** @param {import('../backends.mjs').Backend} backend @param {readonly import('./talk.mjs').Said[]} talk @returns {Promise<Contender[]>} */
-async function open(backend, talk) {
-  const ours = await openOurs(backend, 'talk')
+/** @param {import('../backends.mjs').Backend} backend @param {readonly import('./talk.mjs').Said[]} talk @param {string} part @returns {Promise<Contender[]>} */
+async function open(backend, talk, part) {
+  const ours = await openOurs(backend, part)
   const program = makeOurs(talk)
   const question = (/** @type {number} */ n) => /** @type {import('./talk.mjs').Said} */ (talk[n]).question
   /** @type {Contender[]} */
@@ -63,7 +68,7 @@ async function open(backend, talk) {
     },
   ]
   for (const name of ['saver', 'delta']) {
-    const official = await openOfficial(backend, `talk_${name}`)
+    const official = await openOfficial(backend, `${part}_${name}`)
     if (official === undefined) continue
     const theirs = makeTheirs(talk, { saver: official.saver, delta: name === 'delta' })
     contenders.push({

@@ -98,7 +98,8 @@ export function drawCurves({ title, xName, show, names, panels }) {
       )
     }
   }
-  const width = PANEL.left + panels.length * (PANEL.width + PANEL.gap) - PANEL.gap - PANEL.left + 20
+  // At least as wide as the legend.
+  const width = Math.max(540, panels.length * (PANEL.width + PANEL.gap))
   return page(width, PANEL.top + PANEL.height + 26, title, parts)
 }
 
