@@ -90,16 +90,21 @@ import { Sweeper, type SweptThread } from './retention/sweeper.js'
 import { Store } from './store/store.js'
 import { isProcessMetrics, type ProcessMetrics } from './telemetry/process-metrics.js'
 
-/** How often a process looks for large values that nothing points to: as often as they become old enough to go. */
+/**
+ * How often a process looks for large values that nothing points to: as often as they become old enough to be removed.
+ */
 const COLLECT_EVERY_MS = 60 * 60 * 1000
-/** How often a process looks for branches of which more is there than is kept. */
+/** How often a process looks for branches with more checkpoints than are kept. */
 const CUT_EVERY_MS = 10 * 60 * 1000
 
-/** Which branch of a thread is meant, and what is said of it alone. */
+/** Which branch of a thread to use, and settings for it alone. */
 export interface ThreadOptions {
   /** Default `main`. */
   readonly branch?: string
-  /** How long this thread is kept, and what of it, whatever its program and the store say. Recorded by its next run. */
+  /**
+   * How long this thread is kept, and which parts of it, regardless of its program and the store. Recorded by its next
+   * run.
+   */
   readonly retention?: Retention
 }
 
@@ -114,11 +119,11 @@ export interface SweepThreadsOptions {
   /** How long a large value is spared after it was last written or pointed to, in milliseconds. Default 1 hour. */
   readonly graceMs?: number
   readonly signal?: AbortSignal
-  /** Told of each thread from which something was removed. */
+  /** Called with each thread from which something was removed. */
   readonly onSwept?: (swept: Swept) => void
 }
 
-/** What a sweep removed of one thread. */
+/** What a sweep removed from one thread. */
 export interface Swept extends Omit<SweptThread, 'thread'> {
   readonly thread: ThreadIdInput
 }
@@ -129,7 +134,7 @@ export interface ThreadQuery {
   /** Only threads whose ids have these parts, among others: `{ user: 'user-42' }` finds all sessions of that user. */
   readonly parts?: Readonly<Record<string, string>>
   readonly branch?: string
-  /** Only threads that runs of this one began with `ctx.run`. */
+  /** Only threads that runs of this one started with `ctx.run`. */
   readonly parent?: ThreadIdInput
   readonly status?: string | readonly string[]
   readonly tags?: readonly string[]
@@ -138,9 +143,9 @@ export interface ThreadQuery {
   readonly updatedAfter?: Date
   /** Only those that a worker holds now, or only those that none holds, by the store's clock. */
   readonly lease?: 'free' | 'held'
-  /** Only those that wait for a worker now, by the store's clock. */
+  /** Only those that are waiting for a worker now, by the store's clock. */
   readonly due?: true
-  /** Also why those failed that did, for which the newest entries of each are read. */
+  /** Also return why failed threads failed, for which the newest entries of each are read. */
   readonly errors?: boolean
   readonly order?: 'created' | 'updated'
   readonly direction?: 'asc' | 'desc'
@@ -151,15 +156,15 @@ export interface ThreadQuery {
 
 /** One branch of a thread, as the index shows it. */
 export interface ThreadSummary {
-  /** As it was given when the thread was made. */
+  /** As it was given when the thread was created. */
   readonly thread: ThreadIdInput
   readonly branch: string
-  /** The thread whose run began this one with `ctx.run`. */
+  /** The thread whose run started this one with `ctx.run`. */
   readonly parent?: ThreadIdInput
   readonly status: string
   /** How many entries are kept: what was pruned or archived is not counted. */
   readonly entries: number
-  /** Why its run failed or no longer fits its program, where that was asked for. */
+  /** Why its run failed or is no longer compatible with its program, if requested. */
   readonly error?: RecordedError
   /** The checkpoint id of its newest entry. */
   readonly checkpoint: string
@@ -170,7 +175,7 @@ export interface ThreadSummary {
   readonly tags: readonly string[]
   readonly metadata: Readonly<Record<string, MetadataValue>>
   readonly claimedBy: string | null
-  /** How long it stays claimed without another sign of life, in milliseconds by the store's clock. */
+  /** How long it stays claimed without another heartbeat, in milliseconds by the store's clock. */
   readonly leaseMs: number | null
 }
 
@@ -181,19 +186,19 @@ export interface ThreadPage {
   readonly cursor?: string
 }
 
-/** What lies beside the backend, as `openHoldfast` sets it up. */
+/** Additional storage next to the backend, as `openHoldfast` sets it up. */
 export interface HoldfastPlaces {
   readonly archive?: ArchiveParts<Holdfast>
   /** Removes objects that nothing in the database names. */
   readonly collectObjects?: (tenant: TenantId, graceMs: number) => Promise<unknown>
-  /** Workers say in the store that they are there. */
+  /** Workers report in the store that they are there. */
   readonly listsWorkers?: boolean
 }
 
-/** How old an object must be that no note names, before it counts as left behind. */
+/** How old an object without a note must be before it counts as left behind. */
 const OBJECT_GRACE_MS = 60 * 60 * 1000
 
-/** An open store, seen by one tenant. Everything it reads and writes belongs to that tenant. */
+/** An open store, as one tenant sees it. Everything it reads and writes belongs to that tenant. */
 export class Holdfast {
   readonly #store: LogStore
   readonly #tenant: TenantId
@@ -238,7 +243,7 @@ export class Holdfast {
     return this.#store.capabilities
   }
 
-  /** What the server's own clock says; undefined on backends that go by the clock of this machine. */
+  /** What the server's own clock says; undefined on backends that use this machine's clock. */
   async serverTime(): Promise<Date | undefined> {
     const now = await this.#store.now()
     return now === undefined ? undefined : new Date(now)
@@ -249,7 +254,7 @@ export class Holdfast {
     return describePolicy(this.#store.retention)
   }
 
-  /** The keys of this tenant: rotation and what there is. Needs the option `keys`. */
+  /** The keys of this tenant: rotation and status. Needs the option `keys`. */
   get keys(): TenantKeys {
     return this.#store.keys(this.#tenant)
   }
@@ -259,22 +264,22 @@ export class Holdfast {
     return new Store(this.#store.items, this.#tenant)
   }
 
-  /** Programs that run by themselves, at times or intervals. Workers that have the program start them. */
+  /** Programs that run by themselves, at set times or intervals. Workers that have the program start them. */
   get schedules(): Schedules {
     return new Schedules(this.#runtime, this.#tenant, (thread) => this.erase(thread, { tombstone: false }))
   }
 
-  /** The same store, narrowed to another tenant. */
+  /** The same store, restricted to another tenant. */
   tenant(id: string): Holdfast {
     return new Holdfast(this.#store, parseTenantId(id), this.#runtime, this.#places)
   }
 
-  /** Every tenant of the store, whichever this is narrowed to. May walk through all that is stored. */
+  /** Every tenant of the store, whichever this is restricted to. May walk through everything stored. */
   tenants(): Promise<readonly string[]> {
     return this.#store.tenants()
   }
 
-  /** A thread of this program. It need not exist: its first run makes it. */
+  /** A thread of this program. It need not exist: its first run creates it. */
   thread<S extends Shape, Input>(
     program: GraphProgram<S, Input>,
     id: ThreadIdInput,
@@ -304,13 +309,16 @@ export class Holdfast {
     return new ThreadView(this.#runtime, this.#key(id, options.branch))
   }
 
-  /** Runs whatever is due of these programs: of this tenant if narrowed to one, else of all. Starts at once. */
+  /**
+   * Runs whatever is due for these programs: for this tenant if restricted to one, otherwise for all. Starts
+   * immediately.
+   */
   worker(options: WorkerOptions): Worker {
     return new Worker(this.#runtime, this.#narrowed ? this.#tenant : undefined, options)
   }
 
   /**
-   * The workers of the store that gave a sign of life in the last hour, whichever tenant this is narrowed to: what each runs,
+   * The workers of the store that were seen in the last hour, whichever tenant this is restricted to: what each runs,
    * and whether it still seems to be there. Not those of a store that was opened with `telemetry: false`.
    */
   workers(): Promise<readonly WorkerInfo[]> {
@@ -318,16 +326,17 @@ export class Holdfast {
   }
 
   /**
-   * How many threads wait for a worker, and for how long the oldest: of this tenant if narrowed to one, else of all. Of some
-   * programs by name, or of all.
+   * How many threads are waiting for a worker, and how long the oldest has waited: for this tenant if restricted to
+   * one, otherwise for all. For some programs by name, or for all.
    */
   queueAge(options: { readonly programs?: readonly string[] } = {}): Promise<QueueAge> {
     return measureQueue(this.#store, { ...options, tenant: this.#narrowed ? this.#tenant : undefined })
   }
 
   /**
-   * For servers: calls back with tokens and what else is never recorded of a thread's runs, named as workers name it in their
-   * events, and says whether another process runs it. `thread.events({ live: true })` has it between the records.
+   * For servers: calls back with tokens and other events of a thread's runs that are never recorded, named as workers
+   * name them in their events, and says whether another process runs it. `thread.events({ live: true })` yields them
+   * between the records.
    */
   onLive(log: string, heard: (event: RunEvent, isElsewhere: boolean) => void): () => void {
     return listenLive(this.#store, log, heard)
@@ -360,14 +369,14 @@ export class Holdfast {
 
   /**
    * One page of the open questions of this tenant's threads, with where each is asked. `limit` counts threads. With
-   * `deferred: false` those are left out that someone put off until later.
+   * `deferred: false`, those that someone postponed are left out.
    */
   pauses(query: Omit<ThreadQuery, 'status'> & { readonly deferred?: boolean } = {}): Promise<PausePage> {
     const { deferred, ...rest } = query
     return listPauses(this.#runtime, this.#headQuery(rest), deferred === undefined ? {} : { deferred })
   }
 
-  /** Answers many questions. Each is answered or refused by itself, and the results tell which, in the same order. */
+  /** Answers many questions. Each is accepted or refused on its own, and the results say which, in the same order. */
   answer(
     answers: readonly {
       readonly thread: ThreadIdInput
@@ -387,14 +396,14 @@ export class Holdfast {
   }
 
   /**
-   * Leaves input for many threads of this tenant, with few round trips. Each is left or refused by itself, and the results
-   * tell which, in the same order. An item that can't be read at all is named (`items[3].thread`) before anything is written.
+   * Leaves input for many threads of this tenant, with few round trips. Each item is queued or refused on its own, and
+   * the results say which, in the same order. An invalid item is named (`items[3].thread`) before anything is written.
    */
   enqueue(items: readonly BulkInput[], options: BulkEnqueueOptions = {}): Promise<readonly BulkEnqueued[]> {
     return enqueueAll(this.#runtime, items, ({ thread, branch }) => this.#key(thread, branch), options)
   }
 
-  /** Resumes all threads of a program that fit the query, some at a time. */
+  /** Resumes all threads of a program that match the query, several at a time. */
   resume(
     program: { readonly plan: ProgramPlan },
     query: ThreadQuery = {},
@@ -403,7 +412,7 @@ export class Holdfast {
     return resumeAll(this.#runtime, program.plan, this.#headQuery(query), options)
   }
 
-  /** Brings the states of a program's threads up to date at once, instead of when each is next run. */
+  /** Migrates the states of a program's threads now, instead of when each is next run. */
   migrate(
     program: { readonly plan: ProgramPlan },
     options: { readonly dryRun?: boolean; readonly query?: ThreadQuery } = {},
@@ -411,7 +420,7 @@ export class Holdfast {
     return migrateAll(this.#runtime, program.plan, this.#headQuery(options.query ?? {}), options)
   }
 
-  /** Walks a whole branch and says what is wrong with it; undefined if there is none. */
+  /** Walks a whole branch and says what is wrong with it; undefined if there is no such branch. */
   verify(
     thread: ThreadIdInput,
     options: { readonly branch?: string; readonly repair?: boolean } = {},
@@ -420,8 +429,8 @@ export class Holdfast {
   }
 
   /**
-   * Compares what the store holds with what was anchored, of all tenants: whether a branch or an item was put back to an
-   * older state, or removed. Pass the places of all processes that write.
+   * Compares what the store holds with its anchors, for all tenants: whether a branch or an item was rolled back to an
+   * older state, or removed. Pass the anchors of all processes that write.
    */
   async verifyAnchors(...places: readonly Anchors[]): Promise<AnchorReport> {
     const anchors: Anchor[] = []
@@ -432,16 +441,16 @@ export class Holdfast {
     return this.#store.verifyAnchors(anchors)
   }
 
-  /** Removes what lies before an entry of a branch. The entry itself, tagged ones and what follows stay readable. */
+  /** Removes what comes before an entry of a branch. The entry itself, tagged ones and what follows stay readable. */
   prune(thread: ThreadIdInput, seq: number, options: { readonly branch?: string; readonly evenTagged?: boolean } = {}) {
     return this.#store.prune(this.#key(thread, options.branch), seq, { evenTagged: options.evenTagged ?? false })
   }
 
   /**
-   * Removes a thread with all its branches. A tombstone with the reason stays behind, unless `tombstone` is false. Its large
-   * values go with the next sweep, or at once with `scrub`. Threads that its runs began with `ctx.run` go with it, and the
-   * states of a hosted LangGraph graph; a run that awaits it is told that it was cancelled. What it wrote to
-   * the store stays: `hf.store.scope(…).erase()` removes that.
+   * Removes a thread with all its branches. A tombstone with the reason stays behind, unless `tombstone` is false. Its
+   * large values are removed by the next sweep, or immediately by `scrub`. Threads that its runs started with `ctx.run`
+   * are removed with it, and so are the states of a hosted LangGraph graph; a run that awaits it is told that it was
+   * cancelled. What it wrote to the store stays: `hf.store.scope(…).erase()` removes that.
    */
   async erase(thread: ThreadIdInput, options: EraseOptions = {}): Promise<{ readonly erased: number }> {
     const id = parseThreadId(thread)
@@ -456,8 +465,8 @@ export class Holdfast {
   }
 
   /**
-   * Removes everything of this tenant: threads, memory and large values. Its data keys stay; `keys.destroy()` makes copies
-   * and backups unreadable too. What is written meanwhile may stay.
+   * Removes everything of this tenant: threads, memory and large values. Its data keys stay; `keys.destroy()` makes
+   * copies and backups unreadable too. What is written in the meantime may stay.
    */
   async eraseTenant(options: EraseOptions = {}): Promise<ErasedTenant> {
     const erased = await eraseTenant(this.#store, this.#tenant, this.store, options)
@@ -466,17 +475,19 @@ export class Holdfast {
   }
 
   /**
-   * After `erase`, when nothing of it may be found any more: removes the large values that nothing points to, expired items,
-   * and drives what was removed out of the backend's own files. What it says of that is honest: not every backend can.
+   * After `erase`, when nothing may be found anymore: removes the large values that nothing points to, expired items,
+   * and what was deleted from the backend's own files. The result says how far that went: not every backend can do it
+   * completely.
    */
   scrub(options: { readonly graceMs?: number } = {}): Promise<ScrubReport> {
     return scrubStore(this.#store, this.#tenant, options)
   }
 
   /**
-   * Removes what the retention policy no longer keeps, as workers do every minute: expired threads, checkpoints beyond what
-   * is kept of a branch, large values that nothing points to and expired items. Of this tenant if narrowed to one, else of
-   * all. Safe beside everything else, from any number of processes; what was used meanwhile stays.
+   * Removes what the retention policy no longer keeps, as workers do every minute: expired threads, checkpoints beyond
+   * what is kept of a branch, large values that nothing points to and expired items. For this tenant if restricted to
+   * one, otherwise for all. Safe alongside everything else, from any number of processes; what was used in the meantime
+   * stays.
    */
   async sweep(options: SweepThreadsOptions = {}): Promise<SweepReport> {
     const { retention, onSwept, ...rest } = options
@@ -501,7 +512,7 @@ export class Holdfast {
 
   /**
    * A thread as one portable text, with all branches and large values, decrypted: for a test, a report, another store.
-   * `redact` takes out what must not leave. What it wrote to the store is not part of it.
+   * `redact` removes what must not leave. What it wrote to the store is not included.
    */
   async export(thread: ThreadIdInput, options: ExportOptions = {}): Promise<string> {
     const { exportThread } = await import('./fixture/export-thread.js')
@@ -509,8 +520,8 @@ export class Holdfast {
   }
 
   /**
-   * Makes a thread of what `export` returned, under its own name or another. Throws ConflictError if there is one of that
-   * name. Workers do not take it up by themselves: it goes on when it is run.
+   * Creates a thread from what `export` returned, under its own name or another. Throws ConflictError if there already
+   * is one with that name. Workers do not pick it up by themselves: it continues when it is run.
    */
   async import(
     fixture: string,
@@ -523,14 +534,14 @@ export class Holdfast {
     return { thread, ...(await importThread(this.#store, this.#tenant, parseThreadId(thread), read)) }
   }
 
-  /** Removes the blobs of this tenant that nothing points to any more. */
+  /** Removes the blobs of this tenant that nothing points to anymore. */
   async collectBlobs(options: { readonly graceMs?: number } = {}) {
     const collected = await this.#store.collectBlobs(this.#tenant, options)
     await this.#places.collectObjects?.(this.#tenant, options.graceMs ?? OBJECT_GRACE_MS)
     return collected
   }
 
-  /** The archive that the store was opened with (option `archive`), of this tenant. */
+  /** The archive that the store was opened with (option `archive`), for this tenant. */
   get archive(): ThreadArchive<Holdfast> {
     if (this.#places.archive) {
       const { view, ...parts } = this.#places.archive
@@ -551,8 +562,8 @@ export class Holdfast {
   }
 
   /**
-   * What processes have counted on this store in the last day, this one included: one item for each that opened it.
-   * Figures belong to the store as a whole, whichever tenant this is narrowed to. `mergeMetrics` adds them up.
+   * What processes have counted on this store in the last day, including this one: one item for each that opened it.
+   * Metrics belong to the store as a whole, whichever tenant this is restricted to. `mergeMetrics` adds them up.
    */
   async metrics(): Promise<readonly ProcessMetrics[]> {
     await this.#store.observer.flush()
@@ -573,8 +584,8 @@ export class Holdfast {
   }
 
   /**
-   * Stops the workers, waits for what is under way and closes the backend, for all tenants. Steps of workers may end
-   * within their `graceMs`. Closing twice is fine.
+   * Stops the workers, waits for what is in progress and closes the backend, for all tenants. Steps of workers may
+   * finish within their `graceMs`. Closing twice is fine.
    */
   async close(): Promise<void> {
     const { workers } = this.#runtime
@@ -587,7 +598,7 @@ export class Holdfast {
     await this.close()
   }
 
-  /** Threads that runs of this one began, and those below them, deepest first: without it nobody would find them. */
+  /** Threads that runs of this one started, and those below them, deepest first: without it nobody would find them. */
   async #children(id: ThreadId): Promise<readonly ThreadId[]> {
     const { heads } = await this.#store.list({ tenant: this.#tenant, thread: id, limit: 1000 })
     if (!heads.some(({ index }) => CHILDREN in index.metadata)) return []
@@ -615,7 +626,7 @@ export class Holdfast {
     }
   }
 
-  /** Threads that hold the states of this one's runs. They go first: without it nobody would find them. */
+  /** Threads that hold the states of this one's runs. They are removed first: without it nobody would find them. */
   async #companions(thread: ThreadIdInput, id: ThreadId): Promise<readonly ThreadId[]> {
     if (typeof thread !== 'string') return []
     const { heads } = await this.#store.list({ tenant: this.#tenant, thread: id, limit: 1000 })
@@ -652,8 +663,8 @@ export class Holdfast {
 }
 
 /**
- * The sweeps of this process. Not each of them does everything: looking for large values begins with a walk over all tenants,
- * and cutting with one over all branches that changed.
+ * The sweeps of this process. Not every sweep does everything: looking for large values starts with a walk over all
+ * tenants, and trimming with one over all branches that changed.
  */
 function sweeps(store: LogStore, archive: SweptToArchive | undefined): RuntimeEnvironment['sweep'] {
   let collected = store.clock.monotonic()

@@ -15,7 +15,7 @@ import { isOnlyWaiting, isStuck, type Situation } from './situation.js'
 const BUSY_POLL_MS = 100
 const BUSY_TRY_MS = 1000
 
-/** The answer where there is nothing to run. Undefined: the log has moved on, try again. */
+/** The answer if there is nothing to run. Undefined: the log has moved on, try again. */
 export async function answerSettled(request: Request, log: Log, situation: Situation): Promise<Outcome | undefined> {
   switch (situation.do) {
     case 'answer':
@@ -34,7 +34,7 @@ export async function answerSettled(request: Request, log: Log, situation: Situa
   }
 }
 
-/** Another runs this thread. Undefined: try again. */
+/** Another process runs this thread. Undefined: try again. */
 export async function answerBusy(request: Request, log: Log): Promise<Outcome | undefined> {
   const { options, input, onPaused } = request
   const { busy = 'reject', signal } = options
@@ -53,7 +53,7 @@ export async function answerBusy(request: Request, log: Log): Promise<Outcome | 
   return state.parked || (isOurs && isOver) ? asItIs(request, log) : undefined
 }
 
-/** Waits until whoever runs this thread has let go of it, or until it pays to try again: it may have died. */
+/** Waits until whoever runs this thread has released it, or until it is worth trying again: it may have died. */
 async function untilLetGo({ environment }: Request, log: Log, signal: AbortSignal | undefined): Promise<void> {
   const { clock } = environment
   const until = clock.monotonic() + BUSY_TRY_MS
@@ -87,7 +87,7 @@ async function recall(request: Request, log: Log, { seq, branch, ended }: Ended)
   if (seq === undefined) return gone()
   try {
     const fold = await environment.logs.unread(key).at(seq)
-    // A branch that was erased and made again has another past under the same numbers.
+    // A branch that was erased and created again has a different history under the same numbers.
     if ((fold.state as RunState).run?.key !== input?.key) return gone()
     return { ...readOutcome(key, await asToday(request, fold), restart), input: 'taken' }
   } catch (error) {
@@ -96,7 +96,7 @@ async function recall(request: Request, log: Log, { seq, branch, ended }: Ended)
   }
 }
 
-/** How the run of an input without a key ended, which was queued here and run by another. */
+/** How the run of an input without a key ended that was queued here and run by another process. */
 async function search(request: Request, log: Log): Promise<Outcome | undefined> {
   const { key, input, restart } = request
   try {
@@ -105,7 +105,7 @@ async function search(request: Request, log: Log): Promise<Outcome | undefined> 
       if (run?.id !== input?.id || isUnfinished(run)) continue
       return { ...readOutcome(key, await asToday(request, fold), restart), input: 'taken' }
     }
-    // It never began, and is not there any more: it is given again.
+    // It never started, and is no longer there: it is given again.
     request.queuedAt = undefined
     return undefined
   } catch (error) {
@@ -119,7 +119,7 @@ async function busyOutcome(request: Request, log: Log): Promise<BusyOutcome<Read
   const fold = await log.refresh()
   const lease = await environment.logs.lease(key)
   const input = request.input && fateOf(fold.state as RunState, request.input)
-  // It is said to be queued from here on, and nobody takes it back.
+  // It is reported as queued from here on, and nobody takes it back.
   if (input === 'queued') await putInput(log, request, request.input as InputRecord)
   return {
     ...outcomeBase(key, await asToday(request, fold), restart),
@@ -130,7 +130,7 @@ async function busyOutcome(request: Request, log: Log): Promise<BusyOutcome<Read
   }
 }
 
-/** Who holds the thread may run a program that is newer than this one: then the state is shown as it is. */
+/** The process that holds the thread may run a newer program than this one: then the state is shown as it is. */
 async function asToday({ plan }: Request, fold: Fold): Promise<Fold> {
   try {
     return await showFold(plan, fold)

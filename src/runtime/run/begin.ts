@@ -9,12 +9,12 @@ export function stateVersionOf(plan: ProgramPlan): number {
   return plan.kind === 'graph' ? plan.stateVersion : 1
 }
 
-/** Where the value of the first waiting input lies. */
+/** Where the value of the first waiting input is. */
 const GIVEN: Path = ['inputs', 0, 'value']
 
 /**
- * Takes the first waiting input and begins its run. Follows from the log alone, so it is noted and written with the
- * first step: after a crash it is simply done again.
+ * Takes the first waiting input and starts its run. Follows from the log alone, so it is noted and written with the
+ * first step: after a crash it is simply repeated.
  */
 export function beginRun(plan: ProgramPlan, state: RunState, now: number, incarnation: string): Draft {
   const input = state.inputs?.[0] as InputRecord
@@ -36,14 +36,14 @@ export function beginRun(plan: ProgramPlan, state: RunState, now: number, incarn
     ...(input.transient === undefined ? {} : { transient: input.transient }),
   }
   const ops: Op[] = [set('run', run)]
-  // Referred to where it lies, and taken out only then: it is in the log already.
+  // Referred to where it is, and only then removed: it is already in the log.
   if (plan.kind === 'flow' && input.value !== undefined) ops.push(copy(['run', 'input'], GIVEN))
   if (input.context !== undefined) ops.push(copy(['run', 'context'], ['inputs', 0, 'context']))
   if (plan.kind === 'graph') {
     const { shape } = plan
     const fresh = shape.fresh(state.state ?? {})
     const before = { ...state.state, ...Object.fromEntries(fresh) }
-    // Dropped by a person: what can't be read any more need not be.
+    // Dropped by a person: what can no longer be read need not be.
     const isDropped = state.cancel?.run === input.id
     const update = isDropped ? {} : upgradeInput(plan, input)
     const given = update === input.value ? { update, from: GIVEN } : { update }
@@ -55,7 +55,7 @@ export function beginRun(plan: ProgramPlan, state: RunState, now: number, incarn
   return { kind: 'step', ops, data: { events } }
 }
 
-/** What the state begins with, where the input says so. */
+/** What the state starts with, if the input says so. */
 function initialOf(plan: GraphPlan, input: InputRecord, isDropped: boolean): readonly Recorded[] {
   if (input.initial === undefined || isDropped) return []
   const update = upgradeInput(plan, { ...input, value: input.initial })
@@ -68,7 +68,7 @@ export function completeRun(plan: ProgramPlan, state: RunState): Draft | undefin
   return ops.length === 0 ? undefined : { kind: 'step', ops }
 }
 
-/** Brings what is of an older version up to date, as a keyframe: what is older is never needed to read it. */
+/** Migrates what is of an older version, as a keyframe: nothing older is needed to read it. */
 export function migrateRun(plan: ProgramPlan, state: RunState): Draft | undefined {
   const { ops } = upgradeRun(plan, state)
   return ops.length === 0 ? undefined : { kind: 'migrate', ops, keyframe: true }

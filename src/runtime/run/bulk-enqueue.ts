@@ -9,7 +9,7 @@ import { enqueueInput } from './enqueue.js'
 import type { RuntimeEnvironment } from './environment.js'
 import { ENQUEUE_OPTIONS, type Enqueued, type EnqueueOptions } from './run-options.js'
 
-/** One of many inputs that are left for workers. */
+/** One of many inputs to leave for workers. */
 export interface BulkInput extends EnqueueOptions {
   readonly program: { readonly plan: ProgramPlan }
   readonly thread: ThreadIdInput
@@ -17,21 +17,24 @@ export interface BulkInput extends EnqueueOptions {
   readonly branch?: string
 }
 
-/** What became of one of many inputs: `enqueued`, or the `error` for which nothing of it was left. */
+/** The outcome of one of many inputs: `enqueued`, or the `error` because of which none of it was queued. */
 export interface BulkEnqueued {
   readonly thread: ThreadIdInput
   readonly enqueued?: Enqueued
-  /** As `thread.enqueue` would throw it. The others are not concerned. */
+  /** As `thread.enqueue` would throw it. The others are not affected. */
   readonly error?: unknown
 }
 
-/** How many inputs are left together. */
+/** How many inputs are queued together. */
 export interface BulkEnqueueOptions {
-  /** Called with each as its fate is known, with its place in the list. What it throws stops nothing and is dropped. */
+  /**
+   * Called with each one as its outcome is known, with its position in the list. What it throws stops nothing and is
+   * dropped.
+   */
   readonly onEnqueued?: (result: BulkEnqueued, index: number) => void
 }
 
-/** So many are asked for at once whether they exist, and written together. */
+/** How many are looked up at once, and written together. */
 const AT_ONCE = 1000
 
 const BULK_INPUT: OptionNames<BulkInput> = {
@@ -43,8 +46,9 @@ const BULK_INPUT: OptionNames<BulkInput> = {
 }
 
 /**
- * Leaves many inputs for workers with few round trips: new threads are not read, and their first entries travel together.
- * Each is left or refused by itself; the results are in the order of the inputs. Those of one thread keep their order.
+ * Leaves many inputs for workers with few round trips: new threads are not read, and their first entries are sent
+ * together. Each is queued or refused on its own; the results are in the order of the inputs. Inputs for the same
+ * thread keep their order.
  */
 export async function enqueueAll(
   environment: RuntimeEnvironment,
@@ -76,7 +80,7 @@ export async function enqueueAll(
       }
     }
     const groups = [...threads.values()]
-    // A store that is away is each one's own trouble: all of them are tried, and tell.
+    // A store that is down affects each one separately: all of them are tried, and report it.
     const fresh = await environment.logs.findNew(groups.map(({ key }) => key)).catch(() => new Set<LogKey>())
     await mapSome(groups, AT_ONCE, async ({ key, places }) => {
       let isNew = fresh.has(key)
@@ -97,7 +101,7 @@ export async function enqueueAll(
   return results
 }
 
-/** What nobody could act upon is refused before anything is written, and says which one it is. */
+/** What nobody could act on is refused before anything is written, and the error says which one it is. */
 function checkItem(item: BulkInput, name: string): void {
   checkOptionNames(name, item ?? null, BULK_INPUT)
   if (item.program?.plan?.name === undefined) {

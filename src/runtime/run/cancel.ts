@@ -11,7 +11,7 @@ import type { RuntimeEnvironment } from './environment.js'
 import { currentRun, isUnfinished, type RunState } from './run-state.js'
 import { endCancelled, type ExpiryOf, restRun } from './situation.js'
 
-/** Which run is to end, and what is said of it. */
+/** Which run to end, and why. */
 export interface Cancellation {
   readonly reason: string
   readonly by?: string | undefined
@@ -22,8 +22,8 @@ export interface Cancellation {
 }
 
 /**
- * Ends the run that is under way or waits, or drops input that was left for later. Its worker notices soon; one that nobody
- * holds ends here. False when there was none to end.
+ * Ends the run that is in progress or waiting, or drops input that was left for later. Its worker notices soon; one
+ * that nobody holds ends here. False if there was none to end.
  */
 export async function cancelRun(
   environment: RuntimeEnvironment,
@@ -38,7 +38,7 @@ export async function cancelRun(
     const state = fold.state as RunState
     const { inputs = [] } = state
     const at = key === undefined ? -1 : inputs.findIndex((input) => input.key === key)
-    // Behind another run, or first behind one that is recorded: nobody has begun it, and it is simply taken back.
+    // Behind another run, or first behind one that is recorded: nobody has started it, and it is simply taken back.
     isQueued = at > 0 || (at === 0 && isUnfinished(state.run))
     if (isQueued) return [{ kind: 'cancel', ops: [splice('inputs', at, 1)] }]
     const current = currentRun(state)

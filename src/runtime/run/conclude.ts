@@ -18,14 +18,14 @@ import { endCancelled, type ExpiryOf, isOnlyWaiting, leaveRun, newsOf, nextWake,
 export interface Ending {
   readonly now: number
   /**
-   * When the program was called again for something that had come, and nothing is written since: what was there then it
-   * makes nothing of.
+   * If the program was called again for something that had arrived, and nothing was written since: it did nothing with
+   * what was there.
    */
   readonly unmovedSince?: number | undefined
   readonly goOn: boolean
-  /** Since when something may have been under way before this claim. */
+  /** Since when something may have been in progress before this claim. */
   readonly inherited: number | undefined
-  /** The input that this claim was made for, and what becomes of it if this run, before it, can't go on. */
+  /** The input that this claim was made for, and what happens to it if this run, before it, can't continue. */
   readonly target: string | undefined
   readonly onPaused: OnPaused
   readonly expiry: ExpiryOf
@@ -33,7 +33,7 @@ export interface Ending {
   readonly settled?: Settled | undefined
 }
 
-/** The entry that ends a stretch of a run. Undefined when something came that lets it go on. */
+/** The entry that ends a stretch of a run. Undefined if something arrived that lets it continue. */
 export function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefined {
   const { now, unmovedSince, goOn, inherited, target, onPaused, expiry, settled } = ending
   const state = fold.state as RunState
@@ -44,8 +44,8 @@ export function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefi
     ? [set('claims', 1), ...(state.alone ? [set('alone', 0)] : []), set('openSince', now)]
     : restRun(state)
   const isMisfit = driven.status === 'failed' && isHoldfastError(driven.error, 'incompatible')
-  // What an interrupted worker did further on, ahead of its records, is not found out before the run comes there; and a
-  // program that fails, or does not fit, may come to nothing of what was under way: whoever resumes the run must still
+  // What an interrupted worker did further on, ahead of its records, is not resolved before the run gets there; and a
+  // program that fails, or is incompatible, may reach none of what was in progress: whoever resumes the run must still
   // know how old the keys are.
   const isOpen = inherited !== undefined && (state.ahead === true || driven.status === 'failed')
   const rest = isOpen ? [set('claims', 0), ...(state.alone ? [set('alone', 0)] : [])] : over
@@ -129,7 +129,9 @@ export function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefi
   }
 }
 
-/** Leaves a thread alone whose next run can't begin. Input behind that one is taken back; its own stays to be tried again. */
+/**
+ * Leaves alone a thread whose next run can't begin. Input behind that one is taken back; its own stays to be retried.
+ */
 export function parkBehind(fold: Fold, cause: unknown, target: string | undefined, onPaused: OnPaused): Draft {
   const state = fold.state as RunState
   const parked = park(cause, state)
@@ -137,9 +139,10 @@ export function parkBehind(fold: Fold, cause: unknown, target: string | undefine
   return { ...parked, ops: [...(parked.ops ?? []), ...settleInput(state, target, onPaused === 'queue')] }
 }
 
-/** The run is told to stop and lets go of the thread in good order: what is recorded stays, what is under way is lost as in
- * a crash, but nobody has to wait for the lease. Where something was under way before, it is not known how far this
- * process has come to it.
+/**
+ * The run is told to stop and releases the thread cleanly: what is recorded stays, what is in progress is lost as in a
+ * crash, but nobody has to wait for the lease. If something was in progress before, it is not known how far this
+ * process got.
  */
 export function stopRun(state: RunState, wasOpen: boolean): Draft | undefined {
   const { run, ...others } = state
@@ -148,7 +151,7 @@ export function stopRun(state: RunState, wasOpen: boolean): Draft | undefined {
   return { kind: 'park', ops: restRun(wasOpen ? counts : others), data: { events: [] } }
 }
 
-/** Nothing to run after all. Undefined when input came meanwhile, which nobody would ever be woken for. */
+/** Nothing to run after all. Undefined if input arrived in the meantime, which nobody would ever be woken for. */
 export function restThread(fold: Fold, expiry: ExpiryOf, now: number): Draft | undefined {
   const state = fold.state as RunState
   if ((state.inputs ?? []).length > 0) return undefined
@@ -157,7 +160,7 @@ export function restThread(fold: Fold, expiry: ExpiryOf, now: number): Draft | u
   return { kind: 'release', ops: restRun(state), index: { wakeAt, ...(wakeAt === null ? expires : {}) } }
 }
 
-/** Another process has to go on: lets go of a thread that stays due. */
+/** Another process has to continue: releases a thread that stays due. */
 export function leaveThread(state: RunState, target: string | undefined): Draft {
   const ops = [...restRun(state), ...settleInput(state, target, false)]
   return { kind: 'release', ops, index: { wakeAt: DUE } }

@@ -72,7 +72,7 @@ async function leaveOn(
   if (misfit?.status === 'incompatible') {
     throw new IncompatibleError(misfit.reason, 'program', misfit.remedy, { thread: key.thread })
   }
-  // Its own run is no reason to refuse it: a request that is sent again is told what became of the first.
+  // Its own run is no reason to refuse it: a request that is sent again gets the outcome of the first.
   const isFree = ({ state }: Fold) =>
     fateOf(state as RunState, input) !== 'refused' || currentRun(state as RunState) === undefined
   const given = runAt === undefined ? input : { ...input, runAt }
@@ -90,7 +90,7 @@ async function leaveOn(
   }
 }
 
-/** The id of the run that an input is given to: that of the first input with its key. */
+/** The id of the run for an input: that of the first input with its key. */
 async function runOf({ key, environment }: Request, state: RunState, input: InputRecord): Promise<string | undefined> {
   const { run: last, inputs = [], later = [] } = state
   const known = [last, ...inputs, ...later].find((other) => other !== undefined && isInput(input, other))
@@ -114,7 +114,7 @@ interface PutOptions {
   readonly turn?: Turn
 }
 
-/** False when the thread is no longer as it has to be; otherwise the input is known to the log from here on. */
+/** False if the thread is no longer as it has to be; otherwise the input is known to the log from here on. */
 export async function putInput(
   log: Log,
   { environment, key, plan, expiry }: Request,
@@ -140,7 +140,7 @@ export async function putInput(
     const relied = [...relyOn(state, input), ...bringToQueued(state, queued?.id, input)]
     if (isThere && !stop && relied.length === 0) return undefined
     const cancel = { reason: 'interrupted by new input', at: clock.now(), run: run ?? '' }
-    // Its turn comes when the run is over that waits: until then nobody needs to look.
+    // Its turn comes when the waiting run is over: until then nobody needs to look.
     const isBehind = !stop && state.run?.status === 'running' && (isLater || isOnlyWaiting(fold, clock.now()))
     return [
       {

@@ -15,23 +15,23 @@ export interface RuntimeEnvironment {
   readonly clock: StoreClock
   readonly randomId: () => string
   readonly random: () => number
-  /** Names this process to people who look. */
+  /** Identifies this process to people. */
   readonly owner: string
   readonly observer: Observer
   /** Who runs in this process. */
   readonly company: Company
-  /** Effects of this process that are under way. */
+  /** Effects of this process that are in progress. */
   readonly attempts: Attempts
-  /** Takes out of values what must not be kept; undefined where everything may be. */
+  /** Removes from values what must not be kept; undefined if everything may be. */
   readonly redactor: Redactor | undefined
   /** Those that must stop before the store is closed. */
   readonly workers: LiveWorkers
-  /** Where workers say that they are there; undefined where nothing is reported. */
+  /** Where workers report that they are there; undefined if nothing is reported. */
   readonly signs?: WorkerSigns | undefined
   /** How long threads are kept. */
   readonly retention: StoreRetentionPolicy
   store(tenant: TenantId): Store
-  /** Begins to remove what the policy no longer keeps, of one tenant or of all. */
+  /** Starts removing what the policy no longer keeps, for one tenant or for all. */
   sweep(tenant: TenantId | undefined): Sweep
 }
 

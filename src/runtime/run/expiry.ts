@@ -22,14 +22,14 @@ export interface Expiry {
 type ExpiryPatch = Pick<IndexPatch, 'expiresAt'>
 
 /**
- * For the first entry of a thread: that it is begun under a policy. What was begun before there was one, or under 'keep',
- * stays until a policy names it.
+ * For the first entry of a thread: that it was started under a policy. What was started before there was one, or under
+ * 'keep', stays until a policy covers it.
  */
 export function beginUnder({ store }: Expiry, { seq }: Fold): readonly Op[] {
   return seq < 0 && store.ttlMs !== 'never' ? [set('retention', true)] : []
 }
 
-/** The label that tells every process what the program, or whoever opened the thread, said of it. */
+/** The label that tells every process what the program, or whoever opened the thread, said about it. */
 export function retentionLabel({ own }: Expiry, { index }: Fold, plan: ProgramPlan): string | undefined {
   const known = index.metadata[RETENTION]
   if (own !== undefined) return formatPolicy(own, true)
@@ -50,7 +50,7 @@ export function retentionLabels(
   }
 }
 
-/** For an entry after which nothing of the thread is open: when it expires if nobody uses it. */
+/** For an entry after which nothing in the thread is open: when it expires if nobody uses it. */
 export function expiresWhenAtRest(
   { store }: Expiry,
   { index, state }: Fold,
@@ -63,7 +63,9 @@ export function expiresWhenAtRest(
   return ttl === null ? staysOpen(index) : { expiresAt: now + ttl }
 }
 
-/** For an entry after which something is open: nothing expires under a run, a question or waiting input. */
+/**
+ * For an entry after which something is open: nothing expires during a run, or with an open question or waiting input.
+ */
 export function staysOpen({ expiresAt }: Pick<Fold['index'], 'expiresAt'>): ExpiryPatch {
   return expiresAt === null ? {} : { expiresAt: null }
 }

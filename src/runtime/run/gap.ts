@@ -14,7 +14,7 @@ interface Lost {
 }
 
 /**
- * Claims a thread. Where the store came back and may have lost its newest records, the claim notes which runs may have
+ * Claims a thread. If the store came back and may have lost its newest records, the claim notes which runs may have
  * gone further than the log says: their effects count as possibly begun, in this process and in every later one.
  */
 export async function claimThread(log: Log, options: ClaimOptions): Promise<Claim> {
@@ -32,7 +32,7 @@ export async function claimThread(log: Log, options: ClaimOptions): Promise<Clai
   }
 }
 
-/** Since when the run under way may have begun effects of which no record is left; undefined if that can't be. */
+/** Since when the current run may have begun effects of which no record is left; undefined if that can't be. */
 export function gapOf({ gap, run }: RunState): number | undefined {
   return run !== undefined && gap?.runs.includes(run.id) ? gap.since : undefined
 }
@@ -49,7 +49,7 @@ async function readLoss(log: Log): Promise<Lost | undefined> {
   return { loss, past }
 }
 
-// Whatever went on in the lost part belongs to a run that was under way, or to an input that was waiting: what began
+// Whatever happened in the lost part belongs to a run that was in progress, or to an input that was waiting: what began
 // with an input that is lost as well begins again only when that is given again.
 function noteGap(state: RunState, lost: Lost | undefined): readonly Op[] {
   const { gap } = state
@@ -73,5 +73,5 @@ function withOps(drafts: readonly Draft[], ops: readonly Op[]): readonly Draft[]
   return [...drafts.slice(0, -1), { ...last, ops: [...(last.ops ?? []), ...ops] }]
 }
 
-/** Ends a claim that was decided on what the store was before it came back. */
+/** Ends a claim that was based on the store as it was before it came back. */
 class CameBack extends Error {}

@@ -13,9 +13,9 @@ const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 1000
 
 /**
- * Lets go of a claim whose run ended because the store failed, as soon as the store answers again: otherwise the next
- * worker waits for a lease behind which nobody stands, or which a renewal brings back that lands late. Also says that
- * the worker lives, so that the claim does not count as a crash. Never rejects, and nobody waits for it.
+ * Releases a claim whose run ended because the store failed, as soon as the store answers again: otherwise the next
+ * worker waits for a lease that nobody holds anymore, or that a late renewal brings back. Also reports that the worker
+ * is alive, so that the claim does not count as a crash. Never rejects, and nobody waits for it.
  */
 export async function giveUp(
   claim: Claim,
@@ -37,7 +37,7 @@ export async function giveUp(
     // A store at its limit may refuse entries and still end a lease.
     if ((await release((fold) => interrupted(fold, cause, wasAlone))) || (await release())) {
       if (failures === 0) return
-      // What was sent to a server that stood still may be done in any order when it goes on.
+      // What was sent to a server that stood still may be executed in any order when it continues.
       await pause(LONGEST_PAUSE_MS)
       await release()
       return
@@ -46,10 +46,10 @@ export async function giveUp(
   }
 }
 
-/** From here on there is nothing left to let go of. */
+/** From here on there is nothing left to release. */
 const OVER: ReadonlySet<string> = new Set(['fenced', 'closed', 'not-found', 'conflict'])
 
-// Nothing else of the run changes. What was under way may have happened: that stays as open as after a crash.
+// Nothing else about the run changes. What was in progress may have happened: that stays as open as after a crash.
 function interrupted(fold: Fold, cause: unknown, wasAlone: boolean): readonly Draft[] | undefined {
   const state = fold.state as RunState
   const run = currentRun(state)

@@ -7,7 +7,7 @@ import { type InputRecord, isUnfinished, type RunRecord, type RunState } from '.
 /** What to do with new input while questions are open: hand them back, keep the input for later, or drop the run. */
 export type OnPaused = 'return' | 'queue' | 'cancel'
 
-/** What names an input: its id, or the key that it was given. */
+/** What identifies an input: its id, or the key that it was given. */
 export interface InputName {
   readonly id: string
   readonly key?: string | undefined
@@ -20,7 +20,7 @@ export function checkKey(key: unknown): string | undefined {
   throw new InvalidValueError('key', 'must be 1 to 512 characters', 'Pass an id of the request or message.')
 }
 
-/** Refuses an initial state for a thread that has one: what was said since would be lost, or contradicted. */
+/** Refuses an initial state for a thread that already has one: what was said since would be lost, or contradicted. */
 export function checkBegins({ run, inputs = [], later = [] }: RunState, { initial }: InputRecord): void {
   if (initial === undefined || (run === undefined && inputs.length + later.length === 0)) return
   throw new InvalidOptionError(
@@ -46,13 +46,13 @@ export function findQueued({ inputs }: RunState, input: InputName): InputRecord 
   return inputs?.find((other) => isInput(input, other))
 }
 
-/** One without a key that was given before with the same content, and never told of. */
+/** One without a key that was given before with the same content, and never reported. */
 export function findUnsaid({ inputs }: RunState, input: InputRecord): InputRecord | undefined {
   if (input.key !== undefined) return undefined
   return inputs?.find((other) => other.unsaid === true && other.key === undefined && other.hash === input.hash)
 }
 
-/** What a log says became of an input. Of one without a key that was taken long ago it says nothing. */
+/** What a log says happened to an input. It says nothing about one without a key that was taken long ago. */
 export function fateOf(state: RunState, input: InputName): InputFate {
   const { run, inputs = [], later = [], parked } = state
   if (run !== undefined && isInput(input, run)) return 'taken'
@@ -63,15 +63,15 @@ export function fateOf(state: RunState, input: InputName): InputFate {
   return at < 0 && !later.some((other) => isInput(input, other)) ? 'refused' : 'queued'
 }
 
-/** Ops by which an input that another request may still take back stays for good: somebody relies on it from here on. */
+/** Ops that make an input permanent that another request could still take back: somebody relies on it from here on. */
 export function relyOn({ inputs }: RunState, input: InputName): readonly Op[] {
   const at = inputs?.findIndex((other) => isInput(input, other)) ?? -1
   return at >= 0 && inputs?.[at]?.unsaid ? [remove(['inputs', at, 'unsaid'])] : []
 }
 
 /**
- * Ops that settle what became of an input whose turn did not come, in the entry after which its giver is told: it stays
- * in the queue for good, or is taken back as if it had never been given. One that others rely on by now stays.
+ * Ops that settle what happens to an input whose turn did not come, in the entry after which its sender is told: it
+ * stays in the queue for good, or is taken back as if it had never been given. One that others rely on by now stays.
  */
 export function settleInput({ inputs }: RunState, id: string | undefined, keep: boolean): readonly Op[] {
   const at = id === undefined ? -1 : (inputs?.findIndex((input) => input.id === id && input.unsaid) ?? -1)

@@ -37,15 +37,15 @@ export interface Held {
   readonly claim: Claim
   /** The input that it was claimed for; undefined: whatever is to be done. */
   readonly target: string | undefined
-  /** Since when what another worker had under way may have happened. */
+  /** Since when what another worker had in progress may have happened. */
   readonly openSince: number | undefined
-  /** The log before the claim: what was written since is told to listeners first. */
+  /** The log before the claim: what was written since is reported to listeners first. */
   readonly since: Fold
 }
 
 /**
- * A thread in the hands of this process: drives one run after the other until that of the target has ended, or nothing is
- * left to do, and lets go with the entry that says so.
+ * A thread held by this process: drives one run after the other until that of the target has ended, or nothing is left
+ * to do, and releases it with the entry that says so.
  */
 export class Hold {
   readonly #request: Request
@@ -60,7 +60,7 @@ export class Hold {
   #watch: RunObserver | undefined
   /** Since when something may have been under way before this claim. */
   #inherited: number | undefined
-  /** Where the log ended when a run was to wait and something came in between. */
+  /** Where the log ended when a run was about to wait and something came in between. */
   #unmoved: { readonly seq: number; readonly at: number } | undefined
   /** The one run that a caller's context is for. */
   #own: string | undefined
@@ -108,7 +108,7 @@ export class Hold {
       this.#noticeCancel()
       await this.#enter()
       const fold = await this.#loop()
-      // Not come to: something before it is for another version of the program.
+      // The run stops before this step: an earlier one needs another version of the program.
       const isOver = target === undefined || (fold.state as RunState).run?.id === target
       const misfit = isOver ? undefined : checkFits(key, fold, plan, restart)
       const outcome = misfit ?? readOutcome(key, fold, restart)
@@ -122,7 +122,7 @@ export class Hold {
     } finally {
       keeper.stop()
       place.leave()
-      // Steps that the program did not wait for may still be running: nothing of them is written from here on.
+      // Steps that the program did not wait for may still be running: nothing from them is written from here on.
       this.#lose(new ClosedError('This run'))
       letGo()
       await this.#feed.ended()
@@ -158,7 +158,7 @@ export class Hold {
     this.#abort.abort(error)
   }
 
-  /** Nothing of the program runs before this: a process that dies now did not die of it. */
+  /** Nothing of the program runs before this: a process that dies now did not die because of it. */
   async #enter(): Promise<void> {
     const { place, environment } = this.#request
     const note = async (alone: boolean) => {
@@ -170,7 +170,7 @@ export class Hold {
       const entered = await place.enter(environment.clock, this.#abort.signal, note)
       if (!entered) throw new StoppedError()
     } catch (error) {
-      // Nothing of a cancelled run starts any more, so nothing can happen to those who are here.
+      // Nothing of a cancelled run starts anymore, so nothing can happen to the others in this process.
       if (!(error instanceof CancelledError)) throw error
     }
   }
@@ -186,7 +186,7 @@ export class Hold {
   /** One run, up to where it ends or waits. Undefined: there is more to do. */
   async #next(isBegun: boolean): Promise<Fold | undefined> {
     const { key, plan, environment, onPaused } = this.#request
-    // Who claims it next for this very input is told what is missing.
+    // Whoever claims it next for this very input is told what is missing.
     if (!isBegun && this.#lacksContext()) return this.#leave()
     const failure = await this.#begin(isBegun)
     if (failure === undefined) return this.#driveNext(isBegun)
@@ -229,8 +229,8 @@ export class Hold {
       this.#unwatch('failed', error)
       return fold
     }
-    // Something came while the run was about to wait, so it goes on at once. But a program that makes nothing of it
-    // would be called forever: when nothing was written since, it waits all the same.
+    // Something arrived while the run was about to wait, so it continues at once. But a program that does nothing with
+    // it would be called forever: if nothing was written since, it waits all the same.
     this.#unmoved = ended === undefined ? { seq: this.#log.fold.seq, at } : undefined
     if (ended === undefined) return undefined
     this.#unwatch(endOfRun(ended.fold), driven.status === 'failed' ? driven.error : undefined)
@@ -276,8 +276,9 @@ export class Hold {
   }
 
   /**
-   * What this process brings to a run. A caller brings it to the run that it asks for, or to the one that it resumes, and
-   * to no other that is driven on the way: that one's tools would act for one person with the token of another.
+   * What this process passes to a run. A caller's context is for the run that it starts, or the one that it resumes,
+   * and no other that is driven on the way: otherwise that run's tools would act for one person with the token of
+   * another.
    */
   #contextOf(run: string): unknown {
     const { context, options } = this.#request
@@ -289,12 +290,12 @@ export class Hold {
   #contextHere(): unknown {
     const { state, seen } = this.#log
     const { run } = state
-    // Of a cancelled run nothing is called any more, so nothing is brought to it.
+    // Nothing of a cancelled run is called anymore, so nothing is passed to it.
     if (run === undefined || (this.#own === undefined && seen.cancel?.run === run.id)) return undefined
     return contextFor(run, this.#contextOf(run.id), this.#request.options.fillsContext ?? false)
   }
 
-  /** Takes the next input, brings an old state up to date. What can't be begun stays as it is, for a mended program. */
+  /** Takes the next input, migrates an old state. What can't be started stays as it is, for a fixed program. */
   async #begin(isBegun: boolean): Promise<{ readonly error: unknown } | undefined> {
     const { plan, environment } = this.#request
     const log = this.#log
@@ -351,8 +352,8 @@ export class Hold {
   }
 
   /**
-   * The log can't hold what this run wants to write: that is dropped, as by a crash, and the run fails of it. Where even
-   * its beginning can't be written, the thread is left alone.
+   * The log can't hold what this run wants to write: that is dropped, as by a crash, and the run fails because of it.
+   * If even its beginning can't be written, the thread is left alone.
    */
   async #endRefused(error: unknown): Promise<Fold> {
     const end = async () => {
@@ -379,7 +380,7 @@ export class Hold {
     this.#log = this.#newLog()
   }
 
-  /** Lets go. Undefined when something came that has to be done first. */
+  /** Releases the thread. Undefined if something arrived that has to be done first. */
   async #rest(): Promise<Fold | undefined> {
     const { clock } = this.#request.environment
     const rested = await this.#letGo(() => this.#conclude((fold) => restThread(fold, this.#expiry, clock.now()), true))
@@ -422,8 +423,8 @@ export class Hold {
     }
   }
 
-  // These say nothing of the run itself: it is not over, and not failed. Nor does what a program throws when it is told
-  // to stop.
+  // These say nothing about the run itself: it is not over, and not failed. Nor does what a program throws when it is
+  // told to stop.
   #throwIfStopped(error: unknown): void {
     const { signal } = this.#abort
     if (signal.aborted && !(signal.reason instanceof CancelledError)) throw signal.reason
@@ -445,7 +446,7 @@ function startOf(held: Held | undefined): ConstructorParameters<typeof EventFeed
   }
 }
 
-// Each step that runs listens; Node warns of a leak from the eleventh on.
+// Each step that runs listens; Node warns of a leak at the eleventh.
 function newAbort(): AbortController {
   const controller = new AbortController()
   setMaxListeners(0, controller.signal)

@@ -13,8 +13,8 @@ export interface Ended {
 }
 
 /**
- * Where a key's place in an index is. The index is kept for as long as the thread lives and travels in its fold, whose
- * objects are copied whenever they change: spread over 256 buckets, a key that is added copies few others.
+ * Where a key is in an index. The index is kept for as long as the thread lives and is part of its fold, whose objects
+ * are copied whenever they change: spread over 256 buckets, adding a key copies few others.
  */
 export function placeOf(key: string): readonly [bucket: string, name: string] {
   const hash = createHash('sha256').update(key).digest()
@@ -22,7 +22,7 @@ export function placeOf(key: string): readonly [bucket: string, name: string] {
 }
 
 /**
- * Where the run of an input with this key ended; undefined when none has. Runs under way and inputs that wait say so
+ * Where the run of an input with this key ended; undefined if none has. Runs in progress and waiting inputs say so
  * themselves.
  */
 export function findEnded({ keys, keysOf, taken }: RunState, key: string, branch: string): Ended | undefined {
@@ -36,7 +36,7 @@ export function findEnded({ keys, keysOf, taken }: RunState, key: string, branch
   return old && { seq: old.seq, branch: old.branch ?? branch, ended: undefined }
 }
 
-/** Notes that the run under way ends with the entry of this seq, so that its key is known from then on. */
+/** Notes that the current run ends with the entry of this seq, so that its key is known from then on. */
 export function noteEnded(state: RunState, seq: number, ended: 'completed' | 'cancelled'): readonly Op[] {
   const key = state.run?.key
   const place = key === undefined ? undefined : placeOf(key)
@@ -59,7 +59,9 @@ function carryOver({ taken, run }: RunState): readonly Op[] {
   ]
 }
 
-/** What a fork makes of the keys of the branch it comes from: where a run ended is a number of the branch it ended on. */
+/**
+ * What a fork makes of the keys of the branch it comes from: where a run ended is a number on the branch it ended on.
+ */
 export function keysThere(state: RunState, branch: string): readonly Op[] {
   const { keys, keysOf, taken = [] } = state
   const there = taken.map((one) => (one.seq === undefined || one.branch ? one : { ...one, branch }))

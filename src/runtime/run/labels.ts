@@ -1,7 +1,7 @@
 /** Labels by which workers and tools find the threads of a program. */
 export { PROGRAM_LABEL as PROGRAM } from '../../log/contract.js'
 export const VERSION = 'holdfast.version'
-/** What the program, or whoever opened the thread, said of how long it is kept. Absent: what the store says. */
+/** What the program, or whoever opened the thread, said about how long it is kept. Absent: what the store says. */
 export const RETENTION = 'holdfast.retention'
 /** Set where that says which checkpoints are kept, so that sweeps find those threads. */
 export const CAPPED = 'holdfast.capped'
@@ -9,9 +9,9 @@ export const CAPPED = 'holdfast.capped'
 export const COMPANION = 'holdfast.companion'
 /** Set on the log of a schedule, which no program may run. */
 export const SCHEDULE = 'holdfast.schedule'
-/** On a thread that a run of another began: the id of that one, in its stored form. */
+/** On a thread that a run of another thread started: the id of that one, in its stored form. */
 export const PARENT = 'holdfast.parent'
-/** Set on a thread whose runs have begun others: what erases the one erases those. */
+/** Set on a thread whose runs have started others: erasing it erases those too. */
 export const CHILDREN = 'holdfast.children'
-/** Set on a thread whose run failed while it also has open questions. */
+/** Set on a thread whose run failed while it has open questions. */
 export const ASKS = 'holdfast.asks'

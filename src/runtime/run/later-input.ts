@@ -24,8 +24,8 @@ export function readRunAt(runAt: unknown): number | undefined {
 }
 
 /**
- * The thread as it is when input whose time has come stands in the queue with the rest, and the ops that put it there.
- * The one that somebody asks to run now stands there as well: its time was when nobody would ask.
+ * The thread as it is when input whose time has come is in the queue with the rest, and the ops that put it there.
+ * Input that somebody asks to run now is there as well: its time was for when nobody would ask.
  */
 export function arrive(
   fold: Fold,
@@ -52,8 +52,8 @@ export function firstLater(state: RunState): string | undefined {
 }
 
 /**
- * Drops input that was left for later. On a thread at rest it is taken now and ends as cancelled, so that whoever waits for
- * it hears of that; behind a run that is not over it is taken back. Undefined when there is none of that id.
+ * Drops input that was left for later. On a thread at rest it is taken now and ends as cancelled, so that whoever waits
+ * for it is told; behind an unfinished run it is taken back. Undefined if there is none with that id.
  */
 export function cancelLater(fold: Fold, id: string, cancel: Op): readonly Draft[] | undefined {
   const state = fold.state as RunState

@@ -1,7 +1,7 @@
 import type { Draft } from '../../log/entry/draft.js'
 import { applyOp, type State } from '../../log/entry/ops.js'
 
-/** A write that is under way. */
+/** A write in progress. */
 export class Flight {
   /** Where the log ended when it was last decided on. */
   on = -1
@@ -14,7 +14,7 @@ export class Flight {
   #isOver = false
   #over: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined
 
-  /** Resolves when it is over, whatever came of it. Most are over before anybody asks. */
+  /** Resolves when it is over, whatever the outcome. Most are over before anybody asks. */
   over(): Promise<void> {
     if (this.#isOver) return DONE
     this.#over ??= deferred()
@@ -33,7 +33,9 @@ export const DONE = Promise.resolve()
 /** Something that waits to be written. */
 export interface Note {
   readonly draft: Draft
-  /** The end of a step: if the log can't hold it, that step is told. The others travel with whatever comes next. */
+  /**
+   * The end of a step: if the log can't hold it, that step is told. The others are written with whatever comes next.
+   */
   readonly step: Step | undefined
   /** Not worth a write of its own. */
   readonly along?: string
@@ -41,7 +43,7 @@ export interface Note {
 
 /** Who brought the record of a step. */
 export interface Step {
-  /** False when the program has gone on without waiting for the record. */
+  /** False if the program has continued without waiting for the record. */
   waits: boolean
   /** Settles when the record is written, or refused. */
   readonly written: Promise<void>
@@ -49,7 +51,7 @@ export interface Step {
   readonly reject: (error: unknown) => void
 }
 
-/** A state and what is noted on top of it, which is applied when somebody looks: most steps land before anybody does. */
+/** A state and what is noted on top of it, which is applied on demand: most steps land before anybody looks. */
 export class View {
   #state: State
   #noted: Draft[]
@@ -70,7 +72,7 @@ export class View {
   }
 }
 
-/** Drafts as one entry: what the last one says of the index holds. */
+/** Drafts combined into one entry: what the last one says about the index counts. */
 export function mergeAll(drafts: readonly Draft[]): Draft | undefined {
   const last = drafts.at(-1)
   if (last === undefined || drafts.length === 1) return last

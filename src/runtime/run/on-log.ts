@@ -8,8 +8,8 @@ import { StoppedError } from './stop-in-time.js'
 const MOST_TRIES = 10
 
 /**
- * Works on a log, and gives it back. What a cache told of it counts only if an append of the work landed: otherwise
- * whatever came of the work is dropped, and it is done again on what the store itself says.
+ * Works on a log, and gives it back. What a cache returned counts only if an append of the work landed: otherwise the
+ * result of the work is dropped, and it is repeated on what the store itself says.
  */
 export async function onLog<Result>(
   logs: LogStore,
@@ -31,15 +31,15 @@ export async function onLog<Result>(
   return onLog(logs, open, work, Infinity)
 }
 
-/** Trouble with the store is none of the state that was read, and is not tried again from the beginning. */
+/** A failure of the store has nothing to do with the state that was read, and is not retried from the beginning. */
 function mayBeOutdated(error: unknown): boolean {
   if (error instanceof StoppedError) return false
   return !(isHoldfastError(error) && ['unavailable', 'storage', 'closed'].includes(error.code))
 }
 
 /**
- * A thread may expire between the moment it is read and the moment it is claimed. Nothing was begun then, so what is wanted
- * of it begins anew: whoever uses it a moment later gets the same. Once it is claimed it can't expire.
+ * A thread may expire between the moment it is read and the moment it is claimed. Nothing has begun then, so the
+ * request starts over: the result is the same as a moment later. Once it is claimed it can't expire.
  */
 export async function againIfExpired<Result>(
   work: () => Promise<Result>,
@@ -54,11 +54,11 @@ export async function againIfExpired<Result>(
   }
 }
 
-/** The thread that was read is gone: it expired, and was perhaps made again since. */
+/** The thread that was read is gone: it expired, and was perhaps created again since. */
 function isGone(error: unknown): boolean {
   if (isHoldfastError(error, 'conflict')) return error.data['incarnation'] !== undefined
   if (!isHoldfastError(error, 'not-found')) return false
   const { tombstone, createdAt } = error.data as { readonly tombstone?: Tombstone; readonly createdAt?: number }
-  // The tombstone goes when the thread is made again.
+  // The tombstone is removed when the thread is created again.
   return createdAt !== undefined || isExpiry(tombstone?.reason)
 }

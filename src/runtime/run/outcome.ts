@@ -7,7 +7,7 @@ import type { Fold } from '../../log/entry/fold.js'
 import type { RecordedError } from '../errors.js'
 import { openPauses, type PauseRecord, type RunRecord, type RunState, type Waiting } from './run-state.js'
 
-/** A question that waits for an answer. */
+/** A question that is waiting for an answer. */
 export interface OpenPause {
   readonly id: string
   readonly kind: PauseRecord['kind']
@@ -18,17 +18,19 @@ export interface OpenPause {
   readonly schema?: Value
   readonly askedAt: Date
   readonly expiresAt?: Date
-  /** Set when someone put the question off. It can be answered all the same. */
+  /** Set if someone postponed the question. It can still be answered. */
   readonly deferred?: { readonly until: Date; readonly at: Date; readonly by?: string }
-  /** Why the last answer was not taken, and who gave it: it fitted the schema, but not the program's own check. */
+  /**
+   * Why the last answer was not accepted, and who gave it: it matched the schema, but failed the program's own check.
+   */
   readonly refused?: { readonly reason: string; readonly at: Date; readonly by?: string }
 }
 
 /**
- * What became of the input that was given.
- * - `taken`: its run has begun, now or earlier, and this outcome is of that run.
+ * What happened to the input that was given.
+ * - `taken`: its run has started, now or earlier, and this outcome is of that run.
  * - `queued`: it is recorded and its turn comes later; this outcome is of the run before it. Don't send it again.
- * - `refused`: nothing of it is kept; this outcome is of what stands in its way. Send it again when that is over.
+ * - `refused`: none of it is kept; this outcome is of what is in its way. Send it again when that is over.
  */
 export type InputFate = 'taken' | 'queued' | 'refused'
 
@@ -37,16 +39,16 @@ interface OutcomeBase<State> {
   readonly branch: string
   /** The id of the run. */
   readonly run: string
-  /** The newest checkpoint; undefined when nothing is kept. */
+  /** The newest checkpoint; undefined if nothing is kept. */
   readonly checkpoint: string | undefined
   readonly state: State
-  /** What became of the input that was given; absent when none was. */
+  /** What happened to the input that was given; absent if none was. */
   readonly input?: InputFate
-  /** How often the run was resumed: after a pause, a failure, or a process that died. 0: it ran through. */
+  /** How often the run was resumed: after a pause, a failure, or a process that died. 0: it ran straight through. */
   readonly resumed: number
-  /** True when history that was expected is gone and the thread began anew. */
+  /** True if expected history is gone and the thread started over. */
   readonly restarted: boolean
-  /** For the end user, when there is something they should know. */
+  /** For the end user, if there is something they should know. */
   readonly message?: string
 }
 
@@ -56,8 +58,8 @@ export interface CompletedOutcome<State, Output> extends OutcomeBase<State> {
 }
 
 /**
- * A limit of the program ended the run before it was done, such as an agent's `maxTurns` or `budget`. The run is over and
- * the thread takes new input.
+ * A limit of the program ended the run before it was done, such as an agent's `maxTurns` or `budget`. The run is over
+ * and the thread accepts new input.
  */
 export interface LimitedOutcome<State, Output> extends OutcomeBase<State> {
   readonly status: 'limited'
@@ -65,13 +67,13 @@ export interface LimitedOutcome<State, Output> extends OutcomeBase<State> {
   readonly limit: string
   /** The limit in words. */
   readonly reason: string
-  /** What the program had come to by then. */
+  /** What the program had produced by then. */
   readonly output: Output
 }
 
 export interface PausedOutcome<State> extends OutcomeBase<State> {
   readonly status: 'paused'
-  /** Open questions. Empty when the run only sleeps or waits for a signal. */
+  /** Open questions. Empty if the run is only sleeping or waiting for a signal. */
   readonly pauses: readonly OpenPause[]
   readonly waiting: readonly Waiting[]
   /** When a worker will look again by itself. */
@@ -81,7 +83,7 @@ export interface PausedOutcome<State> extends OutcomeBase<State> {
 export interface FailedOutcome<State> extends OutcomeBase<State> {
   readonly status: 'failed'
   readonly error: RecordedError
-  /** False after a cancellation: the run is over, the thread takes new input. */
+  /** False after a cancellation: the run is over, and the thread accepts new input. */
   readonly canResume: boolean
   /** Questions that can still be answered. */
   readonly pauses: readonly OpenPause[]
@@ -100,14 +102,14 @@ export interface BusyOutcome<State> extends OutcomeBase<State> {
   readonly remainingMs: number
 }
 
-/** The input was taken earlier and its run is over, but the entry that tells its outcome was pruned. It does not run again. */
+/** The input was run earlier and its run is over, but the entry with its outcome was pruned. It does not run again. */
 export interface PrunedOutcome<State> extends OutcomeBase<State> {
   readonly status: 'pruned'
-  /** How the run ended, where that is still known. */
+  /** How the run ended, if that is still known. */
   readonly ended?: 'completed' | 'cancelled'
 }
 
-/** How a run ended, or why it did not begin. */
+/** How a run ended, or why it did not start. */
 export type Outcome<State = Readonly<Record<string, Value>>, Output = State> =
   | CompletedOutcome<State, Output>
   | LimitedOutcome<State, Output>
@@ -122,7 +124,7 @@ export interface Restart {
   readonly message?: string
 }
 
-/** What a log says of its last run. */
+/** What a log says about its last run. */
 export function readOutcome(log: LogKey, fold: Fold, restart: Restart = { restarted: false }): Outcome {
   const state = fold.state as RunState
   const { run } = state
@@ -156,7 +158,7 @@ export function readOutcome(log: LogKey, fold: Fold, restart: Restart = { restar
   }
 }
 
-/** What is left to say of an input whose outcome was pruned: the state is the thread's newest. */
+/** What is left to say about an input whose outcome was pruned: the state is the thread's newest. */
 export function prunedOutcome(
   log: LogKey,
   fold: Fold,
@@ -167,7 +169,7 @@ export function prunedOutcome(
   return { ...outcomeBase(log, fold, restart), run: '', status: 'pruned', input: 'taken', ...known }
 }
 
-// For whoever talks to the agent: what is wrong, and how to mend it, is not for them.
+// For whoever talks to the agent: what is wrong, and how to fix it, is not for them.
 const ANOTHER_VERSION =
   'This conversation was begun with another version of this service and can’t be continued right now. Nothing of it is lost. Please try again later, or start a new one.'
 
@@ -194,7 +196,7 @@ export function outcomeBase(log: LogKey, fold: Fold, restart: Restart): OutcomeB
     run: run?.id ?? '',
     resumed: Math.max(0, (run?.takes ?? 1) - 1),
     checkpoint: fold.seq < 0 ? undefined : formatCheckpointId(log.branch, fold.seq, fold.hash),
-    // The caller's own: the log goes on from what it has.
+    // The caller's own copy: the log continues from what it has.
     state: cloneValue(state),
     ...restart,
   }

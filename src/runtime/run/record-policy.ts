@@ -1,10 +1,12 @@
 import { describeGiven } from '../../core/choices.js'
 import { InvalidOptionError } from '../../core/errors.js'
 
-/** How often what happened is written: after every step, every so many steps, at the ends of a run, or never. */
+/** How often what happened is written: after every step, every n steps, at the start and end of a run, or never. */
 export type Frequency = 'step' | 'boundary' | 'none' | { readonly every: number }
 
-/** 'sync': the next step starts when the record of the last is acknowledged. 'async': a bounded number may be under way. */
+/**
+ * 'sync': the next step starts once the record of the last is acknowledged. 'async': a limited number may be in flight.
+ */
 export type Durable = 'sync' | 'async' | { readonly lag: number }
 
 export interface RecordPolicy {
@@ -14,7 +16,7 @@ export interface RecordPolicy {
 
 const DEFAULT_LAG = 16
 
-/** Refuses policies that nobody knows. */
+/** Refuses unknown policies. */
 export function checkRecordPolicy({ frequency, durability }: RecordPolicy): void {
   stepsPerWrite(frequency)
   lagOf(durability)
@@ -40,7 +42,7 @@ export function stepsPerWrite(frequency: Frequency): number {
   )
 }
 
-/** How many writes may be under way while the program goes on. */
+/** How many writes may be in flight while the program continues. */
 export function lagOf(durability: Durable): number {
   if (durability === 'sync') return 0
   if (durability === 'async') return DEFAULT_LAG

@@ -9,7 +9,7 @@ interface SeesNow extends Seen {
   isUnderWay(): boolean
 }
 
-/** What a fork takes from the branch that it came from, in place of reading again. */
+/** What a fork reuses from the branch that it came from, instead of reading again. */
 export class RecordedReads {
   /** What that branch recorded after the fork, by path. */
   readonly #beyond: ReadonlyMap<string, RecordedRead>
@@ -21,7 +21,7 @@ export class RecordedReads {
     this.#shared = shared
   }
 
-  /** Those of a branch that was forked with `reads: 'recorded'`; undefined for any other. */
+  /** For a branch that was forked with `reads: 'recorded'`; undefined for any other. */
   static async of(logs: LogStore, log: Log): Promise<RecordedReads | undefined> {
     const { key, fold } = log
     const { fork, run, inputs } = fold.state as RunState
@@ -35,8 +35,8 @@ export class RecordedReads {
   }
 
   /**
-   * What the other branch recorded for the same step with the same input. A step that names no input may depend on all
-   * that its function has heard of: `isSamePast` says whether that is the same as there.
+   * What the other branch recorded for the same step with the same input. A step that names no input may depend on
+   * everything its function has received: `isSamePast` says whether that is the same as there.
    */
   find(
     path: string,
@@ -47,7 +47,8 @@ export class RecordedReads {
     const record = this.#beyond.get(path)
     if (record === undefined) return undefined
     const { seen, result } = record
-    // A node reads the state: after an edit its recorded result says nothing. One that the fork has begun goes on from there.
+    // A node reads the state: after an edit its recorded result says nothing. One that the fork has begun continues
+    // from there.
     const same = sees
       ? seen && !sees.isUnderWay() && isDeepStrictEqual([sees.state, sees.input], [seen.state, seen.input])
       : record.inputHash === inputHash && (inputHash !== 'none' || isSamePast)

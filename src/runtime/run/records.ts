@@ -25,13 +25,13 @@ export interface Span {
   readonly to: number
 }
 
-/** What a node was handed when it made a recorded result. */
+/** What a node was given when it produced a recorded result. */
 export interface Seen {
   readonly state: State
   readonly input?: unknown
 }
 
-/** Everything a run recorded, also what was taken away when it was no longer needed to go on. */
+/** Everything a run recorded, including what was removed when it was no longer needed to continue. */
 export interface Records {
   /** By full path, in the order in which they ended; ones whose order is not kept come first. */
   readonly steps: ReadonlyMap<string, StepRecord>
@@ -44,8 +44,8 @@ export interface Records {
 }
 
 /**
- * Where the records of a run lie, oldest first: on its branch, and on those it was forked from while the run was under
- * way. Ends where something is gone.
+ * Where the records of a run are, oldest first: on its branch, and on those it was forked from while the run was in
+ * progress. Ends where something is gone.
  */
 export async function lineage(logs: LogStore, log: Log, run: string): Promise<readonly Span[]> {
   let span: Span = { log, from: await log.firstKept(), to: log.fold.seq }
@@ -118,10 +118,10 @@ class Collector implements Records {
     return fold.state
   }
 
-  /** What the first entry that is kept says of steps that ended before it. */
+  /** What the first kept entry says about steps that ended before it. */
   #seed(state: RunState): void {
     if (state.run?.id !== this.#run) return
-    // While a flow is under way nothing of it is taken away: its beginning is of no more use.
+    // While a flow is in progress nothing of it is removed: its beginning is of no more use.
     if (isUnfinished(state.run)) this.begun ??= state.run
     this.#seedScope(state, '')
   }
@@ -173,8 +173,8 @@ class Collector implements Records {
 }
 
 /**
- * What branches that this one was forked from recorded after the fork for the same run: the nearest first, and what
- * lies behind it only where it has nothing.
+ * What branches that this one was forked from recorded after the fork for the same run: the nearest first, and those
+ * behind it only where it has nothing.
  */
 export async function recordsBeyond(
   logs: LogStore,
@@ -210,8 +210,9 @@ export interface BegunSteps {
 }
 
 /**
- * The steps that branches which this one was forked from began after the fork, for the same run, and may have done. A
- * fork is the way out of a damaged branch, so what can't be read there must not stop it: then more may have been begun.
+ * The steps that branches which this one was forked from began after the fork, for the same run, and may have
+ * performed. A fork is the way out of a damaged branch, so what can't be read there must not stop it: then more may
+ * have been begun.
  */
 export async function begunBeyond(
   logs: LogStore,

@@ -15,14 +15,15 @@ export interface Opened {
   readonly log: Log
   readonly key: LogKey
   readonly restart: Restart
-  /** Of a log that begins beside a damaged one: what its first entry must say of it. */
+  /** For a log that begins next to a damaged one: what its first entry must say about it. */
   readonly begins?: ForkRecord
 }
 
 /**
- * Opens a log; a damaged one by the caller's choice. Going back and starting anew both leave the damaged branch as it
- * is, for someone to look at, and go on beside it. The branch is named by where the damage is, so that later runs find
- * it again. On both, effects that reach outside need permission: whether they happened before is not known.
+ * Opens a log; a damaged one as the caller chose. Going back and starting over both leave the damaged branch as it is,
+ * for someone to look at, and continue next to it. The branch is named after where the damage is, so that later runs
+ * find it again. On both, effects that reach the outside world need permission: whether they happened before is not
+ * known.
  */
 export async function openOrRecover(
   logs: LogStore,
@@ -50,7 +51,7 @@ async function goBack(logs: LogStore, key: LogKey, lastGood: string): Promise<Op
     return { log, key: recovered, restart: { restarted: false, message } }
   } catch (error) {
     if (!isHoldfastError(error, 'conflict') && !isDamageOf(error, recovered)) throw error
-    // Recovered before, and said so then: that branch goes on, unless it is damaged itself by now.
+    // Recovered before, and reported then: that branch continues, unless it is damaged itself by now.
     return openOrRecover(logs, recovered, 'lastGood')
   }
 }

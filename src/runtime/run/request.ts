@@ -23,7 +23,7 @@ import type { DriveOptions } from './run-options.js'
 import { type ForkRecord, type InputRecord, isUnfinished, type RunState } from './run-state.js'
 import type { Intent, Situation } from './situation.js'
 
-/** What a caller, or a worker, wants of a thread, and what is known of it so far. */
+/** What a caller, or a worker, wants from a thread, and what is known about it so far. */
 export class Request {
   readonly environment: RuntimeEnvironment
   readonly plan: ProgramPlan
@@ -39,10 +39,10 @@ export class Request {
   input: InputRecord | undefined
   /** Where the log ended when the input was last seen in the queue that this request put it into. */
   queuedAt: number | undefined
-  /** What the caller brings along, as the program's schema makes it, and what of it is recorded. */
+  /** The caller's context, as the program's schema parses it, and the part of it that is recorded. */
   context: unknown
   brought: KeptContext = {}
-  /** Why input that nobody brought a context to can't begin here. */
+  /** Why input without a context can't begin here. */
   misfit: Error | undefined
 
   /** @param children of the thread, where its program is run. */
@@ -102,7 +102,7 @@ export class Request {
 
   /**
    * Checks and copies what was given.
-   * @param isWhole what the program needs of its context must be there: it begins a run here.
+   * @param isWhole what the program needs from its context must be there: it begins a run here.
    */
   async read(isWhole: boolean): Promise<void> {
     const { context, fillsContext } = this.options
@@ -156,14 +156,14 @@ export class Request {
     return { initial: this.environment.redactor?.value(copied) ?? copied }
   }
 
-  /** What comes first must have all that it was begun with: its tools would be handed undefined. */
+  /** What comes first must have everything that it was started with: otherwise its tools would get undefined. */
   checkContext(fold: Fold, { target, drops }: Extract<Situation, { do: 'claim' }>): void {
     const { state } = arrive(ownBranch(fold, 0).fold, this.now, this.input).fold
     const { run, inputs = [], cancel } = state as RunState
     const next = isUnfinished(run) && !drops ? run : inputs[0]
     // To end a run nothing of it is needed.
     if (next === undefined || cancel?.run === next.id) return
-    // Another's run that comes before the own one must not act with what this caller brings.
+    // Another caller's run that comes before this one must not act with what this caller passes.
     const isOwn = target === undefined || next.id === target
     const isBrought = isOwn && !isBare(this.brought)
     if (this.misfit && next !== run && isBare(next) && !isBrought) throw this.misfit

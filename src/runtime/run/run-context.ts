@@ -9,10 +9,10 @@ import type { ContextPlan, ProgramPlan } from '../program/program.js'
 import { isPlainObject } from '../program/reduce-key.js'
 import type { RunState } from './run-state.js'
 
-/** A context travels in every keyframe of its run; what is larger belongs into the input or the store. */
+/** A context is part of every keyframe of its run; anything larger belongs in the input or the store. */
 const MAX_BYTES = 256 * 1024
 
-/** What a run was brought, as its record keeps it. Both absent: nothing was, or 0.1 wrote the record. */
+/** The context of a run, as its record keeps it. Both absent: there was none, or 0.1 wrote the record. */
 export interface KeptContext {
   readonly context?: Value
   /** The names of what was brought and not kept; `true`: all of it. */
@@ -20,8 +20,8 @@ export interface KeptContext {
 }
 
 /**
- * Checks what a caller brings along, and makes what is kept of it.
- * @param isWhole nobody else brings the rest: what the program needs must be there.
+ * Checks the context that a caller passes, and what is kept of it.
+ * @param isWhole nobody else provides the rest: what the program needs must be there.
  */
 export async function keepContext(
   plan: ProgramPlan,
@@ -47,8 +47,8 @@ export async function keepContext(
 }
 
 /**
- * Why a run that nothing was recorded for can't begin with what this process has; undefined if it can. Its tools would be
- * handed undefined, or what they don't expect.
+ * Why a run without a recorded context can't begin with what this process has; undefined if it can. Its tools would get
+ * undefined, or something unexpected.
  */
 export async function contextMisfit(plan: ProgramPlan, given: unknown, thread: string): Promise<Error | undefined> {
   try {
@@ -59,7 +59,7 @@ export async function contextMisfit(plan: ProgramPlan, given: unknown, thread: s
   }
 }
 
-/** Whether nobody brought anything to this input. */
+/** Whether nobody passed anything for this input. */
 export function isBare({ context, transient }: KeptContext): boolean {
   return context === undefined && transient === undefined
 }
@@ -87,8 +87,8 @@ export function refuseTransient({ transient }: KeptContext): void {
 }
 
 /**
- * What a program is handed: what was kept, and beside it what this process brings of the rest. A worker's context also
- * fills in what nobody brought, and never replaces what somebody did.
+ * What a program gets: what was kept, plus what this process provides of the rest. A worker's context also fills in
+ * what nobody passed, and never replaces what somebody did.
  */
 export function contextFor({ context, transient }: KeptContext, given: unknown, fillsIn: boolean): unknown {
   // Another's input that waits before this one's: who drives it now must not stand in for whoever gave it.
@@ -101,7 +101,7 @@ export function contextFor({ context, transient }: KeptContext, given: unknown, 
   return Object.freeze({ ...Object.fromEntries(live), ...(showValue(context) as object) })
 }
 
-/** Refuses to go on with less than the run was begun with: its tools would be handed undefined. */
+/** Refuses to continue with less than the run was started with: its tools would get undefined. */
 export function checkBrought(kept: KeptContext, given: unknown, thread: string): void {
   const missing = missingOf(kept, given)
   if (missing.length > 0) throw new MissingContextError(thread, missing)
@@ -115,8 +115,8 @@ export function missingOf({ transient }: KeptContext, given: unknown): readonly 
 }
 
 /**
- * What a run has that is resumed with more. What is brought now counts from here on, and so does what the program at hand
- * says of it: a version may declare transient what an earlier one recorded, and the other way round.
+ * The context of a run that is resumed with more. What is passed now counts from here on, and so does what the current
+ * program says about it: a version may declare transient what an earlier one recorded, and the other way around.
  */
 export function joinContexts(before: KeptContext, brought: KeptContext): KeptContext {
   if (brought.context === undefined && brought.transient === undefined) return before

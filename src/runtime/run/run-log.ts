@@ -13,7 +13,7 @@ import type { RunState } from './run-state.js'
 /** Called with each entry of ours that is acknowledged. */
 export type OnRecorded = (draft: Draft, updated: Updated, before: State) => void
 
-/** What a run writes with: a claim, or what only pretends to be one. */
+/** What a run writes with: a claim, or a stand-in for one. */
 export type RunClaim = Pick<Claim, 'post' | 'update' | 'conclude' | 'transact'> & {
   readonly log: { readonly fold: Fold }
   /** False when nothing is kept: what needs a durable record is refused then. */
@@ -21,12 +21,12 @@ export type RunClaim = Pick<Claim, 'post' | 'update' | 'conclude' | 'transact'> 
 }
 
 /**
- * A run's only door to the log. Writes as the owner of the claim, and holds the state as the run sees it: acknowledged
- * entries and what waits to be written. The first failure is kept: nothing is written after it.
+ * A run's only access to the log. Writes as the owner of the claim, and holds the state as the run sees it:
+ * acknowledged entries and what is waiting to be written. The first failure is kept: nothing is written after it.
  *
- * Each run has its own. Steps of a run that was cancelled may still be coming to their end when the next run of the thread
- * begins: what they would record then would be taken for the next one's. Behind a closed door nothing is noted, and
- * whoever waits for a record waits forever.
+ * Each run has its own. Steps of a cancelled run may still be finishing when the next run of the thread begins: what
+ * they would record then would be taken for the next one's. Once it is closed nothing is noted, and whoever waits for a
+ * record waits forever.
  */
 export class RunLog {
   /** False when nothing is kept: what needs a durable record is refused then. */
@@ -60,7 +60,7 @@ export class RunLog {
     return (this.#view?.state ?? this.#claim.log.fold.state) as RunState
   }
 
-  /** What others sent, as of the newest entry known: inputs, answers, signals, cancellations. */
+  /** What others sent, as of the newest known entry: inputs, answers, signals, cancellations. */
   get seen(): RunState {
     return this.#claim.log.fold.state as RunState
   }
@@ -74,14 +74,14 @@ export class RunLog {
     if (!this.#isClosed) this.#note({ draft, step: undefined })
   }
 
-  /** As `add`, but nothing is written only for its sake. */
+  /** Like `add`, but nothing is written just for its sake. */
   along(name: string, draft: Draft): void {
     if (this.#isClosed) return
     this.drop(name)
     this.#note({ draft, step: undefined, along: name })
   }
 
-  /** Takes back what was to travel along under this name, unless it is under way. */
+  /** Takes back what was noted under this name, unless it is already being written. */
   drop(name: string): void {
     if (!this.#isClosed) this.#pending = this.#pending.filter(({ along }) => along !== name)
   }
@@ -133,19 +133,19 @@ export class RunLog {
   }
 
   /**
-   * Decides on the newest state, guests' entries included, and writes that together with all that waits. Deciding on
-   * nothing leaves what waits as it is.
+   * Decides on the newest state, including guests' entries, and writes that together with everything that is waiting.
+   * Deciding on nothing leaves what is waiting as it is.
    */
   decide(decide: (fold: Fold) => Draft | undefined): Promise<Updated | undefined> {
     return this.#isClosed ? never() : this.#decide(decide, false)
   }
 
-  /** As `decide`, for the end of the run: steps that are still coming to theirs are not waited for. */
+  /** Like `decide`, for the end of the run: steps that are still finishing are not waited for. */
   conclude(decide: (fold: Fold) => Draft | undefined, release: boolean): Promise<Updated | undefined> {
     return this.#decide(decide, release)
   }
 
-  /** From now on nothing of its steps is written any more. */
+  /** From now on nothing from its steps is written anymore. */
   close(): void {
     this.#isClosed = true
   }
@@ -167,7 +167,7 @@ export class RunLog {
     })
   }
 
-  /** Runs SQL and what it decides in one transaction, together with all that waits. */
+  /** Runs SQL and what it decides in one transaction, together with everything that is waiting. */
   async transact<Result>(
     work: (sql: SqlSession) => Promise<Result>,
     decide: (result: Result) => Draft,
@@ -198,7 +198,7 @@ export class RunLog {
     this.#failure ??= { error }
   }
 
-  /** Forgets what waits to be written, after the log refused it, and closes: the state is what the log says. */
+  /** Drops what is waiting to be written, after the log refused it, and closes: the state is what the log says. */
   async discard(): Promise<void> {
     this.close()
     while (this.#flights.length > 0) await this.#flights[0]?.over()
@@ -229,7 +229,7 @@ export class RunLog {
     while (this.#deciding > 0) await this.#exclusive
   }
 
-  /** One at a time, after all that is under way, with what waits in its hands. Put back when nothing was written. */
+  /** One at a time, after everything in progress, holding what is waiting. Put back if nothing was written. */
   #alone<Result>(write: (pending: Draft | undefined) => Promise<Result | undefined>): Promise<Result | undefined> {
     this.#deciding++
     const turn = this.#exclusive.then(async () => {
@@ -267,7 +267,10 @@ export class RunLog {
     }
   }
 
-  /** Writes all that waits. What becomes of it is told to the steps it is of, and to whoever waits for the flight. */
+  /**
+   * Writes everything that is waiting. The outcome is reported to the steps it belongs to, and to whoever waits for
+   * this write.
+   */
   #write(): Flight {
     const notes = this.#take()
     const previous = this.#flights.at(-1)
@@ -278,7 +281,7 @@ export class RunLog {
     return flight
   }
 
-  /** Rejects when nothing can be written any more, or the fault is none of a step's. */
+  /** Rejects if nothing can be written anymore, or the failure is not a step's. */
   async #written(): Promise<void> {
     const flight = this.#write()
     await flight.over()
@@ -336,8 +339,8 @@ export class RunLog {
     return this.#writeEach([...left, ...notes], flight)
   }
 
-  // A value that can't be stored is the business of the step that brought it, and of no other that was to be written
-  // with it. But a program that is ahead of its records has gone on from there, and ends.
+  // A value that can't be stored concerns the step that brought it, and no other that was to be written with it. But a
+  // program that is ahead of its records has continued from there, and ends.
   async #refuse(error: unknown, notes: readonly Note[], flight: Flight): Promise<void> {
     if (isStoreFailure(error) || this.#lag > 0) {
       if (!isStoreFailure(error) && !(error instanceof AfterRefused)) this.#refused ??= { error }
@@ -377,8 +380,8 @@ export class RunLog {
     step.reject(error)
   }
 
-  // Once all is acknowledged the log's own fold is the state, guests' entries included. What is noted meanwhile lies on
-  // top of it: a view of before would lack what was just decided.
+  // Once everything is acknowledged, the log's own fold is the state, including guests' entries. What is noted in the
+  // meantime is on top of it: an older view would lack what was just decided.
   #landed(flight: Flight, failure?: { readonly error: unknown }): void {
     this.#flights.splice(this.#flights.indexOf(flight), 1)
     if (this.#flights.length === 0) this.#lookAnew()
@@ -413,7 +416,7 @@ export class RunLog {
 /** Not written because of what came before it, which was refused. */
 class AfterRefused extends Error {}
 
-// Made anew each time: whoever waits for it is let go of with it.
+// Created anew each time, so that it can be collected together with whoever waits for it.
 function never(): Promise<never> {
   return new Promise(() => {})
 }

@@ -25,7 +25,7 @@ import { StoppedError, stopInTime } from './stop-in-time.js'
 
 const DEFAULT_LEASE_MS = 10_000
 
-/** Starts, resumes or continues a thread: the one way in. */
+/** Starts, resumes or continues a thread: the only entry point. */
 export async function runThread(
   environment: RuntimeEnvironment,
   plan: ProgramPlan,
@@ -68,7 +68,7 @@ async function openAndRun(request: Request): Promise<Outcome> {
   const claimed = () => {
     isClaimed = true
   }
-  // Who records nothing appends nothing, and so never learns whether it was the newest.
+  // A run that records nothing appends nothing, and so never learns whether it was the newest.
   const atLeast = policy.frequency === 'none' ? Infinity : (options.atLeast ?? 0)
   return againIfExpired(
     () => onLog(logs, open, (log) => runOn(request, log, claimed), atLeast),
@@ -105,7 +105,7 @@ async function runOn(request: Request, log: Log, onClaimed: () => void): Promise
   }
 }
 
-/** Claims the thread if there is something to run. Neither: another holds it. */
+/** Claims the thread if there is something to run. Neither: another process holds it. */
 async function claim(
   request: Request,
   log: Log,

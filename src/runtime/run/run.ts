@@ -24,7 +24,7 @@ import { type BegunSteps, begunBeyond } from './records.js'
 import type { RunLog } from './run-log.js'
 import type { RunLimit, RunState, Waiting } from './run-state.js'
 
-/** How far a program came. */
+/** How far a program got. */
 export type Drive =
   | { readonly status: 'completed'; readonly output: unknown; readonly limit?: RunLimit | undefined }
   | { readonly status: 'failed'; readonly error: unknown; readonly others?: readonly unknown[] }
@@ -42,13 +42,15 @@ export interface RunTerms {
   readonly context: unknown
   readonly abort: AbortController
   readonly emit: (event: LiveEvent) => void
-  /** Undefined where there is no claim. */
+  /** Undefined if there is no claim. */
   readonly lease?: Lease | undefined
-  /** Since when something may have been under way that nobody recorded; undefined if the run was at rest before us. */
+  /**
+   * Since when something may have been in progress that nobody recorded; undefined if the run was at rest before us.
+   */
   readonly openSince?: number | undefined
   /** Sleeps up to this long are waited for. */
   readonly inlineSleepMs: number
-  /** True when no further step should start: what runs may end, then the run is parked. */
+  /** True if no further step should start: what is running may finish, then the run is parked. */
   readonly isDraining?: (() => boolean) | undefined
   /** Results of steps that only read, from the branch that this one was forked from. */
   readonly recordedReads?: RecordedReads | undefined
@@ -60,7 +62,7 @@ export interface RunTerms {
   readonly watch?: RunObserver
 }
 
-/** True in the work of a step: a thread that is run there is part of the run that the step is of. */
+/** True in the work of a step: a thread that is run there is part of the run that the step belongs to. */
 export function isInsideStep(): boolean {
   return RUNNING.getStore() !== undefined
 }
@@ -71,7 +73,7 @@ interface RunningStep {
   readonly outer: RunningStep | undefined
 }
 
-// One for all runs: Node keeps every storage that was used, and each promise made from then on pays for all.
+// One for all runs: Node keeps every storage that was ever used, and each promise created from then on pays for all.
 const RUNNING = new AsyncLocalStorage<RunningStep>()
 
 /** One run of a thread, for as long as this process drives it: what its steps share. */
@@ -121,7 +123,7 @@ export class Run {
     this.#epoch = log.fold.epoch
   }
 
-  /** Calls the program, which goes on from what is recorded. Never rejects. */
+  /** Calls the program, which continues from what is recorded. Never rejects. */
   async drive(plan: ProgramPlan): Promise<Drive> {
     const driven = await this.watch.within(() => this.#drive(plan))
     // What the program itself threw is recorded, too.
@@ -140,7 +142,7 @@ export class Run {
     }
   }
 
-  /** Calls a flow's function from its beginning; everything that is recorded returns at once. */
+  /** Calls a flow's function from the beginning; everything that is recorded returns at once. */
   async #driveFlow(plan: FlowPlan): Promise<Drive> {
     const activation = new Activation(this, '', [], '', { defaults: plan.policy })
     const done = await activation.run(async () => {
@@ -170,7 +172,7 @@ export class Run {
     return this.#isDraining?.() ?? false
   }
 
-  /** How often this run was taken up, with us. */
+  /** How often this run was picked up, including this time. */
   get attempt(): number {
     return this.state.run?.takes ?? 1
   }
@@ -189,7 +191,7 @@ export class Run {
     this.abort.signal.throwIfAborted()
   }
 
-  /** Does the work of a step: steps inside of it are refused. */
+  /** Does the work of a step: steps inside it are refused. */
   inside<Result>(path: string, work: () => Result): Result {
     return RUNNING.run({ run: this, path, outer: RUNNING.getStore() }, work)
   }
@@ -202,7 +204,7 @@ export class Run {
     return running?.path
   }
 
-  /** Records the end of a step. The first of a claim also says that the thread does not kill its workers. */
+  /** Records the end of a step. The first of a claim also shows that the thread does not kill its workers. */
   record(draft: Draft): Promise<void> {
     const recorded = this.progress(draft)
     this.#progressed = true
@@ -228,8 +230,8 @@ export class Run {
   }
 
   /**
-   * The form in which a value is kept and handed out: a copy that nobody can change, without what must not be kept. A resumed run and
-   * one that was never interrupted see the same.
+   * The form in which a value is kept and handed out: a copy that nobody can change, without what must not be kept. A
+   * resumed run and one that was never interrupted see the same.
    */
   keep(value: unknown): Value {
     const kept = this.redactor ? this.redactor.value(copyValue(value, DEFAULT_LIMITS)) : value
@@ -246,7 +248,10 @@ export class Run {
     return this.redactor ? this.redactor.error(error) : error
   }
 
-  /** The key a service sees: the same over crashes and retries, another on every branch and after a definite failure. */
+  /**
+   * The key a service sees: the same across crashes and retries, a different one on every branch and after a definite
+   * failure.
+   */
   idempotencyKey(path: string, generation: number): string {
     return this.keyMaker(path, generation)()
   }
@@ -256,7 +261,7 @@ export class Run {
     const { run } = this.state
     const { tenant, thread, branch } = this.key
     const parts = [tenant, thread, branch, run?.key ?? run?.id ?? '', path, `${generation}`]
-    // An id that was erased and used again would meet the charges of its former life.
+    // An id that was erased and reused would collide with the charges of its former life.
     if (run?.incarnation !== undefined) parts.push(run.incarnation)
     let made: string | undefined
     return () => {

@@ -59,20 +59,24 @@ export interface Intent {
   readonly maxClaims?: number
   /** Steps are not always recorded before the next one starts. */
   readonly ahead: boolean
-  /** Calls the program although it only waits: its children are to be run here, and only it knows their programs. */
+  /**
+   * Calls the program although it is only waiting: its children are to be run here, and only it knows their programs.
+   */
   readonly revisits?: boolean | undefined
 }
 
-/** What a request means on a log as it is: nothing to do but to answer, or a claim with what travels along. */
+/**
+ * What a request means for a log as it is: nothing to do but to answer, or a claim with what is appended along with it.
+ */
 export type Situation =
   | { readonly do: 'answer'; readonly outcome: Outcome | Promise<Outcome> }
   | {
       readonly do: 'claim'
       readonly drafts: readonly Draft[]
       readonly target: string | undefined
-      /** The claim itself ends the run that waited: nothing of that one goes on. */
+      /** The claim itself ends the run that was waiting: nothing of that one continues. */
       readonly drops: boolean
-      /** It may be what ended its workers: to be run alone. */
+      /** It may be what crashed its workers: to be run alone. */
       readonly isSuspect: boolean
     }
   /** To be claimed, written and let go: marked as poisoned, or with the input taken back. */
@@ -81,7 +85,7 @@ export type Situation =
   | { readonly do: 'queue' }
   /** The input's run ended earlier; the log at that entry tells how. */
   | { readonly do: 'recall'; readonly ended: Ended }
-  /** The input was queued and is no longer there: another took it, to its end. The log since then tells how. */
+  /** The input was queued and is no longer there: another process took it, to its end. The log since then tells how. */
   | { readonly do: 'search' }
 
 /**
@@ -110,7 +114,7 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
     if (run === undefined) throw nothingToRun(log, nextLater(state))
     return asItIs()
   }
-  // Another ran what was queued here, and told nobody how it failed. That is an answer, not a reason to try again.
+  // Another process ran what was queued here, and told nobody how it failed. That is an answer, not a reason to retry.
   if (intent.isQueued && isSame && isStuck(state)) return asItIs()
   const waits = unfinished && run.status === 'running' && isOnlyWaiting(fold, now) && !intent.revisits
   if (waits && isSame) return asItIs()
@@ -188,10 +192,10 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
 }
 
 /**
- * Whether a thread ends its workers. Company is no evidence: each thread of a process that died was there. A thread that
- * was claimed without progress as often as is allowed but for one is a suspect, and guilty when it ends a worker while it
- * runs alone. Not sooner: where processes are evicted all the time, running innocent threads alone holds up all others,
- * which then make no progress either and become suspects in their turn.
+ * Whether a thread crashes its workers. Company is no evidence: each thread of a process that died was there. A thread
+ * that was claimed without progress as often as allowed but for one is a suspect, and guilty if it crashes a worker
+ * while it runs alone. Not sooner: where processes are evicted all the time, running innocent threads alone delays all
+ * others, which then make no progress either and become suspects in turn.
  */
 function judge({ claims = 0, alone = 0 }: RunState, maxClaims: number | undefined): 'guilty' | 'suspect' | undefined {
   if (maxClaims === undefined) return undefined
@@ -217,7 +221,7 @@ export function park(cause: unknown, { alone }: RunState): Draft {
   }
 }
 
-// Only when they change: drivers write labels anew each time they are given.
+// Only when they change: drivers rewrite labels each time they are given.
 export function labels(
   fold: Fold,
   plan: ProgramPlan,
@@ -249,8 +253,8 @@ export function labels(
 }
 
 /**
- * Ops that end a run at a person's wish, in the entry with this seq. Its effects stay in the log, also those whose
- * outcome is unknown.
+ * Ops that end a run at a person's request, in the entry with this seq. Its effects stay in the log, including those
+ * whose outcome is unknown.
  */
 function cancelRun(state: RunState, reason: string, now: number, seq: number): readonly Op[] {
   const error = recordError(new CancelledError(reason))
