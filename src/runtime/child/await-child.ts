@@ -7,6 +7,7 @@ import type { ProgramPlan } from '../program/program.js'
 import { CHILDREN } from '../run/labels.js'
 import { ANY_INPUT, awaitsChild, type RunRecord, type StepRecord, type Waiting } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
+import { type Turn, turnOf } from '../run/turn.js'
 import { permit, type Work } from '../step/perform.js'
 import { childThread, nameChild } from './child-key.js'
 import type { ChildEnd, ChildRecord, ParentRef } from './child-records.js'
@@ -48,6 +49,9 @@ export interface BeginChild {
   readonly live: unknown
   /** An end that is not newer than this is an old one: it is to be tried again. */
   readonly after: number | undefined
+  readonly turn: Turn
+  /** It has never been begun before, and nobody else knows its thread. */
+  readonly isNew: boolean
 }
 
 /** One call of `ctx.run`. */
@@ -107,6 +111,8 @@ export async function awaitChild(call: ChildCall): Promise<unknown> {
     inherited: current.context,
     live: run.context,
     after: run.state.children?.[name]?.after,
+    turn: turnOf(log.fold.index),
+    isNew: record === undefined && options.thread === undefined,
   })
   if (begun === 'open') {
     const child = { thread: threadIdInput(thread), program: plan.name, child: name }

@@ -50,7 +50,11 @@ export class Children implements ChildDoor {
       parent,
       ...(context === undefined ? {} : { context }),
     }
-    const left = await enqueueInput(this.#environment, plan, key, input, given)
+    const left = await enqueueInput(this.#environment, plan, key, input, {
+      ...given,
+      ...child.turn,
+      isNew: child.isNew,
+    })
     if (left.input === 'refused') return 'busy'
     this.begun.set(name, { log: key, plan, input, given, live: liveContext(plan, child.live) })
     if (left.input === 'queued') return 'open'

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { isHoldfastError } from '../../core/errors.js'
 import { MAIN_BRANCH, type BranchId, type ThreadId } from '../../core/ids.js'
 import { DUE, type LogKey } from '../../log/contract.js'
 import type { Fold } from '../../log/entry/fold.js'
@@ -76,6 +77,21 @@ async function tellParent(
 
 function isUnderWay(state: RunState, run: string): boolean {
   return state.run?.id === run && state.run.status === 'running' && state.parked === undefined
+}
+
+/**
+ * Whether a run that is about to begin is still awaited. One that stood still for long may have begun it after its own
+ * thread was taken over and cancelled: nobody knew of it then, so nobody could cancel it.
+ */
+export async function isStillAwaited({ logs }: RuntimeEnvironment, key: LogKey, parent: ParentRef): Promise<boolean> {
+  try {
+    const { fold } = await logs.open(parentLog(key, parent))
+    return fold.incarnation === parent.incarnation && (fold.state as RunState).children?.[parent.child] !== undefined
+  } catch (error) {
+    // Damage up there is no reason to drop what was asked for.
+    if (isHoldfastError(error, 'corrupt') || isHoldfastError(error, 'missing-key')) return true
+    throw error
+  }
 }
 
 /** Leaves what came of a child with its parent, if that still awaits it. */

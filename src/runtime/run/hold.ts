@@ -10,6 +10,7 @@ import { Claim } from '../../log/write/claim.js'
 import type { Updated } from '../../log/write/update.js'
 import type { RunObserver } from '../../telemetry/observer.js'
 import { withErrands } from '../child/errands.js'
+import { isStillAwaited } from '../child/run-errands.js'
 import { CancelledError, isStoreFailure } from '../errors.js'
 import { EventFeed } from '../events/event-feed.js'
 import { type LiveEvent, redactEvent } from '../events/events.js'
@@ -186,6 +187,7 @@ export class Hold {
   /** One run, up to where it ends or waits. Undefined: there is more to do. */
   async #next(isBegun: boolean): Promise<Fold | undefined> {
     const { key, plan, environment, onPaused } = this.#request
+    if (!isBegun) await this.#dropForsaken()
     // Whoever claims it next for this very input is told what is missing.
     if (!isBegun && this.#lacksContext()) return this.#leave()
     const failure = await this.#begin(isBegun)
@@ -196,6 +198,18 @@ export class Hold {
     )
     environment.observer.count('holdfast.runs.failed')
     return parked?.fold ?? this.#log.fold
+  }
+
+  /** Cancels the next run if whoever awaited it does so no longer. */
+  async #dropForsaken(): Promise<void> {
+    const { environment, key } = this.#request
+    const [next] = this.#log.seen.inputs ?? []
+    if (next?.parent === undefined || !this.#log.durable || this.#log.seen.cancel?.run === next.id) return
+    if (await isStillAwaited(environment, key, next.parent)) return
+    const cancel = { reason: 'nothing awaits it any more', at: environment.clock.now(), run: next.id }
+    await this.#log.decide(({ state }) =>
+      (state as RunState).inputs?.[0]?.id === next.id ? { kind: 'cancel', ops: [set('cancel', cancel)] } : undefined,
+    )
   }
 
   async #driveNext(isBegun: boolean): Promise<Fold | undefined> {

@@ -32,6 +32,15 @@ export function checkTurn({ priority, limitKey }: Turn): void {
   )
 }
 
+/** The turn that a thread has: what it awaits comes with it, or what is urgent would wait for what is not. */
+export function turnOf({ metadata }: Fold['index']): Turn {
+  const { [PRIORITY_LABEL]: priority, [LIMIT_LABEL]: limitKey } = metadata
+  return {
+    ...(typeof priority === 'number' ? { priority } : {}),
+    ...(typeof limitKey === 'string' ? { limitKey } : {}),
+  }
+}
+
 /**
  * The labels after input was left. While something of the thread is open the higher priority holds, since what is urgent
  * waits for what is before it; on a thread at rest the new input alone says.
