@@ -21,7 +21,7 @@ export function housekeepingOf(store: LogStore): Scope {
   return new Store(store.items, tenant).scope(METRICS_SCOPE)
 }
 
-/** Where the processes that use a store leave their figures. */
+/** Where the processes that use a store keep their metrics. */
 export function metricsOf(store: LogStore): Collection<ProcessMetrics> {
   return housekeepingOf(store).collection(METRICS_COLLECTION, { ttlMs: TTL_MS })
 }

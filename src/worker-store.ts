@@ -4,7 +4,7 @@ import { housekeepingOf } from './metrics-store.js'
 import type { WorkerSign, WorkerSigns } from './runtime/worker/presence.js'
 import type { Collection } from './store/collection.js'
 
-/** A worker, as it described itself when it last gave a sign of life. */
+/** A worker, as it described itself when it last gave a heartbeat. */
 export interface WorkerInfo {
   /** Names this worker among all that ever were. */
   readonly id: string
@@ -20,7 +20,7 @@ export interface WorkerInfo {
   /** How many threads it runs at once, and how many it ran then. */
   readonly places: number
   readonly busy: number
-  /** `dead`: several signs of life in a row are missing. One that stops in good order is not listed any more. */
+  /** `dead`: several heartbeats in a row are missing. One that stops cleanly is not listed anymore. */
   readonly state: 'running' | 'draining' | 'dead'
   readonly since: Date
   readonly seen: Date
@@ -28,7 +28,7 @@ export interface WorkerInfo {
 
 /** A worker that was silent for so long is not remembered. */
 const TTL_MS = 60 * 60 * 1000
-/** So many signs of life must be missing. */
+/** So many heartbeats must be missing. */
 const MISSED = 3
 
 type StoredSign = WorkerSign & { readonly version?: string }
@@ -50,7 +50,7 @@ export function workerSigns(store: LogStore): WorkerSigns {
   }
 }
 
-/** All workers that gave a sign of life in the last hour, by name. */
+/** All workers that gave a heartbeat in the last hour, by name. */
 export async function listWorkers(store: LogStore): Promise<readonly WorkerInfo[]> {
   const workers = workersOf(store)
   const all: WorkerInfo[] = []

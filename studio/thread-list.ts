@@ -26,7 +26,7 @@ export class ThreadList {
   #filters: ListFilters | undefined
   #turn = 0
 
-  /** Begins anew with other filters. */
+  /** Starts over with other filters. */
   async begin(filters: ListFilters): Promise<void> {
     this.#filters = filters
     this.#turn++

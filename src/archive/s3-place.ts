@@ -14,7 +14,7 @@ export interface S3Options {
   readonly prefix?: string
 }
 
-/** The slice of `s3mini` that is used here. */
+/** The part of `s3mini` that is used here. */
 interface S3Like {
   putObject(
     key: string,

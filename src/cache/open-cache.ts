@@ -21,7 +21,7 @@ export interface CacheOptions {
 const DEFAULTS = { ttlMs: 60 * 60 * 1000, maxBytes: 1024 * 1024, timeoutMs: 100 }
 const LIMITS = { ttlMs: 7 * 24 * 60 * 60 * 1000, maxBytes: 64 * 1024 * 1024, timeoutMs: 60_000 }
 const CONNECT_MS = 5000
-/** A connection that owes replies for this long is dead, and made anew. */
+/** A connection that owes replies for this long is dead, and made again. */
 const SILENCE_MS = 5000
 
 export type ParsedCache = Required<CacheOptions> & { readonly prefix: string }

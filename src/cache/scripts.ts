@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 
-/** A Lua file beside this one, with its keys, arguments and reply in its header. */
+/** A Lua file next to this one, with its keys, arguments and reply in its header. */
 export interface CacheScript {
   readonly text: string
   /** By which the server knows it once it has seen the text. */

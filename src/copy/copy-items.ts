@@ -5,7 +5,9 @@ import type { Tally } from './copy-report.js'
 
 const PAGE = 100
 
-/** Where processes report their figures and note what is left to clear: of the store that they work on, not of its data. */
+/**
+ * Where processes report their metrics and note what is left to clear: of the store that they work on, not of its data.
+ */
 export const HOUSEKEEPING_TENANT = 'holdfast.metrics' as TenantId
 const HOUSEKEEPING = encodeParts('scope', METRICS_SCOPE, 1024)
 

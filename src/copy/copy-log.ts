@@ -73,7 +73,8 @@ async function bringOver(sides: Sides, key: LogKey): Promise<void> {
     await markApplied(to, key, source)
     if (sides.deleteMissing && target !== undefined && target.base.seq < source.base.seq) {
       const [base] = await from.read(key, source.base.seq, 1)
-      // What stands at the base may be a keyframe that only the source has there. Pruned on meanwhile: the next copy sees.
+      // What stands at the base may be a keyframe that only the source has there. Pruned on in the meantime: the next
+      // copy sees.
       if (base?.seq !== source.base.seq) return
       await copyBlobs(from, to, key, checkEntries(key, source.incarnation, undefined, [base]).blobs, tally)
       const pruned = await to.prune(key, source.incarnation, source.base.seq, base)
@@ -120,7 +121,7 @@ function diverged(name: string): Refused {
   return new Refused('diverged', `${name} has entries on each side that the other lacks. Erase it on one side.`)
 }
 
-/** False if either side changed meanwhile. */
+/** False if either side changed in the meantime. */
 async function bringPages(sides: Sides, key: LogKey, source: Head, target: Head | undefined): Promise<boolean> {
   const { from, to, tally } = sides
   let at: Expect | null = target === undefined ? null : expectOf(target)

@@ -72,7 +72,7 @@ export type CopyRefusalReason =
   /** The two sides have different data keys for this tenant, or only one has. */
   | 'keys'
 
-/** What became of a copy. */
+/** The outcome of a copy. */
 export interface CopyReport extends CopyProgress {
   readonly tenants: number
   /** Entries whose hash or HMAC was recomputed on the way. All others were compared byte by byte only. */

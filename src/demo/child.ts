@@ -16,7 +16,7 @@ export interface Child<To, From> {
   ): Promise<Extract<From, { readonly type: Type }>>
 }
 
-/** Starts one of the scripts beside this file. */
+/** Starts one of the scripts next to this file. */
 export function startChild<To extends object, From extends { readonly type: string }>(
   script: string,
   settings: object,
@@ -44,7 +44,7 @@ export function startChild<To extends object, From extends { readonly type: stri
     pid: child.pid ?? -1,
     ended,
     send(message) {
-      // Whoever was killed a moment ago hears nothing any more, and that is no error.
+      // Whoever was killed a moment ago hears nothing anymore, and that is no error.
       if (child.connected) child.send(message, () => {})
     },
     next(type) {

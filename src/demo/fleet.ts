@@ -30,7 +30,7 @@ interface Member {
   ready: boolean
 }
 
-/** A worker that ends by itself more often than this, over the whole day, is not replaced any more. */
+/** A worker that ends by itself more often than this, over the whole day, is not replaced anymore. */
 const MOST_FAILURES = 10
 
 /** Worker processes, of which any may be killed and is replaced. */

@@ -3,7 +3,7 @@ export type FromWorker =
   | { readonly type: 'ready' }
   /** A conversation is claimed: whoever had it before has lost it. */
   | { readonly type: 'held'; readonly thread: string; readonly at: number }
-  /** A run ended, and nothing is held any more. */
+  /** A run ended, and nothing is held anymore. */
   | { readonly type: 'ended'; readonly thread: string; readonly status: string; readonly reply?: Reply }
   | { readonly type: 'error'; readonly message: string }
 

@@ -18,7 +18,9 @@ export interface Findings {
 const AT_ONCE = 8
 const CHAINS = 50
 
-/** Opens the store anew and compares every conversation with what its customer said and with the shop's own database. */
+/**
+ * Opens the store again and compares every conversation with what its customer said and with the shop's own database.
+ */
 export async function readBack(
   customers: readonly Customer[],
   where: { readonly store: string; readonly tenant: string; readonly shop: string; readonly seed: number },

@@ -51,7 +51,7 @@ export interface DemoProgress {
   readonly workers: readonly FleetWorker[]
   readonly kills: number
   readonly takeovers: number
-  /** Conversations of killed workers that nobody has taken up yet. */
+  /** Conversations of killed workers that nobody has picked up yet. */
   readonly orphans: number
   readonly takeoverMsP50: number | null
   readonly takeoverMsP99: number | null
@@ -247,7 +247,7 @@ async function refuseUsed(hf: Holdfast, tenant: string): Promise<void> {
   throw new InvalidOptionError('tenant', `"${tenant}" has threads already`, 'Pass another --tenant, or leave it out.')
 }
 
-/** What is waited for, or the reason for which nobody waits any more. */
+/** What is waited for, or the reason for which nobody waits anymore. */
 async function orAbort<Result>(work: Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
   if (signal === undefined) return work
   signal.throwIfAborted()

@@ -2,7 +2,7 @@ import type { Article } from './catalogue.js'
 
 type SqlValue = string | number | null
 
-/** The slice of a SQLite client that the shop uses. */
+/** The part of a SQLite client that the shop uses. */
 interface Database {
   exec(sql: string): void
   prepare(sql: string): {
@@ -180,7 +180,7 @@ export class Shop {
     return this.#find('order_id = ? AND sku = ?', orderId, sku)
   }
 
-  /** The return with this reference, if there is one: how its caller finds out what became of a request. */
+  /** The return with this reference, if there is one: how its caller finds out the outcome of a request. */
   findReference(reference: string): OpenedReturn | undefined {
     return this.#find('reference = ?', reference)
   }

@@ -93,7 +93,7 @@ export class Storefront {
     })
   }
 
-  /** Nobody says anything any more. */
+  /** Nobody says anything anymore. */
   close(): void {
     this.#closed = true
     clearTimeout(this.#looking)
@@ -115,7 +115,7 @@ export class Storefront {
     this.#leave(thread)
   }
 
-  /** A conversation that can't go on. */
+  /** A conversation that can't continue. */
   failed(thread: string, why: string): void {
     if (!this.#talking.has(thread) || this.#closed) return
     this.#failures.push(`${thread}: ${why}`)

@@ -19,8 +19,8 @@ const POLICY = `You are the support agent of Nordvei, a shop for outdoor clothes
 const MOST_FOUND = 4
 
 /**
- * The agent of the Black Friday demo. Returns and exchanges are `reconcilable`: the shop opens one each time it is asked,
- * so after a crash it is first asked what became of the request.
+ * The agent of the Black Friday demo. Returns and exchanges are `reconcilable`: the shop opens one each time it is
+ * asked, so after a crash it is first asked about the outcome of the request.
  */
 export function makeSupport({ model, shop, shopMs = { before: 0, after: 0 }, effect }: SupportOptions) {
   const read = async <Result>(look: () => Result): Promise<Result> => {
@@ -29,7 +29,7 @@ export function makeSupport({ model, shop, shopMs = { before: 0, after: 0 }, eff
   }
   const takeBack = async (request: ReturnRequest, signal: AbortSignal): Promise<OpenedReturn> => {
     await sleep(shopMs.before)
-    // Whoever lost the conversation meanwhile must not act on it any more.
+    // Whoever lost the conversation in the meantime must not act on it anymore.
     if (signal.aborted) throw new NotExecutedError('Another worker has taken over.')
     const opened = openOrRefuse(shop, request)
     // From here on it has happened, and a kill keeps us from ever recording that.

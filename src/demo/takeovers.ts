@@ -1,6 +1,6 @@
 /** How long conversations of killed workers waited until another worker had them. */
 export class Takeovers {
-  /** Conversations that a killed worker held and nobody has taken up yet, with when it was killed. */
+  /** Conversations that a killed worker held and nobody has picked up yet, with when it was killed. */
   readonly #waiting = new Map<string, number>()
   readonly #times: number[] = []
   readonly #counts = new Map<string, number>()
@@ -38,7 +38,7 @@ export class Takeovers {
     return [...this.#counts].sort(([, a], [, b]) => b - a)[0]?.[0]
   }
 
-  /** The time in milliseconds within which this part of them was taken up; null when there were none. */
+  /** The time in milliseconds within which this part of them was picked up; null when there were none. */
   quantile(part: number): number | null {
     const sorted = this.#times.toSorted((a, b) => a - b)
     return sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? null

@@ -25,7 +25,7 @@ const worker = hf.tenant(tenant).worker({
   concurrency,
   leaseMs,
   name,
-  // Looks by itself when places become free; in between a quicker look would mostly find what others just claim.
+  // Looks by itself when places become free; in between a faster look would mostly find what others just claim.
   pollMs: 250,
   // These threads do not end their workers: someone does.
   maxCrashes: 1000,

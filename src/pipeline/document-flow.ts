@@ -214,7 +214,7 @@ class BatchUnit {
           return this.#call(stage, items, abortSignal)
         },
       )
-      // It was on record.
+      // It was recorded.
       if (calls === 0) limit.refund(estimate)
       return prepared
     })

@@ -40,7 +40,7 @@ export class Flusher {
 
   /** Reports all that was counted so far. */
   async flush(): Promise<void> {
-    // One that is under way may be older than what was counted last.
+    // One that is in progress may be older than what was counted last.
     if (this.#flushing) await this.#flushing
     await this.#reportNext()
   }

@@ -180,7 +180,7 @@ export async function startModelServer(options: ModelServerOptions): Promise<Mod
       const message = `This model's maximum context length is ${windowTokens} tokens. However, your messages resulted in ${seen.promptTokens} tokens. Please reduce the length of the messages.`
       return { error: { status: 400, message, type: 'invalid_request_error', code: 'context_length_exceeded' } }
     }
-    // A connection that drops half-way has begun to answer, so the handler is asked; other faults come before it.
+    // A connection that drops halfway has begun to answer, so the handler is asked; other faults come before it.
     if (fault !== undefined && typeof fault.drop !== 'object') return fault
     const reply = await handler(seen)
     const answer = typeof reply === 'string' ? { text: reply } : reply

@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.js'
 
-/** A clock that stands still until it is told to go on. */
+/** A clock that stands still until it is told to continue. */
 export interface VirtualClock extends Clock {
   /**
    * Lets `ms` pass: sleepers wake in the order of their times, each seeing the time it asked for, and what they do

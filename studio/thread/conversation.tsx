@@ -16,7 +16,7 @@ export function Conversation({ model }: { readonly model: ThreadModel }) {
   const facts = model.facts.value
   if (facts === undefined) return <p class="hint">Reading…</p>
   const saying = model.at.value === undefined ? model.live.value : []
-  // An agent has no messages on record before its first reply is.
+  // An agent has no messages recorded before its first reply is.
   const messages = readMessages(facts.state) ?? (saying.length > 0 ? [] : undefined)
   if (messages === undefined) return <Story model={model} facts={facts} />
   // The record and the words of a message come by different ways, in any order.

@@ -11,7 +11,7 @@ const MOST = 10_000
 const RENEW = 50
 const SOON_MS = 120
 
-/** What is said right now, and not on record yet. */
+/** What is said right now, and not recorded yet. */
 export interface Live {
   readonly step: string
   /** The message that it will be part of. */
@@ -46,7 +46,7 @@ export class ThreadModel {
   #soon: ReturnType<typeof setTimeout> | undefined
   #renewing = false
   #again = false
-  /** Steps whose words are on record. */
+  /** Steps whose words are recorded. */
   readonly #done = new Set<string>()
 
   constructor(id: string) {
@@ -98,7 +98,7 @@ export class ThreadModel {
 
   async loadFacts(): Promise<void> {
     const [at, branch] = [this.at.value, this.branch.value]
-    // What was on record before this is asked for is part of what comes: said and recorded, it would stand there twice.
+    // What was recorded before this is asked for is part of what comes: said and recorded, it would stand there twice.
     const recorded = new Set(this.#done)
     try {
       const facts = await this.client.state(at)
@@ -120,7 +120,7 @@ export class ThreadModel {
       : explain(error)
   }
 
-  /** All that is on record, page by page. */
+  /** All that is recorded, page by page. */
   async loadPast(signal: AbortSignal): Promise<void> {
     let cursor: string | undefined
     do {
@@ -157,7 +157,7 @@ export class ThreadModel {
     }
   }
 
-  /** Reads what is new, once, however often it is asked for meanwhile. */
+  /** Reads what is new, once, however often it is asked for in the meantime. */
   refresh(): void {
     if (this.#soon !== undefined) return
     this.#soon = setTimeout(() => {

@@ -196,7 +196,7 @@ export class CheckpointWriter {
 
   #learn(fold: Fold, { checkpoint, newVersions }: PutRequest): void {
     const { checkpoint: head, channels = {} } = stateOf(fold)
-    // Another checkpoint may have followed meanwhile; its lists are not these.
+    // Another checkpoint may have followed in the meantime; its lists are not these.
     if (head?.id !== checkpoint.id) return
     const values = (checkpoint.channel_values ?? {}) as Record<string, unknown>
     for (const channel of Object.keys(values)) {

@@ -7,7 +7,7 @@ import { makeMessage } from './message-classes.js'
 
 type Tagged = { readonly [key: string]: Value }
 
-/** The value that a stored node stands for, created anew each time: the caller may change it. */
+/** The value that a stored node stands for, created again each time: the caller may change it. */
 export function decode(node: Value): unknown {
   if (typeof node !== 'object' || node === null) return node
   if (node instanceof Date) return new Date(node)

@@ -2,7 +2,7 @@ import { type Command, text } from '../command.js'
 import { findThread } from '../input/find-thread.js'
 import { formatThreadId } from '../input/thread-id.js'
 
-/** Ends the run that is under way or waits. */
+/** Ends the run that is in progress or waits. */
 export const run: Command = async (context, [id = ''], options) => {
   const hf = await context.open()
   const { output } = context

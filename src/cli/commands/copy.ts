@@ -8,7 +8,7 @@ import { formatThreadId } from '../input/thread-id.js'
 import { clean, type Output } from '../screen/output.js'
 import { formatBytes, parseCount, parseDuration } from '../screen/times.js'
 
-/** Copies a store to another backend. Called again, it goes on. */
+/** Copies a store to another backend. Called again, it continues. */
 export const run: Command = async (context, [from = '', to = ''], options) => {
   const { copyStore } = await import('../../data.js')
   const { describeStoreUrl } = await import('../../internal.js')

@@ -2,7 +2,7 @@ import type { Command } from '../command.js'
 import { clean } from '../screen/output.js'
 import { openFrom } from '../screen/pipeline-report.js'
 
-/** What is on record of a pipeline. */
+/** What is recorded for a pipeline. */
 export const run: Command = async (context, [file = ''], options) => {
   const { output } = context
   const { name, pipeline } = await openFrom(context, file, options, false)

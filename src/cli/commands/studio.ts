@@ -13,7 +13,7 @@ export const run: Command = async (context, [file], options) => {
   const port = readPort(text(options, 'port') ?? '0')
   const { tenant } = await context.settings()
   const programs = file === undefined ? [] : await loadPrograms(context, file)
-  // Who only looks leaves nothing in the store, not even figures of this process.
+  // Who only looks leaves nothing in the store, not even metrics of this process.
   const hf = await context.open(file === undefined ? {} : { create: true, runs: true })
   const token = makeToken()
   const server = createServer(hf, {

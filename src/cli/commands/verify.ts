@@ -98,7 +98,7 @@ async function branchesOf(hf: Holdfast, id: string, branch: string | undefined):
   return (await hf.threads({ thread, limit: 10_000 })).threads
 }
 
-/** All branches of the tenant, in an order that changes meanwhile do not disturb. */
+/** All branches of the tenant, in an order that changes in the meantime do not disturb. */
 export async function listAll(hf: Holdfast): Promise<readonly ThreadSummary[]> {
   const found: ThreadSummary[] = []
   for (let cursor: string | undefined; ; ) {

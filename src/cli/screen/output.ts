@@ -73,7 +73,7 @@ export class Output {
     return { columns, rows }
   }
 
-  /** To standard output as it is: for screens that are drawn anew. */
+  /** To standard output as it is: for screens that are redrawn. */
   raw(text: string): void {
     this.#options.stdout.write(text)
   }

@@ -28,7 +28,7 @@ export async function openFrom(
   return { name: declared.plan.name, pipeline: openPipeline(hf, declared) }
 }
 
-/** A line that is drawn anew, on a terminal. */
+/** A line that is redrawn, on a terminal. */
 export function drawProgress(output: Output): (progress: PipelineProgress) => void {
   let shownAt = 0
   return (progress) => {

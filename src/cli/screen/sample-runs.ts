@@ -4,7 +4,7 @@ import type { Holdfast, RunEvent, ThreadSummary } from '../../index.js'
 export interface RunSample {
   /** Branches that were read. */
   readonly threads: number
-  /** Branches that could not be read: damaged, or gone meanwhile. */
+  /** Branches that could not be read: damaged, or gone in the meantime. */
   readonly unreadable: number
   readonly runs: {
     readonly started: number
@@ -122,7 +122,7 @@ function countEvent(counts: Counts, now: { held: boolean; goingOn: boolean; toke
       return
     case 'resumed':
       counts.attempts++
-      // Begun anew, the run would spend again what it has spent so far.
+      // Started over, the run would spend again what it has spent so far.
       counts.saved += now.tokens
       now.goingOn = true
       return

@@ -5,7 +5,7 @@ import { formatThreadId } from '../input/thread-id.js'
 import { brief, type Cell, clean } from './output.js'
 import { ago, briefDuration } from './times.js'
 
-/** Shows one schedule, or says what became of it. */
+/** Shows one schedule, or says what happened to it. */
 export function reportSchedule({ output }: CommandContext, schedule: Schedule): void {
   if (output.json) return output.document(schedule)
   output.line(`${clean(schedule.name)}: ${describeTimes(schedule)}, ${describeNext(schedule)}`)

@@ -16,7 +16,7 @@ interface Snapshot {
   readonly slots: readonly number[]
 }
 
-/** Thrown while reading when a record is not there: pruned meanwhile, or missing. */
+/** Thrown while reading when a record is not there: pruned in the meantime, or missing. */
 class RecordGone extends Error {
   readonly slot: number
   constructor(slot: number) {

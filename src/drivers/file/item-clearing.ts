@@ -56,7 +56,7 @@ export async function dropFolder(disk: Disk, folder: string, end: number): Promi
   while (!(await disk.removeFolder(folder))) {
     const names = (await disk.list(folder)) ?? []
     const slots = slotsAmong(names)
-    // Made again meanwhile: what late writers put there is lower than what is valid, and harms nobody.
+    // Made again in the meantime: what late writers put there is lower than what is valid, and harms nobody.
     if ((slots.at(-1) ?? 0) > end) break
     // Kept by files of someone else. The mark stays with it: a late writer may still come.
     if (slots.length === 0 && names.length > 0) return

@@ -45,7 +45,7 @@ async function sweepSpace(store: FileStore, parent: string, sweep: Sweep): Promi
         if (mark === undefined) await visit(store, parent, join(parent, name), sweep)
         else await dropFolder(store.disk, join(parent, mark.item), mark.slot)
       } catch (error) {
-        // Others changed it meanwhile, which is as good as having been swept.
+        // Others changed it in the meantime, which is as good as having been swept.
         if (!isOvertaken(error)) sweep.errors.push(error)
       }
     })

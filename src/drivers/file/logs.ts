@@ -80,7 +80,7 @@ async function followKnown(store: FileStore, key: LogKey): Promise<LogState | un
     store.logs.delete(logName(key))
     return undefined
   }
-  // Another call may have moved the state on meanwhile, perhaps further than this one.
+  // Another call may have moved the state on in the meantime, perhaps further than this one.
   if (state.newest === from) for (const link of passed) moveTo(state, link)
   return state
 }

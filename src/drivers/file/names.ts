@@ -64,7 +64,7 @@ export function writerName(bootId: string, pid: number, unique: string): string 
   return `${shortBoot(bootId)}-${pid}-${unique}`
 }
 
-/** True when the process of this name can't be running any more; false when it may be, or the name is another's. */
+/** True when the process of this name can't be running anymore; false when it may be, or the name is another's. */
 export function isWriterGone(name: string, bootId: string, isAlive: (pid: number) => boolean): boolean {
   const parts = /^([0-9a-f]{8})-(\d+)-[0-9a-f]+$/.exec(name)
   if (parts === null) return false

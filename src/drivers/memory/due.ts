@@ -86,8 +86,8 @@ function programOf({ index }: MemoryLog): string {
   return String(index.metadata[PROGRAM_LABEL] ?? '')
 }
 
-// What is stored must not change with the arrays and objects the caller goes on using. Index rows are handed out as
-// they are, so they are frozen; bytes can't be, and are copied both ways.
+// What is stored must not change with the arrays and objects the caller keeps using. Index rows are handed out as they
+// are, so they are frozen; bytes can't be, and are copied both ways.
 export function copyIndex(index: IndexFields): IndexFields {
   return Object.freeze({
     ...index,

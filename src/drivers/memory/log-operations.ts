@@ -9,7 +9,7 @@ export function appendToLog(store: MemoryStore, append: Append): AppendResult {
   if (!isAsExpected(log, append.expect) || !isRequirementMet(store, append)) {
     return { status: 'conflict', head: log && headOf(store, log) }
   }
-  // Only now: a claim that lost its acknowledgement and comes again must see the conflict with itself, not its own
+  // Only now: a claim that lost its acknowledgment and comes again must see the conflict with itself, not its own
   // lease.
   if (log !== undefined && append.lease.kind === 'claim' && !append.lease.force) {
     const head = headOf(store, log)

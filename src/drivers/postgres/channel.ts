@@ -111,7 +111,7 @@ export class Channel {
     return `${this.#start}:${topic}`
   }
 
-  // While a statement is under way, others gather.
+  // While a statement is in progress, others gather.
   async #flush(): Promise<void> {
     await Promise.resolve()
     while (this.#pending.length > 0) {

@@ -4,7 +4,7 @@ export interface Migration {
   readonly version: number
   /** File in the folder `migrations`. Released files never change: a change is a new file with a new number. */
   readonly file: string
-  /** Code that does not know this migration can't work with the schema any more. */
+  /** Code that does not know this migration can't work with the schema anymore. */
   readonly breaking: boolean
 }
 

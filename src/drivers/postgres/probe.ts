@@ -68,7 +68,7 @@ function readDurability(version: string, settings: readonly string[]): Survives 
       ? 'recent-loss'
       : 'not-applicable'
   return {
-    // Of our process: what the server acknowledged does not depend on us any more.
+    // Of our process: what the server acknowledged does not depend on us anymore.
     processKill: 'yes',
     osCrash: crash,
     powerLoss: crash,

@@ -66,9 +66,9 @@ export function ofTheStatement(error: unknown): ServerReply | 'timeout' | undefi
   return reply === undefined || /^(08|25006|40|53|55|57|58|XX)/.test(reply.code) ? undefined : reply
 }
 
-// An ERROR reply to a statement that is its own transaction means that the server rolled it back. FATAL and PANIC
-// do not: the server may have died after writing the commit. Poolers answer for a lost server with class 08, and
-// some name it ERROR. A severity in another language is not recognised and counts as unknown, which is only slower.
+// An ERROR reply to a statement that is its own transaction means that the server rolled it back. FATAL and PANIC do
+// not: the server may have died after writing the commit. Poolers answer for a lost server with class 08, and some name
+// it ERROR. A severity in another language is not recognized and counts as unknown, which is only slower.
 function isRolledBack({ severity, code }: ServerReply): boolean {
   return severity === 'ERROR' && !/^(08|40003|57P|58|XX)/.test(code)
 }

@@ -153,7 +153,7 @@ export class Sessions {
     throw new UnavailableError(`${target} did not answer within ${statementTimeoutMs} ms.`, { written: 'unknown' })
   }
 
-  /** Refuses what comes from now on, and waits for what is under way. */
+  /** Refuses what comes from now on, and waits for what is in progress. */
   async close(): Promise<void> {
     this.#closed = true
     await Promise.allSettled(this.#running)
@@ -184,7 +184,7 @@ export class Sessions {
     } catch (error) {
       throw translateConnectError(error, target)
     }
-    // It may still come: then nobody waits for it any more.
+    // It may still come: then nobody waits for it anymore.
     connecting.then(
       (client) => client.release(),
       () => {},

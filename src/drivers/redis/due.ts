@@ -102,8 +102,8 @@ function merge(pages: readonly DuePage[], after: string): DuePage {
 }
 
 /**
- * Gives logs that an older version wrote their rows in the index of what is due by program. Others may write meanwhile:
- * whatever this version writes has them by itself.
+ * Gives logs that an older version wrote their rows in the index of what is due by program. Others may write in the
+ * meantime: whatever this version writes has them by itself.
  */
 export async function indexDue(store: Store): Promise<void> {
   const positions = await readIndex(store, { prefixes: ['w\0'], namesTenant: true, order: 'none' })

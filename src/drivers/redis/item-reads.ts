@@ -40,7 +40,7 @@ export async function readItems(
   })
 }
 
-/** In several steps if it is long: each goes on behind the last key that the one before looked at. */
+/** In several steps if it is long: each continues after the last key that the one before looked at. */
 export async function scanItems(
   store: Store,
   tenant: TenantId,

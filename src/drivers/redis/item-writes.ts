@@ -84,7 +84,7 @@ export async function applyWrites(
   }))
   await flushWrites(store, calls)
   try {
-    // A log that was erased meanwhile has no place to note it in; what it carried is applied all the same.
+    // A log that was erased in the meantime has no place to note it in; what it carried is applied all the same.
     await markApplied(store, log, incarnation, String(upTo))
   } catch (error) {
     throw afterOthers(toDriverError(error, true))

@@ -123,7 +123,7 @@ export async function eraseLogs(
     const [status, rest] = (await store.connection.write(eraseCall(store, request, branches))) as [string, Reply]
     if (status === 'erased') return { erased: rest as number }
     if (status === 'conflict') return 'conflict'
-    // A branch came or went since they were listed. Only declared keys may be touched, so the call is made anew.
+    // A branch came or went since they were listed. Only declared keys may be touched, so the call is made again.
     branches = rest as readonly string[]
   }
 }

@@ -38,7 +38,7 @@ const CAPABILITIES: Capabilities = {
   maxBatch: 256,
 }
 
-/** The driver of an open store. `release` lets go of what was set up around it. */
+/** The driver of an open store. `release` cleans up what was set up around it. */
 export function createRedisDriver(store: Store, durability: Survives, release: () => void): Driver & ItemDriver {
   const { connection } = store
   const channel = new Channel(store)

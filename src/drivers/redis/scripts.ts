@@ -40,7 +40,7 @@ export interface Script {
 
 export type Scripts = Readonly<Record<ScriptName, Script>>
 
-/** The Lua files beside this one: one atomic operation each, with keys, arguments and replies in its header. */
+/** The Lua files next to this one: one atomic operation each, with keys, arguments and replies in its header. */
 export async function loadScripts(): Promise<Scripts> {
   const scripts = await Promise.all(NAMES.map(loadScript))
   return Object.fromEntries(scripts.map((script) => [script.name, script])) as Scripts

@@ -23,7 +23,7 @@ export async function scrubServers(client: RedisLike): Promise<Scrubbed> {
   }
 }
 
-/** What hinders it, if anything. */
+/** What prevents it, if anything. */
 async function rewrite(server: RedisLike): Promise<string | undefined> {
   try {
     const before = await persistence(server)

@@ -38,7 +38,7 @@ export class Subscriptions {
       if (this.#topics.get(name) !== topic) return
       this.#topics.delete(name)
       await topic.opened.catch(() => {})
-      // Somebody may have come meanwhile.
+      // Somebody may have come in the meantime.
       if (!this.#topics.has(name)) await this.#source.close(name)
     }
     try {

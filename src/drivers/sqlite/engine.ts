@@ -14,7 +14,7 @@ export interface StatementLike {
   all(...values: SqlParam[]): unknown[]
 }
 
-/** The slice of a SQLite client that this driver uses. Node's own and the package for Node 20 both have it. */
+/** The part of a SQLite client that this driver uses. Node's own and the package for Node 20 both have it. */
 export interface SqliteLike {
   exec(sql: string): void
   prepare(sql: string): StatementLike

@@ -11,7 +11,7 @@ export const ALIVE = '(expires_at IS NULL OR expires_at > ?)'
 
 const FIND_VERSION = `SELECT version FROM items WHERE ${PLACE} AND ${ALIVE}`
 
-// An item that expired was gone before it was written over, so it is created anew.
+// An item that expired was gone before it was written over, so it is created again.
 const PUT_ITEM = `INSERT INTO items (tenant, space, key, version, created_at, updated_at, expires_at, fields, value)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
   ON CONFLICT (tenant, space, key) DO UPDATE SET
@@ -29,7 +29,7 @@ const SWEEP_ITEMS = `DELETE FROM items WHERE id IN (
 
 /**
  * The writes of one call, in one transaction with one commit. In: a parcel of writes, and the time that decides what
- * has expired. Out: a result for each. A write that conflicts has written nothing and hinders no other.
+ * has expired. Out: a result for each. A write that conflicts has written nothing and does not affect the others.
  */
 export function writeItems(db: Connection, tenant: string, packed: Parcel, now: number): ItemWriteResult[] {
   const tasks = unpackItemWrites(packed)

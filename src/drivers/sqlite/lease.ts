@@ -20,7 +20,7 @@ export interface Reading {
 const SLACK_MS = 50
 
 /**
- * The time by which the worker judges leases. The machine's own clock goes on while a request waits for the lock; a
+ * The time by which the worker judges leases. The machine's own clock continues while a request waits for the lock; a
  * clock that was given (in tests one that stands still) is taken at its word, and the wait becomes slack.
  */
 export function instantOf(reading: Reading, bootId: string, ownClock: boolean): Instant {
@@ -41,9 +41,9 @@ interface LeaseColumns {
 }
 
 /**
- * Milliseconds left of a lease, 0 if none runs. Times of another boot can't be compared with ours, and whoever held
- * the lease did not survive the reboot. Where the boot has no id of its own, a deadline further away than the lease
- * was long shows that the clock began anew; the slack keeps a lease granted after our reading from looking like that.
+ * Milliseconds left of a lease, 0 if none runs. Times of another boot can't be compared with ours, and whoever held the
+ * lease did not survive the reboot. Where the boot has no id of its own, a deadline further away than the lease was
+ * long shows that the clock started over; the slack keeps a lease granted after our reading from looking like that.
  */
 export function leaseLeft(row: LeaseColumns, now: Instant): number {
   if (row['lease_boot'] !== now.bootId) return 0

@@ -5,7 +5,7 @@ export interface Migration {
   /** 1, 2, 3, … without gaps. */
   readonly version: number
   readonly name: string
-  /** True if code that does not know this migration must not use the database any more. */
+  /** True if code that does not know this migration must not use the database anymore. */
   readonly breaking: boolean
   readonly sql: string
 }
@@ -49,7 +49,7 @@ export function migrate(db: Connection, migrations: readonly Migration[], now: n
     const done = new Set(applied.map((row) => Number(row['version'])))
     for (const { version, name, breaking, sql } of migrations) {
       if (done.has(version)) continue
-      // The version is claimed before its statements run: a second claim of it fails here and not half-way.
+      // The version is claimed before its statements run: a second claim of it fails here and not halfway.
       db.run(
         'INSERT INTO schema_versions (version, name, breaking, applied_at) VALUES (?, ?, ?, ?)',
         version,

@@ -41,7 +41,7 @@ export async function transact(
           const parcel = packAppends([append])
           return unpackResult(await call('commit', [id, parcel], transferOf(parcel)))
         },
-        // A thread that ended has let go of everything.
+        // A thread that ended has released everything.
         rollBack: () => call('rollBack', [id]).then(undefined, () => {}),
       },
       work,

@@ -41,7 +41,7 @@ export class AppliedWrites {
     this.#upTo = Math.max(this.#upTo, applied)
     if (this.isDone(fold)) return
     const head = await this.#environment.driver.head(this.#log)
-    // A log that was erased meanwhile has nothing left to redo; whoever writes to it next finds out.
+    // A log that was erased in the meantime has nothing left to redo; whoever writes to it next finds out.
     if (head?.incarnation !== fold.incarnation) return
     this.#upTo = Math.max(this.#upTo, head.applied ?? -1)
     if (!this.isDone(fold)) await this.#redo(fold, Math.max(this.#upTo + 1, head.base.seq))

@@ -61,7 +61,7 @@ export class ItemStore {
 
   /**
    * Seals all, then writes. Each is atomic by itself. When a reply is lost the same bytes go again, so a write is done
-   * as asked or, after an error, perhaps; a conflict with our own earlier attempt is recognised by its version.
+   * as asked or, after an error, perhaps; a conflict with our own earlier attempt is recognized by its version.
    */
   async write(tenant: TenantId, changes: readonly ItemChange[]): Promise<readonly ChangeResult[]> {
     await this.#admit(tenant)
@@ -123,8 +123,8 @@ export class ItemStore {
   }
 
   /**
-   * Removes all items of a space, also those that can't be read any more, and says how many there were. What is written
-   * meanwhile may stay.
+   * Removes all items of a space, also those that can't be read anymore, and says how many there were. What is written
+   * in the meantime may stay.
    */
   async clear(tenant: TenantId, space: string): Promise<number> {
     await this.#admit(tenant)
@@ -156,7 +156,7 @@ export class ItemStore {
     for (const one of found) {
       const verified = await this.#environment.items.open(tenant, space, one)
       const newest = this.#seen ? await this.#newest(this.#seen, tenant, space, one, now) : one
-      // Removed meanwhile. It stays in its page, whose length tells whether others follow.
+      // Removed in the meantime. It stays in its page, whose length tells whether others follow.
       const stored = newest ?? one
       const { key, version, createdAt, updatedAt } = stored
       const { vector, size, endsAt, read } =

@@ -17,7 +17,7 @@ export interface FollowerHost {
   leave(follower: Follower): void
 }
 
-/** One who waits for a log to go on. */
+/** One who waits for a log to continue. */
 export class Follower {
   readonly log: LogKey
   /** Only what others than the owner append: inputs, answers, signals, cancellations. */
@@ -61,8 +61,8 @@ export class Follower {
   }
 
   /**
-   * Waits until the log goes on, at most `ms`, or much longer where news of it arrive by themselves. Rejects with the
-   * signal's reason.
+   * Waits until the log continues, at most `ms`, or much longer where news of it arrives. Rejects with the signal's
+   * reason.
    */
   async rest(ms: number, signal?: AbortSignal, mostMs = Number.POSITIVE_INFINITY): Promise<void> {
     signal?.throwIfAborted()

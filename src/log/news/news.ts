@@ -12,7 +12,7 @@ import { LiveNews } from './live-news.js'
 import { type LogNews, newsOf, readMessage, writeMessages } from './messages.js'
 import { Topic } from './topic.js'
 
-/** How often the store is asked whether the logs that somebody follows went on, in case a message was lost. */
+/** How often the store is asked whether the logs that somebody follows have grown, in case a message was lost. */
 const SAFETY_MS = 5000
 /** Logs share these many topics: one each would be a statement for everybody who waits. */
 const LOG_TOPICS = 64
@@ -69,7 +69,7 @@ export class News implements FollowerHost {
     }
   }
 
-  /** An owner let go of a log without an entry. */
+  /** An owner released a log without an entry. */
   released(log: LogKey, seq: number, index: Pick<IndexFields, 'wakeAt' | 'metadata'>): void {
     if (this.#closed) return
     const { wakeAt, metadata } = index
@@ -78,7 +78,7 @@ export class News implements FollowerHost {
   }
 
   /**
-   * Somebody waits for a log to go on.
+   * Somebody waits for a log to continue.
    * @param seq where the log ends as far as is known to whoever waits
    */
   follow(log: LogKey, seq: () => number, options: { readonly onlyGuests?: boolean } = {}): Follower {

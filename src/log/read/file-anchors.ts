@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { CorruptError, InvalidOptionError } from '../../core/errors.js'
 import { type Anchor, type Anchors, anchorName, isAnchor } from './anchors.js'
 
-/** A file is written anew when it holds this many lines, and several times as many as things it is about. */
+/** A file is rewritten when it holds this many lines, and several times as many as things it is about. */
 const MANY_LINES = 10_000
 const SURPLUS = 4
 

@@ -161,7 +161,7 @@ export class LogWriter {
       } catch (error) {
         const definite = isHoldfastError(error) && (error.data.written === 'nothing' || error.code === 'closed')
         mayHaveLanded ||= !definite
-        // A look that fails says nothing; the loop decides how long to go on.
+        // A look that fails says nothing; the loop decides how long to continue.
         if (mayHaveLanded && (await hasLanded(driver, append).catch(() => false))) return APPENDED
         if ((isHoldfastError(error) && !error.retryable) || clock.monotonic() >= deadline) {
           // It may land after all: the next update looks before it decides.

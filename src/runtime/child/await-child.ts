@@ -30,9 +30,9 @@ export interface ChildOptions {
 
 /** What a run uses of the threads that it begins. */
 export interface ChildDoor {
-  /** Leaves the input with the child, once however often it is called, and says what became of it by now. */
+  /** Leaves the input with the child, once however often it is called, and returns its current state. */
   begin(child: BeginChild): Promise<'open' | 'busy' | ChildEnd>
-  /** How often a child that failed had been taken up. */
+  /** How often a child that failed had been picked up. */
   takesOf(thread: ThreadId, name: string, plan: ProgramPlan): Promise<number | undefined>
 }
 
@@ -184,7 +184,7 @@ async function take(call: ChildCall, name: string, end: ChildEnd | BusyEnd): Pro
   }
   const { generation = 0 } = before ?? {}
   const thread = run.state.children?.[name]?.thread ?? threadOf(call, run.state.run as RunRecord)
-  // One that can go on is resumed when this is tried again; one that is over is begun anew.
+  // One that can continue is resumed when this is tried again; one that is over is started over.
   const isOver = end.status === 'cancelled' || end.status === 'limited' || end.status === 'gone'
   const why = 'error' in end ? end.error?.message : 'limit' in end ? end.limit?.reason : undefined
   const told: FailedChild = {

@@ -19,7 +19,7 @@ interface Which {
 }
 
 /**
- * How the run of an input ended, as its log says now. Undefined while it is under way, waits, or is not there.
+ * How the run of an input ended, as its log says now. Undefined while it is in progress, waits, or is not there.
  * @param plan for what a program gives back that is not its state; without it only ends that gave nothing are read.
  */
 export async function readChildEnd(

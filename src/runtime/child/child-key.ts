@@ -4,8 +4,8 @@ import type { LogKey } from '../../log/contract.js'
 import type { RunRecord } from '../run/run-state.js'
 
 /**
- * The name of a child among those of its parent: of the place that awaits it, in this run, on this branch, in this life of
- * the thread. The generation is raised when the child is over and is to be begun anew.
+ * The name of a child among those of its parent: of the place that awaits it, in this run, on this branch, in this life
+ * of the thread. The generation is raised when the child is over and is to be started over.
  */
 export function nameChild(
   { tenant, thread, branch }: LogKey,

@@ -2,14 +2,16 @@ import type { Value } from '../../codec/value.js'
 import type { RecordedError } from '../errors.js'
 import type { RunLimit } from '../run/run-state.js'
 
-/** A child of the run under way, from the moment before it is begun until its parent has taken what came of it. */
+/** A child of the current run, from the moment before it is begun until its parent has taken what came of it. */
 export interface ChildRecord {
   /** The thread it runs on, in its stored form. */
   readonly thread: string
   readonly program: string
   /** The place in the parent that awaits it. */
   readonly step: string
-  /** Of one that failed before and is tried again: how often it had been taken up by then. An older end says nothing. */
+  /**
+   * Of one that failed before and is tried again: how often it had been picked up by then. An older end says nothing.
+   */
   readonly after?: number
   /** What came of it, left here by whoever ended it. */
   readonly ended?: ChildEnd
@@ -18,9 +20,9 @@ export interface ChildRecord {
 /** How the run of a child ended. */
 export interface ChildEnd {
   readonly status: 'completed' | 'limited' | 'failed' | 'cancelled' | 'incompatible' | 'gone'
-  /** The id of that run; empty where it is not known any more. */
+  /** The id of that run; empty where it is not known anymore. */
   readonly run: string
-  /** How often it was taken up. */
+  /** How often it was picked up. */
   readonly takes: number
   readonly output?: Value
   readonly error?: RecordedError

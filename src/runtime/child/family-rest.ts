@@ -14,14 +14,14 @@ interface Watched {
 }
 
 /**
- * Tells whether a thread rests together with all threads that it awaits: a run that waits for another which is under way
- * goes on by itself. Follows those as well while it is open.
+ * Tells whether a thread rests together with all threads that it awaits: a run that waits for another which is in
+ * progress continues by itself. Follows those as well while it is open.
  */
 export class FamilyRest {
   readonly #logs: LogStore
   readonly #watched = new Map<string, Watched>()
   #wake = () => {}
-  /** One of those that are awaited may have gone on since the last look. */
+  /** One of those that are awaited may have continued since the last look. */
   isReady = false
   #closed = false
 
@@ -29,7 +29,7 @@ export class FamilyRest {
     this.#logs = logs
   }
 
-  /** Calls back when one of those that are awaited went on. */
+  /** Calls back when one of those that are awaited continued. */
   attach(wake: () => void): void {
     this.#wake = wake
   }

@@ -68,7 +68,7 @@ async function tellParent(
 ): Promise<boolean> {
   const which = { run, ...(input === undefined ? {} : { key: input }) }
   const end = await readChildEnd(logs, key, fold, which, plan)
-  // It was resumed meanwhile, and tells when it ends again.
+  // It was resumed in the meantime, and tells when it ends again.
   if (end === undefined) return plan !== undefined || isUnderWay(fold.state as RunState, run)
   const log = await logs.open(parentLog(key, parent))
   if (log.exists) await leaveEnd(log, parent, end)
@@ -149,7 +149,7 @@ function parentLog({ tenant }: LogKey, { thread, branch }: ParentRef): LogKey {
   return { tenant, thread: thread as ThreadId, branch: branch as BranchId }
 }
 
-/** Whether a thread that was taken up for what it owed has nothing else to do. */
+/** Whether a thread that was picked up for what it owed has nothing else to do. */
 export function isOnlyOwing({ index: { wakeAt } }: Fold, now: number): boolean {
   return wakeAt === null || wakeAt > now
 }

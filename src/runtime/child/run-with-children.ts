@@ -20,9 +20,10 @@ type RunThread = (
 type WaitForChild = Waiting & { readonly kind: 'child' }
 
 /**
- * Runs a thread, and the children that it comes to wait for, in this process: who calls `run` has perhaps no worker that
- * would. Never holds two of them for one another: the parent rests while its children run, and goes on when one of them
- * has ended. A child that another process runs is waited for; one that waits for a person leaves the parent waiting.
+ * Runs a thread, and the children that it comes to wait for, in this process: who calls `run` has perhaps no worker
+ * that would. Never holds two of them for one another: the parent rests while its children run, and continues when one
+ * of them has ended. A child that another process runs is waited for; one that waits for a person leaves the parent
+ * waiting.
  */
 export async function runWithChildren(
   environment: RuntimeEnvironment,
@@ -113,7 +114,10 @@ function childrenOf(outcome: Outcome): readonly WaitForChild[] {
   return outcome.waiting.filter((wait): wait is WaitForChild => wait.kind === 'child')
 }
 
-/** Whether one of them could go on if somebody ran it: not while all that they wait for is a person, a signal or a time. */
+/**
+ * Whether one of them could continue if somebody ran it: not while all that they wait for is a person, a signal or a
+ * time.
+ */
 async function needsRun(
   environment: RuntimeEnvironment,
   { tenant }: LogKey,

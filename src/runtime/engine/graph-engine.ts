@@ -429,7 +429,7 @@ export class GraphEngine {
       : { denied: instead }
   }
 
-  /** Asks whether to go on. An answer may bring an update of its own. */
+  /** Asks whether to continue. An answer may bring an update of its own. */
   async #gate(activation: Activation, kind: 'before' | 'after', task: TaskRecord, path: string) {
     const result = kind === 'after' ? this.#scope().steps?.[task.id]?.result : undefined
     const shown = {

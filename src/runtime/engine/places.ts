@@ -1,4 +1,4 @@
-/** So many may be under way at once; the others wait for their turn, in order. */
+/** So many may be in progress at once; the others wait for their turn, in order. */
 export class Places {
   #free: number
   readonly #waiting: (() => void)[] = []

@@ -201,8 +201,8 @@ export class Checkpoint<State = Readonly<Record<string, Value>>> {
   }
 
   /**
-   * Whether the thread was at rest here: nothing of it went on by itself. Where it awaits threads that are under way, this
-   * is known when it moves on, or when they rest, too.
+   * Whether the thread was at rest here: nothing of it continued by itself. Where it awaits threads that are in
+   * progress, this is known when it moves on, or when they rest, too.
    */
   async rests(options: { readonly signal?: AbortSignal } = {}): Promise<boolean> {
     const { logs, clock } = this.environment

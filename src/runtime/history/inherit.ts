@@ -74,8 +74,8 @@ function begunSteps(scope: ScopeState, prefix: readonly string[]): readonly Op[]
 }
 
 /**
- * The children that are under way are those of the other branch, and so is the parent: this one neither hears of them nor
- * tells it anything. What children had brought before the branches parted stays.
+ * The children that are in progress are those of the other branch, and so is the parent: this one neither hears of them
+ * nor tells it anything. What children had brought before the branches parted stays.
  */
 function leaveFamily({ children = {}, errands, run, inputs = [] }: RunState): readonly Op[] {
   return [

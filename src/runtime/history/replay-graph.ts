@@ -53,7 +53,7 @@ function asDifference(error: unknown): ReplayDifference {
 class GraphWalk {
   steps = 0
   readonly #plan: GraphPlan
-  /** By scope: the state that the nodes of the super-step under way see. */
+  /** By scope: the state that the nodes of the current super-step see. */
   readonly #before = new Map<string, State>()
   readonly #others = new Map<string, OtherVersionRecords>()
   #state: State | undefined

@@ -3,7 +3,7 @@ import { InvalidOptionError, MissingDependencyError } from '../../core/errors.js
 import type { StandardSchema } from '../../store/standard-schema.js'
 import { SchemaChecker } from './schema-checker.js'
 
-/** The slice of the Standard JSON Schema interface that is used here. */
+/** The part of the Standard JSON Schema interface that is used here. */
 interface WithJsonSchema {
   readonly jsonSchema?: { readonly input?: (options: { readonly target: string }) => unknown }
 }

@@ -75,7 +75,7 @@ export class Asking {
     }
     const taken = await take(answer, options)
     if ('refused' in taken) {
-      // Nobody could answer any more, and every resume would fail the same way.
+      // Nobody could answer anymore, and every resume would fail the same way.
       this.#reopen(found, answer, taken.refused)
       return undefined
     }

@@ -39,7 +39,7 @@ export function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefi
   const state = fold.state as RunState
   const { run } = state
   if (run === undefined) return undefined
-  // The next run of this claim is under way from here on.
+  // The next run of this claim is in progress from here on.
   const over = goOn
     ? [set('claims', 1), ...(state.alone ? [set('alone', 0)] : []), set('openSince', now)]
     : restRun(state)

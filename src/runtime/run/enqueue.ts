@@ -108,7 +108,7 @@ async function runOf({ key, environment }: Request, state: RunState, input: Inpu
 }
 
 interface PutOptions {
-  /** Also cancels the run that is under way. */
+  /** Also cancels the run that is in progress. */
   readonly interrupt?: boolean
   readonly isFit?: (fold: Fold) => boolean
   readonly turn?: Turn

@@ -55,11 +55,11 @@ export class Hold {
   readonly #target: string | undefined
   #keeper: LeaseKeeper | undefined
   #feed: EventFeed
-  /** Of the run that is under way. */
+  /** Of the run that is in progress. */
   #log: RunLog
   #abort = newAbort()
   #watch: RunObserver | undefined
-  /** Since when something may have been under way before this claim. */
+  /** Since when something may have been in progress before this claim. */
   #inherited: number | undefined
   /** Where the log ended when a run was about to wait and something came in between. */
   #unmoved: { readonly seq: number; readonly at: number } | undefined
@@ -328,7 +328,7 @@ export class Hold {
     }
   }
 
-  /** The same observer as long as the same run is under way here. */
+  /** The same observer as long as the same run is in progress here. */
   #watched(isBegun: boolean): RunObserver {
     if (this.#watch) return this.#watch
     const { environment, key, plan } = this.#request

@@ -72,7 +72,7 @@ async function startAnew(logs: LogStore, key: LogKey, lastGood: string | undefin
   return { ...opened, restart: { restarted: true, message }, begins }
 }
 
-/** Where the damage is. Where nothing verifies, two branches must not go on as one. */
+/** Where the damage is. Where nothing verifies, two branches must not continue as one. */
 function nameDamage({ branch }: LogKey, lastGood: string | undefined): string {
   if (lastGood !== undefined) {
     const { seq, hashStart } = parseCheckpointId(lastGood)

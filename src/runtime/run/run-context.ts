@@ -34,7 +34,7 @@ export async function keepContext(
   let made = given
   // What a tool needs is only checked: each would make something else of it.
   for (const [i, schema] of schemas.entries()) {
-    // The rest is on record, or is brought by whoever runs it.
+    // The rest is recorded, or is brought by whoever runs it.
     if (!isWhole && (await lacksOnly(schema, made))) continue
     const checked = await validate(schema, made, 'context')
     if (i === 0 && plan.context?.isMade) made = checked
@@ -136,7 +136,7 @@ export function joinContexts(before: KeptContext, brought: KeptContext): KeptCon
   }
 }
 
-/** Ops that note what a run under way is brought when it is resumed. */
+/** Ops that note what a run in progress is brought when it is resumed. */
 export function bringContext({ run }: RunState, brought: KeptContext): readonly Op[] {
   if (run === undefined || (brought.context === undefined && brought.transient === undefined)) return []
   const joined = joinContexts(run, brought)

@@ -12,12 +12,12 @@ export interface RunState {
   /** The program's own state. */
   readonly state?: State
   readonly run?: RunRecord
-  /** The tasks of the super-step that is under way. */
+  /** The tasks of the super-step that is in progress. */
   readonly tasks?: readonly TaskRecord[]
   readonly joins?: Joins
   /** What the tasks of this super-step, or this flow, have finished or begun. */
   readonly steps?: Readonly<Record<string, StepRecord>>
-  /** Subgraphs that are under way, by the path of their task. */
+  /** Subgraphs that are in progress, by the path of their task. */
   readonly scopes?: Readonly<Record<string, ScopeState>>
   readonly pauses?: Readonly<Record<string, PauseRecord>>
   /** Questions that no longer take an answer, newest last. */
@@ -27,27 +27,27 @@ export interface RunState {
   /** Inputs whose time has not come, in the order in which they were given. Absent in what 0.1 wrote. */
   readonly later?: readonly LaterInput[]
   readonly signals?: Readonly<Record<string, readonly SignalRecord[]>>
-  /** Threads that the run under way has begun and awaits, by the name that each has here. */
+  /** Threads that the current run has begun and awaits, by the name that each has here. */
   readonly children?: Readonly<Record<string, ChildRecord>>
   /** What runs that ended owe to other threads, oldest first. */
   readonly errands?: readonly Errand[]
   readonly cancel?: CancelRecord
-  /** Claims since the last progress: a thread that ends its workers is parked. */
+  /** Claims since the last progress: a thread that crashes its workers is parked. */
   readonly claims?: number
   /** How many of these ran alone in their process: only those are evidence. */
   readonly alone?: number
-  /** Since when the thread has not come to an orderly rest: what was under way then may have happened. */
+  /** Since when the thread has not come to rest cleanly: what was in progress then may have happened. */
   readonly openSince?: number
-  /** Whoever ran it then went on before its records were acknowledged: steps further on may have happened, too. */
+  /** Its previous process continued before its records were acknowledged: steps further on may have happened too. */
   readonly ahead?: true
   /** Runs that may have gone further than the log says: the store came back and may have lost what was newest. */
   readonly gap?: GapRecord
-  /** Why nobody takes this thread up by itself any more. */
+  /** Why nothing picks up this thread by itself anymore. */
   readonly parked?: RecordedError
   /** Set on a branch that time travel made. */
   readonly fork?: ForkRecord
   /**
-   * Of runs that were ended without their program: results on record that are not yet part of the state. The program
+   * For runs that were ended without their program: recorded results that are not yet part of the state. The program
    * brings them in before it takes its next input.
    */
   readonly left?: readonly LeftRecord[]
@@ -75,7 +75,7 @@ export type KeyIndex = Readonly<
 export interface GapRecord {
   /** The time of the newest record that was left: what is missing came after it. */
   readonly since: number
-  /** The runs that were under way then or had yet to begin, by the ids of their inputs. */
+  /** The runs that were in progress then or had yet to begin, by the ids of their inputs. */
   readonly runs: readonly string[]
 }
 
@@ -87,7 +87,7 @@ export interface ForkRecord {
   readonly effects: 'ask' | 'allow' | 'deny'
   /** Steps that only read: they run, or their results are taken from the branch that this one came from. */
   readonly reads: 'live' | 'recorded'
-  /** It began anew beside a branch that can't be read, and has nothing of it. */
+  /** It started over next to a branch that can't be read, and has nothing from it. */
   readonly restarted?: true
 }
 
@@ -97,7 +97,7 @@ export type ScopeState = Pick<RunState, 'state' | 'tasks' | 'joins' | 'steps' | 
   readonly stateVersion?: number
 }
 
-/** The super-step that was under way when a run was ended. */
+/** The super-step that was in progress when a run was ended. */
 export interface LeftRecord extends Pick<RunState, 'tasks' | 'steps' | 'scopes'> {
   readonly run: string
   readonly stateVersion: number
@@ -124,7 +124,7 @@ export interface RunRecord {
   readonly inputHash: string
   /** Kept only for flows, whose function is called again with it. */
   readonly input?: Value
-  /** What `run({ context })` brought, while the run is under way. Absent in records of 0.1, which kept none. */
+  /** What `run({ context })` brought, while the run is in progress. Absent in records of 0.1, which kept none. */
   readonly context?: Value
   /** What of it is not kept: these keys, or all. Whoever resumes the run has to bring it. */
   readonly transient?: true | readonly string[]
@@ -137,11 +137,13 @@ export interface RunRecord {
   readonly trace?: string
   /** Super-steps that were closed. */
   readonly count: number
-  /** How often it was taken up. */
+  /** How often it was picked up. */
   readonly takes: number
   /** Where the records of the failed steps lie that made it fail: they are tried again when it is resumed. */
   readonly retry?: readonly Path[]
-  /** Those of failed steps which it may stem from or have gone on from. Absent in records of 0.1, and while it runs. */
+  /**
+   * Those of failed steps which it may stem from or have continued from. Absent in records of 0.1, and while it runs.
+   */
   readonly doubt?: readonly Path[]
   readonly output?: Value
   readonly error?: RecordedError
@@ -198,13 +200,13 @@ export interface StepRecord {
   readonly writes?: readonly StoreWrite[]
   /** The run was resumed after a failure that may stem from this one: it is tried again unless something depends on it. */
   readonly doubted?: true
-  /** The program was told that nobody knows what became of it, and may have gone on from there. */
+  /** The program was told that nobody knows its outcome, and may have continued from there. */
   readonly unknown?: true
-  /** Raised after each definite failure, so that the other side sees a new key. */
+  /** Raised after each definite failure, so that the service sees a new key. */
   readonly generation?: number
-  /** Of an effect that was begun: the key that the other side was given. Absent in records of 0.1. */
+  /** For an effect that was begun: the key that the service was given. Absent in records of 0.1. */
   readonly key?: string
-  /** Of an idempotent effect that was begun: how long the other side remembers the key. */
+  /** For an idempotent effect that was begun: how long the service remembers the key. */
   readonly keyTtlMs?: number
   readonly startedAt?: number
   /**
@@ -217,27 +219,29 @@ export interface StepRecord {
   /** Of a wait without a key: the function has had several things open at once, so it may be one of a branch. */
   readonly beside?: true
   /**
-   * Of a wait: a hash of what the code that asked had come by last, "-" for the call of the function. One without a key is
-   * handed only to code that has come by the same. Absent in records of 0.1, and of steps.
+   * Of a wait: a hash of what the code that asked had passed last, "-" for the call of the function. One without a key
+   * is handed only to code that has passed the same. Absent in records of 0.1, and of steps.
    */
   readonly past?: string
   /** Of a wait without a key: for how long it was to be. One of several branches gets nothing that was for another time. */
   readonly asked?: string
   /** Of a wait: since when something behind it may have been begun without a record, by who came by before it was there. */
   readonly since?: number
-  /** A person let a node go on that pauses when it is done. */
+  /** A person let a node continue that pauses when it is done. */
   readonly passed?: true
   /** It was not begun as far as is recorded; the store may have lost the record. */
   readonly missing?: true
   /** It is known that nothing of it was begun in the lost part of the log whose gap began then. */
   readonly clear?: number
-  /** Of one that failed for certain: the time that the run was taken up after that, when nothing of it was under way. */
+  /**
+   * Of one that failed for certain: the time that the run was picked up after that, when nothing of it was in progress.
+   */
   readonly clearIn?: number
   /** Of a step that awaits another thread: which of the children. */
   readonly child?: string
   /** Of one that failed: which thread it was, and how that ended. */
   readonly childEnd?: FailedChild & { readonly thread: string }
-  /** Begun on the branch that this one was forked from; what became of it there says nothing here. */
+  /** Begun on the branch that this one was forked from; its outcome there says nothing here. */
   readonly inherited?: true
 }
 
@@ -310,8 +314,8 @@ export interface InputRecord {
   readonly parent?: ParentRef
   readonly at: number
   /**
-   * Whoever gave it has not been told yet what became of it, and may take it back. `true`: while nobody holds the thread
-   * its giver is dead, and without a key the same content given again is this very input. 'waits': its giver stands by.
+   * Its sender has not been told its outcome yet, and may take it back. `true`: while nobody holds the thread its
+   * sender is dead, and without a key the same content given again is this very input. 'waits': its sender is waiting.
    */
   readonly unsaid?: true | 'waits'
 }
@@ -338,7 +342,7 @@ export interface CancelRecord {
 export interface TakenInput {
   readonly run: string
   readonly key?: string
-  /** The seq of the entry that ended the run; absent while it is under way. */
+  /** The seq of the entry that ended the run; absent while it is in progress. */
   readonly seq?: number
   /** The branch of that entry, when it is one that this was forked from. */
   readonly branch?: string
@@ -360,7 +364,7 @@ export function scopeAt(state: RunState, prefix: Prefix): ScopeState {
   return (scope ?? {}) as ScopeState
 }
 
-/** Whether an effect was begun on this branch and nobody knows what became of it. */
+/** Whether an effect was begun on this branch and nobody knows its outcome. */
 export function isBegun(record: StepRecord | undefined): record is StepRecord & { readonly status: 'started' } {
   return record?.status === 'started' && !record.inherited
 }

@@ -141,7 +141,7 @@ async function claim(
   }
 }
 
-/** It must run alone, and another that must is under way in this process. */
+/** It must run alone, and another that must is in progress in this process. */
 export class NotNowError extends Error {}
 
 /** Ends a claim before it is made. */

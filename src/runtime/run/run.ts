@@ -182,7 +182,7 @@ export class Run {
     return this.log.fold.epoch !== this.#epoch
   }
 
-  /** A sign of life that a step gives by itself. */
+  /** A heartbeat that a step gives by itself. */
   async heartbeat(): Promise<void> {
     await this.lease?.beat()
   }
@@ -256,7 +256,7 @@ export class Run {
     return this.keyMaker(path, generation)()
   }
 
-  /** That key, made when it is asked for, of the run that is under way now: most steps never look at theirs. */
+  /** That key, made when it is asked for, of the run that is in progress now: most steps never look at theirs. */
   keyMaker(path: string, generation: number): () => string {
     const { run } = this.state
     const { tenant, thread, branch } = this.key

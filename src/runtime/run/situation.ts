@@ -214,7 +214,7 @@ export function park(cause: unknown, { alone }: RunState): Draft {
   const error = recordError(cause)
   return {
     kind: 'end',
-    // Since when something was under way stays: whoever runs it must still know how old the keys are.
+    // Since when something was in progress stays: whoever runs it must still know how old the keys are.
     ops: [set('parked', error), set('claims', 0), ...(alone ? [set('alone', 0)] : [])],
     index: { status: 'failed', wakeAt: null },
     data: { events: [{ type: 'parked', error }] },
@@ -302,7 +302,7 @@ export function endCancelled(
   }
 }
 
-/** Ops that take away what only a run under way needs. */
+/** Ops that take away what only a run in progress needs. */
 export function leaveRun(state: RunState, now: number): readonly Op[] {
   const gone = (['tasks', 'joins', 'steps', 'scopes', 'children', 'cancel'] as const).filter(
     (key) => state[key] !== undefined,
@@ -332,7 +332,7 @@ function resumeRun(state: RunState, run: RunRecord): readonly Op[] {
   ]
 }
 
-/** Ops that say that nothing of the thread is under way. */
+/** Ops that say that nothing of the thread is in progress. */
 export function restRun({ claims, alone, openSince, ahead }: RunState): readonly Op[] {
   return [
     ...(claims ? [set('claims', 0)] : []),
@@ -342,7 +342,7 @@ export function restRun({ claims, alone, openSince, ahead }: RunState): readonly
   ]
 }
 
-/** True while nothing could go on: all questions open, no sleep over, no signal come, and nobody cancelled. */
+/** True while nothing could continue: all questions open, no sleep over, no signal come, and nobody cancelled. */
 export function isOnlyWaiting(fold: Fold, now: number): boolean {
   const state = fold.state as RunState
   const { run } = state
@@ -370,8 +370,8 @@ export function newsOf({ pauses = {} }: RunState, now: number): News[] {
 }
 
 /**
- * True when nothing goes on by itself: all runs ended, or what is left waits for someone who has not come yet. Input
- * behind a run that can't go on waits with it.
+ * True when nothing continues by itself: all runs ended, or what is left waits for someone who has not come yet. Input
+ * behind a run that can't continue waits with it.
  */
 export function isAtRest(fold: Fold, now: number): boolean {
   const state = fold.state as RunState
@@ -391,7 +391,7 @@ export function isAskedFor({ index: { wakeAt }, state }: Fold, now: number): boo
   return wakeAt === DUE || (state as RunState).errands === undefined
 }
 
-/** A run that ended and is not over: it goes on when somebody resumes it. */
+/** A run that ended and is not over: it continues when somebody resumes it. */
 export function isStuck({ run }: RunState): boolean {
   return run?.status === 'failed' || run?.status === 'incompatible'
 }

@@ -1,13 +1,13 @@
 import type { Clock } from '../../core/clock.js'
 import { onAbort } from '../../core/on-abort.js'
 
-/** How long a run that was stopped may take to let go of its thread. */
+/** How long a run that was stopped may take to release its thread. */
 const LET_GO_MS = 2000
 const OVER = new Error('The run has ended.')
 
 /**
- * The outcome of a run, or an error soon after its caller stopped it: while the store hangs, letting go of the thread may
- * take as long as the store does. It goes on behind the caller's back; if it comes to nothing, the lease runs out.
+ * The outcome of a run, or an error soon after its caller stopped it: while the store hangs, releasing the thread may
+ * take as long as the store does. It continues in the background; if it never succeeds, the lease runs out.
  */
 export async function stopInTime<Result>(
   running: Promise<Result>,

@@ -242,7 +242,7 @@ function unknown(name: string): NotFoundError {
   return new NotFoundError(`There is no schedule "${name}".`, 'List the schedules: holdfast schedule list.', { name })
 }
 
-/** The schedule as it is asked for, with what goes on from the one before. */
+/** The schedule as it is asked for, with what continues from the one before. */
 function changed(
   before: ScheduleRecord | undefined,
   asked: Pick<ScheduleRecord, 'name' | 'program' | 'version' | 'missed'> & {

@@ -181,8 +181,8 @@ export interface Context<Input = unknown, RunContext = unknown> {
   receive<Received = unknown>(name: string, options?: ReceiveOptions): Promise<Received>
   /**
    * Runs another program on a thread of its own and returns what it gives back. `id` names it among those that this run
-   * begins. Nothing is held while it runs: this run rests, and goes on when the other has ended, in whatever process. If it
-   * does not come to its end, `child-failed` is thrown.
+   * begins. Nothing is held while it runs: this run rests, and continues when the other has ended, in whatever process.
+   * If it does not come to its end, `child-failed` is thrown.
    */
   run<S extends Shape, Given>(
     program: GraphProgram<S, Given>,

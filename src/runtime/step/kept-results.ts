@@ -19,7 +19,7 @@ import { completeFold, upgradeFold } from '../upgrade/upgrade.js'
 export interface Settled {
   readonly ops: readonly Op[]
   readonly events: readonly RecordedEvent[]
-  /** What the super-step held when this was made: where more has come meanwhile, it does not hold. */
+  /** What the super-step held when this was made: where more has come in the meantime, it does not hold. */
   readonly of: string
 }
 
@@ -88,7 +88,7 @@ export async function showFold(plan: ProgramPlan, fold: Fold): Promise<Fold> {
   return completeFold(plan, { ...upgraded, state: ops.reduce((state, op) => applyOp(state, op), upgraded.state) })
 }
 
-/** What of a super-step is on record, to tell whether it is still the same. */
+/** What of a super-step is recorded, to tell whether it is still the same. */
 export function whatIsOpen(scope: ScopeState): string {
   const done = Object.entries(scope.steps ?? {}).map(([id, { status, passed }]) => [id, status, passed === true])
   const inner = Object.entries(scope.scopes ?? {}).map(([id, sub]) => [id, whatIsOpen(sub)])

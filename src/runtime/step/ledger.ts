@@ -142,7 +142,7 @@ export class Ledger {
     this.#run.log.add({ kind: 'effect', ops: [this.#set({ error: recordError(cause), missing: true })] })
   }
 
-  /** The run is stopped while an attempt is under way, whose intent says the rest. */
+  /** The run is stopped while an attempt is in progress, whose intent says the rest. */
   leave(writes: readonly StoreWrite[]): void {
     if (this.effect === 'idempotent' || writes.length > 0) this.note(writes)
   }

@@ -153,7 +153,7 @@ export class Revisits {
 
   /** Undefined if an effect may start now; otherwise resolves when it may. */
   hold(path: string): Promise<void> | undefined {
-    // It was begun under this very name: what became of it is found out, whatever else the function does.
+    // It was begun under this very name: its outcome is found out, whatever else the function does.
     if (isBegun(this.#recordOf(path)) || awaitsChild(this.#recordOf(path))) return undefined
     if (this.#mismatch) throw this.#mismatch.error
     this.#missing ??= this.#notSeen()

@@ -63,7 +63,7 @@ export class Presence {
     this.#writing = this.#writing.then(() => this.#signs.put(this.#key, sign)).catch(() => {})
   }
 
-  /** The worker has stopped in good order, and is not listed any more. */
+  /** The worker has stopped cleanly, and is not listed anymore. */
   async close(): Promise<void> {
     const wasOver = this.#over.signal.aborted
     this.#over.abort()

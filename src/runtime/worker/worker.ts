@@ -201,7 +201,7 @@ export class Worker {
         inMs = await this.#takeDue()
         this.#sweep()
       } catch (error) {
-        // Nothing can be done any more with a store that was closed under the worker.
+        // Nothing can be done anymore with a store that was closed under the worker.
         if (isHoldfastError(error, 'closed')) return void this.stop()
         this.#rests.storeFailed(error)
         this.#tell({ type: 'error', error })

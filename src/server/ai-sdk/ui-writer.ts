@@ -79,7 +79,7 @@ export class UiWriter {
     }
   }
 
-  /** A message that is on record. */
+  /** A message that is recorded. */
   *message(message: Message): Generator<UiChunk> {
     if (this.#recorded.has(message.id)) return
     this.#recorded.add(message.id)

@@ -49,7 +49,7 @@ export async function serveHealth(hf: Holdfast, worker: Watched, options: Health
     },
     '/ready': async () => {
       const reachable = await store()
-      // Asked afterwards: it may have been told to stop meanwhile.
+      // Asked afterwards: it may have been told to stop in the meantime.
       const { status } = worker
       const ready = reachable && status.state === 'running'
       return { status: ready ? 200 : 503, body: { ready, store: reachable ? 'ok' : 'unavailable', ...status } }

@@ -60,7 +60,7 @@ export async function stateOf(call: Pick<Call, 'hf' | 'core'>, found: Found, che
   return toThreadState(found.id, facts, found.isFlow, await parentOf(hf, found.id, parent ?? {}))
 }
 
-/** The newest entry of the current branch after which its program can go on. */
+/** The newest entry of the current branch after which its program can continue. */
 export async function newestCheckpoint(hf: Holdfast, { id, summary }: Found): Promise<string | undefined> {
   return (await hf.inspect(id, { branch: summary.branch }).history({ events: false, limit: 1 }))[0]?.id
 }

@@ -39,7 +39,7 @@ const EMPTY: GraphState = {
   tasks: [],
 }
 
-/** The graph learns of answers when all are there; who looks meanwhile sees what is still asked. */
+/** The graph learns of answers when all are there; who looks in the meantime sees what is still asked. */
 function withoutAnswered(state: GraphState, { pauses }: CheckpointFacts): GraphState {
   if (pauses.length === 0) return state
   const open = new Set(pauses.map(({ question }) => (question as unknown as GraphAsk).interrupt))

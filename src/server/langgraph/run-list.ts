@@ -122,7 +122,7 @@ export async function findRun(call: Call, id: string, run: string) {
   return { started, after: found.after, described: describe(id, found), isOver }
 }
 
-/** A run that was just started: it waits to be taken, or is under way. */
+/** A run that was just started: it waits to be taken, or is in progress. */
 export async function describeRun(call: Call, { thread, run }: StartedRun): Promise<DescribedRun> {
   return (await findRun(call, String(thread.id), run ?? '')).described
 }

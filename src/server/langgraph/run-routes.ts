@@ -162,7 +162,7 @@ export const runRoutes: readonly Route[] = [
         stream_mode?: string[]
         cancel_on_disconnect?: string
       }
-      // Who joins says which ones, or gets all: which were asked for at first is not on record.
+      // Who joins says which ones, or gets all: which were asked for at first is not recorded.
       const { started, after } = await findRun(call, threadId(call), call.params['run'] ?? '')
       const hosted = hostedOf(started.program)
       const modes = asked === undefined || asked.length === 0 ? modesOf(hosted) : readModes(asked, hosted)
@@ -234,7 +234,7 @@ async function cancelRun(call: Call, thread: string, run: string) {
   }
   const found = await findRun(call, thread, run)
   if (!found.isOver) {
-    // By its id: by now another may be under way, which nobody wants to end.
+    // By its id: by now another may be in progress, which nobody wants to end.
     const isEnded = await found.started.thread.cancel({ by: call.principal.subject, run })
     if (!isEnded && found.described.status === 'pending') {
       throw new HttpProblem(409, 'conflict', 'The run waits behind another one, and can be ended when it has begun.')

@@ -96,7 +96,9 @@ async function branchFor(call: Call, found: Found, body: RunBody, isRollback: bo
   return (await hf.inspect(found.id).look(checkpoint).fork()).branch
 }
 
-/** A branch of the newest checkpoint up to this one at which nothing was under way: that is where new input belongs. */
+/**
+ * A branch of the newest checkpoint up to this one at which nothing was in progress: that is where new input belongs.
+ */
 async function forkAtRest({ hf }: Call, found: Found, checkpoint: string, not: string | undefined): Promise<string> {
   const at = hf.inspect(found.id).look(checkpoint)
   const view = hf.inspect(found.id, { branch: at.branch })
@@ -173,7 +175,7 @@ async function goOn(call: Call, id: string, branch: string, program: ServerProgr
     thread,
     program,
     request: { thread: id, branch, input: undefined },
-    // What goes on is followed from here, however soon it is over; of what rests there is nothing more to hear.
+    // What continues is followed from here, however soon it is over; of what rests there is nothing more to hear.
     input: goesOn ? 'queued' : 'taken',
     // What only waits to be begun has no record of its own yet.
     run: isOver ? (inputs[0]?.id ?? run?.id) : run.id,

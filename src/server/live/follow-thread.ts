@@ -39,9 +39,9 @@ export function readCursor(text: string): Cursor {
 }
 
 /**
- * Everything that happens on a thread from a cursor on, until the signal: records from the log, in order, none left out and
- * none twice; between them, where it runs in this process, tokens and what else is live. A reader that comes back is given
- * what was kept of steps that are still under way.
+ * Everything that happens on a thread from a cursor on, until the signal: records from the log, in order, none left out
+ * and none twice; between them, where it runs in this process, tokens and what else is live. A reader that comes back
+ * is given what was kept of steps that are still in progress.
  * @param listening what has listened for this reader since before the run was asked for.
  */
 export async function* followThread(

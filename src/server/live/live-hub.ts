@@ -14,7 +14,7 @@ export interface Numbered {
   readonly event: LiveEvent
 }
 
-/** How many live events of steps under way are kept for readers who come back, and how many wait for a slow one. */
+/** How many live events of steps in progress are kept for readers who come back, and how many wait for a slow one. */
 const MAX_KEPT = 20_000
 const MAX_WAITING = 20_000
 
@@ -45,7 +45,7 @@ export class LiveHub {
     if (live?.isIdle) this.#logs.delete(log)
   }
 
-  /** Hears of what happens on a log: what is kept of steps under way and was not seen yet, then what comes. */
+  /** Hears of what happens on a log: what is kept of steps in progress and was not seen yet, then what comes. */
   subscribe(log: string, place: LivePlace | undefined): LiveSubscription {
     const live = this.#at(log)
     const seen = place?.hub === this.id ? place.n : -1
@@ -79,7 +79,7 @@ class LiveLog {
   readonly #readers = new Set<LiveSubscription>()
   readonly #listen: (heard: (event: RunEvent) => void) => () => void
   #endListening: (() => void) | undefined
-  /** Of steps that are under way: a record takes the place of these when the step has ended. */
+  /** Of steps that are in progress: a record takes the place of these when the step has ended. */
   readonly #steps = new Map<string, Numbered[]>()
   #kept = 0
   #n = 0

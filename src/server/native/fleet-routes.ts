@@ -8,7 +8,7 @@ import { readFilters } from './thread-routes.js'
 const MOST_ROWS = 1000
 const count = { type: 'integer', minimum: 0 } as const
 
-/** What goes on over all threads: who holds what, who answered what, and what would be removed. */
+/** What is going on across all threads: who holds what, who answered what, and what would be removed. */
 export const fleetRoutes: readonly Route[] = [
   {
     method: 'GET',

@@ -35,9 +35,9 @@ export async function* followRun(
     // The last event of an entry names its checkpoint.
     if (end === undefined || event.type !== 'checkpoint') continue
     end.checkpoint ??= event.checkpoint
-    // A run may have rested before and gone on since: of what is past, the last word counts. What the thread does now says
-    // nothing of then: it may be over by the time that its rest before the last answer is read. What is over stays over,
-    // whatever waits behind it.
+    // A run may have rested before and continued since: of what is past, the last word counts. What the thread does now
+    // says nothing of then: it may be over by the time that its rest before the last answer is read. What is over stays
+    // over, whatever waits behind it.
     if (!isFinal(end.event)) {
       const goesOn = event.seq < newest || !(await restsAt(thread, event.checkpoint, signal))
       if (signal.aborted) return
@@ -48,7 +48,7 @@ export async function* followRun(
   }
 }
 
-/** Whether the thread rests there. While it awaits threads that are under way, that is not known yet. */
+/** Whether the thread rests there. While it awaits threads that are in progress, that is not known yet. */
 async function restsAt(thread: StartedRun['thread'], checkpoint: string, signal: AbortSignal): Promise<boolean> {
   try {
     return await thread.look(checkpoint).rests({ signal })

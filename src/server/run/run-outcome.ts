@@ -15,7 +15,7 @@ export function isEndOf(event: RunEvent, run: string | undefined): boolean {
   return event.type === 'run' && event.run === run && isRest(event.status)
 }
 
-/** Whether a run is over for good: one that paused or failed may go on. */
+/** Whether a run is over for good: one that paused or failed may continue. */
 export function isFinal(event: RunEvent): boolean {
   return event.type === 'run' && ['completed', 'limited', 'cancelled'].includes(event.status)
 }
@@ -24,7 +24,7 @@ function isRest(status: RunEventOf['status']): boolean {
   return status !== 'started' && status !== 'resumed' && status !== 'interrupted'
 }
 
-/** The outcome of a run that rests already when it is asked for; undefined while it goes on. */
+/** The outcome of a run that rests already when it is asked for; undefined while it continues. */
 export async function outcomeAtOnce(started: StartedRun): Promise<WireOutcome | undefined> {
   const { thread, run, ended, request } = started
   if (started.input !== 'taken') return undefined
@@ -39,7 +39,7 @@ export async function outcomeAtOnce(started: StartedRun): Promise<WireOutcome | 
   }
 }
 
-/** Whether a thread is at rest now: nothing of it goes on by itself. */
+/** Whether a thread is at rest now: nothing of it continues by itself. */
 export async function rests(thread: AnyThread): Promise<boolean> {
   try {
     await thread.waitFor({ timeoutMs: 0 })

@@ -32,7 +32,7 @@ const HEADERS = {
   'cache-control': 'no-cache',
 }
 
-/** The files of the studio, as the build left them beside this module. */
+/** The files of the studio, as the build left them next to this module. */
 export class StudioPages {
   readonly #files = new Map<string, { readonly body: string; readonly tag: string; readonly type: string }>()
 

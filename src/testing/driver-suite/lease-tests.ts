@@ -108,7 +108,7 @@ export const leaseTests: readonly SuiteTest[] = [
   },
   {
     name: 'answers a claim that saw an older log with a conflict, also while a lease runs',
-    // So that a claim which landed but lost its acknowledgement finds itself instead of its own lease.
+    // So that a claim which landed but lost its acknowledgment finds itself instead of its own lease.
     async run({ driver, tenant }) {
       const log = logKey(tenant)
       const at = await createLog(driver, log)

@@ -63,7 +63,7 @@ export const pruneTests: readonly SuiteTest[] = [
           assert.deepEqual((await one.headers(log, { before: 12, limit: 2 })).length, 2)
         }
       }
-      // A later prune to a keyframe takes the stand-in with it, and the log goes on.
+      // A later prune to a keyframe takes the stand-in with it, and the log continues.
       assert.deepEqual(await driver.prune(log, before.incarnation, 13), { removed: 4 })
       await mustAppend(driver, makeAppend(log, before))
       assertEntries((await driver.read(log, 0, 100)).slice(0, 7), entries.slice(13))

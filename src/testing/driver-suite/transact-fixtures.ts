@@ -90,7 +90,7 @@ export function refusedFor(reason: string) {
   }
 }
 
-/** A transaction that stands still after its statements until it is told to go on. */
+/** A transaction that stands still after its statements until it is told to continue. */
 export function pausedTransaction(driver: SqlStore, append: Append, ...statements: string[]) {
   let goOn = (): void => {}
   let begun = (): void => {}

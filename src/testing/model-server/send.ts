@@ -128,7 +128,8 @@ function write(response: ServerResponse, text: string): Promise<void> {
 }
 
 async function drop(response: ServerResponse): Promise<Sent> {
-  // What was written should reach the client before the reset does, or a break half-way would look like one at the start.
+  // What was written should reach the client before the reset does, or a break halfway would look like one at the
+  // start.
   if (response.headersSent) await delay(5)
   response.socket?.resetAndDestroy()
   return 'dropped'

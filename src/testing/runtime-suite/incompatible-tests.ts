@@ -100,7 +100,7 @@ export const incompatibleTests: readonly RuntimeTest[] = [
         expectStatus(await hf.thread(changing(original, true), 't').run({ input: 1 }), 'failed')
         const refused = expectStatus(await hf.thread(changing(change, false), 't').run(), 'incompatible')
         assert.match(refused.reason, reason)
-        // What a step of another name did is recorded, and then the original does not fit any more either.
+        // What a step of another name did is recorded, and then the original does not fit anymore either.
         if (change.name !== original.name) return
         assert.equal(expectStatus(await hf.thread(changing(original, false), 't').run(), 'completed').output, 2)
       },

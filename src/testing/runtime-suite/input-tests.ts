@@ -125,7 +125,7 @@ export const inputTests: readonly RuntimeTest[] = [
         const queued = await second.run({ input: 'b', key: 'b', onPaused: 'queue' })
         assert.equal(expectStatus(queued, 'failed').input, 'queued')
       }
-      // Nothing goes on by itself: whoever waits is told so.
+      // Nothing continues by itself: whoever waits is told so.
       assert.equal((await second.waitFor({ timeoutMs: 20_000 })).status, 'failed')
       broken = false
       const paid = expectStatus(await second.run({ input: 'pay' }), 'completed')

@@ -48,7 +48,7 @@ async function seenNext(context: RuntimeContext): Promise<unknown> {
   return outcome.state.seen.at(-1)
 }
 
-/** Resolves when the payment is on record. */
+/** Resolves when the payment is recorded. */
 async function recorded(hf: Holdfast): Promise<void> {
   for await (const event of hf.inspect('t').events({ untilRest: false })) {
     if (event.type === 'step' && event.step.endsWith(':pay') && event.status === 'completed') return

@@ -11,7 +11,7 @@ export interface StoreContext {
   /** The store under test, narrowed to a tenant that no other test uses. */
   readonly hf: Holdfast
   readonly tenant: string
-  /** Drives expiry. It stands still until it is told to go on. */
+  /** Drives expiry. It stands still until it is told to continue. */
   readonly clock: VirtualClock
   /** Another driver of the same backend, closed after the test. */
   driver(): Promise<Driver>

@@ -28,7 +28,7 @@ export interface SnapshotTask {
   readonly state?: Snapshot | GraphConfig
 }
 
-/** The slice of a compiled graph that is used: whichever copy of LangGraph made it. */
+/** The part of a compiled graph that is used: whichever copy of LangGraph made it. */
 export interface CompiledGraph {
   readonly lg_is_pregel: boolean
   readonly channels?: Readonly<Record<string, unknown>>

@@ -3,7 +3,7 @@ import { type LangGraphSource, notLangGraph, type SourceCheckpoint, type SourceW
 
 type Row = Readonly<Record<string, unknown>>
 
-/** The slice of `pg` that is used here. */
+/** The part of `pg` that is used here. */
 interface PoolLike {
   query(sql: string, values?: readonly unknown[]): Promise<{ readonly rows: Row[] }>
   end(): Promise<void>

@@ -10,7 +10,7 @@ import {
 
 type Row = Readonly<Record<string, unknown>>
 
-/** The slice of a SQLite client that is used here. */
+/** The part of a SQLite client that is used here. */
 interface SqliteLike {
   prepare(sql: string): { all(...values: (string | number)[]): unknown[] }
   close(): void

@@ -4,5 +4,5 @@ import { createItems } from './0002-create-items.js'
 import { findDue } from './0003-find-due.js'
 import { takeTurns } from './0004-take-turns.js'
 
-/** In order, for ever: a migration that was released is never changed, the next one mends it. */
+/** In order, forever: a migration that was released is never changed, the next one mends it. */
 export const MIGRATIONS: readonly Migration[] = [createTables, createItems, findDue, takeTurns]
