@@ -19,6 +19,7 @@ import { saveResults } from './results.mjs'
 import { BUDGETED, SUITES } from './suites.mjs'
 
 /** @typedef {import('./statistics.mjs').Line} Line */
+
 const BACKENDS = ['sqlite', 'postgres', 'redis', 'file', 'memory']
 /** A suite that takes longer than this hangs: it is given up, and the others are measured. */
 const MOST_SUITE_MS = 10 * 60_000
@@ -109,6 +110,9 @@ async function main({ only, backend, rounds, quick, json, save, built }) {
       const order = { suite, backends: backend, folder, servers: services.env, given, quick, budgeted: save, rounds }
       const outcome = await measure(order, measured, progress)
       measured.seconds[suite] = Math.round((performance.now() - began) / 1000)
+      if (outcome === 'done' && measured.figures[suite]?.length === 0) {
+        console.error(`${suite} measured nothing: no backend that it needs is here.`)
+      }
       if (!process.stderr.isTTY) console.error(`${suite}: ${outcome}, ${measured.seconds[suite]} s`)
       // After each: what was measured stays when a later one is interrupted.
       if (save) verdict = saveResults({ ...measured, machine, rounds, load: Number(load.toFixed(1)) })

@@ -38,6 +38,7 @@ try {
     backends,
     quick: order.quick,
     rounds: order.rounds,
+    folder: order.folder,
     progress: (progress) => tell({ progress }),
     report: (line) => tell({ line }),
     plot: (plot, points) => tell({ plot, points }),

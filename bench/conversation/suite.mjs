@@ -20,7 +20,7 @@ const THREAD = 'conversation'
 /**
  * One conversation of an agent, a run each turn, beside LangGraph's agent with its saver and with its DeltaChannel: how
  * long a turn takes and what is stored as the conversation grows.
- * @param {{ backends: readonly import('../backends.mjs').Backend[], quick: boolean, rounds: number,
+ * @param {{ backends: readonly import('../backends.mjs').Backend[], quick: boolean, rounds: number, folder: string,
  *   progress: (text: string) => void, report: (line: Line) => void,
  *   plot?: (name: string, points: Record<string, readonly Point[]>) => void }} options
  */

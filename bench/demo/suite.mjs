@@ -2,7 +2,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { budgetOf } from '../budget.mjs'
@@ -18,15 +17,12 @@ const TICKS_PER_SECOND = 100
 /**
  * `npm run demo`: workers that are killed throughout, on SQLite. What it took of the processors in all its processes, how often
  * writers met, and how soon a killed worker's conversations went on.
- * @param {{ quick: boolean, progress: (text: string) => void, report: (line: Line) => void }} options
+ * @param {{ quick: boolean, folder: string, progress: (text: string) => void, report: (line: Line) => void }} options
  */
-export async function run({ quick, progress, report }) {
+export async function run({ quick, folder: parent, progress, report }) {
   const sessions = quick ? 10 : SESSIONS
   progress(`the demo with ${sessions} conversations`)
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-demo-'))
-  const clean = () => rmSync(folder, { recursive: true, force: true })
-  // Also when the benchmark is interrupted.
-  process.once('exit', clean)
+  const folder = mkdtempSync(join(parent, 'demo-'))
   const file = join(folder, 'agents.db')
   const day = { sessions, workers: 3, killEveryMs: 5000, leaseMs: LEASE_MS, latencyMs: 150, seed: 847 }
   try {
@@ -58,8 +54,7 @@ export async function run({ quick, progress, report }) {
     tell('demo.bytes', 'bytes per turn, size of the file', 'bytes', found.bytesPerTurn)
     tell('demo.kills', 'workers killed', 'count', found.kills)
   } finally {
-    process.off('exit', clean)
-    clean()
+    rmSync(folder, { recursive: true, force: true })
   }
 }
 
