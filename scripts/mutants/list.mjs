@@ -44,7 +44,7 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/step/revisits.js',
-        find: 'if (isBegun(record))\n                throw leftBegun(path);',
+        find: 'if (isBegun(record) || awaitsChild(record))\n                throw leftBegun(path);',
         replace: 'if (isBegun(record)) continue;',
       },
     ],
@@ -129,7 +129,7 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/run/situation.js',
-        find: 'return fold.index.wakeAt === null || fold.index.wakeAt > now;',
+        find: 'return !isAskedFor(fold, now);',
         replace: 'return inputs.length === 0;',
       },
     ],
@@ -142,7 +142,7 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/run/given-input.js',
-        find: "return at < 0 ? 'refused' : 'queued';",
+        find: "return at < 0 && !later.some((other) => isInput(input, other)) ? 'refused' : 'queued';",
         replace: "return 'refused';",
       },
     ],
@@ -654,8 +654,8 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/run/gap.js',
-        find: 'if (loss === undefined)',
-        replace: 'if (true)',
+        find: 'runsOf(state).filter(',
+        replace: '[].filter(',
       },
     ],
     test: 'test/runtime/lost-records.test.ts',
@@ -679,6 +679,20 @@ export const MUTANTS = [
     changes: [{ file: 'runtime/step/activation.js', find: 'if (this.#run.isOvertaken)', replace: 'if (false)' }],
     test: 'test/runtime/simulation.test.ts',
     name: 'the answer to a later run',
+  },
+  {
+    item: '19c',
+    what: 'an update that the backend refuses fails those that were sent with it',
+    changes: [
+      { file: 'log/write/log-writer.js', find: 'if (members.length > 1 && isRefusal(error))', replace: 'if (false)' },
+    ],
+    test: 'test/log/refused-updates.test.ts',
+  },
+  {
+    item: '28b',
+    what: 'each run that shares a signal listens to it',
+    changes: [{ file: 'core/on-abort.js', find: 'WAITING.get(signal) ?? listen(signal)', replace: 'listen(signal)' }],
+    test: 'test/runtime/signals-let-go.test.ts',
   },
   {
     item: '44',

@@ -19,6 +19,31 @@ describe('a signal that outlives runs', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
+  it('has one listener for all runs that share it: Node warns of a leak from the eleventh on', async () => {
+    await using hf = await openHoldfast('memory:')
+    const { signal } = new AbortController()
+    const begun: (() => void)[] = []
+    const allBegun = Promise.all(
+      Array.from({ length: 12 }, (_, i) => new Promise<void>((resolve) => (begun[i] = resolve))),
+    )
+    let release = () => {}
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const holding = flow<number, void>({ name: 'holding', version: '1.0.0' }, (ctx, i) =>
+      ctx.step('hold', { timeoutMs: 60_000 }, async () => {
+        begun[i]?.()
+        await held
+      }),
+    )
+    const outcomes = begun.map((_, input) => hf.thread(holding, `shared-${input}`).run({ input, signal }))
+    await allBegun
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1)
+    release()
+    for (const outcome of await Promise.all(outcomes)) expect(outcome.status).toBe('completed')
+    expect(getEventListeners(signal, 'abort')).toEqual([])
+  })
+
   it('stops a run without a record also while the thread is opened', async () => {
     await using hf = await openHoldfast('memory:')
     const stop = new AbortController()
