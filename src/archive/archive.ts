@@ -322,5 +322,5 @@ function aboutName(name: string): string {
 }
 
 function changed(key: LogKey): ConflictError {
-  return new ConflictError(`${nameLog(key)} changed meanwhile. Try again.`, { log: key })
+  return new ConflictError(`${nameLog(key)} changed in the meantime. Try again.`, { log: key })
 }

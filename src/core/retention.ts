@@ -196,7 +196,7 @@ export function describePolicy(policy: StoreRetentionPolicy): string {
   const off = `${where}retention: 'keep' turns this off.`
   if (policy.ttlMs === 'never')
     return cut.length === 0 ? "Everything is kept (retention: 'keep')." : `${kept.trim()} ${off}`
-  const whose = policy.existing ? 'Threads' : 'Threads begun under this policy'
+  const whose = policy.existing ? 'Threads' : 'Threads started under this policy'
   const pipelines = policy.ttlMs === undefined ? `, documents of pipelines after ${spell(DEFAULT_PIPELINE_TTL_MS)}` : ''
   return `${whose} expire ${spell(policy.ttlMs ?? DEFAULT_TTL_MS)} after their last use${pipelines}.${kept} ${off}`
 }

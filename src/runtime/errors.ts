@@ -134,7 +134,7 @@ const CHILD_ENDS: Readonly<Record<FailedChild['status'], string>> = {
 const CHILD_REMEDIES: Readonly<Record<FailedChild['status'], string>> = {
   failed: 'Fix the cause and run the parent again: it resumes the child.',
   cancelled: 'Run the parent again to begin the child anew, or cancel the parent, too.',
-  limited: 'Raise the limit, or catch this and go on with what the child has done.',
+  limited: 'Raise the limit, or catch this and continue with what the child has done.',
   incompatible: 'Run the child with the version of the program that began it, then run the parent again.',
   busy: "Wait for its turn with { busy: 'queue' }, or leave `thread` out for a thread of its own.",
   gone: 'Keep entries for as long as a parent may come back to them, or begin the child anew by running the parent again.',
@@ -210,7 +210,7 @@ export function otherWait(path: string, recorded: string | undefined, asked: str
   return new IncompatibleError(
     `Wait "${path}" was recorded as "${recorded}" and is "${asked ?? 'without a limit'}" now, beside other waits: the record may be another branch's.`,
     'nondeterministic',
-    'Give waits that run side by side a key each. This run goes on with the version of the program that began it.',
+    'Give each of the parallel waits a key. This run can continue with the version of the program that started it.',
     { step: path },
   )
 }

@@ -146,9 +146,9 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
   }
 
   /**
-   * Ends the run that is in progress or waits. Its worker notices soon; a run that nobody holds ends at once, or, if it
-   * has recorded nothing yet, when it is picked up. Where there is none, input that was left for later is dropped, the
-   * next one first. With `run`, only if it is that one. False when there was none to end.
+   * Ends the run that is in progress or waiting. Its worker notices soon; a run that nobody holds ends immediately or,
+   * if it has recorded nothing yet, when it is picked up. If there is none, input that was left for later is dropped,
+   * the next one first. With `run`, only if it is that one. False when there was none to end.
    */
   async cancel(
     options: { readonly reason?: string; readonly by?: string; readonly run?: string } = {},

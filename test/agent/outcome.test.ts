@@ -60,7 +60,7 @@ describe('an outcome says', () => {
     expect(outcome).toMatchObject({
       status: 'incompatible',
       reason: expect.stringContaining('1.0.0'),
-      message: expect.stringContaining('Nothing of it is lost'),
+      message: expect.stringContaining('None of it is lost'),
     })
     expect(outcome.message).not.toMatch(/1\.0\.0|compatibleWith/)
   })

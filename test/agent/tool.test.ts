@@ -84,7 +84,7 @@ describe('a tool', () => {
 
   it('without a JSON Schema says what to pass', () => {
     expect(() => tool({ inputSchema: bareSchema })).toThrow(
-      /\(bare\) offers no JSON Schema.* jsonSchema beside inputSchema/,
+      /\(bare\) offers no JSON Schema.* jsonSchema next to inputSchema/,
     )
   })
 })

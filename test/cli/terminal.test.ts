@@ -157,7 +157,7 @@ describe('on a terminal', () => {
     )
     const args = ['run', file, '--thread', 's-1', '--input', '{}', '--busy', 'reject']
     const { code, text } = await run(args, { keys: [['step    second completed', CTRL_C]] })
-    expect(text).toContain(`Interrupted. Go on with: holdfast run ${file} --thread s-1`)
+    expect(text).toContain(`Interrupted. Continue with: holdfast run ${file} --thread s-1`)
     expect(code).toBe(130)
   })
 
@@ -186,7 +186,7 @@ describe('on a terminal', () => {
     const { code, text, raw } = await onTerminal(args, { keys: [[/resuming █+░+ 1\/3/, CTRL_C]] })
     expect(raw.split('resuming')[1]).toContain('\r\u001b[2K')
     expect(text).toMatch(/^soon +main +completed$/m)
-    expect(text).toContain('Interrupted: 2 of 3 threads are left. The same command goes on with them.')
+    expect(text).toContain('Interrupted: 2 of 3 threads are left. Run the same command again to continue with them.')
     expect(text).not.toContain('error')
     expect(code).toBe(130)
     const left = await holdfast([...args, '--json'], { signal: AbortSignal.abort() })

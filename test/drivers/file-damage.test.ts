@@ -180,7 +180,7 @@ describe('damage', () => {
 })
 
 describe('opening', () => {
-  it('refuses a path that is a file, or lies below one', async () => {
+  it('refuses a path that is a file, or is inside one', async () => {
     const file = join(folder, 'file')
     await writeFile(file, 'x')
     for (const path of [file, join(file, 'store')]) {

@@ -251,7 +251,7 @@ describe('a graph that does not fit is told so, and nothing is written', () => {
   })
 
   it.each([
-    ['desk-failed', { compatibleWith: undefined }, 'begun by desk 1.0.0', 'declare compatibleWith'],
+    ['desk-failed', { compatibleWith: undefined }, 'started by desk 1.0.0', 'declare compatibleWith'],
     ['desk-failed', { migrations: { 2: renameText } }, 'no migration leads from 2 to 3', 'Add migrations: { 3:'],
     ['desk-failed', { migrations: { 2: renameText, 3: () => null } }, 'did not return an object', 'whole state'],
     ['desk-failed', { migrations: { 2: renameText, 3: fail } }, 'version 3 failed: not this one', 'Fix the migration'],

@@ -211,7 +211,7 @@ export class CheckpointWriter {
     return new ConflictError(
       `Checkpoint ${checkpoint.id} of thread "${threadId}" has the parent ${parent ?? 'none'}, but ${head} follows it already.`,
       { threadId, ns, parent, checkpoint: checkpoint.id, head },
-      "Load the newest checkpoint and go on from there, or let the saver branch with onFork: 'branch'.",
+      "Load the newest checkpoint and continue from there, or let the saver branch with onFork: 'branch'.",
     )
   }
 }

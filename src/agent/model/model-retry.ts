@@ -35,7 +35,7 @@ const REMEDIES: Readonly<Record<ModelFailureKind, string>> = {
   server: 'Try again later.',
   connection: 'Check the address and the network, and try again.',
   timeout: 'Try again, or allow more time with timeoutMs.',
-  'broken-reply': 'Try again; if it goes on, the server does not speak the protocol it should.',
+  'broken-reply': 'Try again; if it keeps happening, the server does not speak the expected protocol.',
   'context-too-long': 'Shorten the conversation, for example by compaction.',
   auth: "Check the API key and the account's rights.",
   'not-found': 'Check the model name and the base URL.',

@@ -36,8 +36,8 @@ export interface AgentToolOptions<Schema extends ToolSchema = ToolSchema>
   /** The agent's input. Default: the request, or the arguments as JSON if `inputSchema` is given. */
   readonly input?: (args: SchemaOutput<Schema>) => AgentInput
   /**
-   * Where the agent runs. Default 'inside': in the call, as part of this thread. 'child': on a thread of its own that
-   * is awaited, as `ctx.run` does; whichever worker has the agent takes it, and nothing is held in the meantime.
+   * Where the agent runs. Default 'inside': in the call, as part of this thread. 'child': on its own thread, which is
+   * awaited as with `ctx.run`; any worker that has the agent runs it, and nothing is held in the meantime.
    */
   readonly runs?: 'inside' | 'child'
 }

@@ -58,7 +58,7 @@ export function checkSchema(schema: unknown, explicit: unknown, field: string): 
   throw new InvalidOptionError(
     `${field}.inputSchema`,
     `(${schema['~standard'].vendor}) offers no JSON Schema, which the model is shown`,
-    'Pass it as the option jsonSchema beside inputSchema.',
+    'Pass it as the option jsonSchema next to inputSchema.',
     { vendor: schema['~standard'].vendor },
   )
 }

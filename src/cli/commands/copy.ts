@@ -47,7 +47,7 @@ export const run: Command = async (context, [from = '', to = ''], options) => {
   else {
     for (const { message } of shown) output.line(`${output.paint('yellow', 'refused')} ${clean(message)}`)
     printCounts(output, report)
-    if (!report.complete) output.note('Stopped. The same command goes on from here.')
+    if (!report.complete) output.note('Stopped. Run the same command again to continue from here.')
   }
   if (!report.complete) return EXIT.interrupted
   return exitCodeOf(refused)

@@ -30,7 +30,7 @@ export const run: Command = async (context, [id = ''], options) => {
   else {
     output.line(fork.branch)
     const words = `${shellQuote(made.thread)} --branch ${shellQuote(fork.branch)}${context.where}`
-    output.note(`Go on with: holdfast resume <file> ${words}`)
+    output.note(`Continue with: holdfast resume <file> ${words}`)
   }
 }
 

@@ -24,7 +24,7 @@ export const run: Command = async (context, [database = ''], options) => {
     for (const note of report.notes) output.line(`${output.paint('yellow', 'left out')} ${clean(note)}`)
     const { threads: count, checkpoints, writes, same } = report
     output.line(`${count} threads, ${checkpoints} checkpoints, ${writes} pending writes; ${same} checkpoints were here`)
-    if (!report.complete) output.note('Stopped. The same command goes on from here.')
+    if (!report.complete) output.note('Stopped. Run the same command again to continue from here.')
   }
   if (!report.complete) return EXIT.interrupted
   return report.failed.length > 0 ? EXIT.failed : EXIT.ok

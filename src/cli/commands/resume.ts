@@ -59,7 +59,9 @@ export const run: Command = async (context, [file = '', id], options) => {
     )
   }
   if (left > 0) {
-    output.note(`Interrupted: ${left} of ${runs.length} threads are left. The same command goes on with them.`)
+    output.note(
+      `Interrupted: ${left} of ${runs.length} threads are left. Run the same command again to continue with them.`,
+    )
   }
   if (signal.aborted) return EXIT.interrupted
   return results.some(({ status }) => status === 'error' || status === 'failed') ? EXIT.failed : EXIT.ok

@@ -47,7 +47,7 @@ export const run: Command = async (context, [file = ''], options) => {
   } catch (error) {
     const id = shellQuote(formatThreadId(thread))
     if (signal.aborted) {
-      output.note(`Interrupted. Go on with: holdfast run ${shellQuote(file)} --thread ${id}${context.where}`)
+      output.note(`Interrupted. Continue with: holdfast run ${shellQuote(file)} --thread ${id}${context.where}`)
     }
     throw error
   }

@@ -49,7 +49,7 @@ export function reportOutcome({ output, where: flags }: CommandContext, outcome:
       break
     case 'failed':
       output.note(`${clean(`${outcome.error.name}: ${outcome.error.message}`)}`)
-      if (outcome.canResume) output.note(`Go on with: holdfast resume <file> ${words}${flags}`)
+      if (outcome.canResume) output.note(`Continue with: holdfast resume <file> ${words}${flags}`)
       break
     case 'incompatible':
       output.note(clean(`${outcome.reason} ${outcome.remedy}`))

@@ -15,7 +15,7 @@ export function reportSchedule({ output }: CommandContext, schedule: Schedule): 
 export async function listSchedules({ output }: CommandContext, schedules: readonly Schedule[]): Promise<void> {
   if (output.json) return output.document({ schedules })
   if (schedules.length === 0)
-    return output.note('There are no schedules. Make one: holdfast schedule set <file> <name>.')
+    return output.note('There are no schedules. Create one: holdfast schedule set <file> <name>.')
   await output.table(
     ['schedule', 'program', 'when', 'next', 'last', 'started', 'missed'],
     schedules.map((schedule): readonly Cell[] => [

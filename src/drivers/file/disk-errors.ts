@@ -25,7 +25,7 @@ const PROBLEMS: Readonly<Record<string, Problem>> = {
     says: 'may not be changed by this user, or does not support hard links',
     remedy: 'Give this user read and write permission on a local filesystem with hard links, or open another folder.',
   },
-  ENOTDIR: { reason: 'not-a-folder', says: 'is a file, or lies below one', remedy: 'Give the path of a folder.' },
+  ENOTDIR: { reason: 'not-a-folder', says: 'is a file, or is inside one', remedy: 'Give the path of a folder.' },
   ENOENT: { reason: 'missing', says: 'is not there', remedy: 'Check that nothing else removes files from the store.' },
   EIO: {
     reason: 'io-error',

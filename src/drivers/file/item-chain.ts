@@ -172,7 +172,7 @@ async function isIn(store: FileStore, { folder }: ItemPlace, own: ChainLink<Item
   await takeBack(disk, folder, own)
   if (there !== undefined) return false
   throw new StorageError(
-    'The item was changed by others so often meanwhile that it is unknown whether this write was among them.',
+    'The item was changed by others so often in the meantime that it is unknown whether this write was among them.',
     'Look at the item again before repeating the write.',
     { reason: OVERTAKEN, written: 'unknown', retryable: true },
   )

@@ -29,7 +29,7 @@ async function makeRoot(root: string): Promise<void> {
     await fs.mkdir(root, { recursive: true, mode: FOLDER_MODE })
   } catch (error) {
     if (!hasCode(error, 'EEXIST', 'ENOTDIR')) throw error
-    throw new StorageError(`${root} is a file, or lies below one.`, 'Give the path of a folder.', {
+    throw new StorageError(`${root} is a file, or is inside one.`, 'Give the path of a folder.', {
       reason: 'not-a-folder',
       written: 'nothing',
       data: { path: root },

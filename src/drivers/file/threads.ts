@@ -174,7 +174,7 @@ async function isSettled(store: FileStore, folder: string, own: ThreadLink): Pro
   const place = await settle(store.disk, folder, own, newest)
   if (place === 'unknown') {
     throw new StorageError(
-      'The thread was changed by others so often meanwhile that it is unknown whether this change was among them.',
+      'The thread was changed by others so often in the meantime that it is unknown whether this change was among them.',
       'Look at the thread again before repeating the change.',
       { reason: 'overtaken', written: 'unknown', retryable: true },
     )

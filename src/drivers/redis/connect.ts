@@ -168,7 +168,7 @@ function explain(error: unknown, servers: readonly Server[]): HoldfastError {
     )
   }
   if (/cluster support disabled/i.test(text)) {
-    return new InvalidOptionError('cluster', 'is on, but this server is no cluster', 'Leave the option out.')
+    return new InvalidOptionError('cluster', 'is on, but this server is not a cluster', 'Leave the option out.')
   }
   const known = toDriverError(error, false)
   if (known.code !== 'unavailable' || known.data['reason'] !== undefined) return known

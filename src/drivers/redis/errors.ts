@@ -140,6 +140,6 @@ export function lostStore(prefix: string, buckets: number): DataLossError {
   return new DataLossError(
     `This Redis no longer holds the store "${prefix}" that was opened: it came back empty or older, was flushed, or is another server.`,
     { prefix, buckets },
-    "Restore it, or close this Holdfast and open the store again with openHoldfast() to go on with what is left. Then run threads with expect: 'existing': their outcome says whether their past is gone.",
+    "Restore it, or close this Holdfast and open the store again with openHoldfast() to continue with what is left. Then run threads with expect: 'existing': their outcome says whether their past is gone.",
   )
 }

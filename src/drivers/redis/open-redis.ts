@@ -144,7 +144,7 @@ async function openStore(
     throw new DataLossError(
       `${bad} of ${count} parts of the Redis store "${prefix}" are gone: a node came back empty or older.`,
       { prefix, buckets: Number(count), gone: bad },
-      "Restore it, or go on with what is left: open it with { acceptDataLoss: true }, and run threads with expect: 'existing': their outcome says whether their past is gone.",
+      "Restore it, or continue with what is left: open it with { acceptDataLoss: true }, and run threads with expect: 'existing': their outcome says whether their past is gone.",
     )
   }
   if (marked === null) await connection.write({ command: 'hset', args: [record, 'marked', 'yes'] })

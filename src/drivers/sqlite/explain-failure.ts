@@ -135,7 +135,7 @@ async function explainCode(failure: SqliteCode, path: string): Promise<HoldfastE
   }
 }
 
-const diskFullRemedy = 'Free some space; what was acknowledged is safe and the store goes on where it stopped.'
+const diskFullRemedy = 'Free some space; what was acknowledged is safe and the store continues where it stopped.'
 const ioRemedy = 'Check the disk, its mount and its limits, then open the store again.'
 const readOnlyRemedy = 'Give this user write permission on the file and on its folder, where SQLite keeps its log.'
 

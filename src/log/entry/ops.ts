@@ -219,7 +219,7 @@ function isPlain(value: Value): value is State {
 function toPath(path: string | Path): Path {
   const parts: unknown = typeof path === 'string' ? [path] : path
   if (!isPath(parts)) {
-    throw new InvalidValueError('path', 'is not a path', 'Begin with a key; go on with keys and list positions.')
+    throw new InvalidValueError('path', 'is not a path', 'Start with a key; continue with keys and list positions.')
   }
   return parts
 }

@@ -12,23 +12,23 @@ import { permit, type Work } from '../step/perform.js'
 import { childThread, nameChild } from './child-key.js'
 import type { ChildEnd, ChildRecord, ParentRef } from './child-records.js'
 
-/** What a thread that another begins may be told. */
+/** Options for a thread that another one starts. */
 export interface ChildOptions {
   /**
-   * The thread it runs on. Default: one of its own, named after the parent and `id`. A thread that is named here may have
-   * a past, and other parents.
+   * The thread it runs on. Default: its own, named after the parent and `id`. A thread that is named here may have a
+   * history, and other parents.
    */
   readonly thread?: ThreadIdInput
   /**
-   * What to do when the named thread has a run that is not over, or input before this one. Default 'reject': the call fails
-   * with `child-failed`, status 'busy'. 'queue' waits for its turn.
+   * What to do if the named thread has an unfinished run, or earlier input. Default 'reject': the call fails with
+   * `child-failed`, status 'busy'. 'queue' waits for its turn.
    */
   readonly busy?: 'reject' | 'queue'
-  /** What its run brings along, recorded with it. Default: what is recorded of the parent's own. */
+  /** The context of its run, recorded with it. Default: what is recorded of the parent's own. */
   readonly context?: unknown
 }
 
-/** What a run uses of the threads that it begins. */
+/** What a run uses of the threads that it starts. */
 export interface ChildDoor {
   /** Leaves the input with the child, once however often it is called, and returns its current state. */
   begin(child: BeginChild): Promise<'open' | 'busy' | ChildEnd>
@@ -45,12 +45,12 @@ export interface BeginChild {
   readonly options: ChildOptions
   /** Kept of the context of the parent. */
   readonly inherited: unknown
-  /** What this process brings to the parent beside that. */
+  /** What this process passes to the parent in addition. */
   readonly live: unknown
-  /** An end that is not newer than this is an old one: it is to be tried again. */
+  /** An end that is not newer than this is an old one: it is to be retried. */
   readonly after: number | undefined
   readonly turn: Turn
-  /** It has never been begun before, and nobody else knows its thread. */
+  /** It has never been started before, and nobody else knows its thread. */
   readonly isNew: boolean
 }
 
@@ -62,18 +62,18 @@ export interface ChildCall {
   readonly plan: ProgramPlan
   readonly input: unknown
   readonly options: ChildOptions
-  /** Resolves when the function has come back to all that is recorded. */
+  /** Resolves when the function has reached everything that is recorded. */
   hold(): Promise<void>
   /** Leaves the function hanging until the child has ended. */
   wait(waiting: Waiting): Promise<never>
 }
 
-/** More than this above each other is a program that calls itself without an end. */
+/** More levels than this mean a program that calls itself without end. */
 const MOST_ABOVE = 32
 
 /**
- * Begins another thread and returns what came of it, or leaves the run to be woken by its end. The child is recorded here
- * before it is begun there, under a name that follows from this place: whoever comes back to it finds the same one.
+ * Starts another thread and returns its result, or leaves the run to be woken by its end. The child is recorded here
+ * before it is started there, under a name derived from this place: whoever gets here again finds the same one.
  */
 export async function awaitChild(call: ChildCall): Promise<unknown> {
   const { run, work, plan, options } = call
@@ -124,7 +124,7 @@ export async function awaitChild(call: ChildCall): Promise<unknown> {
 
 type BusyEnd = { readonly status: 'busy'; readonly run: string; readonly takes: number }
 
-/** Records which child is about to be begun; something else where that must not be, on a fork. */
+/** Records which child is about to be started; refuses if that must not happen, on a fork. */
 async function announce(
   call: ChildCall,
   name: string,
@@ -133,7 +133,7 @@ async function announce(
 ): Promise<{ readonly result: unknown } | undefined> {
   const { run, work, plan } = call
   const { log } = run
-  // What the program refuses is refused before anything is said of it.
+  // What the program refuses is refused before anything is recorded about it.
   await plan.checkInput(call.input)
   await call.hold()
   const instead = await permit(run, work, 'idempotent')
@@ -170,7 +170,7 @@ async function announce(
   return undefined
 }
 
-/** Records what came of a child as the result of the step that awaited it. */
+/** Records the outcome of a child as the result of the step that awaited it. */
 async function take(call: ChildCall, name: string, end: ChildEnd | BusyEnd): Promise<unknown> {
   const { run, work } = call
   const before = recordAt(run, work)
@@ -206,7 +206,7 @@ async function take(call: ChildCall, name: string, end: ChildEnd | BusyEnd): Pro
   throw failed
 }
 
-/** What a child that failed is told to the program as, when it comes back to it. */
+/** How the failure of a child is reported to the program, when it gets here again. */
 export function failedChild(record: StepRecord | undefined, work: Pick<Work, 'path' | 'at'>): unknown {
   if (record?.status !== 'failed' || record.childEnd === undefined) return undefined
   const { thread, ...end } = record.childEnd

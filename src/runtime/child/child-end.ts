@@ -76,7 +76,7 @@ async function endOf(
   }
 }
 
-/** What a program that was ended by a limit had done: it stays done, and whoever awaited it must not do it again. */
+/** What a program that was ended by a limit had done: it stays done, and whoever awaited it must not repeat it. */
 function doneBy(fold: Fold, plan: ProgramPlan): Pick<ChildEnd, 'done'> {
   const done = plan.kind === 'graph' ? plan.done?.((fold.state as RunState).state ?? {}) : undefined
   return done === undefined ? {} : { done: copyValue(done, DEFAULT_LIMITS) }

@@ -4,8 +4,8 @@ import type { LogKey } from '../../log/contract.js'
 import type { RunRecord } from '../run/run-state.js'
 
 /**
- * The name of a child among those of its parent: of the place that awaits it, in this run, on this branch, in this life
- * of the thread. The generation is raised when the child is over and is to be started over.
+ * The name of a child among those of its parent: derived from the place that awaits it, in this run, on this branch, in
+ * this incarnation of the thread. The generation is raised when the child is over and is to be started again.
  */
 export function nameChild(
   { tenant, thread, branch }: LogKey,
@@ -22,8 +22,8 @@ export function inputKeyOf(child: string): string {
 }
 
 /**
- * The thread that a child runs on unless the program names one: below its parent's, and another for each run and branch of
- * it. Parts of a structured id stay, so that whoever looks for a user's threads finds these, too.
+ * The thread that a child runs on unless the program names one: below its parent's, and a different one for each run
+ * and branch of it. Parts of a structured id stay, so that a search for a user's threads finds these too.
  */
 export function childThread(parent: LogKey, run: RunRecord, step: string, id: string): ThreadId {
   const of = threadIdInput(parent.thread)
@@ -36,7 +36,7 @@ export function childThread(parent: LogKey, run: RunRecord, step: string, id: st
   try {
     return parseThreadId(whole)
   } catch {
-    // Deep below, or an id that has all the room already.
+    // Deeply nested, or an id that already uses all the space.
     const short = shorten([parent.tenant, parent.thread, step, mark], 32)
     const root = typeof of === 'string' ? [...of].slice(0, (MAX_ID_BYTES - 64) / 4).join('') : undefined
     return parseThreadId(root === undefined ? `child~${short}` : `${root}~${short}`)

@@ -2,18 +2,16 @@ import type { Value } from '../../codec/value.js'
 import type { RecordedError } from '../errors.js'
 import type { RunLimit } from '../run/run-state.js'
 
-/** A child of the current run, from the moment before it is begun until its parent has taken what came of it. */
+/** A child of the current run, from the moment before it is started until its parent has taken its outcome. */
 export interface ChildRecord {
   /** The thread it runs on, in its stored form. */
   readonly thread: string
   readonly program: string
   /** The place in the parent that awaits it. */
   readonly step: string
-  /**
-   * Of one that failed before and is tried again: how often it had been picked up by then. An older end says nothing.
-   */
+  /** For one that failed before and is retried: how often it had been picked up by then. An older end says nothing. */
   readonly after?: number
-  /** What came of it, left here by whoever ended it. */
+  /** Its outcome, left here by whoever ended it. */
   readonly ended?: ChildEnd
 }
 
@@ -27,7 +25,7 @@ export interface ChildEnd {
   readonly output?: Value
   readonly error?: RecordedError
   readonly limit?: RunLimit
-  /** Of one that a limit ended: what it had done by then. */
+  /** For one that a limit ended: what it had done by then. */
   readonly done?: Value
 }
 
@@ -35,7 +33,7 @@ export interface ChildEnd {
 export interface ParentRef {
   readonly thread: string
   readonly branch: string
-  /** The life of the thread: one that was erased and made again awaits nothing. */
+  /** The incarnation of the thread: one that was erased and created again awaits nothing. */
   readonly incarnation: string
   /** The name of this child among those of its parent. */
   readonly child: string

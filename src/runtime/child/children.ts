@@ -19,7 +19,7 @@ export interface ChildInput {
   readonly context?: unknown
 }
 
-/** A child that the program asked for in this process: with what it can be run here. */
+/** A child that the program requested in this process, with what is needed to run it here. */
 export interface BegunChild {
   readonly log: LogKey
   readonly plan: ProgramPlan
@@ -28,7 +28,7 @@ export interface BegunChild {
   readonly live: unknown
 }
 
-/** The children of one thread, as this process has begun or found them. */
+/** The children of one thread, as this process has started or found them. */
 export class Children implements ChildDoor {
   readonly begun = new Map<string, BegunChild>()
   readonly #environment: RuntimeEnvironment
@@ -63,7 +63,7 @@ export class Children implements ChildDoor {
     const end = await readChildEnd(logs, key, log.fold, { key: given.key }, plan)
     if (end === undefined) return 'open'
     if (end.takes > (after ?? -1)) return end
-    // The old failure: it is tried again, by whoever runs it.
+    // The old failure: it is retried, by whoever runs it.
     await log.update(({ state, index }) => {
       const isStill = isStuck(state as RunState) || (state as RunState).parked !== undefined
       return isStill && index.wakeAt !== DUE ? [{ kind: 'input', ops: [], index: { wakeAt: DUE } }] : undefined
@@ -85,7 +85,10 @@ export class Children implements ChildDoor {
   }
 }
 
-/** What a child has of its parent's context: what is recorded of it, but for what the child's program records nowhere. */
+/**
+ * The part of its parent's context that a child gets: what is recorded of it, except for what the child's program does
+ * not record.
+ */
 function inheritedContext(plan: ProgramPlan, kept: unknown): unknown {
   const { transient = [] } = plan.context ?? {}
   if (transient === true) return undefined
@@ -93,7 +96,10 @@ function inheritedContext(plan: ProgramPlan, kept: unknown): unknown {
   return Object.fromEntries(Object.entries(kept).filter(([name]) => !transient.includes(name)))
 }
 
-/** What this process brings to a child that it runs itself: of the parent's, what the child's program says is not recorded. */
+/**
+ * What this process passes to a child that it runs itself: from the parent's context, what the child's program says is
+ * not recorded.
+ */
 function liveContext(plan: ProgramPlan, live: unknown): unknown {
   const { transient = [] } = plan.context ?? {}
   if (transient === true || !isPlainObject(live)) return transient === true ? live : undefined

@@ -8,15 +8,15 @@ import { inputKeyOf } from './child-key.js'
 import type { Errand } from './child-records.js'
 
 /**
- * Whoever ends a run also does what it owes. This long after that others may think that they died before they did: not at
- * once, or each end of a child would have all workers look at it.
+ * The process that ends a run also does what the run owes. After this long, others may assume that it died before doing
+ * so: not immediately, or each end of a child would have all workers look at it.
  */
 const ERRAND_MS = 10_000
 
 /**
  * The entry that ends a run, or comes to rest, with what that run owes to other threads: whoever awaits it is told, and
- * what it awaits itself is cancelled when it is over. All of it is recorded with the end, and the thread stays due until
- * it is done: a process that dies in between loses none of it.
+ * what it awaits itself is cancelled when it is over. All of it is recorded with the end, and the thread stays due
+ * until it is done: a process that dies in between loses none of it.
  */
 export function withErrands<End extends Draft | undefined>(fold: Fold, end: End, now: number): End {
   const before = fold.state as RunState
@@ -68,7 +68,7 @@ function tell({ parent, id, key }: Pick<NonNullable<RunState['run']>, 'parent' |
   return { do: 'tell', parent: parent as NonNullable<typeof parent>, run: id, ...(key === undefined ? {} : { key }) }
 }
 
-/** What is left to do of a log's state. */
+/** What is left to do, given a log's state. */
 export function errandsOf(state: State): readonly Errand[] {
   return (state as RunState).errands ?? []
 }

@@ -14,7 +14,7 @@ interface Watched {
 }
 
 /**
- * Tells whether a thread rests together with all threads that it awaits: a run that waits for another which is in
+ * Tells whether a thread is at rest together with all threads that it awaits: a run that waits for another one in
  * progress continues by itself. Follows those as well while it is open.
  */
 export class FamilyRest {

@@ -17,8 +17,8 @@ import type { ChildEnd, Errand, ParentRef } from './child-records.js'
 import { errandsOf } from './errands.js'
 
 /**
- * Does what ended runs of a thread owe to others, and says so in its log. Each part may be done twice without harm: a
- * process that dies before it is noted leaves it to the next.
+ * Does what ended runs of a thread owe to others, and notes that in its log. Each part may be done twice without harm:
+ * a process that dies before it is noted leaves it to the next.
  * @param plan of the thread; without it, what only the program can say is left to whoever has it.
  */
 export async function runErrands(
@@ -59,7 +59,7 @@ async function noteDone(log: Log, done: readonly Errand[]): Promise<void> {
   })
 }
 
-/** False when what is to be told can only be read by the program. */
+/** False if what is to be reported can only be read by the program. */
 async function tellParent(
   { logs }: RuntimeEnvironment,
   plan: ProgramPlan | undefined,
@@ -80,8 +80,8 @@ function isUnderWay(state: RunState, run: string): boolean {
 }
 
 /**
- * Whether a run that is about to begin is still awaited. One that stood still for long may have begun it after its own
- * thread was taken over and cancelled: nobody knew of it then, so nobody could cancel it.
+ * Whether a run that is about to begin is still awaited. A process that stood still for long may have started it after
+ * its own thread was taken over and cancelled: nobody knew about it then, so nobody could cancel it.
  */
 export async function isStillAwaited({ logs }: RuntimeEnvironment, key: LogKey, parent: ParentRef): Promise<boolean> {
   try {
@@ -94,7 +94,7 @@ export async function isStillAwaited({ logs }: RuntimeEnvironment, key: LogKey, 
   }
 }
 
-/** Leaves what came of a child with its parent, if that still awaits it. */
+/** Leaves the outcome of a child with its parent, if that still awaits it. */
 async function leaveEnd(log: Log, { incarnation, child: name }: ParentRef, end: ChildEnd): Promise<void> {
   await log.update((fold) => {
     const state = fold.state as RunState
@@ -117,7 +117,7 @@ async function leaveEnd(log: Log, { incarnation, child: name }: ParentRef, end: 
 }
 
 /**
- * A thread is about to be erased: whoever awaits it is told that nothing will come of it. Before it is gone, because
+ * A thread is about to be erased: whoever awaits it is told that there will be no result. Before it is gone, because
  * nobody could tell them afterwards.
  */
 export async function tellOfErasure({ logs }: RuntimeEnvironment, key: LogKey): Promise<void> {

@@ -20,8 +20,8 @@ type RunThread = (
 type WaitForChild = Waiting & { readonly kind: 'child' }
 
 /**
- * Runs a thread, and the children that it comes to wait for, in this process: who calls `run` has perhaps no worker
- * that would. Never holds two of them for one another: the parent rests while its children run, and continues when one
+ * Runs a thread, and the children that it waits for, in this process: a caller of `run` may not have a worker that
+ * would. Never holds two of them at the same time: the parent is at rest while its children run, and continues when one
  * of them has ended. A child that another process runs is waited for; one that waits for a person leaves the parent
  * waiting.
  */

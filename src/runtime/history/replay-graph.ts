@@ -120,7 +120,7 @@ class GraphWalk {
     const plan = this.#planAt(prefix)
     const where = pathOf(prefix)
     if (plan === undefined) {
-      return { step: where, what: 'missing-node', message: `Subgraph "${where}" is not part of the program any more.` }
+      return { step: where, what: 'missing-node', message: `Subgraph "${where}" is no longer part of the program.` }
     }
     const tasks = scope.tasks ?? []
     const now = this.#asToday(plan, versionAt(state, prefix), scope.state ?? {}, tasks.length)
@@ -137,7 +137,7 @@ class GraphWalk {
       return {
         step: missing.id,
         what: 'missing-node',
-        message: `Node "${missing.node}" is not part of the program any more.`,
+        message: `Node "${missing.node}" is no longer part of the program.`,
       }
     }
     const before = isSame ? this.#before.get(prefix.join('/')) : undefined

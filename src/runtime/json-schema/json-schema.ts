@@ -32,14 +32,14 @@ export async function jsonSchemaOf(
     throw new InvalidOptionError(
       field,
       `can't be written as JSON Schema: ${reason}`,
-      'Use types that JSON has, or pass the option jsonSchema beside it.',
+      'Use types that JSON has, or pass the option jsonSchema alongside it.',
     )
   }
   if (typeof made === 'object' && made !== null) return JSON.parse(JSON.stringify(made)) as Value
   throw new InvalidOptionError(
     field,
     `of ${schema['~standard'].vendor} offers no JSON Schema`,
-    'Pass one beside it as jsonSchema, or use a library that implements Standard JSON Schema.',
+    'Pass one alongside it as jsonSchema, or use a library that implements Standard JSON Schema.',
   )
 }
 

@@ -63,7 +63,7 @@ function checkMentions({ name, nodes, pauseBefore, pauseAfter, aliases }: GraphD
       name,
       `has an alias ${quote(old)} that is the name of a node`,
       `aliases.${old}`,
-      'Keep aliases for names that no node has any more.',
+      'Keep aliases for names that no node has anymore.',
       { node: old },
     )
   }

@@ -206,7 +206,7 @@ export class Hold {
     const [next] = this.#log.seen.inputs ?? []
     if (next?.parent === undefined || !this.#log.durable || this.#log.seen.cancel?.run === next.id) return
     if (await isStillAwaited(environment, key, next.parent)) return
-    const cancel = { reason: 'nothing awaits it any more', at: environment.clock.now(), run: next.id }
+    const cancel = { reason: 'nothing awaits it anymore', at: environment.clock.now(), run: next.id }
     await this.#log.decide(({ state }) =>
       (state as RunState).inputs?.[0]?.id === next.id ? { kind: 'cancel', ops: [set('cancel', cancel)] } : undefined,
     )

@@ -171,7 +171,7 @@ export function prunedOutcome(
 
 // For whoever talks to the agent: what is wrong, and how to fix it, is not for them.
 const ANOTHER_VERSION =
-  'This conversation was begun with another version of this service and can’t be continued right now. Nothing of it is lost. Please try again later, or start a new one.'
+  'This conversation was started with another version of this service and can’t be continued right now. None of it is lost. Please try again later, or start a new one.'
 
 export function incompatible(
   base: OutcomeBase<Readonly<Record<string, Value>>>,

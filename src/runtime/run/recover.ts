@@ -47,7 +47,7 @@ async function goBack(logs: LogStore, key: LogKey, lastGood: string): Promise<Op
   const recovered = { ...key, branch: `recovered-${seq}-${hashStart}` as BranchId }
   try {
     const log = await logs.fork(key, { branch: recovered.branch, at: lastGood })
-    const message = 'The newest part of your conversation could not be read, so we go on from a little earlier.'
+    const message = 'The newest part of your conversation could not be read, so we continue from a little earlier.'
     return { log, key: recovered, restart: { restarted: false, message } }
   } catch (error) {
     if (!isHoldfastError(error, 'conflict') && !isDamageOf(error, recovered)) throw error

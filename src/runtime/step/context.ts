@@ -180,9 +180,9 @@ export interface Context<Input = unknown, RunContext = unknown> {
   /** Waits for `thread.signal(name, value)` without holding anything. Each signal is received once, in order. */
   receive<Received = unknown>(name: string, options?: ReceiveOptions): Promise<Received>
   /**
-   * Runs another program on a thread of its own and returns what it gives back. `id` names it among those that this run
-   * begins. Nothing is held while it runs: this run rests, and continues when the other has ended, in whatever process.
-   * If it does not come to its end, `child-failed` is thrown.
+   * Runs another program on its own thread and returns its output. `id` distinguishes it among those that this run
+   * starts. Nothing is held while it runs: this run is at rest, and continues when the other one has ended, in whatever
+   * process. If it does not complete, `child-failed` is thrown.
    */
   run<S extends Shape, Given>(
     program: GraphProgram<S, Given>,

@@ -167,7 +167,7 @@ async function resultOf(source: Source, task: TaskRecord): Promise<Recorded | un
   if (record?.status === 'done') return recordedUpdate(source, task, record)
   const scope = own(left.scopes, task.id)
   if (scope?.state !== undefined) {
-    if (node?.kind !== 'graph') throw new Error(`"${task.node}" is not a subgraph of ${plan.name} any more.`)
+    if (node?.kind !== 'graph') throw new Error(`"${task.node}" is no longer a subgraph of ${plan.name}.`)
     return subgraphUpdate(source, task, node, scope)
   }
   if (node === undefined) return undefined

@@ -48,7 +48,7 @@ export function checkFits(log: LogKey, fold: Fold, plan: ProgramPlan, restart: R
   if (!isUnfinished(run)) return undefined
   if (!isCompatible(run.version, plan)) {
     return refuse(
-      `The run was begun by ${plan.name} ${run.version}, which version ${plan.version} does not continue.`,
+      `The run was started by ${plan.name} ${run.version}, which version ${plan.version} does not continue.`,
       `Finish it with ${run.version}, declare compatibleWith, or cancel the run.`,
     )
   }

@@ -1,13 +1,15 @@
 import type { Clock } from '../../core/clock.js'
 
-/** How often a worker says that it is there: beside its looks every 5 seconds this adds a seventh. */
+/** How often a worker reports that it is there: together with its looks every 5 seconds, this adds a seventh. */
 const SIGN_EVERY_MS = 30_000
 /** A worker that is gone by then was not worth a write. */
 const FIRST_SIGN_MS = 1000
-/** How long the last word may hold up stopping, when the store does not answer. */
+/** How long the last report may delay stopping, if the store does not answer. */
 const LAST_WORD_MS = 2000
 
-/** What a worker writes of itself, over what it wrote before. Times are milliseconds since 1970 by the store's clock. */
+/**
+ * What a worker writes about itself, over what it wrote before. Times are milliseconds since 1970 by the store's clock.
+ */
 export interface WorkerSign {
   readonly name: string
   readonly host: string
@@ -26,15 +28,15 @@ export interface WorkerSign {
 
 type WorkerNow = Omit<WorkerSign, 'at' | 'since' | 'everyMs'>
 
-/** Where workers write what they do, each under a key of its own. */
+/** Where workers report what they do, each under its own key. */
 export interface WorkerSigns {
   put(key: string, sign: WorkerSign): Promise<unknown>
   delete(key: string): Promise<unknown>
 }
 
 /**
- * Lets people see that a worker is there, and what it runs. Nothing depends on it: who holds a thread is decided by leases,
- * so a sign that can't be written is left out.
+ * Lets people see that a worker is there, and what it runs. Nothing depends on it: who holds a thread is decided by
+ * leases, so a report that can't be written is skipped.
  */
 export class Presence {
   readonly #signs: WorkerSigns
@@ -55,7 +57,7 @@ export class Presence {
     void this.#keep()
   }
 
-  /** Something changed that people should see before the next sign. */
+  /** Something changed that people should see before the next report. */
   tell(): void {
     if (!this.#isListed || this.#over.signal.aborted) return
     const sign = { ...this.#describe(), since: this.#since, at: this.#clock.now(), everyMs: SIGN_EVERY_MS }

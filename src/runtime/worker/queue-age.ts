@@ -2,7 +2,7 @@ import type { TenantId } from '../../core/ids.js'
 import { DUE, type Head, PROGRAM_LABEL } from '../../log/contract.js'
 import type { LogStore } from '../../log/log-store.js'
 
-/** How much waits for a worker, and for how long. */
+/** How much is waiting for a worker, and for how long. */
 export interface QueueAge {
   /** Threads that are due and that nobody holds. */
   readonly due: number
@@ -16,8 +16,8 @@ const PAGE = 200
 const MOST_PAGES = 10
 
 /**
- * Looks at what is due of some programs, or of all. Exact for the oldest as long as it is among the first 2,000 by their last
- * change: pages are read until no later one can hold anything older.
+ * Looks at what is due for some programs, or for all. Exact for the oldest as long as it is among the first 2,000 by
+ * their last change: pages are read until no later one can hold anything older.
  */
 export async function measureQueue(
   logs: Pick<LogStore, 'list' | 'clock'>,

@@ -55,7 +55,7 @@ export type WorkerEvent =
   | ({ readonly type: 'scheduled'; readonly log: string } & StartedOccurrences)
   | { readonly type: 'event'; readonly log: string; readonly event: RunEvent }
 
-/** What a worker does now, as `worker.status` has it. */
+/** What a worker is doing now, as `worker.status` returns it. */
 export interface WorkerStatus {
   /** `draining`: it was told to stop. `stuck`: it has not looked for work for minutes, and should be replaced. */
   readonly state: 'running' | 'draining' | 'stuck'

@@ -296,7 +296,7 @@ export class Worker {
     const version = String(head.index.metadata[VERSION] ?? '')
     if (isCompatible(version, plan)) return true
     this.#rests.skip(log, head.seq)
-    const reason = `It was begun by ${plan.name} ${version}, which version ${plan.version} does not continue.`
+    const reason = `It was started by ${plan.name} ${version}, which version ${plan.version} does not continue.`
     this.#tell({ type: 'skipped', log, reason })
     return false
   }

@@ -237,7 +237,11 @@ async function cancelRun(call: Call, thread: string, run: string) {
     // By its id: by now another may be in progress, which nobody wants to end.
     const isEnded = await found.started.thread.cancel({ by: call.principal.subject, run })
     if (!isEnded && found.described.status === 'pending') {
-      throw new HttpProblem(409, 'conflict', 'The run waits behind another one, and can be ended when it has begun.')
+      throw new HttpProblem(
+        409,
+        'conflict',
+        'The run is queued behind another one, and can be ended once it has started.',
+      )
     }
   }
   return found
@@ -261,7 +265,7 @@ async function outcome(call: Call, started: StartedRun, from?: Cursor): Promise<
       ? valuesAt(started, checkpoint as string)
       : graphValues(call, hosted, started, checkpoint as string)
   }
-  throw new HttpProblem(503, 'stopping', 'The server stops. The run goes on where another worker is.', {
+  throw new HttpProblem(503, 'stopping', 'The server is stopping. The run continues wherever another worker runs.', {
     fields: { retryable: true },
   })
 }

@@ -75,10 +75,10 @@ export async function waitForRun(
   }
   const fields = { run: started.run, retryable: true }
   if (limit.signal.aborted) {
-    const detail = `The run did not come to rest within ${timeoutMs} ms. It goes on.`
+    const detail = `The run did not come to rest within ${timeoutMs} ms. It is still running.`
     throw new HttpProblem(504, 'timeout', detail, { remedy: 'Wait again with the same key, or follow it.', fields })
   }
-  throw new HttpProblem(503, 'stopping', 'The server stops. The run goes on where another worker is.', {
+  throw new HttpProblem(503, 'stopping', 'The server is stopping. The run continues wherever another worker runs.', {
     remedy: 'Ask again with the same key.',
     fields,
   })
