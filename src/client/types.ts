@@ -13,6 +13,8 @@ export interface ThreadInfo {
   readonly id: string
   readonly thread: ThreadId
   readonly branch: string
+  /** The thread whose run started it. */
+  readonly parent?: ThreadId
   readonly status: string
   readonly entries: number
   readonly checkpoint: string

@@ -158,10 +158,12 @@ async function announce(
     child: name,
     ...(generation === undefined ? {} : { generation }),
   }
+  const foreign = before?.child !== undefined && before.child !== name ? before.child : undefined
   const isKnown = call.options.thread !== undefined || CHILDREN in log.fold.index.metadata
   log.add({
     kind: 'effect',
-    ops: [set(work.at, waiting), set(['children', name], child)],
+    // In a copy of a thread, what the original awaits is none of its own.
+    ops: [set(work.at, waiting), ...(foreign ? [remove(['children', foreign])] : []), set(['children', name], child)],
     ...(isKnown ? {} : { index: { metadata: { [CHILDREN]: true } } }),
     data: { events: [stepEvent(work, 'started')] },
   })

@@ -32,7 +32,7 @@ export async function runErrands(
     const isDone =
       errand.do === 'tell'
         ? await tellParent(environment, plan, log, errand)
-        : await cancelChild(environment, log.key, errand)
+        : await cancelChild(environment, log, errand)
     if (isDone) done.push(errand)
   }
   if (done.length > 0) await noteDone(log, done)
@@ -134,12 +134,13 @@ export async function tellOfErasure({ logs }: RuntimeEnvironment, key: LogKey): 
 
 async function cancelChild(
   environment: RuntimeEnvironment,
-  { tenant }: LogKey,
+  { key: { tenant, thread: parent }, fold: { incarnation } }: Log,
   { thread, key: input, reason, by }: Errand & { readonly do: 'cancel' },
 ): Promise<true> {
   const log = await existingLog(environment, { tenant, thread: thread as ThreadId, branch: MAIN_BRANCH })
   if (log === undefined) return true
-  await cancelRun(environment, log, { reason, by, key: input }, { store: environment.retention }, async () => undefined)
+  const cancellation = { reason, by, key: input, parent: { thread: parent, incarnation } }
+  await cancelRun(environment, log, cancellation, { store: environment.retention }, async () => undefined)
   // Those below it hear of it in the same way.
   if (errandsOf(log.fold.state).length > 0) await runErrands(environment, undefined, log)
   return true

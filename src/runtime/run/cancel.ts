@@ -4,11 +4,12 @@ import { DUE, type LogKey } from '../../log/contract.js'
 import type { Log } from '../../log/log.js'
 import { set, splice } from '../../log/entry/ops.js'
 import { withErrands } from '../child/errands.js'
+import type { ParentRef } from '../child/child-records.js'
 import type { Settled } from '../step/kept-results.js'
 import { claimThread } from './gap.js'
 import { cancelLater, firstLater } from './later-input.js'
 import type { RuntimeEnvironment } from './environment.js'
-import { currentRun, isUnfinished, type RunState } from './run-state.js'
+import { currentRun, type InputRecord, isUnfinished, type RunState } from './run-state.js'
 import { endCancelled, type ExpiryOf, restRun } from './situation.js'
 
 /** Which run to end, and why. */
@@ -19,6 +20,8 @@ export interface Cancellation {
   readonly run?: string | undefined
   /** Only that of the input with this key, which may still wait for its turn. */
   readonly key?: string | undefined
+  /** And only if it is awaited by this thread, in this life of it: a copy of a thread awaits nothing. */
+  readonly parent?: Pick<ParentRef, 'thread' | 'incarnation'>
 }
 
 /**
@@ -28,7 +31,7 @@ export interface Cancellation {
 export async function cancelRun(
   environment: RuntimeEnvironment,
   log: Log,
-  { reason, by, run: only, key }: Cancellation,
+  { reason, by, run: only, key, parent }: Cancellation,
   expiry: ExpiryOf,
   settle: (state: RunState) => Promise<Settled | undefined>,
 ): Promise<boolean> {
@@ -37,12 +40,14 @@ export async function cancelRun(
   const { entries } = await log.update((fold) => {
     const state = fold.state as RunState
     const { inputs = [] } = state
-    const at = key === undefined ? -1 : inputs.findIndex((input) => input.key === key)
+    const isOf = (one: Pick<InputRecord, 'key' | 'parent'> | undefined) =>
+      one?.key === key && one?.parent?.thread === parent?.thread && one?.parent?.incarnation === parent?.incarnation
+    const at = key === undefined ? -1 : inputs.findIndex(isOf)
     // Behind another run, or first behind one that is recorded: nobody has started it, and it is simply taken back.
     isQueued = at > 0 || (at === 0 && isUnfinished(state.run))
     if (isQueued) return [{ kind: 'cancel', ops: [splice('inputs', at, 1)] }]
     const current = currentRun(state)
-    const isIt = key === undefined || at === 0 || (state.run?.id === current && state.run?.key === key)
+    const isIt = key === undefined || at === 0 || (state.run?.id === current && isOf(state.run))
     const run = only ?? current ?? firstLater(state)
     if (run === undefined || !isIt) return undefined
     const cancel = set('cancel', { reason, at: clock.now(), run, ...(by === undefined ? {} : { by }) })

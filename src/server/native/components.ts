@@ -56,6 +56,7 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
     id: ref('PathId'),
     thread: ref('ThreadId'),
     branch: text,
+    'parent?': { ...ref('ThreadId'), description: 'The thread whose run started it.' },
     status: text,
     entries: count,
     checkpoint: text,
