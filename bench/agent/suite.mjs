@@ -8,8 +8,8 @@ import { makeTheirs, runTheirs } from './theirs.mjs'
 
 /** @typedef {import('../statistics.mjs').Line} Line */
 
-/** Short runs that come first: whatever is compiled on first use is no part of what is measured. */
-const WARMUP_CALLS = 40
+/** Shorter runs that come first: what is compiled on first use is no part of what is measured. */
+const WARMUP_CALLS = 150
 
 /**
  * An agent that calls hundreds of tools in one run, with a model that takes no time: what is left is the loop itself.
@@ -41,7 +41,7 @@ export async function run({ backends, quick, rounds, progress, report }) {
       ]
       /** @type {Record<string, number[]>} */
       const rates = Object.fromEntries(contenders.map(({ name }) => [name, []]))
-      for (const { run: once } of contenders) await once('warm-up', WARMUP_CALLS)
+      for (const { run: once } of contenders) await once('warm-up', quick ? 20 : WARMUP_CALLS)
       for (let round = 0; round < Math.min(rounds, 3); round++) {
         progress(`${backend.name}: ${calls} tool calls, round ${round + 1}`)
         // Each goes first as often as the others do.

@@ -26,8 +26,8 @@ export async function run({ backends, quick, rounds, progress, report }) {
   const { hf } = await openStore(url)
   const times = Math.min(rounds, quick ? 1 : 3)
   try {
-    await oursOf(hf, 'warm-up', 100)
-    await peer.run('warm-up', 100)
+    await oursOf(hf, 'warm-up', quick ? 50 : 500)
+    await peer.run('warm-up', quick ? 50 : 500)
     for (const [id, steps] of /** @type {const} */ ([
       ['dbos.600', SHORT],
       ['dbos.3000', LONG],
