@@ -27,6 +27,7 @@ export type { Schedule, ScheduleOptions, SchedulePage, Schedules } from './runti
 export type { StartedOccurrences } from './runtime/schedule/start-occurrences.js'
 export type { StepPolicy } from './runtime/step/context.js'
 export type { StepCollection, StepScope, StepStore } from './runtime/step/step-store.js'
+export type { WorkerLimit } from './runtime/worker/limits.js'
 export type { Signalled } from './runtime/thread.js'
 export type { QueueAge } from './runtime/worker/queue-age.js'
 export type { WorkerStatus } from './runtime/worker/worker-options.js'

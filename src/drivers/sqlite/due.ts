@@ -100,9 +100,9 @@ function findDated(db: Connection, query: DueQuery, now: Instant, program: strin
   const { tenant, values: tenants } = ofTenant(query)
   const full = (query.except ?? []).filter((group) => group.key === undefined && keyOf(group.program) === program)
   const sql = `SELECT id, priority, tenant, wake_at AS since ${DATED} AND priority = ? AND wake_at <= ? ${tenant}
-    AND ${condition} ${full.map(() => 'AND tenant <> ?').join(' ')} ORDER BY wake_at LIMIT ?`
+    AND ${condition} ${full.length > 0 ? 'AND tenant NOT IN (SELECT value FROM json_each(?))' : ''} ORDER BY wake_at LIMIT ?`
   const most = Math.max(WINDOW, query.limit + 1)
-  const excepted = full.map((group) => group.tenant)
+  const excepted = full.length > 0 ? [JSON.stringify(full.map((group) => group.tenant))] : []
   return db.all(
     sql,
     program,
@@ -117,14 +117,15 @@ function findDated(db: Connection, query: DueQuery, now: Instant, program: strin
 
 function isFree(query: DueQuery, now: Instant, program: string): { readonly condition: string; values: SqlValue[] } {
   const keys = (query.except ?? []).filter((group) => group.key !== undefined && keyOf(group.program) === program)
-  const passed = keys.map(() => 'AND (tenant = ? AND limit_key = ?) IS NOT TRUE').join(' ')
+  // As one value, since a statement can hold only so many conditions.
+  const isPassed = '(tenant || char(10) || limit_key) IN (SELECT value FROM json_each(?))'
   return {
-    condition: `${LEASE_RUNS} IS NOT TRUE AND ${IS_TAKEN} IS NOT TRUE ${passed}`,
+    condition: `${LEASE_RUNS} IS NOT TRUE AND ${IS_TAKEN} IS NOT TRUE ${keys.length > 0 ? `AND ${isPassed} IS NOT TRUE` : ''}`,
     values: [
       ...leaseRunsValues(now),
       now.bootId,
       now.monotonic,
-      ...keys.flatMap(({ tenant, key }) => [tenant, keyOf(key as string)]),
+      ...(keys.length > 0 ? [JSON.stringify(keys.map(({ tenant, key }) => `${tenant}\n${keyOf(key as string)}`))] : []),
     ],
   }
 }

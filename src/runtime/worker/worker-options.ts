@@ -5,6 +5,7 @@ import type { StartedOccurrences } from '../schedule/start-occurrences.js'
 import type { RunEvent } from '../events/events.js'
 import type { Outcome } from '../run/outcome.js'
 import type { ProgramPlan } from '../program/program.js'
+import type { WorkerLimit } from './limits.js'
 import type { Durable, Frequency } from '../run/record-policy.js'
 
 /** Which programs a worker runs, how many threads at once, and how it behaves when it stops. */
@@ -38,6 +39,11 @@ export interface WorkerOptions {
   readonly name?: string
   /** Stops on SIGTERM and SIGINT. Default true. */
   readonly handleSignals?: boolean
+  /**
+   * How many threads run at once, or start in a time: of a program, of each tenant, of each `limitKey`. They hold over all
+   * workers that have them. Default: none but `concurrency`.
+   */
+  readonly limits?: readonly WorkerLimit[]
   readonly onEvent?: (event: WorkerEvent) => void
 }
 
@@ -78,6 +84,7 @@ const OPTIONS: OptionNames<WorkerOptions> = {
   frequency: true,
   name: true,
   handleSignals: true,
+  limits: true,
   onEvent: true,
 }
 

@@ -5,7 +5,7 @@ import type { TenantId } from '../../core/ids.js'
 import { addReports, hasSwept, type SweepReport } from '../../core/retention.js'
 import { nameLog } from '../../core/log-name.js'
 import { onProcessSignal } from '../../core/on-process-signal.js'
-import type { Head } from '../../log/contract.js'
+import type { DueQuery, Head } from '../../log/contract.js'
 import type { LogNews } from '../../log/news/messages.js'
 import type { DueWatch } from '../../log/news/news.js'
 import { unheard } from '../events/event-feed.js'
@@ -20,6 +20,7 @@ import { NotNowError, runThread } from '../run/run-thread.js'
 import { Presence } from './presence.js'
 import { dueSince } from './queue-age.js'
 import { checkCount, readPrograms, type WorkerEvent, type WorkerOptions, type WorkerStatus } from './worker-options.js'
+import { type Admission, Limits } from './limits.js'
 import { WorkerRests } from './worker-rests.js'
 
 /** How often to look for work without being notified: where news arrives, and where it doesn't. */
@@ -45,6 +46,8 @@ const AHEAD_MS = 250
 const MOST_AHEAD = 200
 /** A look that takes so long hangs: a store that is away is given up long before. */
 const STUCK_MS = 300_000
+/** How long the places of a worker that died count as taken, unless it says otherwise. */
+const DEFAULT_LEASE_MS = 10_000
 
 /**
  * Picks up whatever is due, across any number of threads: runs that were interrupted, sleeping runs, expired questions,
@@ -69,6 +72,7 @@ export class Worker {
   readonly #onOpen = () => this.nudge()
   readonly #due: DueWatch
   readonly #presence: Presence | undefined
+  readonly #limits: Limits | undefined
   /** More may be due than there were places for. */
   #hasMore = false
   /** The tenant whose turn was last. */
@@ -78,6 +82,8 @@ export class Worker {
   #looksSince = Number.POSITIVE_INFINITY
   /** Reserved for this worker, and waiting for a place. */
   #ahead: { readonly head: Head; readonly until: number }[] = []
+  /** Reserved for this worker, and refused by a limit that is reached. */
+  #blocked: { readonly head: Head; readonly until: number }[] = []
   /** When the last threads ended, by the monotonic clock. */
   readonly #ends: number[] = []
   #leaveSignals = () => {}
@@ -95,6 +101,7 @@ export class Worker {
     this.#pollMs = options.pollMs === undefined ? undefined : checkCount('pollMs', options.pollMs, 3_600_000)
     this.#rests = new WorkerRests(environment, this.#pollMs ?? POLL_MS)
     checkCount('maxCrashes', options.maxCrashes ?? 5, 1_000_000)
+    this.#limits = this.#readLimits(options)
     this.#sweepAt = environment.clock.monotonic() + SWEEP_EVERY_MS
     if (environment.workers.closing) throw new ClosedError('This Holdfast')
     environment.workers.running.add(this)
@@ -152,6 +159,7 @@ export class Worker {
     await this.#polling
     await Promise.all(this.#running.values())
     await this.#sweeping
+    await this.#limits?.close()
     this.#due.close()
     await this.#presence?.close()
     this.#environment.workers.running.delete(this)
@@ -249,7 +257,7 @@ export class Worker {
       this.#hasMore = false
       const begun = clock.monotonic()
       const page = await logs.takeDue({
-        programs: this.#labels,
+        ...this.#wanted(),
         now: clock.canBeWrong ? 'now' : clock.now(),
         limit: logs.reservesDue ? free + ahead : free + LEFT_ALONE,
         reserveMs: RESERVE_MS,
@@ -263,7 +271,7 @@ export class Worker {
       this.#fillPlaces()
       if (!logs.reservesDue) this.#ahead = []
       this.#hasMore ||= page.more
-      if (!page.more) return page.nextMs ?? undefined
+      if (!page.more) return soonest(page.nextMs, this.#limits?.retryMs)
       // What is left alone is reserved as well, so that the others come next.
       if (mine.length === 0 && !logs.reservesDue) return undefined
     }
@@ -275,6 +283,7 @@ export class Worker {
     const isClosed = this.#drain.signal.aborted || this.#rests.storeRestMs > 0 || this.#environment.company.isClosed
     // By then, others are given them as well.
     this.#ahead = isClosed ? [] : this.#ahead.filter(({ until }) => until > now)
+    if (this.#limits) this.#sortOut(this.#limits, now)
     while (this.#ahead.length > 0 && this.#running.size < this.#concurrency) {
       const { head } = this.#ahead.shift() as { readonly head: Head }
       if (!this.#running.has(nameLog(head.log))) this.#take(head)
@@ -303,17 +312,69 @@ export class Worker {
 
   #take(head: Head): void {
     const log = nameLog(head.log)
+    this.#running.set(log, this.#occupy(head, log))
+  }
+
+  /** Takes a place with a thread until it is done with it. */
+  async #occupy(head: Head, log: string): Promise<void> {
     const isSchedule = isScheduleLabel(String(head.index.metadata[PROGRAM] ?? ''))
-    const running = (isSchedule ? this.#start(head, log) : this.#run(head, log)).finally(() => {
-      this.#running.delete(log)
-      if (this.#ends.push(this.#environment.clock.monotonic()) > MOST_AHEAD) this.#ends.shift()
-      this.#fillPlaces()
-      if (!this.#hasMore) return
-      // Not for each one that ends: a look at the index costs as much as a thread.
-      const isFew = this.#ahead.length < this.#aheadWanted() / 2
-      if (isFew || this.#running.size <= Math.floor(this.#concurrency * REFILL_BELOW)) this.nudge()
-    })
-    this.#running.set(log, running)
+    const end = await (isSchedule ? this.#start(head, log) : this.#runWithin(head, log))
+    this.#running.delete(log)
+    // Its place is for threads that no limit holds up.
+    if (end === 'refused') return this.nudge()
+    if (this.#ends.push(this.#environment.clock.monotonic()) > MOST_AHEAD) this.#ends.shift()
+    this.#fillPlaces()
+    if (!this.#hasMore) return
+    // Not for each one that ends: a look at the index costs as much as a thread.
+    const isFew = this.#ahead.length < this.#aheadWanted() / 2
+    if (isFew || this.#running.size <= Math.floor(this.#concurrency * REFILL_BELOW)) this.nudge()
+  }
+
+  /** What to ask the index for: nothing that a limit would refuse. */
+  #wanted(): Pick<DueQuery, 'programs' | 'except'> {
+    const full = this.#limits?.full
+    if (full === undefined) return { programs: this.#labels }
+    return { programs: this.#labels.filter((label) => !full.programs.has(label)), except: full.except }
+  }
+
+  /** Puts aside what a limit would refuse, and brings back what it no longer does. */
+  #sortOut(limits: Limits, now: number): void {
+    const waiting = [...this.#blocked.filter(({ until }) => until > now), ...this.#ahead]
+    // One whose reservation is over may have come again.
+    const all = [...new Map(waiting.map((one) => [nameLog(one.head.log), one])).values()]
+    this.#blocked = all.filter(({ head }) => limits.isFull(head))
+    this.#ahead = all.filter(({ head }) => !limits.isFull(head))
+  }
+
+  /** Runs a thread if its limits allow. */
+  async #runWithin(head: Head, log: string): Promise<'refused' | void> {
+    if (this.#limits === undefined) return this.#run(head, log)
+    // By the time that nobody else is kept from it, it comes again by the index.
+    const until = this.#environment.clock.monotonic() + RESERVE_MS
+    let admission: Admission
+    try {
+      admission = await this.#limits.admit(head)
+    } catch (error) {
+      // The store is away. Nothing was begun: the thread is due as before.
+      this.#rests.storeFailed(error)
+      return this.#tell({ type: 'error', log, error })
+    }
+    if ('retryMs' in admission) {
+      // Where nothing is reserved, it comes again with the next look.
+      if (this.#environment.logs.reservesDue) this.#blocked.push({ head, until })
+      return 'refused'
+    }
+    try {
+      await this.#run(head, log)
+    } finally {
+      admission.release()
+    }
+  }
+
+  #readLimits({ limits, leaseMs = DEFAULT_LEASE_MS }: WorkerOptions): Limits | undefined {
+    if (limits === undefined) return undefined
+    const programs = [...this.#plans.keys()]
+    return new Limits(this.#environment, { limits, programs, leaseMs, onOpen: () => this.nudge() })
   }
 
   async #run(head: Head, log: string): Promise<void> {
@@ -413,4 +474,9 @@ export class Worker {
       this.#options.onEvent?.(event)
     } catch {}
   }
+}
+
+/** The first of two moments, each of which may be unknown. */
+function soonest(one: number | null, other: number | undefined): number | undefined {
+  return one === null ? other : Math.min(one, other ?? one)
 }

@@ -304,6 +304,9 @@ export const dueTests: readonly SuiteTest[] = [
         'theirs',
         'theirs dated',
       ])
+      const many = Array.from({ length: 1500 }, (_, i) => ({ program, tenant, ...(i % 2 ? { key: `k${i}` } : {}) }))
+      const others = many.map((group, i) => ({ ...group, tenant: `${tenant}-n${i}` as typeof tenant }))
+      assert.equal((await given([...others, ...many.filter(({ key }) => key)])).length, 7)
       assert.deepEqual(await given([{ program, tenant }]), ['of another', 'theirs', 'theirs dated'])
       assert.deepEqual(
         await given([

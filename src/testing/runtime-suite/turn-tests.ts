@@ -147,4 +147,36 @@ export const turnTests: readonly RuntimeTest[] = [
       assert.deepEqual([...taken.slice(0, 4)].sort(), [flood, ...others].sort(), 'each has one of the first places')
     },
   },
+  {
+    name: 'are kept within limits that hold over all processes',
+    async run({ hf, other }) {
+      const running: string[] = []
+      const most = { all: 0, key: 0 }
+      const counts = flow<string, string>(named('turn-counts'), (ctx, key) =>
+        ctx.step('count', async () => {
+          running.push(key)
+          most.all = Math.max(most.all, running.length)
+          most.key = Math.max(most.key, running.filter((one) => one === key).length)
+          // Long enough that others come in between, if they can.
+          for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve))
+          running.splice(running.indexOf(key), 1)
+          return key
+        }),
+      )
+      const threads = Array.from({ length: 12 }, (_, i) => `t-${i}`)
+      await hf.enqueue(
+        threads.map((thread, i) => {
+          const limitKey = i % 2 === 0 ? 'even' : `odd ${i % 3}`
+          return { program: counts, thread, input: limitKey, limitKey }
+        }),
+      )
+      const limits = [{ concurrency: 3 }, { per: 'key', concurrency: 1 }] as const
+      const options = { programs: [counts], limits, leaseMs: 60_000, pollMs: 20, handleSignals: false }
+      const workers = [hf.worker(options), (await other()).worker(options)]
+      await Promise.all(threads.map((thread) => hf.thread(counts, thread).waitFor()))
+      await Promise.all(workers.map((worker) => worker.stop()))
+      assert.ok(most.all <= 3, `${most.all} at once`)
+      assert.equal(most.key, 1)
+    },
+  },
 ]

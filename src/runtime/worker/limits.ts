@@ -1,0 +1,228 @@
+import { notAChoice } from '../../core/choices.js'
+import { InvalidOptionError } from '../../core/errors.js'
+import { DEFAULT_TENANT, type TenantId } from '../../core/ids.js'
+import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
+import { type DueGroup, type Head, LIMIT_LABEL, PROGRAM_LABEL } from '../../log/contract.js'
+import type { RuntimeEnvironment } from '../run/environment.js'
+import { type LaneItems, LimitLane } from './limit-lane.js'
+
+/** How many threads run at once, or start in a time, over all workers that have the same limit. */
+export interface WorkerLimit {
+  /** The name of a program. Default: all programs of the worker, counted together. */
+  readonly program?: string
+  /**
+   * What is counted together: 'program' (the default) all threads, 'tenant' those of each tenant, 'key' those of each tenant
+   * and `limitKey`; threads without a key are not limited by it.
+   */
+  readonly per?: 'program' | 'tenant' | 'key'
+  /** How many run at once, 1 to 10,000. */
+  readonly concurrency?: number
+  /** How many start in any period of `perMs`, 1 to 1,000. Taking a thread up again is a start, too. */
+  readonly rate?: { readonly count: number; readonly perMs: number }
+}
+
+const LIMIT: OptionNames<WorkerLimit> = { program: true, per: true, concurrency: true, rate: true }
+const PER = ['program', 'tenant', 'key'] as const
+const MOST_AT_ONCE = 10_000
+const MOST_STARTS = 1000
+const MOST_PERIOD_MS = 31 * 24 * 60 * 60 * 1000
+/** So many groups the index is asked to pass over. Threads of others are put aside when they come. */
+const MOST_EXCEPT = 500
+const ALL_PROGRAMS = '*'
+/** How long giving places back may hold up stopping, when the store does not answer. They end with their lease anyway. */
+const LAST_WORD_MS = 2000
+/** With keys, what is of no tenant is sealed under a name of its own. */
+const OWN_TENANT = 'holdfast.limits' as TenantId
+
+interface Lane {
+  readonly lane: LimitLane
+  /** What the index passes over while it is full: groups, or all threads of these programs. */
+  readonly groups: readonly DueGroup[]
+  readonly programs: readonly string[]
+  /** By the monotonic clock. */
+  fullUntil: number
+}
+
+/** A thread's places in all lanes that it counts in; or in how many milliseconds it pays to ask again. */
+export type Admission = { readonly release: () => void } | { readonly retryMs: number }
+
+/** The limits of a worker. Threads that no limit concerns cost nothing. */
+export class Limits {
+  readonly #environment: RuntimeEnvironment
+  readonly #limits: readonly WorkerLimit[]
+  readonly #programs: readonly string[]
+  readonly #leaseMs: number
+  readonly #onOpen: () => void
+  readonly #lanes = new Map<string, Lane>()
+  readonly #over = new AbortController()
+  #renewing: Promise<void> | undefined
+
+  constructor(
+    environment: RuntimeEnvironment,
+    options: {
+      readonly limits: readonly WorkerLimit[]
+      readonly programs: readonly string[]
+      readonly leaseMs: number
+      /** A place got free. */
+      readonly onOpen: () => void
+    },
+  ) {
+    this.#environment = environment
+    checkLimits(options.limits, options.programs)
+    // The narrowest first: whoever is refused by it has written nothing to the others.
+    this.#limits = [...options.limits].sort((a, b) => PER.indexOf(b.per ?? 'program') - PER.indexOf(a.per ?? 'program'))
+    this.#programs = options.programs
+    this.#leaseMs = options.leaseMs
+    this.#onOpen = options.onOpen
+  }
+
+  /** What not to ask for now. */
+  get full(): { readonly programs: ReadonlySet<string>; readonly except: readonly DueGroup[] } {
+    const now = this.#environment.clock.monotonic()
+    const full = [...this.#lanes.values()].filter(({ fullUntil }) => fullUntil > now)
+    return {
+      programs: new Set(full.flatMap(({ programs }) => programs)),
+      except: full.flatMap(({ groups }) => groups).slice(0, MOST_EXCEPT),
+    }
+  }
+
+  /** When the first of those that are full is asked again, in milliseconds. */
+  get retryMs(): number | undefined {
+    const now = this.#environment.clock.monotonic()
+    const waits = [...this.#lanes.values()].map(({ fullUntil }) => fullUntil - now).filter((ms) => ms > 0)
+    return waits.length === 0 ? undefined : Math.min(...waits)
+  }
+
+  /** Whether a thread would be refused as far as is known here. */
+  isFull(head: Head): boolean {
+    const now = this.#environment.clock.monotonic()
+    return this.#lanesOf(head).some(({ fullUntil }) => fullUntil > now)
+  }
+
+  async admit(head: Head): Promise<Admission> {
+    const id = this.#environment.randomId()
+    const given: Lane[] = []
+    const giveBack = (unused: boolean) => {
+      for (const { lane } of given) lane.leave(id, unused)
+    }
+    for (const one of this.#lanesOf(head)) {
+      try {
+        const retryMs = await one.lane.ask(id)
+        if (retryMs > 0) {
+          giveBack(true)
+          one.fullUntil = this.#environment.clock.monotonic() + retryMs
+          return { retryMs }
+        }
+        given.push(one)
+      } catch (error) {
+        giveBack(true)
+        throw error
+      }
+    }
+    if (given.length > 0) this.#renewing ??= this.#renew()
+    return {
+      release: () => {
+        giveBack(false)
+        for (const one of given) one.fullUntil = 0
+        if (given.length > 0) this.#onOpen()
+      },
+    }
+  }
+
+  /** Waits until what was given back is known to all. */
+  async close(): Promise<void> {
+    this.#over.abort()
+    await this.#renewing
+    const settled = Promise.all([...this.#lanes.values()].map(({ lane }) => lane.settled()))
+    const isSettled = new AbortController()
+    const enough = this.#environment.clock.sleep(LAST_WORD_MS, isSettled.signal).catch(() => {})
+    await Promise.race([settled, enough])
+    isSettled.abort()
+  }
+
+  #lanesOf({ log, index: { metadata } }: Head): readonly Lane[] {
+    const program = String(metadata[PROGRAM_LABEL] ?? '')
+    const key = metadata[LIMIT_LABEL]
+    return this.#limits.flatMap((limit) => {
+      const { per = 'program', program: of = ALL_PROGRAMS } = limit
+      if (of !== ALL_PROGRAMS && of !== program) return []
+      if (per === 'program') return [this.#lane(limit, [of, per])]
+      if (per === 'tenant') return [this.#lane(limit, [of, per], log.tenant)]
+      return key === undefined ? [] : [this.#lane(limit, [of, per, String(key)], log.tenant)]
+    })
+  }
+
+  #lane(limit: WorkerLimit, name: readonly string[], tenant?: TenantId): Lane {
+    const known = this.#lanes.get(JSON.stringify([tenant, ...name]))
+    if (known) return known
+    const { logs, store, clock } = this.#environment
+    const [of = '', , key] = name
+    const place = store(tenant ?? (logs.hasKeys ? OWN_TENANT : DEFAULT_TENANT)).scope({ holdfast: 'limits' })
+    const items = place.collection('lanes', { ttlMs: this.#leaseMs }) as unknown as LaneItems
+    const programs = of === ALL_PROGRAMS ? this.#programs : [of]
+    const groups =
+      tenant === undefined
+        ? []
+        : programs.map((program) => ({ program, tenant, ...(key === undefined ? {} : { key }) }))
+    const lane: Lane = {
+      lane: new LimitLane(items, JSON.stringify(name), limit, this.#leaseMs, clock),
+      groups,
+      programs: tenant === undefined ? programs : [],
+      fullUntil: 0,
+    }
+    this.#tidy()
+    this.#lanes.set(JSON.stringify([tenant, ...name]), lane)
+    return lane
+  }
+
+  /** Lanes that nobody here is in are made again when they are wanted. */
+  #tidy(): void {
+    if (this.#lanes.size < 1000) return
+    const now = this.#environment.clock.monotonic()
+    for (const [name, { lane, fullUntil }] of this.#lanes) {
+      if (fullUntil <= now && lane.isIdle) this.#lanes.delete(name)
+    }
+  }
+
+  async #renew(): Promise<void> {
+    const { clock } = this.#environment
+    while (!this.#over.signal.aborted) {
+      await clock.sleep(this.#leaseMs / 3, this.#over.signal).catch(() => {})
+      for (const { lane } of this.#lanes.values()) lane.renew()
+    }
+  }
+}
+
+function checkLimits(limits: readonly WorkerLimit[], programs: readonly string[]): void {
+  if (!Array.isArray(limits)) throw new InvalidOptionError('limits', 'must be an array', 'Pass [{ concurrency: 5 }].')
+  const seen = new Set<string>()
+  for (const [i, limit] of limits.entries()) {
+    const name = `limits[${i}]`
+    checkOptionNames(name, limit, LIMIT)
+    const { program, per = 'program', concurrency, rate } = limit
+    if (!PER.includes(per)) throw notAChoice(`${name}.per`, per, PER)
+    if (program !== undefined && !programs.includes(program)) {
+      const remedy = `It has ${programs.join(', ')}.`
+      throw new InvalidOptionError(`${name}.program`, `is ${JSON.stringify(program)}, which the worker lacks`, remedy)
+    }
+    if (concurrency === undefined && rate === undefined) {
+      throw new InvalidOptionError(name, 'limits nothing', 'Pass concurrency, rate or both.')
+    }
+    if (concurrency !== undefined) checkWhole(`${name}.concurrency`, concurrency, MOST_AT_ONCE)
+    if (rate !== undefined) {
+      checkOptionNames(`${name}.rate`, rate, { count: true, perMs: true })
+      checkWhole(`${name}.rate.count`, rate.count, MOST_STARTS)
+      checkWhole(`${name}.rate.perMs`, rate.perMs, MOST_PERIOD_MS)
+    }
+    const lane = JSON.stringify([program, per])
+    if (seen.has(lane)) {
+      throw new InvalidOptionError(name, 'counts what another of the limits counts', 'Put both into one.')
+    }
+    seen.add(lane)
+  }
+}
+
+function checkWhole(field: string, value: number, most: number): void {
+  if (Number.isSafeInteger(value) && value >= 1 && value <= most) return
+  throw new InvalidOptionError(field, `must be 1 to ${most}, not ${String(value)}`, 'Pass a whole number.')
+}
