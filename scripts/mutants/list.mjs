@@ -260,7 +260,7 @@ export const MUTANTS = [
     item: '16',
     what: 'a program that thinks for long between two steps is given up',
     changes: [
-      { file: 'runtime/step/activation.js', find: 'const RETURN_MS = 10 * 60_000;', replace: 'const RETURN_MS = 400;' },
+      { file: 'runtime/step/activity.js', find: 'const RETURN_MS = 10 * 60_000;', replace: 'const RETURN_MS = 400;' },
     ],
     test: 'test/runtime/held-effects.test.ts',
     histories: 'crashes',
@@ -344,7 +344,7 @@ export const MUTANTS = [
     what: 'the first wait of a name gets the record of another branch',
     changes: [
       {
-        file: 'runtime/step/activation.js',
+        file: 'runtime/step/wait-places.js',
         find: 'past !== undefined && record.past !== undefined && past !== record.past',
         replace: 'false',
       },
@@ -362,8 +362,8 @@ export const MUTANTS = [
     what: 'how old open keys are is forgotten when a wait came between',
     changes: [
       {
-        file: 'runtime/step/activation.js',
-        find: 'return record === undefined ? this.#openSince(isLive) : record.since;',
+        file: 'runtime/step/wait-places.js',
+        find: 'return record === undefined ? this.openSince(isLive) : record.since;',
         replace: 'return undefined;',
       },
     ],
@@ -423,7 +423,7 @@ export const MUTANTS = [
     what: 'a key that two questions have asks each of them for ever',
     changes: [
       {
-        file: 'runtime/step/activation.js',
+        file: 'runtime/step/wait-places.js',
         find: 'if (before !== asked) {',
         replace: 'if (false) {',
       },
@@ -484,7 +484,7 @@ export const MUTANTS = [
     what: 'branches in another order get each other’s sleeps',
     changes: [
       {
-        file: 'runtime/step/activation.js',
+        file: 'runtime/step/wait-places.js',
         find: 'if (isOther && wait.hasBranches)',
         replace: 'if (false)',
       },
@@ -496,7 +496,7 @@ export const MUTANTS = [
     what: 'branches in another order are asked again what was answered',
     changes: [
       {
-        file: 'runtime/step/activation.js',
+        file: 'runtime/step/wait-places.js',
         find: 'if (moved && wait.hasBranches)',
         replace: 'if (false)',
       },

@@ -124,7 +124,7 @@ export class Hold {
       keeper.stop()
       place.leave()
       // Steps that the program did not wait for may still be running: nothing from them is written from here on.
-      this.#lose(new ClosedError('This run'))
+      this.#lose(OVER)
       letGo()
       await this.#feed.ended()
     }
@@ -447,6 +447,8 @@ export class Hold {
 }
 
 const DEFAULT_INLINE_SLEEP_MS = 1000
+/** Created once: nearly nobody ever sees it, and its stack would cost each run more than a step. */
+const OVER = new ClosedError('This run')
 
 function startOf(held: Held | undefined): ConstructorParameters<typeof EventFeed>[1] {
   if (held === undefined) return { told: -1, id: '' }

@@ -1,4 +1,3 @@
-import { inspect } from 'node:util'
 import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
 import { showValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
@@ -10,10 +9,10 @@ import type { StoreWrite } from '../../log/items/store-write.js'
 import { awaitChild, type ChildOptions, failedChild } from '../child/await-child.js'
 import { type ChildProgram, planOfChild } from '../child/child-program.js'
 import { type AskOptions, Asking } from '../pause/asking.js'
-import type { Context, PauseOptions, StepContext, StepOptions, StepPolicy, TransactionOptions } from './context.js'
-import { EffectHeldError, isNondeterministic, isStoreFailure, otherWait } from '../errors.js'
+import type { Context, StepContext, StepOptions, StepPolicy, TransactionOptions } from './context.js'
+import { isNondeterministic, isStoreFailure } from '../errors.js'
 import type { RecordedEvent } from '../events/events.js'
-import { gapOf } from '../run/gap.js'
+import { Activity, never } from './activity.js'
 import { accuse, Failures, stemsOf } from './failed-steps.js'
 import { INTERNALS, type Internals, REPEAT } from './internals.js'
 import { transactOwn } from './own-transaction.js'
@@ -26,8 +25,9 @@ import { checkPolicy, STEP_OPTIONS } from '../program/step-policy.js'
 import { doneRecord, joinPath, StepRecords } from './step-records.js'
 import { StepStore } from './step-store.js'
 import { Trail } from './trail.js'
-import { fromTheStart, type UnkeyedWait, WaitOrder } from '../pause/wait-order.js'
-import { type Placed, receive, sleep, type WaitingFunction } from '../pause/waits.js'
+import { WaitPlaces } from './wait-places.js'
+import { fromTheStart } from '../pause/wait-order.js'
+import { receive, sleep, type WaitingFunction } from '../pause/waits.js'
 
 export type Activated =
   | {
@@ -56,16 +56,11 @@ export class Activation {
   readonly #records: StepRecords
   readonly #revisits: Revisits
   readonly #waits: WaitingFunction
-  #order = new WaitOrder()
-  /** The questions that were asked under a key. */
-  #pauseKeys = new Map<string, string>()
+  readonly #activity: Activity
+  readonly #places: WaitPlaces
   readonly #writes: StoreWrite[] = []
   #notes: RecordedEvent[] = []
   #waiting: Waiting[] = []
-  #active = 0
-  #suspended = 0
-  /** Raised whenever the function requests something. */
-  #asked = 0
   #closed = false
   #over = false
   #calls = 0
@@ -73,9 +68,7 @@ export class Activation {
   #ended: number | undefined
   #suspend: (() => void) | undefined
   #fail: ((error: unknown) => void) | undefined
-  #onIdle: (() => void)[] = []
   readonly #left = new AbortController()
-  readonly #isNew: boolean
   /** Since when it may have been begun without a record, by a process that came before its gates existed. */
   #gatedSince: number | undefined
   /** An attempt of the function may time out while its steps are in progress. */
@@ -90,13 +83,6 @@ export class Activation {
    * start.
    */
   #isSamePast: boolean
-  /** A check is scheduled whether what is held back may continue. */
-  #isJudging = false
-  #isWaiting = false
-  /** It was given all the time there is to reach what is recorded. */
-  #hadTime = false
-  /** Signs of life from a function that does something else between steps. */
-  #beats = 0
 
   /** @param isNew nobody before us can have begun any of it. */
   constructor(
@@ -107,20 +93,31 @@ export class Activation {
     { defaults = {}, isNew = false }: { readonly defaults?: StepPolicy; readonly isNew?: boolean } = {},
   ) {
     this.#run = run
-    this.#isNew = isNew
     this.#id = id
     this.#isSamePast = id === ''
     this.#defaults = defaults
     this.asking = new Asking(run)
     this.#records = new StepRecords(run, prefix, scopePath)
     this.#revisits = new Revisits(id, () => this.#records.all)
+    this.#activity = new Activity(run, this.#revisits, {
+      isClosed: () => this.#closed,
+      suspend: () => this.#suspend?.(),
+      fail: (error) => this.#fail?.(error),
+    })
+    this.#places = new WaitPlaces(run, this.#records, this.#activity, {
+      id,
+      isNew,
+      trail: this.#trail,
+      claimPath: (name, key) => this.#claimPath(name, key),
+      ask: (...question) => this.#askInside(...question),
+    })
     this.#waits = {
       run,
       records: this.#records,
-      place: (name, key) => this.#place(name, key),
+      place: (name, key) => this.#places.place(name, key),
       wait: (waiting) => {
         this.#waiting.push(waiting)
-        return this.#hang()
+        return this.#activity.hang()
       },
       gap: (path) => this.#gap(path),
     }
@@ -168,8 +165,8 @@ export class Activation {
       fromTheStart(body).then(
         (value) => end({ status: 'done', value, writes: this.#writes, notes: this.#notes }),
         (error: unknown) => {
-          this.#threwInCompany = this.#busy > 0
-          end({ status: 'failed', error: accuse(error, () => this.#failures.suspects(this.#asked)) })
+          this.#threwInCompany = this.#activity.busy > 0
+          end({ status: 'failed', error: accuse(error, () => this.#failures.suspects(this.#activity.asked)) })
         },
       )
     })
@@ -182,23 +179,19 @@ export class Activation {
    */
   settled(): Promise<void> {
     this.#ended = this.#calls
-    if (this.#busy === 0) return Promise.resolve()
-    return new Promise((resolve) => this.#onIdle.push(resolve))
+    return this.#activity.settled()
   }
 
   /** Starts over, as a retry does: names may be used again. */
   restart(): void {
     this.#revisits.restart()
     this.#failures.restart()
-    this.#order = new WaitOrder(this.#gatedSince)
-    this.#pauseKeys = new Map()
+    this.#places.restart(this.#gatedSince)
     this.#notes = []
     this.#waiting = []
-    this.#active = 0
-    this.#suspended = 0
+    this.#activity.restart()
     // Code of the attempt before may still be running: nothing it requests happens anymore.
     this.#calls++
-    this.#asked++
     this.asking.restart()
   }
 
@@ -258,9 +251,9 @@ export class Activation {
       receive: (name, options) => track('receive', () => receive(this.#waits, name, options)) as Promise<never>,
       run: (program: ChildProgram, id: string, input: unknown, options?: ChildOptions) =>
         track('run', (heard) => this.#child(heard, program, id, input, options)) as Promise<never>,
-      pause: (question, options) => track('pause', () => this.#pause(question, options)) as Promise<never>,
+      pause: (question, options) => track('pause', () => this.#places.pause(question, options)) as Promise<never>,
       heartbeat: () => {
-        this.#beats++
+        this.#activity.beats++
         return this.#run.heartbeat()
       },
       emit: (value) => this.#run.emit({ type: 'custom', step: this.path, value }),
@@ -281,21 +274,21 @@ export class Activation {
   /** Waits for an answer on behalf of the activation itself. */
   async ask(kind: PauseRecord['kind'], place: string, question: unknown, options: AskOptions): Promise<unknown> {
     const isGate = kind === 'before' || kind === 'approval'
-    const since = isGate ? this.#sinceBehind(this.#pauseAt(place), false) : undefined
+    const since = isGate ? this.#places.sinceBehind(this.#places.pauseAt(place), false) : undefined
     const answer = await this.asking.ask(kind, place, question, { ...options, since })
-    return answer === undefined ? this.#hang(false) : answer.value
+    return answer === undefined ? this.#activity.hang(false) : answer.value
   }
 
   async #askInside(...question: Parameters<Asking['ask']>): Promise<unknown> {
     const answer = await this.asking.ask(...question)
-    return answer === undefined ? this.#hang() : answer.value
+    return answer === undefined ? this.#activity.hang() : answer.value
   }
 
   /** The activation as a whole as a piece of work. */
   wholeWork(options: StepOptions, run: (step: StepContext) => unknown): Work {
     this.#isTimed = options.timeoutMs !== undefined
-    this.#gatedSince = this.#leastSince('before', 'approval')
-    this.#order = new WaitOrder(this.#gatedSince)
+    this.#gatedSince = this.#places.leastSince('before', 'approval')
+    this.#places.restart(this.#gatedSince)
     return {
       ...this.#work(this.#id, options, run),
       left: this.#left.signal,
@@ -312,7 +305,7 @@ export class Activation {
       policy: { ...this.#defaults, ...options },
       input: options.input,
       inputHash: this.#run.hashInput(options.input),
-      openSince: this.#openSince(isLive),
+      openSince: this.#places.openSince(isLive),
       idempotencyKey: options.idempotencyKey,
       run,
       ask: (kind, question, jsonSchema) => this.#askInside(kind, `${path} ${kind}`, question, { jsonSchema }),
@@ -320,49 +313,18 @@ export class Activation {
     }
   }
 
-  /**
-   * Since when an effect that is requested now may have been begun by someone before us. Whatever was begun needs no
-   * result that is produced here, because all records before an effect are acknowledged when it begins.
-   * @param isLive the function requests it in reaction to such a result.
-   */
-  #openSince(isLive: boolean): number | undefined {
-    const { openSince, state } = this.#run
-    const gap = gapOf(state)
-    if (gap !== undefined) return Math.min(gap, openSince ?? gap)
-    if (openSince !== undefined && state.ahead) return openSince
-    return this.#isNew || isLive ? undefined : least(openSince, this.#order.since)
-  }
-
-  /**
-   * Since when something after a wait may have been begun without a record: the wait did not exist yet when a process
-   * passed this point. That is known when it is first requested, and its record keeps it.
-   */
-  #sinceBehind(record: { readonly since?: number } | undefined, isLive = this.#trail.cause.isLive): number | undefined {
-    return record === undefined ? this.#openSince(isLive) : record.since
-  }
-
-  /** The earliest time that the answered gates of this activation give. */
-  #leastSince(...gates: readonly PauseRecord['kind'][]): number | undefined {
-    return gates.map((kind) => this.#pauseAt(`${this.path} ${kind}`)?.since).reduce(least, undefined)
-  }
-
-  /** What was asked at a place, as it is recorded. */
-  #pauseAt(place: string): PauseRecord | undefined {
-    return Object.values(this.#run.state.pauses ?? {}).find(({ path }) => path === place)
-  }
-
   /** Notes where the function requests a step, before anything else happens. */
   #arrive(path: string, isEffect: boolean, heard: Heard) {
-    const isBeside = this.#active + this.#suspended > 1
-    const asked = { path, isEffect, isBeside, past: this.#order.last, ...this.#trail.ask() }
+    const isBeside = this.#activity.open > 1
+    const asked = { path, isEffect, isBeside, past: this.#places.last, ...this.#trail.ask() }
     heard.path = path
-    this.#order.came(path)
+    this.#places.came(path)
     // One that waited for a person has no record, but is no stranger either.
     const asks = `${this.#records.name(path)} `
     const isWaited = isEffect && Object.values(this.#run.state.pauses ?? {}).some((one) => one.path.startsWith(asks))
     this.#revisits.arrive(isWaited ? { ...asked, after: undefined } : asked)
-    const number = this.#asked
-    return { isLive: asked.isLive, after: () => this.#revisits.place(asked, this.#asked !== number) }
+    const number = this.#activity.asked
+    return { isLive: asked.isLive, after: () => this.#revisits.place(asked, this.#activity.asked !== number) }
   }
 
   async #step<Result>(call: Call, heard: Heard, name: string, ...rest: StepArguments<Result>): Promise<unknown> {
@@ -405,7 +367,7 @@ export class Activation {
   async #settleDoubt(path: string, effect: 'read' | 'effect'): Promise<void> {
     if (this.#run.replay) return
     const held = this.#revisits.holdDoubted(path, effect)
-    if (held !== true) this.#checkIdle()
+    if (held !== true) this.#activity.checkIdle()
     if (await held) this.#records.retry(path)
   }
 
@@ -504,140 +466,6 @@ export class Activation {
     })
   }
 
-  async #pause(question: unknown, options: PauseOptions = {}): Promise<unknown> {
-    checkOptionNames('ctx.pause', options, PAUSE_OPTIONS)
-    const { key } = options
-    if (key !== undefined) {
-      const place = this.#pausePlace(key)
-      const asked = this.#run.hashInput(question ?? null)
-      const before = this.#pauseKeys.get(place) ?? asked
-      this.#pauseKeys.set(place, before)
-      if (before !== asked) {
-        const problem = `The key ${JSON.stringify(key)} is used for two questions, of which each would take the other back.`
-        throw new InvalidProgramError(problem, 'key', 'Give every question a key of its own.', { key })
-      }
-      const since = this.#sinceBehind(this.#pauseAt(place))
-      this.#order.came(place, since)
-      return this.#askInside('question', place, question, { ...options, since })
-    }
-    const wait = this.#unkeyed('pause')
-    const place = joinPath(this.path, `pause ${wait.place}`)
-    const found = this.#pauseAt(place)
-    const since = this.#sinceBehind(found)
-    this.#order.came(place, since)
-    const moved = found && wait.past !== undefined ? this.#askedElsewhere(found, question) : undefined
-    if (found) await this.#handOver('pause', wait, { ...found, ...(moved ? { beside: true } : {}) })
-    // Words may change, and are asked then. What another branch asked and got an answer to would be asked again.
-    if (moved && wait.hasBranches) throw otherWait(place, showQuestion(found), showQuestion(moved))
-    const { past } = wait
-    const answer = await this.#askInside('question', place, question, {
-      ...options,
-      beside: wait.hasBranches,
-      since,
-      ...(past === undefined ? {} : { past }),
-    })
-    wait.end()
-    return answer
-  }
-
-  /** Where this question was asked, if not here, and one of the two was answered. */
-  #askedElsewhere(here: PauseRecord, question: unknown): PauseRecord | undefined {
-    const hash = this.#run.hashInput(question ?? null)
-    const isSame = (one: PauseRecord) => this.#run.hashInput(one.question) === hash
-    if (isSame(here)) return undefined
-    const unkeyed = joinPath(this.path, 'pause ')
-    const others = Object.values(this.#run.state.pauses ?? {}).filter(({ path }) => path.startsWith(unkeyed))
-    return others.find((one) => (one.answer ?? here.answer) !== undefined && isSame(one))
-  }
-
-  #pausePlace(key: string | number): string {
-    const { text, cut } = encodeKey(key)
-    const old = cut === undefined ? undefined : joinPath(this.path, `pause[${cut}]`)
-    const { pauses = {} } = this.#run.state
-    if (old !== undefined && Object.values(pauses).some(({ path }) => path === old)) return old
-    return joinPath(this.path, `pause[${text}]`)
-  }
-
-  /** Where a wait is: by its key, or by its turn among those of its name. */
-  #place(name: string, key: string | number | undefined): Placed {
-    const { after } = this.#trail.cause
-    const past = this.#order.last
-    const wait = key === undefined ? this.#unkeyed(name) : undefined
-    const path = this.#claimPath(name, key ?? wait?.place)
-    const { all } = this.#records
-    const since = this.#sinceBehind(Object.hasOwn(all, path) ? all[path] : undefined)
-    this.#order.came(path, since)
-    return {
-      path,
-      marks: (asked) => ({
-        ...(asked === undefined || wait?.past === undefined ? {} : { asked }),
-        ...(since === undefined ? {} : { since }),
-        ...(wait !== undefined && wait.past === undefined ? {} : { past }),
-        ...(after === undefined ? {} : { after }),
-        ...(wait?.hasBranches ? { beside: true as const } : {}),
-      }),
-      found: async (record, asked) => {
-        if (wait === undefined) return
-        const isOther = wait.past !== undefined && record.asked !== undefined && record.asked !== asked
-        await this.#handOver(name, wait, { ...record, ...(isOther ? { beside: true } : {}) })
-        // A single sequence may ask for a different time by now, and continues with the first. With branches, it
-        // reveals a different order.
-        if (isOther && wait.hasBranches) throw otherWait(path, record.asked, asked)
-      },
-      end: () => wait?.end(),
-    }
-  }
-
-  #unkeyed(name: string): UnkeyedWait {
-    const { log, replay, state } = this.#run
-    const others = this.#active + this.#suspended - 1
-    // Only what is recorded can be mistaken for another's, and what 0.1 began continues as it did then.
-    if (!log.durable || replay || state.run?.incarnation === undefined) return this.#order.arrived(name, others)
-    const wait = this.#isAmbiguous(name) ? undefined : this.#order.next(name, others)
-    if (wait) return wait
-    throw this.#refuse(name)
-  }
-
-  /** From here on, nobody gets what waits of this name have recorded: it is not known whose it is. */
-  #refuse(name: string): InvalidProgramError {
-    const { log } = this.#run
-    log.add({ kind: 'step', ops: [set(this.#records.at(this.#ambiguity(name)), { status: 'waiting' })] })
-    return needsKey(name)
-  }
-
-  /** A wait without a key has a record: only the code that made it may have that. */
-  async #handOver(
-    name: string,
-    { past }: UnkeyedWait,
-    record: { readonly past?: string; readonly beside?: true },
-  ): Promise<void> {
-    if (past !== undefined && record.past !== undefined && past !== record.past) throw this.#refuse(name)
-    if (record.beside) await this.#settleIn(name)
-  }
-
-  /**
-   * A wait that was open alongside something else gets its record back. Before that is handed out, the function has
-   * time to reach where it was: if another branch then requests the same, neither gets what may be the other's.
-   */
-  async #settleIn(name: string): Promise<void> {
-    let asked: number
-    do {
-      asked = this.#asked
-      await new Promise(setImmediate)
-      await new Promise(setImmediate)
-    } while (asked !== this.#asked)
-    if (this.#isAmbiguous(name)) throw needsKey(name)
-  }
-
-  #isAmbiguous(name: string): boolean {
-    return Object.hasOwn(this.#records.all, this.#ambiguity(name))
-  }
-
-  // No key looks like this, so it is nobody's record.
-  #ambiguity(name: string): string {
-    return joinPath(this.#id, `${name}[?]`)
-  }
-
   #claimPath(name: string, key: string | number | undefined): string {
     if (typeof name !== 'string' || !/^(receive )?[^/[\]\p{Cc}]{1,200}$/u.test(name)) {
       throw new InvalidProgramError(`A step can't be named ${JSON.stringify(name)}.`, 'name', NAME_RULE)
@@ -677,27 +505,27 @@ export class Activation {
         step: outer,
       })
     }
-    const others = this.#active + this.#suspended
-    this.#active++
-    const asked = ++this.#asked
-    this.#order.asked(others)
-    if (this.#run.draining) return this.#hang()
+    const others = this.#activity.open
+    this.#activity.active++
+    const asked = ++this.#activity.asked
+    this.#places.asked(others)
+    if (this.#run.draining) return this.#activity.hang()
     const heard: Heard = { path: undefined, isLive: false }
     try {
       return await operation(heard)
     } catch (error) {
       if (call === this.#calls) {
-        this.#failures.hear(error, this.#asked, others > 0 || asked !== this.#asked)
+        this.#failures.hear(error, this.#activity.asked, others > 0 || asked !== this.#activity.asked)
         if (isNondeterministic(error)) this.#revisits.mismatch(error)
       }
       throw error
     } finally {
       if (call === this.#calls) {
-        this.#active--
+        this.#activity.active--
         this.#trail.heard(heard.path, heard.isLive)
         if (heard.path !== undefined) this.#revisits.hear(heard.path)
         if (this.#isSamePast) this.#isSamePast = this.#isAsThere(what, heard.path)
-        this.#checkIdle()
+        this.#activity.checkIdle()
       }
     }
   }
@@ -714,109 +542,19 @@ export class Activation {
   async #hold(path: string): Promise<void> {
     const held = this.#revisits.hold(path)
     if (held === undefined) return
-    this.#checkIdle()
+    this.#activity.checkIdle()
     await held
   }
 
   /** A step of a replay that is not recorded: if the record is not complete, the replay waits here as the run does. */
   #gap(path: string): Promise<never> {
     this.#run.replay?.miss(path)
-    return this.#hang()
+    return this.#activity.hang()
   }
-
-  #hang(tracked = true): Promise<never> {
-    this.#suspended++
-    // From here on counted as waiting, not as in progress: `#track` of this call never ends.
-    if (tracked) this.#active--
-    this.#checkIdle()
-    return never()
-  }
-
-  /** What is in progress and not held back. */
-  get #busy(): number {
-    return this.#active - this.#revisits.held
-  }
-
-  // Two turns of the event loop, so that whatever just settled can start its next step first.
-  #checkIdle(): void {
-    if (this.#revisits.held > 0) this.#judgeSoon()
-    if (this.#busy > 0) return
-    for (const wake of this.#onIdle.splice(0)) wake()
-    if (this.#suspended === 0 && this.#active === 0) return
-    setImmediate(() => {
-      setImmediate(() => {
-        if (this.#busy > 0 || this.#closed) return
-        // A function that waits for somebody may or may not come to need what is in doubt: that shows when it
-        // continues.
-        const isWaiting = this.#suspended > 0 && this.#revisits.isOnlyInDoubt
-        if (this.#active > 0 && !this.#run.draining && !isWaiting) {
-          if (this.#revisits.isInDoubt && this.#revisits.decide(this.#turn, this.#hadTime)) this.#checkIdle()
-          else void this.#waitForReturn()
-        } else if (this.#active + this.#suspended > 0) this.#suspend?.()
-      })
-    })
-  }
-
-  get #turn(): number {
-    return this.#run.state.run?.takes ?? 0
-  }
-
-  /** Looks at what is held back once the function has reacted to everything it received. */
-  #judgeSoon(): void {
-    if (this.#isJudging) return
-    this.#isJudging = true
-    setImmediate(() => {
-      setImmediate(() => {
-        this.#isJudging = false
-        if (this.#closed) return
-        if (this.#revisits.judge()) this.#checkIdle()
-      })
-    })
-  }
-
-  /**
-   * Only what is held back is in progress. What the function does between steps may take any amount of time, and nobody
-   * can see whether it does something: one that shows no sign of life for very long is ended, so that somebody looks.
-   * That says nothing about its records; resumed, it waits again.
-   */
-  async #waitForReturn(): Promise<void> {
-    if (this.#isWaiting) return
-    this.#isWaiting = true
-    const { clock, abort } = this.#run
-    const signs = () => this.#asked + this.#beats
-    for (let waited = 0, before = signs(); waited < RETURN_MS; waited += LOOK_MS) {
-      await clock.sleep(LOOK_MS, abort.signal).catch(() => {})
-      if (this.#closed || abort.signal.aborted || this.#busy > 0 || this.#revisits.held === 0) break
-      if (this.#run.draining) this.#suspend?.()
-      if (before === signs()) continue
-      before = signs()
-      waited = 0
-    }
-    this.#isWaiting = false
-    if (this.#closed || abort.signal.aborted || this.#busy > 0 || this.#revisits.held === 0) return
-    if (this.#revisits.isInDoubt) {
-      this.#hadTime = true
-      this.#revisits.tell(this.#turn)
-      return this.#checkIdle()
-    }
-    const { waiting } = this.#revisits
-    if (waiting === undefined) return
-    this.#fail?.(new EffectHeldError(waiting.held, waiting.missing, RETURN_MS / 60_000))
-  }
-}
-
-function showQuestion(pause: PauseRecord | undefined): string {
-  const text = inspect(pause?.question, { breakLength: Number.POSITIVE_INFINITY })
-  return text.length > 100 ? `${text.slice(0, 100)}…` : text
 }
 
 /** Created once: without a reason, each abort creates an error with a stack. */
 const LEFT = new Error('The function was left where it waits.')
-/** How long a function may show no sign of life while an effect waits for it to reach what is recorded. */
-const RETURN_MS = 10 * 60_000
-/** How often to check in the meantime whether the run is to stop. */
-const LOOK_MS = 200
-
 /** What a function receives when something that it requested has ended. */
 interface Heard {
   path: string | undefined
@@ -839,14 +577,6 @@ type TransactionArguments<Result, Prepared> =
   | [work: (sql: SqlSession, prepared: Prepared) => Promise<Result>]
   | [options: TransactionOptions<Prepared>, work: (sql: SqlSession, prepared: Prepared) => Promise<Result>]
 
-const PAUSE_OPTIONS: OptionNames<PauseOptions> = {
-  schema: true,
-  jsonSchema: true,
-  expiresInMs: true,
-  onExpire: true,
-  key: true,
-}
-
 const TRANSACTION_OPTIONS: OptionNames<TransactionOptions> = {
   input: true,
   key: true,
@@ -856,22 +586,3 @@ const TRANSACTION_OPTIONS: OptionNames<TransactionOptions> = {
 }
 
 const NAME_RULE = 'Use 1 to 200 printable characters without slashes and square brackets.'
-
-function needsKey(name: string): InvalidProgramError {
-  const what = name.startsWith('receive ') ? `Two waits for "${name.slice(8)}"` : `Two calls of ctx.${name}`
-  const call = name.startsWith('receive ') ? `ctx.receive(${JSON.stringify(name.slice(8))}, { key })` : `{ key }`
-  return new InvalidProgramError(
-    `${what} run side by side without a key, so that one could get what the other waits for.`,
-    'key',
-    `Give each of them a key of its own: ${call}.`,
-    { wait: name },
-  )
-}
-
-function least(a: number | undefined, b: number | undefined): number | undefined {
-  return a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)
-}
-
-function never(): Promise<never> {
-  return new Promise(() => {})
-}
