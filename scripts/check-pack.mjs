@@ -80,7 +80,7 @@ async function checkNode(node, tarball) {
     writeFileSync(join(folder, 'example.mjs'), firstExample())
     return (await start(node, 'example.mjs')).stdout.trim()
   })
-  for (const entry of ['holdfast', 'holdfast/testing', 'holdfast/client']) {
+  for (const entry of ['holdfast', 'holdfast/testing', 'holdfast/client', 'holdfast/bullmq']) {
     await on(`import '${entry}' loads no peer, and no server`, () => checkImports(start, node, entry, folder))
   }
   await on("import 'holdfast/server' loads no peer", () => checkImports(start, node, 'holdfast/server', folder, true))
@@ -90,6 +90,13 @@ async function checkNode(node, tarball) {
       ({ stderr }) => /^.*@langchain\/[\w-]+.*$/m.exec(stderr)?.[0] ?? stderr,
     )
     if (!/(Cannot find package|npm install).*@langchain/.test(said)) throw new Error(`It said ${said}`)
+  })
+  await on("'holdfast/bullmq' names the missing peer when a queue is opened", async () => {
+    const code = `import { openBullmq } from 'holdfast/bullmq'
+      await openBullmq(undefined, { connection: 'redis://localhost' }).catch((error) => console.log(error.remedy))`
+    const { stdout } = await start(node, '--input-type=module', '-e', code)
+    if (!stdout.includes('npm install bullmq')) throw new Error(`It said ${stdout}`)
+    return stdout.trim()
   })
   await on('npx holdfast', async () => (await start('npx', 'holdfast', '--version')).stdout.trim())
   if (options.quick) return

@@ -75,6 +75,7 @@ import type { RuntimeEnvironment } from './runtime/run/environment.js'
 import { Schedules } from './runtime/schedule/schedules.js'
 import type { Shape, StateOf, UpdateOf } from './runtime/program/state-key.js'
 import { Thread, ThreadView } from './runtime/thread.js'
+import { type DispatchOptions, Dispatcher } from './runtime/worker/dispatcher.js'
 import { measureQueue, type QueueAge } from './runtime/worker/queue-age.js'
 import { Worker } from './runtime/worker/worker.js'
 import type { WorkerOptions } from './runtime/worker/worker-options.js'
@@ -315,6 +316,15 @@ export class Holdfast {
    */
   worker(options: WorkerOptions): Worker {
     return new Worker(this.#runtime, this.#narrowed ? this.#tenant : undefined, options)
+  }
+
+  /**
+   * For other engines: hands out threads of these programs as they become due, to be brought to `worker.work` of a worker
+   * that looks for none itself. For this tenant if restricted to one, otherwise for all. Starts at once.
+   * `holdfast/bullmq` is built on it.
+   */
+  dispatch(options: DispatchOptions): Dispatcher {
+    return new Dispatcher(this.#runtime, this.#narrowed ? this.#tenant : undefined, options)
   }
 
   /**

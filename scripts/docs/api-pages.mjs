@@ -12,6 +12,7 @@ export const ENTRIES = [
   { name: 'holdfast/pipeline', file: 'pipeline/index.d.ts' },
   { name: 'holdfast/testing', file: 'testing/index.d.ts' },
   { name: 'holdfast/langgraph', file: 'adapters/langgraph/index.d.ts' },
+  { name: 'holdfast/bullmq', file: 'adapters/bullmq/index.d.ts' },
   { name: 'holdfast/server', file: 'server/index.d.ts' },
   { name: 'holdfast/client', file: 'client/index.d.ts' },
 ]
@@ -114,6 +115,13 @@ export const PAGES = [
     entry: 'holdfast/langgraph',
     title: 'holdfast/langgraph',
     intro: ['Guide: [LangGraph.js](../langgraph.md).'],
+    holds: [''],
+  },
+  {
+    file: 'bullmq.md',
+    entry: 'holdfast/bullmq',
+    title: 'holdfast/bullmq',
+    intro: ['Guide: [BullMQ](../bullmq.md).'],
     holds: [''],
   },
 ]

@@ -17,6 +17,7 @@ import type {
   Driver,
   DuePage,
   DueQuery,
+  Head,
   Survives,
   EraseRequest,
   HeadPage,
@@ -180,6 +181,12 @@ export class LogStore {
   async now(): Promise<number | undefined> {
     this.#check()
     return this.#environment.driver.now?.()
+  }
+
+  /** What the index knows of a log. */
+  async head(key: LogKey): Promise<Head | undefined> {
+    this.#check()
+    return this.#environment.driver.head(key)
   }
 
   /** Who holds a log now, by the store's clock. */

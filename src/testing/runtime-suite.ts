@@ -8,6 +8,7 @@ import { busyTests } from './runtime-suite/busy-tests.js'
 import { cancelTests } from './runtime-suite/cancel-tests.js'
 import { childTests } from './runtime-suite/child-tests.js'
 import { clockTests } from './runtime-suite/clock-tests.js'
+import { dispatchTests } from './runtime-suite/dispatch-tests.js'
 import { effectCrashTests } from './runtime-suite/effect-crash-tests.js'
 import { effectTests } from './runtime-suite/effect-tests.js'
 import { failureTests } from './runtime-suite/failure-tests.js'
@@ -60,6 +61,7 @@ const GROUPS: readonly (readonly [string, readonly RuntimeTest[]])[] = [
   ['retention', retentionTests],
   ['schedules', scheduleTests],
   ['the queue', queueTests],
+  ['another engine', dispatchTests],
   ['turns', turnTests],
 ]
 

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import ts from 'typescript'
 import { describe, expect, it } from 'vitest'
+import { redisUrl } from '../support/servers.js'
 import { type Block, blocksOf, pages, root } from './blocks.js'
 
 const run = promisify(execFile)
@@ -27,24 +28,31 @@ function plain({ page, code }: Block): string {
     .outputText
 }
 
-describe('the runnable blocks of the documentation', () => {
+describe('the runnable blocks of the documentation', async () => {
   for (const page of pages()) {
     for (const [i, block] of blocksOf(page).entries()) {
       if (!block.runnable) continue
       // What is left behind by the first run must not be in the way of the second.
       const rounds = /'(sqlite|file):/.test(block.code) ? 2 : 1
-      it.concurrent(`${page}: block ${i + 1} (line ${block.line}) runs${rounds === 2 ? ', twice' : ''}`, async () => {
-        const folder = makeProject()
-        try {
-          writeFileSync(join(folder, 'example.mjs'), plain(block))
-          for (let round = 0; round < rounds; round++) {
-            const { stdout } = await run(process.execPath, ['example.mjs'], { cwd: folder })
-            expect(stdout).not.toBe('')
+      const needsRedis = block.code.includes('process.env.REDIS_URL')
+      const redis = needsRedis ? await redisUrl() : undefined
+      it.skipIf(needsRedis && redis === undefined).concurrent(
+        `${page}: block ${i + 1} (line ${block.line}) runs${rounds === 2 ? ', twice' : ''}`,
+        async () => {
+          const folder = makeProject()
+          try {
+            writeFileSync(join(folder, 'example.mjs'), plain(block))
+            const env = { ...process.env, ...(redis === undefined ? {} : { REDIS_URL: redis }) }
+            for (let round = 0; round < rounds; round++) {
+              const { stdout } = await run(process.execPath, ['example.mjs'], { cwd: folder, env })
+              expect(stdout).not.toBe('')
+            }
+          } finally {
+            rmSync(folder, { recursive: true, force: true })
           }
-        } finally {
-          rmSync(folder, { recursive: true, force: true })
-        }
-      }, 120_000)
+        },
+        120_000,
+      )
     }
   }
 

@@ -20,6 +20,8 @@ export interface WorkerOptions {
    * at once), and every 500 ms where it doesn't: on files, and behind a pooler without `listenUrl`.
    */
   readonly pollMs?: number
+  /** False: it looks for no work itself, because another engine brings it by `work`. It sweeps all the same. Default true. */
+  readonly looks?: boolean
   /** How long steps may take to end after `stop`, in milliseconds. Default 30,000. */
   readonly graceMs?: number
   /**
@@ -61,6 +63,20 @@ export type WorkerEvent =
   | ({ readonly type: 'scheduled'; readonly log: string } & StartedOccurrences)
   | { readonly type: 'event'; readonly log: string; readonly event: RunEvent }
 
+/** What became of a thread that another engine brought to a worker. */
+export type Worked =
+  | { readonly status: 'ended'; readonly outcome: Outcome }
+  /** It was a schedule, and what it wants to be run now is due. */
+  | { readonly status: 'scheduled' }
+  /** It is due as before, and should be brought to a worker again: this one drains, makes room, lost it, or a limit holds it up. */
+  | { readonly status: 'stopped' }
+  | { readonly status: 'error'; readonly error: unknown }
+  /**
+   * Nothing was done, and nothing has to be. `idle`: it is not due. `held`: somebody runs it. `unfit`: this worker does not have
+   * its program, or another version, or leaves it alone for a moment after an error.
+   */
+  | { readonly status: 'idle' | 'held' | 'unfit' }
+
 /** What a worker is doing now, as `worker.status` returns it. */
 export interface WorkerStatus {
   /** `draining`: it was told to stop. `stuck`: it has not looked for work for minutes, and should be replaced. */
@@ -77,6 +93,7 @@ const OPTIONS: OptionNames<WorkerOptions> = {
   concurrency: true,
   leaseMs: true,
   pollMs: true,
+  looks: true,
   graceMs: true,
   maxCrashes: true,
   context: true,

@@ -17,10 +17,18 @@ import type { ProgramPlan } from '../program/program.js'
 import { StoppedError } from '../run/stop-in-time.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
 import { NotNowError, runThread } from '../run/run-thread.js'
+import { type DueKey, isDue, parseDue, workedOf } from './due-thread.js'
 import { Presence } from './presence.js'
 import { dueSince } from './queue-age.js'
-import { checkCount, readPrograms, type WorkerEvent, type WorkerOptions, type WorkerStatus } from './worker-options.js'
 import { type Admission, Limits } from './limits.js'
+import {
+  checkCount,
+  readPrograms,
+  type Worked,
+  type WorkerEvent,
+  type WorkerOptions,
+  type WorkerStatus,
+} from './worker-options.js'
 import { WorkerRests } from './worker-rests.js'
 
 /** How often to look for work without being notified: where news arrives, and where it doesn't. */
@@ -78,6 +86,8 @@ export class Worker {
   /** The tenant whose turn was last. */
   #turn: TenantId | undefined
   #wakesAt = Number.POSITIVE_INFINITY
+  /** Hears how a thread ended that another engine brought. */
+  readonly #awaited = new Map<string, (event: WorkerEvent) => void>()
   /** Since when it looks for work; while it sleeps, never. */
   #looksSince = Number.POSITIVE_INFINITY
   /** Reserved for this worker, and waiting for a place. */
@@ -128,6 +138,34 @@ export class Worker {
     const isStuck = this.#environment.clock.monotonic() - this.#looksSince > STUCK_MS
     const { name, programs, places, busy } = this.#describe()
     return { state: isDraining ? 'draining' : isStuck ? 'stuck' : 'running', name, programs, places, busy }
+  }
+
+  /**
+   * For other engines, which find out by `hf.dispatch` what is due: runs a thread here, if it is. Whoever else was told of it, and
+   * however often: the claim decides. Resolves when the thread is let go of.
+   */
+  async work(due: DueKey): Promise<Worked> {
+    const key = parseDue(due)
+    const log = nameLog(key)
+    if (this.#drain.signal.aborted || this.#environment.company.isClosed) return { status: 'stopped' }
+    if (this.#running.has(log)) return { status: 'held' }
+    const head = await this.#environment.logs.head(key)
+    const isOurs = this.#tenant === undefined || key.tenant === this.#tenant
+    if (head === undefined || !isDue(head, this.#environment.clock.now())) return { status: 'idle' }
+    if (head.lease !== null || this.#running.has(log)) return { status: 'held' }
+    if (!isOurs || !this.#fits(head)) return { status: 'unfit' }
+    if (this.#drain.signal.aborted) return { status: 'stopped' }
+    let worked: Worked = { status: 'idle' }
+    this.#awaited.set(log, (event) => {
+      worked = workedOf(event) ?? worked
+    })
+    try {
+      this.#take(head)
+      await this.#running.get(log)
+    } finally {
+      this.#awaited.delete(log)
+    }
+    return worked
   }
 
   /** Looks for work now and does not wait for the next time. */
@@ -206,7 +244,7 @@ export class Worker {
       let inMs: number | undefined
       this.#looksSince = this.#environment.clock.monotonic()
       try {
-        inMs = await this.#takeDue()
+        if (this.#options.looks ?? true) inMs = await this.#takeDue()
         this.#sweep()
       } catch (error) {
         // Nothing can be done anymore with a store that was closed under the worker.
@@ -321,7 +359,10 @@ export class Worker {
     const end = await (isSchedule ? this.#start(head, log) : this.#runWithin(head, log))
     this.#running.delete(log)
     // Its place is for threads that no limit holds up.
-    if (end === 'refused') return this.nudge()
+    if (end === 'refused') {
+      this.#awaited.get(log)?.({ type: 'stopped', log })
+      return this.nudge()
+    }
     if (this.#ends.push(this.#environment.clock.monotonic()) > MOST_AHEAD) this.#ends.shift()
     this.#fillPlaces()
     if (!this.#hasMore) return
@@ -470,6 +511,7 @@ export class Worker {
 
   // A listener that throws must not end the worker.
   #tell(event: WorkerEvent): void {
+    if (event.log !== undefined) this.#awaited.get(event.log)?.(event)
     try {
       this.#options.onEvent?.(event)
     } catch {}

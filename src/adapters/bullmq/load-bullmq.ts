@@ -1,0 +1,14 @@
+import type * as Bullmq from 'bullmq'
+import { MissingDependencyError } from '../../errors.js'
+
+export type BullmqModule = typeof Bullmq
+
+/** BullMQ is loaded when a queue is opened: who does not use it need not have it. */
+export async function loadBullmq(): Promise<BullmqModule> {
+  try {
+    return await import('bullmq')
+  } catch (cause) {
+    if ((cause as { readonly code?: string }).code !== 'ERR_MODULE_NOT_FOUND') throw cause
+    throw new MissingDependencyError('bullmq', 'npm install bullmq', { what: 'The engine of holdfast/bullmq', cause })
+  }
+}

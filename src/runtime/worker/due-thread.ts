@@ -1,0 +1,43 @@
+import { parseBranchId, parseTenantId, parseThreadId, type ThreadIdInput, threadIdInput } from '../../core/ids.js'
+import { DUE, type Head, type LogKey, PRIORITY_LABEL } from '../../log/contract.js'
+import { PROGRAM } from '../run/labels.js'
+import { programOfLabel } from '../schedule/schedule-state.js'
+import type { Worked, WorkerEvent } from './worker-options.js'
+
+/** A thread that is due, as another engine is told of it. Plain JSON. */
+export interface DueThread {
+  readonly tenant: string
+  readonly thread: ThreadIdInput
+  readonly branch: string
+  /** By name. */
+  readonly program: string
+  /** As its input was left with: higher ones are more urgent. Default 0. */
+  readonly priority: number
+}
+
+/** What an engine must keep of it. */
+export type DueKey = Pick<DueThread, 'tenant' | 'thread' | 'branch'>
+
+export function describeDue({ log, index }: Head): DueThread {
+  const program = programOfLabel(String(index.metadata[PROGRAM] ?? ''))
+  const priority = Number(index.metadata[PRIORITY_LABEL] ?? 0)
+  return { tenant: log.tenant, thread: threadIdInput(log.thread), branch: log.branch, program, priority }
+}
+
+/** What comes back from another engine is not trusted to be what it was given. */
+export function parseDue({ tenant, thread, branch }: DueKey): LogKey {
+  return { tenant: parseTenantId(tenant), thread: parseThreadId(thread), branch: parseBranchId(branch) }
+}
+
+export function isDue({ index: { wakeAt } }: Head, now: number): boolean {
+  return wakeAt !== null && (wakeAt === DUE || wakeAt <= now)
+}
+
+/** How a thread ended by what its worker tells of it; undefined while it has not. */
+export function workedOf(event: WorkerEvent): Worked | undefined {
+  if (event.type === 'ended') return { status: 'ended', outcome: event.outcome }
+  if (event.type === 'error') return { status: 'error', error: event.error }
+  if (event.type === 'stopped') return { status: 'stopped' }
+  if (event.type === 'scheduled') return { status: 'scheduled' }
+  return undefined
+}
