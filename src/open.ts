@@ -184,7 +184,7 @@ async function cacheOf(
     throw new InvalidOptionError(
       'cache',
       `is for Postgres, not for ${scheme}:`,
-      'Leave it out: what is read there is near by already.',
+      'Leave it out: reads from there are already local.',
     )
   const { parseCache, openCache } = await import('./cache/open-cache.js')
   const parsed = parseCache(cache)

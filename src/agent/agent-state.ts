@@ -127,7 +127,7 @@ export function agentShape(state: Shape): Shape {
   const taken = Object.keys(state).find((name) => Object.hasOwn(OWN, name))
   if (taken !== undefined) {
     throw new InvalidProgramError(
-      `The state of an agent has a key "${taken}" of its own.`,
+      `The state of an agent already has a key "${taken}" of its own.`,
       `state.${taken}`,
       `Use another name than ${Object.keys(OWN).join(', ')}.`,
       { key: taken },

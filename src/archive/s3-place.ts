@@ -65,7 +65,7 @@ export function s3Place(options: S3Options): ArchivePlace {
     } catch (cause) {
       throw new UnavailableError(`The bucket ${bucket} at ${endpoint} refused: ${(cause as Error).message}.`, {
         written: 'unknown',
-        remedy: 'Check endpoint, bucket, credentials and rights. The same call can be made again.',
+        remedy: 'Check the endpoint, bucket, credentials and permissions. The call can be repeated.',
         cause,
       })
     }

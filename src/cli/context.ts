@@ -127,7 +127,7 @@ export function refuseMissing(store: string, source: string): void {
   if (path === undefined || existsSync(kind === 'file' ? join(path, 'holdfast.json') : path)) return
   if (kind === 'file' && existsSync(path) && !statSync(path).isDirectory()) return
   throw new CliError('not-found', `There is no store at ${path} (from ${source}).`, {
-    remedy: 'Check the path; `holdfast run` makes a store that is not there.',
+    remedy: 'Check the path; `holdfast run` creates a store that does not exist.',
     data: { path },
   })
 }

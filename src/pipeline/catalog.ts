@@ -61,7 +61,7 @@ export class Catalog {
       if (state.version === version && isSame) return undefined
       if (state.version === version) {
         throw new InvalidProgramError(
-          `Pipeline "${name}" ${version} has the stages ${quote(names)}, but was begun with ${quote(state.stages ?? [])}.`,
+          `Pipeline "${name}" ${version} has the stages ${quote(names)}, but was started with ${quote(state.stages ?? [])}.`,
           'stages',
           'Raise the version: a new major processes all documents again, a minor one keeps what is done.',
         )

@@ -160,8 +160,7 @@ function checkStages(name: string, stages: unknown): readonly unknown[] {
     if (typeof known !== 'string' || !/^[^/[\]\p{Cc}]{1,100}$/u.test(known) || RESERVED.has(known)) {
       throw refuse(`${field}.name`, 'must be 1 to 100 printable characters without slashes and brackets', NAME_REMEDY)
     }
-    if (names.has(known))
-      throw refuse(`${field}.name`, `"${known}" is used twice`, 'Give each stage a name of its own.')
+    if (names.has(known)) throw refuse(`${field}.name`, `"${known}" is used twice`, 'Give each stage its own name.')
     names.add(known)
     const method = i === 0 ? 'split' : 'run'
     if (typeof stage[method] !== 'function') {

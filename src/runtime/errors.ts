@@ -133,11 +133,11 @@ const CHILD_ENDS: Readonly<Record<FailedChild['status'], string>> = {
 
 const CHILD_REMEDIES: Readonly<Record<FailedChild['status'], string>> = {
   failed: 'Fix the cause and run the parent again: it resumes the child.',
-  cancelled: 'Run the parent again to begin the child anew, or cancel the parent, too.',
+  cancelled: 'Run the parent again to start the child over, or cancel the parent too.',
   limited: 'Raise the limit, or catch this and continue with what the child has done.',
   incompatible: 'Run the child with the version of the program that began it, then run the parent again.',
   busy: "Wait for its turn with { busy: 'queue' }, or leave `thread` out for a thread of its own.",
-  gone: 'Keep entries for as long as a parent may come back to them, or begin the child anew by running the parent again.',
+  gone: 'Keep entries for as long as a parent may come back to them, or start the child over by running the parent again.',
 }
 
 /** One attempt took longer than its time limit. What it did before is unknown. */
@@ -158,7 +158,7 @@ export class EffectUnknownError extends HoldfastError {
       data: { step, at, ...data },
       cause,
       remedy:
-        "Find out at the other side. Then run the thread again with onUnknown: 'pause' and answer, or cancel the run.",
+        "Find out at the service that was called. Then run the thread again with onUnknown: 'pause' and answer, or cancel the run.",
     })
   }
 }
@@ -176,7 +176,7 @@ export class EffectHeldError extends HoldfastError {
         data: { step, missing },
         retryable: true,
         remedy:
-          'If steps were renamed or removed, run the thread with the version of the program that began it, or cancel the run. If code between steps takes that long, put it into a step, or call ctx.heartbeat() meanwhile.',
+          'If steps were renamed or removed, run the thread with the version of the program that began it, or cancel the run. If code between steps takes that long, put it into a step, or call ctx.heartbeat() in the meantime.',
       },
     )
   }
@@ -224,7 +224,7 @@ export function leftBegun(step: string, cause?: unknown): IncompatibleError {
   return new IncompatibleError(
     `Step "${step}" was begun, and its outcome is unknown, but the program ${ended} without coming back to it.`,
     'nondeterministic',
-    'Find out on the other side what happened. Then run the thread with the version of the program that began it, or cancel the run and start over.',
+    'Find out at the service what happened. Then run the thread with the version of the program that began it, or cancel the run and start over.',
     { step },
     cause,
   )
@@ -249,7 +249,7 @@ export class ReplayOrderError extends Error {
   readonly step: string
 
   constructor(recorded: string, step: string) {
-    super(`The record has step "${recorded}" next, today's program waits for "${step}" first.`)
+    super(`The record has step "${recorded}" next, but the current program waits for "${step}" first.`)
     this.step = step
   }
 }

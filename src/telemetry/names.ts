@@ -27,16 +27,19 @@ interface Named {
 }
 
 export const COUNTERS = {
-  'holdfast.conflicts': { unit: '{conflict}', description: 'Appends that another writer was faster than.' },
-  'holdfast.cache.hits': { unit: '{load}', description: 'Loads that the cache had something for.' },
-  'holdfast.cache.misses': { unit: '{load}', description: 'Loads that the cache had nothing for.' },
+  'holdfast.conflicts': { unit: '{conflict}', description: 'Appends that lost to another writer.' },
+  'holdfast.cache.hits': { unit: '{load}', description: 'Loads for which the cache had something.' },
+  'holdfast.cache.misses': { unit: '{load}', description: 'Loads for which the cache had nothing.' },
   'holdfast.cache.outdated': { unit: '{load}', description: 'Loads from the cache that were not the newest.' },
-  'holdfast.runs.started': { unit: '{run}', description: 'Runs begun.' },
+  'holdfast.runs.started': { unit: '{run}', description: 'Runs started.' },
   'holdfast.runs.completed': { unit: '{run}', description: 'Runs that completed.' },
   'holdfast.runs.limited': { unit: '{run}', description: 'Runs that a limit of their program ended.' },
   'holdfast.runs.failed': { unit: '{run}', description: 'Runs that failed, fit no program, or were parked.' },
   'holdfast.runs.cancelled': { unit: '{run}', description: 'Runs that were cancelled.' },
-  'holdfast.runs.paused': { unit: '{run}', description: 'Times a run came to wait for a person, a signal or a time.' },
+  'holdfast.runs.paused': {
+    unit: '{run}',
+    description: 'Times a run started waiting for a person, a signal or a point in time.',
+  },
   'holdfast.resume.attempts': { unit: '{resume}', description: 'Unfinished runs that were resumed.' },
   'holdfast.resume.succeeded': { unit: '{resume}', description: 'Of those, the ones that ended well or paused.' },
   'holdfast.takeovers': { unit: '{takeover}', description: 'Threads taken from a worker that vanished.' },
@@ -45,7 +48,7 @@ export const COUNTERS = {
     description: 'Runs given up because another had taken the thread, or the store did not answer in time.',
   },
   'holdfast.retries': { unit: '{retry}', description: 'Attempts at a step or a model call after one that failed.' },
-  'holdfast.effects.unknown': { unit: '{effect}', description: 'Effects of which nobody knew whether they happened.' },
+  'holdfast.effects.unknown': { unit: '{effect}', description: 'Effects where nobody knew whether they happened.' },
   'holdfast.tokens.input': { unit: '{token}', description: 'Tokens sent to models, cached ones included.' },
   'holdfast.tokens.output': { unit: '{token}', description: 'Tokens that models wrote.' },
   'holdfast.tokens.cached': { unit: '{token}', description: 'Input tokens that the provider had cached.' },
@@ -59,7 +62,7 @@ export const COUNTERS = {
 export const HISTOGRAMS = {
   'holdfast.checkpoint.save.duration': {
     unit: 'ms',
-    description: 'From deciding on an append to its acknowledgement.',
+    description: 'From deciding on an append to its acknowledgment.',
     bounds: DURATIONS,
   },
   'holdfast.checkpoint.load.duration': {

@@ -85,7 +85,7 @@ describe('an agent as a tool of another, on a thread of its own', () => {
     const { bossWho } = await office(() => calls(['look']), { maxTurns: 1 })
     const outcome = await (await store()).thread(bossWho('child'), 't').run({ input: 'Go' })
     expect(lines(outcome.state.messages)[2]).toBe(
-      'error-json clerk {"error":"The run took its limit of 1 turns.","done":[{"tool":"look","output":{"type":"text","value":"nothing"}}]}',
+      'error-json clerk {"error":"The run reached its limit of 1 turns.","done":[{"tool":"look","output":{"type":"text","value":"nothing"}}]}',
     )
   })
 

@@ -15,7 +15,7 @@ describe('a run that a limit ends', () => {
   it('is no completed one, to whoever ran it, waits for it, follows it or lists it', async () => {
     const { thread, hf } = await talk(again, { tools: { look }, maxTurns: 2 })
     const outcome = await thread.run({ input: 'Go' })
-    const limited = { status: 'limited', limit: 'max-turns', reason: 'The run took its limit of 2 turns.' }
+    const limited = { status: 'limited', limit: 'max-turns', reason: 'The run reached its limit of 2 turns.' }
     expect(outcome).toMatchObject({ ...limited, output: '' })
     expect(await thread.waitFor()).toMatchObject({ ...limited, output: '' })
     expect(await hf.inspect('thread-1').waitFor()).toMatchObject(limited)

@@ -134,7 +134,7 @@ describe('an agent as a tool of another', () => {
     const outcome = await (await store()).thread(boss, 't').run({ input: 'Go' })
     expect(outcome).toMatchObject({ status: 'completed', output: 'It is refunded.' })
     expect(lines(outcome.state.messages)[2]).toBe(
-      'error-json clerk {"error":"The run took its limit of 1 turns.","done":[{"tool":"find","output":{"type":"text","value":"found"}}]}',
+      'error-json clerk {"error":"The run reached its limit of 1 turns.","done":[{"tool":"find","output":{"type":"text","value":"found"}}]}',
     )
   })
 

@@ -267,7 +267,7 @@ describe.each(backends)('the command line on $name', ({ missing, fresh, cleanup 
     ])
     expect(cancelled).toEqual({ thread: 'f-1', branch: 'main', cancelled: true, status: 'failed' })
     expect(nothing).toMatchObject({ code: 0, out: 'nothing to cancel: completed\n' })
-    expect(same).toMatchObject({ code: 0, out: 'identical: 2 recorded steps gone through\n' })
+    expect(same).toMatchObject({ code: 0, out: 'identical: 2 recorded steps replayed\n' })
     expect(differs.code).toBe(1)
     expect(parsed(differs)).toMatchObject({ status: 'differs', difference: { what: 'route' } })
     expect(dry).toMatchObject({

@@ -244,7 +244,7 @@ const CASES: Readonly<Record<string, Case>> = {
     wrong: [['resume', programs], 2, 'Name a thread, or pass --all.'],
   },
   replay: {
-    plain: [['replay', programs, 'c-1'], /^identical: 2 recorded steps gone through\n$/],
+    plain: [['replay', programs, 'c-1'], /^identical: 2 recorded steps replayed\n$/],
     json: [['replay', programs, 'c-1'], { thread: 'c-1', status: 'identical', steps: 2 }],
     wrong: [['replay', programs, 'c-1', '--program', 'retuns'], 3, 'There is no program "retuns"'],
   },

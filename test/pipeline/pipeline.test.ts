@@ -215,7 +215,7 @@ describe('what a pipeline makes of bad input', () => {
     const documents = makeDocuments(2, 2)
     expect(await run(documents, {}, sink, hf)).toMatchObject({ successful: 2 })
     const stages = [{ name: 'words', split: ({ text }: { text: string }) => text.split(' ') }]
-    await expect(run(documents, { stages }, sink, hf)).rejects.toThrow(/has the stages "words", but was begun with/)
+    await expect(run(documents, { stages }, sink, hf)).rejects.toThrow(/has the stages "words", but was started with/)
     expect(await run(documents, { stages, version: '1.1.0' }, sink, hf)).toMatchObject({ skipped: 2 })
     expect(await run(documents, { stages, version: '2.0.0' }, sink, hf)).toMatchObject({ successful: 2 })
     expect([...sink.rows.values()].map(({ item }) => item)).toContain('part')

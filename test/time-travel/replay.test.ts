@@ -166,7 +166,7 @@ describe('a replay of a graph', () => {
     expect(await replayed({ without: 'check' })).toMatchObject({
       step: '2:price',
       what: 'route',
-      message: expect.stringContaining('goes on to check, today'),
+      message: expect.stringContaining('continues to check, the current'),
     })
     expect(await replayed({ throwing: true })).toMatchObject({ what: 'route', message: 'the route broke' })
   })
@@ -301,7 +301,7 @@ describe('a replay of a graph', () => {
     })
     expect(await hf.thread(program(2, 1), id).replay()).toMatchObject({
       status: 'differs',
-      difference: { step: '0:look', what: 'route', message: expect.stringContaining('to cheap, today') },
+      difference: { step: '0:look', what: 'route', message: expect.stringContaining('to cheap, the current') },
     })
   })
 

@@ -113,7 +113,7 @@ export class CheckpointWriter {
     throw new ConflictError(
       `Checkpoint ${request.checkpoint.id} was put before with other values, and has successors.`,
       { ns: request.ns, checkpoint: request.checkpoint.id },
-      'Give each checkpoint an id of its own.',
+      'Give each checkpoint its own id.',
     )
   }
 

@@ -103,7 +103,7 @@ class Encoder {
     }
     const plain = plainForm(value)
     if (plain !== undefined) return this.node(plain)
-    throw this.#refuse(`is a ${className(value)}`, 'Convert it to plain data before it goes into the state.')
+    throw this.#refuse(`is a ${className(value)}`, 'Convert it to plain data before you put it into the state.')
   }
 
   #plain(value: object): Value {

@@ -17,11 +17,11 @@ export class SemanticIndex {
       throw new InvalidOptionError(
         'index.dims',
         'must be a whole number, 1 or more',
-        'Pass how many numbers a vector has.',
+        'Pass the number of dimensions of a vector.',
       )
     }
     if (typeof config.embeddings?.embedDocuments !== 'function') {
-      throw new InvalidOptionError('index.embeddings', 'makes no vectors', 'Pass an Embeddings of LangChain.')
+      throw new InvalidOptionError('index.embeddings', 'makes no vectors', 'Pass a LangChain Embeddings object.')
     }
     this.#config = config
   }
@@ -52,7 +52,7 @@ export class SemanticIndex {
     throw new InvalidValueError(
       'index.embeddings',
       `made something that is not a vector of ${this.#config.dims} finite numbers`,
-      'Set index.dims to what your model makes.',
+      'Set index.dims to what your model returns.',
     )
   }
 }

@@ -71,7 +71,7 @@ export function checkMessages(input: unknown, path = '$'): asserts input is read
     checkMessage(message, `${path}[${i}]`)
     const first = seen.get(message.id)
     if (first !== undefined) {
-      throw misfit(`${path}[${i}].id`, `is also the id of ${path}[${first}]`, 'Give every message an id of its own.')
+      throw misfit(`${path}[${i}].id`, `is also the id of ${path}[${first}]`, 'Give every message its own id.')
     }
     seen.set(message.id, i)
   })

@@ -119,7 +119,7 @@ async function judge(
 }
 
 function tookAll(maxTurns: number): Ending {
-  return { reason: 'max-turns', message: `The run took its limit of ${maxTurns} turns.` }
+  return { reason: 'max-turns', message: `The run reached its limit of ${maxTurns} turns.` }
 }
 
 const COMPLETE: Ending = { reason: 'complete', message: 'The agent reached its goal.' }
@@ -312,9 +312,9 @@ function endingOf(reply: ModelReply): Ending {
     case 'tool-calls':
       return { reason: 'finished', message: 'The model had nothing more to do.' }
     case 'length':
-      return { reason: 'length', message: 'The reply reached the limit of its length.' }
+      return { reason: 'length', message: 'The reply reached its length limit.' }
     case 'content-filter':
-      return { reason: 'content-filter', message: 'The provider held the reply back.' }
+      return { reason: 'content-filter', message: 'The provider withheld the reply.' }
     default:
       return { reason: 'other', message: `The model ended its reply: ${reply.message.finish?.raw ?? reply.finish}.` }
   }

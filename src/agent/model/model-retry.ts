@@ -37,7 +37,7 @@ const REMEDIES: Readonly<Record<ModelFailureKind, string>> = {
   timeout: 'Try again, or allow more time with timeoutMs.',
   'broken-reply': 'Try again; if it keeps happening, the server does not speak the expected protocol.',
   'context-too-long': 'Shorten the conversation, for example by compaction.',
-  auth: "Check the API key and the account's rights.",
+  auth: "Check the API key and the account's permissions.",
   'not-found': 'Check the model name and the base URL.',
   'invalid-request': 'Correct the request: see what the provider said.',
   unknown: 'See the cause.',

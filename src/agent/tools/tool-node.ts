@@ -83,13 +83,13 @@ export function refuseCall(
   if (tool === undefined) {
     return {
       reason: `The conversation is waiting for "${call.name}", which ${agent} ${version} no longer offers. ${far}`,
-      remedy: `Bring the tool back, name its successor in toolAliases: { ${JSON.stringify(call.name)}: … }, or cancel the run and ask anew.`,
+      remedy: `Bring the tool back, name its successor in toolAliases: { ${JSON.stringify(call.name)}: … }, or cancel the run and ask again.`,
     }
   }
   if (call.version === tool.version || tool.migrate !== undefined) return undefined
   return {
     reason: `The conversation is waiting for "${call.name}", which was requested from ${named(call.version)} of it. ${agent} ${version} has ${named(tool.version)}, which can't take over that request. ${far}`,
-    remedy: `Give the tool migrate: (input, fromVersion) => input, run the version that asked for it, or cancel the run and ask anew.`,
+    remedy: `Give the tool migrate: (input, fromVersion) => input, run the version that asked for it, or cancel the run and ask again.`,
   }
 }
 

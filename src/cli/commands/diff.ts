@@ -5,7 +5,7 @@ import { findThread } from '../input/find-thread.js'
 import { brief, clean } from '../screen/output.js'
 import { formatThreadId } from '../input/thread-id.js'
 
-/** What changed of the state between two checkpoints, on any branches. */
+/** What changed in the state between two checkpoints, on any branches. */
 export const run: Command = async (context, [id = '', from = '~1', to = 'head'], options) => {
   const hf = await context.open()
   const { output } = context

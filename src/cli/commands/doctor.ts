@@ -117,7 +117,7 @@ async function checkClock(hf: Holdfast): Promise<Check> {
     name: 'clock',
     status: 'warning',
     found,
-    remedy: 'Synchronise both by NTP: wake times and expiry go by wall time.',
+    remedy: 'Synchronize both by NTP: wake times and expiry go by wall time.',
   }
 }
 
@@ -152,7 +152,7 @@ async function checkThreads(hf: Holdfast): Promise<readonly Check[]> {
     {
       name: 'workers',
       status: 'warning',
-      found: `${left.length} threads are due for more than a minute and nobody takes them up`,
+      found: `${left.length} threads have been due for more than a minute, and no worker picks them up`,
       remedy: 'Start a worker for their programs: holdfast worker <file>.',
     },
   ]

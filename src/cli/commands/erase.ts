@@ -23,7 +23,7 @@ export const run: Command = async (context, [thread], options) => {
     throw usageError('Name exactly one thing to erase.', 'Pass a thread, --scope or --everything.')
   }
   if (options['everything'] === true && context.global.tenant === undefined) {
-    throw usageError('--everything needs --tenant.', 'Name the tenant of which nothing is to stay.')
+    throw usageError('--everything needs --tenant.', 'Name the tenant to erase completely.')
   }
   const hf = await context.open()
   const target = await findTarget(hf, thread, options)

@@ -17,7 +17,7 @@ export const run: Command = async (context, [given], options) => {
   const folder = context.path(given ?? (await chooseFolder(context)))
   const name = text(options, 'name') ?? nameOf(folder)
   if (!PACKAGE_NAME.test(name)) {
-    throw usageError(`"${name}" can't name a package.`, 'Pass --name with small letters, digits and dashes.')
+    throw usageError(`"${name}" can't name a package.`, 'Pass --name with lower-case letters, digits and dashes.')
   }
   const { store = 'sqlite:agents.db' } = context.global
   const files = projectFiles({ name, store, folder, from: text(options, 'from') })
@@ -54,7 +54,7 @@ async function chooseFolder(context: CommandContext): Promise<string> {
   const used = readdirSync(context.path('.')).some((name) => !name.startsWith('.'))
   if (!used || !context.interactive) return '.'
   const { askText } = await import('../screen/ask.js')
-  return askText('This folder is not empty. Which folder is the project to be in?', (given) => {
+  return askText('This folder is not empty. Which folder should the project be in?', (given) => {
     if (given.trim() === '') return 'Name a folder, such as my-agent.'
     const path = context.path(given)
     return existsSync(path) && readdirSync(path).length > 0 ? `${given} is not empty either.` : undefined

@@ -16,7 +16,7 @@ export const run: Command = async (context, [file = '', id = ''], options) => {
   const { status, steps, difference, message, otherVersions = [] } = report
   if (output.json) output.document({ thread: formatThreadId(summary.thread), ...report })
   else {
-    output.line(`${output.paint(status === 'differs' ? 'red' : 'green', status)}: ${steps} recorded steps gone through`)
+    output.line(`${output.paint(status === 'differs' ? 'red' : 'green', status)}: ${steps} recorded steps replayed`)
     if (message !== undefined) output.line(clean(message))
     for (const { graph, stateVersion, steps: some, compared } of otherVersions) {
       output.line(`${some} of state version ${stateVersion} of ${clean(graph)}: compared ${compared}`)

@@ -56,7 +56,7 @@ export const run: Command = async (context, [file], options) => {
   }
   await untilAborted(signal)
   await listening.close()
-  output.note('Stopped: streams are ended, every thread is let go.')
+  output.note('Stopped: all streams are ended and all threads released.')
   return EXIT.ok
 }
 

@@ -5,7 +5,7 @@ import { clean } from '../screen/output.js'
 import { didYouMean, findSimilarNames } from '../../core/similar.js'
 import { formatThreadId } from '../input/thread-id.js'
 
-/** Takes a name from its checkpoint, which stays. */
+/** Removes a tag from its checkpoint, which stays. */
 export const run: Command = async (context, [id = '', name = ''], options) => {
   const hf = await context.open()
   const { output } = context

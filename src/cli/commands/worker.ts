@@ -35,7 +35,7 @@ export const run: Command = async (context, [file = ''], options) => {
   if (output.json) output.jsonLine({ type: 'ready', pid: process.pid, ...(served ? { healthPort: served.port } : {}) })
   await worker.done()
   await served?.close()
-  output.note('Stopped: every thread is let go.')
+  output.note('Stopped: all threads are released.')
   return EXIT.ok
 }
 

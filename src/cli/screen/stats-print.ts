@@ -27,7 +27,7 @@ function printThreads(output: Output, report: StatsReport): void {
       'waiting for a worker',
       `${queue.due}${queue.more ? '+' : ''}${queue.due > 0 ? `, ${formatMs(queue.oldestMs)}` : ''}`,
     ],
-    ['overdue', overdue > 0 ? [`${overdue}: no worker takes them up`, 'yellow'] : '0'],
+    ['overdue', overdue > 0 ? [`${overdue}: no worker picks them up`, 'yellow'] : '0'],
   ])
 }
 

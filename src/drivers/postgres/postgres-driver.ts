@@ -188,7 +188,7 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'>, 
 
   async scrub(): ReturnType<NonNullable<Driver['scrub']>> {
     const note =
-      'Postgres keeps deleted rows in its files until VACUUM reuses their room (VACUUM FULL removes them at once), and its ' +
+      'Postgres keeps deleted rows in its files until VACUUM reuses their space (VACUUM FULL removes them at once), and its ' +
       'write-ahead log and backups keep them longer. To be sure without that, encrypt with keys.vault and destroy the secret.'
     return { complete: false, note }
   }

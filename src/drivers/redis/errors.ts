@@ -48,13 +48,13 @@ const REFUSALS: readonly Refusal[] = [
     pattern: /\bMISCONF\b/,
     reason: 'persistence-failing',
     message: "Redis can't write its files and refuses writes until it can.",
-    remedy: "Look into the server's log; usually its disk is full or its folder is not writable.",
+    remedy: "Check the server's log; usually its disk is full or its folder is not writable.",
     passing: false,
   },
   {
     pattern: /\bREADONLY\b/,
     reason: 'replica',
-    message: 'This Redis is a replica and takes no writes.',
+    message: 'This Redis is a replica and accepts no writes.',
     remedy: 'Connect to the primary. After a failover the driver finds it by itself if the address leads there.',
     passing: true,
   },
@@ -82,8 +82,8 @@ const REFUSALS: readonly Refusal[] = [
   {
     pattern: /\bBUSY\b/,
     reason: 'busy',
-    message: 'Redis is busy with a long script of someone else.',
-    remedy: 'Try again; SCRIPT KILL ends it if need be.',
+    message: "Redis is busy with someone else's long-running script.",
+    remedy: 'Try again; SCRIPT KILL ends it if necessary.',
     passing: true,
   },
 ]
@@ -104,13 +104,13 @@ export function toDriverError(cause: unknown, write: boolean): HoldfastError {
     return new CorruptError("An item of the store can't be read.", { reason: 'item', written }, cause, remedy)
   }
   if (isReply) {
-    return new StorageError(`Redis answered with an error: ${text}.`, "Look into the server's log.", {
+    return new StorageError(`Redis answered with an error: ${text}.`, "Check the server's log.", {
       reason: 'reply',
       written,
       cause,
     })
   }
-  return new UnavailableError('The connection to Redis broke or is not there.', { written, cause })
+  return new UnavailableError('The connection to Redis broke or does not exist.', { written, cause })
 }
 
 // The client attaches the command that failed to its errors: the password of AUTH, or what somebody stored.

@@ -83,7 +83,7 @@ export function checkServer(probe: Probe, options: { readonly allowEviction: boo
     )
   }
   if (probe.role === 'slave') {
-    throw new StorageError('This Redis is a replica and takes no writes.', 'Connect to the primary.', {
+    throw new StorageError('This Redis is a replica and accepts no writes.', 'Connect to the primary.', {
       reason: 'replica',
       written: 'nothing',
     })
@@ -91,7 +91,7 @@ export function checkServer(probe: Probe, options: { readonly allowEviction: boo
   const policy = probe.settings['maxmemory-policy']
   if (policy?.startsWith('allkeys-') && !options.allowEviction) {
     throw new StorageError(
-      `This Redis may throw away any key when its memory is full (maxmemory-policy ${policy}): threads would vanish.`,
+      `This Redis may evict any key when its memory is full (maxmemory-policy ${policy}): threads would vanish.`,
       'Set maxmemory-policy to noeviction, or, if you can lose threads, open with { redis: { allowEviction: true } }.',
       { reason: 'eviction', written: 'nothing', data: { policy } },
     )
@@ -154,7 +154,7 @@ function judgeServer({ settings, version }: Probe, waitReplicas: ReplicaWait | u
           EVERYSEC_WINDOW,
         )
       case 'no':
-        return judged('no', 'The append-only file is synced when the operating system pleases.')
+        return judged('no', 'The append-only file is synced whenever the operating system chooses.')
       default:
         return judged(
           'recent-loss',

@@ -122,6 +122,6 @@ function checkParams(params: unknown): asserts params is readonly unknown[] {
   if (!Array.isArray(params)) throw new InvalidValueError('params', 'must be an array', 'Pass the values in order.')
   const missing = params.indexOf(undefined)
   if (missing !== -1) {
-    throw new InvalidValueError(`params[${missing}]`, 'is undefined', 'Pass null for a value that is not there.')
+    throw new InvalidValueError(`params[${missing}]`, 'is undefined', 'Pass null for a missing value.')
   }
 }

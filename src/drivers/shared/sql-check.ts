@@ -58,7 +58,7 @@ export function checkStatement(sql: unknown, dialect: Dialect): SqlStatement {
 
 /** Refuses a statement that would reach what belongs to Holdfast. */
 export function ownTables(sql: string, what: string): TransactionError {
-  return forbidden(`The statement reaches ${what}, which belongs to Holdfast.`, 'Use tables of your own.', { sql })
+  return forbidden(`The statement reaches ${what}, which belongs to Holdfast.`, 'Use your own tables.', { sql })
 }
 
 function forbidden(message: string, remedy: string, data: Readonly<Record<string, unknown>>): TransactionError {

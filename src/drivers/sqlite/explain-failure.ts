@@ -52,7 +52,7 @@ export async function explainFailure(failure: Failure, path: string): Promise<Ho
     case 'bug':
       return new StorageError(
         `The SQLite driver failed on ${path}: ${failure.message}.`,
-        'Please report this with the message; opening the store again starts afresh.',
+        'Please report this with the message; opening the store again starts over.',
         { reason: 'internal', written: failure.written, data: { path } },
       )
     case 'sqlite':
@@ -111,7 +111,7 @@ async function explainCode(failure: SqliteCode, path: string): Promise<HoldfastE
       return storage(
         'not-a-database',
         `${path} is not a SQLite database.`,
-        'Check the path; Holdfast never overwrites a file it did not make.',
+        'Check the path; Holdfast never overwrites a file it did not create.',
       )
     case SQLITE.CORRUPT:
       return new CorruptError(`${path} is damaged: ${failure.message}.`, { ...data, written }, cause)

@@ -187,7 +187,7 @@ export class ItemStore {
     const [again] = await this.#driver().readItems(tenant, space, [key], { now })
     if (again === undefined || !seen.isReplaced(id, again.version)) return again
     const message = `The backend holds an older version of item ${JSON.stringify(key)} of ${JSON.stringify(space)} again.`
-    const remedy = 'Find out who changed the store; write the item again, or restore a backup of now.'
+    const remedy = 'Find out who changed the store; write the item again, or restore a current backup.'
     throw new DataLossError(message, { space, key, version: again.version }, remedy)
   }
 

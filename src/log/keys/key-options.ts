@@ -120,12 +120,16 @@ function readMaster(id: string, secret: unknown): MasterKey {
   const field = `keys.masters.${showName(id)}`
   // Ids are stored in plain text: a key in place of its id would sit next to what it protects.
   if (typeof secret === 'string' && sameText(id, secret)) {
-    throw invalid('keys.masters', 'has a key in the place of its id', "Give it a name of yours: { k1: '<the key>' }.")
+    throw invalid(
+      'keys.masters',
+      'has a key in the place of its id',
+      "Give it a name of your own: { k1: '<the key>' }.",
+    )
   }
   const bytes = typeof secret === 'string' ? readBase64(field, secret) : secret
   if (!(bytes instanceof Uint8Array)) throw invalid(field, 'is neither bytes nor text', HOW_TO_MAKE)
   if (ENCODINGS.some((encoding) => sameText(id, Buffer.from(bytes).toString(encoding)))) {
-    throw invalid('keys.masters', 'has a key in the place of its id', 'Give it a name of yours: { k1: <the key> }.')
+    throw invalid('keys.masters', 'has a key in the place of its id', 'Give it a name of your own: { k1: <the key> }.')
   }
   if (bytes.length !== SECRET_BYTES) {
     throw invalid(field, `has ${bytes.length} bytes where ${SECRET_BYTES} are needed`, HOW_TO_MAKE)

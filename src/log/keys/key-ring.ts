@@ -148,7 +148,7 @@ export class KeyRing implements KeySource {
     const again = await this.#log.read(tenant)
     if (!isOlder(again, this.#held.get(tenant)?.keys)) return this.#hold(tenant, again)
     const name = JSON.stringify(tenant)
-    const remedy = 'Find out who changed the store, and restore the key log from a backup of now.'
+    const remedy = 'Find out who changed the store, and restore the key log from a current backup.'
     throw new DataLossError(`The key log of tenant ${name} is older than it was, or another.`, { tenant }, remedy)
   }
 

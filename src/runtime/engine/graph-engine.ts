@@ -618,7 +618,7 @@ function missingNode(plan: GraphPlan, node: string): IncompatibleError {
 }
 
 function tooManySteps(plan: GraphPlan): HoldfastError {
-  return new HoldfastError('step-failed', `${plan.name} took its limit of ${plan.maxSteps} super-steps.`, {
+  return new HoldfastError('step-failed', `${plan.name} reached its limit of ${plan.maxSteps} super-steps.`, {
     data: { maxSteps: plan.maxSteps, reason: 'step-limit' },
     remedy: 'Raise maxSteps, or give its loop an exit.',
   })

@@ -275,7 +275,7 @@ function routeDifference(
   return {
     step,
     what: 'route',
-    message: `After "${step}" the record goes on to ${names(recorded)}, today's program to ${names(now)}.`,
+    message: `After "${step}" the record continues to ${names(recorded)}, the current program to ${names(now)}.`,
     recorded: plain(recorded) as Value,
     now: plain(now) as Value,
   }

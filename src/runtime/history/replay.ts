@@ -95,7 +95,7 @@ async function replayFlow(
     return { ...report, status: 'identical', ...(output === undefined ? {} : { output }) }
   }
   const message =
-    run.status === 'completed' ? 'The output is another one.' : 'The run is not recorded as completed, but ends now.'
+    run.status === 'completed' ? 'The output differs.' : 'The run is not recorded as completed, but ends now.'
   const difference = {
     step: 'the end',
     what: 'output' as const,
@@ -141,7 +141,7 @@ type Gone = Pick<ReplayReport, 'steps' | 'state'>
 
 function failedReplay(report: Gone, error: unknown, run: RunRecord): ReplayReport {
   if (error instanceof ReplayGapError) {
-    const message = `Step "${error.step}" is not recorded: today's program takes another way.`
+    const message = `Step "${error.step}" is not recorded: the current program takes a different path.`
     return { ...report, status: 'differs', difference: { step: error.step, what: 'step', message } }
   }
   if (error instanceof ReplayOrderError) {
@@ -173,7 +173,7 @@ function suspendedReplay(
   if (run.status !== 'completed' && unasked === undefined && news === undefined)
     return { ...report, status: 'incomplete' }
   const step = gap ?? pause ?? unasked ?? 'a wait'
-  const next = unasked === undefined ? 'The record does not' : `The record goes on with "${unasked}"`
-  const message = `Today's program waits at "${step}". ${next}.`
+  const next = unasked === undefined ? 'The record does not' : `The record continues with "${unasked}"`
+  const message = `The current program waits at "${step}". ${next}.`
   return { ...report, status: 'differs', difference: { step, what: 'step', message } }
 }

@@ -102,7 +102,7 @@ export function findOpen(state: RunState, id: string, now: number): PauseRecord 
     const who = answer.by === undefined ? '' : ` by ${answer.by}`
     throw new PauseClosedError(
       `Question "${id}" was answered${who} at ${new Date(answer.at).toISOString()}.`,
-      'The first answer holds; read the thread to see it.',
+      'The first answer counts; read the thread to see it.',
       { pause: id, reason: 'answered', by: answer.by ?? null, at: answer.at },
     )
   }
@@ -143,7 +143,7 @@ const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]
 /** Who it was, as the caller claims: its form is checked, not its truth. */
 export function checkBy(by: unknown): string | undefined {
   if (by === undefined) return undefined
-  const remedy = 'Name who it is, for the record: an account, a mail address.'
+  const remedy = 'Say who it is, for the record: an account, an email address.'
   if (typeof by !== 'string' || by.trim() === '' || by.length > MAX_BY) {
     const given = typeof by === 'string' ? `${by.length} characters` : `a ${typeof by}`
     throw new InvalidValueError('by', `must be a name of 1 to ${MAX_BY} characters, not ${given}`, remedy)

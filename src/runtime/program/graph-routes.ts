@@ -117,7 +117,7 @@ export class GraphRoutes {
       )
       if (!this.#joins.has(key)) {
         throw new IncompatibleError(
-          `A join of ${waitsFor.join(', ')} to "${to}" is under way, but ${this.#title} has no such join.`,
+          `A join of ${waitsFor.join(', ')} to "${to}" is in progress, but ${this.#title} has no such join.`,
           'unknown-join',
           'Declare it again, name renamed nodes in `aliases`, or run the version that recorded it.',
           { node: to, sources: waitsFor },

@@ -157,7 +157,7 @@ export class Graph<S extends Shape, Names extends string, Input, RunContext = un
       throw new InvalidProgramError(
         `${this.#title()} already has a node "${name}".`,
         `node "${name}"`,
-        'Give every node a name of its own.',
+        'Give every node its own name.',
         { node: name },
       )
     }

@@ -52,7 +52,7 @@ export function explainFrozen(error: unknown, who: string, field: string): unkno
   return new InvalidProgramError(
     `${who} changed the state in place (or something else that is frozen): ${error.message}.`,
     field,
-    'What is changed in place is in no record. Copy it, and return the change as an update.',
+    'Changes in place are not recorded. Copy it, and return the change as an update.',
     {},
     error,
   )

@@ -48,9 +48,9 @@ function checkUntouched(update: Update, step: (state: State) => State, data: Dat
   const touched = findTouched(update, step)
   if (touched === undefined) return
   throw new IncompatibleError(
-    `There is a change of "${touched}", whose meaning the migration to state version ${data.version} changes without saying what becomes of such a change.`,
+    `There is a change of "${touched}", whose meaning the migration to state version ${data.version} changes without saying how to migrate such a change.`,
     'update-not-migrated',
-    `Say what becomes of it: migrations: { ${data.version}: { state, update: (update) => … } }.`,
+    `Say how to migrate it: migrations: { ${data.version}: { state, update: (update) => … } }.`,
     { ...data, key: touched },
   )
 }

@@ -67,7 +67,7 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
     tags: listOf(text),
     metadata: { type: 'object', additionalProperties: { type: ['string', 'number', 'boolean'] } },
     claimedBy: nullable(text),
-    leaseMs: { ...nullable({ type: 'number' }), description: 'How long it stays claimed without a sign of life.' },
+    leaseMs: { ...nullable({ type: 'number' }), description: 'How long it stays claimed without a heartbeat.' },
   }),
   ThreadPage: object({ threads: listOf(ref('Thread')), 'cursor?': text }),
   Run: {

@@ -95,7 +95,7 @@ export const fleetRoutes: readonly Route[] = [
     role: 'read',
     query: {
       branch: { ...BRANCH, description: 'Only this branch and those it was forked from. Default: all.' },
-      redact: { type: 'boolean', description: 'Takes out addresses, numbers of cards, keys and the like.' },
+      redact: { type: 'boolean', description: 'Removes email addresses, card numbers, keys and similar secrets.' },
     },
     answer: { type: 'application/x-ndjson', description: 'A fixture, as `holdfast import` reads it' },
     async handle(call) {

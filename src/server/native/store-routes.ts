@@ -71,7 +71,7 @@ export const storeRoutes: readonly Route[] = [
     role: 'run',
     body: object({
       value: {},
-      'ttlMs?': { ...nullable({ type: 'integer', minimum: 1 }), description: 'How long it lives; null: for ever.' },
+      'ttlMs?': { ...nullable({ type: 'integer', minimum: 1 }), description: 'How long it lives; null: forever.' },
       'expect?': { ...nullable(TEXT), description: 'The version that must be there; null: there must be none.' },
     }),
     answer: { schema: ref('Written') },

@@ -27,7 +27,7 @@ export const systemRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/me',
     name: 'whoAmI',
-    summary: 'Whom the token stands for',
+    summary: 'Whom the token represents',
     role: 'read',
     answer: {
       schema: object({

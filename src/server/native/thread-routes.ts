@@ -66,7 +66,7 @@ export const threadRoutes: readonly Route[] = [
     summary: 'Walks every entry of a branch and says what is wrong with it',
     role: 'read',
     query: { branch: BRANCH },
-    body: object({ 'repair?': { type: 'boolean', description: 'Mends the index. Needs the role admin.' } }),
+    body: object({ 'repair?': { type: 'boolean', description: 'Repairs the index. Needs the role admin.' } }),
     optionalBody: true,
     answer: { schema: ref('Verification') },
     async handle(call) {
@@ -118,7 +118,7 @@ export const threadRoutes: readonly Route[] = [
     method: 'DELETE',
     path: '/v1/threads/:thread/tags/:tag',
     name: 'untagCheckpoint',
-    summary: 'Takes a name from its checkpoint, which stays',
+    summary: 'Removes a tag from its checkpoint, which stays',
     role: 'fork',
     query: { branch: BRANCH },
     answer: { schema: object({ tag: TEXT }) },

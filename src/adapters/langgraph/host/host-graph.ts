@@ -94,7 +94,7 @@ function noBranches(): InvalidOptionError {
   return new InvalidOptionError(
     'branch',
     'must be "main" for a graph of LangGraph',
-    'Its past branches by itself: run it from an older checkpoint.',
+    'LangGraph manages its forks: run it from an older checkpoint.',
   )
 }
 

@@ -83,7 +83,8 @@ async function importThread(
   const fail = (message: string): void => void report.failed.push({ thread, message })
   if (checkpoints.length === 0) return fail('There is no thread of this name in the database.')
   const begun = await isBegun(saver, thread, checkpoints)
-  if (begun === 'another') return fail('There is another thread of this name already. Erase it, or use another tenant.')
+  if (begun === 'another')
+    return fail('There already is another thread with this name. Erase it, or use another tenant.')
   const counts = { checkpoints: 0, writes: 0, same: 0 }
   try {
     const decoded = await decodeAll(saver.serde, checkpoints, await source.writes(thread))
