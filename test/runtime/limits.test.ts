@@ -43,6 +43,39 @@ async function endOne(
 }
 
 describe('the limits of workers', () => {
+  it('hold up what another engine brings, which is to bring it again', async () => {
+    await using hf = await openHoldfast('memory:')
+    const job = holding()
+    const limits = [{ program: 'job', per: 'tenant', concurrency: 1 }] as const
+    const worker = hf.worker({
+      programs: [job.program],
+      limits,
+      looks: false,
+      handleSignals: false,
+      leaseMs: 3_600_000,
+    })
+    const due = (thread: string) => ({ tenant: 'default', thread, branch: 'main' })
+    for (const id of ['a', 'b']) await hf.thread(job.program, id).enqueue(id)
+    const first = worker.work(due('a'))
+    await job.until(1)
+    expect(await worker.work(due('b'))).toEqual({ status: 'stopped' })
+    expect(job.started).toEqual(['a'])
+    await endOne(hf, job)
+    expect(await first).toMatchObject({ status: 'ended', outcome: { status: 'completed' } })
+    // Its place is free: it runs when it is brought once more, or before.
+    const bring = async (): Promise<string> => {
+      const { status } = await worker.work(due('b'))
+      if (status !== 'stopped') return status
+      await new Promise((resolve) => setImmediate(resolve))
+      return bring()
+    }
+    const second = bring()
+    await job.until(1)
+    await endOne(hf, job)
+    expect(['ended', 'held', 'idle']).toContain(await second)
+    expect(job.started).toEqual(['a', 'b'])
+  })
+
   it('hold for each tenant over several workers, and others are not kept waiting', async () => {
     await using hf = await openHoldfast('memory:')
     const job = holding()
