@@ -2,41 +2,20 @@ import { hostname } from 'node:os'
 import { SweptToArchive } from './archive/swept-archive.js'
 import { type ArchiveParts, ThreadArchive } from './archive/thread-archive.js'
 import type { Value } from './codec/value.js'
-import { InvalidOptionError, isHoldfastError } from './core/errors.js'
+import { InvalidOptionError } from './core/errors.js'
 import {
-  type BranchId,
   DEFAULT_TENANT,
-  encodeParts,
   MAIN_BRANCH,
-  MAX_ID_BYTES,
   parseBranchId,
   parseTenantId,
   parseThreadId,
   type TenantId,
-  type ThreadId,
   type ThreadIdInput,
   threadIdInput,
 } from './core/ids.js'
-import {
-  describePolicy,
-  parseStoreRetention,
-  type Retention,
-  type StoreRetention,
-  type SweepReport,
-} from './core/retention.js'
+import { describePolicy, parseStoreRetention, type Retention, type SweepReport } from './core/retention.js'
 import { nameLog } from './core/log-name.js'
-import { formatCheckpointId } from './log/entry/checkpoint-id.js'
-import {
-  type Capabilities,
-  type Driver,
-  DUE,
-  type Survives,
-  type Head,
-  type HeadQuery,
-  type LogKey,
-  type MetadataValue,
-  type Tombstone,
-} from './log/contract.js'
+import { type Capabilities, type Driver, type Survives, type LogKey, type Tombstone } from './log/contract.js'
 import type { Anchor, Anchors } from './log/read/anchors.js'
 import type { ForkOptions, Log } from './log/log.js'
 import type { LogStore } from './log/log-store.js'
@@ -59,7 +38,6 @@ import {
   type PausePage,
   resumeAll,
 } from './runtime/pause/bulk.js'
-import type { RecordedError } from './runtime/errors.js'
 import { findErrors } from './runtime/history/thread-errors.js'
 import { listenLive } from './runtime/events/live-events.js'
 import type { RunEvent } from './runtime/events/events.js'
@@ -68,8 +46,6 @@ import type { FlowProgram } from './runtime/program/flow.js'
 import type { GraphProgram } from './runtime/program/graph.js'
 import type { ProgramPlan, TypedProgram } from './runtime/program/program.js'
 import { Attempts } from './runtime/step/attempts.js'
-import { CHILDREN, COMPANION, PARENT } from './runtime/run/labels.js'
-import { tellOfErasure } from './runtime/child/run-errands.js'
 import { type BulkEnqueued, type BulkEnqueueOptions, type BulkInput, enqueueAll } from './runtime/run/bulk-enqueue.js'
 import type { RuntimeEnvironment } from './runtime/run/environment.js'
 import { Schedules } from './runtime/schedule/schedules.js'
@@ -87,16 +63,12 @@ import {
   type ScrubReport,
   scrubStore,
 } from './retention/erase.js'
-import { Sweeper, type SweptThread } from './retention/sweeper.js'
+import { Sweeper } from './retention/sweeper.js'
 import { Store } from './store/store.js'
+import { sweeps, type SweepThreadsOptions } from './sweeps.js'
 import { isProcessMetrics, type ProcessMetrics } from './telemetry/process-metrics.js'
-
-/**
- * How often a process looks for large values that nothing points to: as often as they become old enough to be removed.
- */
-const COLLECT_EVERY_MS = 60 * 60 * 1000
-/** How often a process looks for branches with more checkpoints than are kept. */
-const CUT_EVERY_MS = 10 * 60 * 1000
+import { headQuery, summarize, type ThreadPage, type ThreadQuery } from './thread-list.js'
+import { childrenOf, companionsOf, tellParentOf } from './thread-relatives.js'
 
 /** Which branch of a thread to use, and settings for it alone. */
 export interface ThreadOptions {
@@ -107,84 +79,6 @@ export interface ThreadOptions {
    * run.
    */
   readonly retention?: Retention
-}
-
-/** What a sweep looks at, and whether it only counts. */
-export interface SweepThreadsOptions {
-  /** Counts what would be removed, and removes nothing. */
-  readonly dryRun?: boolean
-  /** Instead of the policy that the store was opened with. */
-  readonly retention?: StoreRetention
-  /** Only threads with these labels. */
-  readonly metadata?: Readonly<Record<string, MetadataValue>>
-  /** How long a large value is spared after it was last written or pointed to, in milliseconds. Default 1 hour. */
-  readonly graceMs?: number
-  readonly signal?: AbortSignal
-  /** Called with each thread from which something was removed. */
-  readonly onSwept?: (swept: Swept) => void
-}
-
-/** What a sweep removed from one thread. */
-export interface Swept extends Omit<SweptThread, 'thread'> {
-  readonly thread: ThreadIdInput
-}
-
-/** What `threads` filters by. */
-export interface ThreadQuery {
-  readonly thread?: ThreadIdInput
-  /** Only threads whose ids have these parts, among others: `{ user: 'user-42' }` finds all sessions of that user. */
-  readonly parts?: Readonly<Record<string, string>>
-  readonly branch?: string
-  /** Only threads that runs of this one started with `ctx.run`. */
-  readonly parent?: ThreadIdInput
-  readonly status?: string | readonly string[]
-  readonly tags?: readonly string[]
-  readonly metadata?: Readonly<Record<string, MetadataValue>>
-  readonly updatedBefore?: Date
-  readonly updatedAfter?: Date
-  /** Only those that a worker holds now, or only those that none holds, by the store's clock. */
-  readonly lease?: 'free' | 'held'
-  /** Only those that are waiting for a worker now, by the store's clock. */
-  readonly due?: true
-  /** Also return why failed threads failed, for which the newest entries of each are read. */
-  readonly errors?: boolean
-  readonly order?: 'created' | 'updated'
-  readonly direction?: 'asc' | 'desc'
-  /** Default 100. */
-  readonly limit?: number
-  readonly cursor?: string
-}
-
-/** One branch of a thread, as the index shows it. */
-export interface ThreadSummary {
-  /** As it was given when the thread was created. */
-  readonly thread: ThreadIdInput
-  readonly branch: string
-  /** The thread whose run started this one with `ctx.run`. */
-  readonly parent?: ThreadIdInput
-  readonly status: string
-  /** How many entries are kept: what was pruned or archived is not counted. */
-  readonly entries: number
-  /** Why its run failed or is no longer compatible with its program, if requested. */
-  readonly error?: RecordedError
-  /** The checkpoint id of its newest entry. */
-  readonly checkpoint: string
-  readonly createdAt: Date
-  readonly updatedAt: Date
-  readonly expiresAt: Date | null
-  readonly wakeAt: Date | null
-  readonly tags: readonly string[]
-  readonly metadata: Readonly<Record<string, MetadataValue>>
-  readonly claimedBy: string | null
-  /** How long it stays claimed without another heartbeat, in milliseconds by the store's clock. */
-  readonly leaseMs: number | null
-}
-
-/** One page of the thread index. */
-export interface ThreadPage {
-  readonly threads: readonly ThreadSummary[]
-  /** Present when more may follow. */
-  readonly cursor?: string
 }
 
 /** Additional storage next to the backend, as `openHoldfast` sets it up. */
@@ -371,7 +265,7 @@ export class Holdfast {
   /** One page of the threads of this tenant. */
   async threads(query: ThreadQuery = {}): Promise<ThreadPage> {
     const { errors = false, ...rest } = query
-    const page = await this.#store.list(this.#headQuery(rest))
+    const page = await this.#store.list(headQuery(this.#tenant, rest))
     const found = errors ? await findErrors(this.#runtime, page.heads) : []
     const threads = page.heads.map((head, i) => ({ ...summarize(head), ...(found[i] ? { error: found[i] } : {}) }))
     return { threads, ...(page.cursor === undefined ? {} : { cursor: page.cursor }) }
@@ -383,7 +277,7 @@ export class Holdfast {
    */
   pauses(query: Omit<ThreadQuery, 'status'> & { readonly deferred?: boolean } = {}): Promise<PausePage> {
     const { deferred, ...rest } = query
-    return listPauses(this.#runtime, this.#headQuery(rest), deferred === undefined ? {} : { deferred })
+    return listPauses(this.#runtime, headQuery(this.#tenant, rest), deferred === undefined ? {} : { deferred })
   }
 
   /** Answers many questions. Each is accepted or refused on its own, and the results say which, in the same order. */
@@ -419,7 +313,7 @@ export class Holdfast {
     query: ThreadQuery = {},
     options: BulkRunOptions = {},
   ): Promise<readonly BulkRun[]> {
-    return resumeAll(this.#runtime, program.plan, this.#headQuery(query), options)
+    return resumeAll(this.#runtime, program.plan, headQuery(this.#tenant, query), options)
   }
 
   /** Migrates the states of a program's threads now, instead of when each is next run. */
@@ -427,7 +321,7 @@ export class Holdfast {
     program: { readonly plan: ProgramPlan },
     options: { readonly dryRun?: boolean; readonly query?: ThreadQuery } = {},
   ): Promise<MigrationReport> {
-    return migrateAll(this.#runtime, program.plan, this.#headQuery(options.query ?? {}), options)
+    return migrateAll(this.#runtime, program.plan, headQuery(this.#tenant, options.query ?? {}), options)
   }
 
   /** Walks a whole branch and says what is wrong with it; undefined if there is no such branch. */
@@ -464,8 +358,12 @@ export class Holdfast {
    */
   async erase(thread: ThreadIdInput, options: EraseOptions = {}): Promise<{ readonly erased: number }> {
     const id = parseThreadId(thread)
-    const ids = [...(await this.#children(id)), ...(await this.#companions(thread, id)), id]
-    await this.#tellParent(id)
+    const ids = [
+      ...(await childrenOf(this.#store, this.#tenant, id)),
+      ...(await companionsOf(this.#store, this.#tenant, thread, id)),
+      id,
+    ]
+    await tellParentOf(this.#runtime, this.#tenant, id)
     let erased = 0
     for (const one of ids) {
       erased = (await eraseThread(this.#store, this.#tenant, one, options)).erased
@@ -608,42 +506,6 @@ export class Holdfast {
     await this.close()
   }
 
-  /** Threads that runs of this one started, and those below them, deepest first: without it nobody would find them. */
-  async #children(id: ThreadId): Promise<readonly ThreadId[]> {
-    const { heads } = await this.#store.list({ tenant: this.#tenant, thread: id, limit: 1000 })
-    if (!heads.some(({ index }) => CHILDREN in index.metadata)) return []
-    const found: ThreadId[] = []
-    let cursor: string | undefined
-    do {
-      const page = await this.#store.list({
-        tenant: this.#tenant,
-        metadata: { [PARENT]: id },
-        limit: 1000,
-        ...(cursor === undefined ? {} : { cursor }),
-      })
-      for (const { log } of page.heads) found.push(...(await this.#children(log.thread)), log.thread)
-      cursor = page.cursor
-    } while (cursor !== undefined)
-    return [...new Set(found)]
-  }
-
-  async #tellParent(id: ThreadId): Promise<void> {
-    try {
-      await tellOfErasure(this.#runtime, { tenant: this.#tenant, thread: id, branch: MAIN_BRANCH })
-    } catch (error) {
-      // What can't be read is erased all the same.
-      if (!isHoldfastError(error, 'corrupt') && !isHoldfastError(error, 'missing-key')) throw error
-    }
-  }
-
-  /** Threads that hold the states of this one's runs. They are removed first: without it nobody would find them. */
-  async #companions(thread: ThreadIdInput, id: ThreadId): Promise<readonly ThreadId[]> {
-    if (typeof thread !== 'string') return []
-    const { heads } = await this.#store.list({ tenant: this.#tenant, thread: id, limit: 1000 })
-    const labels = new Set(heads.map(({ index }) => index.metadata[COMPANION]))
-    return [...labels].flatMap((label) => (typeof label === 'string' ? [parseThreadId({ [label]: thread })] : []))
-  }
-
   #key(thread: ThreadIdInput, branch: string | undefined): LogKey {
     return {
       tenant: this.#tenant,
@@ -651,88 +513,9 @@ export class Holdfast {
       branch: branch === undefined ? MAIN_BRANCH : parseBranchId(branch),
     }
   }
-
-  #headQuery(query: ThreadQuery): HeadQuery {
-    const { thread, parts, branch, status, updatedBefore, updatedAfter, due, limit = 100, errors: _, ...others } = query
-    const { parent, metadata, ...rest } = others
-    const labels = { ...metadata, ...(parent === undefined ? {} : { [PARENT]: parseThreadId(parent) }) }
-    return {
-      ...rest,
-      tenant: this.#tenant,
-      limit,
-      ...(thread === undefined ? {} : { thread: parseThreadId(thread) }),
-      ...(metadata === undefined && parent === undefined ? {} : { metadata: labels }),
-      ...(parts === undefined ? {} : { parts: partsOf(parts) }),
-      ...(branch === undefined ? {} : { branch: parseBranchId(branch) as BranchId }),
-      ...(status === undefined ? {} : { status: typeof status === 'string' ? [status] : status }),
-      ...(updatedBefore === undefined ? {} : { updatedBefore: time('updatedBefore', updatedBefore) }),
-      ...(updatedAfter === undefined ? {} : { updatedAfter: time('updatedAfter', updatedAfter) }),
-      ...(due ? { wakeBefore: 'now' } : {}),
-    }
-  }
-}
-
-/**
- * The sweeps of this process. Not every sweep does everything: looking for large values starts with a walk over all
- * tenants, and trimming with one over all branches that changed.
- */
-function sweeps(store: LogStore, archive: SweptToArchive | undefined): RuntimeEnvironment['sweep'] {
-  let collected = store.clock.monotonic()
-  const cutAt = new Map<TenantId | undefined, { readonly monotonic: number; readonly now: number }>()
-  return (tenant) => {
-    const [monotonic, now] = [store.clock.monotonic(), store.clock.now()]
-    const collect = monotonic - collected >= COLLECT_EVERY_MS
-    if (collect) collected = monotonic
-    const last = cutAt.get(tenant)
-    if (last && monotonic - last.monotonic < CUT_EVERY_MS) {
-      return new Sweeper(store, store.retention, { tenant, collect, archive, changedSince: 'never' })
-    }
-    const since = last ? { changedSince: last.now } : {}
-    const sweeper = new Sweeper(store, store.retention, { tenant, collect, archive, ...since })
-    return {
-      async step() {
-        const done = await sweeper.step()
-        // Not before its end: what a sweep that failed did not come to is not looked at again otherwise.
-        if (!done.more) cutAt.set(tenant, { monotonic, now })
-        return done
-      },
-    }
-  }
 }
 
 function missingArchive(field: string): InvalidOptionError {
   const remedy = "Open the store with { archive: 'file:archive' } or { archive: 's3://bucket/prefix?endpoint=…', s3 }."
   return new InvalidOptionError(field, field === 'archive' ? 'is not given' : 'needs an archive', remedy)
-}
-
-function partsOf(parts: Readonly<Record<string, string>>): readonly string[] {
-  return encodeParts('parts', parts, MAX_ID_BYTES).slice(1, -1).split(',')
-}
-
-function summarize({ log, seq, hash, base, index, lease }: Head): ThreadSummary {
-  const { [PARENT]: parent } = index.metadata
-  return {
-    thread: threadIdInput(log.thread),
-    branch: log.branch,
-    ...(typeof parent === 'string' ? { parent: threadIdInput(parent as ThreadId) } : {}),
-    status: index.status,
-    entries: seq - base.seq + 1,
-    checkpoint: formatCheckpointId(log.branch, seq, hash),
-    createdAt: new Date(index.createdAt),
-    updatedAt: new Date(index.updatedAt),
-    expiresAt: index.expiresAt === null ? null : new Date(index.expiresAt),
-    // What is due is so since it was written.
-    wakeAt: index.wakeAt === null ? null : new Date(index.wakeAt === DUE ? index.updatedAt : index.wakeAt),
-    tags: index.tags,
-    metadata: index.metadata,
-    claimedBy: lease?.owner ?? null,
-    leaseMs: lease?.remainingMs ?? null,
-  }
-}
-
-function time(field: string, date: Date): number {
-  if (!(date instanceof Date) || Number.isNaN(date.getTime())) {
-    throw new InvalidOptionError(field, 'is not a valid Date', 'Pass a Date.')
-  }
-  return date.getTime()
 }

@@ -1,0 +1,62 @@
+import type { TenantId, ThreadIdInput } from './core/ids.js'
+import type { StoreRetention } from './core/retention.js'
+import type { MetadataValue } from './log/contract.js'
+import type { LogStore } from './log/log-store.js'
+import type { SweptToArchive } from './archive/swept-archive.js'
+import { Sweeper, type SweptThread } from './retention/sweeper.js'
+import type { RuntimeEnvironment } from './runtime/run/environment.js'
+
+/**
+ * How often a process looks for large values that nothing points to: as often as they become old enough to be removed.
+ */
+const COLLECT_EVERY_MS = 60 * 60 * 1000
+/** How often a process looks for branches with more checkpoints than are kept. */
+const CUT_EVERY_MS = 10 * 60 * 1000
+
+/** What a sweep looks at, and whether it only counts. */
+export interface SweepThreadsOptions {
+  /** Counts what would be removed, and removes nothing. */
+  readonly dryRun?: boolean
+  /** Instead of the policy that the store was opened with. */
+  readonly retention?: StoreRetention
+  /** Only threads with these labels. */
+  readonly metadata?: Readonly<Record<string, MetadataValue>>
+  /** How long a large value is spared after it was last written or pointed to, in milliseconds. Default 1 hour. */
+  readonly graceMs?: number
+  readonly signal?: AbortSignal
+  /** Called with each thread from which something was removed. */
+  readonly onSwept?: (swept: Swept) => void
+}
+
+/** What a sweep removed from one thread. */
+export interface Swept extends Omit<SweptThread, 'thread'> {
+  readonly thread: ThreadIdInput
+}
+
+/**
+ * The sweeps of this process. Not every sweep does everything: looking for large values starts with a walk over all
+ * tenants, and trimming with one over all branches that changed.
+ */
+export function sweeps(store: LogStore, archive: SweptToArchive | undefined): RuntimeEnvironment['sweep'] {
+  let collected = store.clock.monotonic()
+  const cutAt = new Map<TenantId | undefined, { readonly monotonic: number; readonly now: number }>()
+  return (tenant) => {
+    const [monotonic, now] = [store.clock.monotonic(), store.clock.now()]
+    const collect = monotonic - collected >= COLLECT_EVERY_MS
+    if (collect) collected = monotonic
+    const last = cutAt.get(tenant)
+    if (last && monotonic - last.monotonic < CUT_EVERY_MS) {
+      return new Sweeper(store, store.retention, { tenant, collect, archive, changedSince: 'never' })
+    }
+    const since = last ? { changedSince: last.now } : {}
+    const sweeper = new Sweeper(store, store.retention, { tenant, collect, archive, ...since })
+    return {
+      async step() {
+        const done = await sweeper.step()
+        // Not before its end: what a sweep that failed did not come to is not looked at again otherwise.
+        if (!done.more) cutAt.set(tenant, { monotonic, now })
+        return done
+      },
+    }
+  }
+}
