@@ -36,6 +36,8 @@ const SAFETY_POLL_MS = 5000
 const POLL_MS = 500
 /** For this long, what a worker was given is reserved for it, until it has claimed it. */
 const RESERVE_MS = 2000
+/** How much longer than others a worker waits for what it did not run. */
+const OTHERS_FIRST_MS = 100
 /** Where nothing can be reserved, threads that are left alone come before the others at every look. */
 const LEFT_ALONE = 100
 const SWEEP_EVERY_MS = 60_000
@@ -90,6 +92,8 @@ export class Worker {
   readonly #awaited = new Map<string, (event: WorkerEvent) => void>()
   /** Since when it looks for work; while it sleeps, never. */
   #looksSince = Number.POSITIVE_INFINITY
+  /** Until when what it left alone is reserved for it. */
+  #leftUntil = Number.NEGATIVE_INFINITY
   /** Reserved for this worker, and waiting for a place. */
   #ahead: { readonly head: Head; readonly until: number }[] = []
   /** Reserved for this worker, and refused by a limit that is reached. */
@@ -259,10 +263,13 @@ export class Worker {
 
   /** How long to sleep if nobody wakes it: until the next is due, as far as is known, and not forever. */
   #restMs(inMs: number | undefined): number {
-    const { random } = this.#environment
+    const { random, clock } = this.#environment
     const mostMs = this.#pollMs ?? (this.#due.isLive ? SAFETY_POLL_MS : POLL_MS)
     // Not in sync with other workers, which would all look at the same moment.
-    return Math.min(mostMs * (0.75 + 0.5 * random()), (inMs ?? Number.POSITIVE_INFINITY) + 1 + 20 * random())
+    const ms = Math.min(mostMs * (0.75 + 0.5 * random()), (inMs ?? Number.POSITIVE_INFINITY) + 1 + 20 * random())
+    // It was reserved here and not run: others go first when that is over, or they would be kept from it again.
+    const left = this.#leftUntil - clock.monotonic()
+    return left >= 0 && ms > left - 10 && ms < left + OTHERS_FIRST_MS ? left + OTHERS_FIRST_MS : ms
   }
 
   async #sleep(ms: number): Promise<void> {
@@ -304,6 +311,7 @@ export class Worker {
       })
       const mine = page.heads.filter((head) => !this.#running.has(nameLog(head.log)) && this.#fits(head))
       const until = begun + RESERVE_MS / 2
+      if (mine.length < page.heads.length) this.#leftUntil = begun + RESERVE_MS
       this.#turn = page.heads.at(-1)?.log.tenant ?? this.#turn
       this.#ahead.push(...mine.map((head) => ({ head, until })))
       this.#fillPlaces()

@@ -475,4 +475,37 @@ export const KNOWN: readonly { readonly what: string; readonly spec: ProgramSpec
       ],
     },
   },
+  {
+    what: 'a worker that was overtaken reserves the thread again and again, which it does not run',
+    spec: {
+      kind: 'agent',
+      turns: [
+        [
+          { work: work('reconcilable', { store: true, reconcile: 'unknown', ownKey: 'own' }), approval: false },
+          { work: work('idempotent', { spareAttempts: 0, reconcile: 'throws' }), approval: false },
+        ],
+      ],
+    },
+    blows: {
+      blows: [
+        { kind: 'kill', at: 15 },
+        { kind: 'freeze', at: 97, for: 60 },
+        { kind: 'freeze', at: 26, for: 5 },
+        { kind: 'kill', at: 5 },
+        { kind: 'kill', at: 22 },
+        { kind: 'replace', at: 2 },
+      ],
+      modes: ['run-input', 'worker'],
+      options: [
+        { durability: 'async', frequency: { every: 3 } },
+        { durability: { lag: 1 }, frequency: { every: 3 } },
+      ],
+      delays: [10_001],
+      secondInput: false,
+      skews: [],
+      mood: 0,
+      reuse: false,
+      edits: [{ from: 3, target: 2, change: { kind: 'rename' } }],
+    },
+  },
 ]

@@ -73,7 +73,7 @@ export function judgeStart(
     if (!denied.has(last.key) && !resolved.has(last.key) && !isChanged) {
       wrong.push('has another key, though nothing says that the last one failed')
     }
-  } else if (last.denied && last.process === call.process && !call.ownKey && !mayHaveHappened(effects, call)) {
+  } else if (last.denied && last.process === call.process && !call.ownKey && !mayHaveHappened(calls, call)) {
     wrong.push('keeps the key of a call that failed for certain')
   }
   resolved.delete(last.key)
@@ -82,11 +82,12 @@ export function judgeStart(
 
 /**
  * A refusal speaks of one attempt: while another with the same key may have happened, the key must stay. Who takes a
- * run up from a process that died can't know what that one tried.
+ * run up from a process that died can't know what that one tried; the first process does so, too, when it slept before it
+ * began anything.
  */
-function mayHaveHappened(before: readonly Call[], { key, process }: Call): boolean {
-  if (process !== FIRST_PROCESS) return true
-  return before.some((other) => other.key === key && !other.denied)
+function mayHaveHappened(calls: readonly Call[], { place, key, process }: Call): boolean {
+  if (process !== FIRST_PROCESS || calls.some((other) => other.process !== process)) return true
+  return calls.some((other) => other.place === place && other.effect !== 'read' && other.key === key && !other.denied)
 }
 
 export function isGuarded(effect: Effect): boolean {
