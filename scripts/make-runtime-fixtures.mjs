@@ -1,5 +1,5 @@
 // Writes threads as the runtime of stored format 1 leaves them into test/fixtures/runtime-v1: of a graph and a flow that
-// are deliberately old, at every stage where a thread can be found. test/runtime/fixtures.test.ts resumes every one of
+// are deliberately old, at every stage where a thread can be found. test/runtime/versions/fixtures.test.ts resumes every one of
 // them for ever, by newer programs.
 //
 // A fixture is never rewritten once it was released: threads like it are out there. This script therefore leaves files

@@ -22,7 +22,7 @@ export const MUTANTS = [
         replace: "this.effect = work.policy.effect ?? 'read';",
       },
     ],
-    test: 'test/runtime/recorded-intent.test.ts',
+    test: 'test/runtime/effects/intents.test.ts',
     histories: 'changes',
   },
   {
@@ -35,7 +35,7 @@ export const MUTANTS = [
         replace: 'this.#key = undefined;',
       },
     ],
-    test: 'test/runtime/recorded-intent.test.ts',
+    test: 'test/runtime/effects/intents.test.ts',
     histories: 'changes',
   },
   {
@@ -48,7 +48,7 @@ export const MUTANTS = [
         replace: 'if (isBegun(record)) continue;',
       },
     ],
-    test: 'test/runtime/recorded-intent.test.ts',
+    test: 'test/runtime/effects/intents.test.ts',
     histories: 'changes',
   },
   {
@@ -61,7 +61,7 @@ export const MUTANTS = [
         replace: 'const begun = false;',
       },
     ],
-    test: 'test/runtime/begun-gates.test.ts',
+    test: 'test/runtime/pauses/gates-after-crash.test.ts',
     histories: 'changes',
   },
   {
@@ -75,7 +75,7 @@ export const MUTANTS = [
           'const known = Object.values(keys ?? {}).flatMap((bucket) => Object.values(bucket)).length;\n    const own = known > 100 ? undefined : entryOf(keys, key);',
       },
     ],
-    test: 'test/runtime/input-keys.test.ts',
+    test: 'test/runtime/inputs/keys.test.ts',
     histories: 'deliveries',
   },
   {
@@ -88,7 +88,7 @@ export const MUTANTS = [
         replace: 'const results = [];',
       },
     ],
-    test: 'test/runtime/ended-runs.test.ts',
+    test: 'test/runtime/runs/ended.test.ts',
     histories: 'changes',
   },
   {
@@ -120,7 +120,7 @@ export const MUTANTS = [
         replace: "if (got !== undefined)\n        return parse(at.records.find(path, 'none')?.result);",
       },
     ],
-    test: 'test/runtime/receive.test.ts',
+    test: 'test/runtime/pauses/receive.test.ts',
     histories: 'crashes',
   },
   {
@@ -133,7 +133,7 @@ export const MUTANTS = [
         replace: 'return inputs.length === 0;',
       },
     ],
-    test: 'test/runtime/input-fate.test.ts',
+    test: 'test/runtime/inputs/fate.test.ts',
     histories: 'crashes',
   },
   {
@@ -146,7 +146,7 @@ export const MUTANTS = [
         replace: "return 'refused';",
       },
     ],
-    test: 'test/runtime/input-fate.test.ts',
+    test: 'test/runtime/inputs/fate.test.ts',
     histories: 'crashes',
   },
   {
@@ -160,7 +160,7 @@ export const MUTANTS = [
       },
       { file: 'runtime/step/perform.js', find: 'await run.lease?.secure();', replace: 'void 0;' },
     ],
-    test: 'test/runtime/sure-lease.test.ts',
+    test: 'test/runtime/effects/lease.test.ts',
     histories: 'crashes',
   },
   {
@@ -173,14 +173,14 @@ export const MUTANTS = [
         replace: 'const ended = undefined; void limit;',
       },
     ],
-    test: 'test/runtime/late-attempts.test.ts',
+    test: 'test/runtime/effects/late-attempts.test.ts',
     histories: 'crashes',
   },
   {
     item: '6',
     what: 'the keys of an erased thread are used again by the next of that name',
     changes: [{ file: 'runtime/run/run.js', find: 'if (run?.incarnation !== undefined)', replace: 'if (false)' }],
-    test: 'test/runtime/erased-thread-key.test.ts',
+    test: 'test/runtime/effects/keys-after-erasure.test.ts',
     histories: 'crashes',
   },
   {
@@ -193,7 +193,7 @@ export const MUTANTS = [
         replace: 'if (false)',
       },
     ],
-    test: 'test/runtime/waits.test.ts',
+    test: 'test/runtime/pauses/waits.test.ts',
     histories: 'crashes',
   },
   {
@@ -227,7 +227,7 @@ export const MUTANTS = [
         replace: '        if (!Array.isArray(value))\n            return value;',
       },
     ],
-    test: 'test/runtime/own-values.test.ts',
+    test: 'test/runtime/runs/own-values.test.ts',
     histories: 'crashes',
   },
   {
@@ -240,7 +240,7 @@ export const MUTANTS = [
         replace: 'return { retry: [], doubt: [] };',
       },
     ],
-    test: 'test/runtime/resume-failed.test.ts',
+    test: 'test/runtime/runs/resume.test.ts',
     histories: 'crashes',
   },
   {
@@ -262,7 +262,7 @@ export const MUTANTS = [
     changes: [
       { file: 'runtime/step/activity.js', find: 'const RETURN_MS = 10 * 60_000;', replace: 'const RETURN_MS = 400;' },
     ],
-    test: 'test/runtime/held-effects.test.ts',
+    test: 'test/runtime/effects/held.test.ts',
     histories: 'crashes',
   },
   {
@@ -275,7 +275,7 @@ export const MUTANTS = [
         replace: 'return { text: cut };',
       },
     ],
-    test: 'test/runtime/step-keys.test.ts',
+    test: 'test/runtime/effects/step-keys.test.ts',
     histories: 'crashes',
   },
   {
@@ -288,7 +288,7 @@ export const MUTANTS = [
         replace: 'if (claims >= maxClaims)',
       },
     ],
-    test: 'test/runtime/poison.test.ts',
+    test: 'test/runtime/workers/poison.test.ts',
   },
   {
     item: '25',
@@ -300,7 +300,7 @@ export const MUTANTS = [
         replace: 'this.storeFailed(error);',
       },
     ],
-    test: 'test/runtime/store-outage.test.ts',
+    test: 'test/runtime/workers/store-outage.test.ts',
   },
   {
     item: '29',
@@ -312,7 +312,7 @@ export const MUTANTS = [
         replace: '(state.ahead === true)',
       },
     ],
-    test: 'test/runtime/key-ttl.test.ts',
+    test: 'test/runtime/effects/key-ttl.test.ts',
   },
   {
     item: '30',
@@ -331,7 +331,7 @@ export const MUTANTS = [
         replace: 'if (retry.length + doubt.length < 0)',
       },
     ],
-    test: 'test/runtime/recorded-intent.test.ts',
+    test: 'test/runtime/effects/intents.test.ts',
   },
   {
     item: '32',
@@ -349,13 +349,13 @@ export const MUTANTS = [
         replace: 'false',
       },
     ],
-    test: 'test/runtime/waits.test.ts',
+    test: 'test/runtime/pauses/waits.test.ts',
   },
   {
     item: '12b',
     what: 'a failure is told again at once, whatever else the program is busy with',
     changes: [{ file: 'runtime/step/revisits.js', find: 'hadTime || this.#hasGoneOn(turn)', replace: 'true' }],
-    test: 'test/runtime/resume-failed.test.ts',
+    test: 'test/runtime/runs/resume.test.ts',
   },
   {
     item: '34',
@@ -367,7 +367,7 @@ export const MUTANTS = [
         replace: 'return undefined;',
       },
     ],
-    test: 'test/runtime/key-ttl.test.ts',
+    test: 'test/runtime/effects/key-ttl.test.ts',
   },
   {
     item: '35',
@@ -379,7 +379,7 @@ export const MUTANTS = [
         replace: 'const lost = undefined;',
       },
     ],
-    test: 'test/runtime/begun-gates.test.ts',
+    test: 'test/runtime/pauses/gates-after-crash.test.ts',
   },
   {
     item: '36',
@@ -404,7 +404,7 @@ export const MUTANTS = [
         replace: '',
       },
     ],
-    test: 'test/runtime/worker-close.test.ts',
+    test: 'test/runtime/workers/close.test.ts',
   },
   {
     item: '17b',
@@ -416,7 +416,7 @@ export const MUTANTS = [
         replace: '',
       },
     ],
-    test: 'test/runtime/left-alone.test.ts',
+    test: 'test/runtime/workers/left-alone-threads.test.ts',
   },
   {
     item: '18b',
@@ -428,7 +428,7 @@ export const MUTANTS = [
         replace: 'if (false) {',
       },
     ],
-    test: 'test/runtime/step-keys.test.ts',
+    test: 'test/runtime/effects/step-keys.test.ts',
   },
   {
     item: '20',
@@ -477,7 +477,7 @@ export const MUTANTS = [
         replace: 'wall: clock.now()',
       },
     ],
-    test: 'test/runtime/machine-sleep.test.ts',
+    test: 'test/runtime/effects/slept-machine.test.ts',
   },
   {
     item: '38',
@@ -489,7 +489,7 @@ export const MUTANTS = [
         replace: 'if (false)',
       },
     ],
-    test: 'test/runtime/waits.test.ts',
+    test: 'test/runtime/pauses/waits.test.ts',
   },
   {
     item: '38b',
@@ -501,7 +501,7 @@ export const MUTANTS = [
         replace: 'if (false)',
       },
     ],
-    test: 'test/runtime/waits.test.ts',
+    test: 'test/runtime/pauses/waits.test.ts',
   },
   {
     item: '39',
@@ -513,7 +513,7 @@ export const MUTANTS = [
         replace: 'void task;',
       },
     ],
-    test: 'test/runtime/recorded-intent.test.ts',
+    test: 'test/runtime/effects/intents.test.ts',
   },
   {
     item: '40',
@@ -538,7 +538,7 @@ export const MUTANTS = [
         replace: 'call !== this.#calls',
       },
     ],
-    test: 'test/runtime/unwatched-steps.test.ts',
+    test: 'test/runtime/effects/unwatched-steps.test.ts',
   },
   {
     item: '1d',
@@ -550,14 +550,14 @@ export const MUTANTS = [
         replace: 'return true ? remove(at)',
       },
     ],
-    test: 'test/runtime/retried-generation.test.ts',
+    test: 'test/runtime/effects/retry-keys.test.ts',
     histories: 'changes',
   },
   {
     item: '17c',
     what: 'whoever aborts a run waits as long as the store hangs',
     changes: [{ file: 'runtime/run/stop-in-time.js', find: 'if (signal === undefined)', replace: 'if (true)' }],
-    test: 'test/runtime/abort.test.ts',
+    test: 'test/runtime/runs/abort.test.ts',
   },
   {
     item: '19a',
@@ -569,7 +569,7 @@ export const MUTANTS = [
         replace: 'if (true)',
       },
     ],
-    test: 'test/runtime/refused-records.test.ts',
+    test: 'test/runtime/runs/refused-records.test.ts',
   },
   {
     item: '19b',
@@ -581,7 +581,7 @@ export const MUTANTS = [
         replace: 'if (false)',
       },
     ],
-    test: 'test/runtime/refused-records.test.ts',
+    test: 'test/runtime/runs/refused-records.test.ts',
   },
   {
     item: '21',
@@ -614,7 +614,7 @@ export const MUTANTS = [
       { file: 'runtime/run/give-up.js', find: 'claims > 0 ?', replace: 'false ?' },
       { file: 'runtime/run/give-up.js', find: 'alone > 0 && wasAlone ?', replace: 'false ?' },
     ],
-    test: 'test/runtime/store-outage.test.ts',
+    test: 'test/runtime/workers/store-outage.test.ts',
   },
   {
     item: '24b',
@@ -634,7 +634,7 @@ export const MUTANTS = [
     item: '26',
     what: 'one lost connection fails what is sent to a thread',
     changes: [{ file: 'log/write/retry.js', find: 'if (!isPassing(error) ||', replace: 'if (true ||' }],
-    test: 'test/runtime/lost-connection.test.ts',
+    test: 'test/runtime/workers/lost-connection.test.ts',
   },
   {
     item: '26b',
@@ -646,7 +646,7 @@ export const MUTANTS = [
         replace: 'const read = await readOne(0);',
       },
     ],
-    test: 'test/runtime/lost-connection.test.ts',
+    test: 'test/runtime/workers/lost-connection.test.ts',
   },
   {
     item: '27',
@@ -658,7 +658,7 @@ export const MUTANTS = [
         replace: '[].filter(',
       },
     ],
-    test: 'test/runtime/lost-records.test.ts',
+    test: 'test/runtime/effects/lost-records.test.ts',
     needs: ['redis'],
   },
   {
@@ -671,7 +671,7 @@ export const MUTANTS = [
         replace: 'const json = stringify(encoder.wire, limits);',
       },
     ],
-    test: 'test/runtime/own-values.test.ts',
+    test: 'test/runtime/runs/own-values.test.ts',
   },
   {
     item: '43',
@@ -692,12 +692,12 @@ export const MUTANTS = [
     item: '28b',
     what: 'each run that shares a signal listens to it',
     changes: [{ file: 'core/on-abort.js', find: 'WAITING.get(signal) ?? listen(signal)', replace: 'listen(signal)' }],
-    test: 'test/runtime/signals-let-go.test.ts',
+    test: 'test/runtime/pauses/abort-signals.test.ts',
   },
   {
     item: '44',
     what: 'a question that the program no longer comes to keeps its thread awake once it is answered or has expired',
     changes: [{ file: 'runtime/run/situation.js', find: 'run.passed?.[id] === what', replace: 'false' }],
-    test: 'test/runtime/unreached-questions.test.ts',
+    test: 'test/runtime/pauses/unreached-questions.test.ts',
   },
 ]
