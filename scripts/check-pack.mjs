@@ -14,6 +14,8 @@ import { TYPED_PROGRAM } from './pack/typed-program.mjs'
 import { printTable, seconds } from './table.mjs'
 
 const IMPORT_BUDGET_MS = 150
+/** What users download, and what it takes on their disks. */
+const MOST_BYTES = { packed: 1_500_000, unpacked: 6_000_000 }
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 const run = promisify(execFile)
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
@@ -53,7 +55,12 @@ async function pack() {
     const [packed] = Object.values(JSON.parse(stdout))
     tarball = join(scratch, packed.filename)
     checkFiles(root, packed.files)
-    return `${packed.files.length} files, ${(packed.size / 1e6).toFixed(1)} MB`
+    if (packed.size > MOST_BYTES.packed || packed.unpackedSize > MOST_BYTES.unpacked) {
+      throw new Error(
+        `It has ${packed.size} bytes, ${packed.unpackedSize} unpacked; at most ${MOST_BYTES.packed} and ${MOST_BYTES.unpacked}.`,
+      )
+    }
+    return `${packed.files.length} files, ${(packed.size / 1e6).toFixed(2)} MB, ${(packed.unpackedSize / 1e6).toFixed(2)} MB unpacked`
   })
   if (tarball === undefined) throw new Error('There is no package to go on with.')
   return tarball
