@@ -223,7 +223,7 @@ function parentOf({ key, log }: Run, { parent }: RunRecord, child: string, threa
   const above = parent === undefined ? [] : [parent.thread, ...(parent.above ?? [])]
   if (thread === key.thread || above.includes(thread)) {
     throw new InvalidProgramError(
-      `ctx.run awaits thread ${thread}, which awaits this one: neither would ever end.`,
+      `Thread ${thread} awaits this one, so ctx.run can't await it: neither would ever end.`,
       'thread',
       'Name another thread, or leave it out for one of its own.',
       { thread },

@@ -26,7 +26,7 @@ export function planOfChild(program: ChildProgram, id: string, options: ChildOpt
   if (typeof id !== 'string' || !/^[^/\p{Cc}]{1,200}$/u.test(id)) {
     const given = typeof id === 'string' ? JSON.stringify(id.slice(0, 200)) : `a ${typeof id}`
     throw new InvalidProgramError(
-      `ctx.run needs an id for thread of ${plan.name}, not ${given}.`,
+      `The id that ctx.run is given for a thread of ${plan.name} is ${given}.`,
       'id',
       'Use 1 to 200 printable characters without slashes.',
     )
