@@ -144,8 +144,10 @@ export class BullmqWorker {
       throw new InvalidOptionError('program', `is "${start.program}", which this worker does not have`, remedy)
     }
     const hf = start.tenant === undefined ? this.#hf : this.#hf.tenant(start.tenant)
-    const id = job.id ?? ''
-    // A job that is run again, because it stalled or was retried, brings the same input.
+    // A job that is run again, because it stalled or was retried, brings the same input. Ids that the queue counted begin at 1
+    // again when it is emptied: without their time, a new job would pass for one that was run long ago.
+    const isCounted = /^\d+$/.test(job.id ?? '')
+    const id = isCounted ? `${job.id}-${job.timestamp}` : (job.id ?? '')
     await hf
       .thread(program as never, start.thread ?? id)
       .enqueue(start.input as never, { key: `${job.queueName}:${id}` })

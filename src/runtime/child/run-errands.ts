@@ -10,8 +10,7 @@ import type { ProgramPlan } from '../program/program.js'
 import { cancelRun, existingLog } from '../run/cancel.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
 import { isUnfinished, type RunState } from '../run/run-state.js'
-import { nextLater } from '../run/later-input.js'
-import { nextWake } from '../run/situation.js'
+import { wakeTime } from '../run/wake-time.js'
 import { readChildEnd } from './child-end.js'
 import type { ChildEnd, Errand, ParentRef } from './child-records.js'
 import { errandsOf } from './errands.js'
@@ -44,16 +43,13 @@ async function noteDone(log: Log, done: readonly Errand[]): Promise<void> {
     const left = all.filter((errand) => !done.some((one) => isDeepStrictEqual(one, errand)))
     if (left.length === all.length) return undefined
     const state = fold.state as RunState
-    const isWaiting = state.run?.status === 'running' && state.run.waiting !== undefined
-    const times = [isWaiting && !state.parked ? nextWake(state) : null, nextLater(state)].filter((at) => at !== null)
-    const wakeAt = times.length === 0 ? null : Math.min(...times)
     // Somebody has more for the thread, or runs it.
     const isNeeded = fold.index.wakeAt === DUE || left.length > 0
     return [
       {
         kind: 'signal',
         ops: [left.length === 0 ? remove('errands') : set('errands', left)],
-        ...(isNeeded ? {} : { index: { wakeAt } }),
+        ...(isNeeded ? {} : { index: { wakeAt: wakeTime(state) } }),
       },
     ]
   })
@@ -70,9 +66,19 @@ async function tellParent(
   const end = await readChildEnd(logs, key, fold, which, plan)
   // It was resumed in the meantime, and tells when it ends again.
   if (end === undefined) return plan !== undefined || isUnderWay(fold.state as RunState, run)
-  const log = await logs.open(parentLog(key, parent))
-  if (log.exists) await leaveEnd(log, parent, end)
+  const log = await readable(logs.open(parentLog(key, parent)))
+  if (log?.exists) await leaveEnd(log, parent, end)
   return true
+}
+
+/** A parent that can't be read is told nothing, and must not keep others from this thread. */
+async function readable(opening: Promise<Log>): Promise<Log | undefined> {
+  try {
+    return await opening
+  } catch (error) {
+    if (isHoldfastError(error, 'corrupt') || isHoldfastError(error, 'missing-key')) return undefined
+    throw error
+  }
 }
 
 function isUnderWay(state: RunState, run: string): boolean {
@@ -120,15 +126,22 @@ async function leaveEnd(log: Log, { incarnation, child: name }: ParentRef, end: 
  * A thread is about to be erased: whoever awaits it is told that there will be no result. Before it is gone, because
  * nobody could tell them afterwards.
  */
-export async function tellOfErasure({ logs }: RuntimeEnvironment, key: LogKey): Promise<void> {
-  const { fold } = await logs.open(key)
+export async function tellOfErasure(environment: RuntimeEnvironment, key: LogKey): Promise<void> {
+  const { logs } = environment
+  const own = await logs.open(key)
+  // What ended runs still owe is done first; what only their program could say is told as gone.
+  if (errandsOf(own.fold.state).length > 0) await runErrands(environment, undefined, own)
+  const { fold } = own
   const { run, inputs = [] } = fold.state as RunState
+  const untold = errandsOf(fold.state).flatMap((errand) =>
+    errand.do === 'tell' ? [{ parent: errand.parent, id: errand.run }] : [],
+  )
   const error = recordError(new CancelledError('its thread was erased'))
-  for (const { parent, id } of [...(isUnfinished(run) ? [run] : []), ...inputs]) {
+  for (const { parent, id } of [...(isUnfinished(run) ? [run] : []), ...inputs, ...untold]) {
     if (parent === undefined) continue
-    const log = await logs.open(parentLog(key, parent))
+    const log = await readable(logs.open(parentLog(key, parent)))
     const end: ChildEnd = { status: 'cancelled', run: id, takes: Number.MAX_SAFE_INTEGER, error }
-    if (log.exists) await leaveEnd(log, parent, end)
+    if (log?.exists) await leaveEnd(log, parent, end)
   }
 }
 

@@ -1,5 +1,6 @@
 import { isHoldfastError } from '../../core/errors.js'
 import { MAIN_BRANCH, parseThreadId } from '../../core/ids.js'
+import { parseCheckpointId } from '../../log/entry/checkpoint-id.js'
 import type { LogKey } from '../../log/contract.js'
 import { unheard } from '../events/event-feed.js'
 import type { ProgramPlan } from '../program/program.js'
@@ -37,8 +38,11 @@ export async function runWithChildren(
   const { input: fate } = outcome
   const again = async (revisits: boolean): Promise<Outcome> => {
     const { input: _, key: __, initial: ___, parent: ____, ...rest } = options
-    const next = await run({ ...rest, hasInput: false, busy: 'queue', revisits })
-    return fate === undefined ? next : { ...next, input: fate }
+    const since = outcome.checkpoint === undefined ? 0 : parseCheckpointId(outcome.checkpoint).seq
+    // Others may have come meanwhile: neither their runs nor what they were brought is ours.
+    const only = { run: outcome.run, since }
+    const { input: _____, ...next } = await run({ ...rest, hasInput: false, busy: 'queue', revisits, only })
+    return (fate === undefined ? next : { ...next, input: fate }) as Outcome
   }
   const stop = new AbortController()
   const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal
@@ -86,6 +90,8 @@ export async function runWithChildren(
       onPaused: 'queue',
       context: live,
       fillsContext: true,
+      // On a thread that others use as well, their runs come first.
+      fillsOnly: given.key,
       signal,
       emit: unheard,
       ...(leaseMs === undefined ? {} : { leaseMs }),

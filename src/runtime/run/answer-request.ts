@@ -98,13 +98,16 @@ async function recall(request: Request, log: Log, { seq, branch, ended }: Ended)
 
 /** How the run of an input without a key ended that was queued here and run by another process. */
 async function search(request: Request, log: Log): Promise<Outcome | undefined> {
-  const { key, input, restart } = request
+  const { key, input, restart, options } = request
+  const id = input?.id ?? options.only?.run
   try {
-    for await (const { fold } of log.entries((request.queuedAt ?? 0) + 1, log.fold.seq)) {
+    const since = request.queuedAt ?? options.only?.since ?? 0
+    for await (const { fold } of log.entries(since + 1, log.fold.seq)) {
       const { run } = fold.state as RunState
-      if (run?.id !== input?.id || isUnfinished(run)) continue
+      if (run?.id !== id || isUnfinished(run)) continue
       return { ...readOutcome(key, await asToday(request, fold), restart), input: 'taken' }
     }
+    if (options.only) return prunedOutcome(key, await asToday(request, log.fold), undefined, restart)
     // It never started, and is no longer there: it is given again.
     request.queuedAt = undefined
     return undefined

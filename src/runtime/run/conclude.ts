@@ -11,9 +11,10 @@ import { type OnPaused, settleInput } from './given-input.js'
 import { noteEnded } from './input-keys.js'
 import { ASKS } from './labels.js'
 import type { Drive } from './run.js'
-import { nextLater } from './later-input.js'
+import { nextLater } from './wake-time.js'
 import { isUnfinished, openPauses, type RunState } from './run-state.js'
-import { endCancelled, type ExpiryOf, isOnlyWaiting, leaveRun, newsOf, nextWake, park, restRun } from './situation.js'
+import { endCancelled, type ExpiryOf, isOnlyWaiting, leaveRun, newsOf, park, restRun } from './situation.js'
+import { nextWake } from './wake-time.js'
 
 export interface Ending {
   readonly now: number
@@ -77,7 +78,7 @@ export function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefi
     }
     case 'suspended': {
       const passed = unmovedSince === undefined ? [] : newsOf(state, unmovedSince)
-      const { passed: before, ...still } = run
+      const { passed: before, passedBy: _, ...still } = run
       const waits = {
         ...still,
         waiting: driven.waiting,
@@ -89,7 +90,11 @@ export function endOf(fold: Fold, driven: Drive, ending: Ending): Draft | undefi
         kind: 'wait',
         ops: [
           set(['run', 'waiting'], driven.waiting),
-          ...(waits.passed ? [set(['run', 'passed'], waits.passed)] : before ? [remove(['run', 'passed'])] : []),
+          ...(waits.passed
+            ? [set(['run', 'passed'], waits.passed), set(['run', 'passedBy'], expiry.plan?.version ?? run.version)]
+            : before
+              ? [remove(['run', 'passed']), remove(['run', 'passedBy'])]
+              : []),
           ...rest,
           // To drop a run that waits is the next thing that is done for this input.
           ...(onPaused === 'cancel' ? [] : settleInput(state, target, onPaused === 'queue')),

@@ -223,15 +223,16 @@ export class Hold {
     const isCancelled = this.#log.seen.cancel?.run === id
     const goOn = this.#goesOn(driven, id, isCancelled)
     if (goOn) this.#log.close()
-    const unmovedSince = this.#unmoved?.seq === this.#log.fold.seq ? this.#unmoved.at : undefined
     const settled = isCancelled ? await settleRun(plan, this.#log.state) : undefined
     // It says until when the thread is kept.
     await environment.clock.catchUp()
-    let at = environment.clock.now()
+    let decided: { readonly seq: number; readonly at: number } | undefined
     const conclude = () =>
       this.#conclude((fold) => {
+        // Of what came since then, the program knows nothing.
+        const unmovedSince = this.#unmoved?.seq === fold.seq ? this.#unmoved.at : undefined
         const ending = { ...this.#ending(), unmovedSince, goOn, settled }
-        at = ending.now
+        decided = { seq: fold.seq, at: ending.now }
         return endOf(fold, driven, ending)
       }, !goOn)
     let ended: Updated | undefined
@@ -245,7 +246,7 @@ export class Hold {
     }
     // Something arrived while the run was about to wait, so it continues at once. But a program that does nothing with
     // it would be called forever: if nothing was written since, it waits all the same.
-    this.#unmoved = ended === undefined ? { seq: this.#log.fold.seq, at } : undefined
+    this.#unmoved = ended === undefined ? decided : undefined
     if (ended === undefined) return undefined
     this.#unwatch(endOfRun(ended.fold), driven.status === 'failed' ? driven.error : undefined)
     if (!goOn) return ended.fold
@@ -286,7 +287,7 @@ export class Hold {
     const next = seen.inputs?.[0]
     if (next === undefined || seen.cancel?.run === next.id) return false
     if (this.#request.misfit && isBare(next)) return true
-    return missingOf(next, this.#contextOf(next.id)).length > 0
+    return missingOf(next, this.#contextOf(next)).length > 0
   }
 
   /**
@@ -294,11 +295,11 @@ export class Hold {
    * and no other that is driven on the way: otherwise that run's tools would act for one person with the token of
    * another.
    */
-  #contextOf(run: string): unknown {
+  #contextOf({ id, key }: { readonly id: string; readonly key?: string }): unknown {
     const { context, options } = this.#request
-    if (options.fillsContext) return context
-    this.#own ??= run
-    return run === this.#own ? context : undefined
+    if (options.fillsContext) return options.fillsOnly === undefined || key === options.fillsOnly ? context : undefined
+    this.#own ??= id
+    return id === this.#own ? context : undefined
   }
 
   #contextHere(): unknown {
@@ -306,7 +307,7 @@ export class Hold {
     const { run } = state
     // Nothing of a cancelled run is called anymore, so nothing is passed to it.
     if (run === undefined || (this.#own === undefined && seen.cancel?.run === run.id)) return undefined
-    return contextFor(run, this.#contextOf(run.id), this.#request.options.fillsContext ?? false)
+    return contextFor(run, this.#contextOf(run), this.#request.options.fillsContext ?? false)
   }
 
   /** Takes the next input, migrates an old state. What can't be started stays as it is, for a fixed program. */

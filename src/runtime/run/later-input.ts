@@ -5,6 +5,7 @@ import type { Draft } from '../../log/entry/draft.js'
 import { DUE } from '../../log/contract.js'
 import { type InputName, isInput } from './given-input.js'
 import { currentRun, type InputRecord, type LaterInput, type RunState } from './run-state.js'
+import { nextLater, wakeTime } from './wake-time.js'
 
 /** The last moment that a Date can name. */
 const MAX_TIME = 8.64e15
@@ -41,11 +42,6 @@ export function arrive(
   return { fold: { ...fold, state: ops.reduce((after, op) => applyOp(after, op), fold.state) }, ops }
 }
 
-/** When the next input comes that was left for later; `null` when there is none. */
-export function nextLater({ later = [] }: RunState): number | null {
-  return later.length === 0 ? null : Math.min(...later.map(({ runAt }) => runAt))
-}
-
 /** The run of the input that comes next, of those left for later. */
 export function firstLater(state: RunState): string | undefined {
   return state.later?.find(({ runAt }) => runAt === nextLater(state))?.id
@@ -65,9 +61,10 @@ export function cancelLater(fold: Fold, id: string, cancel: Op): readonly Draft[
     const ops = [splice('later', at, 1), push('inputs', asInput(input)), cancel]
     return [{ kind: 'cancel', ops, index: { wakeAt: DUE } }]
   }
-  const left = nextLater({ later: later.filter((other) => other !== input) })
+  const left = { ...state, later: later.filter((other) => other !== input) }
+  // What the run waits for may come at the same time.
   const isMoved = fold.index.wakeAt === input.runAt
-  return [{ kind: 'cancel', ops: [splice('later', at, 1)], ...(isMoved ? { index: { wakeAt: left } } : {}) }]
+  return [{ kind: 'cancel', ops: [splice('later', at, 1)], ...(isMoved ? { index: { wakeAt: wakeTime(left) } } : {}) }]
 }
 
 function asInput(later: LaterInput): InputRecord {

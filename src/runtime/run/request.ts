@@ -88,6 +88,7 @@ export class Request {
       plan: this.plan,
       input: this.input,
       isQueued: this.queuedAt !== undefined,
+      only: this.options.only?.run,
       onPaused: this.onPaused,
       brought: this.brought,
       restart: this.restart,

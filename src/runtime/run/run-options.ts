@@ -95,6 +95,8 @@ export interface DriveOptions extends RunOptions {
   readonly maxClaims?: number
   /** The context applies to every run that has none, or lacks what was not recorded. */
   readonly fillsContext?: boolean
+  /** It applies only to the run of the input with this key. */
+  readonly fillsOnly?: string
   readonly owner?: string
   /** Settings for this thread alone. */
   readonly retention?: RetentionPolicy
@@ -106,6 +108,8 @@ export interface DriveOptions extends RunOptions {
   readonly parent?: ParentRef
   /** Calls the program even if it only waits for children. */
   readonly revisits?: boolean
+  /** Continues this run, and no other: which, and an entry that it was in progress at. */
+  readonly only?: { readonly run: string; readonly since: number }
 }
 
 /** How input is left for a worker. */

@@ -156,6 +156,8 @@ export interface RunRecord {
    * the program asked them. They are no news to it as long as they stay as they were.
    */
   readonly passed?: Readonly<Record<string, 'answered' | 'expired'>>
+  /** The version of the program that did not come to them. */
+  readonly passedBy?: string
 }
 
 /** The limit that ended a run before its program was done. */

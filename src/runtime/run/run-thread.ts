@@ -10,6 +10,7 @@ import { observeClaim } from '../events/observe.js'
 import { ownBranch } from '../history/inherit.js'
 import type { ProgramPlan } from '../program/program.js'
 import { answerBusy, answerSettled, asItIs } from './answer-request.js'
+import { clearWake } from './clear-wake.js'
 import type { RuntimeEnvironment } from './environment.js'
 import { claimThread } from './gap.js'
 import { type Held, Hold } from './hold.js'
@@ -83,15 +84,20 @@ async function runOn(request: Request, log: Log, onClaimed: () => void): Promise
     const outcome = await Hold.driveUnrecorded(request, log, reads)
     return request.input === undefined ? outcome : { ...outcome, input: 'taken' }
   }
+  const isTaken = request.options.makeRoom !== undefined
   if (errandsOf(log.fold.state).length > 0) {
     await runErrands(request.environment, request.plan, log)
-    const isTaken = request.options.makeRoom !== undefined
     if (isTaken && isOnlyOwing(log.fold, request.now)) return asItIs(request, log)
   }
   for (;;) {
     if (request.options.signal?.aborted) throw new StoppedError()
-    const { situation, held } = await claim(request, log, onClaimed)
+    const { situation, held } = await claim(request, log, onClaimed).catch(async (error: unknown) => {
+      if (isTaken && isHoldfastError(error, 'not-found') && log.exists) await clearWake(request, log)
+      throw error
+    })
     if (held) {
+      // A run that waited may have been dropped with the claim: what it began is to end before the next one begins.
+      await request.runErrands(log)
       const outcome = await Hold.drive(request, held, reads)
       await request.runErrands(log)
       // The run before it came to wait only now: it is dropped as one is that waited all along.
@@ -100,6 +106,7 @@ async function runOn(request: Request, log: Log, onClaimed: () => void): Promise
       return outcome
     }
     if (situation?.do === 'settle') await request.runErrands(log)
+    if (isTaken && situation?.do === 'answer') await clearWake(request, log)
     const answer = situation ? await answerSettled(request, log, situation) : await answerBusy(request, log)
     if (answer) return answer
   }

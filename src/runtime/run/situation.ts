@@ -28,14 +28,14 @@ import { beginUnder, type Expiry, expiresWhenAtRest, retentionLabel, retentionLa
 import { ASKS, COMPANION, PARENT, PROGRAM, RETENTION, VERSION } from './labels.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from '../program/program.js'
-import { arrive, nextLater } from './later-input.js'
+import { arrive } from './later-input.js'
+import { nextLater } from './wake-time.js'
 import { bringContext, bringToQueued, type KeptContext } from './run-context.js'
 import { turnLabels } from './turn.js'
 import {
   type ForkRecord,
   type InputRecord,
   isUnfinished,
-  openPauses,
   type RunRecord,
   type RunState,
   signalsOf,
@@ -59,6 +59,8 @@ export interface Intent {
   readonly maxClaims?: number
   /** Steps are not always recorded before the next one starts. */
   readonly ahead: boolean
+  /** The one run that is to be continued. */
+  readonly only?: string | undefined
   /**
    * Calls the program although it is only waiting: its children are to be run here, and only it knows their programs.
    */
@@ -105,6 +107,8 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   const isSame = input === undefined || (unfinished && isOf(input, run))
   const misfit = checkFits(log, fold, plan, restart)
   if (misfit) return answer(misfit)
+  if (intent.only !== undefined && run?.id !== intent.only) return { do: 'search' }
+  if (intent.only !== undefined && !unfinished) return asItIs()
   const ended = input?.key === undefined ? undefined : findEnded(state, input.key, log.branch)
   if (ended) return { do: 'recall', ended }
   const queued = input && (findQueued(state, input) ?? (intent.isQueued ? undefined : findUnsaid(state, input)))
@@ -116,7 +120,7 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   }
   // Another process ran what was queued here, and told nobody how it failed. That is an answer, not a reason to retry.
   if (intent.isQueued && isSame && isStuck(state)) return asItIs()
-  const waits = unfinished && run.status === 'running' && isOnlyWaiting(fold, now) && !intent.revisits
+  const waits = unfinished && run.status === 'running' && isOnlyWaiting(fold, now) && !intent.revisits && !isOther(run)
   if (waits && isSame) return asItIs()
   // Another request put it there and stands by: it must not take back what this one speaks of.
   const isOthers = queued?.unsaid === 'waits' && queued.id !== input?.id
@@ -151,7 +155,7 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   if (isOthers) ops.push(...relyOn(state, queued))
   const first = input === undefined && !unfinished ? state.inputs?.[0] : queued
   ops.push(...bringToQueued(state, first?.id, intent.brought))
-  const target = input === undefined ? undefined : isSame ? run?.id : (queued?.id ?? input.id)
+  const target = input === undefined ? intent.only : isSame ? run?.id : (queued?.id ?? input.id)
   // What was said with input long done says nothing of this one.
   const turn = added ? turnLabels(fold, {}) : {}
   const resumed = unfinished && !cancelled ? [{ type: 'run', run: run.id, status: 'resumed' }] : []
@@ -172,6 +176,11 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
     target,
     drops: cancelled,
     isSuspect: verdict === 'suspect',
+  }
+
+  /** What another version did not come to, this one may. */
+  function isOther({ passed, passedBy }: RunRecord): boolean {
+    return passed !== undefined && passedBy !== plan.version
   }
 
   // Nothing is written, so the state is of the version that ran last; the program at hand is shown its own.
@@ -394,18 +403,6 @@ export function isAskedFor({ index: { wakeAt }, state }: Fold, now: number): boo
 /** A run that ended and is not over: it continues when somebody resumes it. */
 export function isStuck({ run }: RunState): boolean {
   return run?.status === 'failed' || run?.status === 'incompatible'
-}
-
-/** When a suspended run has to be looked at again, if nobody does something first. */
-export function nextWake(state: RunState): number | null {
-  const passed = state.run?.passed
-  const times = [
-    ...openPauses(state).flatMap(({ id, expiresAt }) =>
-      expiresAt === undefined || passed?.[id] === 'expired' ? [] : [expiresAt],
-    ),
-    ...(state.run?.waiting ?? []).flatMap(({ until }) => (until === undefined ? [] : [until])),
-  ]
-  return times.length === 0 ? null : Math.min(...times)
 }
 
 function nothingToRun(log: LogKey, later: number | null): NotFoundError {

@@ -69,8 +69,10 @@ export class Limits {
   ) {
     this.#environment = environment
     checkLimits(options.limits, options.programs)
-    // The narrowest first: whoever is refused by it has written nothing to the others.
-    this.#limits = [...options.limits].sort((a, b) => PER.indexOf(b.per ?? 'program') - PER.indexOf(a.per ?? 'program'))
+    // The narrowest first: whoever is refused by it has written nothing to the others. Starts last: one that is given back
+    // would have kept others from theirs.
+    const order = ({ rate, per = 'program' }: WorkerLimit) => (rate === undefined ? 0 : PER.length) - PER.indexOf(per)
+    this.#limits = [...options.limits].sort((a, b) => order(a) - order(b))
     this.#programs = options.programs
     this.#leaseMs = options.leaseMs
     this.#onOpen = options.onOpen
@@ -104,6 +106,8 @@ export class Limits {
     const given: Lane[] = []
     const giveBack = (unused: boolean) => {
       for (const { lane } of given) lane.leave(id, unused)
+      // Others may have been refused what is free again.
+      if (unused) for (const one of given) one.fullUntil = 0
     }
     for (const one of this.#lanesOf(head)) {
       try {

@@ -65,4 +65,44 @@ describe('a question that the program does not come to any more', () => {
     await thread.answer(first?.id ?? '', true)
     expect(await thread.run({})).toMatchObject({ status: 'completed', output: 'done' })
   })
+
+  it('counts for a version that comes to it', async () => {
+    await using hf = await openHoldfast('memory:')
+    const { thread, second } = await standBack(hf)
+    await thread.answer(second, 'then')
+    expect(await thread.run({})).toMatchObject({ status: 'paused' })
+    const later = flow<number, string>({ name: 'order', version: '1.2.0' }, (ctx) =>
+      ctx.pause('And then?', { key: 'second', expiresInMs: MINUTE, onExpire: { answer: 'late' } }),
+    )
+    expect(await hf.thread(later, 't').run({})).toMatchObject({ status: 'completed', output: 'then' })
+  })
+})
+
+it('answers that land while a run is about to wait are all heard', async () => {
+  const driver = await openMemory()
+  let onWait = async () => {}
+  const slow = {
+    ...driver,
+    append: async (batch: Parameters<typeof driver.append>[0]) => {
+      const { header } = batch[0]?.entries.at(-1) ?? {}
+      if (header && Buffer.from(header).toString().includes('"kind":"wait"')) await onWait()
+      return driver.append(batch)
+    },
+  }
+  await using hf = new Holdfast(new LogStore(driver))
+  await using slower = new Holdfast(new LogStore(slow as typeof driver))
+  const three = flow<number, unknown>({ name: 'three', version: '1.0.0' }, (ctx) =>
+    Promise.all(['a', 'b', 'c'].map((key) => ctx.pause(`${key}?`, { key }))),
+  )
+  const asked = await hf.thread(three, 't').run({ input: 1 })
+  if (asked.status !== 'paused') throw new Error(asked.status)
+  const answer = (key: string) =>
+    hf.thread(three, 't').answer(asked.pauses.find(({ question }) => question === `${key}?`)?.id ?? '', key)
+  await answer('a')
+  const left = ['b', 'c']
+  onWait = async () => {
+    const next = left.shift()
+    if (next) await answer(next)
+  }
+  expect(await slower.thread(three, 't').run()).toMatchObject({ status: 'completed', output: ['a', 'b', 'c'] })
 })

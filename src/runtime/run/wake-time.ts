@@ -1,0 +1,25 @@
+import { openPauses, type RunState } from './run-state.js'
+
+/** When a suspended run has to be looked at again, if nobody does something first. */
+export function nextWake(state: RunState): number | null {
+  const passed = state.run?.passed
+  const times = [
+    ...openPauses(state).flatMap(({ id, expiresAt }) =>
+      expiresAt === undefined || passed?.[id] === 'expired' ? [] : [expiresAt],
+    ),
+    ...(state.run?.waiting ?? []).flatMap(({ until }) => (until === undefined ? [] : [until])),
+  ]
+  return times.length === 0 ? null : Math.min(...times)
+}
+
+/** When the next input comes that was left for later; `null` when there is none. */
+export function nextLater({ later = [] }: RunState): number | null {
+  return later.length === 0 ? null : Math.min(...later.map(({ runAt }) => runAt))
+}
+
+/** When a thread that is not run has to be looked at: what its run waits for, or input that was left for later. */
+export function wakeTime(state: RunState): number | null {
+  const isWaiting = state.run?.status === 'running' && state.run.waiting !== undefined && !state.parked
+  const times = [isWaiting ? nextWake(state) : null, nextLater(state)].filter((at) => at !== null)
+  return times.length === 0 ? null : Math.min(...times)
+}
