@@ -109,9 +109,12 @@ describe('the Kubernetes manifests', () => {
     const { spec } = find('ScaledObject', 'holdfast-worker')
     const [trigger] = spec.triggers
     const url = new URL(trigger.metadata.url)
-    const service = find('Service', url.hostname)
+    // Whoever asks does so from another namespace.
+    const [name, namespace, ...domain] = url.hostname.split('.')
+    expect([namespace, ...domain]).toEqual(['default', 'svc'])
+    const service = find('Service', name as string)
     expect(String(service.spec.ports[0].port)).toBe(url.port)
-    expect(spec.scaleTargetRef.name).toBe(url.hostname)
+    expect(spec.scaleTargetRef.name).toBe(name)
     expect([url.pathname, trigger.metadata.valueLocation]).toEqual(['/queue', 'oldestSeconds'])
     expect(spec.minReplicaCount).toBeGreaterThan(0)
   })

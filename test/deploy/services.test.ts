@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -102,6 +102,8 @@ it.skipIf(postgres?.missing ?? true)(
     await client.thread('t').start({ program: 'gated', input: { gate } })
     const busy = async () => ((await (await at('/live')).json()) as { busy: number }).busy
     await until(async () => (await busy()) === 1)
+    // A thread that was taken and not begun would be handed over at once.
+    await until(async () => existsSync(`${gate}-t`))
 
     first.child.kill('SIGTERM')
     await until(async () => (await at('/ready')).status === 503)
@@ -110,7 +112,8 @@ it.skipIf(postgres?.missing ?? true)(
     await client.thread('later').start({ program: 'gated', input: { gate } })
     await using hf = await openHoldfast(store.HOLDFAST_STORE, { telemetry: false })
     // The one that is left takes what comes, while the other waits for its step.
-    await until(async () => (await hf.threads({ lease: 'held' })).threads.length === 2)
+    await until(async () => existsSync(`${gate}-later`))
+    expect((await hf.threads({ lease: 'held' })).threads).toHaveLength(2)
     writeFileSync(gate, '')
     expect(await first.ended).toBe(0)
     const outcomes = await Promise.all(['t', 'later'].map((id) => hf.inspect(id).waitFor({ timeoutMs: 60_000 })))
