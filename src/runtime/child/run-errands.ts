@@ -71,7 +71,7 @@ async function tellParent(
   return true
 }
 
-/** A parent that can't be read is told nothing, and must not keep others from this thread. */
+/** Undefined for a parent that can't be read: it is told nothing, and must not keep others from this thread. */
 async function readable(opening: Promise<Log>): Promise<Log | undefined> {
   try {
     return await opening
@@ -90,14 +90,11 @@ function isUnderWay(state: RunState, run: string): boolean {
  * its own thread was taken over and cancelled: nobody knew about it then, so nobody could cancel it.
  */
 export async function isStillAwaited({ logs }: RuntimeEnvironment, key: LogKey, parent: ParentRef): Promise<boolean> {
-  try {
-    const { fold } = await logs.open(parentLog(key, parent))
-    return fold.incarnation === parent.incarnation && (fold.state as RunState).children?.[parent.child] !== undefined
-  } catch (error) {
-    // Damage up there is no reason to drop what was asked for.
-    if (isHoldfastError(error, 'corrupt') || isHoldfastError(error, 'missing-key')) return true
-    throw error
-  }
+  const log = await readable(logs.open(parentLog(key, parent)))
+  // Damage up there is no reason to drop what was asked for.
+  if (log === undefined) return true
+  const { incarnation, state } = log.fold
+  return incarnation === parent.incarnation && (state as RunState).children?.[parent.child] !== undefined
 }
 
 /** Leaves the outcome of a child with its parent, if that still awaits it. */
