@@ -2,6 +2,7 @@ import { flow, Holdfast } from 'holdfast'
 import { type Driver, openDriver } from 'holdfast/driver'
 import { LogStore } from 'holdfast/log'
 import { expect, it } from 'vitest'
+import { logKey } from '../support/keyed-store.js'
 
 const echo = flow({ name: 'echo', version: '1.0.0' }, async (_, input: string) => input)
 
@@ -68,3 +69,59 @@ it('ends well when another sweep cut the same thread first', { timeout: 30_000 }
   expect(await hf.thread(echo, 't').run({ input: 'six' })).toMatchObject({ output: 'six' })
   await hf.close()
 })
+
+const BRIEF = { retention: { ttlMs: 1 } }
+
+/** As a sweep and another caller would: what is used or waits for something is left alone. */
+async function beginAgain(driver: Driver, others: Holdfast): Promise<void> {
+  const log = logKey('t')
+  const head = await driver.head(log)
+  if (head?.lease === null && head.index.expiresAt !== null) {
+    const { tenant, thread, branch } = log
+    const { incarnation, seq } = head
+    const tombstone = { at: Date.now(), reason: 'expired' }
+    await driver.erase({ tenant, thread, expect: [{ branch, incarnation, seq }], tombstone })
+    await others.thread(echo, 't', BRIEF).run({ input: 'theirs' })
+  }
+}
+
+// Whatever moment a sweep takes a thread that nobody uses, and others begin it again: a run neither fails nor is lost.
+it.each(['run', 'enqueue'] as const)(
+  'goes through whenever a thread at rest expires and others begin it again: %s',
+  { timeout: 60_000 },
+  async (way) => {
+    for (let call = 0, reached = true; reached; call++) {
+      expect(call).toBeLessThan(200)
+      const driver = await openDriver('memory:')
+      const others = new Holdfast(new LogStore(driver))
+      let calls = -1
+      let interruption: Promise<void> | undefined
+      const racing = new Proxy(driver, {
+        get(target, name: keyof Driver) {
+          const value: unknown = Reflect.get(target, name, target)
+          if (typeof value !== 'function' || name === 'close') return value
+          return async (...args: unknown[]) => {
+            if (calls >= 0 && calls++ === call) {
+              interruption = beginAgain(driver, others)
+              await interruption
+            }
+            return (value as (...args: unknown[]) => unknown).apply(target, args)
+          }
+        },
+      })
+      const hf = new Holdfast(new LogStore(racing))
+      const thread = hf.thread(echo, 't', BRIEF)
+      await thread.run({ input: 'first' })
+      await others.thread(echo, 't', BRIEF).run({ input: 'second' })
+      calls = 0
+      if (way === 'run') {
+        const outcome = await thread.run({ input: 'mine', busy: 'queue' })
+        expect(outcome, `call ${call}`).toMatchObject({ status: 'completed', output: 'mine' })
+      } else await thread.enqueue('mine')
+      reached = calls > call
+      calls = -1
+      await interruption
+      await hf.close()
+    }
+  },
+)

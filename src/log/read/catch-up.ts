@@ -1,6 +1,6 @@
-import { ConflictError, DataLossError, NotFoundError } from '../../core/errors.js'
+import { ConflictError, DataLossError, isHoldfastError, NotFoundError } from '../../core/errors.js'
 import { nameLog } from '../../core/log-name.js'
-import type { Head, LogKey, StoredEntry } from '../contract.js'
+import type { Driver, Head, LogKey, StoredEntry } from '../contract.js'
 import { emptyFold, type Fold } from '../entry/fold.js'
 import type { LogEnvironment } from '../log-environment.js'
 import type { LogReader } from './log-reader.js'
@@ -17,28 +17,50 @@ export async function catchUp(
   head: Head | undefined,
 ): Promise<Fold> {
   if (known.seq < 0) return (await reader.newest()) ?? emptyFold(environment.randomId())
-  if (head === undefined || head.incarnation !== known.incarnation) throw await goneError(environment, log, known, head)
+  const { driver } = environment
+  if (head?.incarnation !== known.incarnation) throw await goneError(driver, log, known, head)
   checkLoss(log, known, head)
   if (head.seq === known.seq) return known
-  if (head.base.seq > known.seq) return (await reader.newest()) ?? known
-  // What we know must still be there: a backend that came back older and was written to since holds a different
-  // history.
-  const [same] = await environment.driver.read(log, known.seq, 1)
-  checkLoss(log, known, head, same)
-  return reader.since(known, head.seq)
+  try {
+    if (head.base.seq > known.seq) return (await reader.newest()) ?? known
+    // What we know must still be there: a backend that came back older and was written to since holds a different
+    // history.
+    const [same] = await driver.read(log, known.seq, 1)
+    checkLoss(log, known, head, same)
+    return await reader.since(known, head.seq)
+  } catch (error) {
+    throw (await erasedSince(driver, log, known, error)) ?? error
+  }
+}
+
+/**
+ * Several reads are no one moment: a log that others erased in between looks like a damaged one, or like a different
+ * past. Before either is reported the head is read again; the result says what became of the log if it is no longer the
+ * one that was read.
+ */
+export async function erasedSince(
+  driver: Driver,
+  log: LogKey,
+  known: Pick<Fold, 'incarnation' | 'at' | 'seq'>,
+  error: unknown,
+): Promise<Error | undefined> {
+  if (!isHoldfastError(error, 'corrupt') && !isHoldfastError(error, 'data-loss')) return undefined
+  // A head that can't be read says nothing.
+  const head = await driver.head(log).catch(() => 'unknown' as const)
+  if (head === 'unknown' || head?.incarnation === known.incarnation) return undefined
+  return goneError(driver, log, known, head)
 }
 
 async function goneError(
-  environment: LogEnvironment,
+  driver: Driver,
   log: LogKey,
-  known: Fold,
+  known: Pick<Fold, 'at' | 'seq'>,
   head: Head | undefined,
 ): Promise<Error> {
-  const { driver } = environment
   if (head !== undefined) {
     return new ConflictError(`${nameLog(log)} was erased and created again.`, { log, incarnation: head.incarnation })
   }
-  const erased = await erasedError(environment, log)
+  const erased = await erasedError(driver, log)
   if (erased) return erased
   // A tombstone is removed when the thread is created again; a thread whose oldest branch is younger than what we know
   // was.
@@ -51,13 +73,13 @@ async function goneError(
     })
   }
   // Created again and erased again since the first look.
-  const again = await erasedError(environment, log)
+  const again = await erasedError(driver, log)
   if (again) return again
   const message = `${nameLog(log)} is gone from the backend, though it was acknowledged.`
   return new DataLossError(message, { log, acknowledged: known.seq })
 }
 
-async function erasedError({ driver }: LogEnvironment, log: LogKey): Promise<NotFoundError | undefined> {
+async function erasedError(driver: Driver, log: LogKey): Promise<NotFoundError | undefined> {
   const tombstone = await driver.tombstone(log.tenant, log.thread)
   if (tombstone === undefined) return undefined
   const message = `${nameLog(log)} was erased (${tombstone.reason}).`

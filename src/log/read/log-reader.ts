@@ -1,6 +1,6 @@
 import { CorruptError, type HoldfastError, isHoldfastError, NotFoundError } from '../../core/errors.js'
 import { nameLog } from '../../core/log-name.js'
-import { checkLoss } from './catch-up.js'
+import { checkLoss, erasedSince } from './catch-up.js'
 import { formatCheckpointId } from '../entry/checkpoint-id.js'
 import type { Driver, Head, LogKey, RecentTail, StoredEntry, Tail } from '../contract.js'
 import type { EntryCodec } from '../entry/entry-codec.js'
@@ -57,6 +57,15 @@ export class LogReader {
 
   /** The newest fold, reading on from a known one; undefined if that one no longer leads to it in one page. */
   async newestAfter(known: Fold): Promise<Fold | undefined> {
+    try {
+      return await this.#newestAfter(known)
+    } catch (error) {
+      if (await erasedSince(this.#driver, this.#log, known, error)) return undefined
+      throw error
+    }
+  }
+
+  async #newestAfter(known: Fold): Promise<Fold | undefined> {
     const found = await Promise.all([
       this.#driver.head(this.#log),
       this.#driver.read(this.#log, known.seq, PAGE),
@@ -147,9 +156,11 @@ export class LogReader {
    */
   async *entries(from: number, to: number, before?: Fold): AsyncGenerator<OpenedEntry> {
     let run = before && (await this.#openAfter(before, from))
+    let known: Pick<Fold, 'incarnation' | 'at' | 'seq'> | undefined = before
     if (run === undefined) {
       const tail = await this.#driver.tail(this.#log, from)
       if (tail === undefined) return
+      known = { incarnation: tail.head.incarnation, at: tail.head.index.createdAt, seq: tail.head.seq }
       if (from < tail.head.base.seq && tail.entries.length === 0) throw this.#pruned(from, tail.head.base.seq)
       run = await this.#open(tail, false)
     }
@@ -161,7 +172,10 @@ export class LogReader {
         if (entry.header.seq >= from) yield entry
       }
       const isOnlyMuch = run.failure?.data['overBudget'] === true && run.entries.length > 0
-      if (run.failure && !isOnlyMuch) throw this.#fail(run.failure, last)
+      if (run.failure && !isOnlyMuch) {
+        const failure = this.#fail(run.failure, last)
+        throw (known && (await erasedSince(this.#driver, this.#log, known, failure))) ?? failure
+      }
       if (last === undefined || last.seq >= to) return
       const page = await this.#pageFollowing(last)
       if (page.length === 0) return
