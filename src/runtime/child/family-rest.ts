@@ -3,8 +3,11 @@ import type { LogKey } from '../../log/contract.js'
 import type { Log } from '../../log/log.js'
 import type { LogStore } from '../../log/log-store.js'
 import type { Follower } from '../../log/news/follower.js'
-import type { RunState, Waiting } from '../run/run-state.js'
+import { isUnfinished, type RunState, type Waiting } from '../run/run-state.js'
 import { isAtRest, isOnlyWaiting } from '../run/situation.js'
+import { inputKeyOf } from './child-key.js'
+
+export type WaitForChild = Waiting & { readonly kind: 'child' }
 
 const POLL_MS = 500
 
@@ -38,12 +41,16 @@ export class FamilyRest {
   async isAtRest(log: Log): Promise<boolean> {
     this.isReady = false
     if (!isAtRest(log.fold, this.#logs.clock.now())) return false
-    for (const thread of awaitedBy(log.fold.state as RunState)) {
-      const child = await this.#watch({ tenant: log.key.tenant, thread: parseThreadId(thread), branch: MAIN_BRANCH })
-      // One that is over, or about to begin, is about to be heard of.
-      if (!isOnlyWaiting(child.fold, this.#logs.clock.now()) || !(await this.isAtRest(child))) return false
+    for (const wait of awaitedBy(log.fold.state as RunState)) {
+      const child = await this.#watch(childLog(log.key, wait))
+      if (!this.#isSilent(child, wait) || !(await this.isAtRest(child))) return false
     }
     return true
+  }
+
+  /** Whether nothing is to be heard of an awaited run by itself. One that is over, or about to begin, is about to tell. */
+  #isSilent({ fold }: Log, { child }: WaitForChild): boolean {
+    return isBehindAnother(fold.state as RunState, inputKeyOf(child)) || isOnlyWaiting(fold, this.#logs.clock.now())
   }
 
   close(): void {
@@ -75,6 +82,16 @@ export class FamilyRest {
 }
 
 /** The threads that a run at rest waits for. */
-export function awaitedBy({ run }: RunState): readonly (Waiting & { readonly kind: 'child' })['thread'][] {
-  return (run?.waiting ?? []).flatMap((wait) => (wait.kind === 'child' ? [wait.thread] : []))
+export function awaitedBy({ run }: RunState): readonly WaitForChild[] {
+  return (run?.waiting ?? []).filter((wait): wait is WaitForChild => wait.kind === 'child')
+}
+
+export function childLog({ tenant }: LogKey, { thread }: WaitForChild): LogKey {
+  return { tenant, thread: parseThreadId(thread), branch: MAIN_BRANCH }
+}
+
+/** Whether an input has its turn only when another run of its thread is over, which may have failed or be parked. */
+function isBehindAnother({ run, inputs = [] }: RunState, key: string): boolean {
+  const at = inputs.findIndex((input) => input.key === key)
+  return at > 0 || (at === 0 && isUnfinished(run))
 }

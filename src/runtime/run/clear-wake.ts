@@ -1,7 +1,6 @@
 import type { Log } from '../../log/log.js'
 import { errandsOf } from '../child/errands.js'
 import { ownBranch } from '../history/inherit.js'
-import { nextLater } from './wake-time.js'
 import type { Request } from './request.js'
 import { isUnfinished, type RunState } from './run-state.js'
 import { isOnlyWaiting } from './situation.js'
@@ -20,10 +19,9 @@ export async function clearWake(request: Request, log: Log): Promise<void> {
     const state = fold.state as RunState
     if (state.cancel !== undefined || errandsOf(fold.state).length > 0) return undefined
     const { run, inputs = [] } = state
-    const hasLater = (nextLater(state) ?? Number.POSITIVE_INFINITY) <= now
     const isIdle = isUnfinished(run) ? run.status === 'running' && isOnlyWaiting(fold, now) : inputs.length === 0
     const next = wakeTime(state)
-    if (!isIdle || hasLater || (next !== null && next <= now)) return undefined
+    if (!isIdle || (next !== null && next <= now)) return undefined
     return [{ kind: 'signal', ops: [], index: { wakeAt: next } }]
   })
 }

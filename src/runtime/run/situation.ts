@@ -136,10 +136,9 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   }
   const { claims = 0 } = state
   const verdict = judge(state, intent.maxClaims)
-  if (verdict === 'guilty') return { do: 'settle', drafts: [withErrands(fold, park(poisoned(claims), state), now)] }
+  if (verdict === 'guilty') return { do: 'settle', drafts: [owned(park(poisoned(claims), state))] }
   const cancelled = waits && onPaused === 'cancel'
   const ops: Op[] = [
-    ...owning,
     ...beginUnder(intent.expiry, fold),
     ...(intent.begins && fold.seq < 0 ? [set('fork', intent.begins)] : []),
     set('claims', claims + 1),
@@ -172,10 +171,16 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
   }
   return {
     do: 'claim',
-    drafts: [withErrands(fold, draft, now)],
+    drafts: [owned(draft)],
     target,
     drops: cancelled,
     isSuspect: verdict === 'suspect',
+  }
+
+  // What makes the log as it was looked at comes first: the rest is decided for that.
+  function owned(draft: Draft): Draft {
+    const whole = withErrands(fold, draft, now)
+    return { ...whole, ops: [...owning, ...(whole.ops ?? [])] }
   }
 
   /** What another version did not come to, this one may. */
@@ -218,14 +223,16 @@ function poisoned(claims: number): HoldfastError {
   return new HoldfastError('poisoned', message, { data: { claims }, remedy })
 }
 
-/** Leaves a thread alone until someone runs it: nothing of its run changes. */
-export function park(cause: unknown, { alone }: RunState): Draft {
+/** Leaves a thread alone until someone runs it, or more input comes: nothing of its run changes. */
+export function park(cause: unknown, state: RunState): Draft {
+  const { alone } = state
   const error = recordError(cause)
   return {
     kind: 'end',
     // Since when something was in progress stays: whoever runs it must still know how old the keys are.
     ops: [set('parked', error), set('claims', 0), ...(alone ? [set('alone', 0)] : [])],
-    index: { status: 'failed', wakeAt: null },
+    // Input that was left for later is a reason to try again, as it is when it is given then.
+    index: { status: 'failed', wakeAt: nextLater(state) },
     data: { events: [{ type: 'parked', error }] },
   }
 }
@@ -385,7 +392,7 @@ export function newsOf({ pauses = {} }: RunState, now: number): News[] {
 export function isAtRest(fold: Fold, now: number): boolean {
   const state = fold.state as RunState
   const { run, parked, inputs = [] } = state
-  if (parked) return true
+  if (parked) return !isAskedFor(fold, now)
   if (run === undefined) return false
   if (run.status === 'running') return isOnlyWaiting(fold, now)
   // Somebody asked for another try, by new input, an answer or a cancellation: whoever looks for work will make it.

@@ -17,9 +17,11 @@ export function nextLater({ later = [] }: RunState): number | null {
   return later.length === 0 ? null : Math.min(...later.map(({ runAt }) => runAt))
 }
 
-/** When a thread that is not run has to be looked at: what its run waits for, or input that was left for later. */
+/**
+ * When a thread that is not run has to be looked at: what its run waits for, or input that was left for later. Behind a
+ * run that waits, that input waits along.
+ */
 export function wakeTime(state: RunState): number | null {
   const isWaiting = state.run?.status === 'running' && state.run.waiting !== undefined && !state.parked
-  const times = [isWaiting ? nextWake(state) : null, nextLater(state)].filter((at) => at !== null)
-  return times.length === 0 ? null : Math.min(...times)
+  return isWaiting ? nextWake(state) : nextLater(state)
 }
