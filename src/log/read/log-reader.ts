@@ -144,7 +144,9 @@ export class LogReader {
       const run = await this.#verify({ before: fold, fromKeyframe: false, onlyLast: true }, page)
       fold = run.last ?? fold
       // So much was appended that reading it all again from the newest keyframe is less.
-      if (run.failure?.data['overBudget'] === true) return (await this.newest()) ?? fold
+      const isMuch = run.failure?.data['overBudget'] === true
+      // Or they were cut right behind what is known: the next entry is then a keyframe in its own place.
+      if (run.failure && (isMuch || (await this.#isPruned(fold.seq)))) return (await this.newest()) ?? fold
       if (run.failure) throw this.#fail(run.failure, fold)
     }
     return fold
@@ -165,6 +167,7 @@ export class LogReader {
       run = await this.#open(tail, false)
     }
     let last: Fold | undefined
+    let cutAt = -1
     for (;;) {
       for (const entry of run.entries) {
         last = entry.fold
@@ -174,6 +177,13 @@ export class LogReader {
       const isOnlyMuch = run.failure?.data['overBudget'] === true && run.entries.length > 0
       if (run.failure && !isOnlyMuch) {
         const failure = this.#fail(run.failure, last)
+        const next = Math.max(from, (last?.seq ?? -1) + 1)
+        const rest = next === cutAt ? undefined : await this.#openAfterCut(next)
+        if (rest !== undefined) {
+          cutAt = next
+          run = rest
+          continue
+        }
         throw (known && (await erasedSince(this.#driver, this.#log, known, failure))) ?? failure
       }
       if (last === undefined || last.seq >= to) return
@@ -235,12 +245,23 @@ export class LogReader {
     return this.#verify({ before, fromKeyframe: false }, page)
   }
 
+  /**
+   * Where others cut the log while it was read, what is kept of it from an entry on, which may be a keyframe in its own
+   * place now. Undefined where nothing was cut there: what was read is damaged then.
+   */
+  async #openAfterCut(seq: number): Promise<OpenedRun | undefined> {
+    const oldest = (await this.#oldestKept()) ?? 0
+    if (oldest > seq) throw this.#pruned(seq, oldest)
+    const tail = oldest === seq ? await this.#driver.tail(this.#log, seq) : undefined
+    return tail && this.#open(tail, false)
+  }
+
   async #isPruned(seq: number): Promise<boolean> {
     return ((await this.#oldestKept()) ?? 0) > seq
   }
 
   async #oldestKept(): Promise<number | undefined> {
-    return (await this.#driver.head(this.#log))?.base.seq
+    return (await this.#driver.head(this.#log).catch(unlessCorrupt))?.base.seq
   }
 
   #pruned(seq: number, oldest: number): NotFoundError {
