@@ -129,8 +129,8 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/run/situation.js',
-        find: 'return !isAskedFor(fold, now);',
-        replace: 'return inputs.length === 0;',
+        find: 'if (isStuck(state))\n        return !isAskedFor(fold, now);',
+        replace: 'if (isStuck(state))\n        return inputs.length === 0;',
       },
     ],
     test: 'test/runtime/inputs/fate.test.ts',

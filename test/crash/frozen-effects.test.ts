@@ -17,39 +17,43 @@ const LEASE_MS = 700
 const THREADS = Array.from({ length: 12 }, (_, i) => `order-${i}`)
 
 for (const backend of await durableBackends()) {
-  describe.skipIf(backend.missing)(`a worker on ${backend.name} that was stopped between two steps`, () => {
+  describe.skipIf(backend.missing)(`a worker on ${backend.name} that stood still between two steps`, () => {
     afterAll(() => backend.cleanup())
 
-    it('starts no effect when it wakes up after its threads were taken over', { timeout: 120_000 }, async () => {
-      const url = await backend.fresh()
-      const folder = await mkdtemp(join(tmpdir(), 'holdfast-frozen-'))
-      const file = join(folder, 'charges')
-      const child = spawn(process.execPath, [CHILD, url, file, String(LEASE_MS), ...THREADS], {
-        stdio: ['pipe', 'pipe', 'inherit'],
-      })
-      const exited = once(child, 'exit')
-      const lines: string[] = []
-      createInterface({ input: child.stdout }).on('line', (line) => lines.push(line))
-      await using hf = await openHoldfast(url)
-      try {
-        await until(() => lines.includes('between'))
-        await freeze(child, url)
-        const takeOver = (thread: string) =>
-          until(async () => (await hf.thread(charging(file, 'second'), thread).run()).status === 'completed')
-        await Promise.all(THREADS.map(takeOver))
-        // It finds both at once when it wakes up: that it may go on, and that its timers are long due.
-        child.stdin.write('go\n')
-        child.kill('SIGCONT')
-        await exited
-        const charges = (await readFile(file, 'utf8')).trim().split('\n')
-        expect(charges.sort()).toEqual(THREADS.map((thread) => `second ${thread}`).sort())
-        expect(lines.filter((line) => line.startsWith('ended')).sort()).toEqual(
-          THREADS.map((thread) => `ended ${thread} fenced`).sort(),
-        )
-      } finally {
-        child.kill('SIGKILL')
-        await rm(folder, { recursive: true, force: true })
-      }
-    })
+    it.each(['stopped', 'blocked'])(
+      'starts no effect when it goes on after its threads were taken over: %s',
+      { timeout: 120_000 },
+      async (how) => {
+        const url = await backend.fresh()
+        const folder = await mkdtemp(join(tmpdir(), 'holdfast-frozen-'))
+        const file = join(folder, 'charges')
+        const child = spawn(process.execPath, [CHILD, url, file, String(LEASE_MS), how, ...THREADS], {
+          stdio: ['pipe', 'pipe', 'inherit'],
+        })
+        const exited = once(child, 'exit')
+        const lines: string[] = []
+        createInterface({ input: child.stdout }).on('line', (line) => lines.push(line))
+        await using hf = await openHoldfast(url)
+        try {
+          await until(() => lines.includes('between'))
+          if (how === 'stopped') await freeze(child, url)
+          const takeOver = (thread: string) =>
+            until(async () => (await hf.thread(charging(file, 'second'), thread).run()).status === 'completed')
+          await Promise.all(THREADS.map(takeOver))
+          // It finds both at once when it wakes up: that it may go on, and that its timers are long due.
+          child.stdin.write('go\n')
+          child.kill('SIGCONT')
+          await exited
+          const charges = (await readFile(file, 'utf8')).trim().split('\n')
+          expect(charges.sort()).toEqual(THREADS.map((thread) => `second ${thread}`).sort())
+          expect(lines.filter((line) => line.startsWith('ended')).sort()).toEqual(
+            THREADS.map((thread) => `ended ${thread} fenced`).sort(),
+          )
+        } finally {
+          child.kill('SIGKILL')
+          await rm(folder, { recursive: true, force: true })
+        }
+      },
+    )
   })
 }

@@ -24,6 +24,8 @@ function start(url: string, role: 'write' | 'sweep', name: string) {
     child.once('message', (message) => resolve(message as Report))
     child.once('exit', (code) => reject(new Error(`${role} ${name} ended with ${code} and said nothing`)))
   })
+  // It is read when all have been told to stop; until then nobody listens for a failure.
+  report.catch(() => {})
   return { child, report }
 }
 

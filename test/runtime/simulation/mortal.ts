@@ -7,6 +7,7 @@ import { LogStore } from 'holdfast/log'
 /** An append that reached the store, and who sent it. */
 export interface Landing {
   readonly process: string
+  readonly thread: string
   readonly epoch: number
   readonly lease: 'keep' | 'claim' | 'extend' | 'release'
 }
@@ -168,9 +169,9 @@ export class Mortal {
   }
 
   #note(appends: Appends, results: readonly { readonly status: string }[], sentAt: number): void {
-    for (const [i, { epoch, lease }] of appends.entries()) {
+    for (const [i, { log, epoch, lease }] of appends.entries()) {
       if (results[i].status !== 'appended') continue
-      this.#universe.landings.push({ process: this.name, epoch, lease: lease.kind })
+      this.#universe.landings.push({ process: this.name, thread: log.thread, epoch, lease: lease.kind })
       if (lease.kind === 'claim') this.era = this.#universe.era
       if (lease.kind === 'claim' || lease.kind === 'extend') this.#prolong(sentAt + lease.ms)
       if (lease.kind === 'release') this.#leaseUntil = Number.NEGATIVE_INFINITY

@@ -123,8 +123,6 @@ class Simulation {
         return (await this.#stage.nextInput()) === undefined
       case 'failed': {
         if (!outcome.canResume) return (await this.#stage.nextInput()) === undefined
-        // It waited for steps that this program does not have.
-        if (outcome.error.code === 'timeout' && this.#stage.edits.length > 0) this.#stage.edits = []
         const times = (failures.get(outcome.error.message) ?? 0) + 1
         failures.set(outcome.error.message, times)
         return times > MAX_RESUMES + 2 * (JSON.stringify(this.#stage.spec).match(/"effect"/g)?.length ?? 0)
@@ -152,11 +150,13 @@ class Simulation {
   /** One process takes the thread up and drives it as far as it comes. */
   async #round(round: number): Promise<Ended> {
     const { modes, options } = this.#stage.chaos
+    const state = await this.#stage.state()
+    const failed = state.run?.status === 'failed' || state.run?.status === 'incompatible'
+    // Whoever drove it there, perhaps a process that woke up with an older version, does not have all of its steps.
+    if (state.run?.error?.code === 'timeout' || state.run?.status === 'incompatible') this.#stage.edits = []
     const process = this.#stage.newProcess()
     const program = this.#stage.program(process)
-    const state = await this.#stage.state()
     const next = await this.#stage.nextInput()
-    const failed = state.run?.status === 'failed' || state.run?.status === 'incompatible'
     const mode =
       next !== undefined && (failed || (await this.#stage.isNew(next)))
         ? 'run-input'

@@ -1,16 +1,27 @@
-// A worker that can be stopped between two steps:
-//   node charging.mjs <url> <file> <lease in ms> <thread> …
+// A worker that stands still between two steps, because it is stopped, or because its own code blocks the event loop:
+//   node charging.mjs <url> <file> <lease in ms> <stopped | blocked> <thread> …
 // Prints "between" when all threads are past their first step, waits for a line on stdin, and prints how each ended.
 import { once } from 'node:events'
+import { readSync } from 'node:fs'
 import { openHoldfast } from 'holdfast'
 import { charging } from './charging-program.mjs'
 
-const [url, file, lease, ...threads] = process.argv.slice(2)
+const [url, file, lease, how, ...threads] = process.argv.slice(2)
 const hf = await openHoldfast(url)
 let waiting = 0
-const go = once(process.stdin, 'data')
+let release
+const go = new Promise((resolve) => {
+  release = resolve
+})
+if (how === 'stopped') void once(process.stdin, 'data').then(release)
 const between = () => {
-  if (++waiting === threads.length) console.log('between')
+  if (++waiting < threads.length) return go
+  console.log('between')
+  if (how === 'blocked') {
+    // Nothing of this process runs until the line is there: no timer, no renewal, no reply that has arrived.
+    readSync(0, Buffer.alloc(1))
+    release()
+  }
   return go
 }
 await Promise.all(
@@ -23,5 +34,5 @@ await Promise.all(
     console.log(`ended ${thread} ${end}`)
   }),
 )
-process.stdin.destroy()
+if (how === 'stopped') process.stdin.destroy()
 await hf.close()
