@@ -3,6 +3,7 @@
 //   npm run torture -- --log [--rounds 1000]                     writers of one log
 //   npm run torture -- --sessions 1000 [--workers 3] [--kill-every 1500] [--lease 2000]   workers and whole programs
 //     --save also writes what was counted to bench/torture.json, from where `npm run bench -- --save` takes it
+//   npm run torture -- --fleet [--sessions 200] [--workers 3] [--kill-every 2000] [--lease 2000]   the demo's conversations
 //   npm run torture -- --takeover [--rounds 30] [--lease 2000]   how soon a killed worker's threads go on
 //   npm run torture -- --documents 5000 [--workers 3] [--concurrency 20] [--lease 2000]    a pipeline (SQLite, Postgres)
 //   npm run torture -- --idle 100000                             what a worker's look costs among threads at rest
@@ -17,6 +18,7 @@ import { printTable } from './table.mjs'
 
 const USAGE = `npm run torture -- --log [--rounds 1000]
 npm run torture -- --sessions 1000 [--workers 3] [--kill-every <ms>] [--lease <ms>] [--concurrency 20] [--save]
+npm run torture -- --fleet [--sessions 200] [--workers 3] [--kill-every <ms>] [--lease <ms>]
 npm run torture -- --takeover [--rounds 30] [--lease <ms>]
 npm run torture -- --documents 5000 [--workers 3] [--concurrency 20] [--lease <ms>]
 npm run torture -- --idle 100000
@@ -26,13 +28,14 @@ const { values } = parseArgs({
   options: {
     log: { type: 'boolean', default: false },
     sessions: { type: 'string' },
+    fleet: { type: 'boolean', default: false },
     takeover: { type: 'boolean', default: false },
     idle: { type: 'string' },
     documents: { type: 'string' },
     backend: { type: 'string' },
     rounds: { type: 'string' },
     workers: { type: 'string', default: '3' },
-    'kill-every': { type: 'string', default: '1500' },
+    'kill-every': { type: 'string' },
     lease: { type: 'string', default: '2000' },
     concurrency: { type: 'string', default: '20' },
     seed: { type: 'string', default: '1' },
@@ -45,7 +48,7 @@ const { values } = parseArgs({
 const { documents } = values
 const modes = [
   values.log,
-  values.sessions !== undefined,
+  values.sessions !== undefined || values.fleet,
   values.takeover,
   values.idle !== undefined,
   documents !== undefined,
@@ -65,7 +68,9 @@ function count(name, otherwise) {
 }
 
 // A pipeline commits its rows with its progress, which two backends can.
-const asked = values.backend ?? (documents === undefined ? 'sqlite,file,postgres,redis' : 'sqlite,postgres')
+const asked =
+  values.backend ??
+  (documents !== undefined ? 'sqlite,postgres' : values.fleet ? 'sqlite,postgres,redis' : 'sqlite,file,postgres,redis')
 const names = values.store ? ['given'] : asked.split(',').map((name) => name.trim())
 const unknown = names.find((name) => !['given', 'sqlite', 'file', 'postgres', 'redis'].includes(name))
 if (unknown !== undefined) {
@@ -74,11 +79,11 @@ if (unknown !== undefined) {
 }
 const settings = {
   rounds: count('rounds', values.log ? '1000' : '30'),
-  sessions: count('sessions', '1'),
+  sessions: count('sessions', '200'),
   idle: count('idle', '1'),
   documents: count('documents', '1'),
   workers: count('workers'),
-  killEveryMs: count('kill-every'),
+  killEveryMs: count('kill-every', values.fleet ? '2000' : '1500'),
   leaseMs: count('lease'),
   concurrency: count('concurrency'),
   seed: count('seed'),
@@ -99,13 +104,15 @@ const services =
     : { env: /** @type {Record<string, string>} */ ({}), stop: async () => {} }
 const mode = values.log
   ? 'log'
-  : values.takeover
-    ? 'takeover'
-    : values.idle
-      ? 'idle'
-      : documents
-        ? 'documents'
-        : 'sessions'
+  : values.fleet
+    ? 'fleet'
+    : values.takeover
+      ? 'takeover'
+      : values.idle
+        ? 'idle'
+        : documents
+          ? 'documents'
+          : 'sessions'
 /** @type {import('./torture/modes.mjs').ModeResult[]} */
 const results = []
 try {

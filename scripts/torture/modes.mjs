@@ -1,6 +1,7 @@
 // @ts-check
 import { openDriver } from 'holdfast/driver'
 import { seconds } from '../table.mjs'
+import { fleetRound } from './fleet-round.mjs'
 import { crashRound, fenceRound, openRound, raceRound } from './log-rounds.mjs'
 import { pollAmongIdle } from './idle-threads.mjs'
 import { showProgress } from './progress.mjs'
@@ -17,6 +18,7 @@ const modes = {
   takeover: measureTakeover,
   idle: measureIdle,
   documents: torturePipeline,
+  fleet: tortureFleet,
 }
 
 /** Runs one mode on one backend. A failure is part of the result. @param {keyof typeof modes} mode @param {ModeSettings} settings @returns {Promise<ModeResult>} */
@@ -70,6 +72,34 @@ async function tortureSessions({ backend, storeUrl, sessions, workers, killEvery
     rows: result.rows,
     ran: seconds(result.ranMs),
     'per second': (sessions / (result.ranMs / 1000)).toFixed(1),
+  }
+  return { row, ...result }
+}
+
+/** @param {ModeSettings} settings */
+async function tortureFleet({ backend, storeUrl, sessions, workers, killEveryMs, leaseMs, seed }) {
+  const result = await fleetRound({
+    url: storeUrl('fleet'),
+    sessions,
+    workers,
+    killEveryMs,
+    leaseMs,
+    seed,
+    onProgress: (done, kills) => showProgress(backend, done, sessions, `conversations, ${kills} kills`),
+  })
+  const { turns, kills, takeovers, takeoverMsP50, takeoverMsP99, effects, turnsPerSecond } = result
+  const row = {
+    conversations: sessions,
+    turns,
+    kills,
+    takeovers,
+    'takeover p50': `${takeoverMsP50 ?? '-'} ms`,
+    'takeover p99': `${takeoverMsP99 ?? '-'} ms`,
+    effects,
+    lost: 0,
+    twice: 0,
+    ran: seconds(result.seconds * 1000),
+    'turns per second': turnsPerSecond,
   }
   return { row, ...result }
 }
