@@ -271,6 +271,19 @@ export interface DueQuery {
   readonly after?: TenantId
   /** Groups that are passed over. */
   readonly except?: readonly DueGroup[]
+  /** Absent: nobody is preferred. */
+  readonly warm?: WarmQuery
+}
+
+/**
+ * A log is left for a moment to whoever held it last, whose state of it is warm. Only one that became due after it was
+ * released: whoever gave up or lost a log that was due as before does not come for it.
+ */
+export interface WarmQuery {
+  /** Who asks, by the name under which it claims. */
+  readonly owner: string
+  /** For how many milliseconds after they became due it gets nothing that others held last. */
+  readonly ms: number
 }
 
 /** Logs of a program and a tenant: all of them, or those with a limit key (`LIMIT_LABEL`). */

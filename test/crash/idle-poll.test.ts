@@ -51,7 +51,7 @@ describe("a worker's look at the index", () => {
     const schema = `"${url.searchParams.get('schema')}"`
     url.searchParams.delete('schema')
     const { text } = makeDueStatement(schema, 'take_due', workerQuery('now'))
-    const values = [`ARRAY['"idle"']`, 'NULL', 'NULL', '20', '1000', "''", "'{}'"]
+    const values = [`ARRAY['"idle"']`, 'NULL', 'NULL', '20', '1000', "''", "'{}'", "'worker'", '100']
     const literal = text.replace(/\$(\d+)/g, (_, n) => String(values[Number(n) - 1]))
     const [read] = await runSql(
       url.href,

@@ -7,6 +7,7 @@ import {
   LIMIT_LABEL,
   PRIORITY_LABEL,
   PROGRAM_LABEL,
+  type WarmQuery,
 } from '../../log/contract.js'
 import type { MemoryLog, MemoryStore } from './memory-store.js'
 
@@ -43,7 +44,8 @@ export function takeDue(store: MemoryStore, query: DueQuery, headOf: (log: Memor
       if (query.tenant !== undefined && tenant !== query.tenant) continue
       const { metadata, updatedAt } = log.index
       const wakeAt = log.index.wakeAt as number
-      const waits = Math.max(wakeAt - now, heldFor(log, monotonic))
+      const since = wakeAt > 0 ? wakeAt : updatedAt
+      const waits = Math.max(wakeAt - now, heldFor(log, monotonic), leftFor(log, now - since, monotonic, query.warm))
       if (waits > 0) {
         nextMs = Math.min(nextMs, waits)
         continue
@@ -55,7 +57,7 @@ export function takeDue(store: MemoryStore, query: DueQuery, headOf: (log: Memor
         log,
         priority: Number(metadata[PRIORITY_LABEL] ?? 0),
         tenant,
-        since: wakeAt > 0 ? wakeAt : updatedAt,
+        since,
       })
     }
   }
@@ -80,6 +82,14 @@ function heldFor({ owner, leaseEnd, reserved, entries }: MemoryLog, now: number)
   const leased = owner === null ? 0 : leaseEnd - now
   const kept = reserved && reserved.seq === entries.at(-1)?.seq ? reserved.until - now : 0
   return Math.max(leased, kept)
+}
+
+/** For how long it is left to whoever held it last. */
+function leftFor({ owner, leaseEnd }: MemoryLog, agoMs: number, now: number, warm: WarmQuery | undefined): number {
+  if (warm === undefined || owner === null || owner === warm.owner) return 0
+  // Due in the future, as it would seem: some clock is wrong.
+  if (agoMs >= warm.ms || agoMs <= -warm.ms) return 0
+  return now - agoMs > leaseEnd ? warm.ms - agoMs : 0
 }
 
 function programOf({ index }: MemoryLog): string {

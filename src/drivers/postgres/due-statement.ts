@@ -2,12 +2,14 @@ import type { DuePage, DueQuery } from '../../log/contract.js'
 import { encodeArray } from './binary-array.js'
 import { parseHead } from './head-row.js'
 import type { Row, Statement } from './sessions.js'
+import { toText } from './text-form.js'
 
-/** Takes what is due (migrations/0016-take-due.sql). */
+/** Takes what is due (migrations/0017-prefer-warm.sql). */
 export function makeDueStatement(schema: string, name: string, query: DueQuery): Statement {
-  const { programs, tenant, now, limit, reserveMs, after, except = [] } = query
+  const { programs, tenant, now, limit, reserveMs, after, except = [], warm } = query
   const text = `SELECT d.head, d.turn, d.more, d.next_ms
-    FROM ${schema}.take_due($1::text[], $2::double precision, $3, $4::integer, $5::double precision, $6, $7::text[]) AS d`
+    FROM ${schema}.take_due($1::text[], $2::double precision, $3, $4::integer, $5::double precision, $6, $7::text[], $8,
+      $9::double precision) AS d`
   const passed = except.map(({ program, tenant: owner, key }) =>
     [labelText(program), owner, ...(key === undefined ? [] : [labelText(key)])].join('\n'),
   )
@@ -22,6 +24,8 @@ export function makeDueStatement(schema: string, name: string, query: DueQuery):
       reserveMs,
       after ?? '',
       encodeArray('text', passed),
+      warm === undefined ? null : toText(warm.owner),
+      warm?.ms ?? 0,
     ],
   }
 }

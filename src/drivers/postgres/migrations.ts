@@ -27,6 +27,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 14, file: '0014-listened-topics.sql', breaking: false },
   { version: 15, file: '0015-due.sql', breaking: false },
   { version: 16, file: '0016-take-due.sql', breaking: false },
+  { version: 17, file: '0017-prefer-warm.sql', breaking: false },
 ]
 
 /** The SQL of a migration for this schema. `:schema` is the only thing that is filled in. */

@@ -64,14 +64,15 @@ async function look(
   reserveMs: string,
 ): Promise<DuePage> {
   const { scripts, connection, marker } = store
-  const { tenant = '', now, limit, after = '', except = [] } = query
+  const { tenant = '', now, limit, after = '', except = [], warm } = query
   const programs = [...new Set(query.programs)].map(escapeControls)
   const passed = except.map(({ program, tenant: owner, key }) =>
     [escapeControls(program), owner, ...(key === undefined ? [] : [escapeControls(key)])].join('\0'),
   )
   const asked = now === 'now' ? '' : String(now)
   const counted = [String(limit), reserveMs, tenant, String(most), after, String(programs.length)]
-  const args = [marker, asked, ...counted, ...programs, ...passed]
+  const preferred = warm === undefined ? ['', '0'] : [warm.owner, String(warm.ms)]
+  const args = [marker, asked, ...counted, ...preferred, ...programs, ...passed]
   const reply = await connection.write({ script: scripts['take-due'], keys: indexes, args })
   return readPage(store, checkLost(store, reply) as readonly Reply[])
 }

@@ -1,5 +1,5 @@
 import { type DuePlace, inDueOrder } from '../../core/due-order.js'
-import type { DueQuery } from '../../log/contract.js'
+import type { DueQuery, WarmQuery } from '../../log/contract.js'
 import type { Connection } from './connection.js'
 import type { Row, SqlValue } from './engine.js'
 import { HEAD_COLUMNS, type PackedHead, packHead } from './head-row.js'
@@ -23,6 +23,13 @@ interface Candidate extends DuePlace {
 const IS_TAKEN = '(taken_seq = seq AND taken_boot = ? AND taken_until > ?)'
 const MARKED = 'FROM logs INDEXED BY logs_marked WHERE wake_at = 0 AND program = ?'
 const DATED = 'FROM logs INDEXED BY logs_dated WHERE wake_at <> 0 AND program = ?'
+
+/** When a row became due. */
+const SINCE = 'CASE wake_at WHEN 0 THEN updated_at ELSE wake_at END'
+/**
+ * Left to whoever held it last: due for a moment, by the wall clock, and only since its lease ended, by the monotonic one.
+ */
+const IS_LEFT = `(lease_owner <> ? AND ${SINCE} > ? AND ${SINCE} < ? AND ${SINCE} + ? > lease_until)`
 
 /** What is due for some programs, reserved for the caller. Takes the write lock only if there is something. */
 export function takeDue(db: Connection, query: DueQuery, now: () => Instant): PackedDue {
@@ -116,18 +123,26 @@ function findDated(db: Connection, query: DueQuery, now: Instant, program: strin
 }
 
 function isFree(query: DueQuery, now: Instant, program: string): { readonly condition: string; values: SqlValue[] } {
+  const left = query.warm === undefined ? [] : leftValues(query.warm, query, now)
   const keys = (query.except ?? []).filter((group) => group.key !== undefined && keyOf(group.program) === program)
   // As one value, since a statement can hold only so many conditions.
   const isPassed = '(tenant || char(10) || limit_key) IN (SELECT value FROM json_each(?))'
   return {
-    condition: `${LEASE_RUNS} IS NOT TRUE AND ${IS_TAKEN} IS NOT TRUE ${keys.length > 0 ? `AND ${isPassed} IS NOT TRUE` : ''}`,
+    condition: `${LEASE_RUNS} IS NOT TRUE AND ${IS_TAKEN} IS NOT TRUE ${left.length > 0 ? `AND ${IS_LEFT} IS NOT TRUE` : ''}
+      ${keys.length > 0 ? `AND ${isPassed} IS NOT TRUE` : ''}`,
     values: [
       ...leaseRunsValues(now),
       now.bootId,
       now.monotonic,
+      ...left,
       ...(keys.length > 0 ? [JSON.stringify(keys.map(({ tenant, key }) => `${tenant}\n${keyOf(key as string)}`))] : []),
     ],
   }
+}
+
+function leftValues({ owner, ms }: WarmQuery, query: DueQuery, now: Instant): SqlValue[] {
+  const wall = wallOf(query, now)
+  return [JSON.stringify(owner), wall - ms, wall + ms, now.monotonic - wall]
 }
 
 /** When the first of those is free that are held now, or the first wakes. */
@@ -144,6 +159,9 @@ function nextOf(db: Connection, query: DueQuery, now: Instant): number | null {
       const held = (until: string, condition: string) => `SELECT min(${until}) AS at ${rows} AND ${condition}`
       note(db.get(held('lease_until', LEASE_RUNS), ...given, ...leaseRunsValues(now))?.['at'], now.monotonic)
       note(db.get(held('taken_until', IS_TAKEN), ...given, now.bootId, now.monotonic)?.['at'], now.monotonic)
+      const { warm } = query
+      if (warm === undefined) continue
+      note(db.get(held(SINCE, IS_LEFT), ...given, ...leftValues(warm, query, now))?.['at'], wall - warm.ms)
     }
     const sleeper = `SELECT wake_at AS at ${DATED} AND priority = ? AND wake_at > ? ${tenant} ORDER BY wake_at LIMIT 1`
     for (const priority of prioritiesOf(db, program)) {

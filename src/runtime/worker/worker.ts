@@ -38,6 +38,12 @@ const POLL_MS = 500
 const RESERVE_MS = 2000
 /** How much longer than others a worker waits for what it did not run. */
 const OTHERS_FIRST_MS = 100
+/**
+ * How long a thread that becomes due is left to whoever ran it last and has its state in memory: about as long as the news of
+ * it takes, where it arrives by message, and where processes look for changes.
+ */
+const LEAVE_MS = 20
+const LEAVE_UNTOLD_MS = 75
 /** Where nothing can be reserved, threads that are left alone come before the others at every look. */
 const LEFT_ALONE = 100
 const SWEEP_EVERY_MS = 60_000
@@ -218,9 +224,14 @@ export class Worker {
     await this.stop()
   }
 
+  /** By which people know it, and claims are made. */
+  get #owner(): string {
+    return this.#options.name ?? this.#environment.owner
+  }
+
   #describe() {
     return {
-      name: this.#options.name ?? this.#environment.owner,
+      name: this.#owner,
       host: hostname(),
       pid: process.pid,
       ...(this.#tenant === undefined ? {} : { tenant: this.#tenant }),
@@ -306,6 +317,7 @@ export class Worker {
         now: clock.canBeWrong ? 'now' : clock.now(),
         limit: logs.reservesDue ? free + ahead : free + LEFT_ALONE,
         reserveMs: RESERVE_MS,
+        ...this.#preferred(),
         ...(this.#turn === undefined ? {} : { after: this.#turn }),
         ...(this.#tenant === undefined ? {} : { tenant: this.#tenant }),
       })
@@ -386,6 +398,12 @@ export class Worker {
     return { programs: this.#labels.filter((label) => !full.programs.has(label)), except: full.except }
   }
 
+  /** Leaves to others what they ran last, where they hear of it: whoever only polls would come too late. */
+  #preferred(): Pick<DueQuery, 'warm'> {
+    const { watch, messages } = this.#environment.logs.capabilities
+    return watch ? { warm: { owner: this.#owner, ms: messages ? LEAVE_MS : LEAVE_UNTOLD_MS } } : {}
+  }
+
   /** Puts aside what a limit would refuse, and brings back what it no longer does. */
   #sortOut(limits: Limits, now: number): void {
     const waiting = [...this.#blocked.filter(({ until }) => until > now), ...this.#ahead]
@@ -427,8 +445,8 @@ export class Worker {
   }
 
   async #run(head: Head, log: string): Promise<void> {
-    const { clock, owner, observer } = this.#environment
-    const { leaseMs, durability, frequency, maxCrashes = 5, context, name } = this.#options
+    const { clock, observer } = this.#environment
+    const { leaseMs, durability, frequency, maxCrashes = 5, context } = this.#options
     const { tenant, thread, branch } = head.log
     observer.record('holdfast.queue.duration', Math.max(0, clock.now() - dueSince(head)))
     this.#tell({ type: 'taken', log, idleMs: clock.now() - head.index.updatedAt })
@@ -449,7 +467,7 @@ export class Worker {
             makesRoom = true
           },
           maxClaims: maxCrashes,
-          owner: name ?? owner,
+          owner: this.#owner,
           context: await context?.({ tenant, thread, branch }),
           fillsContext: true,
           ...(leaseMs === undefined ? {} : { leaseMs }),

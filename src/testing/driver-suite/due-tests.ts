@@ -317,4 +317,64 @@ export const dueTests: readonly SuiteTest[] = [
       )
     },
   },
+  {
+    name: 'leaves what became due just now for a moment to whoever held it last',
+    exempt,
+    async run(context) {
+      const { driver, tenant } = context
+      const program = newProgram()
+      const metadata = { [PROGRAM_LABEL]: program }
+      const claim = { kind: 'claim', owner: 'first "1"', ms: LONG_MS, force: false } as const
+      const rest = { index: { wakeAt: null, updatedAt: NOW, metadata }, lease: { kind: 'release' } } as const
+      await leave(context, 'never held', program)
+      for (const [thread, wakeAt] of [
+        ['written to', DUE],
+        ['woken', NOW],
+      ] as const) {
+        const log = logKey(tenant, thread)
+        const held = await createLog(driver, log, { index: { wakeAt: DUE, updatedAt: NOW, metadata }, lease: claim })
+        const rested = await mustAppend(driver, makeAppend(log, held, rest))
+        await context.advance(5)
+        await mustAppend(driver, makeAppend(log, rested, { index: { wakeAt, updatedAt: NOW, metadata } }))
+      }
+      const given = async (owner: string | undefined, now = NOW) => {
+        const warm = owner === undefined ? {} : { warm: { owner, ms: 1000 } }
+        const page = await take(driver, [program], { now, reserveMs: SHORT_MS, ...warm })
+        await context.advance(PAST_SHORT_MS)
+        return { names: names(page).sort(), nextMs: page.nextMs }
+      }
+      const all = ['never held', 'woken', 'written to']
+      const others = await given('second')
+      assert.deepEqual(others.names, ['never held'])
+      assert.ok(others.nextMs !== null && others.nextMs > 0 && others.nextMs <= 1000, `${others.nextMs} ms`)
+      assert.deepEqual((await given('first "1"')).names, all)
+      assert.deepEqual((await given(undefined)).names, all)
+      assert.deepEqual((await given('second', NOW + 1000)).names, all, 'the moment is over')
+    },
+  },
+  {
+    name: 'leaves nothing to an owner that released it while it was due, nor by a clock that is ahead',
+    exempt,
+    async run(context) {
+      const { driver, tenant } = context
+      const program = newProgram()
+      const metadata = { [PROGRAM_LABEL]: program }
+      const claim = { kind: 'claim', owner: 'first', ms: LONG_MS, force: false } as const
+      const due = { wakeAt: DUE, updatedAt: NOW - LONG_MS / 2, metadata }
+      for (const thread of ['by an append', 'by a renewal']) {
+        const log = logKey(tenant, thread)
+        const held = await createLog(driver, log, { index: due, lease: claim })
+        if (thread === 'by a renewal') await driver.renew(log, held.incarnation, held.epoch, 0)
+        else await mustAppend(driver, makeAppend(log, held, { index: due, lease: { kind: 'release' } }))
+      }
+      const ahead = logKey(tenant, 'ahead')
+      const held = await createLog(driver, ahead, { index: { ...due, updatedAt: NOW }, lease: claim })
+      const rest = { index: { ...due, wakeAt: null }, lease: { kind: 'release' } } as const
+      const rested = await mustAppend(driver, makeAppend(ahead, held, rest))
+      await context.advance(5)
+      await mustAppend(driver, makeAppend(ahead, rested, { index: { ...due, updatedAt: NOW + 2 * LONG_MS } }))
+      const page = await take(driver, [program], { warm: { owner: 'second', ms: LONG_MS } })
+      assert.deepEqual(names(page).sort(), ['ahead', 'by a renewal', 'by an append'])
+    },
+  },
 ]

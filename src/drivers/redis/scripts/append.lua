@@ -48,7 +48,7 @@ for i = 1, #KEYS do
     if lease == 0 then
       leaseEnd = string.match(head, '^.*\n(.*)$')
     elseif lease == 4 then
-      leaseEnd = '0'
+      leaseEnd = string.format('%.3f', now)
     else
       if ms ~= extendedBy then extendedBy, extendedTo = ms, string.format('%.3f', now + ms) end
       leaseEnd = extendedTo

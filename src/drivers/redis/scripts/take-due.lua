@@ -3,7 +3,8 @@
 -- KEYS  index of each bucket; on a cluster of one
 -- ARGV  1 marker of the store   2 time up to which wake times are over, or '' for the server's   3 limit
 --       4 milliseconds to reserve for, or '' to look only   5 tenant, or ''   6 most of each bucket, program, priority and tenant
---       7 tenant whose turn was last, or ''   8 number of programs   9.. programs
+--       7 tenant whose turn was last, or ''   8 number of programs   9 owner who asks
+--       10 milliseconds for which a log that became due is left to another owner who held it last   11.. programs
 --       then groups to pass over: program, tenant and limit key, or program and tenant, between zero bytes
 -- Returns 'lost', or { 1 if more may be due, milliseconds until the next may be or '', name and head row of each log that
 -- was taken }.
@@ -19,8 +20,9 @@ local moment = ARGV[2] == '' and math.floor(now) or tonumber(ARGV[2])
 local wall = sortable(moment)
 local limit, most, after = tonumber(ARGV[3]), tonumber(ARGV[6]), ARGV[7]
 local programs, passed = {}, {}
-for i = 9, 8 + ARGV[8] do programs[#programs + 1] = ARGV[i] end
-for i = 9 + ARGV[8], #ARGV do passed[ARGV[i]] = true end
+for i = 11, 10 + ARGV[8] do programs[#programs + 1] = ARGV[i] end
+for i = 11 + ARGV[8], #ARGV do passed[ARGV[i]] = true end
+local owner, leave = ARGV[9], tonumber(ARGV[10])
 local free, more, nextMs = {}, 0, nil
 
 local function note(ms)
@@ -39,6 +41,12 @@ local function look(key)
     if at == seq then ends = math.max(ends, tonumber(till)) end
   end
   local minute, wake = string.match(row, '^%S+ (%S+) (%S+) ')
+  -- Left to whoever held it last, if it became due since, and just now.
+  if leave > 0 and fields[3] and fields[3] ~= owner and ends <= now then
+    local index, released = string.match(fields[1], '^[^\n]*\n[^\n]*\n([^\n]*)\n(.*)$')
+    local ago = moment - (tonumber(wake) == 0 and cjson.decode(index)[3] or tonumber(wake))
+    if ago < leave and ago > -leave and now - ago > tonumber(released) then ends = now + leave - ago end
+  end
   local since = tonumber(wake) == 0 and tonumber(minute) or tonumber(wake) / 60000
   return ends, seq, since, string.match(row, '^[^\t]*\t[^\t]*\t[^\t]*\t(.*)$')
 end
