@@ -1,9 +1,9 @@
 import type { Append, Expect, IndexFields } from '../../log/contract.js'
-import { type CarriedTask, packCarried, unpackCarried } from './item-parcel.js'
+import { type CarriedTask, carriedTaskOf, packCarried, unpackCarried } from './item-parcel.js'
 import { type Parcel, ParcelReader, ParcelWriter } from './parcel.js'
 import { metadataToText } from '../shared/metadata-text.js'
 
-/** An append as the worker sees it: what is only stored arrives as the text or bytes that are stored. */
+/** An append as SQLite gets it: what is only stored is the text or the bytes that are stored. */
 export interface AppendTask {
   readonly tenant: string
   readonly thread: string
@@ -56,10 +56,30 @@ export interface EntryTask {
 
 const LEASE_KINDS = ['keep', 'claim', 'extend', 'release'] as const
 
+export function appendTaskOf(append: Append): AppendTask {
+  const { log, incarnation, epoch, expect, requires = null, lease, index, entries, carried = NOTHING } = append
+  return {
+    tenant: log.tenant,
+    thread: log.thread,
+    branch: log.branch,
+    incarnation,
+    epoch,
+    expect,
+    requires,
+    lease,
+    index: indexTaskOf(index),
+    labels: append.labelsChanged || expect === null ? labelsOf(index) : null,
+    entries,
+    carried: carried.map(carriedTaskOf),
+  }
+}
+
+const NOTHING: NonNullable<Append['carried']> = []
+
 export function packAppends(batch: readonly Append[]): Parcel {
   const parcel = new ParcelWriter()
   parcel.number(batch.length)
-  for (const append of batch) packAppend(parcel, append)
+  for (const append of batch) packAppend(parcel, appendTaskOf(append))
   return parcel.finish()
 }
 
@@ -68,13 +88,13 @@ export function unpackAppends(packed: Parcel): AppendTask[] {
   return times(parcel.number(), () => unpackAppend(parcel))
 }
 
-function packAppend(parcel: ParcelWriter, append: Append): void {
-  const { log, expect, entries, lease, index, requires } = append
-  parcel.text(log.tenant)
-  parcel.text(log.thread)
-  parcel.text(log.branch)
-  parcel.text(append.incarnation)
-  parcel.number(append.epoch)
+function packAppend(parcel: ParcelWriter, task: AppendTask): void {
+  const { expect, requires, lease, labels } = task
+  parcel.text(task.tenant)
+  parcel.text(task.thread)
+  parcel.text(task.branch)
+  parcel.text(task.incarnation)
+  parcel.number(task.epoch)
   parcel.number(expect === null ? 0 : 1)
   if (expect !== null) {
     parcel.text(expect.incarnation)
@@ -82,8 +102,8 @@ function packAppend(parcel: ParcelWriter, append: Append): void {
     parcel.text(expect.hash)
     parcel.number(expect.epoch)
   }
-  parcel.number(requires === undefined ? 0 : 1)
-  if (requires !== undefined) {
+  parcel.number(requires === null ? 0 : 1)
+  if (requires !== null) {
     parcel.text(requires.branch)
     parcel.text(requires.incarnation)
   }
@@ -93,19 +113,18 @@ function packAppend(parcel: ParcelWriter, append: Append): void {
     parcel.number(lease.force ? 1 : 0)
   }
   if (lease.kind === 'claim' || lease.kind === 'extend') parcel.number(lease.ms)
-  packIndex(parcel, index)
-  const withLabels = append.labelsChanged || expect === null
-  parcel.number(withLabels ? 1 : 0)
-  if (withLabels) packLabels(parcel, labelsOf(index))
-  parcel.number(entries.length)
-  for (const entry of entries) {
+  packIndex(parcel, task.index)
+  parcel.number(labels === null ? 0 : 1)
+  if (labels !== null) packLabels(parcel, labels)
+  parcel.number(task.entries.length)
+  for (const entry of task.entries) {
     parcel.number(entry.seq)
     parcel.number(entry.keyframe)
     parcel.text(entry.hash)
     parcel.bytes(entry.header)
     parcel.bytes(entry.body)
   }
-  packCarried(parcel, append.carried ?? [])
+  packCarried(parcel, task.carried)
 }
 
 function unpackAppend(parcel: ParcelReader): AppendTask {
@@ -147,13 +166,13 @@ function unpackLease(parcel: ParcelReader): LeaseTask {
   }
 }
 
-function packIndex(parcel: ParcelWriter, index: IndexFields): void {
+function packIndex(parcel: ParcelWriter, index: IndexTask): void {
   parcel.text(index.status)
   parcel.number(index.createdAt)
   parcel.number(index.updatedAt)
   parcel.number(index.expiresAt ?? Number.NaN)
   parcel.number(index.wakeAt ?? Number.NaN)
-  parcel.text(JSON.stringify(index.origin))
+  parcel.text(index.origin)
 }
 
 function unpackIndex(parcel: ParcelReader): IndexTask {

@@ -1,15 +1,21 @@
 /** How often to ask whether others wrote. Each time costs some 20 microseconds and no access to the disk. */
 const LOOK_MS = 50
 
-/** Notices that other processes wrote to the file, by the number that SQLite keeps for it. */
+/**
+ * Notices that other processes wrote to the file, by the numbers that SQLite keeps for each connection of this process:
+ * all of them change when another process commits, and all but one when one of them does. When several of them did, it
+ * can't tell, and a look too many costs little.
+ */
 export class ChangeWatch {
-  readonly #version: () => Promise<number>
+  readonly #versions: () => Promise<readonly number[]>
   readonly #listeners = new Set<() => void>()
   #timer: NodeJS.Timeout | undefined
-  #last: number | undefined
+  #last: readonly number[] | undefined
+  /** The places of the numbers that changed since it was told last. */
+  readonly #changed = new Set<number>()
 
-  constructor(version: () => Promise<number>) {
-    this.#version = version
+  constructor(versions: () => Promise<readonly number[]>) {
+    this.#versions = versions
   }
 
   add(changed: () => void): () => void {
@@ -33,11 +39,14 @@ export class ChangeWatch {
 
   async #look(): Promise<void> {
     try {
-      const version = await this.#version()
+      const versions = await this.#versions()
       // Nobody knows what was written before the first look.
-      const isChanged = this.#last !== version
-      this.#last = version
-      if (isChanged) for (const listener of [...this.#listeners]) listener()
+      for (const [at, version] of versions.entries()) if (this.#last?.[at] !== version) this.#changed.add(at)
+      this.#last = versions
+      if (this.#changed.size === versions.length) {
+        this.#changed.clear()
+        for (const listener of [...this.#listeners]) listener()
+      }
     } catch {
       // Whoever needs the file is told what is wrong with it.
     }

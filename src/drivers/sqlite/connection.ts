@@ -204,19 +204,55 @@ export function openSecondConnection(open: OpenSqliteFile, settings: ConnectionS
   }
 }
 
-function configure(db: Connection, settings: ConnectionSettings, journal: string): void {
-  db.pragma(`synchronous = ${synchronousLevel(settings.synchronous, journal)}`)
+/** The name of the file in a connection that may have to let go of it at any time. */
+const FILE = 'file'
+
+/**
+ * Another connection to a file that this process has open, for the thread that must never wait: neither for a lock nor
+ * for the write-ahead log to be copied into the file. The file is attached, because only what is attached can be let go
+ * of at once: a client that is closed while it has prepared statements keeps its own file until they are collected.
+ */
+export function openDirectConnection(open: OpenSqliteFile, settings: ConnectionSettings): Connection {
+  const db = new Connection(open(':memory:'))
+  try {
+    db.run(`ATTACH ? AS ${FILE}`, settings.path)
+    db.pragma('busy_timeout = 0')
+    configure(db, settings, String(db.pragma(`${FILE}.journal_mode`)), `${FILE}.`)
+    db.pragma('wal_autocheckpoint = 0')
+    return db
+  } catch (thrown) {
+    closeDirectConnection(db)
+    throw thrown
+  }
+}
+
+export function closeDirectConnection(db: Connection): void {
+  try {
+    db.exec(`DETACH ${FILE}`)
+  } catch {
+    // It was never attached, or a transaction could not be ended: then closing is all that is left.
+  }
+  db.close()
+}
+
+/** As SQLite counts the commits of other connections. */
+export function dataVersion(db: Connection, isDirect: boolean): number {
+  return Number(db.pragma(isDirect ? `${FILE}.data_version` : 'data_version'))
+}
+
+function configure(db: Connection, settings: ConnectionSettings, journal: string, of = ''): void {
+  db.pragma(`${of}synchronous = ${synchronousLevel(settings.synchronous, journal)}`)
   if (settings.synchronous === 'full') {
     // On macOS a plain fsync leaves the data in the drive's cache.
     db.pragma('fullfsync = ON')
     db.pragma('checkpoint_fullfsync = ON')
   }
   db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
-  db.pragma(`journal_size_limit = ${MAX_IDLE_WAL_BYTES}`)
+  db.pragma(`${of}journal_size_limit = ${MAX_IDLE_WAL_BYTES}`)
   // What is deleted is overwritten with zeros: erasing a thread must not leave it in free pages.
-  db.pragma('secure_delete = ON')
+  db.pragma(`${of}secure_delete = ON`)
   db.pragma('temp_store = MEMORY')
-  db.pragma('cache_size = -16000')
+  db.pragma(`${of}cache_size = -16000`)
 }
 
 // If the file system doesn't support WAL, a commit is the deletion of the rollback journal, and only EXTRA syncs that.

@@ -38,12 +38,23 @@ export async function loadSqlite(): Promise<OpenSqliteFile> {
 }
 
 async function importModule(): Promise<SqliteModule> {
-  const builtIn: string = 'node:sqlite'
-  if (hasBuiltIn(process.versions.node)) return (await import(builtIn)) as SqliteModule
+  if (hasBuiltIn(process.versions.node)) return loadBuiltIn()
   try {
     return (await import(PACKAGE)) as SqliteModule
   } catch (cause) {
     throw new SqliteFailure({ kind: 'no-engine', package: PACKAGE, message: String(cause) })
+  }
+}
+
+// Node 22 and 24 call their SQLite experimental on stderr, which the user of a store did not ask for. Nothing else can warn
+// while it is loaded.
+function loadBuiltIn(): SqliteModule {
+  const { emitWarning } = process
+  process.emitWarning = () => {}
+  try {
+    return process.getBuiltinModule('node:sqlite') as SqliteModule
+  } finally {
+    process.emitWarning = emitWarning
   }
 }
 

@@ -36,7 +36,7 @@ export function packItemWrites(writes: readonly ItemWrite[]): Parcel {
   const parcel = new ParcelWriter()
   parcel.number(writes.length)
   for (const { space, key, item, expect } of writes) {
-    packPlace(parcel, space, key, item)
+    packPlace(parcel, { space, key, item: contentOf(item) })
     if (expect === undefined) parcel.number(EXPECT_ANYTHING)
     else if (expect === null) parcel.number(EXPECT_NOTHING)
     else {
@@ -67,12 +67,16 @@ function unpackExpect(parcel: ParcelReader): string | null | undefined {
   }
 }
 
+export function carriedTaskOf({ space, key, item, at }: CarriedWrite): CarriedTask {
+  return { space, key, item: contentOf(item), at }
+}
+
 /** Packed inside the parcel of its append. */
-export function packCarried(parcel: ParcelWriter, carried: readonly CarriedWrite[]): void {
+export function packCarried(parcel: ParcelWriter, carried: readonly CarriedTask[]): void {
   parcel.number(carried.length)
-  for (const { space, key, item, at } of carried) {
-    packPlace(parcel, space, key, item)
-    parcel.number(at)
+  for (const task of carried) {
+    packPlace(parcel, task)
+    parcel.number(task.at)
   }
 }
 
@@ -84,7 +88,13 @@ export function unpackCarried(parcel: ParcelReader): CarriedTask[] {
   return tasks
 }
 
-function packPlace(parcel: ParcelWriter, space: string, key: string, item: NewItem | null): void {
+function contentOf(item: NewItem | null): ItemContent | null {
+  if (item === null) return null
+  const { version, at, expiresAt, fields, value } = item
+  return { version, at, expiresAt, fields: fieldLines(fields), value }
+}
+
+function packPlace(parcel: ParcelWriter, { space, key, item }: ItemTask): void {
   parcel.text(space)
   parcel.text(key)
   parcel.number(item === null ? 0 : 1)
@@ -92,7 +102,7 @@ function packPlace(parcel: ParcelWriter, space: string, key: string, item: NewIt
   parcel.text(item.version)
   parcel.number(item.at)
   parcel.number(item.expiresAt ?? Number.NaN)
-  parcel.text(fieldLines(item.fields))
+  parcel.text(item.fields)
   parcel.bytes(item.value)
 }
 

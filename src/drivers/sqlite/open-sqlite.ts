@@ -3,16 +3,21 @@ import type { Clock } from '../../core/clock.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
 import { systemClock } from '../../core/system-clock.js'
-import type { Capabilities, Driver } from '../../log/contract.js'
+import type { Append, Capabilities, Driver } from '../../log/contract.js'
 import { checkBatch, checkStandIn } from '../shared/checks.js'
 import { cursorAfter, parseCursor } from '../shared/cursor.js'
 import { checkItemWrites } from '../shared/item-checks.js'
+import type { PackedResult } from './append.js'
 import { indexTaskOf, labelsOf, packAppends } from './append-parcel.js'
+import { DirectAppends } from './direct-appends.js'
 import { describeDurability } from './durability.js'
 import { unpackEntries, unpackHeaders } from './entries.js'
+import { explainFailure } from './explain-failure.js'
+import { SqliteFailure } from './failure.js'
 import { unpackHead } from './head-row.js'
 import { packItemWrites, unpackItems } from './item-parcel.js'
 import { transferOf } from './parcel.js'
+import type { WorkerSettings } from './protocol.js'
 import { ChangeWatch } from './change-watch.js'
 import { packBlobs, transact, unpackResult } from './transact.js'
 import { WorkerLink } from './worker-link.js'
@@ -51,20 +56,21 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
   const { synchronous = 'full', busyTimeoutMs = BUSY_TIMEOUT_MS } = options
   checkOptions(path, synchronous, busyTimeoutMs)
   const clock = options.clock ?? systemClock()
-  const { link, database } = await WorkerLink.open(
-    {
-      // Absolute, so that a later chdir does not matter and nothing in the name is taken for a URI.
-      path: resolve(path),
-      synchronous,
-      busyTimeoutMs,
-      bootId: clock.bootId,
-      ownClock: options.clock === undefined,
-      now: clock.now(),
-    },
-    clock,
-  )
-
-  const changes = new ChangeWatch(() => link.call('dataVersion', []))
+  const settings: WorkerSettings = {
+    // Absolute, so that a later chdir does not matter and nothing in the name is taken for a URI.
+    path: resolve(path),
+    synchronous,
+    busyTimeoutMs,
+    bootId: clock.bootId,
+    ownClock: options.clock === undefined,
+    now: clock.now(),
+  }
+  const { link, database } = await WorkerLink.open(settings, clock)
+  const direct = await DirectAppends.open(settings, clock, database)
+  const changes = new ChangeWatch(async () => {
+    const workers = await link.call('dataVersion', [])
+    return direct === undefined ? [workers] : [workers, direct.dataVersion()]
+  })
 
   return {
     name: 'sqlite',
@@ -73,6 +79,11 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
 
     async append(batch) {
       checkBatch(batch)
+      // Behind others that wait for the worker, this one waits for them too: what is asked first is answered first.
+      if (direct !== undefined && link.isIdle && direct.takes(batch)) {
+        const results = await appendDirectly(direct, batch, settings.path)
+        if (results !== undefined) return results.map(unpackResult)
+      }
       const parcel = packAppends(batch)
       const results = await link.call('append', [parcel], transferOf(parcel))
       return results.map(unpackResult)
@@ -219,9 +230,28 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
 
     close() {
       changes.close()
+      direct?.close()
       return link.close()
     },
   }
+}
+
+/** Undefined if it is for the worker to do. */
+async function appendDirectly(
+  direct: DirectAppends,
+  batch: readonly Append[],
+  path: string,
+): Promise<PackedResult[] | undefined> {
+  let results: PackedResult[] | undefined
+  try {
+    results = direct.append(batch)
+  } catch (thrown) {
+    if (thrown instanceof SqliteFailure) throw await explainFailure(thrown.failure, path)
+    throw thrown
+  }
+  // What comes next must not come at once: a program that does nothing but append would never let go of the thread.
+  if (results !== undefined) await new Promise(setImmediate)
+  return results
 }
 
 // Callers may pass more than the key, such as a head; only the key crosses to the worker.

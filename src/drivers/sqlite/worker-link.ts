@@ -60,6 +60,11 @@ export class WorkerLink {
     }
   }
 
+  /** Nothing was asked that is not answered, and more can be asked. */
+  get isIdle(): boolean {
+    return this.#waiting.size === 0 && this.#held.size === 0 && this.#closing === undefined && this.#dead === undefined
+  }
+
   async call<Name extends CallName>(
     call: Name,
     args: Parameters<Calls[Name]>,

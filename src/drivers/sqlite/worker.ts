@@ -3,7 +3,7 @@ import type { Hash } from '../../log/contract.js'
 import { appendOne } from './append.js'
 import { unpackAppends } from './append-parcel.js'
 import { getBlobs, listBlobs, putBlobs, removeBlob, touchBlobs } from './blobs.js'
-import { type Connection, openConnection, openSecondConnection } from './connection.js'
+import { type Connection, dataVersion, openConnection, openSecondConnection } from './connection.js'
 import { takeDue } from './due.js'
 import { loadSqlite } from './engine.js'
 import { type PackedTail, readEntries, readHead, readHeaders, readPosition, readTail } from './entries.js'
@@ -53,7 +53,7 @@ const handlers: Handlers = {
   head: (db, now, log) => readHead(db, log, now()),
   takeDue: (db, now, query) => takeDue(db, query, now),
   positions: (db, _, logs) => logs.map((log) => readPosition(db, log)),
-  dataVersion: (db) => Number(db.pragma('data_version')),
+  dataVersion: (db) => dataVersion(db, false),
   renew: (db, now, log, incarnation, epoch, ms) => renewLease(db, log, incarnation, epoch, ms, now),
   heads: (db, now, task) => findHeads(db, task, now()),
   prune: (db, _, log, incarnation, seq, standIn) => pruneLog(db, log, incarnation, seq, standIn),

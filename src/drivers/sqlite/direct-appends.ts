@@ -1,0 +1,122 @@
+import type { Clock } from '../../core/clock.js'
+import type { Append } from '../../log/contract.js'
+import { appendOne, type PackedResult } from './append.js'
+import { appendTaskOf } from './append-parcel.js'
+import { closeDirectConnection, type Connection, dataVersion, openDirectConnection } from './connection.js'
+import { loadSqlite } from './engine.js'
+import { captureFailure, SqliteFailure } from './failure.js'
+import { instantOf, machineMs } from './lease.js'
+import type { OpenedDatabase, WorkerSettings } from './protocol.js'
+import { sameFileCheck } from './same-file.js'
+
+/** More at once means that many sessions write: then the worker commits while this thread prepares the next batch. */
+const MOST_APPENDS = 4
+/** Copying more than this into SQLite is felt by everything else on this thread. */
+const MOST_BYTES = 64 * 1024
+/** A commit that takes longer costs the event loop more than the way to the worker and back would. */
+const QUICK_MS = 1
+/** After a slow commit this thread stays out of the disk's way for so many times as long as it took. */
+const REST = 50
+/**
+ * The worker gets every so many-th append: it copies the write-ahead log into the file when it commits, which this
+ * connection never does. The log grows by a few pages with each append.
+ */
+const DIRECT_IN_A_ROW = 64
+
+/**
+ * Appends on the calling thread, which takes half as long as the way to the worker and back. Only where it doesn't hold
+ * anything up: it never waits for a lock, never copies the write-ahead log, and stops while the disk is slow.
+ */
+export class DirectAppends {
+  readonly #db: Connection
+  readonly #settings: WorkerSettings
+  readonly #clock: Clock
+  readonly #isSameFile: () => boolean
+  #inARow = 0
+  #slowInARow = 0
+  #restUntil = 0
+  #closed = false
+
+  private constructor(db: Connection, settings: WorkerSettings, clock: Clock) {
+    this.#db = db
+    this.#settings = settings
+    this.#clock = clock
+    this.#isSameFile = sameFileCheck(settings.path)
+  }
+
+  /**
+   * On a file that the worker has open. Undefined where a reader would block it: only with a write-ahead log can two
+   * connections work side by side.
+   */
+  static async open(
+    settings: WorkerSettings,
+    clock: Clock,
+    { journalMode }: OpenedDatabase,
+  ): Promise<DirectAppends | undefined> {
+    if (journalMode !== 'wal') return undefined
+    try {
+      return new DirectAppends(openDirectConnection(await loadSqlite(), settings), settings, clock)
+    } catch {
+      // The worker has the file open and does everything that this would have done.
+      return undefined
+    }
+  }
+
+  /** Changes when another connection, also the worker's, committed. */
+  dataVersion(): number {
+    return dataVersion(this.#db, true)
+  }
+
+  /** Whether this batch is for this thread to try. Asked once for each batch. */
+  takes(batch: readonly Append[]): boolean {
+    if (batch.length > MOST_APPENDS || performance.now() < this.#restUntil || bytesOf(batch) > MOST_BYTES) return false
+    this.#inARow = (this.#inARow + 1) % DIRECT_IN_A_ROW
+    return this.#inARow !== 0
+  }
+
+  /**
+   * What became of each append; undefined if nothing was written, for whatever reason: the worker tries again, waits if
+   * it has to, and says what is wrong. Throws a SqliteFailure if something may have been written.
+   */
+  append(batch: readonly Append[]): PackedResult[] | undefined {
+    const began = performance.now()
+    try {
+      if (!this.#isSameFile()) return undefined
+      const tasks = batch.map(appendTaskOf)
+      const results = this.#db.write(() => {
+        const reading = { wall: this.#clock.now(), monotonic: this.#clock.monotonic(), sentAt: machineMs() }
+        const instant = instantOf(reading, this.#settings.bootId, this.#settings.ownClock)
+        return tasks.map((task) => appendOne(this.#db, task, instant))
+      })
+      if (!this.#isSameFile()) throw new SqliteFailure({ kind: 'file-gone', written: 'unknown' })
+      return results
+    } catch (thrown) {
+      const captured = captureFailure(thrown, 'nothing')
+      const { failure } = captured
+      if ('written' in failure && failure.written === 'nothing') return undefined
+      throw captured
+    } finally {
+      this.#note(performance.now() - began)
+    }
+  }
+
+  close(): void {
+    if (!this.#closed) closeDirectConnection(this.#db)
+    this.#closed = true
+  }
+
+  // One slow commit may be anything; the second in a row is the disk.
+  #note(took: number): void {
+    this.#slowInARow = took < QUICK_MS ? 0 : this.#slowInARow + 1
+    if (this.#slowInARow > 1) this.#restUntil = performance.now() + REST * took
+  }
+}
+
+function bytesOf(batch: readonly Append[]): number {
+  let bytes = 0
+  for (const { entries, carried = [] } of batch) {
+    for (const { header, body } of entries) bytes += header.length + body.length
+    for (const { item } of carried) bytes += item?.value.length ?? 0
+  }
+  return bytes
+}

@@ -1,0 +1,144 @@
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Driver, Expect, LogKey } from 'holdfast/driver'
+import { systemClock } from '#src/core/system-clock.js'
+import { closeDirectConnection, openDirectConnection } from '#src/drivers/sqlite/connection.js'
+import { DirectAppends } from '#src/drivers/sqlite/direct-appends.js'
+import { loadSqlite, type SqliteLike } from '#src/drivers/sqlite/engine.js'
+import { openSqlite } from '#src/drivers/sqlite/open-sqlite.js'
+import { makeAppend, makeEntry, mustAppend } from '#src/testing/entries.js'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+
+const log = { tenant: 't', thread: 'a', branch: 'main' } as LogKey
+const WAL = { journalMode: 'wal', synchronous: 2, sqliteVersion: '3' }
+
+let folder: string
+let path: string
+let driver: Driver
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'holdfast-direct-'))
+  path = join(folder, 'test.db')
+  driver = await openSqlite(path, { busyTimeoutMs: 60_000 })
+})
+afterEach(async () => {
+  await driver.close()
+  await rm(folder, { recursive: true, force: true })
+})
+
+function settings() {
+  const { bootId } = systemClock()
+  return { path, synchronous: 'full' as const, busyTimeoutMs: 60_000, bootId, ownClock: true, now: 0 }
+}
+
+async function direct(): Promise<DirectAppends> {
+  const opened = await DirectAppends.open(settings(), systemClock(), WAL)
+  if (opened === undefined) throw new Error('It did not open.')
+  return opened
+}
+
+async function withSqlite(work: (sqlite: SqliteLike) => void | Promise<void>): Promise<void> {
+  const sqlite = (await loadSqlite())(path)
+  try {
+    await work(sqlite)
+  } finally {
+    sqlite.close()
+  }
+}
+
+describe('an append on the calling thread', () => {
+  it('lands where the worker reads it, and the next one on either thread continues it', async () => {
+    const here = await direct()
+    const append = makeAppend(log, null)
+    expect(here.append([append])).toEqual(['appended'])
+    expect(await driver.head(log)).toMatchObject({ seq: 0, hash: append.entries[0]?.hash })
+    const end = { incarnation: append.incarnation, seq: 0, hash: append.entries[0]?.hash ?? '', epoch: 0 } as Expect
+    const next = await mustAppend(driver, makeAppend(log, end))
+    expect(here.append([makeAppend(log, end)])).toEqual([
+      { status: 'conflict', head: expect.objectContaining({ seq: 1 }) },
+    ])
+    expect(here.append([makeAppend(log, next)])).toEqual(['appended'])
+    expect(await driver.head(log)).toMatchObject({ seq: 2 })
+    here.close()
+  })
+
+  it('is synced like those of the worker, overwrites what it deletes, and copies no write-ahead log', async () => {
+    const db = openDirectConnection(await loadSqlite(), settings())
+    const set = ['file.synchronous', 'fullfsync', 'file.secure_delete', 'wal_autocheckpoint', 'busy_timeout']
+    expect(set.map((name) => db.pragma(name))).toEqual([2, 1, 1, 0, 0])
+    closeDirectConnection(db)
+  })
+
+  it('leaves it to the worker at once while another holds the lock', async () => {
+    const here = await direct()
+    await withSqlite(async (sqlite) => {
+      sqlite.exec('BEGIN IMMEDIATE')
+      expect(here.append([makeAppend(log, null)])).toBeUndefined()
+      const waits = mustAppend(driver, makeAppend(log, null))
+      // The event loop turns while the worker waits, or this would never be.
+      await new Promise(setImmediate)
+      sqlite.exec('ROLLBACK')
+      await waits
+    })
+    expect(await driver.head(log)).toMatchObject({ seq: 0 })
+    here.close()
+  })
+
+  it('leaves it to the worker to say what is wrong, with nothing written', async () => {
+    const here = await direct()
+    const other = { ...log, thread: 'b' } as LogKey
+    const broken = makeAppend(log, null, { index: { createdAt: Number.NaN } })
+    expect(here.append([makeAppend(other, null), broken])).toBeUndefined()
+    expect(await driver.head(other)).toBeUndefined()
+    expect(here.append([makeAppend(other, null)])).toEqual(['appended'])
+    here.close()
+  })
+
+  it('is not for many at once, nor for much, and now and then not for one', async () => {
+    const here = await direct()
+    const named = (n: number) => makeAppend({ ...log, thread: `t${n}` } as LogKey, null)
+    expect(here.takes([1, 2, 3, 4, 5].map(named))).toBe(false)
+    expect(here.takes([makeAppend(log, null, { entries: [makeEntry({ bodySize: 100_000 })] })])).toBe(false)
+    const taken = Array.from({ length: 200 }, () => here.takes([named(1)]))
+    expect(taken.filter((each) => each).length).toBeGreaterThan(150)
+    expect(taken).toContain(false)
+    here.close()
+  })
+
+  it('is not made where only one connection at a time can work', async () => {
+    expect(await DirectAppends.open(settings(), systemClock(), { ...WAL, journalMode: 'delete' })).toBeUndefined()
+  })
+})
+
+describe('a SQLite driver', () => {
+  it('lets the event loop turn between appends that nothing else holds up', async () => {
+    let turns = 0
+    let immediate = setImmediate(function turn() {
+      turns++
+      immediate = setImmediate(turn)
+    })
+    let end: Expect | null = null
+    for (let seq = 0; seq < 50; seq++) end = await mustAppend(driver, makeAppend(log, end))
+    clearImmediate(immediate)
+    expect(turns).toBeGreaterThan(10)
+  })
+
+  it('keeps the write-ahead log short, whichever thread appends', { timeout: 120_000 }, async () => {
+    const quick = await openSqlite(path, { synchronous: 'normal' })
+    let end: Expect | null = null
+    for (let seq = 0; seq < 1500; seq++) {
+      end = await mustAppend(quick, makeAppend(log, end, { entries: [makeEntry({ seq, bodySize: 10_000 })] }))
+    }
+    const { size } = await stat(`${path}-wal`)
+    await quick.close()
+    // Twice what makes it start over; all that was written is more than three times that.
+    expect(size).toBeLessThan(2 * 1000 * 4120)
+  })
+
+  it('lets go of its file when it is closed', async () => {
+    await mustAppend(driver, makeAppend(log, null))
+    await driver.close()
+    expect(await readdir(folder)).toEqual(['test.db'])
+  })
+})
