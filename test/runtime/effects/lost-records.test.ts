@@ -1,8 +1,7 @@
-import { readdir, stat, truncate } from 'node:fs/promises'
-import { join } from 'node:path'
 import { type Context, flow, type Holdfast, openHoldfast, type Outcome, type Value } from 'holdfast'
 import { afterEach, describe, expect, it } from 'vitest'
 import { startRedis } from '../../../scripts/services/index.mjs'
+import { losePower, mark } from '../../support/lost-power.js'
 import { orUndefined, redisUrl } from '../../support/servers.js'
 
 type Server = Awaited<ReturnType<typeof startRedis>>
@@ -26,25 +25,6 @@ async function opened(server: Server, redis: RedisSettings = {}): Promise<Holdfa
   const hf = await openHoldfast(server.url, { redis })
   cleanups.push(() => hf.close())
   return hf
-}
-
-async function newestFile(server: Server): Promise<string> {
-  const folder = join(server.dir, 'appendonlydir')
-  const names = (await readdir(folder)).filter((name) => name.endsWith('.incr.aof')).sort()
-  return join(folder, names.at(-1) as string)
-}
-
-/** Where the append-only file ends. While a sync is under way, what was acknowledged waits to be written to it. */
-async function mark(server: Server): Promise<number> {
-  await expect.poll(() => server.command('INFO', 'persistence')).toContain('aof_buffer_length:0')
-  return (await stat(await newestFile(server))).size
-}
-
-/** Power loss: the server is gone, and of what it acknowledged only the part up to a mark reached the disk. */
-async function losePower(server: Server, kept: number): Promise<void> {
-  await server.kill('SIGKILL')
-  await truncate(await newestFile(server), kept)
-  await server.restart()
 }
 
 /** An orderly restart. Nobody can see afterwards that it was one. */
