@@ -22,6 +22,8 @@ export interface Result {
   readonly cut: boolean
 }
 
+/** By then a deployment is over: nobody has an older version any more, also of those who stood still in the middle of it. */
+const DEPLOYED_ROUND = 100
 /** A worker of another version that takes the thread between ours may hold it for minutes, which are fifty rounds, and again. */
 const MAX_ROUNDS = 400
 const MAX_RESUMES = 4
@@ -93,6 +95,7 @@ class Simulation {
   async #toTheEnd(): Promise<Outcome> {
     const failures = new Map<string, number>()
     for (let round = 0; round < MAX_ROUNDS; round++) {
+      if (round === DEPLOYED_ROUND) for (const process of this.#stage.processes) process.kill()
       const ended = await this.#round(round)
       if ('gone' in ended) {
         await this.#passLease(round)
@@ -170,7 +173,7 @@ class Simulation {
     const ended = await this.#follow(process, running as unknown as Promise<Outcome>)
     if (next !== undefined && 'input' in withInput) {
       if ('outcome' in ended) await this.#stage.heard(next, ended.outcome)
-      else this.#stage.kept.add(next)
+      else this.#stage.leaves(next)
     }
     return ended
   }

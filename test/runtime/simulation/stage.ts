@@ -45,6 +45,8 @@ export class Stage {
   readonly wanted = new Set<number>()
   /** Those that somebody was told are taken or queued, or who was not told at all. */
   readonly kept = new Set<number>()
+  /** Those whose sender stood still or died before it was told: one that wakes up may still send it, in whatever life. */
+  readonly untold = new Set<number>()
   /** What is changed in the program. Nothing more once it was rolled back. */
   edits: readonly Edit[]
   #log: Log | undefined
@@ -129,6 +131,12 @@ export class Stage {
     if (fate === 'refused') return
     this.wanted.add(n)
     this.kept.add(n)
+  }
+
+  /** Somebody gave an input and was not told what became of it. */
+  leaves(n: number): void {
+    this.kept.add(n)
+    this.untold.add(n)
   }
 
   /** What the log of the thread's present life says. */
