@@ -58,6 +58,59 @@ export const effectCrashTests: readonly RuntimeTest[] = [
       assert.equal(keys.length, 1)
     },
   },
+  ...(['read', 'idempotent'] as const).map(
+    (declared): RuntimeTest => ({
+      name: `begun as once are put to a person, though the program declares them ${declared} by now`,
+      async run({ hf, mortal }) {
+        const before = service({ effect: 'once' })
+        const now = service({ effect: declared })
+        const { hf: victim, die } = mortal()
+        before.during(die)
+        await dies(victim.thread(before.program, 't').run({ input: 1 }))
+        await takeOver(hf, 't')
+        const { pauses } = expectStatus(await hf.thread(now.program, 't').run(), 'paused')
+        assert.equal(pauses[0]?.kind, 'unknown-effect')
+        assert.equal((pauses[0]?.question as { idempotencyKey?: unknown }).idempotencyKey, before.keys[0])
+        assert.deepEqual([before.keys.length, now.keys.length], [1, 0])
+      },
+    }),
+  ),
+  {
+    name: 'that were begun are found out about before a gate asks that the program has by now',
+    async run({ hf, mortal }) {
+      let ran = 0
+      let onCall: () => unknown
+      const program = graph({ ...named('gated'), state: { n: last<number>(undefined, { initial: 0 }) } })
+        .node('pay', {
+          effect: 'once',
+          run: async () => {
+            ran++
+            await onCall()
+            return { n: ran }
+          },
+        })
+        .edge(START, 'pay')
+      const { hf: victim, die } = mortal()
+      onCall = die
+      await dies(victim.thread(program, 't').run({ input: {} }))
+      onCall = () => {}
+      await takeOver(hf, 't')
+      const thread = hf.thread(program.pauseBefore('pay'), 't')
+      const { pauses } = expectStatus(await thread.run(), 'paused')
+      assert.deepEqual([pauses.map(({ kind }) => kind), ran], [['unknown-effect'], 1])
+    },
+  },
+  {
+    name: 'have keys of their own on a thread that was erased and begun anew',
+    async run({ hf }) {
+      const { keys, program } = service({ effect: 'idempotent' })
+      const thread = hf.thread(program, 't')
+      expectStatus(await thread.run({ input: 1, key: 'message' }), 'completed')
+      await hf.erase('t')
+      assert.equal(expectStatus(await thread.run({ input: 1, key: 'message' }), 'completed').output, 'call 2')
+      assert.equal(new Set(keys).size, 2)
+    },
+  },
   {
     name: 'of kind once in a node are put to a person after a crash as well',
     async run({ hf, mortal }) {
