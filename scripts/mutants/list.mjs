@@ -700,4 +700,161 @@ export const MUTANTS = [
     changes: [{ file: 'runtime/run/situation.js', find: 'run.passed?.[id] === what', replace: 'false' }],
     test: 'test/runtime/pauses/unreached-questions.test.ts',
   },
+  {
+    item: '15b',
+    what: 'input is due by the clock of whoever sends it',
+    changes: [
+      {
+        file: 'runtime/run/enqueue.js',
+        find: ': DUE }),',
+        replace: ': clock.now() }),',
+      },
+    ],
+    test: 'test/runtime/suite-memory.test.ts',
+    name: 'runs input at once that came from',
+  },
+  {
+    item: '17d',
+    what: 'a known key is refused once the entry that tells its outcome was pruned',
+    changes: [
+      {
+        file: 'runtime/run/answer-request.js',
+        find: 'const gone = async () => prunedOutcome(request.key, await asToday(request, log.fold), ended, restart);',
+        replace: "const gone = async () => { throw new Error('not-found'); };",
+      },
+    ],
+    test: 'test/runtime/inputs/keys.test.ts',
+  },
+  {
+    item: '18c',
+    what: 'a signal is looked for among what every object has',
+    changes: [
+      {
+        file: 'runtime/run/run-state.js',
+        find: 'return Object.hasOwn(signals, name) ? (signals[name] ?? []) : [];',
+        replace: 'return signals[name] ?? [];',
+      },
+    ],
+    test: 'test/runtime/effects/step-keys.test.ts',
+  },
+  {
+    item: '21b',
+    what: 'a task that is no text is stored under what it is not',
+    changes: [
+      {
+        file: 'adapters/langgraph/names.js',
+        find: "if (typeof taskId === 'string' && taskId !== '')",
+        replace: 'if (true)',
+      },
+    ],
+    test: 'test/adapters/langgraph/queries.test.ts',
+  },
+  {
+    item: '21c',
+    what: 'an unknown thread is looked for three times',
+    changes: [
+      {
+        file: 'adapters/langgraph/branches.js',
+        find: 'if ((await this.logs.known(threadId, branch)) === undefined)\n                continue;',
+        replace: '',
+      },
+    ],
+    test: 'test/adapters/langgraph/queries.test.ts',
+  },
+  {
+    item: '21d',
+    what: 'a store does not show how it searches',
+    changes: [
+      {
+        file: 'adapters/langgraph/store.js',
+        find: 'return this.#indexConfig;',
+        replace: 'return undefined;',
+      },
+    ],
+    test: 'test/adapters/langgraph/queries.test.ts',
+  },
+  {
+    item: '22c',
+    what: 'of what a trusted server says only that a tool reads is heard',
+    changes: [
+      {
+        file: 'agent/tools/mcp-tools.js',
+        find: "annotations?.idempotentHint === true ? 'idempotent' : 'once'",
+        replace: "'once'",
+      },
+    ],
+    test: 'test/agent/mcp.test.ts',
+  },
+  {
+    item: '22d',
+    what: 'the calls of tools are no events',
+    changes: [
+      {
+        file: 'agent/turn.js',
+        find: "if (part.type === 'tool-call') {",
+        replace: 'if (false) {',
+      },
+    ],
+    test: 'test/agent/tool-events.test.ts',
+  },
+  {
+    item: '22e',
+    what: 'messages of a page are refused',
+    changes: [
+      {
+        file: 'agent/messages/read-input.js',
+        find: 'if (all.every(isUiMessage))',
+        replace: 'if (false)',
+      },
+    ],
+    test: 'test/agent/input.test.ts',
+  },
+  {
+    item: '25b',
+    what: 'a renewal that lands late brings a lease back that was let go',
+    changes: [
+      {
+        file: 'runtime/worker/lease-keeper.js',
+        find: 'await this.#renewing;\n            const result',
+        replace: 'const result',
+      },
+    ],
+    test: 'test/runtime/workers/lease-keeper.test.ts',
+  },
+  {
+    item: '45',
+    what: 'a run begins that nobody awaits anymore',
+    changes: [
+      {
+        file: 'runtime/run/hold.js',
+        find: 'if (await isStillAwaited(environment, key, next.parent))',
+        replace: 'if (true)',
+      },
+    ],
+    test: 'test/runtime/children/orphans.test.ts',
+  },
+  {
+    item: '46',
+    what: 'the end of a run does not wake the one that awaits it',
+    changes: [
+      {
+        file: 'runtime/child/run-errands.js',
+        find: '...(isAwaited && !state.parked ? { index: { wakeAt: DUE } } : {}),',
+        replace: '',
+      },
+    ],
+    test: 'test/runtime/children/random.test.ts',
+  },
+  {
+    item: '47',
+    what: 'a run that is begun again gets another thread',
+    changes: [
+      {
+        file: 'runtime/child/await-child.js',
+        find: 'const known = isBegun ? run.state.children?.[name] : undefined;',
+        replace: 'const known = isBegun ? { thread: `${run.state.children?.[name]?.thread}-again` } : undefined;',
+      },
+    ],
+    test: 'test/runtime/children/random.test.ts',
+  },
 ]

@@ -70,7 +70,7 @@ export const effectCrashTests: readonly RuntimeTest[] = [
         await takeOver(hf, 't')
         const { pauses } = expectStatus(await hf.thread(now.program, 't').run(), 'paused')
         assert.equal(pauses[0]?.kind, 'unknown-effect')
-        assert.equal((pauses[0]?.question as { idempotencyKey?: unknown }).idempotencyKey, before.keys[0])
+        assert.equal((pauses[0]?.question as { idempotencyKey?: unknown } | undefined)?.idempotencyKey, before.keys[0])
         assert.deepEqual([before.keys.length, now.keys.length], [1, 0])
       },
     }),

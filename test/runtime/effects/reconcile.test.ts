@@ -1,7 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { flow, openHoldfast } from 'holdfast'
+import { flow, Holdfast, openHoldfast } from 'holdfast'
+import { openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
+import { virtualClock } from 'holdfast/testing'
 import { expect, it } from 'vitest'
 
 it('a reconcile that says nothing that is known leaves the question to a person', async () => {
@@ -15,6 +18,34 @@ it('a reconcile that says nothing that is known leaves the question to a person'
     const outcome = await hf.thread(program, 'x').run({ input: 1 })
     expect(outcome).toMatchObject({ status: 'paused', pauses: [{ kind: 'unknown-effect' }] })
   }
+})
+
+it.each([
+  [3, 'completed'],
+  [4, 'paused'],
+])('a service that does not answer %i times: the run is %s', async (failures, status) => {
+  const clock = virtualClock()
+  await using hf = new Holdfast(new LogStore(await openDriver('memory:', { clock }), { clock }))
+  const asked: string[] = []
+  const reconcile = (key: string) => {
+    asked.push(key)
+    if (asked.length <= failures) throw new Error('service unavailable')
+    return { outcome: 'executed' as const, result: 'found' }
+  }
+  const program = flow({ name: 'paying', version: '1.0.0' }, (ctx) =>
+    ctx.step('pay', { effect: 'reconcilable', reconcile }, () => {
+      throw new Error('connection reset')
+    }),
+  )
+  let ended: string | undefined
+  const running = hf
+    .thread(program, 'x')
+    .run({ input: 1 })
+    .then((outcome) => (ended = outcome.status))
+  while (ended === undefined) await clock.advance(1000)
+  expect(await running).toBe(status)
+  expect(asked).toHaveLength(4)
+  expect(new Set(asked).size).toBe(1)
 })
 
 it('a transaction gives the same the first time and when it is found again, and says what it can’t keep', async () => {
