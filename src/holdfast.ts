@@ -3,6 +3,7 @@ import { SweptToArchive } from './archive/swept-archive.js'
 import { type ArchiveParts, ThreadArchive } from './archive/thread-archive.js'
 import type { Value } from './codec/value.js'
 import { InvalidOptionError } from './core/errors.js'
+import { checkOptionNames, type OptionNames } from './core/option-names.js'
 import {
   DEFAULT_TENANT,
   MAIN_BRANCH,
@@ -26,7 +27,7 @@ import type { ExportOptions } from './fixture/export-thread.js'
 import type { ImportedThread } from './fixture/import-thread.js'
 import { metricsOf } from './metrics-store.js'
 import { listWorkers, type WorkerInfo, workerSigns } from './worker-store.js'
-import type { AnswerOptions } from './runtime/pause/answer.js'
+import { ANSWER_OPTIONS, type AnswerOptions } from './runtime/pause/answer.js'
 import {
   answerAll,
   type BulkAnswer,
@@ -42,6 +43,7 @@ import { findErrors } from './runtime/history/thread-errors.js'
 import { listenLive } from './runtime/events/live-events.js'
 import type { RunEvent } from './runtime/events/events.js'
 import { Company } from './runtime/worker/company.js'
+import { planOf } from './runtime/program/check-program.js'
 import type { FlowProgram } from './runtime/program/flow.js'
 import type { GraphProgram } from './runtime/program/graph.js'
 import type { ProgramPlan, TypedProgram } from './runtime/program/program.js'
@@ -65,7 +67,7 @@ import {
 } from './retention/erase.js'
 import { Sweeper } from './retention/sweeper.js'
 import { Store } from './store/store.js'
-import { sweeps, type SweepThreadsOptions } from './sweeps.js'
+import { SWEEP_OPTIONS, sweeps, type SweepThreadsOptions } from './sweeps.js'
 import { isProcessMetrics, type ProcessMetrics } from './telemetry/process-metrics.js'
 import { headQuery, summarize, type ThreadPage, type ThreadQuery } from './thread-list.js'
 import { childrenOf, companionsOf, tellParentOf } from './thread-relatives.js'
@@ -89,6 +91,9 @@ export interface HoldfastPlaces {
   /** Workers report in the store that they are there. */
   readonly listsWorkers?: boolean
 }
+
+const BRANCH: OptionNames<{ branch?: string }> = { branch: true }
+const ERASE: OptionNames<EraseOptions> = { reason: true, tombstone: true }
 
 /** How old an object without a note must be before it counts as left behind. */
 const OBJECT_GRACE_MS = 60 * 60 * 1000
@@ -195,12 +200,15 @@ export class Holdfast {
     id: ThreadIdInput,
     options: ThreadOptions = {},
   ): Thread<never, never, never> {
+    checkOptionNames('hf.thread()', options, { branch: true, retention: true })
+    const plan = planOf('program', program)
     const { branch, retention } = options
-    return new Thread<never, never, never>(this.#runtime, this.#key(id, branch), program.plan, retention)
+    return new Thread<never, never, never>(this.#runtime, this.#key(id, branch), plan, retention)
   }
 
   /** A thread without its program: to look at it, answer its questions, signal or cancel it. */
   inspect(id: ThreadIdInput, options: { readonly branch?: string } = {}): ThreadView {
+    checkOptionNames('hf.inspect()', options, BRANCH)
     return new ThreadView(this.#runtime, this.#key(id, options.branch))
   }
 
@@ -213,9 +221,9 @@ export class Holdfast {
   }
 
   /**
-   * For other engines: hands out threads of these programs as they become due, to be brought to `worker.work` of a worker
-   * that looks for none itself. For this tenant if restricted to one, otherwise for all. Starts at once.
-   * `holdfast/bullmq` is built on it.
+   * For other engines: hands out threads of these programs as they become due. Bring them to `worker.work` of a worker
+   * with `looks: false`. For this tenant if restricted to one, otherwise for all. Starts at once. `holdfast/bullmq` is
+   * built on it.
    */
   dispatch(options: DispatchOptions): Dispatcher {
     return new Dispatcher(this.#runtime, this.#narrowed ? this.#tenant : undefined, options)
@@ -234,6 +242,7 @@ export class Holdfast {
    * one, otherwise for all. For some programs by name, or for all.
    */
   queueAge(options: { readonly programs?: readonly string[] } = {}): Promise<QueueAge> {
+    checkOptionNames('hf.queueAge()', options, { programs: true })
     return measureQueue(this.#store, { ...options, tenant: this.#narrowed ? this.#tenant : undefined })
   }
 
@@ -247,7 +256,8 @@ export class Holdfast {
   }
 
   /** Opens one branch of a thread, verified. A thread that does not exist is created by its first update. */
-  log(thread: ThreadIdInput, options: { readonly branch?: string } = {}): Promise<Log> {
+  async log(thread: ThreadIdInput, options: { readonly branch?: string } = {}): Promise<Log> {
+    checkOptionNames('hf.log()', options, BRANCH)
     return this.#store.open(this.#key(thread, options.branch))
   }
 
@@ -255,17 +265,18 @@ export class Holdfast {
    * Starts another branch from a checkpoint without reading what follows it: the way out of a thread whose newest
    * entries are damaged. `from` is the branch of the checkpoint, `main` by default.
    */
-  fork(
+  async fork(
     thread: ThreadIdInput,
     options: ForkOptions & { readonly at: number | string; readonly from?: string },
   ): Promise<Log> {
+    checkOptionNames('hf.fork()', options, { at: true, branch: true, draft: true, from: true })
     return this.#store.fork(this.#key(thread, options.from), options)
   }
 
   /** One page of the threads of this tenant. */
   async threads(query: ThreadQuery = {}): Promise<ThreadPage> {
-    const { errors = false, ...rest } = query
-    const page = await this.#store.list(headQuery(this.#tenant, rest))
+    const { errors = false } = query
+    const page = await this.#store.list(headQuery('hf.threads()', this.#tenant, query))
     const found = errors ? await findErrors(this.#runtime, page.heads) : []
     const threads = page.heads.map((head, i) => ({ ...summarize(head), ...(found[i] ? { error: found[i] } : {}) }))
     return { threads, ...(page.cursor === undefined ? {} : { cursor: page.cursor }) }
@@ -275,13 +286,17 @@ export class Holdfast {
    * One page of the open questions of this tenant's threads, with where each is asked. `limit` counts threads. With
    * `deferred: false`, those that someone postponed are left out.
    */
-  pauses(query: Omit<ThreadQuery, 'status'> & { readonly deferred?: boolean } = {}): Promise<PausePage> {
+  async pauses(query: Omit<ThreadQuery, 'status'> & { readonly deferred?: boolean } = {}): Promise<PausePage> {
     const { deferred, ...rest } = query
-    return listPauses(this.#runtime, headQuery(this.#tenant, rest), deferred === undefined ? {} : { deferred })
+    return listPauses(
+      this.#runtime,
+      headQuery('hf.pauses()', this.#tenant, rest),
+      deferred === undefined ? {} : { deferred },
+    )
   }
 
   /** Answers many questions. Each is accepted or refused on its own, and the results say which, in the same order. */
-  answer(
+  async answer(
     answers: readonly {
       readonly thread: ThreadIdInput
       readonly branch?: string
@@ -290,6 +305,7 @@ export class Holdfast {
     }[],
     options: AnswerOptions = {},
   ): Promise<readonly BulkAnswer[]> {
+    checkOptionNames('hf.answer()', options, ANSWER_OPTIONS)
     const viewOf = ({ thread, branch }: { readonly thread: ThreadIdInput; readonly branch?: string }) =>
       this.inspect(thread, branch === undefined ? {} : { branch })
     return answerAll(
@@ -303,32 +319,42 @@ export class Holdfast {
    * Leaves input for many threads of this tenant, with few round trips. Each item is queued or refused on its own, and
    * the results say which, in the same order. An invalid item is named (`items[3].thread`) before anything is written.
    */
-  enqueue(items: readonly BulkInput[], options: BulkEnqueueOptions = {}): Promise<readonly BulkEnqueued[]> {
+  async enqueue(items: readonly BulkInput[], options: BulkEnqueueOptions = {}): Promise<readonly BulkEnqueued[]> {
+    checkOptionNames('hf.enqueue()', options, { onEnqueued: true })
     return enqueueAll(this.#runtime, items, ({ thread, branch }) => this.#key(thread, branch), options)
   }
 
   /** Resumes all threads of a program that match the query, several at a time. */
-  resume(
+  async resume(
     program: { readonly plan: ProgramPlan },
     query: ThreadQuery = {},
     options: BulkRunOptions = {},
   ): Promise<readonly BulkRun[]> {
-    return resumeAll(this.#runtime, program.plan, headQuery(this.#tenant, query), options)
+    checkOptionNames('hf.resume()', options, { concurrency: true, context: true, signal: true, onRun: true })
+    return resumeAll(
+      this.#runtime,
+      planOf('program', program),
+      headQuery('the query of hf.resume()', this.#tenant, query),
+      options,
+    )
   }
 
   /** Migrates the states of a program's threads now, instead of when each is next run. */
-  migrate(
+  async migrate(
     program: { readonly plan: ProgramPlan },
     options: { readonly dryRun?: boolean; readonly query?: ThreadQuery } = {},
   ): Promise<MigrationReport> {
-    return migrateAll(this.#runtime, program.plan, headQuery(this.#tenant, options.query ?? {}), options)
+    checkOptionNames('hf.migrate()', options, { dryRun: true, query: true })
+    const query = headQuery('the query of hf.migrate()', this.#tenant, options.query ?? {})
+    return migrateAll(this.#runtime, planOf('program', program), query, options)
   }
 
   /** Walks a whole branch and says what is wrong with it; undefined if there is no such branch. */
-  verify(
+  async verify(
     thread: ThreadIdInput,
     options: { readonly branch?: string; readonly repair?: boolean } = {},
   ): Promise<Verification | undefined> {
+    checkOptionNames('hf.verify()', options, { branch: true, repair: true })
     return this.#store.verify(this.#key(thread, options.branch), { repair: options.repair ?? false })
   }
 
@@ -346,7 +372,12 @@ export class Holdfast {
   }
 
   /** Removes what comes before an entry of a branch. The entry itself, tagged ones and what follows stay readable. */
-  prune(thread: ThreadIdInput, seq: number, options: { readonly branch?: string; readonly evenTagged?: boolean } = {}) {
+  async prune(
+    thread: ThreadIdInput,
+    seq: number,
+    options: { readonly branch?: string; readonly evenTagged?: boolean } = {},
+  ) {
+    checkOptionNames('hf.prune()', options, { branch: true, evenTagged: true })
     return this.#store.prune(this.#key(thread, options.branch), seq, { evenTagged: options.evenTagged ?? false })
   }
 
@@ -357,6 +388,7 @@ export class Holdfast {
    * cancelled. What it wrote to the store stays: `hf.store.scope(…).erase()` removes that.
    */
   async erase(thread: ThreadIdInput, options: EraseOptions = {}): Promise<{ readonly erased: number }> {
+    checkOptionNames('hf.erase()', options, ERASE)
     const id = parseThreadId(thread)
     const ids = [
       ...(await childrenOf(this.#store, this.#tenant, id)),
@@ -377,6 +409,7 @@ export class Holdfast {
    * copies and backups unreadable too. What is written in the meantime may stay.
    */
   async eraseTenant(options: EraseOptions = {}): Promise<ErasedTenant> {
+    checkOptionNames('hf.eraseTenant()', options, ERASE)
     const erased = await eraseTenant(this.#store, this.#tenant, this.store, options)
     await this.#places.archive?.archive.remove(this.#tenant)
     return erased
@@ -387,7 +420,8 @@ export class Holdfast {
    * and what was deleted from the backend's own files. The result says how far that went: not every backend can do it
    * completely.
    */
-  scrub(options: { readonly graceMs?: number } = {}): Promise<ScrubReport> {
+  async scrub(options: { readonly graceMs?: number } = {}): Promise<ScrubReport> {
+    checkOptionNames('hf.scrub()', options, { graceMs: true })
     return scrubStore(this.#store, this.#tenant, options)
   }
 
@@ -398,6 +432,7 @@ export class Holdfast {
    * stays.
    */
   async sweep(options: SweepThreadsOptions = {}): Promise<SweepReport> {
+    checkOptionNames('hf.sweep()', options, SWEEP_OPTIONS)
     const { retention, onSwept, ...rest } = options
     const policy = retention === undefined ? this.#store.retention : parseStoreRetention(retention)
     if ((policy.archive || policy.archiveForMs !== undefined) && !this.hasArchive)
@@ -423,6 +458,7 @@ export class Holdfast {
    * `redact` removes what must not leave. What it wrote to the store is not included.
    */
   async export(thread: ThreadIdInput, options: ExportOptions = {}): Promise<string> {
+    checkOptionNames('hf.export()', options, { branch: true, redact: true })
     const { exportThread } = await import('./fixture/export-thread.js')
     return exportThread(this.#store, this.#tenant, parseThreadId(thread), options)
   }
@@ -435,6 +471,7 @@ export class Holdfast {
     fixture: string,
     options: { readonly thread?: ThreadIdInput } = {},
   ): Promise<ImportedThread & { readonly thread: ThreadIdInput }> {
+    checkOptionNames('hf.import()', options, { thread: true })
     const { readFixture } = await import('./fixture/fixture-file.js')
     const { importThread } = await import('./fixture/import-thread.js')
     const read = readFixture(fixture)
@@ -444,6 +481,7 @@ export class Holdfast {
 
   /** Removes the blobs of this tenant that nothing points to anymore. */
   async collectBlobs(options: { readonly graceMs?: number } = {}) {
+    checkOptionNames('hf.collectBlobs()', options, { graceMs: true })
     const collected = await this.#store.collectBlobs(this.#tenant, options)
     await this.#places.collectObjects?.(this.#tenant, options.graceMs ?? OBJECT_GRACE_MS)
     return collected

@@ -1,4 +1,5 @@
 export { onProcessSignal } from './core/on-process-signal.js'
+export { checkOptionNames, type OptionNames } from './core/option-names.js'
 export { describeRetention } from './core/retention.js'
 export { describeStoreUrl } from './core/secrets.js'
 export { isProcessMetrics, METRICS_COLLECTION, METRICS_SCOPE } from './telemetry/process-metrics.js'

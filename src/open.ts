@@ -15,7 +15,7 @@ import { Holdfast } from './holdfast.js'
 import { checkAnchors } from './log/read/anchors.js'
 import type { Driver } from './log/contract.js'
 import { parseKeyOptions } from './log/keys/key-options.js'
-import { LogStore, type LogStoreOptions } from './log/log-store.js'
+import { LOG_STORE_OPTIONS, LogStore, type LogStoreOptions } from './log/log-store.js'
 import { reportMetrics } from './metrics-store.js'
 import { parseStoreUrl, type Scheme } from './store-url.js'
 import { checkTelemetry, type TelemetryOptions } from './telemetry/options.js'
@@ -39,17 +39,9 @@ export interface OpenOptions extends Omit<LogStoreOptions, 'observer'>, PlaceOpt
   readonly telemetry?: TelemetryOptions | false
 }
 
+const { observer: _, ...LOG_OPTIONS } = LOG_STORE_OPTIONS
 const OPTIONS: OptionNames<OpenOptions> = {
-  clock: true,
-  limits: true,
-  blobThreshold: true,
-  keys: true,
-  cacheBytes: true,
-  retryMs: true,
-  anchors: true,
-  redact: true,
-  retention: true,
-  randomId: true,
+  ...LOG_OPTIONS,
   sqlite: true,
   file: true,
   postgres: true,
@@ -59,6 +51,56 @@ const OPTIONS: OptionNames<OpenOptions> = {
   cache: true,
   blobs: true,
   s3: true,
+}
+
+/** What is set for one backend, or one part of it, each under its own option. */
+const GROUPS: {
+  readonly sqlite: OptionNames<NonNullable<OpenOptions['sqlite']>>
+  readonly file: OptionNames<NonNullable<OpenOptions['file']>>
+  readonly postgres: OptionNames<NonNullable<OpenOptions['postgres']>>
+  readonly redis: OptionNames<NonNullable<OpenOptions['redis']>>
+  readonly blobs: OptionNames<NonNullable<OpenOptions['blobs']>>
+  readonly s3: OptionNames<NonNullable<OpenOptions['s3']>>
+} = {
+  sqlite: { synchronous: true, busyTimeoutMs: true },
+  file: { fsync: true, faults: true },
+  postgres: {
+    schema: true,
+    poolSize: true,
+    connectTimeoutMs: true,
+    statementTimeoutMs: true,
+    notify: true,
+    applicationName: true,
+    pgbouncer: true,
+    prepare: true,
+    listenUrl: true,
+    pool: true,
+  },
+  redis: {
+    prefix: true,
+    cluster: true,
+    allowEviction: true,
+    waitReplicas: true,
+    buckets: true,
+    trustRestarts: true,
+    acceptDataLoss: true,
+    connectTimeoutMs: true,
+    commandTimeoutMs: true,
+    client: true,
+  },
+  blobs: { place: true, threshold: true },
+  s3: { accessKeyId: true, secretAccessKey: true },
+}
+
+function checkNames(opener: string, options: OpenOptions): void {
+  checkOptionNames(`${opener}()`, options, OPTIONS)
+  for (const [group, names] of Object.entries(GROUPS))
+    checkOptionNames(`${opener}({ ${group} })`, options[group as keyof typeof GROUPS], names)
+}
+
+/** Those of the options that every backend has. */
+function logStoreOptions(options: OpenOptions): LogStoreOptions {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => Object.hasOwn(LOG_OPTIONS, name)))
 }
 
 type Opener = (target: string, settings: Readonly<Record<string, string>>, options: OpenOptions) => Promise<Driver>
@@ -106,7 +148,7 @@ const OPENERS: Readonly<Record<Scheme, Opener>> = {
  * and `schema-too-new` if a newer Holdfast wrote it.
  */
 export async function openHoldfast(url: string, options: OpenOptions = {}): Promise<Holdfast> {
-  checkOptionNames('openHoldfast', options, OPTIONS)
+  checkNames('openHoldfast', options)
   // Checked before anything is opened: a bad key must not leave a new file or a connection behind.
   if (options.keys !== undefined) parseKeyOptions(options.keys)
   if (options.anchors !== undefined) checkAnchors(options.anchors)
@@ -114,7 +156,8 @@ export async function openHoldfast(url: string, options: OpenOptions = {}): Prom
   if ((retention.archive || retention.archiveForMs !== undefined) && options.archive === undefined)
     throw new InvalidOptionError('retention.archive', 'needs an archive', "Pass archive: 'file:archive' as well.")
   await cacheOf(url, options)
-  const { telemetry: wanted, ...rest } = options
+  const { telemetry: wanted } = options
+  const rest = logStoreOptions(options)
   const attach = await placesOf(options)
   if (wanted === false) return holdfastOver(attach, await openBackend(url, options), rest)
   const flushEveryMs = checkTelemetry(wanted ?? {})
@@ -161,6 +204,7 @@ async function holdfastOver(
 
 /** The driver alone, for tools that work below the log. */
 export async function openDriver(url: string, options: OpenOptions = {}): Promise<Driver> {
+  checkNames('openDriver', options)
   const attach = await placesOf(options)
   const clock = options.clock ?? systemClock()
   return attach(await openBackend(url, options), () => clock.now()).driver

@@ -32,7 +32,7 @@ export function parseStoreUrl(url: unknown): StoreUrl {
     throw new InvalidOptionError(
       'url',
       `${JSON.stringify(describeStoreUrl(String(url)))} has no scheme that Holdfast knows`,
-      'Use sqlite:agents.db, file:folder, postgres://user@host/database, redis://host or memory:',
+      'Use memory:, sqlite:agents.db, file:folder, postgres://user@host/database or redis://host.',
       { known: SCHEMES },
     )
   }
@@ -71,7 +71,7 @@ function refuseBareMarks(url: string): void {
     if (!isOdd) continue
     throw new InvalidOptionError(
       'url',
-      'has an @ behind its host',
+      'has an @ after its host',
       'Percent-encode special characters in user name and password: / as %2F, ? as %3F, # as %23, @ as %40.',
     )
   }
@@ -86,7 +86,7 @@ function localPath(scheme: Scheme, address: string): string {
     throw new InvalidOptionError(
       'url',
       `names no ${scheme === 'file' ? 'folder' : 'file'}`,
-      `Write the path behind ${scheme}:, such as ${scheme}:agents${scheme === 'file' ? '' : '.db'}`,
+      `Write the path after ${scheme}:, such as ${scheme}:agents${scheme === 'file' ? '' : '.db'}.`,
     )
   }
   return local

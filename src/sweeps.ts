@@ -1,3 +1,4 @@
+import type { OptionNames } from './core/option-names.js'
 import type { TenantId, ThreadIdInput } from './core/ids.js'
 import type { StoreRetention } from './core/retention.js'
 import type { MetadataValue } from './log/contract.js'
@@ -26,6 +27,15 @@ export interface SweepThreadsOptions {
   readonly signal?: AbortSignal
   /** Called with each thread from which something was removed. */
   readonly onSwept?: (swept: Swept) => void
+}
+
+export const SWEEP_OPTIONS: OptionNames<SweepThreadsOptions> = {
+  dryRun: true,
+  retention: true,
+  metadata: true,
+  graceMs: true,
+  signal: true,
+  onSwept: true,
 }
 
 /** What a sweep removed from one thread. */

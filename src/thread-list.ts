@@ -1,4 +1,5 @@
 import { InvalidOptionError } from './core/errors.js'
+import { checkOptionNames, type OptionNames } from './core/option-names.js'
 import {
   type BranchId,
   encodeParts,
@@ -41,6 +42,25 @@ export interface ThreadQuery {
   readonly cursor?: string
 }
 
+const QUERY: OptionNames<ThreadQuery> = {
+  thread: true,
+  parts: true,
+  branch: true,
+  parent: true,
+  status: true,
+  tags: true,
+  metadata: true,
+  updatedBefore: true,
+  updatedAfter: true,
+  lease: true,
+  due: true,
+  errors: true,
+  order: true,
+  direction: true,
+  limit: true,
+  cursor: true,
+}
+
 /** One branch of a thread, as the index shows it. */
 export interface ThreadSummary {
   /** As it was given when the thread was created. */
@@ -73,8 +93,12 @@ export interface ThreadPage {
   readonly cursor?: string
 }
 
-/** What is looked for, as a driver looks for it. */
-export function headQuery(tenant: TenantId, query: ThreadQuery): HeadQuery {
+/**
+ * What is looked for, as a driver looks for it. `owner` is whose query it is, for messages: a misspelled filter would
+ * find every thread.
+ */
+export function headQuery(owner: string, tenant: TenantId, query: ThreadQuery): HeadQuery {
+  checkOptionNames(owner, query, QUERY)
   const { thread, parts, branch, status, updatedBefore, updatedAfter, due, limit = 100, errors: _, ...others } = query
   const { parent, metadata, ...rest } = others
   const labels = { ...metadata, ...(parent === undefined ? {} : { [PARENT]: parseThreadId(parent) }) }

@@ -6,13 +6,13 @@ import type { Collection } from './store/collection.js'
 
 /** A worker, as it described itself when it last gave a heartbeat. */
 export interface WorkerInfo {
-  /** Names this worker among all that ever were. */
+  /** Identifies this worker among all there ever were. */
   readonly id: string
-  /** As threads name it that it holds. */
+  /** The name under which it claims threads. */
   readonly name: string
   readonly host: string
   readonly pid: number
-  /** Of Holdfast, where it could be read. */
+  /** The version of Holdfast, if it could be read. */
   readonly version?: string
   /** Only the threads of this tenant. */
   readonly tenant?: string
@@ -26,9 +26,9 @@ export interface WorkerInfo {
   readonly seen: Date
 }
 
-/** A worker that was silent for so long is not remembered. */
+/** A worker that was silent for this long is forgotten. */
 const TTL_MS = 60 * 60 * 1000
-/** So many heartbeats must be missing. */
+/** How many heartbeats must be missing. */
 const MISSED = 3
 
 type StoredSign = WorkerSign & { readonly version?: string }
@@ -77,7 +77,7 @@ function isSign(value: unknown): value is StoredSign {
   return numbers && typeof name === 'string' && typeof host === 'string' && Array.isArray(programs)
 }
 
-/** Not there in a bundle. */
+/** Undefined in a bundle, which has no package.json. */
 function readOwnVersion(): { readonly version?: string } {
   try {
     const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as WorkerInfo

@@ -134,7 +134,33 @@ export interface AgentOptions<S extends Shape = Shape, RunContext = unknown> ext
   readonly toolAliases?: Readonly<Record<string, string>>
 }
 
-/** Refuses what could only fail once a conversation has started. */
+const BUDGET: OptionNames<Budget> = { tokens: true, cost: true, per: true }
+const RETRY: OptionNames<ModelRetryOptions> = { attempts: true, initialMs: true, maxMs: true, totalMs: true }
+const COMPACTION: OptionNames<CompactionOptions> = {
+  window: true,
+  at: true,
+  keep: true,
+  maxMessages: true,
+  keepMessages: true,
+  model: true,
+  instructions: true,
+  maxSummaryTokens: true,
+  count: true,
+}
+const SETTINGS: OptionNames<ModelSettings> = {
+  maxOutputTokens: true,
+  temperature: true,
+  topP: true,
+  topK: true,
+  presencePenalty: true,
+  frequencyPenalty: true,
+  stopSequences: true,
+  seed: true,
+  reasoning: true,
+  responseFormat: true,
+  providerOptions: true,
+  headers: true,
+}
 const OPTIONS: OptionNames<AgentOptions> = {
   name: true,
   version: true,
@@ -167,8 +193,13 @@ const OPTIONS: OptionNames<AgentOptions> = {
   transientContext: true,
 }
 
+/** Refuses what could only fail once a conversation has started. */
 export function checkAgentOptions(options: AgentOptions): void {
   checkOptionNames('agent()', options, OPTIONS)
+  checkOptionNames('agent({ budget })', options.budget, BUDGET)
+  checkOptionNames('agent({ compaction })', options.compaction || undefined, COMPACTION)
+  checkOptionNames('agent({ settings })', options.settings, SETTINGS)
+  checkOptionNames('agent({ retry })', options.retry, RETRY)
   checkModel(options.model)
   const { budget, prices, compaction, instructions } = options
   const refuse = (field: string, problem: string, remedy: string) => {

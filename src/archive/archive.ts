@@ -117,7 +117,8 @@ export class Archive {
     const name = fileName(about)
     await this.place.put(name, bytes)
     const back = await this.place.get(name)
-    if (back === undefined) throw new CorruptError(`${this.place.description} lost ${name} at once.`, { archive: name })
+    if (back === undefined)
+      throw new CorruptError(`${this.place.description} lost ${name} right after it was written.`, { archive: name })
     await readSegment(name, back)
     const file = { ...about, name, bytes: bytes.length }
     // For lists, which need not read the file itself. Without it they do.

@@ -6,8 +6,8 @@ import { type S3Options, s3Place } from './s3-place.js'
 export type S3Credentials = Pick<S3Options, 'accessKeyId' | 'secretAccessKey'>
 
 /**
- * A place by its address: `file:folder`, or `s3://bucket/prefix?endpoint=https://…&region=…`. Credentials are no part of
- * the address, which is printed.
+ * A place by its URL: `file:folder`, or `s3://bucket/prefix?endpoint=https://…&region=…`. The URL may be
+ * printed, so credentials are passed separately.
  */
 export function openPlace(place: string | ArchivePlace, credentials?: S3Credentials): ArchivePlace {
   if (typeof place === 'object' && place !== null) return place
@@ -16,7 +16,7 @@ export function openPlace(place: string | ArchivePlace, credentials?: S3Credenti
     const endpoint = url.searchParams.get('endpoint')
     const region = url.searchParams.get('region') ?? undefined
     if (url.username !== '' || url.password !== '')
-      throw new InvalidOptionError('archive', 'has credentials in its address', 'Pass them as `s3`.')
+      throw new InvalidOptionError('archive', 'has credentials in its URL', 'Pass them as `s3`.')
     const { accessKeyId = '', secretAccessKey = '' } = credentials ?? {}
     return s3Place({
       endpoint: endpoint ?? `https://s3.${region ?? 'us-east-1'}.amazonaws.com`,
@@ -32,6 +32,6 @@ export function openPlace(place: string | ArchivePlace, credentials?: S3Credenti
   throw new InvalidOptionError(
     'archive',
     `is ${JSON.stringify(place)}`,
-    'Use file:folder or s3://bucket/prefix?endpoint=…',
+    'Use file:folder or s3://bucket/prefix?endpoint=… instead.',
   )
 }

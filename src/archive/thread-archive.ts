@@ -1,4 +1,5 @@
 import { ConflictError, isHoldfastError, NotFoundError } from '../core/errors.js'
+import { checkOptionNames } from '../core/option-names.js'
 import {
   type BranchId,
   parseBranchId,
@@ -72,6 +73,7 @@ export class ThreadArchive<View> {
    * used.
    */
   async store(thread: ThreadIdInput, options: { readonly keep?: boolean } = {}): Promise<readonly ArchivedPart[]> {
+    checkOptionNames('hf.archive.store()', options, { keep: true })
     const id = parseThreadId(thread)
     const { heads } = await this.#logs.list({ tenant: this.#tenant, thread: id, limit: 10_000 })
     if (heads.length === 0) throw new NotFoundError(`There is no thread ${id}.`, 'Check the id.', { thread: id })
@@ -102,6 +104,7 @@ export class ThreadArchive<View> {
     seq: number,
     options: { readonly branch?: string; readonly evenTagged?: boolean } = {},
   ): Promise<{ readonly removed: number; readonly archived: readonly ArchivedPart[] }> {
+    checkOptionNames('hf.archive.prune()', options, { branch: true, evenTagged: true })
     const branch = options.branch === undefined ? ('main' as BranchId) : parseBranchId(options.branch)
     const key: LogKey = { tenant: this.#tenant, thread: parseThreadId(thread), branch }
     const files: ArchivedFile[] = []

@@ -1,4 +1,5 @@
 import { InvalidOptionError } from '../core/errors.js'
+import { suggestName } from '../core/option-names.js'
 import { describeStoreUrl } from '../core/secrets.js'
 import type { RedisLike } from '../drivers/redis/client.js'
 import { makeClient } from '../drivers/redis/connect.js'
@@ -52,7 +53,11 @@ export function parseCache(given: string | CacheOptions): ParsedCache {
   const chosen: Record<string, number> = { ...DEFAULTS }
   for (const [name, value] of Object.entries(numbers)) {
     if (!Object.hasOwn(DEFAULTS, name))
-      throw new InvalidOptionError(`cache.${name}`, 'is not an option', 'Use url, ttlMs, maxBytes and timeoutMs.')
+      throw new InvalidOptionError(
+        `cache.${name}`,
+        'is not an option',
+        suggestName(name, ['url', ...Object.keys(DEFAULTS)]),
+      )
     if (value === undefined) continue
     const most = LIMITS[name as keyof typeof LIMITS]
     if (!(Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= most))

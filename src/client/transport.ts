@@ -40,6 +40,7 @@ export class Transport {
   readonly #options: ClientOptions
 
   constructor(options: ClientOptions) {
+    checkNames(options)
     this.#base = (options.baseUrl ?? '').replace(/\/+$/, '')
     this.#options = options
   }
@@ -72,6 +73,23 @@ export class Transport {
     if (response.ok) return response
     throw new HoldfastClientError(await readProblem(response))
   }
+}
+
+const OPTIONS: { readonly [Name in keyof Required<ClientOptions>]: true } = {
+  baseUrl: true,
+  token: true,
+  fetch: true,
+  headers: true,
+}
+
+// Without it, a `baseURL` would be ignored and requests go to wherever the page came from.
+function checkNames(options: ClientOptions): void {
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(OPTIONS, name))
+  if (unknown === undefined) return
+  const known = Object.keys(OPTIONS)
+  const meant = known.find((name) => name.toLowerCase() === unknown.toLowerCase())
+  const remedy = `${meant === undefined ? '' : `Did you mean ${meant}? `}Use one of: ${known.join(', ')}.`
+  throw new TypeError(`The option "${unknown}" is not recognized by HoldfastClient. ${remedy}`)
 }
 
 async function readProblem(response: Response): Promise<ProblemInfo> {

@@ -1,4 +1,5 @@
 import { InvalidOptionError } from '../core/errors.js'
+import { suggestName } from '../core/option-names.js'
 
 /** Limits for one stored value. Checked while writing, and again on the raw bytes before anything is parsed. */
 export interface Limits {
@@ -30,8 +31,7 @@ export function parseLimits(given: Partial<Limits> = {}): Limits {
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined) continue
     if (!Object.hasOwn(DEFAULT_LIMITS, name)) {
-      const known = Object.keys(DEFAULT_LIMITS).join(', ')
-      throw new InvalidOptionError(`limits.${name}`, 'is not a limit', `Use ${known}.`)
+      throw new InvalidOptionError(`limits.${name}`, 'is not a limit', suggestName(name, Object.keys(DEFAULT_LIMITS)))
     }
     if (!Number.isSafeInteger(value) || value < 1) {
       throw new InvalidOptionError(`limits.${name}`, `is ${String(value)}`, 'Pass a whole number, 1 or more.')

@@ -6,7 +6,7 @@ export function notAChoice(field: string, given: unknown, known: readonly string
   const quoted = known.map((one) => `'${one}'`)
   const choices = quoted.length === 1 ? quoted[0] : `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`
   const [likest] = typeof given === 'string' ? findSimilarNames(given, known) : []
-  const remedy = likest === undefined ? `Pass ${choices}, or leave it out.` : `Did you mean '${likest}'?`
+  const remedy = likest === undefined ? 'Pass one of them, or leave it out.' : `Did you mean '${likest}'?`
   return new InvalidOptionError(field, `must be ${choices}, not ${describeGiven(given)}`, remedy)
 }
 

@@ -125,5 +125,6 @@ function unescapePart(part: string): string {
 function describe(input: unknown): string {
   if (input === null) return 'null'
   if (Array.isArray(input)) return 'an array'
-  return typeof input === 'object' ? 'an object' : typeof input
+  if (input === undefined) return 'undefined'
+  return typeof input === 'object' ? 'an object' : `a ${typeof input}`
 }

@@ -12,17 +12,19 @@ export function checkOptionNames(owner: string, options: unknown, names: object)
   if (typeof options !== 'object' || options === null) {
     if (options === undefined) return
     const given = options === null ? 'null' : `a ${typeof options}`
-    throw new InvalidOptionError(owner, `must be an object, not ${given}`, 'Pass options as { name: value }.')
+    throw new InvalidOptionError(`argument of ${owner}`, `must be an object, not ${given}`, 'Pass { name: value }.')
   }
   for (const name of Object.keys(options)) {
     if (Object.hasOwn(names, name)) continue
-    const [likest] = findSimilarNames(name, Object.keys(names))
-    const known = Object.keys(names).sort().join(', ')
-    throw new InvalidOptionError(
-      JSON.stringify(name),
-      `is not recognized by ${owner}`,
-      likest === undefined ? `Use one of: ${known}.` : `Did you mean ${likest}? Known are: ${known}.`,
-      { name, owner },
-    )
+    const remedy = suggestName(name, Object.keys(names).sort())
+    throw new InvalidOptionError(JSON.stringify(name), `is not recognized by ${owner}`, remedy, { name, owner })
   }
+}
+
+/** What to do about a name that nobody reads: the one that was probably meant, and all that there are. */
+export function suggestName(given: string, known: readonly string[]): string {
+  if (known.length === 0) return 'Leave it out: there are no options.'
+  const [likest] = findSimilarNames(given, known)
+  const all = `Use one of: ${known.join(', ')}.`
+  return likest === undefined ? all : `Did you mean ${likest}? ${all}`
 }

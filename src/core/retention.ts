@@ -1,4 +1,5 @@
 import { InvalidOptionError } from './errors.js'
+import { suggestName } from './option-names.js'
 
 /** What is kept of a thread, and for how long. */
 export interface RetentionRules {
@@ -65,7 +66,7 @@ export function isExpiry(reason: string | undefined): boolean {
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /** For threads of programs that don't say otherwise. */
-export const DEFAULT_TTL_MS = 7 * DAY_MS
+const DEFAULT_TTL_MS = 7 * DAY_MS
 /** For the documents of a pipeline. */
 export const DEFAULT_PIPELINE_TTL_MS = 30 * DAY_MS
 /** A thousand years: anything longer means forever. */
@@ -96,7 +97,7 @@ function parse(given: unknown, field: string, known: readonly string[]): StoreRe
   }
   for (const name of Object.keys(given)) {
     if (known.includes(name)) continue
-    throw new InvalidOptionError(`${field}.${name}`, 'is not a retention rule', `Use ${known.join(', ')}, or 'keep'.`)
+    throw new InvalidOptionError(`${field}.${name}`, 'is not a retention rule', suggestName(name, known))
   }
   const { ttlMs, keepLast, keepForMs, existing = false, archive = false, archiveForMs } = given as StoreRetentionRules
   if (archiveForMs !== undefined) check(`${field}.archiveForMs`, archiveForMs, 1, MAX_MS, 'milliseconds')

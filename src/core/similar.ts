@@ -26,8 +26,11 @@ export function didYouMean(similar: readonly string[]): string {
 export function unlikeness(a: string, b: string): number {
   const one = a.toLowerCase()
   const other = b.toLowerCase()
-  if (one.length > 2 && other.length > 2 && (one.includes(other) || other.includes(one))) return 0.1
+  if (one === other) return a === b ? 0 : 0.05
   const most = Math.max(one.length, other.length)
+  const least = Math.min(one.length, other.length)
+  // `poolsize` is more like `poolSize` than like `pool`.
+  if (least > 2 && (one.includes(other) || other.includes(one))) return 0.1 + (0.3 * (most - least)) / most
   return most === 0 ? 0 : editDistance(one.slice(0, 64), other.slice(0, 64)) / Math.min(most, 64)
 }
 

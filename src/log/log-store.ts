@@ -1,8 +1,10 @@
 import { type Limits, parseLimits } from '../codec/limits.js'
 import { type Redact, Redactor } from '../codec/redactor.js'
 import type { Clock } from '../core/clock.js'
+import { describeGiven } from '../core/choices.js'
 import { ClosedError, InvalidOptionError } from '../core/errors.js'
 import type { TenantId, ThreadId } from '../core/ids.js'
+import { checkOptionNames, type OptionNames } from '../core/option-names.js'
 import { randomIds } from '../core/random-id.js'
 import { parseStoreRetention, type StoreRetention, type StoreRetentionPolicy } from '../core/retention.js'
 import { systemClock } from '../core/system-clock.js'
@@ -84,6 +86,20 @@ export interface LogStoreOptions {
   readonly observer?: Observer
 }
 
+export const LOG_STORE_OPTIONS: OptionNames<LogStoreOptions> = {
+  clock: true,
+  limits: true,
+  blobThreshold: true,
+  keys: true,
+  cacheBytes: true,
+  retryMs: true,
+  anchors: true,
+  redact: true,
+  retention: true,
+  randomId: true,
+  observer: true,
+}
+
 const DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
 
 /** All logs of one backend: opens them, lists them, removes them, and groups their appends into commits. */
@@ -101,17 +117,26 @@ export class LogStore {
   #closed: Promise<void> | undefined
 
   constructor(driver: Driver, options: LogStoreOptions = {}) {
+    checkOptionNames('LogStore', options, LOG_STORE_OPTIONS)
     const { retryMs = 30_000, blobThreshold = DEFAULT_BLOB_THRESHOLD, cacheBytes = DEFAULT_CACHE_BYTES } = options
     if (!(blobThreshold >= 1024))
-      throw new InvalidOptionError('blobThreshold', 'is below 1024', 'Pass a number of bytes, 1024 or more.')
+      throw new InvalidOptionError(
+        'blobThreshold',
+        `must be 1024 or more, not ${describeGiven(blobThreshold)}`,
+        'Pass a number of bytes.',
+      )
     if (!(cacheBytes >= 0))
       throw new InvalidOptionError(
         'cacheBytes',
-        'must be a number of bytes, 0 or more',
+        `must be a number of bytes, 0 or more, not ${describeGiven(cacheBytes)}`,
         'Pass for example 64 * 1024 * 1024.',
       )
     if (!(retryMs >= 0))
-      throw new InvalidOptionError('retryMs', 'must be a number of milliseconds, 0 or more', 'Pass for example 10_000.')
+      throw new InvalidOptionError(
+        'retryMs',
+        `must be a number of milliseconds, 0 or more, not ${describeGiven(retryMs)}`,
+        'Pass for example 10_000.',
+      )
     this.retention = parseStoreRetention(options.retention)
     this.redactor = options.redact === undefined ? undefined : new Redactor(options.redact)
     if (options.anchors !== undefined) checkAnchors(options.anchors)

@@ -259,7 +259,7 @@ export class Log {
     const fold = await read(seq)
     if (!fold.hash.startsWith(hashStart)) {
       throw new NotFoundError(
-        `Checkpoint ${checkpoint} is not of this past of ${nameLog(this.key)}: entry ${seq} is another one now.`,
+        `Checkpoint ${checkpoint} does not belong to the history of ${nameLog(this.key)}: entry ${seq} is a different one.`,
         'Use a checkpoint that history lists.',
         { checkpoint },
       )

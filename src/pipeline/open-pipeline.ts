@@ -3,6 +3,7 @@ import type { ThreadIdInput } from '../core/ids.js'
 import { systemClock } from '../core/system-clock.js'
 import type { Clock } from '../core/clock.js'
 import { InvalidOptionError, InvalidProgramError } from '../core/errors.js'
+import { checkOptionNames, type OptionNames } from '../core/option-names.js'
 import type { Capabilities } from '../log/contract.js'
 import type { Log } from '../log/log.js'
 import type { FlowProgram } from '../runtime/program/flow.js'
@@ -41,6 +42,14 @@ export interface PipelineRunOptions {
   readonly leaseMs?: number
 }
 
+const RUN_OPTIONS: OptionNames<PipelineRunOptions> = {
+  signal: true,
+  onProgress: true,
+  retryFailed: true,
+  removeMissing: true,
+  leaseMs: true,
+}
+
 /** What is recorded about a pipeline as a whole. */
 export interface PipelineStatus {
   readonly status: 'running' | 'paused' | 'cancelled'
@@ -68,11 +77,14 @@ export class OpenPipeline {
    * recorded with its error and doesn't stop the others. After `pause` or `cancel`, call `resume` first.
    */
   async run(options: PipelineRunOptions = {}): Promise<PipelineReport> {
+    checkOptionNames('the run of a pipeline', options, RUN_OPTIONS)
     return this.#run(options, () => true)
   }
 
   /** Processes the failed documents again, and only those. */
   async retryFailed(options: Omit<PipelineRunOptions, 'retryFailed' | 'removeMissing'> = {}): Promise<PipelineReport> {
+    const { retryFailed: _, removeMissing: __, ...names } = RUN_OPTIONS
+    checkOptionNames('retryFailed()', options, names)
     const failed = new Set((await this.failures()).map(({ document }) => document))
     return this.#run({ ...options, retryFailed: true }, (id) => failed.has(id), failed)
   }

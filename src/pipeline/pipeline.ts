@@ -83,6 +83,18 @@ const OPTIONS: OptionNames<PipelineOptions<readonly unknown[], unknown>> = {
   retention: true,
 }
 
+const SPLIT_STAGE: OptionNames<SplitStage<unknown>> = { name: true, split: true }
+const BATCH_STAGE: OptionNames<AnyBatchStage> = {
+  name: true,
+  run: true,
+  effect: true,
+  reconcile: true,
+  retry: true,
+  timeoutMs: true,
+  rate: true,
+  tokens: true,
+}
+
 /** Declares how documents become rows of a sink. Everything that can't work is refused here, before anything runs. */
 export function pipeline<Item>(options: PipelineOptions<readonly [SplitStage<Item>], Item>): Pipeline<Item>
 export function pipeline<Chunk, Item>(
@@ -162,6 +174,9 @@ function checkStages(name: string, stages: unknown): readonly unknown[] {
     }
     if (names.has(known)) throw refuse(`${field}.name`, `"${known}" is used twice`, 'Give each stage its own name.')
     names.add(known)
+    // The instance of a class may have fields of its own.
+    if (Object.getPrototypeOf(stage) === Object.prototype)
+      checkOptionNames(`stage "${known}"`, stage, i === 0 ? SPLIT_STAGE : BATCH_STAGE)
     const method = i === 0 ? 'split' : 'run'
     if (typeof stage[method] !== 'function') {
       throw refuse(`${field}.${method}`, 'must be a function', 'The first stage splits, the others run on batches.')

@@ -4,6 +4,7 @@ import { join, relative, sep } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Value } from '../codec/value.js'
 import { InvalidOptionError, InvalidValueError } from '../core/errors.js'
+import { checkOptionNames } from '../core/option-names.js'
 import type { Document } from './document.js'
 
 /** Which files of a folder are documents. */
@@ -19,6 +20,7 @@ export interface FolderOptions {
 
 /** The files of a folder and its subfolders, in the order of their names; ids are their paths in it. */
 export function folder(path: string, options: FolderOptions = {}): () => AsyncIterable<Document> {
+  checkOptionNames('folder()', options, { include: true, changedBy: true })
   const { include = isVisible, changedBy = 'content' } = options
   if (changedBy !== 'content' && changedBy !== 'time') {
     throw new InvalidOptionError('changedBy', `must be "content" or "time", not "${String(changedBy)}"`, 'Correct it.')
@@ -63,6 +65,7 @@ export interface JsonLinesOptions {
 
 /** A file with one JSON object per line. */
 export function jsonLines(path: string, options: JsonLinesOptions = {}): () => AsyncIterable<Document> {
+  checkOptionNames('jsonLines()', options, { id: true, text: true })
   const { id: idField = 'id', text: textField = 'text' } = options
   return async function* () {
     const lines = createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })
@@ -115,6 +118,7 @@ export interface SqlRowsOptions {
 
 /** Rows of a query, page by page in the order of a unique field: no cursor is held open while documents are processed. */
 export function sqlRows(client: RowReader, options: SqlRowsOptions): () => AsyncIterable<Document> {
+  checkOptionNames('sqlRows()', options, { sql: true, first: true, toDocument: true, id: true, pageSize: true })
   const { sql, first = '', toDocument, id = 'id', pageSize = 500 } = options
   return async function* () {
     let last: unknown = first

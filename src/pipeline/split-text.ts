@@ -1,4 +1,5 @@
 import { InvalidOptionError } from '../core/errors.js'
+import { checkOptionNames } from '../core/option-names.js'
 
 /** How long chunks are, in characters. */
 export interface SplitTextOptions {
@@ -20,6 +21,7 @@ const CUTS: readonly RegExp[] = [/\n(?=#{1,6} )/g, /\n\s*\n/g, /\n/g, /[.!?…]\
 
 /** Splits a text into chunks that end where the text allows it: at a heading, a paragraph, a sentence or a word. */
 export function splitText(text: string, options: SplitTextOptions = {}): readonly TextChunk[] {
+  checkOptionNames('splitText()', options, { maxLength: true, overlap: true })
   const { maxLength = 1500, overlap = Math.min(150, Math.floor(maxLength / 10)) } = options
   check('maxLength', maxLength, 1)
   check('overlap', overlap, 0)
@@ -67,5 +69,5 @@ function skipSpace(text: string, from: number): number {
 
 function check(field: string, value: number, least: number): void {
   if (Number.isSafeInteger(value) && value >= least) return
-  throw new InvalidOptionError(field, `must be a whole number from ${least} on, not ${String(value)}`, 'Correct it.')
+  throw new InvalidOptionError(field, `must be a whole number, ${least} or more, not ${String(value)}`, 'Correct it.')
 }

@@ -90,7 +90,7 @@ export class StepFailedError extends HoldfastError {
   }
 }
 
-/** A thread that this one began and awaited did not come to its end. Thrown to the code that awaits it. */
+/** A thread that this one started and awaits did not complete. Thrown to the code that awaits it. */
 export class ChildFailedError extends HoldfastError {
   /** @param message as it was recorded; absent when it happens. */
   constructor(step: string, at: Path, thread: ThreadIdInput, end: FailedChild, message?: string) {
@@ -111,10 +111,10 @@ export class ChildFailedError extends HoldfastError {
   }
 }
 
-/** How a child ended that did not come to its end. */
+/** How a child that did not complete ended. */
 export interface FailedChild {
   readonly status: 'failed' | 'cancelled' | 'limited' | 'incompatible' | 'busy' | 'gone'
-  /** The id of its run; empty where there is none. */
+  /** The id of its run; empty if there is none. */
   readonly run: string
   /** Why: what it threw, who cancelled it, which limit. */
   readonly reason?: string
@@ -254,7 +254,7 @@ export class ReplayOrderError extends Error {
   }
 }
 
-/** A question that no longer accepts an answer, or never existed. `data.reason` says which. */
+/** A question that no longer accepts an answer: it was answered, expired, superseded or cancelled, as `data.reason` says. */
 export class PauseClosedError extends HoldfastError {
   constructor(message: string, remedy: string, data: Readonly<Record<string, unknown>>) {
     super('pause-closed', message, { data, remedy })

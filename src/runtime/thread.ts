@@ -11,13 +11,22 @@ import { DUE, type LogKey, type MetadataValue } from '../log/contract.js'
 import { formatCheckpointId, parseCheckpointId } from '../log/entry/checkpoint-id.js'
 import type { Log } from '../log/log.js'
 import { push, set } from '../log/entry/ops.js'
-import { type AnswerOptions, answerPauses, checkBy, type PauseAnswer, type RefusedAnswer } from './pause/answer.js'
+import {
+  ANSWER_OPTIONS,
+  type AnswerOptions,
+  answerPauses,
+  checkBy,
+  type PauseAnswer,
+  type RefusedAnswer,
+} from './pause/answer.js'
 import { type Branch, type Comparison, compareBranches, listBranches } from './history/branches.js'
 import {
   Checkpoint,
   type CheckpointInfo,
+  FORK_OPTIONS,
   type ForkOptions,
   forkCheckpoint,
+  HISTORY_OPTIONS,
   type HistoryOptions,
   listCheckpoints,
 } from './history/checkpoint.js'
@@ -26,7 +35,7 @@ import { type DeferOptions, deferPause } from './pause/defer.js'
 import { unheard } from './events/event-feed.js'
 import type { RunEvent } from './events/events.js'
 import { follow } from './events/follow.js'
-import { type EventsOptions, followEvents } from './events/follow-events.js'
+import { EVENTS_OPTIONS, type EventsOptions, followEvents } from './events/follow-events.js'
 import { cancelRun } from './run/cancel.js'
 import { errandsOf } from './child/errands.js'
 import { FamilyRest } from './child/family-rest.js'
@@ -41,7 +50,14 @@ import { currentRun, isOver, type RunState, signalsOf } from './run/run-state.js
 import { RunStream } from './events/run-stream.js'
 import { enqueueInput } from './run/enqueue.js'
 import type { RuntimeEnvironment } from './run/environment.js'
-import { ENQUEUE_OPTIONS, type Enqueued, type EnqueueOptions, RUN_OPTIONS, type RunOptions } from './run/run-options.js'
+import {
+  checkLease,
+  ENQUEUE_OPTIONS,
+  type Enqueued,
+  type EnqueueOptions,
+  RUN_OPTIONS,
+  type RunOptions,
+} from './run/run-options.js'
 import { runThread, withOutput } from './run/run-thread.js'
 import { type Expiry, expiresWhenAtRest, retentionLabels } from './run/expiry.js'
 import { RETENTION } from './run/labels.js'
@@ -93,6 +109,7 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
    * Nothing runs here: run the thread, or let a worker do it.
    */
   async answer(pause: string, value: unknown, options: AnswerOptions = {}): Promise<void> {
+    checkOptionNames('thread.answer()', options, ANSWER_OPTIONS)
     const [refused] = await this.answerSeveral([{ pause, value }], options)
     if (refused) throw refused.error
   }
@@ -102,12 +119,14 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
    * accepted or refused on its own; returns those that are refused, with the error that `answer` would throw.
    */
   async answerSeveral(answers: readonly PauseAnswer[], options: AnswerOptions = {}): Promise<readonly RefusedAnswer[]> {
+    checkOptionNames('thread.answerSeveral()', options, ANSWER_OPTIONS)
     const { clock, redactor } = this.environment
     return answerPauses(await this.existing(), clock, answers, options, redactor)
   }
 
   /** Postpones an open question: it stays open at least until then, and lists can leave it out. */
   async defer(pause: string, options: DeferOptions): Promise<void> {
+    checkOptionNames('thread.defer()', options, { until: true, by: true })
     await deferPause(await this.existing(), this.environment.clock, pause, options)
   }
 
@@ -122,6 +141,7 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
    * result then says `known`.
    */
   async signal(name: string, value?: unknown, options: { readonly key?: string } = {}): Promise<Signalled> {
+    checkOptionNames('thread.signal()', options, { key: true })
     const key = checkKey(options.key)
     if (!isSignalName(name)) throw badSignalName(name)
     const { clock, randomId, redactor } = this.environment
@@ -154,6 +174,7 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
     options: { readonly reason?: string; readonly by?: string; readonly run?: string } = {},
   ): Promise<boolean> {
     const { redactor } = this.environment
+    checkOptionNames('thread.cancel()', options, { reason: true, by: true, run: true })
     const given = options.reason ?? 'cancelled'
     const reason = redactor ? redactor.text(given) : given
     const log = await this.existing()
@@ -187,6 +208,7 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
    */
   async waitFor(options: WaitOptions = {}): Promise<Result> {
     const { clock } = this.environment
+    checkOptionNames('thread.waitFor()', options, { signal: true, timeoutMs: true })
     const { signal, timeoutMs } = options
     if (timeoutMs !== undefined && !(timeoutMs >= 0)) {
       throw new InvalidOptionError(
@@ -243,6 +265,7 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
    * is the id of another, on any branch of this thread. A name already in use on that branch moves.
    */
   async tag(name: string, options: { readonly at?: string } = {}): Promise<{ readonly checkpoint: string }> {
+    checkOptionNames('thread.tag()', options, { at: true })
     const { at } = options
     const key = at === undefined ? this.key : { ...this.key, branch: parseCheckpointId(at).branch }
     const log = await this.existing(key)
@@ -294,11 +317,13 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
    * id of this one. With `events: false` only headers are read.
    */
   async history(options: HistoryOptions = {}): Promise<readonly CheckpointInfo[]> {
+    checkOptionNames('thread.history()', options, HISTORY_OPTIONS)
     return listCheckpoints(this.environment.logs.unread(this.key), options)
   }
 
   /** The answers that people gave on this branch, newest first: to what, what and by whom. Default: up to 100. */
   async answers(options: { readonly limit?: number } = {}): Promise<readonly GivenAnswer[]> {
+    checkOptionNames('thread.answers()', options, { limit: true })
     const { limit = 100 } = options
     if (!Number.isSafeInteger(limit) || limit < 1) {
       throw new InvalidOptionError('limit', `must be 1 or more, not ${String(limit)}`, 'Pass a whole number.')
@@ -322,6 +347,7 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
    * pruned.
    */
   async *events(options: EventsOptions = {}): AsyncGenerator<RunEvent> {
+    checkOptionNames('thread.events()', options, EVENTS_OPTIONS)
     yield* followEvents(this.environment.logs, await this.open(), options)
   }
 
@@ -359,6 +385,8 @@ export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>
 export class CheckpointView extends Checkpoint {
   /** Creates a branch from this checkpoint, with values of the state replaced. */
   async fork(options: Omit<ForkOptions, 'update'> = {}): Promise<ThreadView> {
+    const { update: _, ...names } = FORK_OPTIONS
+    checkOptionNames('fork()', options, names)
     const branch = await forkCheckpoint(this.environment, this.key, this.id, undefined, options)
     return new ThreadView(this.environment, { ...this.key, branch })
   }
@@ -380,12 +408,15 @@ export class ThreadCheckpoint<Input, State, Output, Update> extends Checkpoint<S
 
   /** Creates a branch from this checkpoint, with changes, and returns it as a thread. */
   async fork(options: ForkOptions<State, Update> = {}): Promise<Thread<Input, State, Output, Update>> {
+    checkOptionNames('fork()', options, FORK_OPTIONS)
     const branch = await forkCheckpoint(this.environment, this.key, this.id, this.#plan, options as ForkOptions)
     return new Thread(this.environment, { ...this.key, branch }, this.#plan)
   }
 
   /** Continues from here, on a separate branch; the outcome names it. */
   async run(options: RunOptions<Input> & ForkOptions<State, Update> = {}): Promise<Outcome<State, Output>> {
+    // Before there is a branch that nobody asked for.
+    checkOptionNames('run()', options, { ...RUN_OPTIONS, ...FORK_OPTIONS })
     const { name, set: values, update, effects, reads, ...run } = options
     const fork = await this.fork(
       Object.fromEntries(
@@ -485,6 +516,7 @@ export class Thread<
     signal: AbortSignal | undefined,
   ): Promise<Outcome<State, Output>> {
     checkOptionNames('run()', options, RUN_OPTIONS)
+    checkLease(options.leaseMs)
     const drive = { ...options, ...this.#own, hasInput: 'input' in options && options.input !== undefined, emit }
     const outcome = await runThread(this.environment, this.#plan, this.key, signal ? { ...drive, signal } : drive)
     return outcome as Outcome<State, Output>

@@ -18,7 +18,7 @@ import { langGraphRoutes } from './langgraph/routes.js'
 import { componentsOf } from './native/components.js'
 import { nativeRoutes } from './native/routes.js'
 import { StudioPages } from './studio/studio-pages.js'
-import { readLimits, type ServerOptions } from './options.js'
+import { checkServerOptions, readLimits, type ServerOptions } from './options.js'
 
 /** Agents over HTTP: a single handler of web-standard requests, which any host can call. */
 export interface HoldfastServer {
@@ -32,6 +32,7 @@ export interface HoldfastServer {
 
 /** Creates a server for an open store and programs. Its worker starts immediately. */
 export function createServer(hf: Holdfast, options: ServerOptions): HoldfastServer {
+  checkServerOptions(options)
   const authenticate = readAuth(options)
   const gate = new Gate(options)
   const core = new ServerCore(hf, options, readLimits(options.limits))
@@ -101,7 +102,7 @@ function serveStudio(app: Hono, base: string, sessions: Sessions, authenticate: 
 
 function readAuth({ tokens, auth }: ServerOptions): Authenticate {
   if (tokens !== undefined && auth !== undefined) {
-    throw new InvalidOptionError('auth', 'is given beside `tokens`', 'Pass one of them.')
+    throw new InvalidOptionError('auth', 'is given together with `tokens`', 'Pass one of them.')
   }
   if (auth !== undefined) return auth
   if (tokens !== undefined && tokens.length > 0) return authenticateByToken(tokens)

@@ -1,5 +1,6 @@
 import type { Server } from 'node:http'
 import { createAdaptorServer } from '@hono/node-server'
+import { checkOptionNames } from '../core/option-names.js'
 import { InvalidOptionError } from '../errors.js'
 import type { HoldfastServer } from './create-server.js'
 
@@ -30,6 +31,7 @@ const BACKLOG = 4096
 
 /** Listens for requests with Node's own HTTP server. */
 export async function listen(server: HoldfastServer, options: ListenOptions = {}): Promise<Listening> {
+  checkOptionNames('listen()', options, { host: true, port: true })
   const { host = '127.0.0.1', port = 8787 } = options
   if (!(Number.isSafeInteger(port) && port >= 0 && port <= 65_535)) {
     throw new InvalidOptionError('port', `must be 0 to 65535, not ${String(port)}`, 'Pass a whole number.')

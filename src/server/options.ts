@@ -1,4 +1,5 @@
 import type { WorkerOptions } from '../index.js'
+import { checkOptionNames, type OptionNames, suggestName } from '../core/option-names.js'
 import { InvalidOptionError } from '../errors.js'
 import type { GateOptions } from './access/gate.js'
 import type { Authenticate, ServerToken } from './access/tokens.js'
@@ -52,6 +53,27 @@ export interface ServerOptions extends GateOptions {
   readonly onError?: (error: unknown, request: Request) => void
 }
 
+const OPTIONS: OptionNames<ServerOptions> = {
+  programs: true,
+  tokens: true,
+  auth: true,
+  worker: true,
+  chat: true,
+  studio: true,
+  basePath: true,
+  limits: true,
+  onError: true,
+  origins: true,
+  hosts: true,
+}
+const CHAT_OPTIONS: OptionNames<ChatOptions> = { program: true, effects: true }
+
+/** Refuses misspelled names before anything starts. */
+export function checkServerOptions(options: ServerOptions): void {
+  checkOptionNames('createServer()', options, OPTIONS)
+  checkOptionNames('createServer({ chat })', options.chat, CHAT_OPTIONS)
+}
+
 const DEFAULTS: ServerLimits = {
   maxBodyBytes: 4 * 1024 * 1024,
   bodyTimeoutMs: 10_000,
@@ -64,11 +86,7 @@ const LARGEST = 2 ** 31 - 1
 export function readLimits(given: Partial<ServerLimits> = {}): ServerLimits {
   for (const [name, value] of Object.entries(given)) {
     if (!Object.hasOwn(DEFAULTS, name)) {
-      throw new InvalidOptionError(
-        `limits.${name}`,
-        'is not a limit',
-        `Use any of: ${Object.keys(DEFAULTS).join(', ')}.`,
-      )
+      throw new InvalidOptionError(`limits.${name}`, 'is not a limit', suggestName(name, Object.keys(DEFAULTS)))
     }
     if (value !== undefined && !(Number.isSafeInteger(value) && value >= 1 && value <= LARGEST)) {
       throw new InvalidOptionError(

@@ -1,5 +1,7 @@
 import type { FieldPath } from '../codec/item-field.js'
+import { describeGiven } from '../core/choices.js'
 import { InvalidOptionError } from '../core/errors.js'
+import { checkOptionNames, type OptionNames } from '../core/option-names.js'
 import { MAX_INDEXED_FIELDS } from '../log/items/store-write.js'
 import { type EmbedOptions, parseEmbed, type ParsedEmbed } from './embedding.js'
 import { type FieldInput, parseField } from './field.js'
@@ -21,6 +23,15 @@ export interface CollectionOptions {
   readonly maxBytes?: number
 }
 
+const OPTIONS: OptionNames<CollectionOptions> = {
+  schema: true,
+  ttlMs: true,
+  refreshOnRead: true,
+  index: true,
+  embed: true,
+  maxBytes: true,
+}
+
 export interface ParsedOptions {
   readonly schema: StandardSchema | undefined
   readonly ttlMs: number | null
@@ -35,6 +46,7 @@ const DEFAULT_MAX_BYTES = 1024 * 1024
 const MAX_TTL_MS = 1000 * 366 * 24 * 60 * 60 * 1000
 
 export function parseOptions(options: CollectionOptions, storeMaxBytes: number): ParsedOptions {
+  checkOptionNames('a collection', options, OPTIONS)
   const {
     schema,
     ttlMs,
@@ -62,7 +74,7 @@ export function parseOptions(options: CollectionOptions, storeMaxBytes: number):
   if (!Number.isSafeInteger(maxBytes) || maxBytes < 1 || maxBytes > storeMaxBytes) {
     throw new InvalidOptionError(
       'maxBytes',
-      `must be 1 to ${storeMaxBytes}`,
+      `must be a whole number from 1 to ${storeMaxBytes}, not ${describeGiven(maxBytes)}`,
       'Pass a number of bytes within the limits of the store.',
     )
   }
@@ -81,7 +93,7 @@ export function checkTtl(ttlMs: unknown): number {
   if (typeof ttlMs === 'number' && Number.isSafeInteger(ttlMs) && ttlMs >= 1 && ttlMs <= MAX_TTL_MS) return ttlMs
   throw new InvalidOptionError(
     'ttlMs',
-    'must be a whole number of milliseconds, 1 or more',
+    `must be a whole number of milliseconds, 1 or more, not ${describeGiven(ttlMs)}`,
     'Leave it out for an item that stays.',
   )
 }
@@ -91,7 +103,7 @@ export function checkExpect(expect: unknown): string | null | undefined {
   if (expect === undefined || expect === null || typeof expect === 'string') return expect
   throw new InvalidOptionError(
     'expect',
-    'is not a version',
-    'Pass the version that was read, or null where there must be no item.',
+    `is not a version: ${describeGiven(expect)}`,
+    'Pass the version that was read, or null if there must be no item.',
   )
 }

@@ -1,8 +1,10 @@
 import { vectorBytes } from '../codec/item.js'
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { type Encoded, encodeValue, type Value } from '../codec/value.js'
+import { describeGiven } from '../core/choices.js'
 import { ConflictError, InvalidOptionError, InvalidValueError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
+import { checkOptionNames, type OptionNames } from '../core/option-names.js'
 import type { ItemChange, ItemStore, OpenItem } from '../log/items/item-store.js'
 import { checkExpect, checkTtl, type ParsedOptions } from './collection-options.js'
 import type { Order } from './cursor.js'
@@ -30,6 +32,21 @@ const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 10_000
 const MAX_BATCH = 1000
 
+// A version to expect that is misspelled would overwrite what somebody else wrote, a misspelled filter find everything.
+const PUT_OPTIONS: OptionNames<PutOptions> = { ttlMs: true, expect: true }
+const DELETE_OPTIONS: OptionNames<DeleteOptions> = { expect: true }
+const BATCH_PUT = { put: true, value: true, ...PUT_OPTIONS }
+const BATCH_DELETE = { delete: true, ...DELETE_OPTIONS }
+const LIST_QUERY: OptionNames<ListQuery> = { prefix: true, limit: true, cursor: true }
+const SEARCH_QUERY: OptionNames<SearchQuery> = {
+  ...LIST_QUERY,
+  filter: true,
+  orderBy: true,
+  direction: true,
+  query: true,
+  minScore: true,
+}
+
 /** Items of one kind in one scope, each under a key. */
 export class Collection<Output = Value, Input = Output> {
   readonly #items: ItemStore
@@ -49,6 +66,7 @@ export class Collection<Output = Value, Input = Output> {
    * does not match.
    */
   async put(key: string, value: Input, options: PutOptions = {}): Promise<Written> {
+    checkOptionNames('put()', options, PUT_OPTIONS)
     const [result] = await this.batch([{ put: key, value, ...options }])
     if (result?.status === 'written') return result.written as Written
     throw conflict(key, options.expect, result?.version ?? null)
@@ -56,6 +74,7 @@ export class Collection<Output = Value, Input = Output> {
 
   /** Removes an item. It is no error if there is none, unless `expect` names a version. */
   async delete(key: string, options: DeleteOptions = {}): Promise<void> {
+    checkOptionNames('delete()', options, DELETE_OPTIONS)
     const [result] = await this.batch([{ delete: key, ...options }])
     if (result?.status === 'conflict') throw conflict(key, options.expect, result.version)
   }
@@ -108,17 +127,14 @@ export class Collection<Output = Value, Input = Output> {
   }
 
   /** One page in key order, by code points. */
-  list(query: ListQuery = {}): Promise<ItemPage<Output>> {
-    const { prefix, limit, cursor } = query
-    return this.search({
-      ...(prefix === undefined ? {} : { prefix }),
-      ...(limit === undefined ? {} : { limit }),
-      ...(cursor === undefined ? {} : { cursor }),
-    })
+  async list(query: ListQuery = {}): Promise<ItemPage<Output>> {
+    checkOptionNames('list()', query, LIST_QUERY)
+    return this.search(query)
   }
 
   /** One page of the items that match a filter, in an order; or, with `query`, those nearest to it in meaning. */
   async search(query: SearchQuery = {}): Promise<ItemPage<Output>> {
+    checkOptionNames('search()', query, SEARCH_QUERY)
     const plan = this.#plan(query)
     const page =
       query.query === undefined ? await this.#searchOrdered(plan, query) : await this.#searchNearest(plan, query)
@@ -162,6 +178,7 @@ export class Collection<Output = Value, Input = Output> {
           'Use { put, value } and { delete }.',
         )
       }
+      checkOptionNames('a write of a batch', operation, isPut ? BATCH_PUT : BATCH_DELETE)
       const key = checkKey(isPut ? operation.put : operation.delete)
       if (seen.has(key))
         throw new InvalidValueError(
@@ -211,7 +228,11 @@ export class Collection<Output = Value, Input = Output> {
 
   #plan({ prefix, filter, limit = DEFAULT_LIMIT }: SearchQuery): SearchPlan {
     if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
-      throw new InvalidOptionError('limit', `must be 1 to ${MAX_LIMIT}`, 'Ask for pages and follow the cursor.')
+      throw new InvalidOptionError(
+        'limit',
+        `must be a whole number from 1 to ${MAX_LIMIT}, not ${describeGiven(limit)}`,
+        'Ask for pages and follow the cursor.',
+      )
     }
     return {
       tenant: this.#tenant,
@@ -225,7 +246,11 @@ export class Collection<Output = Value, Input = Output> {
 
   #searchOrdered(plan: SearchPlan, { orderBy, direction = 'asc', cursor }: SearchQuery): Promise<FoundPage> {
     if (direction !== 'asc' && direction !== 'desc') {
-      throw new InvalidOptionError('direction', 'is neither asc nor desc', 'Use asc or desc.')
+      throw new InvalidOptionError(
+        'direction',
+        `must be 'asc' or 'desc', not ${describeGiven(direction)}`,
+        'Leave it out for asc.',
+      )
     }
     const order: Order = {
       field: orderBy === undefined ? undefined : parseField('orderBy', orderBy),
@@ -242,7 +267,11 @@ export class Collection<Output = Value, Input = Output> {
     if (embed === undefined)
       throw new InvalidOptionError('query', 'needs embed', 'Give the collection an embed function.')
     if (typeof query !== 'string' || query === '')
-      throw new InvalidOptionError('query', 'must be a string', 'Pass what to look for.')
+      throw new InvalidOptionError(
+        'query',
+        `must be a non-empty string, not ${describeGiven(query)}`,
+        'Pass what to look for.',
+      )
     if (orderBy !== undefined || direction !== undefined || cursor !== undefined) {
       throw new InvalidOptionError(
         'query',
@@ -251,7 +280,11 @@ export class Collection<Output = Value, Input = Output> {
       )
     }
     if (typeof minScore !== 'number' || Number.isNaN(minScore)) {
-      throw new InvalidOptionError('minScore', 'must be a number from -1 to 1', 'Pass for example 0.7.')
+      throw new InvalidOptionError(
+        'minScore',
+        `must be a number from -1 to 1, not ${describeGiven(minScore)}`,
+        'Pass for example 0.7.',
+      )
     }
     const [vector] = await embed.embed([query])
     return searchNearest(this.#items, plan, vector as Float32Array, minScore)

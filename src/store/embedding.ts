@@ -1,7 +1,9 @@
 import { type FieldPath, fieldAt } from '../codec/item-field.js'
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { encodeValue, type Value } from '../codec/value.js'
+import { describeGiven } from '../core/choices.js'
 import { InvalidOptionError, InvalidValueError } from '../core/errors.js'
+import { checkOptionNames } from '../core/option-names.js'
 import { type FieldInput, parseField } from './field.js'
 
 /** How vectors are computed, for searches by meaning. */
@@ -23,11 +25,14 @@ export interface ParsedEmbed {
 const MAX_DIMS = 16_384
 
 export function parseEmbed(options: EmbedOptions): ParsedEmbed {
+  // The instance of a class may have fields of its own.
+  if (Object.getPrototypeOf(options ?? null) === Object.prototype)
+    checkOptionNames('the option embed', options, { dims: true, fields: true, embed: true })
   const { dims, fields } = options
   if (!Number.isSafeInteger(dims) || dims < 1 || dims > MAX_DIMS) {
     throw new InvalidOptionError(
       'embed.dims',
-      `must be 1 to ${MAX_DIMS}`,
+      `must be a whole number from 1 to ${MAX_DIMS}, not ${describeGiven(dims)}`,
       'Pass how many numbers a vector of your model has.',
     )
   }

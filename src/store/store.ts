@@ -1,6 +1,7 @@
 import type { Value } from '../codec/value.js'
 import { InvalidOptionError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
+import { checkOptionNames } from '../core/option-names.js'
 import { compareUtf8 } from '../core/text-order.js'
 import { METRICS_SCOPE } from '../telemetry/process-metrics.js'
 import type { ItemStore } from '../log/items/item-store.js'
@@ -107,6 +108,7 @@ export class Scope {
    * without reading the others. May list one that has just become empty.
    */
   async collections(options: { readonly prefix?: string } = {}): Promise<readonly string[]> {
+    checkOptionNames('collections()', options, { prefix: true })
     const { prefix = '' } = options
     if (prefix !== '') encodeSpace(this.#scope, prefix)
     const start = this.#scope + prefix

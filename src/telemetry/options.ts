@@ -1,4 +1,6 @@
+import { describeGiven } from '../core/choices.js'
 import { InvalidOptionError } from '../core/errors.js'
+import { checkOptionNames, type OptionNames } from '../core/option-names.js'
 import type { MeterProviderLike, TracerProviderLike } from './otel-api.js'
 
 /** What is counted and traced for a store that this process opens, and where it goes. */
@@ -16,6 +18,13 @@ export interface TelemetryOptions {
   readonly flushEveryMs?: number | false
 }
 
+const OPTIONS: OptionNames<TelemetryOptions> = {
+  tracerProvider: true,
+  meterProvider: true,
+  recordContent: true,
+  flushEveryMs: true,
+}
+
 const DEFAULT_FLUSH_MS = 10_000
 /** Shorter than this, reports would be a load of their own. */
 const LEAST_FLUSH_MS = 100
@@ -23,10 +32,11 @@ const MOST_FLUSH_MS = 3_600_000
 
 /** Refuses what can't be meant, before anything is opened. Returns how often to report. */
 export function checkTelemetry(options: TelemetryOptions): number | false {
+  checkOptionNames('openHoldfast({ telemetry })', options, OPTIONS)
   const { flushEveryMs = DEFAULT_FLUSH_MS, tracerProvider, meterProvider, recordContent = false } = options
   const isTime = typeof flushEveryMs === 'number' && flushEveryMs >= LEAST_FLUSH_MS && flushEveryMs <= MOST_FLUSH_MS
   if (flushEveryMs !== false && !isTime) {
-    const problem = `must be ${LEAST_FLUSH_MS} to ${MOST_FLUSH_MS}`
+    const problem = `must be a number from ${LEAST_FLUSH_MS} to ${MOST_FLUSH_MS}, not ${describeGiven(flushEveryMs)}`
     throw new InvalidOptionError('telemetry.flushEveryMs', problem, 'Pass milliseconds, or false to report nothing.')
   }
   if (tracerProvider && typeof tracerProvider.getTracer !== 'function') {
@@ -37,7 +47,11 @@ export function checkTelemetry(options: TelemetryOptions): number | false {
   }
   // Private data must not be recorded because of a value that merely looks true.
   if (typeof recordContent !== 'boolean') {
-    throw new InvalidOptionError('telemetry.recordContent', 'is neither true nor false', 'Pass true or false.')
+    throw new InvalidOptionError(
+      'telemetry.recordContent',
+      `must be true or false, not ${describeGiven(recordContent)}`,
+      'Leave it out for false.',
+    )
   }
   return flushEveryMs
 }

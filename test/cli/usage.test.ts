@@ -56,7 +56,7 @@ describe('the command line', () => {
     ['a checkpoint that is not there', ['state', 'orders', '--at', '99'], 3, 'has no checkpoint "99"'],
     ['a tag named as objects have it', ['state', 'orders', '--at', 'constructor'], 3, 'checkpoint "constructor".'],
     ['a tag that is not there', ['fork', 'orders', '--at', 'dawn'], 3, 'has no checkpoint "dawn"'],
-    ['an id of another past', ['state', 'orders', '--at', 'main~0~000000000000'], 3, 'is not of this past'],
+    ['an id of another past', ['state', 'orders', '--at', 'main~0~000000000000'], 3, 'does not belong to the history'],
     ['an id that no thread has', ['show', 'x'.repeat(600)], 2, '600 bytes'],
     ['a wrong duration', ['threads', '--older-than', 'soon'], 2, '--older-than "soon" is not a duration'],
     ['a wrong number', ['threads', '--limit', '-3'], 2, '--limit is "-3"'],

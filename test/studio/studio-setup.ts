@@ -19,7 +19,7 @@ export interface World {
 }
 
 /** Serves a store with the studio's programs. */
-export async function serveStudio(hf: Holdfast, options: Partial<ServerOptions> = {}): Promise<Omit<World, 'hf'>> {
+async function serveStudio(hf: Holdfast, options: Partial<ServerOptions> = {}): Promise<Omit<World, 'hf'>> {
   const { model, next } = pacedModel()
   const { returns, payout, survey, nightly, planner } = makePrograms(model)
   const server = createServer(hf, {

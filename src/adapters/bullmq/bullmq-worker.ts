@@ -6,9 +6,9 @@ import type { Dispatcher, Worked, WorkerStatus } from '../../types.js'
 import type { BullmqEngine, BullmqTarget } from './engine.js'
 import { type DueHint, type HoldfastJob, isStart, type StartInput } from './jobs.js'
 
-/** As of `hf.worker`, but for how work is found. */
+/** Like the options of `hf.worker`, except for how work is found. */
 export interface BullmqWorkerOptions extends Omit<WorkerOptions, 'looks' | 'pollMs'> {
-  /** Whether it also adds the jobs of what is due of its programs. At least one process has to. Default true. */
+  /** Whether it also adds jobs for due threads of its programs. At least one process must. Default true. */
   readonly dispatch?: boolean
   /** Everything else that BullMQ's `Worker` takes: `limiter`, `metrics`, `lockDuration`, `stalledInterval`, `telemetry`. */
   readonly bull?: Omit<Partial<BullWorkerOptions>, 'connection' | 'concurrency' | 'autorun'>
@@ -17,16 +17,16 @@ export interface BullmqWorkerOptions extends Omit<WorkerOptions, 'looks' | 'poll
 type InnerWorker = ReturnType<Holdfast['worker']>
 type ProgramList = WorkerOptions['programs']
 
-/** A stalled job says that its worker was silent, and nothing of the thread: it is never the reason to fail one. */
+/** A stalled job says that its worker was silent, and nothing about the thread: it must never fail one. */
 const NEVER_STALLED_OUT = 1_000_000_000
-/** How long a thread waits that has to make room for another in its process, or was lost to somebody. */
+/** How long to wait with a thread that had to make room for another in its process, or that another worker took. */
 const AGAIN_MS = 1000
-/** How long BullMQ may take to close: its threads are let go of by then. */
+/** How long BullMQ may take to close. The threads have been released by then. */
 const CLOSING_MS = 5000
 
-/** Runs the threads that the jobs of a queue name, as a worker of the store would that finds them itself. */
+/** Runs the threads that the jobs of a queue name, as a worker that finds them itself would. */
 export class BullmqWorker {
-  /** BullMQ's own: for its events, and for pausing. */
+  /** BullMQ's own worker: for its events, and for pausing. */
   readonly bull: BullWorker<HoldfastJob>
   readonly #engine: BullmqEngine
   readonly #hf: Holdfast
@@ -69,7 +69,7 @@ export class BullmqWorker {
     void this.#inner.done().then(() => this.stop())
   }
 
-  /** What it does now, for those who look after it: `serveHealth` takes it as a worker. */
+  /** What it is doing now, for monitoring; `serveHealth` accepts this worker. */
   get status(): WorkerStatus {
     return this.#inner.status
   }
@@ -80,8 +80,8 @@ export class BullmqWorker {
   }
 
   /**
-   * Takes no more jobs, lets steps end within the grace period, records them, lets go of all threads, and leaves a job for each that is
-   * still due.
+   * Takes no more jobs, lets steps finish within the grace period, records their results, releases all threads, and adds
+   * a job for each that is still due.
    */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop()
@@ -99,14 +99,14 @@ export class BullmqWorker {
 
   async #stop(): Promise<void> {
     this.#leaveSignals()
-    // Not awaited: it would wait for jobs under way, which the inner worker ends.
+    // Not awaited: it would wait for jobs in progress, which the inner worker ends.
     const paused = this.bull.pause(true).catch(() => {})
     await Promise.all([this.#dispatcher?.stop(), this.#inner.stop(), paused])
     await this.#close()
     this.#finish()
   }
 
-  /** A Redis that is away must not keep a process from ending. */
+  /** A Redis that is down must not keep a process from ending. */
   async #close(): Promise<void> {
     let timer: NodeJS.Timeout | undefined
     const patience = new Promise<void>((resolve) => {
@@ -117,11 +117,11 @@ export class BullmqWorker {
     clearTimeout(timer)
   }
 
-  /** What it returns is shown by dashboards: the kind of end, and nothing of what a thread holds. */
+  /** Dashboards show what it returns: how the run ended, and nothing that the thread holds. */
   async #process(job: Job<HoldfastJob>): Promise<{ readonly status: string }> {
     if (isStart(job.data)) return this.#start(job, job.data)
-    // From here on another hint counts: what becomes due while the thread runs must not be taken for this one. If that fails, the next
-    // reconcile finds the thread.
+    // From here on another hint counts: a thread that becomes due while it runs must get its own job. If this fails, the
+    // next reconcile finds the thread.
     await job.removeDeduplicationKey().catch(() => {})
     const worked = await this.#inner.work(job.data)
     if (worked.status === 'stopped') await this.#again(job.name, job.data)
@@ -129,10 +129,10 @@ export class BullmqWorker {
     return { status: worked.status === 'ended' ? worked.outcome.status : worked.status }
   }
 
-  /** Due as before: at once by another process where this one stops, else after a moment. */
+  /** The thread is due as before: at once in another process if this one stops, otherwise after a moment. */
   async #again(program: string, hint: DueHint): Promise<void> {
     const isDraining = this.#inner.status.state === 'draining'
-    // The queue may be gone with the process; the reconcile of another brings the thread back then.
+    // The queue may be gone along with the process; then another process's reconcile brings the thread back.
     await this.#engine.hint([{ ...hint, program, priority: 0 }], isDraining ? {} : { delay: AGAIN_MS }).catch(() => {})
   }
 
@@ -144,8 +144,8 @@ export class BullmqWorker {
       throw new InvalidOptionError('program', `is "${start.program}", which this worker does not have`, remedy)
     }
     const hf = start.tenant === undefined ? this.#hf : this.#hf.tenant(start.tenant)
-    // A job that is run again, because it stalled or was retried, brings the same input. Ids that the queue counted begin at 1
-    // again when it is emptied: without their time, a new job would pass for one that was run long ago.
+    // A job that runs again, because it stalled or was retried, brings the same input. A queue that was emptied counts
+    // its ids from 1 again: without the time, a new job would be mistaken for one that ran long ago.
     const isCounted = /^\d+$/.test(job.id ?? '')
     const id = isCounted ? `${job.id}-${job.timestamp}` : (job.id ?? '')
     await hf

@@ -5,10 +5,10 @@ import type { DueThread } from '../../types.js'
 /** What a job of the queue holds: a hint that a thread is due, or input to start one with. */
 export type HoldfastJob = DueHint | StartInput
 
-/** A thread is due, as far as somebody knew when the job was added. Where threads are is all it says: what they hold stays in the store. */
+/** A thread was due when the job was added. The job says only which thread; what the thread holds stays in the store. */
 export type DueHint = Pick<DueThread, 'tenant' | 'thread' | 'branch'>
 
-/** Input for a thread, brought by a job: of a scheduler of BullMQ, or of a service that knows nothing of Holdfast. */
+/** Input for a thread, brought by a job: from a BullMQ scheduler, or a service that knows nothing about Holdfast. */
 export interface StartInput {
   readonly start: {
     /** By name. */
@@ -20,7 +20,7 @@ export interface StartInput {
   }
 }
 
-/** Jobs are kept for a while for people who look at a dashboard; nothing else needs them. */
+/** Finished jobs are kept for a while for people who look at a dashboard; nothing else needs them. */
 const KEPT = {
   removeOnComplete: { age: 3600, count: 1000 },
   removeOnFail: { age: 24 * 3600, count: 1000 },
@@ -43,7 +43,7 @@ function hintId({ tenant, thread, branch }: DueHint): string {
   return JSON.stringify([tenant, parts, branch])
 }
 
-/** A job that starts a thread of a program: to be added to the queue, or given to one of its schedulers. */
+/** A job that starts a thread of a program: add it to the queue, or pass it to one of its schedulers. */
 export function startJob(
   program: string | { readonly plan: { readonly name: string } },
   input?: unknown,

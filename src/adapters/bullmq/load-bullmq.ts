@@ -3,7 +3,7 @@ import { MissingDependencyError } from '../../errors.js'
 
 export type BullmqModule = typeof Bullmq
 
-/** BullMQ is loaded when a queue is opened: who does not use it need not have it. */
+/** Loaded when a queue is opened: users who don't use BullMQ need not install it. */
 export async function loadBullmq(): Promise<BullmqModule> {
   try {
     return await import('bullmq')

@@ -11,6 +11,7 @@ import {
 } from '@langchain/langgraph-checkpoint'
 import { type Holdfast, type OpenOptions, openHoldfast } from '../../index.js'
 import { InvalidOptionError } from '../../errors.js'
+import { checkOptionNames, type OptionNames } from '../../internal.js'
 import { againIfGone, Branches, type Located } from './branches.js'
 import { CheckpointWriter } from './checkpoint-writer.js'
 import { deltaHistory } from './delta-history.js'
@@ -39,6 +40,8 @@ export interface HoldfastSaverOptions {
   readonly openBranches?: number
 }
 
+const OPTIONS: OptionNames<HoldfastSaverOptions> = { tenant: true, onFork: true, compare: true, openBranches: true }
+
 /** Keeps LangGraph checkpoints in a Holdfast, on any of its backends. Each one is stored as what changed. */
 export class HoldfastSaver extends BaseCheckpointSaver {
   readonly #hf: Holdfast
@@ -49,6 +52,7 @@ export class HoldfastSaver extends BaseCheckpointSaver {
 
   constructor(hf: Holdfast, options: HoldfastSaverOptions = {}, owned = false) {
     super()
+    checkOptionNames('HoldfastSaver', options, OPTIONS)
     const { tenant, onFork = 'branch', compare = 'recent', openBranches = 100 } = options
     checkChoice('onFork', onFork, ['branch', 'refuse'])
     checkChoice('compare', compare, ['recent', 'all'])

@@ -13,6 +13,7 @@ import {
 } from '@langchain/langgraph-checkpoint'
 import type { Collection, CollectionOptions, Holdfast, Scope } from '../../index.js'
 import { InvalidOptionError } from '../../errors.js'
+import { checkOptionNames, type OptionNames } from '../../internal.js'
 import type { BatchOperation } from '../../store/index.js'
 import { isPlainObject } from './encode.js'
 import { checkFilter } from './store-filter.js'
@@ -40,6 +41,15 @@ export interface HoldfastStoreOptions {
   readonly maxBytes?: number
 }
 
+const OPTIONS: OptionNames<HoldfastStoreOptions> = {
+  tenant: true,
+  scope: true,
+  index: true,
+  ttl: true,
+  filterFields: true,
+  maxBytes: true,
+}
+
 type Put = PutOperation & { readonly ttl?: number }
 
 const MINUTE_MS = 60_000
@@ -55,6 +65,7 @@ export class HoldfastStore extends BaseStore {
 
   constructor(hf: Holdfast, options: HoldfastStoreOptions = {}) {
     super()
+    checkOptionNames('HoldfastStore', options, OPTIONS)
     const { tenant, scope = { langgraph: 'store' }, index, ttl = {}, filterFields = [], maxBytes } = options
     const owner = tenant === undefined ? hf : hf.tenant(tenant)
     this.#scope = owner.store.scope(scope)

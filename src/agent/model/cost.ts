@@ -26,7 +26,7 @@ export function checkPrices(table: PriceTable, field = 'prices'): void {
       if (typeof value === 'number' && Number.isFinite(value) && value >= 0) continue
       throw new InvalidOptionError(
         `${field}[${JSON.stringify(model)}].${kind}`,
-        `must be a number from 0, not ${String(value)}`,
+        `must be 0 or more, not ${String(value)}`,
         'Pass what a million tokens cost.',
       )
     }

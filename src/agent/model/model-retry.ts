@@ -83,7 +83,11 @@ function checkRetryOptions(options: ModelRetryOptions): Required<ModelRetryOptio
     const least = field === 'attempts' ? 1 : 0
     const value = settings[field]
     if (typeof value === 'number' && value >= least && (field !== 'attempts' || Number.isInteger(value))) continue
-    throw new InvalidOptionError(`retry.${field}`, `is ${String(value)}`, `Pass a number from ${least}.`)
+    throw new InvalidOptionError(
+      `retry.${field}`,
+      `must be ${least} or more, not ${String(value)}`,
+      'Pass a number, or leave it out.',
+    )
   }
   return settings
 }

@@ -3,7 +3,7 @@ import { costOf, type PriceTable } from './cost.js'
 import type { ModelRef } from '../messages/message.js'
 import { addUsage, NO_USAGE, type Usage } from './usage.js'
 
-/** What model calls used in sum. */
+/** What model calls used in total. */
 export type Tally = Usage & {
   readonly calls: number
   /** For the calls whose price is known. */

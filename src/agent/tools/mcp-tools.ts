@@ -1,5 +1,6 @@
 import type { Value } from '../../codec/value.js'
 import { InvalidOptionError, InvalidValueError, isHoldfastError, NotExecutedError } from '../../core/errors.js'
+import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
 import type { Effect } from '../../runtime/step/context.js'
 import { refuseSchema, SchemaChecker } from '../../runtime/json-schema/schema-checker.js'
 import type { ContentItem, ToolOutput } from '../messages/message-part.js'
@@ -57,6 +58,14 @@ export interface RefusedTool {
   readonly reason: string
 }
 
+const OPTIONS: OptionNames<McpOptions> = {
+  prefix: true,
+  trustHints: true,
+  maxTools: true,
+  onRefused: true,
+  tools: true,
+}
+
 const DEFAULT_MAX_TOOLS = 1000
 /** Pages may be empty and yet lead to others. */
 const MAX_PAGES = 1000
@@ -72,6 +81,7 @@ const REFUSED: readonly unknown[] = [-32601, -32602]
  * better: what a server does when it is called twice is not known here. A tool that can't be used is left out.
  */
 export async function mcpTools(client: McpClient, options: McpOptions = {}): Promise<Record<string, Tool>> {
+  checkOptionNames('mcpTools()', options, OPTIONS)
   const { prefix = '', onRefused = warn } = options
   const found: Record<string, Tool> = {}
   for (const listed of await listAll(client, options.maxTools ?? DEFAULT_MAX_TOOLS)) {

@@ -50,7 +50,7 @@ function answerOf(question: OpenPause, yes: boolean, reason: string | undefined)
   }
   const field = question.kind === 'permission' || schema?.properties?.['allowed'] ? 'allowed' : 'approved'
   if (schema?.properties && !schema.properties[field] && schema.additionalProperties === false) {
-    throw usageError(`Question ${question.id} wants another answer than yes or no.`, 'Use `holdfast answer`.')
+    throw usageError(`Question ${question.id} needs an answer other than yes or no.`, 'Use `holdfast answer`.')
   }
   if (reason === undefined) return { [field]: yes }
   if (schema?.additionalProperties === false && !schema.properties?.['reason']) throw noReason(question)

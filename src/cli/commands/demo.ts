@@ -19,7 +19,10 @@ export const run: Command = async (context, _args, options) => {
   const { output, signal, global } = context
   const settings = readOptions(options)
   if (global.store?.startsWith('memory:')) {
-    throw usageError('The demo has several processes, and memory: is seen by one.', 'Omit --store, or name another.')
+    throw usageError(
+      'The demo runs several processes, and memory: is visible to only one of them.',
+      'Omit --store, or name another.',
+    )
   }
   const folder = text(options, 'folder') ?? 'holdfast-demo'
   prepareFolder(folder)

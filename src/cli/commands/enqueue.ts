@@ -158,7 +158,7 @@ function readLine(line: string, programs: readonly Program[], wanted: string | u
     throw usageError('It is not an object.', 'Write {"thread": "t-1", "input": …} in each line.')
   }
   const unknown = Object.keys(value).find((name) => !FIELDS.includes(name))
-  if (unknown !== undefined) throw usageError(`"${unknown}" is not a known field.`, `Known are: ${FIELDS.join(', ')}.`)
+  if (unknown !== undefined) throw usageError(`"${unknown}" is not a known field.`, `Use one of: ${FIELDS.join(', ')}.`)
   const { thread, program, runAt, ...rest } = value as Record<string, unknown>
   if (thread === undefined) throw usageError('"thread" is missing.', 'Name the thread that the input is for.')
   return {

@@ -103,7 +103,7 @@ function describe(output: Output, event: WorkerEvent): string | undefined {
     case 'ended':
       return `${log} ${output.paint(paintStatus(event.outcome.status), event.outcome.status)}`
     case 'stopped':
-      return `${log} let go`
+      return `${log} released`
     case 'skipped':
       return `${log} ${output.paint('yellow', 'skipped')}: ${clean(event.reason)}`
     case 'error':

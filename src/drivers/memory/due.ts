@@ -98,7 +98,7 @@ function programOf({ index }: MemoryLog): string {
 
 // What is stored must not change with the arrays and objects the caller keeps using. Index rows are handed out as they
 // are, so they are frozen; bytes can't be, and are copied both ways.
-export function copyIndex(index: IndexFields): IndexFields {
+function copyIndex(index: IndexFields): IndexFields {
   return Object.freeze({
     ...index,
     tags: Object.freeze([...index.tags]),

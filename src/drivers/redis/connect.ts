@@ -125,7 +125,7 @@ function parseUrl(text: string): Server {
   if (!['redis', 'rediss', 'valkey', 'valkeys'].includes(scheme)) throw invalidUrl(text, `has the scheme "${scheme}"`)
   if (url.hostname === '') throw invalidUrl(text, 'has no host')
   const database = /^\/?(.*)$/.exec(url.pathname)?.[1] ?? ''
-  if (!/^\d{0,5}$/.test(database)) throw invalidUrl(text, 'has something else where the number of a database belongs')
+  if (!/^\d{0,5}$/.test(database)) throw invalidUrl(text, 'has something other than a database number in its path')
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   return {
     url: describeStoreUrl(text),

@@ -1,6 +1,7 @@
 import { SECRET_BYTES } from '../../codec/data-key.js'
 import { deriveMasterKey, type MasterKey } from '../../codec/master-key.js'
 import { InvalidOptionError } from '../../core/errors.js'
+import { suggestName } from '../../core/option-names.js'
 import { looksSecret, showName } from '../../core/secrets.js'
 import { checkVault, type KeyVault } from './key-vault.js'
 
@@ -108,7 +109,7 @@ function readTime(field: string, value: unknown): number {
 
 function refuseUnknown(parent: string, given: Readonly<Record<string, unknown>>, known: ReadonlySet<string>): void {
   for (const name of Object.keys(given)) {
-    if (!known.has(name)) throw invalid(`${parent}.${show(name)}`, 'is unknown', `Use ${[...known].join(', ')}.`)
+    if (!known.has(name)) throw invalid(`${parent}.${show(name)}`, 'is unknown', suggestName(name, [...known]))
   }
 }
 

@@ -10,7 +10,7 @@ export interface LogNews {
   readonly program: string
 }
 
-/** What is told of an append that landed. */
+/** What is published about an append that landed. */
 export function newsOf({ log, entries, lease, index }: Append): LogNews {
   const isFree = lease.kind === 'keep' || lease.kind === 'release'
   return {
@@ -41,7 +41,7 @@ export function writeMessages(news: readonly LogNews[]): string[] {
   return messages
 }
 
-/** What a message says. Whoever may connect to the backend can send anything: what is none of ours is left out. */
+/** What a message says. Anyone who can connect to the backend can send anything, so what is not ours is ignored. */
 export function readMessage(message: string): LogNews[] {
   let parts: unknown
   try {

@@ -3,7 +3,7 @@ import type { Driver } from '../contract.js'
 
 /** Writers may not know of a new listener for this long: until then whoever waits also looks for itself. */
 const SETTLE_MS = 1500
-/** For how long a topic that nobody needs any more stays open: the next one who needs it may be about to come. */
+/** How long a topic that nobody needs anymore stays open: someone may need it again shortly. */
 const LINGER_MS = 10_000
 const RETRY_MS = 5000
 

@@ -1,3 +1,4 @@
+import { describeGiven } from '../../core/choices.js'
 import { FencedError, InvalidOptionError } from '../../core/errors.js'
 import { nameLog } from '../../core/log-name.js'
 import type { SqlSession } from '../contract.js'
@@ -162,6 +163,10 @@ export function checkClaimOptions({ owner, ms }: ClaimOptions): void {
     )
   }
   if (!Number.isSafeInteger(ms) || ms < 1 || ms > 24 * 60 * 60 * 1000) {
-    throw new InvalidOptionError('ms', 'must be 1 to 86,400,000', 'Pass the lease in milliseconds, for example 10000.')
+    throw new InvalidOptionError(
+      'ms',
+      `must be a whole number from 1 to 86400000, not ${describeGiven(ms)}`,
+      'Pass the lease in milliseconds, for example 10_000.',
+    )
   }
 }

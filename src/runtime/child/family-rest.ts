@@ -86,7 +86,7 @@ export function awaitedBy({ run }: RunState): readonly WaitForChild[] {
   return (run?.waiting ?? []).filter((wait): wait is WaitForChild => wait.kind === 'child')
 }
 
-export function childLog({ tenant }: LogKey, { thread }: WaitForChild): LogKey {
+function childLog({ tenant }: LogKey, { thread }: WaitForChild): LogKey {
   return { tenant, thread: parseThreadId(thread), branch: MAIN_BRANCH }
 }
 

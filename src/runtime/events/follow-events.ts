@@ -1,3 +1,4 @@
+import type { OptionNames } from '../../core/option-names.js'
 import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
 import type { Log } from '../../log/log.js'
 import type { LogStore } from '../../log/log-store.js'
@@ -20,6 +21,8 @@ export interface EventsOptions {
    */
   readonly live?: boolean
 }
+
+export const EVENTS_OPTIONS: OptionNames<EventsOptions> = { after: true, untilRest: true, signal: true, live: true }
 
 /**
  * What is recorded on a log, as events, from any process: first what has happened since, then what happens. With

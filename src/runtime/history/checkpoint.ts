@@ -1,7 +1,9 @@
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import { copyValue, type Value } from '../../codec/value.js'
+import { describeGiven } from '../../core/choices.js'
 import { InvalidOptionError, isHoldfastError, NotFoundError } from '../../core/errors.js'
 import { type BranchId, parseBranchId } from '../../core/ids.js'
+import type { OptionNames } from '../../core/option-names.js'
 import { parseCheckpointId } from '../../log/entry/checkpoint-id.js'
 import { isCheckpoint } from '../../log/entry/checkpoint-kinds.js'
 import type { LogKey } from '../../log/contract.js'
@@ -80,6 +82,14 @@ export interface ForkOptions<State = Readonly<Record<string, unknown>>, Update =
   readonly reads?: ForkRecord['reads']
 }
 
+export const FORK_OPTIONS: OptionNames<ForkOptions> = {
+  name: true,
+  set: true,
+  update: true,
+  effects: true,
+  reads: true,
+}
+
 /** Which checkpoints to list. */
 export interface HistoryOptions {
   /** Default 100. */
@@ -95,6 +105,8 @@ export interface HistoryOptions {
   readonly events?: boolean
 }
 
+export const HISTORY_OPTIONS: OptionNames<HistoryOptions> = { limit: true, before: true, all: true, events: true }
+
 const PAGE = 100
 
 /** One page of checkpoints, newest first. */
@@ -103,8 +115,8 @@ export async function listCheckpoints(log: Log, options: HistoryOptions = {}): P
   if (!Number.isSafeInteger(limit) || limit < 1 || limit > 10_000) {
     throw new InvalidOptionError(
       'limit',
-      'must be 1 to 10,000',
-      'Ask for pages, each before the last id of the one before.',
+      `must be a whole number from 1 to 10000, not ${describeGiven(limit)}`,
+      'Ask for pages: pass the last id of a page as `before` to get the next one.',
     )
   }
   const found: CheckpointInfo[] = []

@@ -2,6 +2,7 @@ import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import type { Redactor } from '../../codec/redactor.js'
 import { copyValue, type Value } from '../../codec/value.js'
 import { type HoldfastError, InvalidValueError, NotFoundError } from '../../core/errors.js'
+import type { OptionNames } from '../../core/option-names.js'
 import type { Clock } from '../../core/clock.js'
 import { DUE } from '../../log/contract.js'
 import type { Draft } from '../../log/entry/draft.js'
@@ -19,6 +20,8 @@ export interface AnswerOptions {
    */
   readonly by?: string
 }
+
+export const ANSWER_OPTIONS: OptionNames<AnswerOptions> = { by: true }
 
 /** One of several answers: to which question, and what. */
 export interface PauseAnswer {

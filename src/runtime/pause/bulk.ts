@@ -1,6 +1,7 @@
 import { mapSome } from '../../core/map-some.js'
 import type { ThreadIdInput } from '../../core/ids.js'
 import { threadIdInput } from '../../core/ids.js'
+import { describeGiven } from '../../core/choices.js'
 import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import type { HeadQuery, LogKey } from '../../log/contract.js'
 import type { PauseAnswer, RefusedAnswer } from './answer.js'
@@ -166,7 +167,11 @@ export async function resumeAll(
 ): Promise<readonly BulkRun[]> {
   const { concurrency = CONCURRENCY, onRun } = options
   if (!(Number.isSafeInteger(concurrency) && concurrency >= 1 && concurrency <= MAX_CONCURRENCY)) {
-    throw new InvalidOptionError('concurrency', `must be 1 to ${MAX_CONCURRENCY}`, 'Pass a whole number.')
+    throw new InvalidOptionError(
+      'concurrency',
+      `must be a whole number from 1 to ${MAX_CONCURRENCY}, not ${describeGiven(concurrency)}`,
+      'Correct it, or leave it out.',
+    )
   }
   const keys = await listOf(environment, plan, query)
   return mapSome(keys, concurrency, async (key): Promise<BulkRun> => {

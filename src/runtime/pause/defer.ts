@@ -1,3 +1,4 @@
+import { describeGiven } from '../../core/choices.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { Clock } from '../../core/clock.js'
 import type { Log } from '../../log/log.js'
@@ -22,7 +23,7 @@ export async function deferPause(log: Log, clock: Clock, id: string, options: De
   if (!(until > clock.now())) {
     throw new InvalidOptionError(
       'until',
-      'must be a Date in the future',
+      `must be a Date in the future, not ${options.until instanceof Date ? String(options.until) : describeGiven(options.until)}`,
       'Pass for example new Date(Date.now() + 3_600_000).',
     )
   }

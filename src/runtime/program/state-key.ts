@@ -1,4 +1,5 @@
 import { InvalidProgramError } from '../../core/errors.js'
+import { checkOptionNames } from '../../core/option-names.js'
 import type { SchemaInput, SchemaOutput, StandardSchema } from '../../store/standard-schema.js'
 import { checkDeclaredSchema } from './declared-schema.js'
 
@@ -132,7 +133,17 @@ function makeKey(
   options: InitialOption<unknown> | undefined,
   reducer?: StateKey['reducer'],
 ): StateKey {
+  // Without a schema, the options are easily passed first.
+  if (typeof schema === 'object' && schema !== null && 'initial' in schema && !('~standard' in schema)) {
+    const position = kind === 'reduced' ? 'third' : 'second'
+    throw new InvalidProgramError(
+      `The first argument of ${kind}() is its schema, and { initial } was given in its place.`,
+      'schema',
+      `Pass { initial } as the ${position} argument: ${kind}(undefined, ${kind === 'reduced' ? 'reducer, ' : ''}{ initial }).`,
+    )
+  }
   checkDeclaredSchema(schema, `schema of a key made by ${kind}()`, 'schema')
+  checkOptionNames(`${kind}()`, options, { initial: true })
   const initial = options?.initial
   const make = initial === undefined || typeof initial === 'function' ? initial : () => initial
   return Object.freeze({ kind, schema, reducer, initial: make as StateKey['initial'] })

@@ -1,6 +1,6 @@
 import { InvalidProgramError } from '../../core/errors.js'
-import type { OptionNames } from '../../core/option-names.js'
-import type { StepOptions, StepPolicy } from '../step/context.js'
+import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
+import type { RetryPolicy, StepOptions, StepPolicy } from '../step/context.js'
 
 /** The options of `ctx.step`. */
 export const STEP_OPTIONS: OptionNames<StepOptions> = {
@@ -14,6 +14,15 @@ export const STEP_OPTIONS: OptionNames<StepOptions> = {
   input: true,
   key: true,
   idempotencyKey: true,
+}
+
+const RETRY_OPTIONS: OptionNames<RetryPolicy> = {
+  attempts: true,
+  initialMs: true,
+  factor: true,
+  maxMs: true,
+  jitter: true,
+  retryIf: true,
 }
 
 type Rule = readonly [name: string, fits: (value: unknown) => boolean, remedy: string]
@@ -42,7 +51,10 @@ const RETRY: readonly Rule[] = [
 /** Refuses a policy that could only fail, or silently do something else, once a step has gone wrong. */
 export function checkPolicy(policy: StepPolicy, owner: string): void {
   checkRules(policy, POLICY, owner)
-  if (policy.retry !== undefined) checkRules(policy.retry, RETRY, `${owner}.retry`)
+  if (policy.retry !== undefined) {
+    checkOptionNames(`${owner}.retry`, policy.retry, RETRY_OPTIONS)
+    checkRules(policy.retry, RETRY, `${owner}.retry`)
+  }
   if (policy.effect === 'reconcilable' && policy.reconcile === undefined) {
     throw new InvalidProgramError(
       `${owner} is reconcilable, but has no function that asks what happened.`,

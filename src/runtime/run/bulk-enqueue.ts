@@ -4,6 +4,7 @@ import { nameLog } from '../../core/log-name.js'
 import { mapSome } from '../../core/map-some.js'
 import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
 import type { LogKey } from '../../log/contract.js'
+import { planOf } from '../program/check-program.js'
 import type { ProgramPlan } from '../program/program.js'
 import { enqueueInput } from './enqueue.js'
 import type { RuntimeEnvironment } from './environment.js'
@@ -104,13 +105,7 @@ export async function enqueueAll(
 /** What nobody could act on is refused before anything is written, and the error says which one it is. */
 function checkItem(item: BulkInput, name: string): void {
   checkOptionNames(name, item ?? null, BULK_INPUT)
-  if (item.program?.plan?.name === undefined) {
-    throw new InvalidOptionError(
-      `${name}.program`,
-      'is not a program',
-      'Pass what agent(), graph() or flow() returned.',
-    )
-  }
+  planOf(`${name}.program`, item.program)
   if (item.thread === undefined || item.thread === null) {
     throw new InvalidOptionError(`${name}.thread`, 'is missing', 'Name the thread that the input is for.')
   }

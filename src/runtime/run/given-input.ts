@@ -1,3 +1,4 @@
+import { describeGiven } from '../../core/choices.js'
 import { InvalidOptionError, InvalidValueError } from '../../core/errors.js'
 import { type Op, remove, splice } from '../../log/entry/ops.js'
 import { findEnded } from './input-keys.js'
@@ -17,7 +18,11 @@ export interface InputName {
 export function checkKey(key: unknown): string | undefined {
   if (key === undefined) return undefined
   if (typeof key === 'string' && key !== '' && key.length <= 512 && key.isWellFormed()) return key
-  throw new InvalidValueError('key', 'must be 1 to 512 characters', 'Pass an id of the request or message.')
+  throw new InvalidValueError(
+    'key',
+    `must be a string of 1 to 512 characters, not ${describeGiven(key)}`,
+    'Pass an id of the request or message.',
+  )
 }
 
 /** Refuses an initial state for a thread that already has one: what was said since would be lost, or contradicted. */

@@ -118,7 +118,7 @@ export function missingOf({ transient }: KeptContext, given: unknown): readonly 
  * The context of a run that is resumed with more. What is passed now counts from here on, and so does what the current
  * program says about it: a version may declare transient what an earlier one recorded, and the other way around.
  */
-export function joinContexts(before: KeptContext, brought: KeptContext): KeptContext {
+function joinContexts(before: KeptContext, brought: KeptContext): KeptContext {
   if (brought.context === undefined && brought.transient === undefined) return before
   if (brought.transient === true || before.transient === true) return brought
   const { context, transient = [] } = brought

@@ -73,7 +73,7 @@ export function readSchedule({ state }: Fold): ScheduleRecord | undefined {
 }
 
 /** What the index says about a schedule, so that workers find it in time. */
-export function scheduleIndex({ program, version, paused, next, extra }: ScheduleRecord): IndexPatch {
+function scheduleIndex({ program, version, paused, next, extra }: ScheduleRecord): IndexPatch {
   const due = [...extra, ...(paused || next === null ? [] : [next])]
   return {
     status: paused ? 'suspended' : next === null ? 'ended' : 'scheduled',

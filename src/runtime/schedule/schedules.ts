@@ -10,6 +10,7 @@ import type { Fold } from '../../log/entry/fold.js'
 import type { Log } from '../../log/log.js'
 import type { FlowProgram } from '../program/flow.js'
 import type { GraphProgram } from '../program/graph.js'
+import { planOf } from '../program/check-program.js'
 import type { TypedProgram } from '../program/program.js'
 import type { Shape } from '../program/state-key.js'
 import { SCHEDULE } from '../run/labels.js'
@@ -108,9 +109,9 @@ export class Schedules {
    */
   async set<Input>(name: string, program: ScheduledProgram<Input>, options: ScheduleOptions<Input>): Promise<Schedule> {
     checkName(name)
-    checkOptionNames('a schedule', options, OPTIONS)
+    checkOptionNames('hf.schedules.set()', options, OPTIONS)
     const { clock } = this.#environment
-    const { plan } = program
+    const plan = planOf('program', program)
     const { input, thread, missed = 'last' } = options
     if (!MISSED.includes(missed)) throw notAChoice('missed', missed, MISSED)
     if (thread !== undefined && parseThreadId(thread) === parseThreadId(scheduleThread(name))) {
@@ -136,6 +137,7 @@ export class Schedules {
 
   /** One page of this tenant's schedules. */
   async list(query: { readonly limit?: number; readonly cursor?: string } = {}): Promise<SchedulePage> {
+    checkOptionNames('hf.schedules.list()', query, { limit: true, cursor: true })
     const { logs } = this.#environment
     const page = await logs.list({
       tenant: this.#tenant,

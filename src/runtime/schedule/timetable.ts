@@ -55,7 +55,7 @@ export function readTimetable(
   if ((cron === undefined) === (everyMs === undefined)) {
     throw new InvalidOptionError(
       'cron',
-      cron === undefined ? 'is missing, and so is everyMs' : 'and everyMs are both given',
+      cron === undefined ? 'is missing, and so is everyMs' : 'is given together with everyMs',
       "Pass one of them: cron: '0 2 * * *' or everyMs: 60_000.",
     )
   }

@@ -7,6 +7,7 @@ import type { DueWatch } from '../../log/news/news.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
 import { programOfLabel, scheduleLabel } from '../schedule/schedule-state.js'
 import { describeDue, type DueThread } from './due-thread.js'
+import { planOf } from '../program/check-program.js'
 import { checkCount } from './worker-options.js'
 
 /** Which due threads are handed out, to whom, and how soon again. */
@@ -14,27 +15,27 @@ export interface DispatchOptions {
   /** By name, or the programs themselves. */
   readonly programs: readonly (string | { readonly plan: { readonly name: string } })[]
   /**
-   * Takes what is due: some engine's queue. What it takes is handed out again after `everyMs` if it is still due then; what it
-   * rejects as well.
+   * Receives the threads that are due, to put them into another engine's queue. A thread that is still due after `everyMs`
+   * is handed out again, whether this resolved or rejected.
    */
   readonly hand: (due: readonly DueThread[]) => Promise<void>
-  /** How soon a thread is handed out again that is still due and that nobody runs, in milliseconds. Default 15,000. */
+  /** How soon a thread that is still due and that nobody runs is handed out again, in milliseconds. Default 15,000. */
   readonly everyMs?: number
-  /** Told of what went wrong; it goes on by itself. */
+  /** Called with errors; the dispatcher continues on its own. */
   readonly onError?: (error: unknown) => void
 }
 
 const OPTIONS: OptionNames<DispatchOptions> = { programs: true, hand: true, everyMs: true, onError: true }
 const EVERY_MS = 15_000
 const AT_ONCE = 100
-/** Where nothing can be reserved: all that is due, again and again. The engine knows what it has. */
+/** On backends that can't reserve: everything that is due, again and again. The engine knows what it already has. */
 const AT_ONCE_UNRESERVED = 10_000
 const AFTER_ERROR_MS = 1000
 
 /**
- * Finds what is due and hands it to another engine, which brings it to a worker: `worker.work(due)`. Any number of processes may do
- * it side by side. Each thread is handed out once while nothing changes, and once more every so often until somebody runs it: an
- * engine may lose what it was given.
+ * Finds what is due and hands it to another engine, which brings it to a worker: `worker.work(due)`. Any number of
+ * processes may do this at the same time. Each thread is handed out once, and again every `everyMs` until somebody runs
+ * it, because an engine may lose what it was given.
  */
 export class Dispatcher {
   readonly #environment: RuntimeEnvironment
@@ -49,19 +50,21 @@ export class Dispatcher {
   #wake = new AbortController()
   /** The tenant whose turn was last. */
   #turn: TenantId | undefined
-  /** Something was heard since the last look began. */
+  /** There was news since the last look began. */
   #hasNews = false
 
   constructor(environment: RuntimeEnvironment, tenant: TenantId | undefined, options: DispatchOptions) {
-    checkOptionNames('dispatch', options, OPTIONS)
-    const names = options.programs.map((program) => (typeof program === 'string' ? program : program.plan.name))
-    if (names.length === 0) {
+    checkOptionNames('hf.dispatch()', options, OPTIONS)
+    if (!Array.isArray(options.programs) || options.programs.length === 0) {
       throw new InvalidOptionError(
         'programs',
         'names no program',
         'Pass the programs whose threads are to be handed out.',
       )
     }
+    const names = options.programs.map((program, i) =>
+      typeof program === 'string' ? program : planOf(`programs[${i}]`, program).name,
+    )
     if (environment.workers.closing) throw new ClosedError('This Holdfast')
     this.#environment = environment
     this.#tenant = tenant
@@ -74,13 +77,13 @@ export class Dispatcher {
     this.#looking = this.#look()
   }
 
-  /** Looks now and does not wait for the next time. */
+  /** Looks now instead of at the next interval. */
   nudge(): void {
     this.#hasNews = true
     this.#wake.abort()
   }
 
-  /** Hands nothing more out. What was handed out stays where it is. */
+  /** Hands out nothing more. What was handed out stays where it is. */
   async stop(): Promise<void> {
     this.#over.abort()
     this.#wake.abort()
@@ -96,7 +99,7 @@ export class Dispatcher {
   #hear(news: LogNews | undefined): void {
     if (news === undefined) return this.nudge()
     const isOurs = this.#tenant === undefined || news.log.tenant === this.#tenant
-    // Also of what is due later: a look tells how long to sleep.
+    // News of what is due later counts too: only a look tells how long to sleep.
     if (isOurs && this.#names.has(programOfLabel(news.program))) this.nudge()
   }
 
@@ -120,7 +123,7 @@ export class Dispatcher {
     }
   }
 
-  /** Hands out all that is due. Returns in how many milliseconds the next may be. */
+  /** Hands out everything that is due. Returns how many milliseconds to wait for the next. */
   async #handOut(): Promise<number | null> {
     const { clock, logs } = this.#environment
     for (;;) {

@@ -4,14 +4,14 @@ import { PROGRAM } from '../run/labels.js'
 import { programOfLabel } from '../schedule/schedule-state.js'
 import type { Worked, WorkerEvent } from './worker-options.js'
 
-/** A thread that is due, as another engine is told of it. Plain JSON. */
+/** A thread that is due, as it is handed to another engine. Plain JSON. */
 export interface DueThread {
   readonly tenant: string
   readonly thread: ThreadIdInput
   readonly branch: string
   /** By name. */
   readonly program: string
-  /** As its input was left with: higher ones are more urgent. Default 0. */
+  /** The priority its input was enqueued with; a higher number is more urgent. Default 0. */
   readonly priority: number
 }
 
@@ -33,7 +33,7 @@ export function isDue({ index: { wakeAt } }: Head, now: number): boolean {
   return wakeAt !== null && (wakeAt === DUE || wakeAt <= now)
 }
 
-/** How a thread ended by what its worker tells of it; undefined while it has not. */
+/** How a thread's work ended, according to its worker's events; undefined while it has not. */
 export function workedOf(event: WorkerEvent): Worked | undefined {
   if (event.type === 'ended') return { status: 'ended', outcome: event.outcome }
   if (event.type === 'error') return { status: 'error', error: event.error }

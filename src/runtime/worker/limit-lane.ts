@@ -3,13 +3,13 @@ import type { StoreClock } from '../../log/store-clock.js'
 
 /** What is counted together, as every process of the fleet sees it. */
 export interface LaneRecord {
-  /** Who has a place, and until when it is kept without a sign of life, by the store's clock. */
+  /** Who has a slot, and how long it is kept without a heartbeat, by the store's clock. */
   readonly held: Readonly<Record<string, number>>
-  /** The last starts, oldest first; only where starts are limited. */
+  /** The last starts, oldest first; only if starts are limited. */
   readonly starts?: readonly number[]
 }
 
-/** Where the record lies: written only over the version that was read. */
+/** Where the record is kept; it is written only over the version that was read. */
 export interface LaneItems {
   get(key: string): Promise<{ readonly value: LaneRecord; readonly version: string } | undefined>
   put(
@@ -30,16 +30,16 @@ interface Asked {
   reject(error: unknown): void
 }
 
-/** When a full lane is looked at again, as a place may have got free in another process: soon at first, then less often. */
+/** When a full lane is checked again, in case another process freed a slot: soon at first, then less often. */
 const FIRST_RETRY_MS = 50
 const LAST_RETRY_MS = 1000
-/** An unused record goes by itself. */
+/** An unused record expires. */
 const SPARE_MS = 60_000
 
 /**
- * The places of one lane, shared by all processes through one item of the store that is written by compare and swap. All
- * that a process wants of a lane while a write is under way travels in the next one. Whoever dies gives up its places when
- * their lease ends.
+ * The slots of one lane, shared by all processes through one item of the store, written by compare-and-swap. Whatever a
+ * process wants from a lane during a write goes into the next write. A process that dies loses its slots when their lease
+ * ends.
  */
 export class LimitLane {
   readonly #items: LaneItems
@@ -48,12 +48,12 @@ export class LimitLane {
   readonly #leaseMs: number
   readonly #clock: StoreClock
   #asked: Asked[] = []
-  /** The places of this process, and when each started. */
+  /** The slots of this process, and when each was taken. */
   readonly #held = new Map<string, number>()
-  /** Places that are given up, and the starts that never were. */
+  /** Slots to give back, and starts that never happened. */
   #left = new Map<string, number | undefined>()
   #mustRenew = false
-  /** How often in a row a place was refused. */
+  /** How many times in a row a slot was refused. */
   #refusals = 0
   #known: { readonly record: LaneRecord; readonly version: string | null } | undefined
   #working: Promise<void> | undefined
@@ -66,12 +66,12 @@ export class LimitLane {
     this.#clock = clock
   }
 
-  /** Nobody here has a place or asks for one. */
+  /** Nobody here has a slot or asks for one. */
   get isIdle(): boolean {
     return this.#held.size === 0 && this.#working === undefined
   }
 
-  /** Takes a place. 0: it has one; otherwise in how many milliseconds it pays to ask again. */
+  /** Takes a slot. Returns 0 if it got one; otherwise after how many milliseconds it is worth asking again. */
   ask(id: string): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#asked.push({ id, resolve, reject })
@@ -79,21 +79,21 @@ export class LimitLane {
     })
   }
 
-  /** Gives a place back, `unused` as if it had never been taken. */
+  /** Gives a slot back; with `unused`, as if it had never been taken. */
   leave(id: string, unused = false): void {
     this.#left.set(id, unused ? this.#held.get(id) : undefined)
     this.#held.delete(id)
     this.#work()
   }
 
-  /** A sign of life for all places of this process. */
+  /** A heartbeat for all slots of this process. */
   renew(): void {
     if (this.#held.size === 0) return
     this.#mustRenew = true
     this.#work()
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when nothing is in progress. */
   async settled(): Promise<void> {
     while (this.#working) await this.#working
   }
@@ -101,13 +101,13 @@ export class LimitLane {
   #work(): void {
     this.#working ??= this.#loop().finally(() => {
       this.#working = undefined
-      // What came after the last look.
+      // What arrived after the last look.
       if (this.#asked.length > 0 || this.#left.size > 0 || this.#mustRenew) this.#work()
     })
   }
 
   async #loop(): Promise<void> {
-    // What is wanted in the same turn of the event loop travels together.
+    // Requests from the same turn of the event loop share one write.
     await Promise.resolve()
     const [asked, left] = [this.#asked, this.#left]
     this.#asked = []
@@ -119,7 +119,7 @@ export class LimitLane {
       for (const [i, { resolve }] of asked.entries()) resolve(waits[i] as number)
     } catch (error) {
       this.#known = undefined
-      // Places that could not be given back end with their lease.
+      // Slots that could not be given back end with their lease.
       for (const { reject } of asked) reject(error)
     }
   }
@@ -135,7 +135,7 @@ export class LimitLane {
       const { record, version } = this.#known
       const now = this.#clock.now()
       const { next, waits, granted } = this.#decide(record, asked, left, now)
-      // Others may have given places back since: nobody is refused on what was known before.
+      // Others may have given slots back since: nobody is refused because of an old reading.
       if (waits.some((wait) => wait > 0) && !isFresh.read) {
         this.#known = undefined
         continue
@@ -152,7 +152,7 @@ export class LimitLane {
         if (!isHoldfastError(error, 'conflict')) throw error
         this.#known = undefined
         isFresh.read = false
-        // Processes that keep colliding step apart.
+        // Processes that keep colliding spread out.
         if (conflicts > 1) await this.#clock.sleep(Math.random() * Math.min(5 * conflicts, 100))
       }
     }

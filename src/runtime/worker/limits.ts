@@ -6,18 +6,18 @@ import { type DueGroup, type Head, LIMIT_LABEL, PROGRAM_LABEL } from '../../log/
 import type { RuntimeEnvironment } from '../run/environment.js'
 import { type LaneItems, LimitLane } from './limit-lane.js'
 
-/** How many threads run at once, or start in a time, over all workers that have the same limit. */
+/** How many threads run at once, or start in a period, across all workers that have the same limit. */
 export interface WorkerLimit {
   /** The name of a program. Default: all programs of the worker, counted together. */
   readonly program?: string
   /**
-   * What is counted together: 'program' (the default) all threads, 'tenant' those of each tenant, 'key' those of each tenant
-   * and `limitKey`; threads without a key are not limited by it.
+   * What is counted together: 'program' (the default) counts all threads, 'tenant' those of each tenant, 'key' those of
+   * each tenant and `limitKey`. Threads without a key are not limited per key.
    */
   readonly per?: 'program' | 'tenant' | 'key'
   /** How many run at once, 1 to 10,000. */
   readonly concurrency?: number
-  /** How many start in any period of `perMs`, 1 to 1,000. Taking a thread up again is a start, too. */
+  /** How many start in any period of `perMs`, 1 to 1,000. Resuming a thread counts as a start too. */
   readonly rate?: { readonly count: number; readonly perMs: number }
 }
 
@@ -26,24 +26,24 @@ const PER = ['program', 'tenant', 'key'] as const
 const MOST_AT_ONCE = 10_000
 const MOST_STARTS = 1000
 const MOST_PERIOD_MS = 31 * 24 * 60 * 60 * 1000
-/** So many groups the index is asked to pass over. Threads of others are put aside when they come. */
+/** How many groups the index is asked to skip. Threads of further groups are put aside when they turn up. */
 const MOST_EXCEPT = 500
 const ALL_PROGRAMS = '*'
-/** How long giving places back may hold up stopping, when the store does not answer. They end with their lease anyway. */
+/** How long giving slots back may delay stopping if the store does not answer. They end with their lease anyway. */
 const LAST_WORD_MS = 2000
-/** With keys, what is of no tenant is sealed under a name of its own. */
+/** On a store with keys, what belongs to no tenant is sealed under this separate name. */
 const OWN_TENANT = 'holdfast.limits' as TenantId
 
 interface Lane {
   readonly lane: LimitLane
-  /** What the index passes over while it is full: groups, or all threads of these programs. */
+  /** What the index skips while it is full: groups, or all threads of these programs. */
   readonly groups: readonly DueGroup[]
   readonly programs: readonly string[]
   /** By the monotonic clock. */
   fullUntil: number
 }
 
-/** A thread's places in all lanes that it counts in; or in how many milliseconds it pays to ask again. */
+/** A thread's slots in all lanes that count it; or after how many milliseconds it is worth asking again. */
 export type Admission = { readonly release: () => void } | { readonly retryMs: number }
 
 /** The limits of a worker. Threads that no limit concerns cost nothing. */
@@ -63,14 +63,14 @@ export class Limits {
       readonly limits: readonly WorkerLimit[]
       readonly programs: readonly string[]
       readonly leaseMs: number
-      /** A place got free. */
+      /** A slot became free. */
       readonly onOpen: () => void
     },
   ) {
     this.#environment = environment
     checkLimits(options.limits, options.programs)
-    // The narrowest first: whoever is refused by it has written nothing to the others. Starts last: one that is given back
-    // would have kept others from theirs.
+    // The narrowest first: a thread that it refuses has written nothing to the others. Starts last: one that is given
+    // back would have kept others from starting.
     const order = ({ rate, per = 'program' }: WorkerLimit) => (rate === undefined ? 0 : PER.length) - PER.indexOf(per)
     this.#limits = [...options.limits].sort((a, b) => order(a) - order(b))
     this.#programs = options.programs
@@ -88,7 +88,7 @@ export class Limits {
     }
   }
 
-  /** When the first of those that are full is asked again, in milliseconds. */
+  /** In how many milliseconds the first of those that are full is asked again. */
   get retryMs(): number | undefined {
     const now = this.#environment.clock.monotonic()
     const waits = [...this.#lanes.values()].map(({ fullUntil }) => fullUntil - now).filter((ms) => ms > 0)
@@ -106,7 +106,7 @@ export class Limits {
     const given: Lane[] = []
     const giveBack = (unused: boolean) => {
       for (const { lane } of given) lane.leave(id, unused)
-      // Others may have been refused what is free again.
+      // Others may have been refused a slot that is free again.
       if (unused) for (const one of given) one.fullUntil = 0
     }
     for (const one of this.#lanesOf(head)) {
@@ -133,7 +133,7 @@ export class Limits {
     }
   }
 
-  /** Waits until what was given back is known to all. */
+  /** Waits until every process can see what was given back. */
   async close(): Promise<void> {
     this.#over.abort()
     await this.#renewing
@@ -179,7 +179,7 @@ export class Limits {
     return lane
   }
 
-  /** Lanes that nobody here is in are made again when they are wanted. */
+  /** Drops lanes that nobody here uses; they are created again when needed. */
   #tidy(): void {
     if (this.#lanes.size < 1000) return
     const now = this.#environment.clock.monotonic()
@@ -207,7 +207,11 @@ function checkLimits(limits: readonly WorkerLimit[], programs: readonly string[]
     if (!PER.includes(per)) throw notAChoice(`${name}.per`, per, PER)
     if (program !== undefined && !programs.includes(program)) {
       const remedy = `It has ${programs.join(', ')}.`
-      throw new InvalidOptionError(`${name}.program`, `is ${JSON.stringify(program)}, which the worker lacks`, remedy)
+      throw new InvalidOptionError(
+        `${name}.program`,
+        `is ${JSON.stringify(program)}, which this worker does not have`,
+        remedy,
+      )
     }
     if (concurrency === undefined && rate === undefined) {
       throw new InvalidOptionError(name, 'limits nothing', 'Pass concurrency, rate or both.')
@@ -220,7 +224,7 @@ function checkLimits(limits: readonly WorkerLimit[], programs: readonly string[]
     }
     const lane = JSON.stringify([program, per])
     if (seen.has(lane)) {
-      throw new InvalidOptionError(name, 'counts what another of the limits counts', 'Put both into one.')
+      throw new InvalidOptionError(name, 'counts the same as another limit', 'Combine them into one.')
     }
     seen.add(lane)
   }
@@ -228,5 +232,9 @@ function checkLimits(limits: readonly WorkerLimit[], programs: readonly string[]
 
 function checkWhole(field: string, value: number, most: number): void {
   if (Number.isSafeInteger(value) && value >= 1 && value <= most) return
-  throw new InvalidOptionError(field, `must be 1 to ${most}, not ${String(value)}`, 'Pass a whole number.')
+  throw new InvalidOptionError(
+    field,
+    `must be a whole number from 1 to ${most}, not ${String(value)}`,
+    'Correct it, or leave it out.',
+  )
 }

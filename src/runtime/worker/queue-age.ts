@@ -8,7 +8,7 @@ export interface QueueAge {
   readonly due: number
   /** There are more than were counted. */
   readonly more: boolean
-  /** How long the oldest of them has been due, in milliseconds; 0 where there is none. */
+  /** How long the oldest of them has been due, in milliseconds; 0 if there are none. */
   readonly oldestMs: number
 }
 
@@ -54,14 +54,14 @@ async function measure(
     since = found.heads.reduce((first, head) => Math.min(first, dueSince(head)), since)
     due += found.heads.length
     cursor = found.cursor
-    // Nothing is due from before its last change.
+    // No thread has been due for longer than since its last change.
     if (cursor === undefined || (found.heads.at(-1)?.index.updatedAt ?? 0) >= since) break
   }
   const oldestMs = Number.isFinite(since) ? Math.max(0, logs.clock.now() - since) : 0
   return { due, more: cursor !== undefined, oldestMs }
 }
 
-/** Since when a thread is due. What is marked as due is so since it was written. */
+/** Since when a thread has been due. One that is marked as due has been since that was written. */
 export function dueSince({ index: { wakeAt, updatedAt } }: Head): number {
   return wakeAt === null || wakeAt === DUE ? updatedAt : wakeAt
 }

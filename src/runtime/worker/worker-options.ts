@@ -1,9 +1,11 @@
 import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
+import { describeGiven } from '../../core/choices.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { SweepReport } from '../../core/retention.js'
 import type { StartedOccurrences } from '../schedule/start-occurrences.js'
 import type { RunEvent } from '../events/events.js'
 import type { Outcome } from '../run/outcome.js'
+import { planOf } from '../program/check-program.js'
 import type { ProgramPlan } from '../program/program.js'
 import type { WorkerLimit } from './limits.js'
 import type { Durable, Frequency } from '../run/record-policy.js'
@@ -20,7 +22,7 @@ export interface WorkerOptions {
    * at once), and every 500 ms where it doesn't: on files, and behind a pooler without `listenUrl`.
    */
   readonly pollMs?: number
-  /** False: it looks for no work itself, because another engine brings it by `work`. It sweeps all the same. Default true. */
+  /** False: it doesn't look for work, because another engine brings it with `work`. It still sweeps. Default true. */
   readonly looks?: boolean
   /** How long steps may take to end after `stop`, in milliseconds. Default 30,000. */
   readonly graceMs?: number
@@ -63,10 +65,10 @@ export type WorkerEvent =
   | ({ readonly type: 'scheduled'; readonly log: string } & StartedOccurrences)
   | { readonly type: 'event'; readonly log: string; readonly event: RunEvent }
 
-/** What became of a thread that another engine brought to a worker. */
+/** What a worker did with a thread that another engine brought to it. */
 export type Worked =
   | { readonly status: 'ended'; readonly outcome: Outcome }
-  /** It was a schedule, and what it wants to be run now is due. */
+  /** It was a schedule; the threads it starts are due now. */
   | { readonly status: 'scheduled' }
   /** It is due as before, and should be brought to a worker again: this one drains, makes room, lost it, or a limit holds it up. */
   | { readonly status: 'stopped' }
@@ -106,13 +108,14 @@ const OPTIONS: OptionNames<WorkerOptions> = {
 }
 
 export function readPrograms(options: WorkerOptions): ReadonlyMap<string, ProgramPlan> {
-  checkOptionNames('a worker', options, OPTIONS)
+  checkOptionNames('hf.worker()', options, OPTIONS)
   const { programs } = options
   if (!Array.isArray(programs) || programs.length === 0) {
     throw new InvalidOptionError('programs', 'names no program', 'Pass the programs whose threads this worker runs.')
   }
   const plans = new Map<string, ProgramPlan>()
-  for (const { plan } of programs) {
+  for (const [i, program] of programs.entries()) {
+    const plan = planOf(`programs[${i}]`, program)
     if (plans.has(plan.name)) {
       throw new InvalidOptionError('programs', `holds "${plan.name}" twice`, 'Pass one version of each program.')
     }
@@ -123,5 +126,9 @@ export function readPrograms(options: WorkerOptions): ReadonlyMap<string, Progra
 
 export function checkCount(field: string, value: number, most: number): number {
   if (Number.isSafeInteger(value) && value >= 1 && value <= most) return value
-  throw new InvalidOptionError(field, `must be 1 to ${most}`, 'Pass a whole number.')
+  throw new InvalidOptionError(
+    field,
+    `must be a whole number from 1 to ${most}, not ${describeGiven(value)}`,
+    'Correct it, or leave it out.',
+  )
 }

@@ -14,6 +14,7 @@ import { isScheduleLabel, programOfLabel, scheduleLabel } from '../schedule/sche
 import { startOccurrences } from '../schedule/start-occurrences.js'
 import { isCompatible } from '../upgrade/migration.js'
 import type { ProgramPlan } from '../program/program.js'
+import { checkLease } from '../run/run-options.js'
 import { StoppedError } from '../run/stop-in-time.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
 import { NotNowError, runThread } from '../run/run-thread.js'
@@ -121,6 +122,9 @@ export class Worker {
     this.#pollMs = options.pollMs === undefined ? undefined : checkCount('pollMs', options.pollMs, 3_600_000)
     this.#rests = new WorkerRests(environment, this.#pollMs ?? POLL_MS)
     checkCount('maxCrashes', options.maxCrashes ?? 5, 1_000_000)
+    checkLease(options.leaseMs)
+    // 0: steps in progress are cut off at once.
+    if (options.graceMs !== 0) checkCount('graceMs', options.graceMs ?? 30_000, 2 ** 31 - 1)
     this.#limits = this.#readLimits(options)
     this.#sweepAt = environment.clock.monotonic() + SWEEP_EVERY_MS
     if (environment.workers.closing) throw new ClosedError('This Holdfast')
@@ -142,7 +146,7 @@ export class Worker {
     return this.#running.size
   }
 
-  /** What it does now, for those who look after it. */
+  /** What it is doing now, for monitoring. */
   get status(): WorkerStatus {
     const isDraining = this.#drain.signal.aborted
     const isStuck = this.#environment.clock.monotonic() - this.#looksSince > STUCK_MS
@@ -151,8 +155,8 @@ export class Worker {
   }
 
   /**
-   * For other engines, which find out by `hf.dispatch` what is due: runs a thread here, if it is. Whoever else was told of it, and
-   * however often: the claim decides. Resolves when the thread is let go of.
+   * For other engines, which learn from `hf.dispatch` what is due: runs a thread here if it is due. However many workers
+   * were given it, and however often, the claim decides who runs it. Resolves when the thread is released.
    */
   async work(due: DueKey): Promise<Worked> {
     const key = parseDue(due)
@@ -178,7 +182,7 @@ export class Worker {
     return worked
   }
 
-  /** Looks for work now and does not wait for the next time. */
+  /** Looks for work now instead of at the next interval. */
   nudge(): void {
     this.#wake.abort()
   }

@@ -1,5 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { InvalidOptionError } from '../../errors.js'
+import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
 import { checkText, MAX_ID_BYTES, parseTenantId } from '../../core/ids.js'
 import { type Principal, ROLES, type Role } from './principal.js'
 
@@ -21,6 +22,8 @@ export interface ServerToken {
 export type Authenticate = (request: Request) => Principal | undefined | null | Promise<Principal | undefined | null>
 
 const SHORTEST = 16
+/** A token with `role` instead of `roles` would have all of them. */
+const FIELDS: OptionNames<ServerToken> = { token: true, tenant: true, subject: true, roles: true, tenants: true }
 
 /** A token that can't be guessed. */
 export function makeToken(): string {
@@ -29,10 +32,10 @@ export function makeToken(): string {
 
 /** Recognizes callers by their token. */
 export function authenticateByToken(tokens: readonly ServerToken[]): Authenticate {
-  const known = tokens.map((given, i) => ({
-    hash: hashOf(checkToken(given.token, i)),
-    principal: principalOf(given, i),
-  }))
+  const known = tokens.map((given, i) => {
+    checkOptionNames(`tokens[${i}]`, given, FIELDS)
+    return { hash: hashOf(checkToken(given.token, i)), principal: principalOf(given, i) }
+  })
   return (request) => {
     const token = tokenOf(request)
     if (token === undefined) return undefined

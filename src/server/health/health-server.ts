@@ -1,23 +1,24 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { checkOptionNames } from '../../core/option-names.js'
 import type { Holdfast } from '../../index.js'
 import type { QueueAge, WorkerStatus } from '../../types.js'
 import { writeMetrics } from './prometheus.js'
 
-/** Where the health of a worker can be asked for. */
+/** Where a worker answers health probes. */
 export interface HealthOptions {
-  /** Default: all addresses of this machine, because an orchestrator asks from outside. */
+  /** Default: all addresses of this machine, because orchestrators probe from outside. */
   readonly host?: string
-  /** Default 8080; 0 takes any that is free. */
+  /** Default 8080; 0 takes any free port. */
   readonly port?: number
 }
 
-/** A server of health that listens. */
+/** A health server that is listening. */
 export interface Health {
   readonly port: number
   close(): Promise<void>
 }
 
-/** The part of a worker that is looked at. */
+/** The part of a worker that probes look at. */
 interface Watched {
   readonly status: WorkerStatus
 }
@@ -27,18 +28,20 @@ interface Answer {
   readonly body: object | string
 }
 
-/** An orchestrator's patience with a probe is a second by default: better an early no than none. */
+/** Orchestrators give a probe one second by default: an early "no" is better than no answer. */
 const STORE_PATIENCE_MS = 900
-/** However often it is asked, the store is looked at this often at most. */
+/** However often probes come, the store is asked at most this often. */
 const STORE_KNOWN_MS = 1000
 const QUEUE_KNOWN_MS = 5000
 
 /**
- * Answers what an orchestrator asks of a worker, without a token and without anything of what threads hold:
- * `/live` (the event loop turns and the worker is not stuck: otherwise restart it), `/ready` (the store answers and the worker is
- * not draining), `/queue` (how much waits for its programs, and how long: for autoscaling) and `/metrics` (for Prometheus).
+ * Answers an orchestrator's probes of a worker, without a token, and without revealing anything that threads hold:
+ * `/live` (the event loop is running and the worker is not stuck; if not, restart it), `/ready` (the store answers and
+ * the worker is not draining), `/queue` (how much is waiting for its programs, and for how long: for autoscaling) and
+ * `/metrics` (for Prometheus).
  */
 export async function serveHealth(hf: Holdfast, worker: Watched, options: HealthOptions = {}): Promise<Health> {
+  checkOptionNames('serveHealth()', options, { host: true, port: true })
   const programs = worker.status.programs.map(({ name }) => name)
   const store = remember(STORE_KNOWN_MS, () => answersInTime(hf))
   const queue = remember(QUEUE_KNOWN_MS, () => hf.queueAge({ programs }))
@@ -49,14 +52,14 @@ export async function serveHealth(hf: Holdfast, worker: Watched, options: Health
     },
     '/ready': async () => {
       const reachable = await store()
-      // Asked afterwards: it may have been told to stop in the meantime.
+      // Read afterwards: it may have been told to stop in the meantime.
       const { status } = worker
       const ready = reachable && status.state === 'running'
       return { status: ready ? 200 : 503, body: { ready, store: reachable ? 'ok' : 'unavailable', ...status } }
     },
     '/queue': async () => ({ status: 200, body: inSeconds(await queue()) }),
     '/metrics': async () => {
-      // Those of the process are told also while the store is away: then they matter most.
+      // The metrics of the process are reported even while the store is down: that is when they matter most.
       const age = await queue().catch(() => undefined)
       return { status: 200, body: writeMetrics(hf.counted, worker.status, age) }
     },
@@ -117,7 +120,7 @@ async function answersInTime(hf: Holdfast): Promise<boolean> {
   return answers
 }
 
-/** Asks once for all who want to know at about the same time. */
+/** Asks once for everyone who asks at about the same time. */
 function remember<Result>(ms: number, ask: () => Promise<Result>): () => Promise<Result> {
   let known: { readonly until: number; readonly result: Promise<Result> } | undefined
   return () => {

@@ -2,7 +2,7 @@ import type { ProcessMetrics, QueueAge, WorkerStatus } from '../../types.js'
 
 type Counted = Pick<ProcessMetrics, 'counters' | 'histograms'>
 
-/** What a process has counted, in the text format of Prometheus. Names are those of OpenTelemetry, as its exporters write them. */
+/** What a process has counted, in Prometheus' text format, under the names that OpenTelemetry's exporters write. */
 export function writeMetrics(counted: Counted | undefined, worker: WorkerStatus, queue: QueueAge | undefined): string {
   const { counters = {}, histograms = {} } = counted ?? {}
   const gauges: readonly (readonly [name: string, value: number])[] = [

@@ -92,7 +92,7 @@ function tooLarge(limit: number): HttpProblem {
 
 function tooSlow(limitMs: number): HttpProblem {
   return new HttpProblem(408, 'too-slow', `The body did not arrive within ${limitMs} ms.`, {
-    remedy: 'Send it again, at once.',
+    remedy: 'Send it again.',
     headers: { connection: 'close' },
   })
 }

@@ -71,7 +71,7 @@ export interface GraphStore {
   }): Promise<string[][]>
 }
 
-/** What the server asks a graph of LangGraph.js for, beside running it. Everything is plain JSON. */
+/** What the server asks a graph of LangGraph.js for, besides running it. Everything is plain JSON. */
 export interface HostedGraph {
   /** Undefined: there is none yet. */
   state(

@@ -1,4 +1,4 @@
-// npm start [message]. Run it again after a crash, or after an approval: it goes on where it stopped.
+// npm start [message]. Run it again after a crash, or after an approval: it continues where it stopped.
 import { readFileSync } from 'node:fs'
 import { openHoldfast } from 'holdfast'
 import { support } from './agent.ts'
@@ -12,7 +12,7 @@ const message = process.argv.slice(2).join(' ')
 const hf = await openHoldfast(process.env['HOLDFAST_STORE'] ?? config.store)
 const thread = hf.thread(support, session)
 const outcome = await thread.run({
-  // A key names the input, so that the first message is taken once, however often this is started.
+  // A key names the input, so that the first message runs once, however often you start this.
   ...(message ? { input: message } : { input: 'I want to send ORD-2 back.', key: 'first message' }),
   leaseMs: Number(process.env['LEASE_MS'] ?? 10_000),
 })
@@ -26,7 +26,7 @@ switch (outcome.status) {
     console.log(`Say yes with: npx holdfast approve ${session} && npm start`)
     break
   case 'busy':
-    console.log(`busy: another process runs it, for ${outcome.remainingMs} ms at least`)
+    console.log(`Busy: another process is running it, for at least ${outcome.remainingMs} ms.`)
     break
   default:
     console.error(outcome)

@@ -51,7 +51,7 @@ export function readGraph(value: unknown, name: string): CompiledGraph {
   if (isBuilder(value)) return value.compile()
   throw new InvalidOptionError(
     'graph',
-    `must be a graph of LangGraph.js, which "${name}" is not`,
+    `must be a graph of LangGraph.js; "${name}" is not`,
     'Pass what compile() returned, or a StateGraph.',
   )
 }

@@ -1,5 +1,6 @@
 import type { Checkpoint, CheckpointMetadata, PendingWrite, SerializerProtocol } from '@langchain/langgraph-checkpoint'
 import type { Holdfast } from '../../../index.js'
+import { checkOptionNames } from '../../../internal.js'
 import { HoldfastSaver } from '../saver.js'
 import { type LangGraphSource, openSource, type Serialized, type SourceCheckpoint, type SourceWrite } from './source.js'
 
@@ -43,6 +44,7 @@ export async function importLangGraph(
   hf: Holdfast,
   options: LangGraphImportOptions = {},
 ): Promise<LangGraphImportReport> {
+  checkOptionNames('importLangGraph()', options, { threads: true, signal: true, onProgress: true })
   const source = await openSource(database)
   const report: Counts = { threads: 0, checkpoints: 0, writes: 0, same: 0, failed: [], notes: [], complete: true }
   // Nothing read from a database is the same object as before: only a full comparison finds what is equal.
