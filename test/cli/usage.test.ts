@@ -50,7 +50,7 @@ describe('the command line', () => {
     ],
     ['a store of a newer version', ['threads', '--store', `sqlite:${folder}/newer.db`], 5, 'newer'],
     ['a thread that is called otherwise', ['show', 'user-42/bf-847'], 3, 'did you mean session=bf-847,user=user-42?'],
-    ['a thread that is like others', ['state', 'order'], 3, 'did you mean order-17 or orders?'],
+    ['a thread that is like others', ['state', 'order'], 3, 'did you mean orders or order-17?'],
     ['a thread like nothing', ['history', 'zzz'], 3, 'No thread zzz.'],
     ['a branch that is not there', ['show', 'orders', '--branch', 'x'], 3, 'Its branches: main.'],
     ['a checkpoint that is not there', ['state', 'orders', '--at', '99'], 3, 'has no checkpoint "99"'],

@@ -237,7 +237,7 @@ describe('an initial value in place of the schema', () => {
     expect(() => last({ initial: 0 } as Loose)).toThrow(
       'The first argument of last() is its schema, and { initial } was given in its place. Pass { initial } as the second argument: last(undefined, { initial }).',
     )
-    expect(() => reduced({ initial: 0 } as Loose, (old: number, n: number) => old + n)).toThrow(
+    expect(() => reduced({ initial: 0 } as Loose, ((old: number) => old) as Loose)).toThrow(
       'Pass { initial } as the third argument: reduced(undefined, reducer, { initial }).',
     )
   })
