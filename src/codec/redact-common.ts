@@ -1,3 +1,4 @@
+import { checkOptionNames, type OptionNames } from '../core/option-names.js'
 import type { Redact } from './redactor.js'
 
 /** Which of the usual secrets are removed. All by default. */
@@ -39,8 +40,12 @@ const PRIVATE_KEY = /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----/g
 const CARDS = /(?<![\d.,-])\d(?:[ -]?\d){12,18}(?![\d])/g
 const MAILS = /(?<![\w.%+-])[\w.%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}/g
 
+const OPTIONS: OptionNames<CommonRedactions> = { keys: true, cards: true, mails: true }
+
 /** A hook for the option `redact` that removes keys, card numbers and email addresses. */
-export function redactCommon({ keys = true, cards = true, mails = true }: CommonRedactions = {}): Redact {
+export function redactCommon(options: CommonRedactions = {}): Redact {
+  checkOptionNames('redactCommon()', options, OPTIONS)
+  const { keys = true, cards = true, mails = true } = options
   return (text, key) => {
     if (keys && key !== undefined && text !== '' && SECRET_NAMES.test(key)) return KEY
     if (cards && key !== undefined && text !== '' && CARD_NAMES.test(key)) return CARD

@@ -1,7 +1,20 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { agent, append, flow, graph, type Holdfast, last, mcpTools, openHoldfast, reduced, START, tool } from 'holdfast'
+import {
+  agent,
+  append,
+  flow,
+  graph,
+  type Holdfast,
+  last,
+  mcpTools,
+  openHoldfast,
+  redactCommon,
+  reduced,
+  START,
+  tool,
+} from 'holdfast'
 import { HoldfastClient } from 'holdfast/client'
 import { openDriver } from 'holdfast/driver'
 import { HoldfastSaver, HoldfastStore } from 'holdfast/langgraph'
@@ -79,6 +92,7 @@ const cases: [what: string, given: string, meant: string | undefined, call: (giv
   ],
   ['last()', 'intial', 'initial', (name) => last(undefined, { [name]: 0 } as Loose)],
   ['append()', 'init', 'initial', (name) => append(undefined, { [name]: [] } as Loose)],
+  ['redactCommon()', 'mail', 'mails', (name) => redactCommon({ [name]: true } as Loose)],
   ['splitText()', 'length', 'maxLength', (name) => splitText('', { [name]: 3 } as Loose)],
   ['folder()', 'included', 'include', (name) => filesOf('.', { [name]: 3 } as Loose)],
 ]

@@ -83,7 +83,7 @@ describe('a timetable', () => {
 
   it.each([
     [{}, /cron is missing, and so is everyMs/],
-    [{ cron: '0 2 * * *', everyMs: 5000 }, /both given/],
+    [{ cron: '0 2 * * *', everyMs: 5000 }, /cron is given together with everyMs/],
     [{ cron: 'at two' }, /not a cron expression: "at two"/],
     [{ cron: '0 0 30 2 *' }, /never comes/],
     [{ cron: 7 }, /must be text, not 7/],
