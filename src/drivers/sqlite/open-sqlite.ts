@@ -41,7 +41,8 @@ const CAPABILITIES: Capabilities = {
   transactions: true,
   watch: true,
   messages: false,
-  parallelBatches: 1,
+  // One after another, but the second is there when the first is done.
+  parallelBatches: 2,
   maxBatch: 512,
 }
 

@@ -4,6 +4,9 @@ import type { Append, AppendResult, Driver } from '../contract.js'
 /** A batch stops growing here, so that one flood of large bodies does not become one giant transaction. */
 const MAX_BATCH_BYTES = 8 * 1024 * 1024
 
+/** Fewer than this are not worth two commits. */
+const LEAST_HALVED = 16
+
 interface Waiting {
   readonly append: Append
   /** Sent by itself: it was part of a batch that failed, and may be the cause. */
@@ -21,6 +24,9 @@ export class GroupCommit {
   readonly #appended: (batch: readonly Append[], results: readonly AppendResult[]) => void
   #waiting: Waiting[] = []
   #underWay = 0
+  /** How long the last commit took, and since when none is in progress. */
+  #took = Number.POSITIVE_INFINITY
+  #restingSince = 0
   #scheduled = false
   #closed = false
   #idle: (() => void)[] = []
@@ -56,13 +62,25 @@ export class GroupCommit {
     queueMicrotask(() => {
       this.#scheduled = false
       while (this.#waiting.length > 0 && this.#underWay < this.#driver.capabilities.parallelBatches) {
-        void this.#send(this.#cutBatch())
+        void this.#send(this.#cutBatch(this.#share()))
       }
     })
   }
 
+  /**
+   * Those that share one commit come back together with their next appends, and while they prepare them the store
+   * rests. Where that takes longer than the commit, they are divided: one half prepares while the other commits.
+   */
+  #share(): number {
+    const { parallelBatches, maxBatch } = this.#driver.capabilities
+    const count = this.#waiting.length
+    if (this.#underWay > 0 || parallelBatches === 1 || count < LEAST_HALVED) return maxBatch
+    const isWorthIt = performance.now() - this.#restingSince > this.#took
+    return isWorthIt ? Math.min(maxBatch, Math.ceil(count / 2)) : maxBatch
+  }
+
   // At most one append per log: the second of two handles on one log waits for the next batch.
-  #cutBatch(): Waiting[] {
+  #cutBatch(most: number): Waiting[] {
     if (this.#waiting[0]?.alone) return this.#waiting.splice(0, 1)
     const batch: Waiting[] = []
     const logs = new Set<string>()
@@ -72,7 +90,7 @@ export class GroupCommit {
       const { tenant, thread, branch } = member.append.log
       const name = `${tenant}\n${thread}\n${branch}`
       for (const entry of member.append.entries) bytes += entry.body.length + entry.header.length
-      const fits = batch.length < this.#driver.capabilities.maxBatch && (batch.length === 0 || bytes <= MAX_BATCH_BYTES)
+      const fits = batch.length < most && (batch.length === 0 || bytes <= MAX_BATCH_BYTES)
       if (!fits || member.alone || logs.has(name)) {
         left.push(member)
       } else {
@@ -86,15 +104,18 @@ export class GroupCommit {
 
   async #send(batch: Waiting[]): Promise<void> {
     this.#underWay++
+    const began = performance.now()
     try {
       const appends = batch.map(({ append }) => append)
       const results = await this.#driver.append(appends)
+      this.#took = performance.now() - began
       this.#appended(appends, results)
       for (let i = 0; i < batch.length; i++) batch[i]?.resolve(results[i] as AppendResult)
     } catch (error) {
       this.#fail(batch, error)
     } finally {
       this.#underWay--
+      if (this.#underWay === 0) this.#restingSince = performance.now()
       this.#schedule()
       if (this.#underWay === 0 && this.#waiting.length === 0) for (const wake of this.#idle.splice(0)) wake()
     }
