@@ -16,7 +16,7 @@ import { writeFigures } from '../scripts/docs-figures.mjs'
 import { startServices } from '../scripts/services/index.mjs'
 import { makeProgress, renderTable } from './report.mjs'
 import { saveResults } from './results.mjs'
-import { BUDGETED, SUITES } from './suites.mjs'
+import { BUDGETED, ON_REQUEST, SUITES } from './suites.mjs'
 
 /** @typedef {import('./statistics.mjs').Line} Line */
 
@@ -54,7 +54,8 @@ function readOptions() {
       throw new Error('--save measures in full what the budget names: leave --quick and --backend out.')
     }
     const suites = save ? BUDGETED : Object.keys(SUITES)
-    const only = choices('--only', values.only ?? suites.join(','), suites)
+    const usual = suites.filter((name) => !ON_REQUEST.includes(name))
+    const only = choices('--only', values.only ?? usual.join(','), suites)
     const backend = choices('--backend', values.backend ?? BACKENDS.join(','), BACKENDS)
     return { only, backend, rounds: quick ? Math.min(rounds, 2) : rounds, quick, json, save, built: values['no-build'] }
   } catch (error) {

@@ -1,22 +1,23 @@
 // @ts-check
-import { fork } from 'node:child_process'
-import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
-import { Holdfast, openHoldfast } from 'holdfast'
+import { Holdfast } from 'holdfast'
 import { openDriver } from 'holdfast/driver'
 import { LogStore } from 'holdfast/log'
 import { openStore } from '../backends.mjs'
 import { budgetOf } from '../budget.mjs'
 import { inParallel } from '../log/session.mjs'
-import { state } from '../statistics.mjs'
-import { asking, makeWoken } from './program.mjs'
+import { quantile, state } from '../statistics.mjs'
+import { measureDelays, measureTokens } from './latency.mjs'
+import { asking, makePrograms, TOKENS } from './program.mjs'
+import { measureThroughput } from './throughput.mjs'
 
 /** @typedef {import('../statistics.mjs').Line} Line */
 /** @typedef {import('../backends.mjs').Backend} Backend */
 
 /** At rest beside an idle worker. */
 const RESTING = 500
+/** Where live events reach other processes. */
+const SPEAKS = new Set(['postgres', 'redis'])
 
 /**
  * What workers cost and how soon they start, between processes; and what paused threads hold.
@@ -28,9 +29,18 @@ export async function run({ backends, quick, progress, report }) {
     await backend.prepare?.()
     try {
       progress(`${backend.name}: from enqueue until another process starts on it`)
-      report(await measureWake(backend, quick ? 5 : 30))
+      await reportDelays(backend, quick ? 5 : 30, report)
+      if (SPEAKS.has(backend.id)) {
+        progress(`${backend.name}: tokens`)
+        await reportTokens(backend, quick ? 1 : 3, report)
+      }
       progress(`${backend.name}: an idle worker`)
       report(await measureIdle(backend, quick ? 50 : RESTING, quick ? 2000 : 10_000))
+      if (backend.id === 'file') continue
+      for (const workers of [1, 2, 4]) {
+        progress(`${backend.name}: short threads, ${workers} workers`)
+        await reportThroughput(backend, { threads: quick ? 200 : 3000, workers, places: 20 }, report)
+      }
     } finally {
       await backend.cleanup?.()
     }
@@ -42,43 +52,55 @@ export async function run({ backends, quick, progress, report }) {
   await sqlite.cleanup?.()
 }
 
-/** One after another, each when the one before is over. @param {Backend} backend @param {number} count */
-async function measureWake(backend, count) {
-  const url = backend.url('wake')
-  const hf = await openHoldfast(url)
-  const worker = fork(fileURLToPath(new URL('worker-process.mjs', import.meta.url)), [url])
-  const exited = once(worker, 'exit')
-  try {
-    await Promise.race([
-      once(worker, 'message'),
-      exited.then(() => Promise.reject(new Error('The worker of the benchmark ended before it was ready.'))),
-    ])
-    const program = makeWoken(() => {})
-    /** @type {number[]} */
-    const delays = []
-    // The first finds its programs uncompiled.
-    for (let id = 0; id <= count; id++) {
-      // At any moment between two looks.
-      await sleep(50 + ((id * 37) % 200))
-      const began = performance.timeOrigin + performance.now()
-      const heard = once(worker, 'message')
-      await hf.thread(program, `woken ${id}`).enqueue(id)
-      const [{ at }] = await heard
-      if (id > 0) delays.push(at - began)
-    }
-    const key = `wake@${backend.id}`
-    const what = 'from enqueue until another process starts on it'
-    return state({ id: key, backend: backend.name, what, unit: 'time', ...budgetOf(key) }, delays)
-  } finally {
-    if (worker.connected) worker.send('stop')
-    await exited
-    await hf.close()
+/** @param {Backend} backend @param {number} count @param {(line: Line) => void} report */
+async function reportDelays(backend, count, report) {
+  const delays = await measureDelays(backend.url('wake'), count)
+  const what = { wake: 'enqueue', answer: 'an answer', signal: 'a signal' }
+  for (const kind of /** @type {const} */ (['wake', 'answer', 'signal'])) {
+    const id = `${kind}@${backend.id}`
+    const about = { backend: backend.name, unit: /** @type {const} */ ('time') }
+    const told = `from ${what[kind]} until another process starts on it`
+    report(state({ ...about, id, what: told, ...budgetOf(id) }, delays[kind]))
+    report(state({ ...about, id: `${kind}.p99@${backend.id}`, what: `${told}, p99` }, [quantile(delays[kind], 0.99)]))
   }
 }
 
-/** @param {Backend} backend @param {number} resting @param {number} ms */
-async function measureIdle(backend, resting, ms) {
-  const driver = await openDriver(backend.url('idle'))
+/** @param {Backend} backend @param {number} runs @param {(line: Line) => void} report */
+async function reportTokens(backend, runs, report) {
+  const { delays, cpu, share } = await measureTokens(backend.url('tokens'), runs)
+  const tell = (/** @type {string} */ id, /** @type {string} */ what, /** @type {number[]} */ values) =>
+    report(state({ id: `tokens.${id}@${backend.id}`, backend: backend.name, what, unit: 'time' }, values))
+  tell('delay', 'from a token in one process until another hears it', delays)
+  tell('delay.p99', 'from a token in one process until another hears it, p99', [quantile(delays, 0.99)])
+  tell('heard', `CPU of the process that emits ${TOKENS} tokens, with a listener elsewhere`, cpu.heard)
+  tell('unheard', `CPU of the process that emits ${TOKENS} tokens, without one`, cpu.unheard)
+  const what = 'part of the tokens that the listener heard'
+  report(state({ id: `tokens.share@${backend.id}`, backend: backend.name, what, unit: 'count' }, [share]))
+}
+
+/**
+ * @param {Backend} backend @param {{ threads: number, workers: number, places: number }} load
+ * @param {(line: Line) => void} report
+ */
+export async function reportThroughput(backend, load, report) {
+  const { threads, workers, places } = load
+  const part = `due${threads}w${workers}`
+  const { perSecond, cpuMs } = await measureThroughput(backend.url(part), load)
+  const many = workers === 1 ? `one worker with ${places} places` : `${workers} workers with ${places} places each`
+  const what = `of ${threads.toLocaleString('en-US')} short threads that are due, ${many}`
+  const id = `${part}@${backend.id}`
+  report(state({ id, backend: backend.name, what: `threads per second ${what}`, unit: 'rate' }, [perSecond]))
+  report(state({ id: `${id}.cpu`, backend: backend.name, what: `CPU per thread ${what}`, unit: 'time' }, [cpuMs]))
+}
+
+/**
+ * @param {Backend} backend @param {number} resting @param {number} ms
+ * @param {(url: string, count: number) => Promise<void>} [make] makes those at rest, quicker than by running them
+ */
+export async function measureIdle(backend, resting, ms, make) {
+  const url = backend.url(`idle${resting}`)
+  await make?.(url, resting)
+  const driver = await openDriver(url)
   let calls = 0
   const counting = new Proxy(driver, {
     get(target, name) {
@@ -92,8 +114,8 @@ async function measureIdle(backend, resting, ms) {
   })
   const hf = new Holdfast(new LogStore(counting))
   try {
-    const program = makeWoken(() => {})
-    const names = Array.from({ length: resting }, (_, i) => `resting ${i}`)
+    const { woken: program } = makePrograms(() => {})
+    const names = Array.from({ length: make === undefined ? resting : 0 }, (_, i) => `resting ${i}`)
     await inParallel(names, 32, async (name) => void (await hf.thread(program, name).run({ input: 0 })))
     const worker = hf.worker({ programs: [program], handleSignals: false })
     // What it does when it starts is not what it does all day.
@@ -102,8 +124,9 @@ async function measureIdle(backend, resting, ms) {
     await sleep(ms)
     const found = (calls * 1000) / ms
     await worker.stop()
-    const key = `idle@${backend.id}`
-    const what = `queries of an idle worker beside ${resting} threads at rest, a second`
+    // The budget is for a store of the usual size.
+    const key = make === undefined ? `idle@${backend.id}` : `idle${resting}@${backend.id}`
+    const what = `queries of an idle worker beside ${resting.toLocaleString('en-US')} threads at rest, a second`
     return state({ id: key, backend: backend.name, what, unit: 'count', ...budgetOf(key) }, [found])
   } finally {
     await hf.close()

@@ -1,15 +1,39 @@
 // @ts-check
-// A worker in a process of its own, with the options that users get; tells its parent when a run starts.
+// A worker in a process of its own, with the options that users get; tells its parent when a run starts, or how many did, and
+// when it is told to stop what it took of the processors.
+//   node worker-process.mjs <store> [places]
 import { openHoldfast } from 'holdfast'
-import { makeWoken } from './program.mjs'
+import { makePrograms } from './program.mjs'
 
-const [url = ''] = process.argv.slice(2)
+const TELL_EVERY_MS = 20
+
+const [url = '', places] = process.argv.slice(2)
+let count = 0
+let told = 0
+const counting = places === undefined ? undefined : setInterval(tellCount, TELL_EVERY_MS)
+const programs = makePrograms((id, at) => {
+  if (counting === undefined) process.send?.({ id, at })
+  else count++
+})
 const hf = await openHoldfast(url)
-const worker = hf.worker({ programs: [makeWoken((id, at) => process.send?.({ id, at }))] })
+const before = process.cpuUsage()
+const worker = hf.worker({
+  programs: Object.values(programs),
+  ...(places === undefined ? {} : { concurrency: Number(places) }),
+})
 process.on('message', async () => {
+  const { user, system } = process.cpuUsage(before)
+  clearInterval(counting)
+  process.send?.({ cpuMs: (user + system) / 1000 })
   await worker.stop()
   await hf.close()
   process.disconnect()
 })
 process.on('disconnect', () => process.exit())
 process.send?.('ready')
+
+function tellCount() {
+  if (count === told) return
+  process.send?.({ started: count - told })
+  told = count
+}
