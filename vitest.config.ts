@@ -11,12 +11,14 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     exclude: ['**/node_modules/**', 'test/fixtures/**'],
     pool: 'forks',
+    // Files share what they load: a process of its own for each took longer to load Holdfast than most take to run.
+    isolate: false,
     // One more than the cores: many tests wait for leases, servers and killed processes.
     maxWorkers: availableParallelism() + 1,
     // They end what hangs and judge nothing: a machine that does ten other things must not fail a test.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
-    expect: { poll: { timeout: 60_000 } },
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
+    expect: { poll: { timeout: 300_000 } },
     watch: false,
     // What is tested is what is published: dist runs in Node as it is, never transformed.
     server: { deps: { external: [/\/dist\//] } },

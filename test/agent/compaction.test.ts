@@ -72,7 +72,7 @@ describe('compaction', () => {
     expect(asked.at(-1)?.messages[1]).toMatchObject({ role: 'user', content: expect.stringContaining('Summary') })
     expect(asked.at(-1)?.messages.at(-1)).toMatchObject({ content: expect.stringContaining('turn 200') })
     expect(await hf.verify('thread-1')).toMatchObject({ ok: true })
-  }, 240_000)
+  }, 600_000)
 
   it('is a recorded step, whose tokens count', async () => {
     const { thread, server } = await talk(

@@ -12,7 +12,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 const clock = systemClock()
 let server: ModelServer | undefined
 /** How long to wait for what is about to happen, on a machine that may be busy. */
-const soon = { timeout: 60_000 }
+const soon = { timeout: 600_000 }
 
 afterEach(async () => {
   await server?.close()

@@ -63,7 +63,7 @@ describe.each(Object.entries(places))('an archive in a %s', (kind, place) => {
   })
 
   for (const backend of some) {
-    it(`takes a thread out of ${backend.name} and brings it back with every hash`, { timeout: 60_000 }, async () => {
+    it(`takes a thread out of ${backend.name} and brings it back with every hash`, { timeout: 600_000 }, async () => {
       const url = await backend.fresh()
       const hf = await open(url, place())
       const id = { user: 'ada', session: 'Ü/1' }
@@ -94,7 +94,7 @@ describe.each(Object.entries(places))('an archive in a %s', (kind, place) => {
     })
 
     it(`keeps the past of a thread on ${backend.name} within reach of at() and history()`, {
-      timeout: 60_000,
+      timeout: 600_000,
     }, async () => {
       const hf = await open(await backend.fresh(), place())
       const thread = hf.thread(talk, 'long')
@@ -135,7 +135,7 @@ describe.each(Object.entries(places))('an archive in a %s', (kind, place) => {
     })
   }
 
-  it('finds damage, and never returns it', { timeout: 60_000 }, async () => {
+  it('finds damage, and never returns it', { timeout: 600_000 }, async () => {
     const options = place()
     const hf = await open('memory:', options)
     await hf.thread(talk, 'a').run({ input: { turns: 3 } })
@@ -169,7 +169,7 @@ describe.each(Object.entries(places))('an archive in a %s', (kind, place) => {
     expect(await hf.archive.list()).toEqual([])
   })
 
-  it('holds large values by a threshold, collected when nothing names them', { timeout: 60_000 }, async () => {
+  it('holds large values by a threshold, collected when nothing names them', { timeout: 600_000 }, async () => {
     const { archive, ...rest } = place()
     const url = `sqlite:${join(folder, `blobs-${count++}.db`)}`
     const options = { ...rest, blobs: { place: archive as string, threshold: 2048 } }
@@ -234,7 +234,7 @@ describe('an archive', () => {
     await expect(open('memory:', { archive: 's3://b?endpoint=http://x' })).rejects.toThrow('s3.accessKeyId')
   })
 
-  it('holds a store of everything, and gives it back as it was', { timeout: 60_000 }, async () => {
+  it('holds a store of everything, and gives it back as it was', { timeout: 600_000 }, async () => {
     const driver = await openDriver('memory:')
     await fillStore(driver, seeded(41))
     const url = `sqlite:${join(folder, `all-${count++}.db`)}`

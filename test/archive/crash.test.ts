@@ -75,7 +75,7 @@ const works: Record<string, (hf: Holdfast) => Promise<unknown>> = {
 
 describe('an archive that is killed at any call of the store or of its place', () => {
   for (const [name, work] of Object.entries(works)) {
-    it(`loses nothing: ${name}`, { timeout: 60_000 }, async () => {
+    it(`loses nothing: ${name}`, { timeout: 600_000 }, async () => {
       const original = await filled()
       const whole = (await dumpStore(original))['logs'] as Record<string, { entries: unknown[] }>
       const sound = mortalPlace(folderPlace(join(folder, `${count++}`)), Number.POSITIVE_INFINITY, 'after')

@@ -36,7 +36,7 @@ afterAll(async () => {
 })
 
 describe('a copy that is cut off', () => {
-  it('at any call to the destination goes on and ends as if nothing had happened', { timeout: 60_000 }, async () => {
+  it('at any call to the destination goes on and ends as if nothing had happened', { timeout: 600_000 }, async () => {
     const counted = faultyDriver(await open('memory:'))
     await copyStore(source, counted, { concurrency: 1 })
     const step = full ? 1 : Math.ceil(counted.calls / 60)
@@ -91,7 +91,7 @@ describe('a copy that is cut off', () => {
   })
 
   for (const backend of backends) {
-    it(`by a kill of its process goes on, onto ${backend.name}`, { timeout: 60_000 }, async () => {
+    it(`by a kill of its process goes on, onto ${backend.name}`, { timeout: 600_000 }, async () => {
       const sqlite = (await backends.find(({ name }) => name === 'SQLite')?.fresh()) as string
       const from = await open(sqlite)
       await copyStore(source, from)

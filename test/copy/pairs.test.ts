@@ -22,7 +22,7 @@ beforeAll(async () => {
     await fillStore(driver, seeded(100 + i))
     sources.set(backend.name, driver)
   }
-}, 60_000)
+}, 600_000)
 
 afterAll(async () => {
   await Promise.all(opened.map((driver) => driver.close()))
@@ -32,7 +32,7 @@ afterAll(async () => {
 describe('a copy between backends', () => {
   for (const source of backends) {
     for (const target of backends) {
-      it(`holds what ${source.name} held, hash by hash, on ${target.name}`, { timeout: 60_000 }, async () => {
+      it(`holds what ${source.name} held, hash by hash, on ${target.name}`, { timeout: 600_000 }, async () => {
         const from = sources.get(source.name) as Driver
         const to = await open(target)
         const report = await copyStore(from, to)
@@ -48,7 +48,7 @@ describe('a copy between backends', () => {
   }
 
   for (const target of backends) {
-    it(`goes on where it came from: runs, verifies and answers on ${target.name}`, { timeout: 60_000 }, async () => {
+    it(`goes on where it came from: runs, verifies and answers on ${target.name}`, { timeout: 600_000 }, async () => {
       const from = sources.get('memory') as Driver
       const to = await open(target)
       await copyStore(from, to)

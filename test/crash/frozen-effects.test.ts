@@ -22,7 +22,7 @@ for (const backend of await durableBackends()) {
 
     it.each(['stopped', 'blocked'])(
       'starts no effect when it goes on after its threads were taken over: %s',
-      { timeout: 120_000 },
+      { timeout: 600_000 },
       async (how) => {
         const url = await backend.fresh()
         const folder = await mkdtemp(join(tmpdir(), 'holdfast-frozen-'))

@@ -23,16 +23,16 @@ for (const backend of await durableBackends()) {
     })
 
     it(`lets two processes append ${APPENDS} times each to one thread, gap-free and linearizable`, {
-      timeout: 300_000,
+      timeout: 600_000,
     }, async () => {
       await raceRound({ url: await backend.fresh(), thread: 'raced', count: APPENDS })
     })
 
-    it('opens an empty store from twenty processes at once', { timeout: 120_000 }, async () => {
+    it('opens an empty store from twenty processes at once', { timeout: 600_000 }, async () => {
       await openRound({ url: await backend.fresh() })
     })
 
-    it('fences a frozen worker whose thread was taken over', { timeout: 120_000 }, async () => {
+    it('fences a frozen worker whose thread was taken over', { timeout: 600_000 }, async () => {
       await fenceRound({ url: await backend.fresh(), thread: 'fenced' })
     })
   })

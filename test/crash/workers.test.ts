@@ -46,7 +46,7 @@ for (const backend of backends) {
       console.log(`${backend.name}: ${takenOver} threads taken over after a lease of 700 ms:`, afterKillMs)
     })
 
-    it('lets steps end on SIGTERM, records them and lets go at once', { timeout: 120_000 }, async () => {
+    it('lets steps end on SIGTERM, records them and lets go at once', { timeout: 600_000 }, async () => {
       // So long that nobody would live to see it expire.
       scene = await openScene(backend, { leaseMs: 600_000 })
       const { hf, fleet, outside, programs, outcome } = scene
@@ -80,7 +80,7 @@ for (const backend of backends) {
     })
 
     it('aborts on SIGTERM what does not end within the grace, and lets go of it too', {
-      timeout: 120_000,
+      timeout: 600_000,
     }, async () => {
       scene = await openScene(backend, { leaseMs: 600_000, graceMs: 100 })
       const { hf, fleet, outside, programs, outcome } = scene
@@ -101,7 +101,7 @@ for (const backend of backends) {
       expect(effects.filter(({ step }) => step === 'hold')).toHaveLength(1)
     })
 
-    it('wake sleepers, expired questions, answers, signals and queued input', { timeout: 120_000 }, async () => {
+    it('wake sleepers, expired questions, answers, signals and queued input', { timeout: 600_000 }, async () => {
       scene = await openScene(backend, { leaseMs: 10_000 })
       const { hf, fleet, programs } = scene
       const ways = ['sleep', 'expire', 'answer', 'signal'] as const
@@ -140,7 +140,7 @@ const [sqlite] = backends.filter(({ name }) => name === 'SQLite') as [Backend]
 describe('a thread that kills its worker', () => {
   afterAll(() => sqlite.cleanup())
 
-  it('is parked after maxCrashes, and the others go on', { timeout: 120_000 }, async () => {
+  it('is parked after maxCrashes, and the others go on', { timeout: 600_000 }, async () => {
     const { hf, fleet, programs, outcome, close } = await openScene(sqlite, { leaseMs: 300, maxCrashes: 2 })
     try {
       await queueInput(hf, programs.poison, 'poison', {})

@@ -29,7 +29,7 @@ for (const backend of await durableBackends()) {
     afterAll(() => backend.cleanup())
 
     it('changes nothing when it wakes up after its threads were taken over and finished', {
-      timeout: 120_000,
+      timeout: 600_000,
     }, async () => {
       const url = await backend.fresh()
       const service = await startService()

@@ -72,7 +72,7 @@ const probes = (role: string) =>
 
 it.skipIf(postgres?.missing ?? true)(
   'the services of the compose file work together, and a worker that is stopped hands its thread over',
-  { timeout: 120_000 },
+  { timeout: 600_000 },
   async () => {
     makeProject()
     const store = { HOLDFAST_STORE: (await postgres?.fresh()) as string }

@@ -136,7 +136,7 @@ describe.skipIf(given === undefined)('Postgres under faults', () => {
   afterEach(() => dropSchema(url, ...schemas.splice(0)))
 
   it('loses no acknowledgement and doubles nothing while sessions are terminated at random', {
-    timeout: 240_000,
+    timeout: 600_000,
   }, async () => {
     const schema = schemaName()
     const applicationName = `victim-${schema}`
@@ -169,7 +169,7 @@ describe.skipIf(given === undefined)('Postgres under faults', () => {
   })
 
   it('keeps every acknowledged append over an immediate stop and restart in mid-append', {
-    timeout: 240_000,
+    timeout: 600_000,
   }, async () => {
     const server = await startPostgres()
     try {
@@ -507,7 +507,7 @@ describe.skipIf(given === undefined)('Postgres under faults', () => {
         expect(await recovers(() => driver.append([makeAppend(log, head)]))).toEqual([{ status: 'appended' }])
       }))
 
-    it('loses and doubles nothing under faults at random', { timeout: 240_000 }, () =>
+    it('loses and doubles nothing under faults at random', { timeout: 600_000 }, () =>
       throughProxy(async ({ driver, direct, proxy }) => {
         const tenant = newTenant()
         let over = false

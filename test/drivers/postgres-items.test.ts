@@ -155,7 +155,7 @@ describe.skipIf(given === undefined)('among a hundred thousand items', () => {
          CASE WHEN i % 10 = 0 THEN ${NOW} + i * 1000 END, '{}', '\\x00' FROM generate_series(1, 100000) AS i`,
       [tenant],
     )
-  }, 120_000)
+  }, 600_000)
   afterAll(async () => {
     await client.end()
     await driver.close()

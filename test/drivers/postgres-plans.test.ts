@@ -61,7 +61,7 @@ describe.skipIf(given === undefined)('among a hundred thousand idle threads', ()
       }
       await createLog(driver, logKey(tenant, `busy-${i}`), { index })
     }
-  }, 120_000)
+  }, 600_000)
 
   afterAll(async () => {
     await client.end()

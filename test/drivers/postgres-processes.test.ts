@@ -54,7 +54,7 @@ function key(thread: string): LogKey {
 }
 
 describe.skipIf(given === undefined)('several processes on one Postgres', () => {
-  it('lets twenty processes open an empty schema at the same moment', { timeout: 180_000 }, async () => {
+  it('lets twenty processes open an empty schema at the same moment', { timeout: 600_000 }, async () => {
     const running = Array.from({ length: 20 }, (_, i) => start('open', url, schema, `thread-${i}`).all())
     for (const said of await Promise.all(running)) expect(said).toEqual(['done'])
     const [{ logs, versions }] = (await runSql(
@@ -67,7 +67,7 @@ describe.skipIf(given === undefined)('several processes on one Postgres', () => 
   })
 
   it('lets two processes race on one log, and each entry follows the one its writer saw', {
-    timeout: 180_000,
+    timeout: 600_000,
   }, async () => {
     const each = rounds(250, 1000)
     const racers = [start('race', url, schema, String(each)), start('race', url, schema, String(each))]

@@ -414,9 +414,9 @@ describe.skipIf(url === undefined)('a network that fails', () => {
       await sleep(20)
       return heard.includes(message)
     }
-    await expect.poll(() => isHeard('before'), { timeout: 30_000 }).toBe(true)
+    await expect.poll(() => isHeard('before'), { timeout: 600_000 }).toBe(true)
     proxy.reset()
-    await expect.poll(() => isHeard('after'), { timeout: 30_000 }).toBe(true)
+    await expect.poll(() => isHeard('after'), { timeout: 600_000 }).toBe(true)
     expect(heard).toContain(undefined)
   })
 })

@@ -124,7 +124,7 @@ describe('a SQLite driver', () => {
     expect(turns).toBeGreaterThan(10)
   })
 
-  it('keeps the write-ahead log short, whichever thread appends', { timeout: 120_000 }, async () => {
+  it('keeps the write-ahead log short, whichever thread appends', { timeout: 600_000 }, async () => {
     const quick = await openSqlite(path, { synchronous: 'normal' })
     let end: Expect | null = null
     for (let seq = 0; seq < 1500; seq++) {

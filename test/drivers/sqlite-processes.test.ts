@@ -43,7 +43,7 @@ async function outputOf(child: ChildProcess): Promise<string> {
 }
 
 describe('several processes on one SQLite file', () => {
-  it('lets 20 processes open an empty file at once', { timeout: 120_000 }, async () => {
+  it('lets 20 processes open an empty file at once', { timeout: 600_000 }, async () => {
     const names = Array.from({ length: 20 }, (_, i) => `thread-${i}`)
     const outputs = await Promise.all(names.map((name) => outputOf(start('sqlite-open', file, name))))
     expect(outputs).toEqual(names.map(() => 'done'))
@@ -52,7 +52,7 @@ describe('several processes on one SQLite file', () => {
     await driver.close()
   })
 
-  it('keeps one log whole and in order while two processes append to it', { timeout: 240_000 }, async () => {
+  it('keeps one log whole and in order while two processes append to it', { timeout: 600_000 }, async () => {
     const each = rounds(250, 20_000)
     const children = [1, 2].map(() => start('sqlite-race', file, String(each)))
     const outputs = Promise.all(children.map(outputOf))

@@ -285,7 +285,7 @@ describeEach((backend) => {
     expect((await claim.log.refresh()).state['run']).toBe(1)
   })
 
-  it('is exactly once under random conflicts and lost acknowledgements', { timeout: 120_000 }, async () => {
+  it('is exactly once under random conflicts and lost acknowledgements', { timeout: 600_000 }, async () => {
     const thread = fresh()
     const random = seeded(8847)
     const FIRST_DICE = [0.15, 0.1, 0.05]

@@ -8,7 +8,7 @@ const echo = flow({ name: 'echo', version: '1.0.0' }, async (_, input: string) =
 
 it.each(['run', 'enqueue'] as const)(
   'begins anew when a thread expires between the look at it and the claim, and others make it again meanwhile: %s',
-  { timeout: 30_000 },
+  { timeout: 600_000 },
   async (way) => {
     const driver = await openDriver('memory:')
     const others = new Holdfast(new LogStore(driver))
@@ -42,7 +42,7 @@ it.each(['run', 'enqueue'] as const)(
   },
 )
 
-it('ends well when another sweep cut the same thread first', { timeout: 30_000 }, async () => {
+it('ends well when another sweep cut the same thread first', { timeout: 600_000 }, async () => {
   const driver = await openDriver('memory:')
   const others = new Holdfast(new LogStore(driver))
   const thread = others.thread(echo, 't')
@@ -88,7 +88,7 @@ async function beginAgain(driver: Driver, others: Holdfast): Promise<void> {
 // Whatever moment a sweep takes a thread that nobody uses, and others begin it again: a run neither fails nor is lost.
 it.each(['run', 'enqueue'] as const)(
   'goes through whenever a thread at rest expires and others begin it again: %s',
-  { timeout: 60_000 },
+  { timeout: 600_000 },
   async (way) => {
     for (let call = 0, reached = true; reached; call++) {
       expect(call).toBeLessThan(200)

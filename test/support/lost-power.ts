@@ -11,7 +11,7 @@ async function newestFile(server: RedisServer): Promise<string> {
 
 /** Where the append-only file ends. While a sync is under way, what was acknowledged waits to be written to it. */
 export async function mark(server: RedisServer): Promise<number> {
-  await expect.poll(() => server.command('INFO', 'persistence'), { timeout: 60_000 }).toContain('aof_buffer_length:0')
+  await expect.poll(() => server.command('INFO', 'persistence'), { timeout: 600_000 }).toContain('aof_buffer_length:0')
   return (await stat(await newestFile(server))).size
 }
 

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 
 let server: ModelServer | undefined
 /** How long to wait for what is about to happen, on a machine that may be busy. */
-const soon = { timeout: 60_000 }
+const soon = { timeout: 600_000 }
 
 async function start(options: ModelServerOptions): Promise<ModelServer> {
   server = await startModelServer(options)

@@ -157,7 +157,7 @@ describe.each(queues.filter(({ missing }) => !missing))('BullMQ on $name as the 
 })
 
 describe('BullMQ as the engine', () => {
-  it('goes on by itself after its Redis was away and came back with nothing', { timeout: 120_000 }, async () => {
+  it('goes on by itself after its Redis was away and came back with nothing', { timeout: 600_000 }, async () => {
     const redis = await orUndefined(() => startRedis())
     if (redis === undefined) return
     try {

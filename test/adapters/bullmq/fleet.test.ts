@@ -80,7 +80,7 @@ async function openScene(name: string) {
 
 describe.each(queues.filter(({ missing }) => !missing))('worker processes on BullMQ on $name', ({ name }) => {
   it('are killed, stopped, and lose their queue: every thread completes, no acknowledged effect twice', {
-    timeout: 180_000,
+    timeout: 600_000,
   }, async () => {
     const scene = await openScene(name)
     if (scene === undefined) return
@@ -127,7 +127,7 @@ describe.each(queues.filter(({ missing }) => !missing))('worker processes on Bul
   })
 
   it('stand still for longer than their lease, lose their connections and their server: every thread completes', {
-    timeout: 300_000,
+    timeout: 600_000,
   }, async () => {
     const scene = await openScene(name)
     if (scene === undefined) return

@@ -154,7 +154,7 @@ const sources = [
 describe.each(sources)('threads of the official $name saver', ({ missing, make }) => {
   it.skipIf(missing)(
     'come over with ids, parents, forks, subgraphs and pending writes',
-    { timeout: 60_000 },
+    { timeout: 600_000 },
     async () => {
       const { url, saver } = await make()
       await fill(saver)
@@ -172,7 +172,7 @@ describe.each(sources)('threads of the official $name saver', ({ missing, make }
     },
   )
 
-  it.skipIf(missing)('go on here exactly as they would have gone on there', { timeout: 60_000 }, async () => {
+  it.skipIf(missing)('go on here exactly as they would have gone on there', { timeout: 600_000 }, async () => {
     const { url, saver } = await make()
     await fill(saver)
     const hf = await memory()

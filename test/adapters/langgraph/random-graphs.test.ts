@@ -23,7 +23,7 @@ for (const backend of backends.filter(({ name }) => ['memory', 'SQLite'].include
         }),
         randomly(rounds(backend.name === 'memory' ? 40 : 15)),
       )
-    }, 120_000)
+    }, 600_000)
   })
 }
 

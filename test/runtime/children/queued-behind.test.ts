@@ -30,7 +30,7 @@ describe('a run whose child waits behind another run', () => {
     expect(events.length).toBeGreaterThan(0)
     broken.is = false
     expect(await thread.run()).toMatchObject({ status: 'completed', output: 'done ours' })
-  }, 30_000)
+  }, 600_000)
 
   it('is at rest when that run could not begin', async () => {
     await using hf = await openHoldfast('memory:')
@@ -51,7 +51,7 @@ describe('a run whose child waits behind another run', () => {
     const thread = hf.thread(above, 't')
     expect(await thread.run({ input: 'ours' })).toMatchObject({ status: 'paused' })
     expect(await thread.waitFor({ timeoutMs: 20_000 })).toMatchObject({ status: 'paused' })
-  }, 30_000)
+  }, 600_000)
 
   it('is at rest when that run waits', async () => {
     await using hf = await openHoldfast('memory:')
@@ -63,5 +63,5 @@ describe('a run whose child waits behind another run', () => {
     const thread = hf.thread(above, 't')
     expect(await thread.run({ input: 'ours' })).toMatchObject({ status: 'paused' })
     expect(await thread.waitFor({ timeoutMs: 20_000 })).toMatchObject({ status: 'paused' })
-  }, 30_000)
+  }, 600_000)
 })

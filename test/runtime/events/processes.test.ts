@@ -35,7 +35,7 @@ for (const backend of await durableBackends()) {
   describe.skipIf(backend.missing)(`events over processes on ${backend.name}`, () => {
     afterAll(() => backend.cleanup())
 
-    it('are complete and told once, though readers and the runner are killed', { timeout: 120_000 }, async () => {
+    it('are complete and told once, though readers and the runner are killed', { timeout: 600_000 }, async () => {
       const url = await backend.fresh()
       const first = start('run', url, 't', '12')
       const killed = once(first, 'exit')

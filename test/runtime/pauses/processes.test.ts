@@ -62,7 +62,7 @@ for (const backend of await durableBackends()) {
     })
 
     const count = rounds(10, 250)
-    it(`two answer at once, ${count} times: one wins, the other hears who`, { timeout: 300_000 }, async () => {
+    it(`two answer at once, ${count} times: one wins, the other hears who`, { timeout: 600_000 }, async () => {
       const url = await backend.fresh()
       const { pausing } = await import('../../support/children/pausing-program.mjs')
       const program = pausing(join(folder, `${backend.name}-race`))

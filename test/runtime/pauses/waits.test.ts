@@ -397,7 +397,7 @@ describe('waits in random fan-outs', () => {
     early: fc.nat(4),
   })
 
-  it('get each its own, once and the same in every life, and none is lost', { timeout: 240_000 }, () =>
+  it('get each its own, once and the same in every life, and none is lost', { timeout: 600_000 }, () =>
     fc.assert(
       fc.asyncProperty(spec, async ({ branches, sequence, deaths, early }) => {
         const store = await openMemory()
@@ -480,7 +480,7 @@ describe('waits in random fan-outs', () => {
     early: fc.nat(4),
   })
 
-  it('without a key get their own or none: whose a record is must be certain', { timeout: 60_000 }, () =>
+  it('without a key get their own or none: whose a record is must be certain', { timeout: 600_000 }, () =>
     fc.assert(
       fc.asyncProperty(unkeyed, async ({ branches, deaths, early }) => {
         const store = await openMemory()
