@@ -223,8 +223,8 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/program/shown-state.js',
-        find: '        if (!Array.isArray(value))\n            return showValue(value);',
-        replace: '        if (!Array.isArray(value))\n            return value;',
+        find: 'this.#showList(key, value) : showValue(value)',
+        replace: 'this.#showList(key, value) : value',
       },
     ],
     test: 'test/runtime/runs/own-values.test.ts',
@@ -375,8 +375,8 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/engine/graph-engine.js',
-        find: 'const lost = await this.#findLost(node, task, state, activation);',
-        replace: 'const lost = undefined;',
+        find: 'const losing = this.#findLost(node, task, state, activation);',
+        replace: 'const losing = undefined;',
       },
     ],
     test: 'test/runtime/pauses/gates-after-crash.test.ts',

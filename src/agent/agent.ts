@@ -106,8 +106,8 @@ function planAgent(setup: AgentSetup): GraphPlan {
       return refuseCall(setup, call, current === undefined ? undefined : tools.get(current), begun)
     },
     resolve,
-    start: async () => [{ node: 'model' }],
-    next: async (finished, state, joins) => ({ tasks: nextTasks(finished, state), joins }),
+    start: () => [{ node: 'model' }],
+    next: (finished, state, joins) => ({ tasks: nextTasks(finished, state), joins }),
   }
 }
 

@@ -9,6 +9,12 @@ export function andThen<Value, Result>(
   return value instanceof Promise ? value.then(use) : use(value)
 }
 
+/** What other code returned: a promise of this realm if it has to be awaited, otherwise the value itself. */
+export function nowOrLater<Value>(given: Value | PromiseLike<Value>): Value | Promise<Value> {
+  const { then } = (given ?? {}) as Partial<PromiseLike<Value>>
+  return typeof then === 'function' ? Promise.resolve(given) : (given as Value)
+}
+
 /** Does something for each item in sequence, without waiting as long as nothing has to be awaited. */
 export function forEachInTurn<Item>(
   items: readonly Item[],

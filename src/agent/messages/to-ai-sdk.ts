@@ -21,32 +21,95 @@ export function toAiSdkPrompt(messages: readonly Message[], version?: 'v3'): AiP
 export function toAiSdkPrompt(messages: readonly Message[], version: SpecVersion): AnyAiMessage[]
 export function toAiSdkPrompt(messages: readonly Message[], version: SpecVersion = 'v3'): AnyAiMessage[] {
   const prompt: AnyAiMessage[] = []
-  for (let i = 0; i < messages.length; i++) {
-    const converted = convertOnce(messages[i] as Message, version, i)
-    if (converted !== undefined) prompt.push(converted)
+  let at = 0
+  // What comes first may be made anew for each turn, as instructions are.
+  for (; at < messages.length && !Object.isFrozen(messages[at]); at++) {
+    const made = toAiMessage(messages[at] as Message, version, at)
+    if (made !== undefined) prompt.push(made)
   }
+  const first = messages[at]
+  if (first === undefined) return prompt
+  const known = CONVERTED.get(first)
+  const before = known?.version === version ? known : undefined
+  let conversion = before ?? { version, messages: [], made: [] }
+  for (let i = 0; at < messages.length; i++, at++) {
+    const message = messages[at] as Message
+    if (conversion.messages[i] !== message) {
+      // Another conversation with the same beginning keeps what it has.
+      if (i < conversion.messages.length) conversion = startOf(conversion, i)
+      conversion.made.push(convert(message, version, at))
+      conversion.messages.push(Object.isFrozen(message) ? message : undefined)
+    }
+    const made = conversion.made[i]
+    if (made !== undefined) prompt.push(made.isPlain ? copyPlain(made.message) : copyMessage(made.message))
+  }
+  if (conversion !== known) CONVERTED.set(first, conversion)
   return prompt
 }
 
-/** Converted messages that can't change anymore: a conversation is converted for every turn. */
-const CONVERTED = new WeakMap<Message, { readonly version: SpecVersion; readonly made: AnyAiMessage | undefined }>()
+/** What was made of the messages of a conversation that can't change anymore; undefined for one that can. */
+interface Conversion {
+  readonly version: SpecVersion
+  readonly messages: (Message | undefined)[]
+  readonly made: (Converted | undefined)[]
+}
 
-function convertOnce(message: Message, version: SpecVersion, index: number): AnyAiMessage | undefined {
-  const known = CONVERTED.get(message)
-  if (known?.version === version) return copyMessage(known.made)
+interface Converted {
+  readonly message: AnyAiMessage
+  /** It has nothing but the parts that long conversations consist of. */
+  readonly isPlain: boolean
+}
+
+/** The newest conversion of each conversation, by its first message: all of it is needed again for every turn. */
+const CONVERTED = new WeakMap<Message, Conversion>()
+
+function startOf({ version, messages, made }: Conversion, length: number): Conversion {
+  return { version, messages: messages.slice(0, length), made: made.slice(0, length) }
+}
+
+function convert(message: Message, version: SpecVersion, index: number): Converted | undefined {
   const made = toAiMessage(message, version, index)
-  if (!Object.isFrozen(message)) return made
-  CONVERTED.set(message, { version, made })
-  return copyMessage(made)
+  if (made === undefined) return undefined
+  const isPlain = Object.keys(made).length === 2 && Array.isArray(made.content) && made.content.every(isPlainPart)
+  return { message: made, isPlain }
+}
+
+function isPlainPart(part: Loose): boolean {
+  const { length } = Object.keys(part)
+  if (part['type'] === 'tool-call' || part['type'] === 'tool-result') return length === 4
+  return (part['type'] === 'text' || part['type'] === 'reasoning') && length === 2
 }
 
 // Models and their middleware add options to messages and parts, such as marks for a provider's cache: they must not
 // find those of the last turn.
-function copyMessage(made: AnyAiMessage | undefined): AnyAiMessage | undefined {
-  if (made === undefined) return undefined
+function copyMessage(made: AnyAiMessage): AnyAiMessage {
   return Array.isArray(made.content)
     ? { ...made, content: made.content.map((part: Loose) => ({ ...part })) }
     : { ...made }
+}
+
+/** The same, at a third of the cost. */
+function copyPlain({ role, content }: AnyAiMessage): AnyAiMessage {
+  const parts = content as unknown as readonly PlainPart[]
+  const [only] = parts
+  const copies = parts.length === 1 && only !== undefined ? [copyPart(only)] : parts.map(copyPart)
+  return { role, content: copies } as AnyAiMessage
+}
+
+type PlainPart =
+  | { readonly type: 'text' | 'reasoning'; readonly text: unknown }
+  | { readonly type: 'tool-call'; readonly toolCallId: unknown; readonly toolName: unknown; readonly input: unknown }
+  | { readonly type: 'tool-result'; readonly toolCallId: unknown; readonly toolName: unknown; readonly output: unknown }
+
+function copyPart(part: PlainPart): PlainPart {
+  switch (part.type) {
+    case 'tool-call':
+      return { type: part.type, toolCallId: part.toolCallId, toolName: part.toolName, input: part.input }
+    case 'tool-result':
+      return { type: part.type, toolCallId: part.toolCallId, toolName: part.toolName, output: part.output }
+    default:
+      return { type: part.type, text: part.text }
+  }
 }
 
 function toAiMessage(message: Message, version: SpecVersion, index: number): AnyAiMessage | undefined {

@@ -24,7 +24,7 @@ export async function runAttempt(
   limits: AttemptLimits,
   emit: (delta: ReplyDelta) => void,
 ): Promise<CollectedReply> {
-  const control = new AbortController()
+  const control = new AttemptControl()
   const done = new AbortController()
   const letGo = onAbort(limits.signal, () => control.abort(limits.signal?.reason))
   let lastPart = limits.clock.monotonic()
@@ -36,8 +36,8 @@ export async function runAttempt(
   try {
     const call = { ...options, abortSignal: control.signal }
     const isWhole = !limits.stream || model.doStream === undefined
-    if (isWhole || !(await readStream(model, call, control.signal, collector, touch))) {
-      collector.addResult(await orAbort((model.doGenerate as Call).call(model, call), control.signal))
+    if (isWhole || !(await readStream(model, call, control, collector, touch))) {
+      collector.addResult(await control.orAbort((model.doGenerate as Call).call(model, call)))
     }
     return collector.finish()
   } finally {
@@ -50,11 +50,11 @@ export async function runAttempt(
 async function readStream(
   model: LanguageModel,
   call: Readonly<Record<string, unknown>>,
-  signal: AbortSignal,
+  control: AttemptControl,
   collector: ReplyCollector,
   touch: () => void,
 ): Promise<boolean> {
-  const result = (await orAbort(askStream(model, call), signal)) as { readonly stream?: ReadableStream<unknown> } | null
+  const result = (await control.orAbort(askStream(model, call))) as { readonly stream?: ReadableStream<unknown> } | null
   if (result === NO_STREAM) return false
   if (typeof result?.stream?.getReader !== 'function') {
     throw new AttemptFailure('broken-reply', 'The model gave no stream.')
@@ -62,7 +62,7 @@ async function readStream(
   const reader = result.stream.getReader()
   try {
     for (;;) {
-      const { done, value } = await orAbort(reader.read(), signal)
+      const { done, value } = await control.orAbort(reader.read())
       if (done) return true
       touch()
       collector.add(value)
@@ -88,7 +88,7 @@ async function askStream(model: LanguageModel, call: Readonly<Record<string, unk
 }
 
 /** Aborts the attempt when its time is up, or when nothing has come for too long. */
-function watch(limits: AttemptLimits, control: AbortController, done: AbortSignal, lastPart: () => number): void {
+function watch(limits: AttemptLimits, control: AttemptControl, done: AbortSignal, lastPart: () => number): void {
   const { clock, timeoutMs, idleTimeoutMs } = limits
   // Timers set for longer fire immediately.
   const longest = 2 ** 31 - 1
@@ -109,20 +109,28 @@ function watch(limits: AttemptLimits, control: AbortController, done: AbortSigna
   waitForSilence().catch(() => {})
 }
 
-/** A promise that also ends when the signal does, for providers that ignore it. */
-async function orAbort<Result>(promise: PromiseLike<Result>, signal: AbortSignal): Promise<Result> {
-  let abort = () => {}
-  const aborted = new Promise<never>((_resolve, reject) => {
-    abort = () => reject(signal.reason)
-    if (signal.aborted) abort()
-    signal.addEventListener('abort', abort, { once: true })
-  })
-  try {
-    return await Promise.race([promise, aborted])
-  } catch (error) {
-    // The provider's AbortError hides the cause; the reason states it.
-    throw signal.aborted ? signal.reason : error
-  } finally {
-    signal.removeEventListener('abort', abort)
+/** Aborts an attempt: what waits for the provider ends at once, even if the provider ignores the signal. */
+class AttemptControl {
+  readonly #controller = new AbortController()
+  #leave: ((reason: unknown) => void) | undefined
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  abort(reason: unknown): void {
+    this.#controller.abort(reason)
+    this.#leave?.(this.signal.reason)
+  }
+
+  /** A promise that also ends when the attempt does. One at a time. */
+  orAbort<Result>(promise: Result | PromiseLike<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const { signal } = this
+      // The provider's AbortError hides the cause; the reason states it.
+      Promise.resolve(promise).then(resolve, (error: unknown) => reject(signal.aborted ? signal.reason : error))
+      if (signal.aborted) reject(signal.reason)
+      this.#leave = reject
+    })
   }
 }

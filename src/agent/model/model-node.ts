@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Value } from '../../codec/value.js'
+import { andThen, forEachInTurn, nowOrLater } from '../../core/at-once.js'
 import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import type { Context } from '../../runtime/step/context.js'
 import { internalsOf } from '../../runtime/step/internals.js'
 import type { FunctionNodePlan, State } from '../../runtime/program/program.js'
-import type { StepSettings } from '../agent-options.js'
+import type { AgentOptions, StepSettings } from '../agent-options.js'
 import type { Ending, Loop, Measured, OwnState, PendingCall } from '../agent-state.js'
 import { canCompact, isTooLong } from '../messages/compaction.js'
 import { findPrice } from './cost.js'
@@ -38,9 +39,16 @@ export function planModelNode(setup: AgentSetup): FunctionNodePlan {
 
 type LoopUpdate = Partial<Loop>
 
+/** What changes because the run was taken over. */
+interface Taken {
+  readonly changes: { readonly memory?: OwnState['memory']; readonly resumes?: OwnState['resumes'] }
+  readonly loop: LoopUpdate
+}
+
 async function takeTurn(setup: AgentSetup, before: OwnState, ctx: Context) {
   const { options } = setup
-  const taken = await noteResume(setup, before, ctx)
+  const taking = noteResume(setup, before, ctx)
+  const taken = taking instanceof Promise ? await taking : taking
   const state: OwnState = { ...before, ...taken.changes, memory: { ...before.memory, ...taken.changes.memory } }
   const update = (loop: LoopUpdate, rest: object = {}) => ({
     ...taken.changes,
@@ -53,7 +61,8 @@ async function takeTurn(setup: AgentSetup, before: OwnState, ctx: Context) {
     if ('ended' in verdict) return update({ next: 'end', calls: [], spoke: null }, verdict)
     return update({ next: 'model', calls: [], spoke: null }, { messages: [verdict.more] })
   }
-  const ended = await endBefore(setup, state, ctx)
+  const ending = endBefore(setup, state, ctx)
+  const ended = ending instanceof Promise ? await ending : ending
   if (ended) return update({ next: 'end', calls: [] }, { ended })
 
   const call = await prepareCall(setup, state, ctx)
@@ -68,29 +77,29 @@ async function takeTurn(setup: AgentSetup, before: OwnState, ctx: Context) {
     if (!isContextTooLong(error) || !isFirst || !mayCompact()) throw error
     return update({ next: 'compact', calls: [], overflowAt: messages.length })
   }
-  const { calls, message, refused } = await readReply(setup, reply.message, call.shown, ctx)
+  const reading = readReply(setup, reply.message, call.shown, ctx)
+  const { calls, message, refused } = reading instanceof Promise ? await reading : reading
   const { spent, ...sums } = await spend(setup, state, ctx, reply)
-  const said = [message, ...refused]
   const isDone = calls.length === 0 && refused.length === 0
   const measured = measure(setup, state, call.request, reply, messages.length + 1)
   // The author's code may fail: the reply and its cost are recorded before it is asked.
   const isJudged = isDone && options.isComplete !== undefined
   const next = calls.length > 0 ? 'tools' : isDone && !isJudged ? 'end' : 'model'
-  const ending = endingOf(reply)
+  const said = [message, ...refused]
   return update(
     {
       next,
       calls,
       spent,
       measured,
-      ...(isJudged ? { spoke: { count: messages.length + said.length, ending } } : {}),
+      ...(isJudged ? { spoke: { count: messages.length + said.length, ending: endingOf(reply) } } : {}),
     },
     {
       messages: said,
       turn: state.turn + 1,
       ...sums,
       ...versionsIfChanged(setup, state),
-      ...(next === 'end' ? { ended: ending } : {}),
+      ...(next === 'end' ? { ended: endingOf(reply) } : {}),
     },
   )
 }
@@ -125,23 +134,23 @@ function tookAll(maxTurns: number): Ending {
 const COMPLETE: Ending = { reason: 'complete', message: 'The agent reached its goal.' }
 
 /** A run that was resumed: its memory is refreshed, and what it did not have to spend again is counted. */
-async function noteResume(setup: AgentSetup, state: OwnState, ctx: Context) {
-  const { claim, watch, path } = internalsOf(ctx)
+function noteResume(setup: AgentSetup, state: OwnState, ctx: Context): Taken | Promise<Taken> {
+  const { claim, path } = internalsOf(ctx)
   const { loop } = state
   const isNew = loop.claim !== claim || loop.run !== ctx.runId
+  const taken: LoopUpdate = isNew ? { run: ctx.runId, claim } : {}
   // An agent inside another program may begin long after the run was resumed.
   const resumed = loop.claim !== claim && (loop.run === ctx.runId || (ctx.attempt > 1 && !path.includes('/')))
-  const changes: { memory?: OwnState['memory']; resumes?: OwnState['resumes'] } = {}
-  if (resumed) {
-    const { count, tokensSaved } = state.resumes
-    const { input, output } = state.runUsage
-    watch.count('holdfast.tokens.saved', input + output)
-    changes.resumes = { count: count + 1, tokensSaved: tokensSaved + input + output }
-    const memory = await setup.options.onResume?.(turnContext(state, ctx))
-    if (memory) changes.memory = knownOf(memory)
-  }
-  const taken: LoopUpdate = isNew ? { run: ctx.runId, claim } : {}
-  return { changes, loop: taken }
+  return resumed ? countResume(setup, state, ctx, taken) : { changes: {}, loop: taken }
+}
+
+async function countResume(setup: AgentSetup, state: OwnState, ctx: Context, loop: LoopUpdate): Promise<Taken> {
+  const { count, tokensSaved } = state.resumes
+  const { input, output } = state.runUsage
+  internalsOf(ctx).watch.count('holdfast.tokens.saved', input + output)
+  const resumes = { count: count + 1, tokensSaved: tokensSaved + input + output }
+  const memory = await setup.options.onResume?.(turnContext(state, ctx))
+  return { changes: { resumes, ...(memory ? { memory: knownOf(memory) } : {}) }, loop }
 }
 
 /** A key that is not mentioned stays as it is. */
@@ -150,10 +159,20 @@ function knownOf(memory: Readonly<Record<string, Value | undefined>>): OwnState[
 }
 
 /** Whether the run ends before another call, and why. */
-async function endBefore({ options }: AgentSetup, state: OwnState, ctx: Context): Promise<Ending | undefined> {
-  const { maxTurns = DEFAULT_MAX_TURNS, budget, isComplete } = options
+function endBefore(
+  { options }: AgentSetup,
+  state: OwnState,
+  ctx: Context,
+): Ending | Promise<Ending | undefined> | undefined {
+  const { isComplete } = options
   const isAfterTools = state.turn > 0 && state.messages.at(-1)?.role === 'tool'
-  if (isAfterTools && (await isComplete?.(turnContext(state, ctx))) === true) return COMPLETE
+  if (isComplete === undefined || !isAfterTools) return endByLimit(options, state)
+  return andThen(nowOrLater(isComplete(turnContext(state, ctx))), (verdict) =>
+    verdict === true ? COMPLETE : endByLimit(options, state),
+  )
+}
+
+function endByLimit({ maxTurns = DEFAULT_MAX_TURNS, budget }: AgentOptions, state: OwnState): Ending | undefined {
   if (state.turn >= maxTurns) {
     return tookAll(maxTurns)
   }
@@ -171,7 +190,8 @@ async function endBefore({ options }: AgentSetup, state: OwnState, ctx: Context)
 async function prepareCall(setup: AgentSetup, state: OwnState, ctx: Context) {
   const { options, tools } = setup
   const turn = turnContext(state, ctx)
-  const step: StepSettings = (await options.prepareStep?.({ ...turn, turn: state.turn + 1 })) ?? {}
+  const { prepareStep } = options
+  const step: StepSettings = (prepareStep && (await prepareStep({ ...turn, turn: state.turn + 1 }))) ?? {}
   const model = step.model ?? options.model
   checkPriced(setup, model)
   const { instructions = '' } = options
@@ -186,9 +206,11 @@ async function prepareCall(setup: AgentSetup, state: OwnState, ctx: Context) {
     )
   }
   const toolChoice = step.toolChoice ?? options.toolChoice
+  const describing = tools.describe()
+  const all = describing instanceof Promise ? await describing : describing
   const request: ModelRequest = {
     messages: buildPrompt(text, state.memory, state.summary, state.messages),
-    tools: (await tools.describe()).filter(({ name }) => shown.includes(name)),
+    tools: shown === tools.names ? all : all.filter(({ name }) => shown.includes(name)),
     ...(toolChoice === undefined ? {} : { toolChoice }),
     settings: { ...options.settings, ...step.settings },
   }
@@ -225,37 +247,41 @@ function checkPriced({ options }: AgentSetup, model: LanguageModel): void {
 }
 
 /** The message to keep, the calls to execute, and results for those that can't be. */
-async function readReply(setup: AgentSetup, reply: Message, shown: readonly string[], ctx: Context) {
-  const { path } = internalsOf(ctx)
+function readReply(setup: AgentSetup, reply: Message, shown: readonly string[], ctx: Context) {
+  const { path, clock } = internalsOf(ctx)
   const { message, asked } = nameCalls(setup, reply)
   const calls: PendingCall[] = []
   const refused: Message[] = []
-  const { clock } = internalsOf(ctx)
   const { maxCallsPerReply = DEFAULT_MAX_CALLS } = setup.options
   const all = callsOf(message)
   /** Tools whose check already took too long in this reply: each further one would delay everything as long. */
   const slow = new Set<string>()
-  for (const [i, call] of all.entries()) {
-    const id = messageId(ctx, path, i + 1)
+  let i = 0
+  const reading = forEachInTurn(all, (call) => {
+    const at = i++
     const { callId, name, input, version } = call
     // Looked up as the model wrote it: the name in the message may have been changed so that it can be sent back.
-    const read =
-      i >= maxCallsPerReply
+    const checking =
+      at >= maxCallsPerReply
         ? { error: tooManyCalls(all.length, maxCallsPerReply) }
         : slow.has(name)
           ? { error: `Another call of ${name} in this reply could not be checked in time. This one was not made.` }
-          : await setup.tools.readInput(asked.get(callId) ?? call, reply.finish?.reason)
-    if ('isSlow' in read) slow.add(name)
-    const hidden = !shown.includes(name) && !('error' in read)
-    if (hidden || 'error' in read) {
-      const value = 'error' in read ? read.error : `The tool ${JSON.stringify(name)} is not available now.`
-      const part: Part = { type: 'tool-result', callId, name, output: { type: 'error', value } }
-      refused.push(makeMessage('tool', [part], { id, at: clock.now() }))
-    } else {
-      calls.push({ callId, name, input, ...(version === undefined ? {} : { version }), message: id })
-    }
-  }
-  return { message, calls, refused }
+          : setup.tools.readInput(asked.get(callId) ?? call, reply.finish?.reason)
+    return andThen(checking, (read) => {
+      const id = messageId(ctx, path, at + 1)
+      if ('isSlow' in read) slow.add(name)
+      const hidden = !shown.includes(name) && !('error' in read)
+      if (hidden || 'error' in read) {
+        const value = 'error' in read ? read.error : `The tool ${JSON.stringify(name)} is not available now.`
+        const part: Part = { type: 'tool-result', callId, name, output: { type: 'error', value } }
+        refused.push(makeMessage('tool', [part], { id, at: clock.now() }))
+      } else {
+        calls.push({ callId, name, input, ...(version === undefined ? {} : { version }), message: id })
+      }
+      return undefined
+    })
+  })
+  return andThen(reading, () => ({ message, calls, refused }))
 }
 
 function tooManyCalls(made: number, most: number): string {

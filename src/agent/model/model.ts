@@ -59,6 +59,8 @@ export async function callModel(
   checkTime('timeoutMs', options.timeoutMs)
   checkTime('idleTimeoutMs', options.idleTimeoutMs)
   const { watch = UNWATCHED, stream = true, step } = options
+  // Where nobody is told of the call, what they would be told is not put together.
+  if (watch === UNWATCHED) return askModel(model, version, request, options)
   return watch.span(planChat(model, request, { stream, step }), async (span) => {
     const reply = await askModel(model, version, request, options)
     noteReply(span, model, reply)

@@ -1,3 +1,4 @@
+import { andThen, nowOrLater } from '../../core/at-once.js'
 import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import { jsonSchemaOf, offersJsonSchema } from '../../runtime/json-schema/json-schema.js'
 import type { TimeLimit } from '../../runtime/step/time-limit.js'
@@ -78,25 +79,34 @@ export async function toJsonSchema(schema: ToolSchema, explicit: JsonObject | un
 }
 
 /** The value, or what is wrong with it in words that a model can act on. */
-export async function validateWith(schema: ToolSchema, value: unknown, limit: TimeLimit): Promise<Validated> {
+export function validateWith(schema: ToolSchema, value: unknown, limit: TimeLimit): Validated | Promise<Validated> {
   try {
-    return await validateInTime(schema, value, limit)
+    const validating = validateInTime(schema, value, limit)
+    return validating instanceof Promise ? validating.catch(orSlow) : validating
   } catch (error) {
-    if (!isHoldfastError(error, 'timeout')) throw error
-    return { ok: false, problems: ['could not be checked in time; send shorter texts'], isSlow: true }
+    return orSlow(error)
   }
 }
 
-async function validateInTime(schema: ToolSchema, value: unknown, limit: TimeLimit): Promise<Validated> {
+function orSlow(error: unknown): Validated {
+  if (!isHoldfastError(error, 'timeout')) throw error
+  return { ok: false, problems: ['could not be checked in time; send shorter texts'], isSlow: true }
+}
+
+function validateInTime(schema: ToolSchema, value: unknown, limit: TimeLimit): Validated | Promise<Validated> {
   if (isStandard(schema)) {
-    const result = await limit.run(value, () => schema['~standard'].validate(value))
-    if (result.issues === undefined) return { ok: true, value: result.value }
-    return { ok: false, problems: shorten(result.issues.map(describeIssue)) }
+    const checking = limit.run(value, () => schema['~standard'].validate(value))
+    return andThen(nowOrLater(checking), (result): Validated => {
+      if (result.issues === undefined) return { ok: true, value: result.value }
+      return { ok: false, problems: shorten(result.issues.map(describeIssue)) }
+    })
   }
   const { validate } = typeof schema === 'function' ? schema() : schema
-  const result = await limit.run(value, () => validate?.(value))
-  if (result === undefined || result.success) return { ok: true, value: result === undefined ? value : result.value }
-  return { ok: false, problems: describeError(result.error) }
+  const checking = limit.run(value, () => validate?.(value))
+  return andThen(nowOrLater(checking), (result): Validated => {
+    if (result === undefined) return { ok: true, value }
+    return result.success ? { ok: true, value: result.value } : { ok: false, problems: describeError(result.error) }
+  })
 }
 
 async function readJsonSchema(schema: ToolSchema, field: string): Promise<unknown> {

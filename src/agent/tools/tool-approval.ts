@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import { copyValue, type Value } from '../../codec/value.js'
 import { InvalidProgramError, isHoldfastError } from '../../core/errors.js'
-import type { Approval, Asked, State } from '../../runtime/program/program.js'
+import type { Approval, Asked } from '../../runtime/program/program.js'
 import { refuseSchema } from '../../runtime/json-schema/schema-checker.js'
 import type { OwnState, PendingCall } from '../agent-state.js'
 import type { JsonObject } from '../model/model-types.js'
@@ -48,16 +48,8 @@ export function planApproval(name: string, tool: Tool, endings: Endings): Approv
   return {
     ...(expiresInMs === undefined ? {} : { expiresInMs }),
     onExpire: onApprovalExpire === 'fail' ? 'fail' : { answer: { approved: false, reason: TOO_LATE } },
-    async needed(state: State, given: unknown, context: unknown) {
-      const { needsApproval } = tool
-      if (!needsApproval) return false
-      const call = given as PendingCall
-      const read = await makeArguments(tool, call.name, call)
-      // Invalid arguments are answered with an error: there is nothing to agree to.
-      if (!('input' in read)) return false
-      if (typeof needsApproval !== 'function') return true
-      return needsApproval(read.input, callContext(state as unknown as OwnState, { context }, call))
-    },
+    needed: (state, given, context) =>
+      tool.needsApproval ? isNeeded(tool, state as unknown as OwnState, given as PendingCall, context) : false,
     async question(_state, given, asked) {
       const call = given as PendingCall
       // A denial, and a result that the person provided, run nothing: they count whatever the arguments have become.
@@ -112,6 +104,16 @@ export function planApproval(name: string, tool: Tool, endings: Endings): Approv
     },
     denied: (given, answered) => endings.denied(given as PendingCall, (answered as Answer).reason),
   }
+}
+
+async function isNeeded(tool: Tool, state: OwnState, call: PendingCall, context: unknown): Promise<boolean> {
+  const { needsApproval } = tool
+  const read = await makeArguments(tool, call.name, call)
+  // Invalid arguments are answered with an error: there is nothing to agree to.
+  if (!('input' in read)) return false
+  return typeof needsApproval === 'function'
+    ? needsApproval(read.input, callContext(state, { context }, call))
+    : needsApproval === true
 }
 
 /** References count from the root, which is different here, unless the part has its own name. */

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { cloneValue } from '../../codec/clone.js'
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import { copyValue, type Value } from '../../codec/value.js'
+import { andThen, nowOrLater } from '../../core/at-once.js'
 import { TimeLimit } from '../../runtime/step/time-limit.js'
 import type { PendingCall } from '../agent-state.js'
 import { validateWith } from './schema.js'
@@ -21,16 +22,20 @@ export type ReadArguments =
   | { readonly refusal: true }
 
 /** The arguments as the current tool parses them: migrated to its version, and checked. */
-export async function makeArguments(tool: Tool, name: string, written: Written): Promise<ReadArguments> {
-  let { input } = written
+export function makeArguments(tool: Tool, name: string, written: Written): ReadArguments | Promise<ReadArguments> {
+  let input: Value | Promise<Value> = written.input
   if (written.version !== tool.version) {
     if (tool.migrate === undefined) return { refusal: true }
-    input = await tool.migrate(input, written.version)
+    input = nowOrLater(tool.migrate(written.input, written.version))
   }
-  const validated = await validateWith(tool.inputSchema, input, tool[LIMIT] ?? new TimeLimit())
-  if (validated.ok) return { input: validated.value }
-  const problems = validated.problems.map((problem) => `- ${problem}`).join('\n')
-  return { error: `The arguments of ${name} do not fit, so nothing was done:\n${problems}` }
+  const validating = andThen(input, (current) =>
+    validateWith(tool.inputSchema, current, tool[LIMIT] ?? new TimeLimit()),
+  )
+  return andThen(validating, (validated): ReadArguments => {
+    if (validated.ok) return { input: validated.value }
+    const problems = validated.problems.map((problem) => `- ${problem}`).join('\n')
+    return { error: `The arguments of ${name} do not fit, so nothing was done:\n${problems}` }
+  })
 }
 
 /**
@@ -44,10 +49,14 @@ export async function argumentsOf(tool: Tool, call: PendingCall): Promise<ReadAr
 /**
  * The arguments for `execute`. What was agreed to runs only while the tool still parses what was written the same way.
  */
-export async function readCall(tool: Tool, call: PendingCall): Promise<ReadArguments> {
+export function readCall(tool: Tool, call: PendingCall): ReadArguments | Promise<ReadArguments> {
+  return call.ready === undefined ? makeArguments(tool, call.name, call) : readAgreed(tool, call, call.ready)
+}
+
+async function readAgreed(tool: Tool, call: PendingCall, ready: Value): Promise<ReadArguments> {
   const read = await makeArguments(tool, call.name, call)
-  if (call.ready === undefined || !('input' in read)) return read
-  if (await isStillMade(tool, call.name, call, read.input, call.ready)) return { input: cloneValue(call.ready) }
+  if (!('input' in read)) return read
+  if (await isStillMade(tool, call.name, call, read.input, ready)) return { input: cloneValue(ready) }
   const error = `The tool ${call.name} has changed since this call was approved, and would now be run with other arguments. Nothing was done. Call it again if it is still wanted.`
   return { error }
 }

@@ -1,4 +1,5 @@
 import type { Value } from '../../codec/value.js'
+import { andThen } from '../../core/at-once.js'
 import { IncompatibleError, InvalidProgramError } from '../../core/errors.js'
 import type { Context, Reconciled } from '../../runtime/step/context.js'
 import { internalsOf } from '../../runtime/step/internals.js'
@@ -99,7 +100,8 @@ function named(version: string | undefined): string {
 
 async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Context<PendingCall>) {
   const call = ctx.input
-  const read = await readCall(tool, call)
+  const reading = readCall(tool, call)
+  const read = reading instanceof Promise ? await reading : reading
   // They were valid when the model asked for it: the model must not be told that nothing was done.
   if (!('input' in read) && internalsOf(ctx).isRepeat) throw changedUnderway(call)
   if ('refusal' in read) {
@@ -138,7 +140,8 @@ async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Cont
       return ctx.run(...child)
     }) as typeof ctx.run,
   })
-  return { ...changes, ...(await resultOf(tool, call, result, internalsOf(ctx).clock.now())) }
+  const answering = resultOf(tool, call, result, internalsOf(ctx).clock.now())
+  return { ...changes, ...(answering instanceof Promise ? await answering : answering) }
 }
 
 function changedUnderway({ name, callId }: PendingCall): IncompatibleError {
@@ -183,10 +186,11 @@ const RESULT_SCHEMA: Value = {
   additionalProperties: false,
 }
 
-export async function resultOf(tool: Tool, call: PendingCall, result: unknown, at?: number) {
+export function resultOf(tool: Tool, call: PendingCall, result: unknown, at?: number) {
   const { callId, input } = call
-  const output = await toToolOutput(tool, result, { callId, input })
-  return answer(call, output.type === 'json' ? { ...output, value: toPlain(output.value) ?? null } : output, at)
+  return andThen(toToolOutput(tool, result, { callId, input }), (output) =>
+    answer(call, output.type === 'json' ? { ...output, value: toPlain(output.value) ?? null } : output, at),
+  )
 }
 
 export function denyCall(call: PendingCall, reason: string | undefined) {

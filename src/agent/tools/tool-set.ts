@@ -1,4 +1,5 @@
 import type { Value } from '../../codec/value.js'
+import { andThen, nowOrLater } from '../../core/at-once.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { AiPrompt } from '../messages/ai-sdk-types.js'
 import { checkOutput } from '../messages/check-message.js'
@@ -28,6 +29,9 @@ interface ProviderTool {
 /** What users pass: Holdfast tools, AI SDK tools, and provider tools. */
 export type AnyTool = Tool | AiSdkTool
 
+/** The arguments of a call for `execute`, or the error to answer the model with. */
+type ReadInput = { readonly input: unknown } | { readonly error: string; readonly isSlow?: true }
+
 const NAME = /^[A-Za-z0-9_-]{1,64}$/
 
 /** The name itself if providers accept it, otherwise one that they do. */
@@ -40,7 +44,9 @@ export class ToolSet {
   readonly #tools = new Map<string, Tool>()
   readonly #providers = new Map<string, ProviderTool>()
   readonly #limit = new TimeLimit()
-  #shown: Promise<readonly ModelTool[]> | undefined
+  #shown: readonly ModelTool[] | Promise<readonly ModelTool[]> | undefined
+  #names: readonly string[] | undefined
+  #versions: Readonly<Record<string, string>> | undefined
 
   constructor(tools: Readonly<Record<string, AnyTool>>) {
     for (const [name, candidate] of Object.entries(tools)) {
@@ -58,7 +64,8 @@ export class ToolSet {
   }
 
   get names(): readonly string[] {
-    return [...this.#tools.keys(), ...this.#providers.keys()]
+    this.#names ??= [...this.#tools.keys(), ...this.#providers.keys()]
+    return this.#names
   }
 
   get(name: string): Tool | undefined {
@@ -67,21 +74,23 @@ export class ToolSet {
 
   /** Versions by name, for the tools that have one. */
   versions(): Readonly<Record<string, string>> {
-    const entries = [...this.#tools].flatMap(([name, { version }]) => (version === undefined ? [] : [[name, version]]))
-    return Object.fromEntries(entries) as Record<string, string>
+    this.#versions ??= Object.fromEntries(
+      [...this.#tools].flatMap(([name, { version }]) => (version === undefined ? [] : [[name, version] as const])),
+    )
+    return this.#versions
   }
 
   /** All tools as they are shown to the model. The JSON Schemas are generated once. */
-  describe(): Promise<readonly ModelTool[]> {
-    this.#shown ??= this.#describe()
+  describe(): readonly ModelTool[] | Promise<readonly ModelTool[]> {
+    this.#shown ??= this.#describe().then((shown) => {
+      this.#shown = shown
+      return shown
+    })
     return this.#shown
   }
 
   /** The arguments of a call for `execute`, or the error to answer the model with. */
-  async readInput(
-    call: ToolCallPart,
-    finish?: FinishReason,
-  ): Promise<{ readonly input: unknown } | { readonly error: string; readonly isSlow?: true }> {
+  readInput(call: ToolCallPart, finish?: FinishReason): ReadInput | Promise<ReadInput> {
     const found = this.#tools.get(call.name)
     if (found === undefined) {
       const known = this.names.length === 0 ? 'There are no tools.' : `The tools are: ${this.names.join(', ')}.`
@@ -99,13 +108,14 @@ export class ToolSet {
         error: `The arguments of ${call.name} are not a JSON object, so nothing was done. They began: ${quoted}\nCall it again with a JSON object.`,
       }
     }
-    const validated = await validateWith(found.inputSchema, call.input, this.#limit)
-    if (validated.ok) return { input: validated.value }
-    const problems = validated.problems.map((problem) => `- ${problem}`).join('\n')
-    return {
-      error: `The arguments of ${call.name} do not fit, so nothing was done:\n${problems}\nCorrect them and call it again.`,
-      ...(validated.isSlow ? { isSlow: true } : {}),
-    }
+    return andThen(validateWith(found.inputSchema, call.input, this.#limit), (validated): ReadInput => {
+      if (validated.ok) return { input: validated.value }
+      const problems = validated.problems.map((problem) => `- ${problem}`).join('\n')
+      return {
+        error: `The arguments of ${call.name} do not fit, so nothing was done:\n${problems}\nCorrect them and call it again.`,
+        ...(validated.isSlow ? { isSlow: true } : {}),
+      }
+    })
   }
 
   async #describe(): Promise<readonly ModelTool[]> {
@@ -128,12 +138,12 @@ export class ToolSet {
 }
 
 /** What the model is shown of a tool's result. */
-export async function toToolOutput(
+export function toToolOutput(
   found: Tool,
   result: unknown,
   call: { readonly callId: string; readonly input: unknown },
-): Promise<ToolOutput> {
-  if (found.toModelOutput !== undefined) return readOutput(await found.toModelOutput(result, call))
+): ToolOutput | Promise<ToolOutput> {
+  if (found.toModelOutput !== undefined) return andThen(nowOrLater(found.toModelOutput(result, call)), readOutput)
   if (typeof result === 'string') return { type: 'text', value: result }
   return { type: 'json', value: (result === undefined ? null : result) as Value }
 }

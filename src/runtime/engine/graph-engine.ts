@@ -1,13 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import { cloneValue, showValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
+import { andThen } from '../../core/at-once.js'
 import { HoldfastError, IncompatibleError } from '../../core/errors.js'
 import type { Draft } from '../../log/entry/draft.js'
 import { type Op, remove, type State, set } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
 import { Activation } from '../step/activation.js'
 import { Places } from './places.js'
-import type { Asked, FunctionNodePlan, GraphNodePlan, GraphPlan, NodePlan, Task } from '../program/program.js'
+import type { Approval, Asked, FunctionNodePlan, GraphNodePlan, GraphPlan, NodePlan, Task } from '../program/program.js'
 import { leftBegun, nondeterministic, StepFailedError } from '../errors.js'
 import { gapOf } from '../run/gap.js'
 import { findLost, perform, type Work } from '../step/perform.js'
@@ -20,6 +21,7 @@ import {
   type Prefix,
   type RunState,
   scopeAt,
+  type StepRecord,
   type TaskRecord,
   type Waiting,
 } from '../run/run-state.js'
@@ -39,6 +41,23 @@ type Landed =
     }
   | { readonly status: 'failed'; readonly error: unknown; readonly others?: readonly unknown[] }
   | { readonly status: 'suspended'; readonly waiting: readonly Waiting[] }
+
+/** What is known of a task while it runs. */
+interface Made {
+  /** Its result is written. */
+  recorded: boolean
+  writes: readonly StoreWrite[]
+  event: unknown
+}
+
+/** What a person said at a gate. */
+interface Gate {
+  readonly approved: boolean
+  readonly update?: Update | undefined
+}
+
+/** What a node may run with, or what it becomes instead. */
+type Agreed = { readonly input: unknown } | { readonly denied: unknown }
 
 /**
  * Runs a graph, or a subgraph, starting from its recorded tasks. All tasks of a super-step run in parallel and each
@@ -64,7 +83,8 @@ export class GraphEngine {
   /** Ends with the last entry noted but not yet written, so that it can say how the run ends. */
   async drive(): Promise<Drive> {
     if (this.#scope().tasks === undefined) {
-      const tasks = nameTasks(await this.#orLeft(this.#plan.start(this.#state())), 0)
+      const starting = this.#plan.start(this.#state())
+      const tasks = nameTasks(starting instanceof Promise ? await this.#orLeft(starting) : starting, 0)
       this.#run.log.add({ kind: 'step', ops: [set(inScope(this.#prefix, 'tasks'), tasks)] })
       this.#isNew = true
     }
@@ -75,14 +95,17 @@ export class GraphEngine {
       const count = this.#count(scope)
       if (count >= this.#plan.maxSteps) return { status: 'failed', error: tooManySteps(this.#plan) }
       if (this.#run.draining) return { status: 'suspended', waiting: [] }
-      const landed = await this.#superStep(tasks)
+      const [only] = tasks
+      // One alone waits for no turn, and is the last to land: most super-steps are like that.
+      const landed =
+        only !== undefined && tasks.length === 1 ? [await this.#runTask(only, isAlone)] : await this.#superStep(tasks)
       const [failure, ...others] = landed.flatMap((task) =>
         task.status === 'failed' ? [task.error, ...(task.others ?? [])] : [],
       )
       if (failure !== undefined) return { status: 'failed', error: failure, others }
       const waiting = landed.flatMap((task) => (task.status === 'suspended' ? [task] : []))
       if (waiting.length > 0) return { status: 'suspended', waiting: waiting.flatMap((task) => task.waiting) }
-      const more = await this.#closeOrKeep(tasks, landed, count)
+      const more = await this.#close(tasks, landed, count)
       for (const [i, one] of landed.entries()) if (one.status === 'last') this.#report(tasks[i], one.update)
       this.#isNew = true
       if (!more) return { status: 'completed', output: this.#state() }
@@ -96,10 +119,7 @@ export class GraphEngine {
     const inTurn = this.#turns(tasks)
     return Promise.all(
       tasks.map(async (task): Promise<Landed> => {
-        // One whose result can't be written must not leave the others behind.
-        const failed = (error: unknown): Landed => ({ status: 'failed', error })
-        const run = () => this.#runTask(task, () => left === 1 && !unfinished)
-        const landed = await inTurn(task, run).catch(failed)
+        const landed = await inTurn(task, () => this.#runTask(task, () => left === 1 && !unfinished))
         left--
         if (landed.status === 'failed' || landed.status === 'suspended') unfinished = true
         return landed
@@ -135,98 +155,105 @@ export class GraphEngine {
     return begun === node.kind ? node : node.otherwise
   }
 
+  /** Never rejects: one whose result can't be written must not leave the others behind. */
   async #runTask(task: TaskRecord, isLast: () => boolean): Promise<Landed> {
-    const node = this.#nodeOf(task)
-    if (node === undefined) return { status: 'failed', error: missingNode(this.#plan, task.node) }
-    const path = this.#path === '' ? task.id : `${this.#path}/${task.id}`
-    const at = inScope(this.#prefix, 'steps', task.id)
-    const activation = new Activation(this.#run, task.id, this.#prefix, this.#path, { isNew: this.#isNew })
-    let writes: readonly StoreWrite[] = []
-    let event: unknown = { type: 'step', step: path, status: 'completed' }
-    let recorded = this.#scope().steps?.[task.id]?.status === 'done'
+    try {
+      const node = this.#nodeOf(task)
+      if (node === undefined) return { status: 'failed', error: missingNode(this.#plan, task.node) }
+      const path = this.#path === '' ? task.id : `${this.#path}/${task.id}`
+      const activation = new Activation(this.#run, task.id, this.#prefix, this.#path, { isNew: this.#isNew })
+      const made: Made = { recorded: this.#record(task)?.status === 'done', writes: [], event: completed(path) }
+      const done = await activation.run(() => this.#runNode(node, task, path, activation, made))
+      if (done.status === 'suspended') return done
+      if (done.status === 'failed') {
+        if (!(done.error instanceof Interrupted)) return { ...done, error: activation.explainFailure(done.error) }
+        const { drive } = done.error
+        return drive.status === 'completed' ? { status: 'failed', error: done.error } : drive
+      }
+      if (made.recorded) {
+        const closing = activation.asking.closing(path)
+        if (closing.length > 0) this.#run.log.add({ kind: 'step', ops: closing })
+        return { status: 'recorded' }
+      }
+      const update = done.value as Update
+      const { writes } = made
+      const events = [made.event, ...done.notes]
+      const hasScope = node.kind === 'graph' || !this.#isNew
+      const closing = [...activation.asking.closing(path), ...(hasScope ? this.#leaveScope(task.id) : [])]
+      if (isLast()) return { status: 'last', update, writes, closing, events }
+      await this.#run.record({
+        kind: 'step',
+        ops: [this.#setDone(task, update), ...this.#dropInner(task.id, activation), ...closing],
+        data: { events },
+        ...(writes.length > 0 ? { store: writes } : {}),
+      })
+      this.#report(task, update)
+      return { status: 'recorded' }
+    } catch (error) {
+      return { status: 'failed', error }
+    }
+  }
 
-    const done = await activation.run(async () => {
-      const passed = this.#scope().steps?.[task.id]?.passed === true
-      // A "no" must not be ignored because the program no longer asks.
-      const isGated = node.pauseAfter || activation.asking.askedAt(`${path} after`)?.answer !== undefined
-      if (recorded && (!isGated || passed)) return undefined
+  /** The update of a node; undefined if it is recorded and nothing is left to ask. */
+  async #runNode(
+    node: NodePlan,
+    task: TaskRecord,
+    path: string,
+    activation: Activation,
+    made: Made,
+  ): Promise<Update | undefined> {
+    // A "no" must not be ignored because the program no longer asks.
+    const isGated = node.pauseAfter || activation.asking.askedAt(`${path} after`)?.answer !== undefined
+    if (made.recorded && (!isGated || this.#record(task)?.passed === true)) return undefined
+    let update: Update = {}
+    if (!made.recorded) {
       const state = this.#state()
-      let update: Update = {}
-      if (!recorded) {
-        const lost = await this.#findLost(node, task, state, activation)
-        const begun = this.#isBegun(task)
-        const entry = lost ? OPEN_GATE : await this.#enter(node, task, path, activation, begun)
-        const isAgreed = entry.approved && lost === undefined
-        const agreed = isAgreed ? await this.#agree(node, task, path, state, activation, begun) : {}
-        if (lost) {
-          writes = lost.writes
-          update = await this.#check(lost.result, task)
-        } else if ('denied' in agreed) {
-          update = await this.#check(agreed.denied, task)
-        } else if ('input' in agreed) {
+      const losing = this.#findLost(node, task, state, activation)
+      const lost = losing && (await losing)
+      const begun = this.#isBegun(task)
+      const entering = lost ? OPEN_GATE : this.#enter(node, task, path, activation, begun)
+      const entry = entering instanceof Promise ? await entering : entering
+      if (lost) {
+        made.writes = lost.writes
+        update = await this.#check(lost.result, task)
+      } else if (entry.approved) {
+        const agreeing = this.#agree(node, task, path, state, activation, begun)
+        const agreed = agreeing instanceof Promise ? await agreeing : agreeing
+        if ('denied' in agreed) update = await this.#check(agreed.denied, task)
+        else {
           if (!this.#isNew) this.#checkLeft(node, task)
-          const made =
+          const ran =
             node.kind === 'graph'
               ? await this.#runSubgraph(node, agreed.input, task, path, state)
               : await this.#runFunction(node, agreed.input, state, activation)
-          if ('drive' in made) throw new Interrupted(made.drive)
-          writes = made.writes
-          event = { type: 'step', step: path, status: 'completed', attempt: made.attempts, ms: made.ms }
-          update = await this.#check(made.value, task)
+          if ('drive' in ran) throw new Interrupted(ran.drive)
+          made.writes = ran.writes
+          made.event = { type: 'step', step: path, status: 'completed', attempt: ran.attempts, ms: ran.ms }
+          const checking = this.#check(ran.value, task)
+          update = checking instanceof Promise ? await checking : checking
           activation.checkRevisited()
         }
-        // What the person said comes first, and the node may overrule it.
-        if (entry.update) update = { ...entry.update, ...update }
       }
-      if (isGated) {
-        if (!recorded) {
-          // Before the question is asked, so that the node does not run again when it is answered.
-          await this.#run.record({
-            kind: 'step',
-            ops: [
-              set(at, { status: 'done', result: update as Value }),
-              ...this.#dropInner(task.id, activation),
-              ...this.#leaveScope(task.id),
-            ],
-            data: { events: [event] },
-            ...(writes.length > 0 ? { store: writes } : {}),
-          })
-          recorded = true
-        }
-        const exit = await this.#gate(activation, 'after', task, path)
-        const result = exit.approved ? (this.#scope().steps?.[task.id]?.result as Update) : {}
-        update = { ...result, ...exit.update }
-        // Remembered in the record, because the question is now closed and must not be asked again while others wait.
-        const record = { status: 'done', result: update as Value, passed: true }
-        this.#run.log.add({ kind: 'step', ops: [set(at, record)] })
-      }
-      return update
-    })
-
-    if (done.status === 'suspended') return done
-    if (done.status === 'failed') {
-      if (!(done.error instanceof Interrupted)) return { ...done, error: activation.explainFailure(done.error) }
-      const { drive } = done.error
-      return drive.status === 'completed' ? { status: 'failed', error: done.error } : drive
+      // What the person said comes first, and the node may overrule it.
+      if (entry.update) update = { ...entry.update, ...update }
     }
-    if (recorded) {
-      const closing = activation.asking.closing(path)
-      if (closing.length > 0) this.#run.log.add({ kind: 'step', ops: closing })
-      return { status: 'recorded' }
+    if (!isGated) return update
+    if (!made.recorded) {
+      // Before the question is asked, so that the node does not run again when it is answered.
+      await this.#run.record({
+        kind: 'step',
+        ops: [this.#setDone(task, update), ...this.#dropInner(task.id, activation), ...this.#leaveScope(task.id)],
+        data: { events: [made.event] },
+        ...(made.writes.length > 0 ? { store: made.writes } : {}),
+      })
+      made.recorded = true
     }
-    const update = done.value as Update
-    const events = [event, ...done.notes]
-    const hasScope = node.kind === 'graph' || !this.#isNew
-    const closing = [...activation.asking.closing(path), ...(hasScope ? this.#leaveScope(task.id) : [])]
-    if (isLast()) return { status: 'last', update, writes, closing, events }
-    await this.#run.record({
-      kind: 'step',
-      ops: [set(at, { status: 'done', result: update as Value }), ...this.#dropInner(task.id, activation), ...closing],
-      data: { events },
-      ...(writes.length > 0 ? { store: writes } : {}),
-    })
-    this.#report(task, update)
-    return { status: 'recorded' }
+    const exit = await this.#gate(activation, 'after', task, path)
+    const result = exit.approved ? (this.#record(task)?.result as Update) : {}
+    const left = { ...result, ...exit.update }
+    // Remembered in the record, because the question is now closed and must not be asked again while others wait.
+    this.#run.log.add({ kind: 'step', ops: [this.#setDone(task, left, { passed: true })] })
+    return left
   }
 
   /** Reports to listeners what a node's update means, now that it is recorded. */
@@ -237,41 +264,54 @@ export class GraphEngine {
     for (const event of node.report(update, path ?? '')) this.#run.emit(event)
   }
 
-  async #check(update: unknown, task: TaskRecord): Promise<Update> {
-    return this.#own(await this.#plan.shape.check(update, `the update of node "${task.node}"`))
+  #check(update: unknown, task: TaskRecord): Update | Promise<Update> {
+    const checking = this.#plan.shape.check(update, `the update of node "${task.node}"`)
+    return andThen(checking, (checked) => this.#own(checked))
   }
 
   /**
    * The outcome of a node's effect whose record the store may have lost. Resolved before its gates: a "no" there refers
    * to something that has yet to happen. Undefined if none of it happened, or nothing is in doubt.
    */
-  async #findLost(node: NodePlan, task: TaskRecord, state: State, activation: Activation) {
+  #findLost(node: NodePlan, task: TaskRecord, state: State, activation: Activation) {
     const hasGate = node.pauseBefore || (node.kind === 'function' && node.approval !== undefined)
     if (node.kind !== 'function' || !hasGate || gapOf(this.#run.state) === undefined) return undefined
-    const input = cloneValue(task.input as Value | undefined)
-    const work = await this.#workOf(node, input, state, activation)
-    return this.#orFailed(node, input, () => findLost(this.#run, work))
+    return this.#findLostEffect(node, cloneValue(task.input as Value | undefined), state, activation)
   }
 
-  async #runFunction(node: FunctionNodePlan, input: unknown, state: State, activation: Activation) {
-    const work = await this.#workOf(node, input, state, activation)
-    const made = await this.#orFailed(node, input, () => perform(this.#run, work))
-    const { attempts, ms } = 'attempts' in made ? made : { attempts: 1, ms: 0 }
-    return { value: made.result, writes: made.writes, attempts, ms }
-  }
-
-  /** What comes of an effect, or what its node makes of its failure. */
-  async #orFailed<Made>(node: FunctionNodePlan, input: unknown, make: () => Promise<Made>) {
+  async #findLostEffect(node: FunctionNodePlan, input: unknown, state: State, activation: Activation) {
+    const work = this.#workOf(node, input, await node.key?.(input), state, activation)
     try {
-      return await make()
+      return await findLost(this.#run, work)
     } catch (error) {
-      if (!(error instanceof StepFailedError) || node.failed === undefined) throw error
-      return { result: await node.failed(error.recorded, input), writes: [] as readonly StoreWrite[] }
+      return { result: await this.#ifFailed(node, input, error), writes: [] as readonly StoreWrite[] }
     }
   }
 
-  async #workOf(node: FunctionNodePlan, input: unknown, state: State, activation: Activation): Promise<Work> {
-    const idempotencyKey = await node.key?.(input)
+  async #runFunction(node: FunctionNodePlan, input: unknown, state: State, activation: Activation) {
+    const work = this.#workOf(node, input, node.key && (await node.key(input)), state, activation)
+    try {
+      const { result: value, writes, attempts, ms } = await perform(this.#run, work)
+      return { value, writes, attempts, ms }
+    } catch (error) {
+      const value = await this.#ifFailed(node, input, error)
+      return { value, writes: [] as readonly StoreWrite[], attempts: 1, ms: 0 }
+    }
+  }
+
+  /** What a node makes of the failure of its effect, if it makes anything of it. */
+  #ifFailed(node: FunctionNodePlan, input: unknown, error: unknown): unknown {
+    if (!(error instanceof StepFailedError) || node.failed === undefined) throw error
+    return node.failed(error.recorded, input)
+  }
+
+  #workOf(
+    node: FunctionNodePlan,
+    input: unknown,
+    idempotencyKey: string | undefined,
+    state: State,
+    activation: Activation,
+  ): Work {
     const options = { ...node.policy, input, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) }
     const work = activation.wholeWork(options, async (step) => {
       activation.restart()
@@ -380,44 +420,61 @@ export class GraphEngine {
    * The gate before a node, if it has one and none of it was begun. What a person said there before counts, even if the
    * program no longer asks.
    */
-  async #enter(node: NodePlan, task: TaskRecord, path: string, activation: Activation, begun: boolean) {
+  #enter(node: NodePlan, task: TaskRecord, path: string, activation: Activation, begun: boolean): Gate | Promise<Gate> {
     if (!begun && node.pauseBefore) return this.#gate(activation, 'before', task, path)
     const said = activation.asking.askedAt(`${path} before`)?.answer
     return said === undefined ? OPEN_GATE : this.#readGate(said)
   }
 
   /** Asks a person first, where the node says so: before anything is recorded as begun. */
-  async #agree(
+  #agree(
     node: NodePlan,
     task: TaskRecord,
     path: string,
     state: State,
     activation: Activation,
     begun: boolean,
-  ): Promise<{ readonly input: unknown } | { readonly denied: unknown }> {
+  ): Agreed | Promise<Agreed> {
     const input = showInput(task.input)
     const { approval } = node
     if (approval === undefined) return { input }
-    const place = `${path} approval`
     // A "no" must not be ignored because the rule returns something else today.
-    const before = activation.asking.askedAt(place)
+    const before = activation.asking.askedAt(`${path} approval`)
+    const needed = before !== undefined || begun || approval.needed(state, input, this.#run.context)
+    return needed ? this.#askFirst(approval, input, path, state, activation, { before, begun, needed }) : { input }
+  }
+
+  async #askFirst(
+    approval: Approval,
+    input: Value | undefined,
+    path: string,
+    state: State,
+    activation: Activation,
+    asked: {
+      readonly before: Asked | undefined
+      readonly begun: boolean
+      readonly needed: boolean | Promise<boolean>
+    },
+  ): Promise<Agreed> {
+    const place = `${path} approval`
+    const { before, begun } = asked
+    if (!(await asked.needed)) return { input }
     if (begun) {
       // It was begun with what was agreed to then.
       const agreed = (before?.answer as { readonly approved?: boolean } | undefined)?.approved === true
       return { input: before && agreed ? await approval.approved(input, before.answer, before) : input }
     }
-    if (!before && !(await approval.needed(state, input, this.#run.context))) return { input }
     const shown = (await approval.question(state, input, before)) as Value
     const jsonSchema = typeof approval.answer === 'function' ? await approval.answer(input) : approval.answer
     const isSame = before !== undefined && isDeepStrictEqual(before.question, shown)
-    const asked = (answer: unknown): Asked => ({
+    const shownWith = (answer: unknown): Asked => ({
       question: shown,
       answer: answer as Value,
       ...(isSame && !before.exact ? {} : { exact: true }),
     })
     const answer = await activation.ask('approval', place, shown, {
       jsonSchema,
-      refuse: (given) => approval.refuse?.(input, given, asked(given)),
+      refuse: (given) => approval.refuse?.(input, given, shownWith(given)),
       ...(approval.expiresInMs === undefined ? {} : { expiresInMs: approval.expiresInMs }),
       ...(approval.onExpire === undefined ? {} : { onExpire: approval.onExpire }),
     })
@@ -425,7 +482,7 @@ export class GraphEngine {
     if (!approved) return { denied: await approval.denied(input, answer) }
     const instead = await approval.instead?.(input, answer)
     return instead === undefined
-      ? { input: await approval.approved(input, answer, asked(answer)) }
+      ? { input: await approval.approved(input, answer, shownWith(answer)) }
       : { denied: instead }
   }
 
@@ -440,72 +497,63 @@ export class GraphEngine {
     return this.#readGate(await activation.ask(kind, `${path} ${kind}`, shown, { jsonSchema: GATE_SCHEMA }))
   }
 
-  async #readGate(answer: unknown): Promise<{ readonly approved: boolean; readonly update?: Update | undefined }> {
+  async #readGate(answer: unknown): Promise<Gate> {
     const { approved, update } = answer as { readonly approved: boolean; readonly update?: unknown }
     const checked = update === undefined ? undefined : await this.#plan.shape.check(update, 'the answer’s update')
     return { approved, update: checked }
   }
 
   /**
-   * Like `#close`. A reducer or a branch that throws must not cost what the last node did: that is recorded on its own.
+   * Records what the super-step did to the state and what comes next; false if nothing does. A reducer or a branch that
+   * throws must not cost what the last node did: that is recorded on its own.
    */
-  async #closeOrKeep(tasks: readonly TaskRecord[], landed: readonly Landed[], count: number): Promise<boolean> {
+  async #close(tasks: readonly TaskRecord[], landed: readonly Landed[], count: number): Promise<boolean> {
+    const at = landed.findIndex(({ status }) => status === 'last')
+    const last = landed[at] as Extract<Landed, { readonly status: 'last' }> | undefined
+    const store = last && last.writes.length > 0 ? { store: last.writes } : {}
     try {
-      return await this.#close(tasks, landed, count)
-    } catch (error) {
-      const at = landed.findIndex(({ status }) => status === 'last')
-      const [task, last] = [tasks[at], landed[at]]
-      if (task === undefined || last?.status !== 'last') throw error
-      await this.#run.record({
+      const scope = this.#scope()
+      // The last result is recorded by this very entry: what each node returned is in the log, once.
+      const updates = tasks.map((task, i): Recorded => {
+        const own = landed[i] as Landed
+        const from = inScope(this.#prefix, 'steps', task.id, 'result')
+        const update = own.status === 'last' ? own.update : ((scope.steps?.[task.id]?.result ?? {}) as Update)
+        return { update, from }
+      })
+      const reduced = this.#plan.shape.reduce(this.#state(), updates, [...this.#prefix, 'state'])
+      const joins = scope.joins ?? {}
+      const finished = tasks.map(({ node }) => node)
+      const choosing = this.#plan.next(finished, reduced.state, joins)
+      const next = choosing instanceof Promise ? await this.#orLeft(choosing) : choosing
+      const draft: Draft = {
         kind: 'step',
         ops: [
-          set(inScope(this.#prefix, 'steps', task.id), { status: 'done', result: last.update as Value }),
-          ...this.#dropInner(task.id),
-          ...last.closing,
+          ...(last ? [this.#setDone(tasks[at] as TaskRecord, last.update)] : []),
+          ...reduced.ops,
+          set(inScope(this.#prefix, 'tasks'), nameTasks(next.tasks, count + 1)),
+          ...(next.joins === joins ? [] : [set(inScope(this.#prefix, 'joins'), next.joins)]),
+          remove(inScope(this.#prefix, 'steps')),
+          set(this.#prefix.length === 0 ? ['run', 'count'] : inScope(this.#prefix, 'count'), count + 1),
+          ...(last?.closing ?? []),
         ],
+        ...(last ? { data: { events: last.events } } : {}),
+        ...this.#showStatus(tasks, next.tasks),
+        ...store,
+      }
+      if (next.tasks.length > 0) await this.#run.record(draft)
+      else this.#run.log.add(draft)
+      return next.tasks.length > 0
+    } catch (error) {
+      const task = tasks[at]
+      if (task === undefined || last === undefined) throw error
+      await this.#run.record({
+        kind: 'step',
+        ops: [this.#setDone(task, last.update), ...this.#dropInner(task.id), ...last.closing],
         data: { events: last.events },
-        ...(last.writes.length > 0 ? { store: last.writes } : {}),
+        ...store,
       })
       throw error
     }
-  }
-
-  /** Records what the super-step did to the state and what comes next; false if nothing does. */
-  async #close(tasks: readonly TaskRecord[], landed: readonly Landed[], count: number): Promise<boolean> {
-    const scope = this.#scope()
-    // The last result is recorded by this very entry: what each node returned is in the log, once.
-    const records: Op[] = []
-    const updates = tasks.map((task, i): Recorded => {
-      const own = landed[i] as Landed
-      const from = inScope(this.#prefix, 'steps', task.id, 'result')
-      if (own.status !== 'last') return { update: (scope.steps?.[task.id]?.result ?? {}) as Update, from }
-      const record = { status: 'done', result: own.update as Value }
-      records.push(set(inScope(this.#prefix, 'steps', task.id), record))
-      return { update: own.update, from }
-    })
-    const reduced = this.#plan.shape.reduce(this.#state(), updates, [...this.#prefix, 'state'])
-    const finished = tasks.map(({ node }) => node)
-    const joins = scope.joins ?? {}
-    const next = await this.#orLeft(this.#plan.next(finished, reduced.state, joins))
-    const last = landed.find((task) => task.status === 'last')
-    const draft: Draft = {
-      kind: 'step',
-      ops: [
-        ...records,
-        ...reduced.ops,
-        set(inScope(this.#prefix, 'tasks'), nameTasks(next.tasks, count + 1)),
-        ...(next.joins === joins ? [] : [set(inScope(this.#prefix, 'joins'), next.joins)]),
-        remove(inScope(this.#prefix, 'steps')),
-        set(this.#prefix.length === 0 ? ['run', 'count'] : inScope(this.#prefix, 'count'), count + 1),
-        ...(last?.closing ?? []),
-      ],
-      ...(last ? { data: { events: last.events } } : {}),
-      ...this.#showStatus(tasks, next.tasks),
-      ...(last && last.writes.length > 0 ? { store: last.writes } : {}),
-    }
-    if (next.tasks.length > 0) await this.#run.record(draft)
-    else this.#run.log.add(draft)
-    return next.tasks.length > 0
   }
 
   /** A branch may wait for something that knows nothing about the run: it is left behind when the run is stopped. */
@@ -534,6 +582,14 @@ export class GraphEngine {
 
   #leaveScope(task: string): readonly Op[] {
     return this.#scope().scopes?.[task] === undefined ? [] : [remove(inScope(this.#prefix, 'scopes', task))]
+  }
+
+  #record({ id }: TaskRecord): StepRecord | undefined {
+    return this.#scope().steps?.[id]
+  }
+
+  #setDone({ id }: TaskRecord, update: Update, more: Partial<StepRecord> = {}): Op {
+    return set(inScope(this.#prefix, 'steps', id), { status: 'done', result: update as Value, ...more })
   }
 
   /** Records of steps inside of a node are of no use once the node itself is recorded. */
@@ -567,6 +623,14 @@ export class GraphEngine {
   }
 }
 
+function completed(step: string) {
+  return { type: 'step', step, status: 'completed' }
+}
+
+function isAlone(): boolean {
+  return true
+}
+
 /** Carries the end of a subgraph out of the activation of its node. */
 class Interrupted extends Error {
   readonly drive: Drive
@@ -577,7 +641,7 @@ class Interrupted extends Error {
   }
 }
 
-const OPEN_GATE: { readonly approved: boolean; readonly update?: Update | undefined } = { approved: true }
+const OPEN_GATE: Gate = { approved: true }
 
 const GATE_SCHEMA: Value = {
   type: 'object',

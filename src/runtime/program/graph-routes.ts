@@ -2,7 +2,7 @@ import { IncompatibleError, InvalidProgramError } from '../../core/errors.js'
 import type { State } from '../../log/entry/ops.js'
 import { validate } from '../../store/standard-schema.js'
 import { type BranchDeclaration, END, type GraphDeclaration, type Send, START } from './graph-declaration.js'
-import type { Joins, NodePlan, Task } from './program.js'
+import type { Following, Joins, NodePlan, Task } from './program.js'
 import { showState } from './shown-state.js'
 
 interface Join {
@@ -37,11 +37,7 @@ export class GraphRoutes {
     return tasks.all
   }
 
-  async next(
-    finished: readonly string[],
-    state: State,
-    joins: Joins,
-  ): Promise<{ readonly tasks: readonly Task[]; readonly joins: Joins }> {
+  async next(finished: readonly string[], state: State, joins: Joins): Promise<Following> {
     const done = new Set(finished.map((name) => this.#current(name)))
     const tasks = new TaskList()
     // In the order of declaration, not of completion: siblings that finish in another order start the same tasks.

@@ -146,6 +146,12 @@ export interface RetentionPlan {
   readonly defaultTtlMs?: number
 }
 
+/** What follows a super-step. */
+export interface Following {
+  readonly tasks: readonly Task[]
+  readonly joins: Joins
+}
+
 /** What the engine uses of a graph. */
 export interface GraphPlan extends RetentionPlan {
   readonly kind: 'graph'
@@ -186,16 +192,12 @@ export interface GraphPlan extends RetentionPlan {
   /** The node with this name, or with the name it has now; undefined if there is none. */
   resolve(name: string): NodePlan | undefined
   /** What runs first. */
-  start(state: State): Promise<readonly Task[]>
+  start(state: State): readonly Task[] | Promise<readonly Task[]>
   /**
    * What follows after these nodes finished in one super-step; nothing, if the run has ended. Names and joins may be
    * recorded ones, from before a node was renamed.
    */
-  next(
-    finished: readonly string[],
-    state: State,
-    joins: Joins,
-  ): Promise<{ readonly tasks: readonly Task[]; readonly joins: Joins }>
+  next(finished: readonly string[], state: State, joins: Joins): Following | Promise<Following>
 }
 
 /** What the engine uses of a flow. */

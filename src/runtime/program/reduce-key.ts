@@ -53,7 +53,7 @@ function replace({ path, stored }: KeyPlace, updates: readonly KeyUpdate[]): Red
 function appendItems(key: StateKey, { name, path, stored }: KeyPlace, updates: readonly KeyUpdate[]): Reduction {
   const old: unknown = stored === undefined ? (key.initial?.() ?? []) : stored
   if (!Array.isArray(old)) throw misfit(name, 'is not a list, so nothing can be appended to it')
-  // Not with `slice`, which is slow on the frozen lists that programs see.
+  // Not with `slice`, and alone in the brackets: anything else is slow on the frozen lists that programs see.
   const value: Value[] = [...old]
   const ops: Op[] = []
   for (const update of updates) {

@@ -10,6 +10,7 @@ import type { State } from '../../log/entry/ops.js'
 export class ShownState {
   #of: State = {}
   #shown: State = Object.freeze({})
+  readonly #lists = new Map<string, ShownList>()
 
   show(state: State): State {
     if (state === this.#of) return this.#shown
@@ -24,19 +25,33 @@ export class ShownState {
     // Bytes are handled by the state itself.
     if (value instanceof Uint8Array) return value
     if (value === before) return this.#shown[key] as Value
-    if (!Array.isArray(value)) return showValue(value)
-    const known: readonly Value[] = Array.isArray(before) ? before : []
-    const shown = this.#shown[key] as readonly Value[]
-    const items = [...value] as Value[]
+    return Array.isArray(value) ? this.#showList(key, value) : showValue(value)
+  }
+
+  #showList(key: string, value: readonly Value[]): Value {
+    const { of: known, items: shown, hasBytes: hadBytes } = this.#lists.get(key) ?? NO_LIST
+    const items = [...value]
+    let hasBytes = hadBytes
     for (let i = 0; i < items.length; i++) {
+      if (items[i] === known[i]) items[i] = shown[i] as Value
       // Bytes are handled by the list itself.
-      if (items[i] instanceof Uint8Array) continue
-      items[i] = items[i] === known[i] ? (shown[i] as Value) : showValue(items[i] as Value)
+      else if (items[i] instanceof Uint8Array) hasBytes = true
+      else items[i] = showValue(items[i] as Value)
     }
-    // A frozen list is slower to read and to copy, so the log keeps its own.
-    return showItems(items)
+    // A frozen list is slower to read and to copy, so the log keeps its own, and so do we.
+    this.#lists.set(key, { of: value, items, hasBytes })
+    return hasBytes ? showItems(items) : Object.freeze([...items])
   }
 }
+
+/** A list, and what is shown of its items. */
+interface ShownList {
+  readonly of: readonly Value[]
+  readonly items: readonly Value[]
+  readonly hasBytes: boolean
+}
+
+const NO_LIST: ShownList = { of: [], items: [], hasBytes: false }
 
 /** A state of which parts are already frozen. */
 export function showState(state: State): State {

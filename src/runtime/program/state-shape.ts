@@ -1,3 +1,4 @@
+import { andThen, forEachInTurn, nowOrLater } from '../../core/at-once.js'
 import { type PathPart, renderPath, type Value } from '../../codec/value.js'
 import {
   IncompatibleError,
@@ -7,7 +8,7 @@ import {
   isHoldfastError,
 } from '../../core/errors.js'
 import type { Op, Path, State } from '../../log/entry/ops.js'
-import { validate } from '../../store/standard-schema.js'
+import { type StandardSchema, validate } from '../../store/standard-schema.js'
 import { isPlainObject, type KeyUpdate, reduceKey } from './reduce-key.js'
 import type { StateKey } from './state-key.js'
 
@@ -65,14 +66,24 @@ export class StateShape {
   /**
    * The update as it is applied, or an error with the path to the problem: `where` names the update in it. A key whose
    * value is undefined is ignored, so that an update never removes anything; null is a value. Whether values can be
-   * stored is checked by the log.
+   * stored is checked by the log. Never throws: what is refused is a rejected promise, and what needs no waiting is
+   * there at once.
    */
-  async check(update: unknown, where: string): Promise<Update> {
+  check(update: unknown, where: string): Update | Promise<Update> {
+    try {
+      return this.#check(update, where)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  #check(update: unknown, where: string): Update | Promise<Update> {
     if (update === undefined) return {}
     if (!isPlainObject(update)) {
       throw new InvalidValueError(where, 'is not an object', `Return an object with any of: ${this.#names()}.`)
     }
-    const given: readonly (readonly [string, unknown])[] = Object.entries(update).filter(([, v]) => v !== undefined)
+    const all: readonly (readonly [string, unknown])[] = Object.entries(update)
+    const given = all.filter(([, value]) => value !== undefined)
     const unknown = given.find(([name]) => !this.#keys.has(name))
     if (unknown !== undefined) {
       throw new InvalidValueError(
@@ -83,11 +94,16 @@ export class StateShape {
       )
     }
     const checked: Record<string, unknown> = {}
-    for (const [name, value] of given) {
-      const output = await checkValue(this.#keys.get(name) as StateKey, value, at(where, name))
-      if (output !== undefined) checked[name] = output
-    }
-    return checked
+    let isSame = given.length === all.length
+    const checking = forEachInTurn(given, ([name, value]) =>
+      andThen(checkValue(this.#keys.get(name) as StateKey, value, where, name), (output) => {
+        isSame &&= output === value
+        if (output !== undefined) checked[name] = output
+        return undefined
+      }),
+    )
+    // The object itself where it stays as it is: what was encoded when a step ended is not walked again.
+    return andThen(checking, () => (isSame && Object.isFrozen(update) ? update : checked))
   }
 
   /**
@@ -181,21 +197,32 @@ function checkKey(name: string, key: StateKey): StateKey {
 
 const KINDS: readonly unknown[] = ['last', 'append', 'merge', 'reduced'] satisfies StateKey['kind'][]
 
-async function checkValue({ kind, schema }: StateKey, value: unknown, path: string): Promise<unknown> {
+function checkValue(key: StateKey, value: unknown, where: string, name?: string): unknown {
+  const { kind, schema } = key
+  if (schema !== undefined) return checkBySchema(key, schema, value, name === undefined ? where : at(where, name))
+  if (kind === 'append') return Array.isArray(value) ? value : [value]
+  if (kind === 'merge' && value !== undefined && !isPlainObject(value)) {
+    throw notMergeable(name === undefined ? where : at(where, name))
+  }
+  return nowOrLater(value)
+}
+
+async function checkBySchema({ kind }: StateKey, schema: StandardSchema, value: unknown, path: string) {
   if (kind === 'append') {
     const items: readonly unknown[] = Array.isArray(value) ? value : [value]
-    if (schema === undefined) return items
     const checked: unknown[] = []
     for (const [index, item] of items.entries()) {
       checked.push(await validate(schema, item, Array.isArray(value) ? `${path}[${index}]` : path))
     }
     return checked
   }
-  const checked = schema === undefined ? value : await validate(schema, value, path)
-  if (kind === 'merge' && checked !== undefined && !isPlainObject(checked)) {
-    throw new InvalidValueError(path, 'is not an object to merge', 'Pass an object with the properties to set.')
-  }
+  const checked = await validate(schema, value, path)
+  if (kind === 'merge' && checked !== undefined && !isPlainObject(checked)) throw notMergeable(path)
   return checked
+}
+
+function notMergeable(path: string): InvalidValueError {
+  return new InvalidValueError(path, 'is not an object to merge', 'Pass an object with the properties to set.')
 }
 
 async function refusalOf(key: StateKey, value: unknown, where: string): Promise<InvalidValueError | undefined> {
