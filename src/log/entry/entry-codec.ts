@@ -4,7 +4,6 @@ import { bodyContext, type DataKey, encrypt } from '../../codec/data-key.js'
 import { type ChainBase, type EntryHeader, encodeHeader } from '../../codec/header.js'
 import type { Limits } from '../../codec/limits.js'
 import { type Encoded, encodeValue } from '../../codec/value.js'
-import { andThen } from '../../core/at-once.js'
 import type { BlobCollector, BlobShelf } from '../read/blob-shelf.js'
 import type { LogKey, Origin, StoredEntry } from '../contract.js'
 import { checkDraft, type Draft, draftBody } from './draft.js'
@@ -40,21 +39,19 @@ export interface SealedEntry {
   readonly fold: Fold
 }
 
+/** An entry on its way to being sealed. One object that is filled in: copies of it would cost more than the sealing. */
 interface Drafted {
   readonly before: Fold
   readonly draft: Draft
   readonly sealing: Sealing
   readonly encoded: Encoded
   readonly applied: Applied
-  readonly key: DataKey | null
+  key: DataKey | null
   /** The names of the blobs that it points to. */
-  readonly blobs: readonly string[]
-}
-
-interface SealParts extends Drafted {
-  readonly json: string
-  readonly isKeyframe: boolean
-  readonly holdsWholeFold: boolean
+  blobs: readonly string[]
+  json: string
+  isKeyframe: boolean
+  holdsWholeFold: boolean
 }
 
 /** Turns drafts into stored entries of one log and back, each bound to its place in the chain. */
@@ -79,39 +76,64 @@ export class EntryCodec {
     checkDepth(encoded, limits)
     // An entry with many operations, such as that of a run that writes at its end, copies each container once.
     const applied = applyBody(before, encoded.value as EntryBody, sealing.at, shelf.isBlob, new Set())
-    checkIndexSize(applied.index)
-    return andThen(keys ? keys.current(log.tenant) : null, (key) =>
-      // The blobs of the entry itself first: a whole fold points to them.
-      andThen(storeBlobs(shelf, sink, key), (blobs) =>
-        andThen(this.#withFold({ before, draft, sealing, encoded, applied, key, blobs }), (parts) => {
-          const raw = Buffer.from(parts.json)
-          if (!parts.isKeyframe) checkReadable(before.weight, raw.length, limits)
-          return andThen(pack(raw), (packed) => this.#seal(parts, packed, raw.length))
-        }),
-      ),
-    )
+    if (applied.index !== before.index) checkIndexSize(applied.index)
+    const parts: Drafted = {
+      before,
+      draft,
+      sealing,
+      encoded,
+      applied,
+      key: null,
+      blobs: NO_BLOBS,
+      json: encoded.json,
+      isKeyframe: before.seq < 0,
+      holdsWholeFold: false,
+    }
+    const key = keys ? keys.current(log.tenant) : null
+    if (key instanceof Promise || sink.items.length > 0) return this.#sealWithBlobs(parts, key, sink)
+    parts.key = key
+    return this.#sealWithFold(parts)
   }
 
-  /** What the entry consists of: with the whole fold if that is due. */
-  #withFold(parts: Drafted): SealParts | Promise<SealParts> {
-    const { before, draft, sealing, encoded, applied, key } = parts
+  /** The blobs of the entry itself come first: a whole fold points to them. */
+  async #sealWithBlobs(parts: Drafted, key: DataKey | null | Promise<DataKey | null>, sink: BlobCollector) {
+    parts.key = await key
+    parts.blobs = await this.#context.shelf.store(sink, parts.key)
+    return this.#sealWithFold(parts)
+  }
+
+  /** Seals it, with the whole fold if that is due. */
+  #sealWithFold(parts: Drafted): SealedEntry | Promise<SealedEntry> {
+    const { before, draft, sealing, encoded, applied } = parts
     const { limits, shelf } = this.#context
-    const isFirst = before.seq < 0
     const isDue = isKeyframeDue(before.weight) && before.weight.deltaBytes >= this.#keyframeFrom
     const isAsked = draft.keyframe === true || sealing.base !== undefined
-    const without = { ...parts, json: encoded.json, isKeyframe: isFirst, holdsWholeFold: false }
-    if (sealing.base === undefined && (isFirst || !(isAsked || isDue))) return without
+    if (sealing.base === undefined && (before.seq < 0 || !(isAsked || isDue))) return this.#pack(parts)
     const whole = shelf.sink(true)
     const keyframe = { body: encoded.value as object, before, after: applied, base: sealing.base, isAsked }
     const json = encodeKeyframe(keyframe, limits, whole)
     this.#keyframeFrom = json === undefined ? 2 * before.weight.deltaBytes : 0
-    if (json === undefined) return without
-    return andThen(storeBlobs(shelf, whole, key), (blobs) => {
-      return { ...parts, blobs, json, isKeyframe: true, holdsWholeFold: true }
+    if (json === undefined) return this.#pack(parts)
+    parts.json = json
+    parts.isKeyframe = true
+    parts.holdsWholeFold = true
+    parts.blobs = NO_BLOBS
+    if (whole.items.length === 0) return this.#pack(parts)
+    return shelf.store(whole, parts.key).then((blobs) => {
+      parts.blobs = blobs
+      return this.#pack(parts)
     })
   }
 
-  #seal(parts: SealParts, packed: Packed, size: number): SealedEntry {
+  #pack(parts: Drafted): SealedEntry | Promise<SealedEntry> {
+    const raw = Buffer.from(parts.json)
+    if (!parts.isKeyframe) checkReadable(parts.before.weight, raw.length, this.#context.limits)
+    const packed = pack(raw)
+    if (packed instanceof Promise) return packed.then((late) => this.#seal(parts, late, raw.length))
+    return this.#seal(parts, packed, raw.length)
+  }
+
+  #seal(parts: Drafted, packed: Packed, size: number): SealedEntry {
     const { log, keys } = this.#context
     const { before, draft, sealing, key, blobs } = parts
     const seq = before.seq + 1
@@ -138,7 +160,8 @@ export class EntryCodec {
         : packed.bytes
     const hash = chainHash(identity, header.parent ?? before.hash, headerBytes, body, key?.macKey)
     const entry = { seq, keyframe: header.keyframe, hash, header: headerBytes, body }
-    const facts = { ...header, hash, origin: header.base as Origin | null }
+    const { epoch, at, key: keyId, base } = header
+    const facts = { seq, hash, epoch, at, size, key: keyId, origin: base as Origin | null }
     return { entry, fold: advanceFold(before, parts.applied, facts, parts.holdsWholeFold) }
   }
 
@@ -154,11 +177,3 @@ export class EntryCodec {
 }
 
 const NO_BLOBS: readonly string[] = []
-
-function storeBlobs(
-  shelf: BlobShelf,
-  sink: BlobCollector,
-  key: DataKey | null,
-): readonly string[] | Promise<readonly string[]> {
-  return sink.items.length === 0 ? NO_BLOBS : shelf.store(sink, key)
-}

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import type { Redactor } from '../../codec/redactor.js'
 import { copyValue, encodeValue } from '../../codec/value.js'
@@ -12,7 +12,7 @@ const HASH_CHARACTERS = 32
 export function hashValue(value: unknown): string {
   if (value === undefined) return 'none'
   const { json } = encodeValue(sorted(value), DEFAULT_LIMITS)
-  return createHash('sha256').update(json).digest('hex').slice(0, HASH_CHARACTERS)
+  return hash('sha256', json, 'hex').slice(0, HASH_CHARACTERS)
 }
 
 function sorted(value: unknown): unknown {
