@@ -8,11 +8,17 @@ import { onAbort } from './on-abort.js'
 export function systemClock(): Clock {
   return {
     now: () => Date.now(),
-    monotonic: () => Number(process.hrtime.bigint() / 1000n) / 1000,
+    monotonic,
     bootId: readBootId(),
     canBeWrong: true,
     sleep,
   }
+}
+
+// Counted from the same moment in all processes of a machine, as leases need; performance.now() is not.
+function monotonic(): number {
+  const [seconds, nanoseconds] = process.hrtime()
+  return seconds * 1000 + Math.floor(nanoseconds / 1000) / 1000
 }
 
 /** Timers set to more than this fire immediately. */

@@ -6,6 +6,8 @@ const MAX_BATCH_BYTES = 8 * 1024 * 1024
 
 /** Fewer than this are not worth two commits. */
 const LEAST_HALVED = 16
+/** For what must happen after the code that runs now: a microtask of its own would cost a tracked resource. */
+const NOW = Promise.resolve()
 
 interface Waiting {
   readonly append: Append
@@ -57,14 +59,17 @@ export class GroupCommit {
 
   // Appends made in the same turn of the event loop leave together: the batch is cut in a microtask.
   #schedule(): void {
-    if (this.#scheduled || this.#underWay >= this.#driver.capabilities.parallelBatches) return
+    if (this.#scheduled || this.#waiting.length === 0) return
+    if (this.#underWay >= this.#driver.capabilities.parallelBatches) return
     this.#scheduled = true
-    queueMicrotask(() => {
-      this.#scheduled = false
-      while (this.#waiting.length > 0 && this.#underWay < this.#driver.capabilities.parallelBatches) {
-        void this.#send(this.#cutBatch(this.#share()))
-      }
-    })
+    void NOW.then(this.#sendAll)
+  }
+
+  readonly #sendAll = (): void => {
+    this.#scheduled = false
+    while (this.#waiting.length > 0 && this.#underWay < this.#driver.capabilities.parallelBatches) {
+      void this.#send(this.#cutBatch(this.#share()))
+    }
   }
 
   /**
@@ -81,7 +86,7 @@ export class GroupCommit {
 
   // At most one append per log: the second of two handles on one log waits for the next batch.
   #cutBatch(most: number): Waiting[] {
-    if (this.#waiting[0]?.alone) return this.#waiting.splice(0, 1)
+    if (this.#waiting.length === 1 || this.#waiting[0]?.alone) return this.#waiting.splice(0, 1)
     const batch: Waiting[] = []
     const logs = new Set<string>()
     const left: Waiting[] = []

@@ -18,6 +18,9 @@ import { type Planned, planAppend } from './update-plan.js'
 const MAX_CONFLICTS = 1000
 const APPENDED: AppendResult = { status: 'appended' }
 
+/** An update, or another kind of write. */
+type Write = PendingUpdate | (() => Promise<void>)
+
 /** All writes of one handle, one after another, each decided on the newest fold. */
 export class LogWriter {
   fold: Fold
@@ -36,7 +39,7 @@ export class LogWriter {
   isUnconfirmed = false
   /** An unconfirmed fold was found to be an earlier state of the same log. */
   isBehind = false
-  #queue: (PendingUpdate | (() => Promise<void>))[] = []
+  #queue: Write[] = []
   #draining = false
 
   constructor(environment: LogEnvironment, log: LogKey, codec: EntryCodec, reader: LogReader) {
@@ -75,7 +78,7 @@ export class LogWriter {
     await this.applied.catchUp(this.fold, newest?.applied)
   }
 
-  #enqueue(write: PendingUpdate | (() => Promise<void>)): void {
+  #enqueue(write: Write): void {
     this.#queue.push(write)
     if (!this.#draining) void this.#drain()
   }
@@ -84,16 +87,25 @@ export class LogWriter {
   async #drain(): Promise<void> {
     this.#draining = true
     while (this.#queue.length > 0) {
-      const alone = this.#queue.findIndex((each) => typeof each === 'function' || travelsAlone(each.writer))
-      const taken = this.#queue.splice(0, alone === -1 ? this.#queue.length : Math.max(alone, 1))
-      const group = taken.filter((each) => typeof each !== 'function')
-      if (typeof taken[0] === 'function') await taken[0]()
-      if (group.length === 0) continue
-      await this.#commit(group).catch((error: unknown) => {
+      const next = this.#queue[0] as Write
+      if (typeof next === 'function') {
+        this.#queue.shift()
+        await next()
+        continue
+      }
+      const group = this.#takeGroup()
+      try {
+        await this.#commit(group)
+      } catch (error) {
         for (const { reject } of group) reject(error)
-      })
+      }
     }
     this.#draining = false
+  }
+
+  #takeGroup(): readonly PendingUpdate[] {
+    const alone = this.#queue.findIndex((each) => typeof each === 'function' || travelsAlone(each.writer))
+    return this.#queue.splice(0, alone === -1 ? this.#queue.length : Math.max(alone, 1)) as PendingUpdate[]
   }
 
   async #commit(group: readonly PendingUpdate[]): Promise<void> {
@@ -106,11 +118,13 @@ export class LogWriter {
       const plan = planning instanceof Promise ? await planning : planning
       members = plan.members.map(({ update }) => update)
       if (plan.append === undefined) return settle(plan)
-      const result = await this.#send(plan.append).catch((error: unknown) => {
-        if (members.length > 1 && isRefusal(error)) return undefined
+      let result: AppendResult
+      try {
+        result = await this.#send(plan.append)
+      } catch (error) {
+        if (members.length > 1 && isRefusal(error)) return this.#commitEach(members)
         throw error
-      })
-      if (result === undefined) return this.#commitEach(members)
+      }
       if (result.status === 'appended') {
         this.isUnconfirmed = false
         this.fold = plan.fold
@@ -149,26 +163,33 @@ export class LogWriter {
    * head it built on: found means done, not found means repeat. Repeating is harmless, because the log no longer ends
    * where the append expects once it landed.
    */
-  async #send(append: Append): Promise<AppendResult> {
-    const { driver, commit, clock, retryMs } = this.#environment
+  #send(append: Append): Promise<AppendResult> {
+    const { commit, clock, retryMs } = this.#environment
     const deadline = clock.monotonic() + retryMs
+    return commit.submit(append).catch((error: unknown) => this.#sendAgain(append, error, deadline))
+  }
+
+  async #sendAgain(append: Append, failure: unknown, deadline: number): Promise<AppendResult> {
+    const { driver, commit, clock } = this.#environment
+    let error = failure
     let mayHaveLanded = false
     for (let attempt = 0; ; attempt++) {
+      const definite = isHoldfastError(error) && (error.data.written === 'nothing' || error.code === 'closed')
+      mayHaveLanded ||= !definite
+      // A look that fails says nothing; the loop decides how long to continue.
+      if (mayHaveLanded && (await hasLanded(driver, append).catch(() => false))) return APPENDED
+      if ((isHoldfastError(error) && !error.retryable) || clock.monotonic() >= deadline) {
+        // It may land after all: the next update looks before it decides.
+        this.mustRefresh = true
+        throw error
+      }
+      await clock.sleep(pauseAfter(attempt))
       try {
-        const result = await commit.submit(append, attempt > 0)
+        const result = await commit.submit(append, true)
         if (result.status !== 'appended' && mayHaveLanded && (await hasLanded(driver, append))) return APPENDED
         return result
-      } catch (error) {
-        const definite = isHoldfastError(error) && (error.data.written === 'nothing' || error.code === 'closed')
-        mayHaveLanded ||= !definite
-        // A look that fails says nothing; the loop decides how long to continue.
-        if (mayHaveLanded && (await hasLanded(driver, append).catch(() => false))) return APPENDED
-        if ((isHoldfastError(error) && !error.retryable) || clock.monotonic() >= deadline) {
-          // It may land after all: the next update looks before it decides.
-          this.mustRefresh = true
-          throw error
-        }
-        await clock.sleep(pauseAfter(attempt))
+      } catch (again) {
+        error = again
       }
     }
   }

@@ -12,7 +12,7 @@ export class Flight {
   /** What nobody but the writer can be told. */
   failure: { readonly error: unknown } | undefined
   #isOver = false
-  #over: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined
+  #over: Deferred | undefined
 
   /** Resolves when it is over, whatever the outcome. Most are over before anybody asks. */
   over(): Promise<void> {
@@ -42,13 +42,31 @@ export interface Note {
 }
 
 /** Who brought the record of a step. */
-export interface Step {
+export class Step {
   /** False if the program has continued without waiting for the record. */
-  waits: boolean
-  /** Settles when the record is written, or refused. */
-  readonly written: Promise<void>
-  readonly resolve: () => void
-  readonly reject: (error: unknown) => void
+  waits = false
+  #isWritten = false
+  #refused: { readonly error: unknown } | undefined
+  #waiting: Deferred | undefined
+
+  /** Settles when the record is written, or refused. Made when it is asked for: many continue without it. */
+  get written(): Promise<void> {
+    if (this.#isWritten) return DONE
+    if (this.#refused) return Promise.reject(this.#refused.error)
+    this.#waiting ??= deferred()
+    return this.#waiting.promise
+  }
+
+  resolve(): void {
+    this.#isWritten = this.#refused === undefined
+    this.#waiting?.resolve()
+  }
+
+  reject(error: unknown): void {
+    if (this.#isWritten) return
+    this.#refused ??= { error }
+    this.#waiting?.reject(error)
+  }
 }
 
 /** A state and what is noted on top of it, which is applied on demand: most steps land before anybody looks. */
@@ -118,19 +136,17 @@ export function draftsOf(notes: readonly Note[]): readonly Draft[] {
   return notes.map(({ draft }) => draft)
 }
 
-export function newStep(): Step {
-  const { promise: written, resolve, reject } = deferred()
-  // The step may hear of it later, or never when the run is stopped: that must not end the process.
-  written.catch(noop)
-  return { waits: false, written, resolve, reject }
+interface Deferred {
+  promise: Promise<void>
+  resolve: () => void
+  reject: (error: unknown) => void
 }
 
-function deferred() {
-  let settle: Pick<Step, 'resolve' | 'reject'> | undefined
-  const promise = new Promise<void>((resolve, reject) => {
-    settle = { resolve, reject }
+function deferred(): Deferred {
+  const made = {} as Deferred
+  made.promise = new Promise((resolve, reject) => {
+    made.resolve = resolve
+    made.reject = reject
   })
-  return { promise, ...(settle as Pick<Step, 'resolve' | 'reject'>) }
+  return made
 }
-
-function noop(): void {}

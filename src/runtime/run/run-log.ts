@@ -6,7 +6,7 @@ import type { Fold } from '../../log/entry/fold.js'
 import type { State } from '../../log/entry/ops.js'
 import type { Updated } from '../../log/write/update.js'
 import { isStoreFailure } from '../errors.js'
-import { applyOps, DONE, draftsOf, Flight, mergeAll, newStep, type Note, type Step, View } from './notes.js'
+import { applyOps, DONE, draftsOf, Flight, mergeAll, type Note, Step, View } from './notes.js'
 import { lagOf, type RecordPolicy, stepsPerWrite } from './record-policy.js'
 import type { RunState } from './run-state.js'
 
@@ -89,7 +89,7 @@ export class RunLog {
   /** Records the end of a step: written now or later, as the policy says. */
   record(draft: Draft): Promise<void> {
     if (this.#isClosed) return never()
-    const step = newStep()
+    const step = new Step()
     const note: Note = { draft, step }
     try {
       this.#note(note)

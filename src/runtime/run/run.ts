@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { showValue } from '../../codec/clone.js'
 import type { Redactor } from '../../codec/redactor.js'
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
@@ -259,13 +259,14 @@ export class Run {
   /** That key, made when it is asked for, of the run that is in progress now: most steps never look at theirs. */
   keyMaker(path: string, generation: number): () => string {
     const { run } = this.state
-    const { tenant, thread, branch } = this.key
-    const parts = [tenant, thread, branch, run?.key ?? run?.id ?? '', path, `${generation}`]
-    // An id that was erased and reused would collide with the charges of its former life.
-    if (run?.incarnation !== undefined) parts.push(run.incarnation)
     let made: string | undefined
     return () => {
-      made ??= createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 32)
+      if (made !== undefined) return made
+      const { tenant, thread, branch } = this.key
+      const parts = [tenant, thread, branch, run?.key ?? run?.id ?? '', path, `${generation}`]
+      // An id that was erased and reused would collide with the charges of its former life.
+      if (run?.incarnation !== undefined) parts.push(run.incarnation)
+      made = hash('sha256', JSON.stringify(parts), 'base64url').slice(0, 32)
       return made
     }
   }

@@ -2,6 +2,7 @@ import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
 import { showValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
 import { InvalidOptionError, InvalidProgramError, isHoldfastError } from '../../core/errors.js'
+import { onAbort } from '../../core/on-abort.js'
 import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
 import type { SqlSession } from '../../log/contract.js'
 import { set } from '../../log/entry/ops.js'
@@ -20,6 +21,7 @@ import { findBegun, perform, permit, type Work } from './perform.js'
 import { Revisits } from './revisits.js'
 import type { PauseRecord, Prefix, Waiting } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
+import { DONE } from '../run/notes.js'
 import { encodeKey } from './step-key.js'
 import { checkPolicy, STEP_OPTIONS } from '../program/step-policy.js'
 import { doneRecord, joinPath, StepRecords } from './step-records.js'
@@ -68,7 +70,8 @@ export class Activation {
   #ended: number | undefined
   #suspend: (() => void) | undefined
   #fail: ((error: unknown) => void) | undefined
-  readonly #left = new AbortController()
+  /** Aborted when the function is left hanging; made when something is to be told. */
+  #left: AbortController | undefined
   /** Since when it may have been begun without a record, by a process that came before its gates existed. */
   #gatedSince: number | undefined
   /** An attempt of the function may time out while its steps are in progress. */
@@ -76,6 +79,8 @@ export class Activation {
   /** The function threw while something else in it was in progress. */
   #threwInCompany = false
   #hasSteps = false
+  /** A name that was found to be one: most steps of a loop have the same. */
+  #lastName: string | undefined
   readonly #failures = new Failures()
   readonly #trail = new Trail()
   /**
@@ -141,10 +146,10 @@ export class Activation {
   run(body: () => Promise<unknown>): Promise<Activated> {
     return new Promise((resolve) => {
       const { signal } = this.#run.abort
-      const leave = () => end({ status: 'failed', error: signal.reason })
+      let letGo = () => {}
       const end = (result: Activated) => {
         this.#closed = true
-        signal.removeEventListener('abort', leave)
+        letGo()
         const before = result.status === 'failed' ? this.settled() : Promise.resolve()
         void before.then(() => {
           this.#over = true
@@ -153,15 +158,15 @@ export class Activation {
       }
       this.#fail = (error) => {
         end({ status: 'failed', error })
-        this.#left.abort(LEFT)
+        this.#left?.abort(LEFT)
       }
       this.#suspend = () => {
         end({ status: 'suspended', waiting: this.#waiting })
-        this.#left.abort(LEFT)
+        this.#left?.abort(LEFT)
       }
       // Code between steps may wait for something that knows nothing about the run: it is left behind.
-      if (signal.aborted) return leave()
-      signal.addEventListener('abort', leave, { once: true })
+      letGo = onAbort(signal, () => end({ status: 'failed', error: signal.reason }))
+      if (signal.aborted) return
       fromTheStart(body).then(
         (value) => end({ status: 'done', value, writes: this.#writes, notes: this.#notes }),
         (error: unknown) => {
@@ -225,7 +230,7 @@ export class Activation {
     const track = <Result>(what: string, operation: (heard: Heard) => Promise<Result>) => {
       const tracked = this.#track(call, what, operation)
       // The program may look at it later, or never if the run is stopped: that must not end the process.
-      tracked.catch(() => {})
+      tracked.catch(noop)
       return tracked
     }
     return {
@@ -289,6 +294,7 @@ export class Activation {
     this.#isTimed = options.timeoutMs !== undefined
     this.#gatedSince = this.#places.leastSince('before', 'approval')
     this.#places.restart(this.#gatedSince)
+    this.#left ??= new AbortController()
     return {
       ...this.#work(this.#id, options, run),
       left: this.#left.signal,
@@ -297,15 +303,18 @@ export class Activation {
     }
   }
 
-  #work(id: string, options: StepOptions, run: (step: StepContext) => unknown, isLive = false): Work {
+  #work(id: string, options: StepOptions, run: (step: StepContext) => unknown, known: KnownWork = {}): Work {
     const path = this.#records.name(id)
     return {
       path,
       at: this.#records.at(id),
       policy: { ...this.#defaults, ...options },
       input: options.input,
-      inputHash: this.#run.hashInput(options.input),
-      openSince: this.#places.openSince(isLive),
+      inputHash: known.inputHash ?? this.#run.hashInput(options.input),
+      openSince: this.#places.openSince(known.isLive ?? false),
+      outer: known.outer,
+      after: known.after,
+      isSamePast: this.#isSamePast,
       idempotencyKey: options.idempotencyKey,
       run,
       ask: (kind, question, jsonSchema) => this.#askInside(kind, `${path} ${kind}`, question, { jsonSchema }),
@@ -335,19 +344,15 @@ export class Activation {
     const { isLive, after } = this.#arrive(path, isEffect, heard)
     checkPolicy(options, `step "${path}"`)
     const inputHash = this.#run.hashInput(options.input)
-    await this.#run.replay?.turn(path)
+    // Steps that are requested together are all known before the first of them begins.
+    await (this.#run.replay?.turn(path) ?? DONE)
     if (this.#records.isDoubted(path)) await this.#settleDoubt(path, isEffect ? 'effect' : 'read')
     const found = this.#records.find(path, inputHash, options.idempotencyKey)
     if (found) return showValue(found.result)
     if (this.#run.replay) return this.#gap(path)
     heard.isLive = true
     const inside = (step: StepContext) => this.#run.inside(path, () => run(step))
-    const work: Work = {
-      ...this.#work(path, options as StepOptions, inside, isLive),
-      outer: call.outer,
-      after,
-      isSamePast: this.#isSamePast,
-    }
+    const work = this.#work(path, options as StepOptions, inside, { inputHash, isLive, outer: call.outer, after })
     if (isEffect) await this.#hold(path)
     try {
       const performed = await perform(this.#run, work)
@@ -402,7 +407,7 @@ export class Activation {
     if (this.#run.replay) return this.#gap(path)
     heard.isLive = true
     await this.#hold(path)
-    const work: Work = { ...this.#work(path, { input: options.input, effect: 'once' }, () => undefined), after }
+    const work = this.#work(path, { input: options.input, effect: 'once' }, () => undefined, { after })
     const current = async (sql: SqlSession, prepared: Prepared): Promise<Result> => {
       call.outer?.throwIfAborted()
       const result = await run(sql, prepared)
@@ -446,7 +451,7 @@ export class Activation {
     const { after } = this.#arrive(path, true, heard)
     await this.#run.replay?.turn(path)
     if (this.#records.isDoubted(path)) await this.#settleDoubt(path, 'effect')
-    const work: Work = { ...this.#work(path, { input, effect: 'idempotent' }, () => undefined), after }
+    const work = this.#work(path, { input, effect: 'idempotent' }, () => undefined, { after })
     const { all } = this.#records
     const again = failedChild(Object.hasOwn(all, path) ? all[path] : undefined, work)
     if (again !== undefined) throw again
@@ -467,9 +472,10 @@ export class Activation {
   }
 
   #claimPath(name: string, key: string | number | undefined): string {
-    if (typeof name !== 'string' || !/^(receive )?[^/[\]\p{Cc}]{1,200}$/u.test(name)) {
+    if (name !== this.#lastName && (typeof name !== 'string' || !NAME.test(name))) {
       throw new InvalidProgramError(`A step can't be named ${JSON.stringify(name)}.`, 'name', NAME_RULE)
     }
+    this.#lastName = name
     const path = joinPath(this.#id, key === undefined ? name : this.#keyed(name, key))
     this.#hasSteps = true
     if (!this.#revisits.note(path)) {
@@ -488,46 +494,44 @@ export class Activation {
   }
 
   /** Counts what is in progress. A function that was left hanging may wake up later: nothing it requests happens. */
-  async #track<Result>(
-    { number: call }: Call,
-    what: string,
-    operation: (heard: Heard) => Promise<Result>,
-  ): Promise<Result> {
+  #track<Result>({ number: call }: Call, what: string, operation: (heard: Heard) => Promise<Result>): Promise<Result> {
     if (this.#closed || call !== this.#calls || call === this.#ended) return never()
-    this.#run.throwIfAborted()
+    const { signal } = this.#run.abort
+    if (signal.aborted) return Promise.reject(signal.reason)
     // Another process has the thread by now: what is recorded may belong to another run, and the end of this one is
     // about to be reported.
     if (this.#run.isOvertaken) return never()
     const outer = this.#run.runningStep
-    if (outer !== undefined) {
-      const remedy = 'Do it before or after the step, in the function itself.'
-      throw new InvalidProgramError(`Step "${outer}" uses ctx.${what} inside of itself.`, 'step', remedy, {
-        step: outer,
-      })
-    }
+    if (outer !== undefined) return Promise.reject(insideItself(outer, what))
     const others = this.#activity.open
     this.#activity.active++
     const asked = ++this.#activity.asked
     this.#places.asked(others)
     if (this.#run.draining) return this.#activity.hang()
     const heard: Heard = { path: undefined, isLive: false }
-    try {
-      return await operation(heard)
-    } catch (error) {
-      if (call === this.#calls) {
-        this.#failures.hear(error, this.#activity.asked, others > 0 || asked !== this.#activity.asked)
-        if (isNondeterministic(error)) this.#revisits.mismatch(error)
-      }
-      throw error
-    } finally {
-      if (call === this.#calls) {
-        this.#activity.active--
-        this.#trail.heard(heard.path, heard.isLive)
-        if (heard.path !== undefined) this.#revisits.hear(heard.path)
-        if (this.#isSamePast) this.#isSamePast = this.#isAsThere(what, heard.path)
-        this.#activity.checkIdle()
-      }
-    }
+    return operation(heard).then(
+      (result) => {
+        if (call === this.#calls) this.#hear(what, heard)
+        return result
+      },
+      (error: unknown) => {
+        if (call === this.#calls) {
+          this.#failures.hear(error, this.#activity.asked, others > 0 || asked !== this.#activity.asked)
+          if (isNondeterministic(error)) this.#revisits.mismatch(error)
+          this.#hear(what, heard)
+        }
+        throw error
+      },
+    )
+  }
+
+  /** The function is told of the end of something. */
+  #hear(what: string, heard: Heard): void {
+    this.#activity.active--
+    this.#trail.heard(heard.path, heard.isLive)
+    if (heard.path !== undefined) this.#revisits.hear(heard.path)
+    if (this.#isSamePast) this.#isSamePast = this.#isAsThere(what, heard.path)
+    this.#activity.checkIdle()
   }
 
   /** Whether the function received what it would have received on the branch that this one was forked from. */
@@ -553,6 +557,13 @@ export class Activation {
   }
 }
 
+function insideItself(step: string, what: string): InvalidProgramError {
+  const remedy = 'Do it before or after the step, in the function itself.'
+  return new InvalidProgramError(`Step "${step}" uses ctx.${what} inside of itself.`, 'step', remedy, { step })
+}
+
+function noop(): void {}
+
 /** Created once: without a reason, each abort creates an error with a stack. */
 const LEFT = new Error('The function was left where it waits.')
 /** What a function receives when something that it requested has ended. */
@@ -567,6 +578,14 @@ interface Call {
   readonly number: number
   /** Aborted when it is over, where it has a time limit. */
   readonly outer: AbortSignal | undefined
+}
+
+/** What is known of a piece of work where it is requested. */
+interface KnownWork {
+  readonly inputHash?: string
+  readonly isLive?: boolean
+  readonly outer?: AbortSignal | undefined
+  readonly after?: () => string
 }
 
 type StepArguments<Result> =
@@ -585,4 +604,5 @@ const TRANSACTION_OPTIONS: OptionNames<TransactionOptions> = {
   prepare: true,
 }
 
+const NAME = /^(receive )?[^/[\]\p{Cc}]{1,200}$/u
 const NAME_RULE = 'Use 1 to 200 printable characters without slashes and square brackets.'

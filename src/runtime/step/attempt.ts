@@ -5,7 +5,7 @@ import type { RetryPolicy } from './context.js'
 import { StepTimeoutError } from '../errors.js'
 
 /** Runs one attempt with a signal that a time limit or the end of the run aborts. */
-export async function attempt<Result>(
+export function attempt<Result>(
   work: (abort: AbortSignal) => Result | Promise<Result>,
   options: {
     readonly step: string
@@ -19,45 +19,71 @@ export async function attempt<Result>(
   },
 ): Promise<Result> {
   const { step, timeoutMs, run, left, outer, clock } = options
-  run.throwIfAborted()
-  outer?.throwIfAborted()
   // Only a time limit needs a signal of its own; the run's serves the rest, at a fraction of the cost.
   const own = timeoutMs === undefined ? undefined : new AbortController()
   const done = timeoutMs === undefined ? undefined : new AbortController()
-  const letGo: (() => void)[] = []
-  const stopped = new Promise<never>((_, reject) => {
+  // The first that settles it counts. The others may still reject, when nobody listens anymore.
+  return new Promise<Result>((resolve, reject) => {
+    run.throwIfAborted()
+    outer?.throwIfAborted()
+    const letGo: (() => void)[] = []
+    let isOver = false
+    const end = () => {
+      isOver = true
+      for (const each of letGo) each()
+      done?.abort(DONE)
+    }
+    const fail = (error: unknown) => {
+      end()
+      reject(error)
+    }
     const endWith = (signal: AbortSignal) => {
       letGo.push(
         onAbort(signal, () => {
           own?.abort(signal.reason)
-          reject(signal.reason)
+          fail(signal.reason)
         }),
       )
     }
     endWith(run)
-    if (left) letGo.push(onAbort(left, () => reject(left.reason)))
+    if (left) letGo.push(onAbort(left, () => fail(left.reason)))
     // Any number of steps may run inside of one attempt.
     if (outer) endWith(outer)
-  })
-  const races: Promise<Result>[] = [stopped, Promise.resolve().then(() => work(own?.signal ?? outer ?? run))]
-  if (timeoutMs !== undefined) {
-    races.push(
-      clock.sleep(timeoutMs, done?.signal).then(() => {
+    if (timeoutMs !== undefined) {
+      const late = () => {
         const error = new StepTimeoutError(step, timeoutMs)
         own?.abort(error)
-        throw error
-      }),
-    )
-  }
-  // Those that lose the race may still reject, when nobody listens anymore.
-  for (const race of races) race.catch(() => {})
-  try {
-    return await Promise.race(races)
-  } finally {
-    for (const each of letGo) each()
-    done?.abort(DONE)
-  }
+        fail(error)
+      }
+      clock.sleep(timeoutMs, done?.signal).then(late, noop)
+    }
+    // One of the signals was aborted before: what was registered after it is not needed anymore.
+    if (isOver) end()
+    const succeed = (result: Result) => {
+      end()
+      resolve(result)
+    }
+    const begin = () => {
+      try {
+        const running = work(own?.signal ?? outer ?? run)
+        if (isThenable(running)) Promise.resolve(running).then(succeed, fail)
+        else succeed(running)
+      } catch (error) {
+        fail(error)
+      }
+    }
+    // Not within the caller: what is begun together is all known before the first of it runs.
+    void NOW.then(begin)
+  })
 }
+
+const NOW = Promise.resolve()
+
+function isThenable<Result>(value: Result | Promise<Result>): value is Promise<Result> {
+  return typeof (value as { readonly then?: unknown } | null | undefined)?.then === 'function'
+}
+
+function noop(): void {}
 
 const DONE = new Error('The attempt has ended.')
 
@@ -70,7 +96,11 @@ export interface Backoff {
   readonly retryIf: (error: unknown) => boolean
 }
 
-export function parseRetry(policy: RetryPolicy = {}): Backoff {
+export function parseRetry(policy?: RetryPolicy): Backoff {
+  return policy === undefined ? DEFAULT_BACKOFF : readRetry(policy)
+}
+
+function readRetry(policy: RetryPolicy): Backoff {
   const { attempts = 3, initialMs = 200, factor = 2, maxMs = 30_000, jitter = 0.5, retryIf = isWorthRetrying } = policy
   check('retry.attempts', Number.isSafeInteger(attempts) && attempts >= 1 && attempts <= 1000, 'be 1 to 1,000')
   check('retry.initialMs', isFinite(initialMs) && initialMs >= 0, 'be 0 or more milliseconds')
@@ -80,6 +110,8 @@ export function parseRetry(policy: RetryPolicy = {}): Backoff {
   check('retry.retryIf', typeof retryIf === 'function', 'be a function')
   return { attempts, initialMs, factor, maxMs, jitter, retryIf }
 }
+
+const DEFAULT_BACKOFF = readRetry({})
 
 /** The delay after this many failed attempts. The random part keeps many threads from coming back at once. */
 export function pauseAfter(backoff: Backoff, failed: number, random: () => number): number {

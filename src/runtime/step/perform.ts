@@ -97,8 +97,10 @@ export async function perform(run: Run, work: Work): Promise<Performed> {
   // A delay between attempts, or a machine that stood still, may outlast the lease, and what the service remembers.
   const mayStart = () => effect === 'read' || ((run.lease?.isSure ?? true) && !(unsure && ledger.isForgotten))
   for (let tried = 1, trouble: string | null = null; ; tried++) {
-    await ledger.announce()
-    if (effect !== 'read') await run.lease?.secure()
+    if (effect !== 'read') {
+      await ledger.announce()
+      await run.lease?.secure()
+    }
     const jump = unsure ? clock.catchUp() : undefined
     if (jump) await jump
     if (unsure && ledger.isForgotten) {
@@ -268,7 +270,7 @@ interface OneAttempt {
   readonly mayStart: () => boolean
 }
 
-async function runOnce(run: Run, work: Work, ledger: Ledger, { tried, writes, isRepeat, mayStart }: OneAttempt) {
+function runOnce(run: Run, work: Work, ledger: Ledger, { tried, writes, isRepeat, mayStart }: OneAttempt) {
   const tryOnce = () =>
     attempt(
       (abort) => {

@@ -12,6 +12,7 @@ export interface EncodedKey {
 
 /** A key in characters that have no other meaning in a path. A long one is distinguished by its hash. */
 export function encodeKey(key: unknown): EncodedKey {
+  if (Number.isSafeInteger(key)) return { text: String(key) }
   const text = typeof key === 'number' ? String(key) : key
   if (typeof text !== 'string' || !text.isWellFormed()) {
     const given =

@@ -67,9 +67,9 @@ export class StepRecords {
     log.add({ kind: 'step', ops: [retryStep(state, this.at(path), attempt)] })
   }
 
-  async done(work: Work, { result, writes, attempts, ms }: Performed): Promise<void> {
+  done(work: Work, { result, writes, attempts, ms }: Performed): Promise<void> {
     const event = { type: 'step', step: work.path, status: 'completed', attempt: attempts, ms }
-    await this.#run.record({
+    return this.#run.record({
       kind: 'step',
       ops: [set(work.at, doneRecord(work, result))],
       data: { events: [event] },
