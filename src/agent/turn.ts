@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Value } from '../codec/value.js'
 import type { Context } from '../runtime/step/context.js'
 import { recordError } from '../runtime/errors.js'
@@ -36,7 +36,7 @@ export function turnContext(state: OwnState, ctx: Context): TurnContext {
 /** An id that stays the same when the step is repeated after a crash. */
 export function messageId(ctx: Context, path: string, index = 0): string {
   const parts = JSON.stringify([ctx.tenant, ctx.thread, ctx.branch, ctx.runId, path, index])
-  return `msg_${createHash('sha256').update(parts).digest('base64url').slice(0, 16)}`
+  return `msg_${hash('sha256', parts, 'base64url').slice(0, 16)}`
 }
 
 /** The calls and results in an update of the conversation, as reported to listeners. */

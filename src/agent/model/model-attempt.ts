@@ -27,9 +27,11 @@ export async function runAttempt(
   const control = new AttemptControl()
   const done = new AbortController()
   const letGo = onAbort(limits.signal, () => control.abort(limits.signal?.reason))
-  let lastPart = limits.clock.monotonic()
+  // Only who limits the silence of a stream looks at the time of each part.
+  const isTimed = limits.idleTimeoutMs !== undefined
+  let lastPart = isTimed ? limits.clock.monotonic() : 0
   const touch = () => {
-    lastPart = limits.clock.monotonic()
+    if (isTimed) lastPart = limits.clock.monotonic()
   }
   watch(limits, control, done.signal, () => lastPart)
   const collector = new ReplyCollector(emit)

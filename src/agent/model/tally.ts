@@ -17,12 +17,22 @@ export const EMPTY_TALLY: Tally = { ...NO_USAGE, calls: 0, cost: 0, unpriced: 0 
 /** The tally of one call. */
 export function tallyOf(usage: Usage, model: ModelRef, prices: PriceTable): Tally {
   const cost = costOf(usage, model, prices)
-  return { ...usage, calls: 1, cost: cost ?? 0, unpriced: cost === undefined ? 1 : 0 }
+  return tally(usage, 1, cost ?? 0, cost === undefined ? 1 : 0)
 }
 
 export function addTally(...tallies: readonly Tally[]): Tally {
-  const add = (field: 'calls' | 'cost' | 'unpriced') => tallies.reduce((all, tally) => all + tally[field], 0)
-  return { ...addUsage(...tallies), calls: add('calls'), cost: add('cost'), unpriced: add('unpriced') }
+  let [calls, cost, unpriced] = [0, 0, 0]
+  for (const each of tallies) {
+    calls += each.calls
+    cost += each.cost
+    unpriced += each.unpriced
+  }
+  return tally(addUsage(...tallies), calls, cost, unpriced)
+}
+
+function tally(usage: Usage, calls: number, cost: number, unpriced: number): Tally {
+  const { input, cachedInput, cacheWrite, output, reasoning, total, basis } = usage
+  return { input, cachedInput, cacheWrite, output, reasoning, total, basis, calls, cost, unpriced }
 }
 
 /** What one branch of a thread has used, as kept in the tenant's store. */

@@ -95,18 +95,19 @@ export function completeUsage(
 
 /** The sum of several counts. Missing ones are skipped; `basis` is `mixed` when they were counted in different ways. */
 export function addUsage(...usages: readonly (Usage | undefined)[]): Usage {
-  const given = usages.filter((usage) => usage !== undefined && !isNothing(usage)) as Usage[]
-  const bases = new Set(given.map(({ basis }) => basis))
-  const add = (field: Exclude<keyof Usage, 'basis'>) => given.reduce((all, usage) => all + usage[field], 0)
-  return {
-    input: add('input'),
-    cachedInput: add('cachedInput'),
-    cacheWrite: add('cacheWrite'),
-    output: add('output'),
-    reasoning: add('reasoning'),
-    total: add('total'),
-    basis: bases.size > 1 ? 'mixed' : (given[0]?.basis ?? 'provider'),
+  let [input, cachedInput, cacheWrite, output, reasoning, total] = [0, 0, 0, 0, 0, 0]
+  let basis: Usage['basis'] | undefined
+  for (const usage of usages) {
+    if (usage === undefined || isNothing(usage)) continue
+    input += usage.input
+    cachedInput += usage.cachedInput
+    cacheWrite += usage.cacheWrite
+    output += usage.output
+    reasoning += usage.reasoning
+    total += usage.total
+    basis = basis === undefined || basis === usage.basis ? usage.basis : 'mixed'
   }
+  return { input, cachedInput, cacheWrite, output, reasoning, total, basis: basis ?? 'provider' }
 }
 
 // A sum that starts at zero must not turn estimates into 'mixed'.

@@ -11,7 +11,7 @@ import type { ToolOutput } from '../messages/message-part.js'
 import { toPlain } from '../messages/plain.js'
 import { planTool } from '../model/spans.js'
 import type { Tool } from './tool.js'
-import { callContext, planApproval } from './tool-approval.js'
+import { planApproval } from './tool-approval.js'
 import { argumentsOf, readCall, showCall } from './tool-arguments.js'
 import { toToolOutput } from './tool-set.js'
 import { type AgentSetup, reportCalls } from '../turn.js'
@@ -114,9 +114,19 @@ async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Cont
   let changes: Readonly<Record<string, unknown>> = {}
   // Reading the arguments may have taken long: checked again immediately before the call.
   if (tool.effect !== 'read') for (let wait = secure(ctx); wait; wait = secure(ctx)) await wait
+  const { callId } = call
+  const { context } = ctx
+  // Written out: an object of this size that begins with the properties of another takes ten times the memory.
   const result = await tool.execute(input, {
-    ...callContext(state, ctx, call),
-    idempotencyKey: ctx.idempotencyKey,
+    callId,
+    toolCallId: callId,
+    messages: state.messages,
+    context,
+    experimental_context: context,
+    // Made when it is asked for: most tools never look at theirs.
+    get idempotencyKey() {
+      return ctx.idempotencyKey
+    },
     attempt: ctx.attempt,
     abortSignal: ctx.abortSignal,
     state: state as unknown as Readonly<Record<string, unknown>>,

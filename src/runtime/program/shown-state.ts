@@ -32,15 +32,18 @@ export class ShownState {
     const { of: known, items: shown, hasBytes: hadBytes } = this.#lists.get(key) ?? NO_LIST
     const items = [...value]
     let hasBytes = hadBytes
+    let isSame = true
     for (let i = 0; i < items.length; i++) {
-      if (items[i] === known[i]) items[i] = shown[i] as Value
+      const item = items[i] as Value
       // Bytes are handled by the list itself.
-      else if (items[i] instanceof Uint8Array) hasBytes = true
-      else items[i] = showValue(items[i] as Value)
+      if (item === known[i]) items[i] = shown[i] as Value
+      else if (item instanceof Uint8Array) hasBytes = true
+      else items[i] = showValue(item)
+      isSame &&= items[i] === item
     }
-    // A frozen list is slower to read and to copy, so the log keeps its own, and so do we.
-    this.#lists.set(key, { of: value, items, hasBytes })
-    return hasBytes ? showItems(items) : Object.freeze([...items])
+    // A frozen list is slower to read and to copy: the log keeps its own, which serves us as well.
+    this.#lists.set(key, { of: value, items: isSame ? value : [...items], hasBytes })
+    return hasBytes ? showItems(items) : Object.freeze(items)
   }
 }
 
