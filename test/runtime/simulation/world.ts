@@ -11,6 +11,7 @@ const SHORT_TTL_MS = 5000
 const SLACK_MS = 3000
 const DAY_MS = 24 * 60 * 60 * 1000
 export const TIMEOUT_MS = 500
+const MOST_VAGUE = 100
 
 interface Executed {
   readonly place: string
@@ -179,7 +180,10 @@ export class World {
     if (work.hopeless) {
       // Of what was ever called otherwise a person may be asked each time, unless the error is definite.
       const always = this.#calls.every(({ place, effect }) => place !== call.place || effect === work.effect)
-      const isVague = always && (work.effect === 'read' || work.effect === 'reconcilable')
+      const mayBeVague = work.effect === 'read' || work.effect === 'reconcilable'
+      // It may have been begun as another kind by a process that died before it called. Nobody who is asked each time
+      // has it tried for ever.
+      const isVague = always && mayBeVague && drawn < MOST_VAGUE
       return isVague ? 'throw-before' : 'not-executed'
     }
     // Where the other side honours the key, a request that lands late is one that was answered late.
