@@ -34,6 +34,8 @@ export class Listener {
   #turn: Promise<void> = Promise.resolve()
   #timer: NodeJS.Timeout | undefined
   #retryMs = FIRST_RETRY_MS
+  /** A connection was lost, and those who listen do not know yet that they may have missed something. */
+  #isBehind = false
   #stopped = false
 
   constructor(settings: ListenerSettings) {
@@ -121,10 +123,15 @@ export class Listener {
 
   async #connect(): Promise<void> {
     const client = await this.#sessions.borrow(this.#settings.timeoutMs)
+    const { receive } = this.#settings
+    // Held back until all topics are listened to: whoever missed something is told so before what comes next.
+    let early: (() => void)[] | undefined = []
     client.on('error', () => this.#lose(client))
     client.on('end', () => this.#lose(client))
     client.on('notification', ({ channel, payload }) => {
-      if (client === this.#client) this.#settings.receive(channel, payload ?? '')
+      if (client !== this.#client) return
+      if (early) early.push(() => receive(channel, payload ?? ''))
+      else receive(channel, payload ?? '')
     })
     try {
       this.#client = client
@@ -140,6 +147,10 @@ export class Listener {
     if (this.#client !== client) throw new Error('the connection ended as it began')
     this.#retryMs = FIRST_RETRY_MS
     this.#plan(BEAT_MS, () => this.#check(client))
+    if (this.#isBehind) receive(undefined, '')
+    this.#isBehind = false
+    for (const tell of early) tell()
+    early = undefined
   }
 
   async #listen(client: PgClientLike, topics: readonly string[]): Promise<void> {
@@ -173,6 +184,7 @@ export class Listener {
   #lose(client: PgClientLike): void {
     if (client !== this.#client) return
     this.#client = undefined
+    this.#isBehind = true
     client.release(true)
     if (!this.#stopped && this.#topics.size > 0) this.#plan(this.#retryMs, () => this.#reconnect())
   }
@@ -184,7 +196,6 @@ export class Listener {
       await this.#inTurn(async () => {
         if (this.#client === undefined && this.#topics.size > 0) await this.#connect()
       })
-      this.#settings.receive(undefined, '')
     } catch {
       if (!this.#stopped && this.#topics.size > 0) this.#plan(this.#retryMs, () => this.#reconnect())
     }
