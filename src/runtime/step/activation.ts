@@ -26,6 +26,7 @@ import { encodeKey } from './step-key.js'
 import { checkPolicy, STEP_OPTIONS } from '../program/step-policy.js'
 import { doneRecord, joinPath, StepRecords } from './step-records.js'
 import { StepStore } from './step-store.js'
+import { StepWrites } from './step-writes.js'
 import { Trail } from './trail.js'
 import { WaitPlaces } from './wait-places.js'
 import { fromTheStart } from '../pause/wait-order.js'
@@ -61,6 +62,7 @@ export class Activation {
   readonly #activity: Activity
   readonly #places: WaitPlaces
   readonly #writes: StoreWrite[] = []
+  readonly #stored = new StepWrites(this.#writes)
   #notes: RecordedEvent[] = []
   #waiting: Waiting[] = []
   #closed = false
@@ -167,13 +169,17 @@ export class Activation {
       // Code between steps may wait for something that knows nothing about the run: it is left behind.
       letGo = onAbort(signal, () => end({ status: 'failed', error: signal.reason }))
       if (signal.aborted) return
-      fromTheStart(body).then(
-        (value) => end({ status: 'done', value, writes: this.#writes, notes: this.#notes }),
-        (error: unknown) => {
-          this.#threwInCompany = this.#activity.busy > 0
-          end({ status: 'failed', error: accuse(error, () => this.#failures.suspects(this.#activity.asked)) })
-        },
-      )
+      const fail = (error: unknown) => {
+        this.#threwInCompany = this.#activity.busy > 0
+        end({ status: 'failed', error: accuse(error, () => this.#failures.suspects(this.#activity.asked)) })
+      }
+      const returned = (value: unknown): unknown => {
+        const writing = this.#stored.settled()
+        return writing
+          ? writing.then(() => returned(value))
+          : end({ status: 'done', value, writes: this.#writes, notes: this.#notes })
+      }
+      fromTheStart(body).then(returned, fail).catch(fail)
     })
   }
 
@@ -247,7 +253,7 @@ export class Activation {
         return step === undefined ? ownKey() : step.idempotencyKey
       },
       // A node's writes belong to the attempt that makes them, a flow's to the run.
-      store: step?.store ?? new StepStore(this.#run.store, this.#writes),
+      store: step?.store ?? new StepStore(this.#run.store, this.#stored),
       step: <Result>(name: string, ...rest: StepArguments<Result>) =>
         track('step', (heard) => this.#step(call, heard, name, ...rest)) as Promise<Result>,
       transaction: <Result, Prepared>(name: string, ...rest: TransactionArguments<Result, Prepared>) =>

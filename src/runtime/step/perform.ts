@@ -13,6 +13,7 @@ import type { Seen } from '../run/records.js'
 import { type ForkRecord, isBegun, type StepRecord } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
 import { StepStore } from './step-store.js'
+import { StepWrites } from './step-writes.js'
 
 /** One piece of work with its policy, and where its record is. */
 export interface Work {
@@ -277,18 +278,20 @@ function runOnce(run: Run, work: Work, ledger: Ledger, { tried, writes, isRepeat
         // Immediately before the call itself: after any wait, another worker may have the thread.
         if (!mayStart()) throw new NotStarted()
         const key = ledger.keyMaker()
+        const stored = new StepWrites(writes)
         const running = work.run({
           get idempotencyKey() {
             return key()
           },
           attempt: tried,
           abortSignal: abort,
-          store: new StepStore(run.store, writes),
+          store: new StepStore(run.store, stored),
           heartbeat: () => run.heartbeat(),
           emit: (value) => run.emit({ type: 'custom', step: work.path, value }),
           ...(isRepeat ? { [REPEAT]: true } : {}),
         })
-        return ledger.effect === 'read' ? running : ledger.track(writes, Promise.resolve(running))
+        const ending = withWrites(running, stored)
+        return ledger.effect === 'read' ? ending : ledger.track(writes, Promise.resolve(ending))
       },
       {
         step: work.path,
@@ -303,6 +306,15 @@ function runOnce(run: Run, work: Work, ledger: Ledger, { tried, writes, isRepeat
   const once = run.redactor ? () => tryOnce().catch((error: unknown) => Promise.reject(run.keepError(error))) : tryOnce
   const isLeft = () => run.abort.signal.aborted || work.left?.aborted === true
   return run.watch.step(work.path, tried, once, work.span, isLeft)
+}
+
+/** The result, once it is known what the work wrote to the store. */
+function withWrites(running: unknown, stored: StepWrites): unknown {
+  const after = (result: unknown) => {
+    const writing = stored.settled()
+    return writing ? writing.then(() => result) : result
+  }
+  return running instanceof Promise ? running.then(after) : after(running)
 }
 
 // An intent without an end is an effect that may have happened. One with the service's key needs none: it is repeated,

@@ -1,11 +1,11 @@
 import type { Value } from '../../codec/value.js'
-import type { StoreWrite } from '../../log/items/store-write.js'
 import type { Collection } from '../../store/collection.js'
 import type { CollectionOptions } from '../../store/collection-options.js'
 import type { Item, ItemPage, ListQuery, SearchQuery } from '../../store/item.js'
 import type { ScopeInput } from '../../store/space.js'
 import type { SchemaInput, SchemaOutput, StandardSchema } from '../../store/standard-schema.js'
 import type { Scope, Store } from '../../store/store.js'
+import type { StepWrites } from './step-writes.js'
 
 /**
  * The store as a step sees it: reads are live, writes are part of the entry that records the step, so they happen
@@ -14,9 +14,9 @@ import type { Scope, Store } from '../../store/store.js'
  */
 export class StepStore {
   readonly #store: Store
-  readonly #writes: StoreWrite[]
+  readonly #writes: StepWrites
 
-  constructor(store: Store, writes: StoreWrite[]) {
+  constructor(store: Store, writes: StepWrites) {
     this.#store = store
     this.#writes = writes
   }
@@ -29,9 +29,9 @@ export class StepStore {
 /** A scope of the store as a step sees it. */
 export class StepScope {
   readonly #scope: Scope
-  readonly #writes: StoreWrite[]
+  readonly #writes: StepWrites
 
-  constructor(scope: Scope, writes: StoreWrite[]) {
+  constructor(scope: Scope, writes: StepWrites) {
     this.#scope = scope
     this.#writes = writes
   }
@@ -49,9 +49,9 @@ export class StepScope {
 /** A collection as a step sees it: it reads what is there, and its own writes land when the step is recorded. */
 export class StepCollection<Output = Value, Input = Output> {
   readonly #collection: Collection<Output, Input>
-  readonly #writes: StoreWrite[]
+  readonly #writes: StepWrites
 
-  constructor(collection: Collection<Output, Input>, writes: StoreWrite[]) {
+  constructor(collection: Collection<Output, Input>, writes: StepWrites) {
     this.#collection = collection
     this.#writes = writes
   }
@@ -73,12 +73,12 @@ export class StepCollection<Output = Value, Input = Output> {
   }
 
   /** Written when the step is recorded. */
-  async put(key: string, value: Input, options: { readonly ttlMs?: number | null } = {}): Promise<void> {
-    this.#writes.push(await this.#collection.write.put(key, value, options))
+  put(key: string, value: Input, options: { readonly ttlMs?: number | null } = {}): Promise<void> {
+    return this.#writes.begin(this.#collection.write.put(key, value, options))
   }
 
   /** Removed when the step is recorded. */
   delete(key: string): void {
-    this.#writes.push(this.#collection.write.delete(key))
+    this.#writes.add(this.#collection.write.delete(key))
   }
 }
