@@ -124,7 +124,7 @@ function asPart(schema: JsonObject): JsonObject {
 }
 
 /** What the functions of a tool are told about a call. */
-export function callContext(state: OwnState, { context }: { readonly context: unknown }, { callId }: PendingCall) {
+function callContext(state: OwnState, { context }: { readonly context: unknown }, { callId }: PendingCall) {
   return { callId, toolCallId: callId, messages: state.messages, context, experimental_context: context }
 }
 
