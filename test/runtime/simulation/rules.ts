@@ -68,8 +68,8 @@ export function judgeStart(
     if (!call.ownKey && own.at(-1)?.key !== call.key && own.some(({ key }) => key === call.key)) {
       wrong.push('comes back to a key that it had given up')
     }
-    // Of an idempotent effect there is no record: who changes its own key in the program can't be helped.
-    const isChanged = (last.ownKey || call.ownKey) && last.effect === 'idempotent'
+    // Of an idempotent effect there is no record: who changes its own key in the program, or its name, can't be helped.
+    const isChanged = (last.ownKey || call.ownKey || last.name !== call.name) && last.effect === 'idempotent'
     if (!denied.has(last.key) && !resolved.has(last.key) && !isChanged) {
       wrong.push('has another key, though nothing says that the last one failed')
     }

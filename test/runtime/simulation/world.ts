@@ -197,13 +197,14 @@ export class World {
     if (found && found.place !== call.place) this.#blame(call, `has the key of ${found.place}`)
     const isIdempotent = call.effect === 'idempotent'
     // Of an idempotent effect that begins nothing may be recorded: who gives it a key of its own in the program, another
-    // one or none any more, can't be helped.
+    // one or none any more, or another name, can't be helped.
     const others = this.#calls.filter(
       ({ place, executed, key }) => place === call.place && executed && key !== call.key,
     )
-    const isRekeyed = others.some(({ ownKey }) => ownKey || call.ownKey)
-    const isUnrecorded = isIdempotent || others.every(({ effect }) => effect === 'idempotent')
-    if (isRekeyed && isUnrecorded && !call.isKnownOtherwise) return
+    const areUnrecorded = others.every(({ effect }) => effect === 'idempotent')
+    const isRekeyed = (isIdempotent || areUnrecorded) && others.some(({ ownKey }) => ownKey || call.ownKey)
+    const isRenamed = areUnrecorded && others.some(({ name }) => name !== call.name)
+    if ((isRekeyed || isRenamed) && !call.isKnownOtherwise) return
     if (found?.effect === 'idempotent' || (found?.effect === 'read' && isIdempotent)) {
       // A later version that declares another kind does not know how old its key is.
       if (!isIdempotent || call.begunAt - found.at <= ttlOf(work) + SLACK_MS) return
