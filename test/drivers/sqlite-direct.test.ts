@@ -1,11 +1,12 @@
-import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Driver, Expect, LogKey } from 'holdfast/driver'
 import { systemClock } from '#src/core/system-clock.js'
 import { closeDirectConnection, openDirectConnection } from '#src/drivers/sqlite/connection.js'
-import { DirectAppends } from '#src/drivers/sqlite/direct-appends.js'
+import { DirectConnection } from '#src/drivers/sqlite/direct.js'
 import { loadSqlite, type SqliteLike } from '#src/drivers/sqlite/engine.js'
+import { unpackEntries } from '#src/drivers/sqlite/entries.js'
 import { openSqlite } from '#src/drivers/sqlite/open-sqlite.js'
 import { makeAppend, makeEntry, mustAppend } from '#src/testing/entries.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -32,8 +33,8 @@ function settings() {
   return { path, synchronous: 'full' as const, busyTimeoutMs: 60_000, bootId, ownClock: true, now: 0 }
 }
 
-async function direct(): Promise<DirectAppends> {
-  const opened = await DirectAppends.open(settings(), systemClock(), WAL)
+async function direct(): Promise<DirectConnection> {
+  const opened = await DirectConnection.open(settings(), systemClock(), WAL)
   if (opened === undefined) throw new Error('It did not open.')
   return opened
 }
@@ -107,7 +108,38 @@ describe('an append on the calling thread', () => {
   })
 
   it('is not made where only one connection at a time can work', async () => {
-    expect(await DirectAppends.open(settings(), systemClock(), { ...WAL, journalMode: 'delete' })).toBeUndefined()
+    expect(await DirectConnection.open(settings(), systemClock(), { ...WAL, journalMode: 'delete' })).toBeUndefined()
+  })
+})
+
+describe('a read on the calling thread', () => {
+  it('finds what either thread wrote, as the worker does', async () => {
+    const here = await direct()
+    const first = await mustAppend(driver, makeAppend(log, null))
+    here.append([makeAppend(log, first)])
+    const known = await driver.tail(log)
+    const tail = here.read('tail', [log, null])?.found
+    expect(tail?.head.seq).toBe(1)
+    expect(unpackEntries(tail?.entries ?? expect.fail('nothing found'))).toEqual(known?.entries)
+    expect(here.read('positions', [[log]])?.found).toEqual([{ incarnation: first.incarnation, seq: 1 }])
+    expect(here.read('head', [{ ...log, thread: 'none' } as LogKey])).toEqual({ found: null })
+    here.close()
+  })
+
+  it('is left to the worker, who says what is wrong, where the file or a table is gone, or it is closed', async () => {
+    await mustAppend(driver, makeAppend(log, null))
+    const here = await direct()
+    await withSqlite((sqlite) => sqlite.exec('ALTER TABLE entries RENAME TO elsewhere'))
+    expect(here.read('read', [log, 0, 1])).toBeUndefined()
+    await expect(driver.read(log, 0, 1)).rejects.toThrow(/no such table/)
+    await withSqlite((sqlite) => sqlite.exec('ALTER TABLE elsewhere RENAME TO entries'))
+    expect(here.read('read', [log, 0, 1])).toBeDefined()
+    await rename(path, `${path}-moved`)
+    expect(here.read('read', [log, 0, 1])).toBeUndefined()
+    await expect(driver.read(log, 0, 1)).rejects.toMatchObject({ code: 'storage' })
+    await rename(`${path}-moved`, path)
+    here.close()
+    expect(here.read('read', [log, 0, 1])).toBeUndefined()
   })
 })
 

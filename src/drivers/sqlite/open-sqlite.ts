@@ -9,7 +9,7 @@ import { cursorAfter, parseCursor } from '../shared/cursor.js'
 import { checkItemWrites } from '../shared/item-checks.js'
 import type { PackedResult } from './append.js'
 import { indexTaskOf, labelsOf, packAppends } from './append-parcel.js'
-import { DirectAppends } from './direct-appends.js'
+import { DirectConnection } from './direct.js'
 import { describeDurability } from './durability.js'
 import { unpackEntries, unpackHeaders } from './entries.js'
 import { explainFailure } from './explain-failure.js'
@@ -17,7 +17,8 @@ import { SqliteFailure } from './failure.js'
 import { unpackHead } from './head-row.js'
 import { packItemWrites, unpackItems } from './item-parcel.js'
 import { transferOf } from './parcel.js'
-import type { WorkerSettings } from './protocol.js'
+import type { Calls, WorkerSettings } from './protocol.js'
+import type { ReadName } from './reads.js'
 import { ChangeWatch } from './change-watch.js'
 import { packBlobs, transact, unpackResult } from './transact.js'
 import { WorkerLink } from './worker-link.js'
@@ -67,11 +68,21 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     now: clock.now(),
   }
   const { link, database } = await WorkerLink.open(settings, clock)
-  const direct = await DirectAppends.open(settings, clock, database)
+  const direct = await DirectConnection.open(settings, clock, database)
   const changes = new ChangeWatch(async () => {
     const workers = await link.call('dataVersion', [])
     return direct === undefined ? [workers] : [workers, direct.dataVersion()]
   })
+  // Behind others that wait for the worker, this one waits for them too: what is asked first is answered first.
+  const look = async <Name extends ReadName>(
+    name: Name,
+    args: Parameters<Calls[Name]>,
+  ): Promise<ReturnType<Calls[Name]>> => {
+    const seen = link.isIdle ? direct?.read(name, args) : undefined
+    if (seen === undefined) return link.call(name, args)
+    await turn()
+    return seen.found
+  }
 
   return {
     name: 'sqlite',
@@ -91,20 +102,20 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     },
 
     async tail(log, upTo) {
-      const found = await link.call('tail', [keyOf(log), upTo ?? null])
+      const found = await look('tail', [keyOf(log), upTo ?? null])
       return found === null ? undefined : { head: unpackHead(found.head), entries: unpackEntries(found.entries) }
     },
 
     async read(log, from, limit) {
-      return unpackEntries(await link.call('read', [keyOf(log), from, rowLimit(limit)]))
+      return unpackEntries(await look('read', [keyOf(log), from, rowLimit(limit)]))
     },
 
     async headers(log, { before, limit }) {
-      return unpackHeaders(await link.call('headers', [keyOf(log), before ?? null, rowLimit(limit)]))
+      return unpackHeaders(await look('headers', [keyOf(log), before ?? null, rowLimit(limit)]))
     },
 
     async head(log) {
-      const found = await link.call('head', [keyOf(log)])
+      const found = await look('head', [keyOf(log)])
       return found === null ? undefined : unpackHead(found)
     },
 
@@ -115,7 +126,9 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     async heads({ limit, cursor, ...query }) {
       const after = cursor === undefined ? null : parseCursor(cursor)
       // One more than the page tells whether another page follows.
-      const packed = await link.call('heads', [{ query, after, limit: rowLimit(limit + 1) }])
+      const task = { query, after, limit: rowLimit(limit + 1) }
+      // A thread has few branches; other queries may look through everything there is.
+      const packed = await (query.thread === undefined ? link.call('heads', [task]) : look('heads', [task]))
       const heads = packed.slice(0, limit).map(unpackHead)
       const last = heads.at(-1)
       if (packed.length <= limit || last === undefined) return { heads }
@@ -218,7 +231,7 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     },
 
     async positions(logs) {
-      return (await link.call('positions', [logs.map(keyOf)])).map((position) => position ?? undefined)
+      return (await look('positions', [logs.map(keyOf)])).map((position) => position ?? undefined)
     },
 
     watchChanges(changed) {
@@ -239,7 +252,7 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
 
 /** Undefined if it is for the worker to do. */
 async function appendDirectly(
-  direct: DirectAppends,
+  direct: DirectConnection,
   batch: readonly Append[],
   path: string,
 ): Promise<PackedResult[] | undefined> {
@@ -250,9 +263,13 @@ async function appendDirectly(
     if (thrown instanceof SqliteFailure) throw await explainFailure(thrown.failure, path)
     throw thrown
   }
-  // What comes next must not come at once: a program that does nothing but append would never let go of the thread.
-  if (results !== undefined) await new Promise(setImmediate)
+  if (results !== undefined) await turn()
   return results
+}
+
+// What comes next must not come at once: a program that does nothing but append or read would never let go of the thread.
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }
 
 // Callers may pass more than the key, such as a head; only the key crosses to the worker.

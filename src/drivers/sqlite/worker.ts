@@ -6,9 +6,8 @@ import { getBlobs, listBlobs, putBlobs, removeBlob, touchBlobs } from './blobs.j
 import { type Connection, dataVersion, openConnection, openSecondConnection } from './connection.js'
 import { takeDue } from './due.js'
 import { loadSqlite } from './engine.js'
-import { type PackedTail, readEntries, readHead, readHeaders, readPosition, readTail } from './entries.js'
+import type { PackedTail } from './entries.js'
 import { captureFailure, SqliteFailure } from './failure.js'
-import { findHeads } from './heads.js'
 import { listSpaces, readItems, scanItems } from './item-reads.js'
 import { sweepItems, writeItems } from './item-writes.js'
 import { type Instant, instantOf } from './lease.js'
@@ -26,6 +25,7 @@ import { migrate } from './migrate.js'
 import { MIGRATIONS } from './migrations/list.js'
 import { type Parcel, transferOf } from './parcel.js'
 import type { CallName, Calls, OpenedDatabase, Reply, Request, SessionCall, WorkerSettings } from './protocol.js'
+import { READS } from './reads.js'
 import { sameFileCheck } from './same-file.js'
 import { isSessionCall, UserSession } from './user-session.js'
 
@@ -39,6 +39,7 @@ type Handlers = {
 }
 
 const handlers: Handlers = {
+  ...READS,
   append: (db, now, batch) => {
     const tasks = unpackAppends(batch)
     return db.write(() => {
@@ -47,15 +48,9 @@ const handlers: Handlers = {
       return tasks.map((task) => appendOne(db, task, instant))
     })
   },
-  tail: (db, now, log, upTo) => readTail(db, log, upTo, now()),
-  read: (db, _, log, from, limit) => readEntries(db, log, from, limit),
-  headers: (db, _, log, before, limit) => readHeaders(db, log, before, limit),
-  head: (db, now, log) => readHead(db, log, now()),
   takeDue: (db, now, query) => takeDue(db, query, now),
-  positions: (db, _, logs) => logs.map((log) => readPosition(db, log)),
   dataVersion: (db) => dataVersion(db, false),
   renew: (db, now, log, incarnation, epoch, ms) => renewLease(db, log, incarnation, epoch, ms, now),
-  heads: (db, now, task) => findHeads(db, task, now()),
   prune: (db, _, log, incarnation, seq, standIn) => pruneLog(db, log, incarnation, seq, standIn),
   erase: (db, _, request) => eraseLogs(db, request),
   scrub: (db) => db.truncateLog(),

@@ -5,17 +5,18 @@ import { appendTaskOf } from './append-parcel.js'
 import { closeDirectConnection, type Connection, dataVersion, openDirectConnection } from './connection.js'
 import { loadSqlite } from './engine.js'
 import { captureFailure, SqliteFailure } from './failure.js'
-import { instantOf, machineMs } from './lease.js'
-import type { OpenedDatabase, WorkerSettings } from './protocol.js'
+import { READS, type ReadName } from './reads.js'
+import { type Instant, instantOf, machineMs } from './lease.js'
+import type { Calls, OpenedDatabase, WorkerSettings } from './protocol.js'
 import { sameFileCheck } from './same-file.js'
 
 /** More at once means that many sessions write: then the worker commits while this thread prepares the next batch. */
 const MOST_APPENDS = 4
 /** Copying more than this into SQLite is felt by everything else on this thread. */
 const MOST_BYTES = 64 * 1024
-/** A commit that takes longer costs the event loop more than the way to the worker and back would. */
+/** What takes longer costs the event loop more than the way to the worker and back would. */
 const QUICK_MS = 1
-/** After a slow commit this thread stays out of the disk's way for so many times as long as it took. */
+/** After slow ones this thread stays out of the disk's way for so many times as long as it took. */
 const REST = 50
 /**
  * The worker gets every so many-th append: it copies the write-ahead log into the file when it commits, which this
@@ -24,17 +25,18 @@ const REST = 50
 const DIRECT_IN_A_ROW = 64
 
 /**
- * Appends on the calling thread, which takes half as long as the way to the worker and back. Only where it doesn't hold
- * anything up: it never waits for a lock, never copies the write-ahead log, and stops while the disk is slow.
+ * Appends and reads on the calling thread, which takes half as long as the way to the worker and back. Only where it
+ * doesn't hold anything up: it never waits for a lock, never copies the write-ahead log, and stops while the disk is
+ * slow or what it reads is large.
  */
-export class DirectAppends {
+export class DirectConnection {
   readonly #db: Connection
   readonly #settings: WorkerSettings
   readonly #clock: Clock
   readonly #isSameFile: () => boolean
+  readonly #appends = new Pace()
+  readonly #reads = new Pace()
   #inARow = 0
-  #slowInARow = 0
-  #restUntil = 0
   #closed = false
 
   private constructor(db: Connection, settings: WorkerSettings, clock: Clock) {
@@ -52,10 +54,10 @@ export class DirectAppends {
     settings: WorkerSettings,
     clock: Clock,
     { journalMode }: OpenedDatabase,
-  ): Promise<DirectAppends | undefined> {
+  ): Promise<DirectConnection | undefined> {
     if (journalMode !== 'wal') return undefined
     try {
-      return new DirectAppends(openDirectConnection(await loadSqlite(), settings), settings, clock)
+      return new DirectConnection(openDirectConnection(await loadSqlite(), settings), settings, clock)
     } catch {
       // The worker has the file open and does everything that this would have done.
       return undefined
@@ -69,7 +71,7 @@ export class DirectAppends {
 
   /** Whether this batch is for this thread to try. Asked once for each batch. */
   takes(batch: readonly Append[]): boolean {
-    if (batch.length > MOST_APPENDS || performance.now() < this.#restUntil || bytesOf(batch) > MOST_BYTES) return false
+    if (batch.length > MOST_APPENDS || this.#appends.rests || bytesOf(batch) > MOST_BYTES) return false
     this.#inARow = (this.#inARow + 1) % DIRECT_IN_A_ROW
     return this.#inARow !== 0
   }
@@ -84,8 +86,7 @@ export class DirectAppends {
       if (!this.#isSameFile()) return undefined
       const tasks = batch.map(appendTaskOf)
       const results = this.#db.write(() => {
-        const reading = { wall: this.#clock.now(), monotonic: this.#clock.monotonic(), sentAt: machineMs() }
-        const instant = instantOf(reading, this.#settings.bootId, this.#settings.ownClock)
+        const instant = this.#now()
         return tasks.map((task) => appendOne(this.#db, task, instant))
       })
       if (!this.#isSameFile()) throw new SqliteFailure({ kind: 'file-gone', written: 'unknown' })
@@ -96,17 +97,50 @@ export class DirectAppends {
       if ('written' in failure && failure.written === 'nothing') return undefined
       throw captured
     } finally {
-      this.#note(performance.now() - began)
+      this.#appends.note(performance.now() - began)
     }
+  }
+
+  /** What is asked, in a box; undefined if it is for the worker to answer, who also says what is wrong. */
+  read<Name extends ReadName>(
+    name: Name,
+    args: Parameters<Calls[Name]>,
+  ): { readonly found: ReturnType<Calls[Name]> } | undefined {
+    if (this.#closed || this.#reads.rests) return undefined
+    const began = performance.now()
+    const read = READS[name] as (db: Connection, now: () => Instant, ...args: unknown[]) => ReturnType<Calls[Name]>
+    try {
+      // What is found in a file that is gone must not count as written.
+      return this.#isSameFile() ? { found: read(this.#db, () => this.#now(), ...args) } : undefined
+    } catch {
+      return undefined
+    } finally {
+      this.#reads.note(performance.now() - began)
+    }
+  }
+
+  #now(): Instant {
+    const reading = { wall: this.#clock.now(), monotonic: this.#clock.monotonic(), sentAt: machineMs() }
+    return instantOf(reading, this.#settings.bootId, this.#settings.ownClock)
   }
 
   close(): void {
     if (!this.#closed) closeDirectConnection(this.#db)
     this.#closed = true
   }
+}
 
-  // One slow commit may be anything; the second in a row is the disk.
-  #note(took: number): void {
+/** Whether the last ones were quick enough to go on with. */
+class Pace {
+  #slowInARow = 0
+  #restUntil = 0
+
+  get rests(): boolean {
+    return performance.now() < this.#restUntil
+  }
+
+  // A slow one may be anything; the second in a row is the disk.
+  note(took: number): void {
     this.#slowInARow = took < QUICK_MS ? 0 : this.#slowInARow + 1
     if (this.#slowInARow > 1) this.#restUntil = performance.now() + REST * took
   }
