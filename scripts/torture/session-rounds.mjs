@@ -12,6 +12,7 @@ import { startFleet, startService } from './worker-fleet.mjs'
 /** @typedef {{ url: string, sessions: number, workers?: number, seed?: number, killEveryMs?: number, leaseMs?: number, concurrency?: number, longestMs?: number, onProgress?: (done: number, kills: number) => void }} SessionsOptions */
 
 const QUEUED_AT_ONCE = 300
+const ANSWERED_AT_ONCE = 20
 const CHECKED_AT_ONCE = 20
 const SLEEP_MS = 1500
 const STEPS = ['pay', 'ship', 'mail']
@@ -136,8 +137,14 @@ export async function runSessions({
 async function answerPauses(hf, service) {
   const { threads } = await hf.threads({ status: 'waiting_human', limit: 500 })
   let answered = 0
-  for (const { thread } of threads) {
-    const view = hf.inspect(thread)
+  // One after another they would be what a large round waits for at its end.
+  for (let i = 0; i < threads.length; i += ANSWERED_AT_ONCE) {
+    await Promise.all(threads.slice(i, i + ANSWERED_AT_ONCE).map(({ thread }) => answerAll(hf.inspect(thread), thread)))
+  }
+  return answered
+
+  /** @param {ReturnType<import('holdfast').Holdfast['inspect']>} view @param {unknown} thread */
+  async function answerAll(view, thread) {
     for (const { id, kind, question } of await view.pauses()) {
       assert.equal(kind, 'unknown-effect', `${thread} waits for a person for no reason of policy`)
       const { idempotencyKey, effect } = /** @type {{ idempotencyKey: string, effect: string }} */ (question)
@@ -154,7 +161,6 @@ async function answerPauses(hf, service) {
       }
     }
   }
-  return answered
 }
 
 /** @param {{ hf: import('holdfast').Holdfast, names: readonly string[], service: string, rows: Awaited<ReturnType<typeof makeUserRows>> }} options */

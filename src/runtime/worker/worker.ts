@@ -36,7 +36,7 @@ import { WorkerRests } from './worker-rests.js'
 const SAFETY_POLL_MS = 5000
 const POLL_MS = 500
 /** For this long, what a worker was given is reserved for it, until it has claimed it. */
-const RESERVE_MS = 2000
+const RESERVE_MS = 1000
 /** How much longer than others a worker waits for what it did not run. */
 const OTHERS_FIRST_MS = 100
 /**
