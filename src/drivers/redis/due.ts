@@ -107,7 +107,7 @@ function merge(pages: readonly DuePage[], after: string): DuePage {
  * meantime: whatever this version writes has them by itself.
  */
 export async function indexDue(store: Store): Promise<void> {
-  const positions = await readIndex(store, { prefixes: ['w\0'], namesTenant: true, order: 'none' })
+  const positions = await readIndex(store, { ranges: [{ prefix: 'w\0' }], namesTenant: true, order: 'none' })
   const logs = positions.map((position) => logOf(fromBytes(position.slice(TIME_DIGITS + 1))))
   for (let i = 0; i < logs.length; i += AT_ONCE) {
     const heads = await readHeads(store, logs.slice(i, i + AT_ONCE))

@@ -4,7 +4,8 @@ import { type CursorPosition, cursorAfter, parseCursor, sortValue } from '../sha
 import { matchesQuery } from '../shared/head-query.js'
 import { takeSmallest } from '../shared/take-smallest.js'
 import type { Reply } from './client.js'
-import { checkBucket, fromBytes, type Plan, planQuery, readIndex, walkIndex } from './index-walk.js'
+import { checkBucket, fromBytes, type Plan, readIndex, walkIndex } from './index-walk.js'
+import { choosePlan } from './label-index.js'
 import { readBranches } from './logs.js'
 import { readHeadRow } from './generations.js'
 import { minuteOf, sortable } from './rows.js'
@@ -36,7 +37,7 @@ export async function queryHeads(store: Store, asked: HeadQuery): Promise<HeadPa
     heads = (await readHeads(store, logs)).filter((head) => head !== undefined).filter(fits)
     heads.sort((a, b) => compare(a, positionOf(b, query)))
   } else {
-    const plan = planQuery(query)
+    const plan = await choosePlan(store, query)
     if (plan.order === 'none') heads = await gatherHeads(store, plan, query, fits, wanted)
     else heads = await walkHeads(store, plan, query, after, fits, wanted)
   }
@@ -70,7 +71,11 @@ async function gatherHeads(
   wanted: number,
 ): Promise<Head[]> {
   const compare = comparison(query)
-  const candidates = namedCandidates(plan, query, await readIndex(store, plan))
+  const named = namedCandidates(plan, query, await readIndex(store, plan))
+  // A version without rows of labels leaves those of a log that it erased, and a new log may have its name.
+  const candidates = [
+    ...new Map(named.map((one) => [`${one.log.tenant}\0${one.log.thread}\0${one.log.branch}`, one])).values(),
+  ]
   let best: Head[] = []
   for (let i = 0; i < candidates.length; i += 20 * HEADS_AT_ONCE) {
     const heads = await readHeads(
@@ -137,10 +142,12 @@ async function* portions(
 function namedCandidates(plan: Plan, query: HeadQuery, positions: readonly string[]): Candidate[] {
   return positions
     .map((position): Candidate => {
-      const parts = fromBytes(position.slice(TIME_DIGITS + 1)).split('\0')
-      const [tenant, thread, branch] = plan.namesTenant ? parts : [query.tenant, ...parts]
-      const log = { tenant: tenant as TenantId, thread: thread as ThreadId, branch: branch as BranchId }
-      return { time: position.slice(0, TIME_DIGITS), log }
+      const start = plan.namesTenant === 'first' ? position.indexOf('\0') + 1 : 0
+      const time = position.slice(start, start + TIME_DIGITS)
+      const parts = fromBytes(position.slice(start + TIME_DIGITS + 1)).split('\0')
+      const owner = start > 0 ? fromBytes(position.slice(0, start - 1)) : query.tenant
+      const [tenant, thread, branch] = plan.namesTenant === true ? parts : [owner, ...parts]
+      return { time, log: { tenant: tenant as TenantId, thread: thread as ThreadId, branch: branch as BranchId } }
     })
     .filter(({ log }) => {
       if (query.tenant !== undefined && log.tenant !== query.tenant) return false

@@ -1,7 +1,7 @@
 import type { HeadQuery } from '../../log/contract.js'
 import type { CursorPosition } from '../shared/cursor.js'
 import type { Reply } from './client.js'
-import { escapeControls, minuteOf, sortable } from './rows.js'
+import { beforeAllTimes, escapeControls, minuteOf, sortable } from './rows.js'
 import { checkLost, type Store } from './store.js'
 
 /**
@@ -9,12 +9,17 @@ import { checkLost, type Store } from './store.js'
  * position is what follows the prefix of a range: a time in its sortable form, a zero byte, and the log's name.
  */
 export interface Plan {
-  /** Prefixes of the ranges in which the wanted logs are, each ending in a zero byte. */
-  readonly prefixes: readonly string[]
-  /** Whether names in these ranges begin with the tenant. */
-  readonly namesTenant: boolean
+  /** The ranges in which the wanted logs are. */
+  readonly ranges: readonly Range[]
+  /** Whether names in these ranges begin with the tenant; 'first': it comes before the time. */
+  readonly namesTenant: boolean | 'first'
   /** How positions relate to the order of the query: the same, the same by the minute, or not at all. */
   readonly order: 'exact' | 'minute' | 'none'
+}
+
+/** A part of the index: what begins with a prefix, which ends in a zero byte, and lies between two positions. */
+export interface Range {
+  readonly prefix: string
   readonly from?: string
   /** 'now': the time of the server when it looks. */
   readonly to?: string
@@ -22,34 +27,48 @@ export interface Plan {
 
 const MAX_CHUNK = 1000
 
-/** The narrowest part of the index that holds every log the query can mean. */
+/** Where times begin: what index rows say of an expiry lies before, see `markedExpiry`. */
+export const EARLIEST = sortable(-5e16)
+
+/** The part of the index that holds every log the query can mean, by what each version of a store has rows for. */
 export function planQuery(query: HeadQuery): Plan {
-  const byCreation = query.order !== 'updated'
-  if (query.wakeBefore !== undefined) return duePlan('w\0', query.wakeBefore)
-  if (query.expiresBefore !== undefined) return duePlan('e\0', query.expiresBefore)
-  const tenant = query.tenant === undefined ? '' : `t\0${query.tenant}\0`
-  const namesTenant = query.tenant === undefined
-  if (query.status !== undefined) {
-    const prefixes = [...new Set(query.status)].map((status) => toBytes(`${tenant}s\0${escapeControls(status)}\0`))
-    return { prefixes, namesTenant, order: byCreation ? 'exact' : 'none' }
+  if (query.wakeBefore !== undefined) {
+    const to = query.wakeBefore === 'now' ? query.wakeBefore : sortable(query.wakeBefore)
+    return { ranges: [{ prefix: 'w\0', to }], namesTenant: true, order: 'none' }
   }
-  if (byCreation) return { prefixes: [toBytes(`${tenant}c\0`)], namesTenant, order: 'exact' }
-  return {
-    prefixes: [toBytes(`${tenant}u\0`)],
-    namesTenant,
-    order: 'minute',
-    ...(query.updatedAfter !== undefined && { from: sortable(minuteOf(query.updatedAfter)) }),
-    ...(query.updatedBefore !== undefined && { to: sortable(minuteOf(query.updatedBefore)) }),
+  if (query.expiresBefore !== undefined) {
+    const ranges = [
+      { prefix: 'e\0', to: sortable(beforeAllTimes(query.expiresBefore)) },
+      { prefix: 'e\0', from: EARLIEST, to: sortable(query.expiresBefore) },
+    ]
+    return { ranges, namesTenant: true, order: 'none' }
   }
+  return query.status === undefined ? planWalk(query) : planStatus(query, query.status)
 }
 
-function duePlan(prefix: string, before: number | 'now'): Plan {
-  return {
-    prefixes: [prefix],
-    namesTenant: true,
-    order: 'none',
-    to: before === 'now' ? before : sortable(before),
-  }
+export function planStatus(query: HeadQuery, statuses: readonly string[]): Plan {
+  const kinds = [...new Set(statuses)].map((status) => `s\0${escapeControls(status)}\0`)
+  return ofTenant(query, kinds, query.order === 'updated' ? 'none' : 'exact')
+}
+
+/** All logs, in the order of the query. */
+export function planWalk(query: HeadQuery): Plan {
+  if (query.order !== 'updated') return ofTenant(query, ['c\0'], 'exact')
+  return ofTenant(query, ['u\0'], 'minute', {
+    ...(query.updatedAfter !== undefined && { from: sortable(minuteOf(query.updatedAfter)) }),
+    ...(query.updatedBefore !== undefined && { to: sortable(minuteOf(query.updatedBefore)) }),
+  })
+}
+
+function ofTenant(
+  { tenant }: HeadQuery,
+  kinds: readonly string[],
+  order: Plan['order'],
+  bounds: Omit<Range, 'prefix'> = {},
+): Plan {
+  const start = tenant === undefined ? '' : `t\0${tenant}\0`
+  const ranges = kinds.map((kind) => ({ prefix: toBytes(start + kind), ...bounds }))
+  return { ranges, namesTenant: tenant === undefined, order }
 }
 
 /** Where a read begins: a bound as ZRANGEBYLEX takes it, without the prefix. */
@@ -117,7 +136,7 @@ export async function readIndex(store: Store, plan: Plan): Promise<string[]> {
 
 /** Refuses if this bucket no longer is what the store put there. */
 export async function checkBucket(store: Store, bucket: number): Promise<void> {
-  await scanBuckets(store, { prefixes: [], namesTenant: true, order: 'none' }, [{ bucket, next: undefined }], false, 0)
+  await scanBuckets(store, { ranges: [], namesTenant: true, order: 'none' }, [{ bucket, next: undefined }], false, 0)
 }
 
 async function fillWalks(store: Store, plan: Plan, walks: BucketWalk[], descending: boolean, chunk: number) {
@@ -161,13 +180,13 @@ async function scanBuckets(
 ): Promise<string[][][]> {
   const { scripts, keys, marker } = store
   const calls = sameStart(store, walks).map((group) => {
-    const bounds = plan.prefixes.flatMap((prefix) => rangeBounds(plan, prefix, group[0]?.next, descending))
+    const bounds = plan.ranges.flatMap((range) => rangeBounds(range, group[0]?.next, descending))
     return {
       script: scripts['scan-index'],
       keys: group.map(({ bucket }) => keys.index(bucket)),
       args: [
         marker,
-        plan.to === 'now' ? 'due' : descending ? 'desc' : 'asc',
+        plan.ranges[0]?.to === 'now' ? 'due' : descending ? 'desc' : 'asc',
         String(limit),
         ...bounds.map((bound) => Buffer.from(bound, 'latin1')),
       ],
@@ -178,7 +197,7 @@ async function scanBuckets(
   const buckets = replies.flatMap((reply) => checkLost(store, reply) as Reply[][][])
   return buckets.map((ranges) =>
     ranges.map((members, range) => {
-      const { length } = plan.prefixes[range] as string
+      const { length } = (plan.ranges[range] as Range).prefix
       return members.map((member) => (member as Buffer).toString('latin1', length))
     }),
   )
@@ -191,12 +210,27 @@ function sameStart<Walk extends Pick<BucketWalk, 'bucket' | 'next'>>(store: Stor
   return canShare ? [[...walks]] : walks.map((walk) => [walk])
 }
 
-function rangeBounds(plan: Plan, prefix: string, next: WalkStart | undefined, descending: boolean): [string, string] {
+function rangeBounds(range: Range, next: WalkStart | undefined, descending: boolean): [string, string] {
+  const { prefix, from = '', to } = range
   const continued = next && `${next.bracket}${prefix}${next.position}`
-  const lower = `[${prefix}${plan.from ?? ''}`
-  if (plan.to === 'now') return [lower, `(${prefix}`]
-  const upper = plan.to === undefined ? `(${prefix.slice(0, -1)}\x01` : `(${prefix}${plan.to}\x01`
+  const lower = `[${prefix}${from}`
+  if (to === 'now') return [lower, `(${prefix}`]
+  const upper = to === undefined ? `(${prefix.slice(0, -1)}\x01` : `(${prefix}${to}\x01`
   return descending ? [lower, continued ?? upper] : [continued ?? lower, upper]
+}
+
+/** How many rows each of these ranges has, by bucket. */
+export async function countRows(store: Store, ranges: readonly Range[]): Promise<readonly (readonly number[])[]> {
+  const { scripts, keys, marker } = store
+  const bounds = ranges.flatMap((range) => rangeBounds(range, undefined, false))
+  const walks = keys.buckets.map((_, bucket) => ({ bucket, next: undefined }))
+  const calls = sameStart(store, walks).map((group) => ({
+    script: scripts['count-index'],
+    keys: group.map(({ bucket }) => keys.index(bucket)),
+    args: [marker, ...bounds.map((bound) => Buffer.from(bound, 'latin1'))],
+  }))
+  const replies = await store.connection.read(calls)
+  return replies.flatMap((reply) => checkLost(store, reply) as unknown as number[][])
 }
 
 export function toBytes(text: string): string {

@@ -85,7 +85,7 @@ export async function listSpaces(
   tenant: TenantId,
   { after, limit }: { readonly after?: string; readonly limit: number },
 ): Promise<string[]> {
-  const plan = { prefixes: [toBytes(`i\0${tenant}\0`)], namesTenant: false, order: 'exact' } as const
+  const plan = { ranges: [{ prefix: toBytes(`i\0${tenant}\0`) }], namesTenant: false, order: 'exact' } as const
   const start = after === undefined ? undefined : ({ bracket: '(', position: toBytes(after) } as const)
   const names: string[] = []
   for await (const rows of walkRows(store, plan, { descending: false, limit }, start)) {

@@ -35,7 +35,7 @@ export async function sweepItems(store: Store, now: number, limit: number): Prom
 
 /** The rows of items that have expired ('x') or are to be forgotten ('r') by now, the oldest first. */
 function dueRows(store: Store, kind: 'x' | 'r', now: number, limit: number): AsyncGenerator<string[]> {
-  const plan = { prefixes: [`${kind}\0`], namesTenant: true, order: 'exact', to: sortable(now) } as const
+  const plan = { ranges: [{ prefix: `${kind}\0`, to: sortable(now) }], namesTenant: true, order: 'exact' } as const
   return walkRows(store, plan, { descending: false, limit })
 }
 

@@ -40,14 +40,29 @@ export function encodeLabels(index: IndexFields): string {
 
 /** What the bucket's index is built from: it changes only when one of its rows must. See index-members.lua. */
 export function encodeIndexRow(index: IndexFields): string {
-  const { createdAt, updatedAt, wakeAt, expiresAt, status } = index
+  const { createdAt, updatedAt, wakeAt, status } = index
   const program = index.metadata[PROGRAM_LABEL]
-  const row = `${createdAt} ${minuteOf(updatedAt)} ${wakeAt ?? '-'} ${expiresAt ?? '-'} ${escapeControls(status)}`
+  const row = `${createdAt} ${minuteOf(updatedAt)} ${wakeAt ?? '-'} ${markedExpiry(index)} ${escapeControls(status)}`
   if (program === undefined) return row
   const priority = index.metadata[PRIORITY_LABEL] ?? 0
   const key = index.metadata[LIMIT_LABEL]
   const turn = priority === 0 && key === undefined ? '' : `\t${Number(priority)}`
   return `${row}\t${escapeControls(String(program))}${turn}${key === undefined ? '' : `\t${escapeControls(String(key))}`}`
+}
+
+/**
+ * An expiry as index rows have it: below every time there is, or above if there is none. Versions without rows of labels
+ * write the time itself, or '-', and take rows out of the index by what the log says of them. So the numbers of rows tell
+ * whether every log of a bucket was last written by a version that also wrote its labels, however many versions write
+ * beside each other. Those that read the time itself find these rows among what has expired, and look at the heads.
+ */
+function markedExpiry({ expiresAt }: IndexFields): string {
+  return expiresAt === null ? '1e300' : String(beforeAllTimes(expiresAt))
+}
+
+/** In the same order as the times, give or take some milliseconds. */
+export function beforeAllTimes(time: number): number {
+  return time - 1e17
 }
 
 /** The index knows of updates by the minute, so that a busy log moves in it once a minute and not at every append. */

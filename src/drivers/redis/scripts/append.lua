@@ -55,12 +55,21 @@ for i = 1, #KEYS do
     end
     local newHead = string.sub(control, at, at + headLength - 1) .. leaseEnd
     at = at + headLength
-    if oldRow then
-      -- @include index-members
-      local name = log_name(key)
-      replace_members(KEYS[2 * i], index_members(oldRow, name), index_members(string.match(newHead, '^[^\n]*'), name))
-    end
     local fieldsAt = at + ownerLength + labelsLength
+    if oldRow or labelsLength > 0 then
+      -- @include index-members
+      -- @include label-members
+      -- @include replace-labels
+      local name, newRow = log_name(key), string.match(newHead, '^[^\n]*')
+      if oldRow then replace_members(KEYS[2 * i], index_members(oldRow, name), index_members(newRow, name)) end
+      -- Also where the last writer was of a version without rows of labels, and where they would be in the wrong place.
+      local created = string.match(newRow, '^%S+')
+      if labelsLength > 0 then
+        replace_labels(KEYS[2 * i], key, name, created, string.sub(control, at + ownerLength, fieldsAt - 1))
+      elseif not has_label_rows(oldRow) or string.match(oldRow, '^%S+') ~= created then
+        replace_labels(KEYS[2 * i], key, name, created, redis.call('HGET', key, 'g'))
+      end
+    end
     -- An owner is sure of what it saw. A guest leaves the question to the next owner, and says what was there before it.
     local stamp
     if generation > 0 then

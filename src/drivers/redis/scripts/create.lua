@@ -4,11 +4,12 @@
 -- ARGV  1 branch                                  2 index row
 --       3 marker of the store                     4 owner of the lease
 --       5 milliseconds of the lease, or '' for none               6 incarnation that KEYS[4] must have
---       7 head, up to the end of the lease        8.. field and value pairs of the log's hash
+--       7 head, up to the end of the lease        8.. field and value pairs of the log's hash, the second of them `g`
 -- Returns 1, 'lost', or { 'conflict', head row }.
 
 -- @include head-row
 -- @include index-members
+-- @include label-members
 -- @include set-fields
 
 if not redis.call('ZSCORE', KEYS[2], ARGV[3]) then return 'lost' end
@@ -24,7 +25,13 @@ if ARGV[5] ~= '' then
   leaseEnd = string.format('%.3f', time[1] * 1000 + time[2] / 1000 + ARGV[5])
   redis.call('HSET', KEYS[1], 'o', ARGV[4])
 end
-redis.call('ZADD', KEYS[2], unpack(with_scores(index_members(ARGV[2], log_name(KEYS[1])))))
+local name = log_name(KEYS[1])
+local members = index_members(ARGV[2], name)
+local list = label_list(string.match(ARGV[2], '^%S+'), ARGV[11])
+local labeled = label_members(list, name)
+for _, member in ipairs(labeled) do members[#members + 1] = member end
+redis.call('ZADD', KEYS[2], unpack(with_scores(members)))
+if #labeled > 0 then redis.call('HSET', KEYS[1], 'l', list) end
 redis.call('HSET', KEYS[3], '+' .. ARGV[1], '')
 redis.call('HDEL', KEYS[3], 'tombstone')
 redis.call('HSET', KEYS[1], 'h', ARGV[7] .. leaseEnd)

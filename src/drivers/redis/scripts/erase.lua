@@ -8,6 +8,7 @@
 -- keys that were not declared are not touched.
 
 -- @include index-members
+-- @include label-members
 
 local exact = ARGV[3] == '1'
 local branches = {}
@@ -17,12 +18,12 @@ end
 
 local logs = {}
 for i = 3, #KEYS do
-  local head = redis.call('HGET', KEYS[i], 'h')
+  local head, list = unpack(redis.call('HMGET', KEYS[i], 'h', 'l'))
   local branch, expected = ARGV[2 * i - 2], ARGV[2 * i - 1]
   if head then
     local row, seq, incarnation = string.match(head, '^([^\n]*)\n(%d+) %S+ %d+ ([^\n]*)\n')
     if exact and expected ~= seq .. ' ' .. incarnation then return { 'conflict' } end
-    logs[#logs + 1] = { key = KEYS[i], branch = branch, row = row }
+    logs[#logs + 1] = { key = KEYS[i], branch = branch, row = row, list = list }
   elseif exact and expected ~= '' then
     return { 'conflict' }
   end
@@ -33,7 +34,10 @@ if ARGV[1] == 'thread' and #logs ~= #branches then
 end
 
 for _, log in ipairs(logs) do
-  redis.call('ZREM', KEYS[2], unpack(index_members(log.row, log_name(log.key))))
+  local name = log_name(log.key)
+  local members = index_members(log.row, name)
+  for _, member in ipairs(label_members(log.list, name)) do members[#members + 1] = member end
+  redis.call('ZREM', KEYS[2], unpack(members))
   redis.call('UNLINK', log.key)
   redis.call('HDEL', KEYS[1], '+' .. log.branch)
 end

@@ -2,7 +2,7 @@
 
 -- The bucket's index is one sorted set of equal scores, so its members are in the order of their bytes and a range of
 -- them is a walk through one kind of row. `row` is 'created updated-minute wake expires status', with '-' for a time that
--- is not set, and behind tabs the program, which rows of older versions lack, its priority unless 0, and its limit key if it
+-- is not set (the expiry also says that labels have rows, see label-members.lua), and behind tabs the program, which rows of older versions lack, its priority unless 0, and its limit key if it
 -- has one; `name` is tenant, thread and branch, between zero bytes.
 local function index_members(row, name)
   local created, updated, wake, expires, status, program = string.match(row, '^(%S+) (%S+) (%S+) (%S+) ([^\t]*)(.*)$')
@@ -46,7 +46,7 @@ end
 -- New rows go in before old ones go: a server at its memory limit refuses a script only as long as it wrote nothing, so
 -- one that begins by freeing memory would get through whatever it adds, claims for example, while plain records don't.
 local function replace_members(index, old, new)
-  redis.call('ZADD', index, unpack(with_scores(new)))
+  if #new > 0 then redis.call('ZADD', index, unpack(with_scores(new))) end
   local kept, gone = {}, {}
   for _, member in ipairs(new) do kept[member] = true end
   for _, member in ipairs(old) do
