@@ -8,6 +8,8 @@ const TOKEN_DIGITS = 12
 
 /** How many logs one call looks at, so that it does not keep others waiting. */
 const LOGS_AT_ONCE = 250
+/** In how many buckets at a time: all calls of a flush must end in time, also if many processes ask at once. */
+const BUCKETS_AT_ONCE = 4
 
 /** All logs of a bucket, and those of them whose labels have rows: with an expiry, and without. */
 const ALL: Range = { prefix: 'c\0' }
@@ -100,7 +102,8 @@ async function indexLabels(store: Store, buckets: readonly number[]): Promise<vo
   const { scripts, keys, marker, connection } = store
   let open = buckets.map((bucket) => ({ bucket, after: '' as string | Buffer }))
   while (open.length > 0) {
-    const calls = open.map(({ bucket, after }) => ({
+    const some = open.slice(0, BUCKETS_AT_ONCE)
+    const calls = some.map(({ bucket, after }) => ({
       script: scripts['index-labels'],
       keys: [keys.index(bucket)],
       args: [marker, after, String(LOGS_AT_ONCE)],
@@ -111,8 +114,8 @@ async function indexLabels(store: Store, buckets: readonly number[]): Promise<vo
     for (const [i, outcome] of outcomes.entries()) {
       if ('error' in outcome) return
       const after = checkLost(store, outcome.reply) as Buffer
-      if (after.length > 0) next.push({ bucket: (open[i] as (typeof open)[number]).bucket, after })
+      if (after.length > 0) next.push({ bucket: (some[i] as (typeof some)[number]).bucket, after })
     }
-    open = next
+    open = [...next, ...open.slice(BUCKETS_AT_ONCE)]
   }
 }

@@ -194,6 +194,40 @@ export const indexTests: readonly SuiteTest[] = [
     },
   },
   {
+    name: 'pages through the logs with a label in every order, of one tenant and of all, also those created again',
+    async run({ driver, tenant }) {
+      const other = newTenant()
+      const label = { team: `team-${tenant}` }
+      const tag = `tag-${tenant}`
+      for (let i = 0; i < 12; i++) {
+        const log = logKey(i % 3 === 0 ? other : tenant, `thread-${i}`)
+        const times = { createdAt: 100 - i, updatedAt: (i % 5) * 60_000 + i }
+        const labels = i % 4 === 3 ? { metadata: { team: 'another' } } : { metadata: label, tags: [tag] }
+        const at = await createLog(driver, log, { index: { ...times, ...labels } })
+        if (i === 5) await mustAppend(driver, makeAppend(log, at, { index: times }))
+        if (i < 6 || i > 8) continue
+        await driver.erase({ tenant: log.tenant, thread: log.thread, tombstone: null })
+        if (i !== 8) await createLog(driver, log, { index: { ...times, createdAt: 200 - i, ...labels } })
+      }
+      const filters = [{ metadata: label }, { tags: [tag] }, { metadata: label, tags: [tag], status: ['idle'] }]
+      for (const filter of filters) {
+        for (const order of ['created', 'updated'] as const) {
+          for (const direction of ['asc', 'desc'] as const) {
+            const names = async (of: Partial<HeadQuery>) => {
+              const heads = await allHeads(driver, { ...filter, ...of, order, direction }, 2)
+              return heads.map(({ log }) => Number(log.thread.slice('thread-'.length)))
+            }
+            const sorted = (numbers: number[]) => (direction === 'asc' ? numbers : numbers.toReversed())
+            const all = order === 'created' ? [10, 9, 4, 2, 1, 0, 6] : [0, 10, 1, 6, 2, 4, 9]
+            assert.deepEqual(await names({}), sorted(all))
+            assert.deepEqual(await names({ tenant }), sorted(all.filter((i) => i % 3 !== 0)))
+            assert.deepEqual(await names({ tenant: other }), sorted(all.filter((i) => i % 3 === 0)))
+          }
+        }
+      }
+    },
+  },
+  {
     name: 'orders by creation or by last change, newest first unless asked otherwise',
     async run({ driver, tenant }) {
       // Not written in the order of either time.

@@ -24,9 +24,12 @@ for _, member in ipairs(rows) do
     local created, updated, wake, expires, rest = string.match(row, '^(%S+) (%S+) (%S+) (%S+) (.*)$')
     -- A log whose labels can't be read stays without, and queries by labels read all heads.
     if label_list(created, labels) then
+      local expiry = expires ~= '-' and expires
       expires = expires == '-' and '1e300' or string.format('%.17g', expires - 1e17)
       local marked = table.concat({ created, updated, wake, expires, rest }, ' ')
-      replace_members(KEYS[1], index_members(row, name), index_members(marked, name))
+      -- Of the other rows, only that of the expiry is a different one.
+      local old = expiry and { 'e\0' .. sortable(expiry) .. '\0' .. name } or {}
+      replace_members(KEYS[1], old, { 'e\0' .. sortable(expires) .. '\0' .. name })
       replace_labels(KEYS[1], key, name, created, labels)
       redis.call('HSET', key, 'h', marked .. string.sub(head, #row + 1))
     end
