@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { Clock } from './clock.js'
@@ -11,7 +10,7 @@ export function systemClock(): Clock {
     monotonic,
     bootId: readBootId(),
     canBeWrong: true,
-    sleep,
+    sleep: systemSleep,
   }
 }
 
@@ -22,11 +21,11 @@ function monotonic(): number {
 }
 
 /** Timers set to more than this fire immediately. */
-const LONGEST_MS = 2 ** 31 - 1
+export const LONGEST_MS = 2 ** 31 - 1
 
 // Rejects with the reason itself. Node's own sleep creates an error with a stack each time, and most sleeps here are
 // time limits that end early.
-function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+export function systemSleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason)
     const timer = setTimeout(
@@ -49,6 +48,8 @@ function readBootId(): string {
   try {
     if (process.platform === 'linux') return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
     if (process.platform === 'darwin') {
+      // Loaded only where it is needed: it takes longer than anything else here.
+      const { execFileSync } = process.getBuiltinModule('node:child_process')
       return execFileSync('sysctl', ['-n', 'kern.bootsessionuuid'], { encoding: 'utf8' }).trim()
     }
   } catch {

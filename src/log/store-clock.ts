@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.js'
+import { systemSleep } from '../core/system-clock.js'
 import type { Driver } from './contract.js'
 
 /**
@@ -23,6 +24,7 @@ interface Reading {
 export class StoreClock implements Clock {
   readonly bootId: string
   readonly canBeWrong: boolean
+  readonly sleep: Clock['sleep']
   readonly #clock: Clock
   readonly #ask: (() => Promise<number>) | undefined
   #last: Reading | undefined
@@ -32,6 +34,7 @@ export class StoreClock implements Clock {
     this.#clock = clock
     this.bootId = clock.bootId
     this.canBeWrong = clock.canBeWrong ?? false
+    this.sleep = clock.sleep === systemSleep ? systemSleep : (ms, signal) => clock.sleep(ms, signal)
     this.#ask = this.canBeWrong && driver.now ? () => (driver as Required<Pick<Driver, 'now'>>).now() : undefined
   }
 
@@ -58,10 +61,6 @@ export class StoreClock implements Clock {
    */
   wall(): number {
     return this.#clock.now()
-  }
-
-  sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    return this.#clock.sleep(ms, signal)
   }
 
   /** Looks at the store's clock if that is due. Called alongside what reaches the store anyway, so it takes no time. */

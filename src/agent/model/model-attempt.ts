@@ -1,5 +1,6 @@
 import type { Clock } from '../../core/clock.js'
 import { onAbort } from '../../core/on-abort.js'
+import { callAfter } from '../../core/timer.js'
 import { AttemptFailure } from './model-failure.js'
 import type { LanguageModel } from './model-types.js'
 import { type CollectedReply, ReplyCollector, type ReplyDelta } from './reply-collector.js'
@@ -12,9 +13,6 @@ export interface AttemptLimits {
   readonly stream: boolean
 }
 
-/** With a fixed reason, no error with a stack is created for each attempt. */
-const OVER = 'over'
-
 type Call = (options: Readonly<Record<string, unknown>>) => PromiseLike<unknown>
 
 /** One attempt at a reply: complete, or an error. Ends within its limits even if the provider ignores the signal. */
@@ -25,7 +23,6 @@ export async function runAttempt(
   emit: (delta: ReplyDelta) => void,
 ): Promise<CollectedReply> {
   const control = new AttemptControl()
-  const done = new AbortController()
   const letGo = onAbort(limits.signal, () => control.abort(limits.signal?.reason))
   // Only who limits the silence of a stream looks at the time of each part.
   const isTimed = limits.idleTimeoutMs !== undefined
@@ -33,7 +30,7 @@ export async function runAttempt(
   const touch = () => {
     if (isTimed) lastPart = limits.clock.monotonic()
   }
-  watch(limits, control, done.signal, () => lastPart)
+  const unwatch = watch(limits, control, () => lastPart)
   const collector = new ReplyCollector(emit)
   try {
     const call = { ...options, abortSignal: control.signal }
@@ -44,7 +41,7 @@ export async function runAttempt(
     return collector.finish()
   } finally {
     letGo()
-    done.abort(OVER)
+    unwatch()
   }
 }
 
@@ -89,26 +86,26 @@ async function askStream(model: LanguageModel, call: Readonly<Record<string, unk
   }
 }
 
-/** Aborts the attempt when its time is up, or when nothing has come for too long. */
-function watch(limits: AttemptLimits, control: AttemptControl, done: AbortSignal, lastPart: () => number): void {
+/** Aborts the attempt when its time is up, or when nothing has come for too long, until the returned function is called. */
+function watch(limits: AttemptLimits, control: AttemptControl, lastPart: () => number): () => void {
   const { clock, timeoutMs, idleTimeoutMs } = limits
   // Timers set for longer fire immediately.
   const longest = 2 ** 31 - 1
   const expire = (ms: number, what: string) =>
     control.abort(new AttemptFailure('timeout', `The model ${what} within ${ms} ms.`))
-  clock.sleep(Math.min(timeoutMs, longest), done).then(
-    () => expire(timeoutMs, 'did not finish'),
-    () => {},
-  )
-  if (idleTimeoutMs === undefined) return
-  const waitForSilence = async () => {
-    for (;;) {
-      const left = lastPart() + idleTimeoutMs - clock.monotonic()
-      if (left <= 0) return expire(idleTimeoutMs, 'sent nothing')
-      await clock.sleep(Math.min(left, longest), done)
-    }
+  const unwatch = callAfter(clock, Math.min(timeoutMs, longest), () => expire(timeoutMs, 'did not finish'))
+  if (idleTimeoutMs === undefined) return unwatch
+  let stopWaiting = () => {}
+  const waitForSilence = () => {
+    const left = lastPart() + idleTimeoutMs - clock.monotonic()
+    if (left <= 0) return expire(idleTimeoutMs, 'sent nothing')
+    stopWaiting = callAfter(clock, Math.min(left, longest), waitForSilence)
   }
-  waitForSilence().catch(() => {})
+  waitForSilence()
+  return () => {
+    unwatch()
+    stopWaiting()
+  }
 }
 
 /** Aborts an attempt: what waits for the provider ends at once, even if the provider ignores the signal. */

@@ -34,7 +34,7 @@ export async function runWithChildren(
   runThread: RunThread,
 ): Promise<Outcome> {
   let outcome = await run(options)
-  if (outcome.input === 'queued' || outcome.input === 'refused') return outcome
+  if (outcome.input === 'queued' || outcome.input === 'refused' || childrenOf(outcome).length === 0) return outcome
   const { input: fate } = outcome
   const again = async (revisits: boolean): Promise<Outcome> => {
     const { input: _, key: __, initial: ___, parent: ____, ...rest } = options

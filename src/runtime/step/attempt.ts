@@ -1,6 +1,7 @@
 import type { Clock } from '../../core/clock.js'
 import { onAbort } from '../../core/on-abort.js'
 import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
+import { callAfter } from '../../core/timer.js'
 import type { RetryPolicy } from './context.js'
 import { StepTimeoutError } from '../errors.js'
 
@@ -21,7 +22,6 @@ export function attempt<Result>(
   const { step, timeoutMs, run, left, outer, clock } = options
   // Only a time limit needs a signal of its own; the run's serves the rest, at a fraction of the cost.
   const own = timeoutMs === undefined ? undefined : new AbortController()
-  const done = timeoutMs === undefined ? undefined : new AbortController()
   // The first that settles it counts. The others may still reject, when nobody listens anymore.
   return new Promise<Result>((resolve, reject) => {
     run.throwIfAborted()
@@ -31,7 +31,6 @@ export function attempt<Result>(
     const end = () => {
       isOver = true
       for (const each of letGo) each()
-      done?.abort(DONE)
     }
     const fail = (error: unknown) => {
       end()
@@ -55,7 +54,7 @@ export function attempt<Result>(
         own?.abort(error)
         fail(error)
       }
-      clock.sleep(timeoutMs, done?.signal).then(late, noop)
+      letGo.push(callAfter(clock, timeoutMs, late))
     }
     // One of the signals was aborted before: what was registered after it is not needed anymore.
     if (isOver) end()
@@ -82,10 +81,6 @@ const NOW = Promise.resolve()
 function isThenable<Result>(value: Result | Promise<Result>): value is Promise<Result> {
   return typeof (value as { readonly then?: unknown } | null | undefined)?.then === 'function'
 }
-
-function noop(): void {}
-
-const DONE = new Error('The attempt has ended.')
 
 export interface Backoff {
   readonly attempts: number

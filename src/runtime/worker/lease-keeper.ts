@@ -1,6 +1,7 @@
 import type { Clock } from '../../core/clock.js'
 import { onAbort } from '../../core/on-abort.js'
 import { ClosedError, isHoldfastError, UnavailableError } from '../../core/errors.js'
+import { callAfter } from '../../core/timer.js'
 import type { Claim } from '../../log/write/claim.js'
 
 const RENEWALS_PER_LEASE = 3
@@ -18,19 +19,21 @@ const STOPPED = new ClosedError('This run')
  */
 export class LeaseKeeper {
   readonly #claim: Claim
-  readonly #clock: Clock
   readonly #onLost: (error: unknown) => void
   readonly #onNews: () => void
-  readonly #stop = new AbortController()
   #renewing: Promise<unknown> = Promise.resolve()
   #lettingGo = false
+  #isStopped = false
+  /** Ends the waiting for what comes next. */
+  #wake: () => void
 
   constructor(claim: Claim, clock: Clock, options: { onLost: (error: unknown) => void; onNews: () => void }) {
     this.#claim = claim
-    this.#clock = clock
     this.#onLost = options.onLost
     this.#onNews = options.onNews
-    void this.#keep()
+    const interval = claim.ms / RENEWALS_PER_LEASE
+    // A short run is over before it pays off to listen.
+    this.#wake = callAfter(clock, Math.min(interval, LISTEN_AFTER_MS), () => void this.#keep(interval))
   }
 
   /**
@@ -38,7 +41,7 @@ export class LeaseKeeper {
    * immediately before starting: the process may have been frozen since any earlier check.
    */
   get isSure(): boolean {
-    return !this.#stop.signal.aborted && this.#claim.remainingMs >= this.#claim.ms * SURE_PART
+    return !this.#isStopped && this.#claim.remainingMs >= this.#claim.ms * SURE_PART
   }
 
   /** Renews until the lease is known to be valid for long enough. Rejects when the claim is lost. */
@@ -51,7 +54,7 @@ export class LeaseKeeper {
 
   /** Renews now. Rejects when the claim is lost. */
   async beat(): Promise<void> {
-    if (this.#stop.signal.aborted) throw new ClosedError('This run')
+    if (this.#isStopped) throw new ClosedError('This run')
     if (this.#lettingGo) return
     const renewed = this.#claim.renew()
     this.#renewing = Promise.allSettled([this.#renewing, renewed])
@@ -60,10 +63,10 @@ export class LeaseKeeper {
 
   /** Somebody in this process wrote to the log: looks now and not at the next renewal, which may be seconds away. */
   async look(): Promise<void> {
-    if (this.#stop.signal.aborted) return
+    if (this.#isStopped) return
     // Errors are left for the next renewal to judge.
     await this.#claim.log.refresh({ once: true }).catch(() => {})
-    if (!this.#stop.signal.aborted) this.#onNews()
+    if (!this.#isStopped) this.#onNews()
   }
 
   /**
@@ -83,15 +86,14 @@ export class LeaseKeeper {
   }
 
   stop(): void {
-    this.#stop.abort(STOPPED)
+    this.#isStopped = true
+    this.#wake()
   }
 
-  async #keep(): Promise<void> {
-    const { signal } = this.#stop
-    const interval = this.#claim.ms / RENEWALS_PER_LEASE
-    // A short run is over before it pays off to listen.
-    await this.#clock.sleep(Math.min(interval, LISTEN_AFTER_MS), signal).catch(() => {})
-    if (signal.aborted) return
+  async #keep(interval: number): Promise<void> {
+    const stop = new AbortController()
+    const { signal } = stop
+    this.#wake = () => stop.abort(STOPPED)
     const follower = this.#claim.log.follow({ onlyGuests: true })
     onAbort(signal, () => follower.close())
     let rest = interval - LISTEN_AFTER_MS
