@@ -622,7 +622,7 @@ export const MUTANTS = [
     changes: [
       {
         file: 'drivers/redis/scripts/include/index-members.lua',
-        find: "  redis.call('ZADD', index, unpack(with_scores(new)))\n",
+        find: "  if #new > 0 then redis.call('ZADD', index, unpack(with_scores(new))) end\n",
         replace: "  redis.call('ZREM', index, unpack(old))\n  redis.call('ZADD', index, unpack(with_scores(new)))\n",
       },
     ],
