@@ -8,8 +8,9 @@ import { makeTheirs, runTheirs } from './theirs.mjs'
 
 /** @typedef {import('../statistics.mjs').Line} Line */
 
-/** Shorter runs that come first: what is compiled on first use is no part of what is measured. */
+/** Shorter runs that come first, of each: what is compiled on first use is no part of what is measured. */
 const WARMUP_CALLS = 150
+const WARMUP_RUNS = 4
 
 /**
  * An agent that calls hundreds of tools in one run, with a model that takes no time: what is left is the loop itself.
@@ -41,7 +42,10 @@ export async function run({ backends, quick, rounds, progress, report }) {
       ]
       /** @type {Record<string, number[]>} */
       const rates = Object.fromEntries(contenders.map(({ name }) => [name, []]))
-      for (const { run: once } of contenders) await once('warm-up', quick ? 20 : WARMUP_CALLS)
+      progress(`${backend.name}: warming up`)
+      for (let i = 0; i < (quick ? 1 : WARMUP_RUNS); i++) {
+        for (const { run: once } of contenders) await once(`warm-up ${i}`, quick ? 20 : WARMUP_CALLS)
+      }
       for (let round = 0; round < Math.min(rounds, 3); round++) {
         progress(`${backend.name}: ${calls} tool calls, round ${round + 1}`)
         // Each goes first as often as the others do.

@@ -24,8 +24,8 @@ export async function run({ quick, rounds, progress, report }) {
   const calls = quick ? 30 : 300
   const singles = quick ? 50 : 500
   const recorded = quick ? 400 : 4000
-  // Code that runs all day is compiled; in a new process that takes thousands of steps.
-  const warmups = quick ? 1 : 4
+  // Code that runs all day is compiled; in a new process that takes ten thousand steps and more.
+  const warmups = quick ? 1 : 20
   const looker = makeOurs(calls)
   const single = flow({ name: 'single', version: '1.0.0' }, (ctx) => ctx.step('only', () => PAYLOAD))
   /** @type {readonly (readonly [id: string, what: string, make: () => Job])[]} */

@@ -2,6 +2,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openStore } from '../backends.mjs'
+import { makeTurns } from '../turns.mjs'
 
 /** @typedef {import('../turns.mjs').Turn} Turn */
 /** @typedef {{ update: import('holdfast').Claim['update'] }} Writer */
@@ -26,6 +27,19 @@ export function saveTurn(writer, { ops }) {
 /** @param {Writer} writer @param {readonly Turn[]} turns */
 export async function saveTurns(writer, turns) {
   for (const turn of turns) await saveTurn(writer, turn)
+}
+
+/** So many saves until the code that all of them take is compiled as in a process that runs all day. */
+const WARM_SAVES = 60_000
+const WARM_TURNS = 20
+
+/** Saves to memory what the backends are measured with: the first of them would pay for compiling. */
+export async function warmUp() {
+  const { hf } = await openStore('memory:')
+  const turns = makeTurns(1, WARM_TURNS)
+  const threads = Array.from({ length: WARM_SAVES / WARM_TURNS }, (_, i) => `warm-${i}`)
+  await inParallel(threads, 64, async (name) => saveTurns(await takeThread(hf, name), turns))
+  await hf.close()
 }
 
 /**

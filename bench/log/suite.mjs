@@ -4,6 +4,7 @@ import { measureCrowd } from './crowd.mjs'
 import { fillThreads, measureLongSave } from './flatness.mjs'
 import { measureLoad, measureResume } from './load.mjs'
 import { measureSave } from './save.mjs'
+import { warmUp } from './session.mjs'
 import { measureDisk, measureSize } from './size.mjs'
 
 /** @typedef {import('../statistics.mjs').Line} Line */
@@ -48,6 +49,8 @@ export async function run({ backends, quick, rounds, progress, report }) {
   const scale = scaleOf({ quick, rounds })
   progress('stored bytes')
   for (const line of await measureSize()) report(line)
+  progress('warming up')
+  if (!quick) await warmUp()
   for (const backend of backends) {
     await backend.prepare?.()
     for (const line of await measureDisk(backend)) report(line)

@@ -1,17 +1,12 @@
-import { type Limits, parseLimits } from '../codec/limits.js'
-import { type Redact, Redactor } from '../codec/redactor.js'
-import type { Clock } from '../core/clock.js'
-import { describeGiven } from '../core/choices.js'
+import { Redactor } from '../codec/redactor.js'
 import { ClosedError, InvalidOptionError } from '../core/errors.js'
 import type { TenantId, ThreadId } from '../core/ids.js'
-import { checkOptionNames, type OptionNames } from '../core/option-names.js'
 import { randomIds } from '../core/random-id.js'
-import { parseStoreRetention, type StoreRetention, type StoreRetentionPolicy } from '../core/retention.js'
+import { parseStoreRetention, type StoreRetentionPolicy } from '../core/retention.js'
 import { systemClock } from '../core/system-clock.js'
 import { NO_OBSERVER, type Observer } from '../telemetry/observer.js'
 import { AnchorBook } from './read/anchor-book.js'
-import { type Anchor, type Anchors, checkAnchors } from './read/anchors.js'
-import { DEFAULT_BLOB_THRESHOLD } from './read/blob-shelf.js'
+import type { Anchor } from './read/anchors.js'
 import { dueHeads } from './read/due-heads.js'
 import { collectBlobs } from './read/collect-blobs.js'
 import type {
@@ -32,12 +27,13 @@ import type {
 import { GroupCommit } from './write/group-commit.js'
 import { ItemSealer } from './items/item-sealer.js'
 import { ItemStore } from './items/item-store.js'
-import { type KeyOptions, parseKeyOptions } from './keys/key-options.js'
+import { parseKeyOptions } from './keys/key-options.js'
 import { KeyRing } from './keys/key-ring.js'
 import { KeptLogs } from './kept-logs.js'
 import { isReservedThread, refuseReservedThread } from './keys/keys.js'
 import { type BeforeRemoval, type ForkOptions, Log } from './log.js'
 import type { LogEnvironment } from './log-environment.js'
+import { type LogStoreOptions, readOptions } from './log-store-options.js'
 import { StoreClock } from './store-clock.js'
 import { News } from './news/news.js'
 import { PlainTenants } from './keys/plain-tenants.js'
@@ -46,61 +42,6 @@ import { retry } from './write/retry.js'
 import { TenantKeys } from './keys/tenant-keys.js'
 import { type Verification, verifyLog } from './read/verify.js'
 import { type AnchorReport, verifyAnchors } from './read/verify-anchors.js'
-
-/** Settings that apply to every backend. */
-export interface LogStoreOptions {
-  readonly clock?: Clock
-  readonly limits?: Partial<Limits>
-  /** Values whose JSON is at least this long are stored as blobs. */
-  readonly blobThreshold?: number
-  /** Authenticates and encrypts what is stored. Without it, damage is detected but forgery is not. */
-  readonly keys?: KeyOptions
-  /**
-   * How much of the threads that ran here is kept in memory, as JSON including large values, so that their next run
-   * reads only what is new. Text takes about as much memory as its JSON, small objects several times as much. Default
-   * 32 MB; 0 keeps nothing.
-   */
-  readonly cacheBytes?: number
-  /** How long a write, including the reads it needs, is retried while the backend does not answer. Default 30 s. */
-  readonly retryMs?: number
-  /**
-   * Where to record what the store holds, so that a rollback to an older state is noticed: `fileAnchors(path)`, or two
-   * functions of your own.
-   */
-  readonly anchors?: Anchors
-  /**
-   * Sees every text before it is written, and removes what must not be kept: from inputs, results, states, messages,
-   * questions, answers, signals, errors, items and spans. Programs see what it returns, both immediately and after a
-   * resume.
-   */
-  readonly redact?: Redact
-  /**
-   * How long threads are kept, and which parts of them. By default a thread that was started under this policy expires
-   * 7 days after its last use, a document of a pipeline after 30; never while something in it is open. `'keep'` keeps
-   * everything.
-   */
-  readonly retention?: StoreRetention
-  /** For tests that must be exactly repeatable. */
-  readonly randomId?: () => string
-  /** Told what happens. `openHoldfast` creates one from its option `telemetry`. */
-  readonly observer?: Observer
-}
-
-export const LOG_STORE_OPTIONS: OptionNames<LogStoreOptions> = {
-  clock: true,
-  limits: true,
-  blobThreshold: true,
-  keys: true,
-  cacheBytes: true,
-  retryMs: true,
-  anchors: true,
-  redact: true,
-  retention: true,
-  randomId: true,
-  observer: true,
-}
-
-const DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
 
 /** All logs of one backend: opens them, lists them, removes them, and groups their appends into commits. */
 export class LogStore {
@@ -117,31 +58,10 @@ export class LogStore {
   #closed: Promise<void> | undefined
 
   constructor(driver: Driver, options: LogStoreOptions = {}) {
-    checkOptionNames('LogStore', options, LOG_STORE_OPTIONS)
-    const { retryMs = 30_000, blobThreshold = DEFAULT_BLOB_THRESHOLD, cacheBytes = DEFAULT_CACHE_BYTES } = options
-    if (!(blobThreshold >= 1024))
-      throw new InvalidOptionError(
-        'blobThreshold',
-        `must be 1024 or more, not ${describeGiven(blobThreshold)}`,
-        'Pass a number of bytes.',
-      )
-    if (!(cacheBytes >= 0))
-      throw new InvalidOptionError(
-        'cacheBytes',
-        `must be a number of bytes, 0 or more, not ${describeGiven(cacheBytes)}`,
-        'Pass for example 64 * 1024 * 1024.',
-      )
-    if (!(retryMs >= 0))
-      throw new InvalidOptionError(
-        'retryMs',
-        `must be a number of milliseconds, 0 or more, not ${describeGiven(retryMs)}`,
-        'Pass for example 10_000.',
-      )
+    const { retryMs, blobThreshold, cacheBytes, limits } = readOptions(options)
     this.retention = parseStoreRetention(options.retention)
     this.redactor = options.redact === undefined ? undefined : new Redactor(options.redact)
-    if (options.anchors !== undefined) checkAnchors(options.anchors)
     const masters = options.keys === undefined ? undefined : parseKeyOptions(options.keys)
-    const limits = parseLimits(options.limits)
     const clock = new StoreClock(options.clock ?? systemClock(), driver)
     const news = new News(driver, clock)
     const environment: LogEnvironment = {

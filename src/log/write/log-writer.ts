@@ -10,7 +10,7 @@ import type { LogEnvironment } from '../log-environment.js'
 import { type LogReader, type Standing, standingOf, withoutLoss } from '../read/log-reader.js'
 import { observeSave } from '../observed.js'
 import { heldError, isRefusal, originGone, outdatedError } from './refusals.js'
-import { pauseAfter, retry } from './retry.js'
+import { backoffMs, retry } from './retry.js'
 import { type Decide, type PendingUpdate, type Settle, travelsAlone, type Updated, type Writer } from './update.js'
 import { type Planned, planAppend } from './update-plan.js'
 
@@ -183,7 +183,7 @@ export class LogWriter {
         this.mustRefresh = true
         throw error
       }
-      await clock.sleep(pauseAfter(attempt))
+      await clock.sleep(backoffMs(attempt))
       try {
         const result = await commit.submit(append, true)
         if (result.status !== 'appended' && mayHaveLanded && (await hasLanded(driver, append))) return APPENDED

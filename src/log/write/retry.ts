@@ -18,7 +18,7 @@ export async function retry<Result>(
       return await work(attempt)
     } catch (error) {
       if (!isPassing(error) || clock.monotonic() >= deadline) throw error
-      await clock.sleep(pauseAfter(attempt))
+      await clock.sleep(backoffMs(attempt))
     }
   }
 }
@@ -31,6 +31,6 @@ function isPassing(error: unknown): boolean {
 /**
  * How long to wait after this many failures, randomized, so that those who failed together do not come back together.
  */
-export function pauseAfter(failures: number): number {
+export function backoffMs(failures: number): number {
   return Math.random() * Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures)
 }

@@ -14,7 +14,7 @@ import { hasLanded } from './has-landed.js'
 import type { LogEnvironment } from '../log-environment.js'
 import type { LogWriter } from './log-writer.js'
 import { observeSave } from '../observed.js'
-import { pauseAfter } from './retry.js'
+import { backoffMs } from './retry.js'
 import type { Updated, Writer } from './update.js'
 import { type Planned, planAppend } from './update-plan.js'
 
@@ -100,7 +100,7 @@ export function transact<T>(
           writer.mustRefresh ||= uncertain.length > 0
           throw error
         }
-        await clock.sleep(pauseAfter(failures++))
+        await clock.sleep(backoffMs(failures++))
         continue
       }
       if (outcome.status === 'appended') return settle(known, attempt as Attempt<T>)
