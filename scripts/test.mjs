@@ -38,7 +38,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
 process.exitCode = await main().finally(() => rmSync(scratch, { recursive: true, force: true }))
 
 async function main() {
-  if (!args.includes('--no-build') && !build(root)) {
+  if (!args.includes('--no-build') && !(await build(root))) {
     console.error('\nThe build failed; no test was run.')
     return 1
   }

@@ -3,7 +3,7 @@
  * @typedef {object} Mutant
  * @property {string} item a number to ask for it by
  * @property {string} what the fault that it brings back
- * @property {readonly { readonly file: string, readonly find: string, readonly replace: string }[]} changes in dist
+ * @property {readonly { readonly file: string, readonly find: string, readonly replace: string }[]} changes in build
  * @property {string} test a file of tests that notices it
  * @property {string} [name] of the test in it, where the file takes long
  * @property {readonly ('redis' | 'postgres')[]} [needs] the servers that the test needs
