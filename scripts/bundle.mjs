@@ -24,7 +24,6 @@ const DOORS = [
   ['pipeline/index.js'],
   ['server/index.js'],
   ['client/index.js'],
-  ['testing/index.js'],
 ]
 /** What does something when it is loaded, and is loaded by its own path. */
 const PROGRAMS = new Set(['drivers/sqlite/worker.js'])
