@@ -1,8 +1,44 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 // scripts/test.mjs names a file here to receive what each test file took.
 const reportFile = process.env['HOLDFAST_TEST_REPORT']
+
+/** The files that take longest, which their sizes do not tell: one that begins last is waited for by everybody. */
+const LONG = [
+  'store/store',
+  'crash/three-workers',
+  'drivers/file-crash',
+  'crash/workers',
+  'crash/processes',
+  'runtime/simulation',
+  'packaging/pack',
+  'pipeline/kills',
+  'studio/',
+  'adapters/bullmq/fleet',
+  'drivers/file',
+  'drivers/postgres',
+  'cli/process',
+  'crash/',
+  'demo/demo',
+  'runtime/suite-',
+  'docs/readme',
+  'drivers/redis',
+  'server/graphs-process',
+  '/processes',
+  'agent/crash',
+]
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId }: TestSpecification) => {
+      const at = LONG.findIndex((path) => moduleId.includes(path))
+      return at === -1 ? LONG.length : at
+    }
+    return (await super.sort(files)).sort((a, b) => place(a) - place(b))
+  }
+}
 
 export default defineConfig({
   // Node 20 does not parse `await using`, so tests are lowered like src is.
@@ -13,8 +49,9 @@ export default defineConfig({
     pool: 'forks',
     // Files share what they load: a process of its own for each took longer to load Holdfast than most take to run.
     isolate: false,
-    // One more than the cores: many tests wait for leases, servers and killed processes.
-    maxWorkers: availableParallelism() + 1,
+    // More than the cores: many tests wait for leases, servers and killed processes.
+    maxWorkers: availableParallelism() + 2,
+    sequence: { sequencer: LongestFirst },
     // They end what hangs and judge nothing: a machine that does ten other things must not fail a test.
     testTimeout: 600_000,
     hookTimeout: 600_000,

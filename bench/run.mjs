@@ -77,7 +77,7 @@ function choices(option, text, known) {
 async function main({ only, backend, rounds, quick, json, save, built }) {
   const progress = makeProgress()
   progress('building')
-  if (!built && !build()) throw new Error('The build failed; nothing was measured.')
+  if (!built && !(await build())) throw new Error('The build failed; nothing was measured.')
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-'))
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
   /** @type {import('./results.mjs').Measured} */

@@ -31,7 +31,7 @@ const rows = []
 let failed = false
 
 try {
-  if (!options['no-build'] && !build(root)) throw new Error('The build failed.')
+  if (!options['no-build'] && !(await build(root))) throw new Error('The build failed.')
   const tarball = await pack()
   if (!options.quick) {
     await check('publint', () => tool('publint', '--strict'))

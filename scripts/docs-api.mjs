@@ -8,7 +8,7 @@ import { makeApiReference } from './docs/api-reference.mjs'
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 const folder = join(root, 'docs', 'api')
 
-if (!build(root)) {
+if (!(await build(root))) {
   console.error('The build failed; docs/api is as it was.')
   process.exitCode = 1
 } else {

@@ -15,7 +15,7 @@ import { build } from './build.mjs'
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), '..', 'test', 'fixtures', 'format-v1')
 
-if (!build()) process.exit(1)
+if (!(await build())) process.exit(1)
 const { parseBranchId, parseTenantId, parseThreadId } = await import('../dist/core/ids.js')
 const { openMemory } = await import('../dist/drivers/memory/memory-driver.js')
 const { LogStore } = await import('../dist/log/log-store.js')

@@ -15,7 +15,7 @@ import { build } from './build.mjs'
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), '..', 'test', 'fixtures', 'runtime-v1')
 
-if (!build()) process.exit(1)
+if (!(await build())) process.exit(1)
 const { append, END, flow, graph, Holdfast, last, LogStore, START } = await import('../dist/index.js')
 const { openMemory } = await import('../dist/drivers/memory/memory-driver.js')
 const { virtualClock } = await import('../dist/testing/virtual-clock.js')

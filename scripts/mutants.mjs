@@ -2,7 +2,7 @@
 // Brings old faults back, one at a time, and shows that the tests notice: a net that catches nothing proves nothing.
 //   npm run mutants [-- --only 3,7] [--json] [--no-build]
 //   npm run mutants -- --model [--seed 13] [--count 4000]
-// Each mutant is a small change of a copy of dist and names the test that knows it; that test passes without the change.
+// Each mutant is a small change of a copy of build, from which dist is made anew, and names the test that knows it; that test passes without the change.
 // With --model those that the crash model (test/runtime/simulation) can see are left to it instead: it must break a rule
 // within so many histories.
 import { spawn } from 'node:child_process'
@@ -12,6 +12,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs, stripVTControlCharacters } from 'node:util'
 import { build } from './build.mjs'
+import { bundle } from './bundle.mjs'
 import { MUTANTS } from './mutants/list.mjs'
 import { startServices } from './services/index.mjs'
 import { printTable } from './table.mjs'
@@ -42,7 +43,7 @@ if (chosen.length === 0) {
   console.error(`No mutant${values.model ? ' for the model' : ''} has the number ${values.only}. There are ${all}.`)
   process.exit(2)
 }
-if (!values['no-build'] && !build(root)) process.exit(1)
+if (!values['no-build'] && !(await build(root))) process.exit(1)
 
 const need = values.model ? [] : [...new Set(chosen.flatMap(({ needs }) => needs ?? []))]
 const services = await startServices({ need, log: (line) => console.error(line) })
@@ -100,7 +101,15 @@ function seconds(began) {
 function makeCopy() {
   const made = mkdtempSync(join(tmpdir(), 'holdfast-mutant-'))
   process.on('exit', () => rmSync(made, { recursive: true, force: true }))
-  for (const name of ['dist', 'test', 'package.json', 'tsconfig.json', 'tsconfig.test.json', 'vitest.config.ts']) {
+  for (const name of [
+    'build',
+    'dist',
+    'test',
+    'package.json',
+    'tsconfig.json',
+    'tsconfig.test.json',
+    'vitest.config.ts',
+  ]) {
     cpSync(join(root, name), join(made, name), { recursive: true })
   }
   for (const name of ['node_modules', 'scripts', 'src']) symlinkSync(join(root, name), join(made, name))
@@ -109,23 +118,24 @@ function makeCopy() {
 
 /** What comes of a mutant. @param {Mutant} mutant @returns {Promise<Verdict>} */
 async function judge({ changes, test, name, histories }) {
-  const originals = new Map(changes.map(({ file }) => [file, readFileSync(join(copy, 'dist', file), 'utf8')]))
+  const originals = new Map(changes.map(({ file }) => [file, readFileSync(join(copy, 'build', file), 'utf8')]))
   try {
     for (const change of changes) apply(change)
+    await bundle(copy)
     return await (values.model ? byModel(`${histories}`) : byTest([test], name))()
   } finally {
-    for (const [file, text] of originals) writeFileSync(join(copy, 'dist', file), text)
+    for (const [file, text] of originals) writeFileSync(join(copy, 'build', file), text)
   }
 }
 
 /** @param {Mutant['changes'][number]} change */
 function apply({ file, find, replace }) {
-  const path = join(copy, 'dist', file)
+  const path = join(copy, 'build', file)
   const text = readFileSync(path, 'utf8')
   // A mutant that changes nothing would be taken for one that nobody notices.
   if (text.split(find).length !== 2) {
     throw new Error(
-      `dist/${file} does not hold this exactly once:\n${find}\nBring scripts/mutants/list.mjs up to date.`,
+      `build/${file} does not hold this exactly once:\n${find}\nBring scripts/mutants/list.mjs up to date.`,
     )
   }
   writeFileSync(

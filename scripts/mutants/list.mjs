@@ -3,7 +3,7 @@
  * @typedef {object} Mutant
  * @property {string} item a number to ask for it by
  * @property {string} what the fault that it brings back
- * @property {readonly { readonly file: string, readonly find: string, readonly replace: string }[]} changes in dist
+ * @property {readonly { readonly file: string, readonly find: string, readonly replace: string }[]} changes in build
  * @property {string} test a file of tests that notices it
  * @property {string} [name] of the test in it, where the file takes long
  * @property {readonly ('redis' | 'postgres')[]} [needs] the servers that the test needs
@@ -88,7 +88,7 @@ export const MUTANTS = [
         replace: 'const results = [];',
       },
     ],
-    test: 'test/runtime/runs/ended.test.ts',
+    test: 'test/runtime/runs/results-of-ended-runs.test.ts',
     histories: 'changes',
   },
   {
@@ -133,7 +133,7 @@ export const MUTANTS = [
         replace: 'if (isStuck(state))\n        return inputs.length === 0;',
       },
     ],
-    test: 'test/runtime/inputs/fate.test.ts',
+    test: 'test/runtime/inputs/outcome-of-input.test.ts',
     histories: 'crashes',
   },
   {
@@ -146,7 +146,7 @@ export const MUTANTS = [
         replace: "return 'refused';",
       },
     ],
-    test: 'test/runtime/inputs/fate.test.ts',
+    test: 'test/runtime/inputs/outcome-of-input.test.ts',
     histories: 'crashes',
   },
   {
@@ -173,7 +173,7 @@ export const MUTANTS = [
         replace: 'const ended = undefined; void limit;',
       },
     ],
-    test: 'test/runtime/effects/late-attempts.test.ts',
+    test: 'test/runtime/effects/timed-out-attempts.test.ts',
     histories: 'crashes',
   },
   {
@@ -227,7 +227,7 @@ export const MUTANTS = [
         replace: 'this.#showList(key, value) : value',
       },
     ],
-    test: 'test/runtime/runs/own-values.test.ts',
+    test: 'test/runtime/runs/handed-out-values.test.ts',
     histories: 'crashes',
   },
   {
@@ -262,7 +262,7 @@ export const MUTANTS = [
     changes: [
       { file: 'runtime/step/activity.js', find: 'const RETURN_MS = 10 * 60_000;', replace: 'const RETURN_MS = 400;' },
     ],
-    test: 'test/runtime/effects/held.test.ts',
+    test: 'test/runtime/effects/recorded-first.test.ts',
     histories: 'crashes',
   },
   {
@@ -416,7 +416,7 @@ export const MUTANTS = [
         replace: '',
       },
     ],
-    test: 'test/runtime/workers/left-alone-threads.test.ts',
+    test: 'test/runtime/workers/not-due.test.ts',
   },
   {
     item: '18b',
@@ -538,7 +538,7 @@ export const MUTANTS = [
         replace: 'call !== this.#calls',
       },
     ],
-    test: 'test/runtime/effects/unwatched-steps.test.ts',
+    test: 'test/runtime/effects/unhandled-rejections.test.ts',
   },
   {
     item: '1d',
@@ -569,7 +569,7 @@ export const MUTANTS = [
         replace: 'if (true)',
       },
     ],
-    test: 'test/runtime/runs/refused-records.test.ts',
+    test: 'test/runtime/runs/unrecordable-results.test.ts',
   },
   {
     item: '19b',
@@ -581,7 +581,7 @@ export const MUTANTS = [
         replace: 'if (false)',
       },
     ],
-    test: 'test/runtime/runs/refused-records.test.ts',
+    test: 'test/runtime/runs/unrecordable-results.test.ts',
   },
   {
     item: '21',
@@ -658,7 +658,7 @@ export const MUTANTS = [
         replace: '[].filter(',
       },
     ],
-    test: 'test/runtime/effects/lost-records.test.ts',
+    test: 'test/runtime/effects/redis-data-loss.test.ts',
     needs: ['redis'],
   },
   {
@@ -671,7 +671,7 @@ export const MUTANTS = [
         replace: 'const json = stringify(encoder.wire, limits);',
       },
     ],
-    test: 'test/runtime/runs/own-values.test.ts',
+    test: 'test/runtime/runs/handed-out-values.test.ts',
   },
   {
     item: '43',

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { openHoldfast } from 'holdfast'
 import { openDriver } from 'holdfast/driver'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { durableBackends } from '../support/backends.js'
+import { backendsBehindDoors } from '../support/backends.js'
 import { type CommandOptions, holdfast, parsed, programs } from './command.js'
 
-const backends = (await durableBackends()).filter(({ name }) => name === 'SQLite' || name === 'Postgres')
+const backends = await backendsBehindDoors()
 const customer = 'user=user-42,session=bf-847'
 // What is shown of it: the parts in the order of their names.
 const shown = 'session=bf-847,user=user-42'

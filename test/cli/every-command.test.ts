@@ -5,8 +5,7 @@ import { DatabaseSync } from '@photostructure/sqlite'
 import { openHoldfast } from 'holdfast'
 import { COMMANDS } from '#src/cli/commands.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { durableBackends } from '../support/backends.js'
-import { full } from '../support/scale.js'
+import { backendsBehindDoors, durableBackends } from '../support/backends.js'
 import { holdfast, pipelines, programs } from './command.js'
 import { counter, returns } from './programs.mjs'
 
@@ -17,9 +16,7 @@ interface Case {
   readonly wrong: readonly [args: readonly string[], code: number, says: string]
 }
 
-// Commands know nothing of backends: a second one is for the full run.
-const all = await durableBackends()
-const backends = all.filter(({ name }) => name === 'SQLite' || (full && name === 'Postgres'))
+const backends = await backendsBehindDoors()
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-every-command-'))
 const smallDemo = ['demo', '--sessions', '1', '--workers', '1', '--kill-every', '0s', '--latency', '1ms', '--folder']
 const returnsRun = ['run', programs, '--program', 'returns']
@@ -425,7 +422,7 @@ it('has a case for every command, and no other', () => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const postgres = all.find(({ name }) => name === 'Postgres')
+const postgres = (await durableBackends()).find(({ name }) => name === 'Postgres')
 it.skipIf(postgres?.missing ?? true)('says that a login was refused, and never the password', async () => {
   const url = new URL((await postgres?.fresh()) as string)
   url.password = 'wrong-secret'

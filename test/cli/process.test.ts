@@ -79,7 +79,7 @@ describe('the command as a process', () => {
     const loaded = readFileSync(log, 'utf8').trim().split('\n')
     const ours = loaded.filter((url) => url.includes('/dist/')).map((url) => url.replace(/.*\/dist\//, ''))
     expect(ours).toContain('cli/main.js')
-    expect(ours.filter((file) => !file.startsWith('cli/'))).toEqual(['core/sentence.js', 'core/similar.js'])
+    expect(ours.filter((file) => !file.startsWith('cli/'))).toEqual(['core/bundle.js'])
     const packages = loaded.flatMap((url) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? [])
     expect([...new Set(packages)]).toEqual(['commander'])
   })

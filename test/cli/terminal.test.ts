@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openHoldfast } from 'holdfast'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { durableBackends } from '../support/backends.js'
+import { backendsBehindDoors } from '../support/backends.js'
 import { holdfast } from './command.js'
 import { counter, returns } from './programs.mjs'
 import { onTerminal, type TerminalOptions } from './terminal.js'
 
-const backends = (await durableBackends()).filter(({ name }) => name === 'SQLite' || name === 'Postgres')
+const backends = await backendsBehindDoors()
 const [UP, DOWN, ENTER, CTRL_C] = ['\u001b[A', '\u001b[B', '\r', '\u0003']
 const long = { customer: 'a-customer-whose-name-is-very-long-indeed', conversation: '日本語の会話-🎉', region: 'eu' }
 

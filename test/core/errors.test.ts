@@ -92,7 +92,7 @@ describe('errors', () => {
   })
 
   it('are recognised across two copies of the package', async () => {
-    const url = new URL('../../dist/core/errors.js?copy', import.meta.url).href
+    const url = new URL('../../dist/core/bundle.js?copy', import.meta.url).href
     const copy = (await import(url)) as typeof errors
     assert.notEqual(copy.HoldfastError, HoldfastError)
     const error = new copy.ClosedError('The other copy')

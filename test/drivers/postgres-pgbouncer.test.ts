@@ -4,6 +4,7 @@ import { createLog, logKey, newTenant } from '#src/testing/driver-suite/suite-co
 import { makeAppend } from '#src/testing/entries.js'
 import { afterAll, describe, expect, it } from 'vitest'
 import { startPgBouncer } from '../../scripts/services/index.mjs'
+import { groupsOf } from '../support/groups.js'
 import { dropSchema, newSchema, runSql } from '../support/postgres.js'
 import { rounds } from '../support/scale.js'
 import { orUndefined, postgresUrl } from '../support/servers.js'
@@ -17,6 +18,23 @@ const bouncer =
 const url = given ?? bouncer?.url
 const schema = newSchema()
 
+/** What depends on transactions, settings of a session, locks and notifications. */
+const POOLED = [
+  'append',
+  'batches',
+  'races',
+  'races of maintenance',
+  'leases',
+  'reading',
+  'erase',
+  'what is due',
+  'items that appends carry',
+  'transactions',
+  'races of transactions',
+  'news',
+  'opening and closing',
+]
+
 describe.skipIf(url === undefined)('through PgBouncer in transaction mode', () => {
   afterAll(async () => {
     await dropSchema(postgres as string, schema)
@@ -26,7 +44,7 @@ describe.skipIf(url === undefined)('through PgBouncer in transaction mode', () =
   driverSuite(
     'postgres',
     async () => ({ open: () => openPostgres(url as string, { schema, poolSize: 4 }), async cleanup() {} }),
-    { framework: { describe, it, afterAll }, shared: true, rounds: rounds(10, 1000) },
+    { framework: groupsOf(POOLED), shared: true, rounds: rounds(10, 1000) },
   )
 
   it('knows that it is there: no watching, unless it is told a way around', async () => {

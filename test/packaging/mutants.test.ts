@@ -12,7 +12,7 @@ describe('the mutants', () => {
 
   it.each(MUTANTS.map((mutant) => [mutant.item, mutant] as const))('%s fits the code', (_, { changes, test }) => {
     for (const { file, find } of changes) {
-      expect(read(`dist/${file}`).split(find), `${file}: ${find}`).toHaveLength(2)
+      expect(read(`build/${file}`).split(find), `${file}: ${find}`).toHaveLength(2)
     }
     expect(read(test)).toContain('it')
   })

@@ -10,7 +10,7 @@ import { historiesOf } from './simulation/play.js'
 
 const crashes = { memory: rounds(40, 6000), server: rounds(2, 100) }
 const changes = { memory: rounds(40, 6000), server: rounds(2, 100) }
-const deliveries = rounds(4)
+const deliveries = rounds(1, 80)
 const timeout = full ? 7_200_000 : 600_000
 
 beforeEach(() => {

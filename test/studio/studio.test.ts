@@ -4,12 +4,12 @@ import { append, graph, last, START } from 'holdfast'
 import { HoldfastClient, type PauseInfo, type ThreadClient } from 'holdfast/client'
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { durableBackends } from '../support/backends.js'
+import { backendsBehindDoors } from '../support/backends.js'
 import { chromiumPath } from '../support/browser.js'
 import { makeWorld, StudioBrowser, TOKEN, type World } from './studio-setup.js'
 
 const chromium = await chromiumPath()
-const backends = (await durableBackends()).filter(({ name }) => name === 'SQLite' || name === 'Postgres')
+const backends = await backendsBehindDoors()
 /** Where pictures of every view go; docs/studio.md shows them. */
 const shots = process.env['HOLDFAST_STUDIO_SHOTS']
 

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { full } from './scale.js'
 import { postgresUrl, redisUrl } from './servers.js'
 
 /** A durable store for one test file, by url, so that other processes can open it too. */
@@ -34,6 +35,12 @@ export async function durableBackends(): Promise<Backend[]> {
     { name: 'Postgres', missing: !postgres, fresh: async () => withSetting(postgres, 'schema', unique()), cleanup },
     { name: 'Redis', missing: !redis, fresh: async () => withSetting(redis, 'prefix', unique()), cleanup },
   ]
+}
+
+/** For what is in front of the runtime and knows nothing of backends: SQLite, and in the full run Postgres too. */
+export async function backendsBehindDoors(): Promise<Backend[]> {
+  const all = await durableBackends()
+  return all.filter(({ name }) => name === 'SQLite' || (full && name === 'Postgres'))
 }
 
 function withSetting(url: string | undefined, name: string, value: string): string {
