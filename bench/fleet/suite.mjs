@@ -77,11 +77,19 @@ async function reportHandovers(backend, quick, report) {
     report(state({ id: key, backend: backend.name, what, unit: 'time', ...budgetOf(key) }, values))
   }
   const told = 'from SIGTERM of a worker until another takes the next step of its threads'
-  const stopped = await measureHandover(backend.url('handover'), { signal: 'SIGTERM', rounds: quick ? 1 : 10, leaseMs: LEASE_MS })
+  const stopped = await measureHandover(backend.url('handover'), {
+    signal: 'SIGTERM',
+    rounds: quick ? 1 : 10,
+    leaseMs: LEASE_MS,
+  })
   tell('handover', told, stopped)
   tell('handover.max', `${told}, longest`, [Math.max(...stopped)])
   const after = `from kill -9 of a worker until another takes the next step of its threads, lease ${LEASE_MS} ms`
-  const killed = await measureHandover(backend.url('takeover'), { signal: 'SIGKILL', rounds: quick ? 1 : 10, leaseMs: LEASE_MS })
+  const killed = await measureHandover(backend.url('takeover'), {
+    signal: 'SIGKILL',
+    rounds: quick ? 1 : 10,
+    leaseMs: LEASE_MS,
+  })
   tell('takeover', after, killed)
   tell('takeover.p99', `${after}, p99`, [quantile(killed, 0.99)])
 }

@@ -24,7 +24,15 @@ import { makeDueStatement, readDuePage } from './due-statement.js'
 import { makeHeadsStatement, readHeadPage } from './heads-statement.js'
 import { parseHead } from './head-row.js'
 import { type ItemStatements, makeItemStatements, readItem, readWriteResults } from './item-statements.js'
-import { bytesOf, keyValues, type LogStatements, makeLogStatements, readEntry, readHeader, readTail } from './log-statements.js'
+import {
+  bytesOf,
+  keyValues,
+  type LogStatements,
+  makeLogStatements,
+  readEntry,
+  readHeader,
+  readTail,
+} from './log-statements.js'
 import { labelsOf } from './labels.js'
 import { describeTarget, type Settings } from './options.js'
 import type { Row, Sessions } from './sessions.js'

@@ -90,7 +90,8 @@ export class GroupCommit {
 
   // What is in progress may be waiting for a lock: it must not keep the others waiting as well.
   #waitForMore(): void {
-    this.#patience ??= setTimeout(() => {
+    if (this.#patience !== undefined) return
+    this.#patience = setTimeout(() => {
       this.#patience = undefined
       if (this.#waiting.length > 0 && this.#hasRoom) this.#sendNext()
       this.#schedule()
