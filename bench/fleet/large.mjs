@@ -115,7 +115,7 @@ async function reportBacklog(backend, count, report) {
   await makeThreads(url, count, { program: 'foreign', wakeAt: 0 })
   const worker = await startWorker(url)
   try {
-    const { woken } = makePrograms(() => {})
+    const { woken } = makePrograms(() => {}).programs
     const delays = []
     for (let i = 0; i < 10; i++) {
       const heard = worker.heard()

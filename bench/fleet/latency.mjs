@@ -13,7 +13,7 @@ import { startWorker } from './worker-child.mjs'
 export async function measureDelays(url, count) {
   const hf = await openHoldfast(url)
   const worker = await startWorker(url)
-  const { woken, answered, signalled } = makePrograms(() => {})
+  const { woken, answered, signalled } = makePrograms(() => {}).programs
   /** @param {number} id @param {() => Promise<unknown>} send */
   const delay = async (id, send) => {
     // At any moment between two looks.
@@ -66,7 +66,7 @@ async function untilPaused(thread) {
 export async function measureTokens(url, runs) {
   const hf = await openHoldfast(url)
   const worker = await startWorker(url)
-  const { talking } = makePrograms(() => {})
+  const { talking } = makePrograms(() => {}).programs
   /** @type {number[]} */
   const delays = []
   /** @type {{ heard: number[], unheard: number[] }} */

@@ -8,10 +8,13 @@ export const machineMs = () => performance.timeOrigin + performance.now()
 /** How many tokens a run of `talking` emits, and how far apart. */
 export const TOKENS = 200
 const TOKEN_MS = 5
+/** More steps than anybody waits for, and how long each takes. */
+const STEPS = 5000
+const STEP_MS = 5
 
 /**
  * Programs that say when they were started, by the clock of the machine: by input, by an answer, by a signal; one that emits
- * tokens, and one that does next to nothing.
+ * tokens, one that does next to nothing, and one that is always in the middle of a step.
  * @param {(id: number, at: number) => void} started
  */
 export function makePrograms(started) {
@@ -43,7 +46,22 @@ export function makePrograms(started) {
     }),
   )
   const short = flow({ name: 'short', version: '1.0.0' }, (ctx, /** @type {number} */ id) => ctx.step('do', start(id)))
-  return { woken, answered, signalled, talking, short }
+  /** Says once in each process that it is there, and stands still until it is told to walk. */
+  const here = new Set()
+  let walk = () => {}
+  const walks = new Promise((/** @type {(value: void) => void} */ resolve) => {
+    walk = resolve
+  })
+  const walking = flow({ name: 'walking', version: '1.0.0' }, async (ctx, /** @type {number} */ id) => {
+    for (let i = 0; i < STEPS; i++) {
+      await ctx.step(`step ${i}`, async () => {
+        if (!here.has(id)) start(id)()
+        here.add(id)
+        await (i === 0 ? walks : sleep(STEP_MS))
+      })
+    }
+  })
+  return { programs: { woken, answered, signalled, talking, short, walking }, walk }
 }
 
 /** Waits for a person. */

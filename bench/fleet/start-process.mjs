@@ -25,7 +25,7 @@ const watched = new Proxy(driver, {
   },
 })
 const hf = new Holdfast(new LogStore(watched))
-const worker = hf.worker({ programs: Object.values(makePrograms(() => {})), handleSignals: false })
+const worker = hf.worker({ programs: Object.values(makePrograms(() => {}).programs), handleSignals: false })
 await hasLooked
 const ms = performance.now() - began
 process.send?.({ ms, rss: process.memoryUsage().rss })

@@ -7,6 +7,7 @@ import { openStore } from '../backends.mjs'
 import { budgetOf } from '../budget.mjs'
 import { inParallel } from '../log/session.mjs'
 import { quantile, state } from '../statistics.mjs'
+import { measureHandover } from './handover.mjs'
 import { measureDelays, measureTokens } from './latency.mjs'
 import { asking, makePrograms, TOKENS } from './program.mjs'
 import { measureThroughput } from './throughput.mjs'
@@ -16,6 +17,7 @@ import { measureThroughput } from './throughput.mjs'
 
 /** At rest beside an idle worker. */
 const RESTING = 500
+const LEASE_MS = 2000
 /** Where live events reach other processes. */
 const SPEAKS = new Set(['postgres', 'redis'])
 
@@ -37,6 +39,8 @@ export async function run({ backends, quick, progress, report }) {
       progress(`${backend.name}: an idle worker`)
       report(await measureIdle(backend, quick ? 50 : RESTING, quick ? 2000 : 10_000))
       if (backend.id === 'file') continue
+      progress(`${backend.name}: workers that leave`)
+      await reportHandovers(backend, quick, report)
       for (const workers of [1, 2, 4]) {
         progress(`${backend.name}: short threads, ${workers} workers`)
         await reportThroughput(backend, { threads: quick ? 200 : 3000, workers, places: 20 }, report)
@@ -63,6 +67,31 @@ async function reportDelays(backend, count, report) {
     report(state({ ...about, id, what: told, ...budgetOf(id) }, delays[kind]))
     report(state({ ...about, id: `${kind}.p99@${backend.id}`, what: `${told}, p99` }, [quantile(delays[kind], 0.99)]))
   }
+}
+
+/** @param {Backend} backend @param {boolean} quick @param {(line: Line) => void} report */
+async function reportHandovers(backend, quick, report) {
+  /** @param {string} id @param {string} what @param {number[]} values */
+  const tell = (id, what, values) => {
+    const key = `${id}@${backend.id}`
+    report(state({ id: key, backend: backend.name, what, unit: 'time', ...budgetOf(key) }, values))
+  }
+  const told = 'from SIGTERM of a worker until another takes the next step of its threads'
+  const stopped = await measureHandover(backend.url('handover'), {
+    signal: 'SIGTERM',
+    rounds: quick ? 1 : 10,
+    leaseMs: LEASE_MS,
+  })
+  tell('handover', told, stopped)
+  tell('handover.max', `${told}, longest`, [Math.max(...stopped)])
+  const after = `from kill -9 of a worker until another takes the next step of its threads, lease ${LEASE_MS} ms`
+  const killed = await measureHandover(backend.url('takeover'), {
+    signal: 'SIGKILL',
+    rounds: quick ? 1 : 10,
+    leaseMs: LEASE_MS,
+  })
+  tell('takeover', after, killed)
+  tell('takeover.p99', `${after}, p99`, [quantile(killed, 0.99)])
 }
 
 /** @param {Backend} backend @param {number} runs @param {(line: Line) => void} report */
@@ -114,7 +143,7 @@ export async function measureIdle(backend, resting, ms, make) {
   })
   const hf = new Holdfast(new LogStore(counting))
   try {
-    const { woken: program } = makePrograms(() => {})
+    const { woken: program } = makePrograms(() => {}).programs
     const names = Array.from({ length: make === undefined ? resting : 0 }, (_, i) => `resting ${i}`)
     await inParallel(names, 32, async (name) => void (await hf.thread(program, name).run({ input: 0 })))
     const worker = hf.worker({ programs: [program], handleSignals: false })

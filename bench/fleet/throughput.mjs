@@ -14,13 +14,13 @@ const LOOK_MS = 5
  */
 export async function measureThroughput(url, { threads, workers, places }) {
   const hf = await openHoldfast(url)
-  const { short } = makePrograms(() => {})
+  const { short } = makePrograms(() => {}).programs
   const items = Array.from({ length: threads }, (_, i) => ({ program: short, thread: `t-${i}`, input: i }))
   for (let i = 0; i < threads; i += QUEUED_AT_ONCE) {
     for (const { error } of await hf.enqueue(items.slice(i, i + QUEUED_AT_ONCE))) if (error) throw error
   }
   await hf.close()
-  const starting = Array.from({ length: workers }, () => startWorker(url, places))
+  const starting = Array.from({ length: workers }, () => startWorker(url, { places }))
   // From when the first is there: starting a process is no part of it.
   await Promise.race(starting)
   const began = performance.now()

@@ -5,13 +5,23 @@ import { fileURLToPath } from 'node:url'
 
 const SCRIPT = fileURLToPath(new URL('worker-process.mjs', import.meta.url))
 
-/** A worker process that looks for work. @param {string} url @param {number} [places] then it only counts what it starts */
-export async function startWorker(url, places) {
-  const child = fork(SCRIPT, places === undefined ? [url] : [url, String(places)])
+/**
+ * A worker process that looks for work.
+ * @param {string} url
+ * @param {{ places?: number, leaseMs?: number }} [options] with `places` it only counts what it starts
+ */
+export async function startWorker(url, options = {}) {
+  const child = fork(SCRIPT, [url, JSON.stringify(options)])
   const exited = once(child, 'exit')
   let started = 0
+  /** When each run was started that it named. @type {Map<number, number>} */
+  const runs = new Map()
+  let onRun = () => {}
   child.on('message', (/** @type {any} */ message) => {
     started += message.started ?? 0
+    if (message.id === undefined) return
+    runs.set(message.id, message.at)
+    onRun()
   })
   await Promise.race([
     once(child, 'message'),
@@ -22,6 +32,20 @@ export async function startWorker(url, places) {
     started: () => started,
     /** The next that it says. @returns {Promise<any>} */
     heard: async () => (await once(child, 'message'))[0],
+    /** When it started each of these runs, once it has. @param {readonly number[]} ids @returns {Promise<number[]>} */
+    hearAll: (ids) =>
+      new Promise((resolve) => {
+        onRun = () => {
+          const times = ids.flatMap((id) => runs.get(id) ?? [])
+          if (times.length === ids.length) resolve(times)
+        }
+        onRun()
+      }),
+    /** Those of its threads that stand still begin to walk. */
+    walk: () => child.send('walk'),
+    /** @param {'SIGTERM' | 'SIGKILL'} signal */
+    kill: (signal) => child.kill(signal),
+    exited,
     /** Ends it in good order. Returns the milliseconds of CPU that it took. @returns {Promise<number | undefined>} */
     async stop() {
       /** @type {number | undefined} */

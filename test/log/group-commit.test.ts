@@ -20,6 +20,29 @@ function appends(count: number): Append[] {
   )
 }
 
+/** Takes nothing until `answer`; after `answerAll`, whatever comes then. */
+function slowDriver(parallelBatches: number) {
+  const batches: number[] = []
+  const open: (() => void)[] = []
+  let isQuick = false
+  const append = async (batch: readonly Append[]): Promise<AppendResult[]> => {
+    batches.push(batch.length)
+    if (!isQuick) await new Promise<void>((resolve) => open.push(resolve))
+    return batch.map(() => ({ status: 'appended' }))
+  }
+  return {
+    driver: { capabilities: { parallelBatches, maxBatch: 512 }, append } as unknown as Driver,
+    batches,
+    answer: () => open.forEach((resolve) => resolve()),
+    answerAll: () => {
+      isQuick = true
+    },
+  }
+}
+
+const NOW = Promise.resolve()
+const turn = () => new Promise(setImmediate)
+
 /** One commit, and then a pause that is longer than it took. */
 async function commitAndRest(commit: GroupCommit): Promise<void> {
   const began = performance.now()
@@ -41,7 +64,7 @@ describe('group commit', () => {
     const commit = new GroupCommit(driver)
     await commitAndRest(commit)
     await Promise.all(appends(63).map((each) => commit.submit(each)))
-    expect(batches).toEqual([1, 32, 31])
+    expect(batches).toEqual([1, 31, 32])
   })
 
   it('divides neither a few nor what a store takes one batch at a time', async () => {
@@ -56,5 +79,40 @@ describe('group commit', () => {
     await commitAndRest(many)
     await Promise.all(appends(64).map((each) => many.submit(each)))
     expect(one.batches).toEqual([1, 64])
+  })
+
+  it('sends a further batch once it is as large as what is in progress, whatever connections are free', async () => {
+    const { driver, batches, answer } = slowDriver(4)
+    const commit = new GroupCommit(driver)
+    const [a, b, c, d, e] = appends(5) as [Append, Append, Append, Append, Append]
+    const first = commit.submit(a)
+    await turn()
+    const rest = [b, c].map((each) => commit.submit(each))
+    await turn()
+    expect(batches).toEqual([1, 2])
+    rest.push(commit.submit(d))
+    // In the same turn, so that nobody's patience ends in between.
+    await NOW
+    await NOW
+    expect(batches).toEqual([1, 2])
+    rest.push(commit.submit(e), commit.submit(makeAppend({ tenant: 't', thread: 'f', branch: 'main' } as LogKey, null)))
+    await turn()
+    expect(batches).toEqual([1, 2, 3])
+    answer()
+    expect(await Promise.all([first, ...rest])).toHaveLength(6)
+  })
+
+  it('lets a few go all the same when what is in progress takes long, as behind a lock', async () => {
+    const { driver, batches, answer, answerAll } = slowDriver(4)
+    const commit = new GroupCommit(driver)
+    const [last, ...stuck] = appends(6) as [Append, ...Append[]]
+    const waiting = stuck.map((each) => commit.submit(each))
+    await turn()
+    expect(batches).toEqual([5])
+    answerAll()
+    expect(await commit.submit(last)).toEqual({ status: 'appended' })
+    expect(batches).toEqual([5, 1])
+    answer()
+    await Promise.all(waiting)
   })
 })

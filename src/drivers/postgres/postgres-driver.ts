@@ -7,12 +7,14 @@ import type {
   Hash,
   LogKey,
   StoredEntry,
+  Tail,
   Tombstone,
 } from '../../log/contract.js'
 import type { CopyDriver } from '../../log/copy-contract.js'
 import type { ItemDriver } from '../../log/store-contract.js'
 import { checkBatch, checkStandIn } from '../shared/checks.js'
 import { checkItemWrites } from '../shared/item-checks.js'
+import { readTogether } from '../shared/read-together.js'
 import { hashBytes, indexValues, makeAppendStatement, readAppendResults, type SortedBatch } from './append-statement.js'
 import { encodeArray } from './binary-array.js'
 import { type BlobStatements, makeBlobStatements } from './blob-statements.js'
@@ -22,10 +24,18 @@ import { makeDueStatement, readDuePage } from './due-statement.js'
 import { makeHeadsStatement, readHeadPage } from './heads-statement.js'
 import { parseHead } from './head-row.js'
 import { type ItemStatements, makeItemStatements, readItem, readWriteResults } from './item-statements.js'
-import { bytesOf, keyValues, type LogStatements, makeLogStatements, readEntry, readHeader } from './log-statements.js'
+import {
+  bytesOf,
+  keyValues,
+  type LogStatements,
+  makeLogStatements,
+  readEntry,
+  readHeader,
+  readTail,
+} from './log-statements.js'
 import { labelsOf } from './labels.js'
 import { describeTarget, type Settings } from './options.js'
-import type { Sessions } from './sessions.js'
+import type { Row, Sessions } from './sessions.js'
 import { fromText, toText } from './text-form.js'
 import { transact } from './transact.js'
 
@@ -54,6 +64,8 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'>, 
   readonly #logs: LogStatements
   readonly #blobs: BlobStatements
   readonly #items: ItemStatements
+  /** Those who open logs at the same time share a statement. */
+  readonly #newestTail = readTogether((logs: readonly LogKey[]) => this.#readTails(logs))
   #closing: Promise<void> | undefined
 
   constructor(connected: Connected) {
@@ -96,11 +108,8 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'>, 
   }
 
   async tail(log: LogKey, upTo?: number): ReturnType<Driver['tail']> {
-    const rows = await this.#sessions.read(this.#logs.tail(log, upTo))
-    const head = rows.find(([json]) => json !== null)?.[0]
-    if (!head) return undefined
-    const entries = rows.filter(([json]) => json === null).map((row) => readEntry(row.slice(1)))
-    return { head: parseHead(head), entries: entries.sort((a, b) => a.seq - b.seq) }
+    if (upTo === undefined) return this.#newestTail(log)
+    return readTail(await this.#sessions.read(this.#logs.tail(log, upTo)))
   }
 
   async read(log: LogKey, from: number, limit: number): ReturnType<Driver['read']> {
@@ -333,6 +342,17 @@ export class PostgresDriver implements Driver, Omit<ItemDriver, 'applyWrites'>, 
     const text = `SELECT ${this.#schema}.${operation}(${parameters})`
     const [row] = await this.#sessions.write({ name: this.#nameOf(operation), text, values })
     return row?.[0] ?? null
+  }
+
+  async #readTails(logs: readonly LogKey[]): Promise<readonly (() => Tail | undefined)[]> {
+    const [only] = logs
+    if (only !== undefined && logs.length === 1) {
+      const rows = await this.#sessions.read(this.#logs.tail(only, undefined))
+      return [() => readTail(rows)]
+    }
+    const found = logs.map((): Row[] => [])
+    for (const [i, ...row] of await this.#sessions.read(this.#logs.tails(logs))) found[Number(i) - 1]?.push(row)
+    return found.map((rows) => () => readTail(rows))
   }
 
   #appendStatement(batch: readonly Append[]): SortedBatch {

@@ -8,20 +8,17 @@ import { checkLost, type Store } from './store.js'
 /** About how many keys the server looks at in one step of a walk, so that it does not keep others waiting. */
 const KEYS_AT_ONCE = 1000
 
-/** What has a tenant in the name of its key. */
-const NAMING = new Set(['log', 'thread', 'items', 'blobs'])
-
-/** Every tenant, by a walk through the names of all keys: a tenant has no key of its own. */
+/** Every tenant, by a walk of the server through the names of all keys: a tenant has no key of its own. */
 export async function listTenants(store: Store): Promise<TenantId[]> {
+  const { scripts, prefix } = store
   const tenants = new Set<string>()
+  const length = String(Buffer.byteLength(prefix))
   for (const node of mastersOf(store)) {
     let cursor = '0'
     do {
-      const [next, keys] = await scanStep(store, node, cursor, '*')
-      for (const key of keys) {
-        const [kind, tenant] = partsOf(store, key)
-        if (kind !== undefined && tenant !== undefined && NAMING.has(kind)) tenants.add(tenant)
-      }
+      const args = [cursor, patternOf(store, '*'), String(KEYS_AT_ONCE), length]
+      const [next = '0', ...found] = (await ask(node, 'eval', scripts['scan-tenants'].text, '0', ...args)) as string[]
+      for (const tenant of found) tenants.add(tenant)
       cursor = next
     } while (cursor !== '0')
   }
@@ -62,16 +59,23 @@ function mastersOf({ connection: { client } }: Store): readonly RedisLike[] {
 }
 
 async function scanStep(
-  { prefix }: Store,
+  store: Store,
   node: RedisLike,
   cursor: string,
   rest: string,
 ): Promise<[next: string, keys: string[]]> {
-  const pattern = `${prefix.replace(/[\\[\]*?^-]/g, '\\$&')}:{*}:${rest}`
+  const reply = await ask(node, 'scan', cursor, 'match', patternOf(store, rest), 'count', String(KEYS_AT_ONCE))
+  const [next, keys] = reply as [Reply, string[]]
+  return [String(next), keys]
+}
+
+function patternOf({ prefix }: Store, rest: string): string {
+  return `${prefix.replace(/[\\[\]*?^-]/g, '\\$&')}:{*}:${rest}`
+}
+
+async function ask(node: RedisLike, command: string, ...args: readonly string[]): Promise<unknown> {
   try {
-    const reply = await node.call('scan', cursor, 'match', pattern, 'count', String(KEYS_AT_ONCE))
-    const [next, keys] = reply as [Reply, string[]]
-    return [String(next), keys]
+    return await node.call(command, ...args)
   } catch (error) {
     throw toDriverError(error, false)
   }

@@ -42,11 +42,24 @@ async function writeLog(store: Store, call: ScriptCall): Promise<Reply> {
   return checkLost(store, await store.connection.write(call))
 }
 
-export async function readTail(store: Store, log: LogKey, upTo: number | undefined): Promise<Tail | undefined> {
-  const args = [upTo === undefined ? '' : String(upTo), store.marker]
-  const reply = (await readLog(store, logCall(store, 'tail', log, args, true))) as readonly Reply[] | null
-  if (reply === null) return undefined
-  const [row, first, ...fields] = reply
+export async function readTail(store: Store, log: LogKey, upTo: number): Promise<Tail | undefined> {
+  return decodeTail(store, log, (await store.connection.read([tailCall(store, log, upTo)]))[0] ?? null)
+}
+
+/** The newest of several logs, in one flush. */
+export async function readTails(store: Store, logs: readonly LogKey[]): Promise<readonly (() => Tail | undefined)[]> {
+  const replies = await store.connection.read(logs.map((log) => tailCall(store, log, undefined)))
+  return logs.map((log, i) => () => decodeTail(store, log, replies[i] ?? null))
+}
+
+function tailCall(store: Store, log: LogKey, upTo: number | undefined): ScriptCall {
+  return logCall(store, 'tail', log, [upTo === undefined ? '' : String(upTo), store.marker], true)
+}
+
+function decodeTail(store: Store, log: LogKey, reply: Reply): Tail | undefined {
+  const found = checkLost(store, reply) as readonly Reply[] | null
+  if (found === null) return undefined
+  const [row, first, ...fields] = found
   return { head: readHeadRow(store, log, row as readonly Reply[]), entries: decodeEntries(log, Number(first), fields) }
 }
 

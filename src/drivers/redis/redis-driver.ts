@@ -1,8 +1,9 @@
 import { ClosedError } from '../../core/errors.js'
-import type { Capabilities, Driver, Survives } from '../../log/contract.js'
+import type { Capabilities, Driver, LogKey, Survives } from '../../log/contract.js'
 import type { ItemDriver } from '../../log/store-contract.js'
 import { checkBatch, checkStandIn } from '../shared/checks.js'
 import { checkItemWrites } from '../shared/item-checks.js'
+import { readTogether } from '../shared/read-together.js'
 import { appendBatch } from './append.js'
 import { Channel } from './channel.js'
 import { bury, listTenants, listTombstones } from './census.js'
@@ -20,6 +21,7 @@ import {
   readHead,
   readHeaders,
   readTail,
+  readTails,
   readTombstone,
   reindexLog,
   renewLease,
@@ -42,6 +44,7 @@ const CAPABILITIES: Capabilities = {
 export function createRedisDriver(store: Store, durability: Survives, release: () => void): Driver & ItemDriver {
   const { connection } = store
   const channel = new Channel(store)
+  const newestTail = readTogether((logs: readonly LogKey[]) => readTails(store, logs))
 
   function checkOpen(): void {
     if (connection.isClosed) throw new ClosedError('The redis driver')
@@ -58,7 +61,7 @@ export function createRedisDriver(store: Store, durability: Survives, release: (
       checkBatch(batch)
       return appendBatch(store, batch)
     },
-    tail: (log, upTo) => readTail(store, log, upTo),
+    tail: (log, upTo) => (upTo === undefined ? newestTail(log) : readTail(store, log, upTo)),
     read: (log, from, limit) => readEntries(store, log, from, limit),
     confirm: (log) => connection.confirm(store.keys.log(log)),
     headers: (log, options) => readHeaders(store, log, options),

@@ -24,6 +24,7 @@ const NAMES = [
   'reserve-due',
   'scan-index',
   'scan-items',
+  'scan-tenants',
   'sweep-items',
   'tail',
   'take-due',

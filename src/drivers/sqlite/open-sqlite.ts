@@ -3,15 +3,16 @@ import type { Clock } from '../../core/clock.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
 import { systemClock } from '../../core/system-clock.js'
-import type { Append, Capabilities, Driver } from '../../log/contract.js'
+import type { Append, Capabilities, Driver, LogKey, Tail } from '../../log/contract.js'
 import { checkBatch, checkStandIn } from '../shared/checks.js'
 import { cursorAfter, parseCursor } from '../shared/cursor.js'
 import { checkItemWrites } from '../shared/item-checks.js'
+import { readTogether } from '../shared/read-together.js'
 import type { PackedResult } from './append.js'
 import { indexTaskOf, labelsOf, packAppends } from './append-parcel.js'
 import { DirectConnection } from './direct.js'
 import { describeDurability } from './durability.js'
-import { unpackEntries, unpackHeaders } from './entries.js'
+import { type PackedTail, unpackEntries, unpackHeaders } from './entries.js'
 import { explainFailure } from './explain-failure.js'
 import { SqliteFailure } from './failure.js'
 import { unpackHead } from './head-row.js'
@@ -83,6 +84,12 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     await turn()
     return seen.found
   }
+  const newestTail = readTogether(async (logs: readonly LogKey[]) => {
+    const [only] = logs
+    const single = only !== undefined && logs.length === 1
+    const found = single ? [await look('tail', [only, null])] : await link.call('tails', [logs])
+    return found.map((tail) => () => unpackTail(tail))
+  })
 
   return {
     name: 'sqlite',
@@ -102,8 +109,7 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
     },
 
     async tail(log, upTo) {
-      const found = await look('tail', [keyOf(log), upTo ?? null])
-      return found === null ? undefined : { head: unpackHead(found.head), entries: unpackEntries(found.entries) }
+      return upTo === undefined ? newestTail(keyOf(log)) : unpackTail(await look('tail', [keyOf(log), upTo]))
     },
 
     async read(log, from, limit) {
@@ -270,6 +276,10 @@ async function appendDirectly(
 // What comes next must not come at once: a program that does nothing but append or read would never let go of the thread.
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
+}
+
+function unpackTail(found: PackedTail | null): Tail | undefined {
+  return found === null ? undefined : { head: unpackHead(found.head), entries: unpackEntries(found.entries) }
 }
 
 // Callers may pass more than the key, such as a head; only the key crosses to the worker.

@@ -28,6 +28,7 @@ export interface Calls {
   open(): OpenedDatabase
   append(batch: Parcel): PackedResult[]
   tail(log: LogKey, upTo: number | null): PackedTail | null
+  tails(logs: readonly LogKey[]): (PackedTail | null)[]
   read(log: LogKey, from: number, limit: number): Parcel
   headers(log: LogKey, before: number | null, limit: number): Parcel
   head(log: LogKey): PackedHead | null

@@ -6,7 +6,7 @@ import { getBlobs, listBlobs, putBlobs, removeBlob, touchBlobs } from './blobs.j
 import { type Connection, dataVersion, openConnection, openSecondConnection } from './connection.js'
 import { takeDue } from './due.js'
 import { loadSqlite } from './engine.js'
-import type { PackedTail } from './entries.js'
+import { type PackedTail, readTail } from './entries.js'
 import { captureFailure, SqliteFailure } from './failure.js'
 import { listSpaces, readItems, scanItems } from './item-reads.js'
 import { sweepItems, writeItems } from './item-writes.js'
@@ -48,6 +48,7 @@ const handlers: Handlers = {
       return tasks.map((task) => appendOne(db, task, instant))
     })
   },
+  tails: (db, now, logs) => logs.map((log) => readTail(db, log, null, now())),
   takeDue: (db, now, query) => takeDue(db, query, now),
   dataVersion: (db) => dataVersion(db, false),
   renew: (db, now, log, incarnation, epoch, ms) => renewLease(db, log, incarnation, epoch, ms, now),
@@ -198,6 +199,8 @@ function buffersOf(call: CallName, [, value]: Reply): ArrayBuffer[] {
   switch (call) {
     case 'tail':
       return transferOf((value as PackedTail).entries)
+    case 'tails':
+      return (value as (PackedTail | null)[]).flatMap((tail) => (tail === null ? [] : transferOf(tail.entries)))
     case 'read':
     case 'headers':
     case 'readItems':

@@ -6,6 +6,8 @@ const MAX_BATCH_BYTES = 8 * 1024 * 1024
 
 /** Fewer than this are not worth two commits. */
 const LEAST_HALVED = 16
+/** How long appends wait for others to go with. */
+const PATIENCE_MS = 10
 /** For what must happen after the code that runs now: a microtask of its own would cost a tracked resource. */
 const NOW = Promise.resolve()
 
@@ -26,6 +28,9 @@ export class GroupCommit {
   readonly #appended: (batch: readonly Append[], results: readonly AppendResult[]) => void
   #waiting: Waiting[] = []
   #underWay = 0
+  /** The appends of the batches that are in progress. */
+  #inFlight = 0
+  #patience: NodeJS.Timeout | undefined
   /** How long the last commit took, and since when none is in progress. */
   #took = Number.POSITIVE_INFINITY
   #restingSince = 0
@@ -59,17 +64,42 @@ export class GroupCommit {
 
   // Appends made in the same turn of the event loop leave together: the batch is cut in a microtask.
   #schedule(): void {
-    if (this.#scheduled || this.#waiting.length === 0) return
-    if (this.#underWay >= this.#driver.capabilities.parallelBatches) return
+    if (this.#scheduled || this.#waiting.length === 0 || !this.#hasRoom) return
+    if (!this.#isLarge) return this.#waitForMore()
     this.#scheduled = true
     void NOW.then(this.#sendAll)
   }
 
   readonly #sendAll = (): void => {
     this.#scheduled = false
-    while (this.#waiting.length > 0 && this.#underWay < this.#driver.capabilities.parallelBatches) {
-      void this.#send(this.#cutBatch(this.#share()))
-    }
+    while (this.#waiting.length > 0 && this.#hasRoom && this.#isLarge) this.#sendNext()
+    this.#schedule()
+  }
+
+  get #hasRoom(): boolean {
+    return this.#underWay < this.#driver.capabilities.parallelBatches
+  }
+
+  /**
+   * A further batch goes when it is at least as large as everything in progress. If each append went as soon as a
+   * connection is free, twenty sessions would never share more than a few: a commit costs as much for one as for ten.
+   */
+  get #isLarge(): boolean {
+    return this.#waiting.length >= this.#inFlight
+  }
+
+  // What is in progress may be waiting for a lock: it must not keep the others waiting as well.
+  #waitForMore(): void {
+    if (this.#patience !== undefined) return
+    this.#patience = setTimeout(() => {
+      this.#patience = undefined
+      if (this.#waiting.length > 0 && this.#hasRoom) this.#sendNext()
+      this.#schedule()
+    }, PATIENCE_MS)
+  }
+
+  #sendNext(): void {
+    void this.#send(this.#cutBatch(this.#share()))
   }
 
   /**
@@ -81,7 +111,7 @@ export class GroupCommit {
     const count = this.#waiting.length
     if (this.#underWay > 0 || parallelBatches === 1 || count < LEAST_HALVED) return maxBatch
     const isWorthIt = performance.now() - this.#restingSince > this.#took
-    return isWorthIt ? Math.min(maxBatch, Math.ceil(count / 2)) : maxBatch
+    return isWorthIt ? Math.min(maxBatch, Math.floor(count / 2)) : maxBatch
   }
 
   // At most one append per log: the second of two handles on one log waits for the next batch.
@@ -109,6 +139,7 @@ export class GroupCommit {
 
   async #send(batch: Waiting[]): Promise<void> {
     this.#underWay++
+    this.#inFlight += batch.length
     const began = performance.now()
     try {
       const appends = batch.map(({ append }) => append)
@@ -120,6 +151,7 @@ export class GroupCommit {
       this.#fail(batch, error)
     } finally {
       this.#underWay--
+      this.#inFlight -= batch.length
       if (this.#underWay === 0) this.#restingSince = performance.now()
       this.#schedule()
       if (this.#underWay === 0 && this.#waiting.length === 0) for (const wake of this.#idle.splice(0)) wake()
