@@ -29,6 +29,8 @@ import type { Drive, Run } from '../run/run.js'
 import { explainFrozen, ShownState } from '../program/shown-state.js'
 import type { Recorded, Update } from '../program/state-shape.js'
 
+const NOW = Promise.resolve()
+
 /** What a task returned: an update that is already recorded, one that closes the super-step, or none yet. */
 type Landed =
   | { readonly status: 'recorded' }
@@ -119,6 +121,8 @@ export class GraphEngine {
     const inTurn = this.#turns(tasks)
     return Promise.all(
       tasks.map(async (task): Promise<Landed> => {
+        // What begins together is all known before the first of it runs.
+        await NOW
         const landed = await inTurn(task, () => this.#runTask(task, () => left === 1 && !unfinished))
         left--
         if (landed.status === 'failed' || landed.status === 'suspended') unfinished = true

@@ -10,6 +10,7 @@ import { runErrands } from '../child/run-errands.js'
 import { ownBranch } from '../history/inherit.js'
 import type { ProgramPlan } from '../program/program.js'
 import { hashKept } from '../step/hash-value.js'
+import { stepHere } from '../step/here.js'
 import { Company, Place } from '../worker/company.js'
 import type { RuntimeEnvironment } from './environment.js'
 import type { Expiry } from './expiry.js'
@@ -17,7 +18,6 @@ import { checkKey, type OnPaused } from './given-input.js'
 import { arrive } from './later-input.js'
 import type { Restart } from './outcome.js'
 import type { RecordPolicy } from './record-policy.js'
-import { isInsideStep } from './run.js'
 import { checkBrought, contextMisfit, isBare, keepContext, type KeptContext } from './run-context.js'
 import type { DriveOptions } from './run-options.js'
 import { type ForkRecord, type InputRecord, isUnfinished, type RunState } from './run-state.js'
@@ -59,7 +59,7 @@ export class Request {
     this.key = key
     this.options = options
     // What a step of a run runs is part of that run, and crashes with it.
-    const isPart = options.makeRoom === undefined && isInsideStep()
+    const isPart = options.makeRoom === undefined && stepHere() !== undefined
     this.place = new Place(isPart ? new Company() : environment.company, options.makeRoom)
   }
 

@@ -27,7 +27,7 @@ import { checkPolicy, STEP_OPTIONS } from '../program/step-policy.js'
 import { doneRecord, joinPath, StepRecords } from './step-records.js'
 import { StepStore } from './step-store.js'
 import { StepWrites } from './step-writes.js'
-import { Trail } from './trail.js'
+import { shortHash, Trail } from './trail.js'
 import { WaitPlaces } from './wait-places.js'
 import { fromTheStart } from '../pause/wait-order.js'
 import { receive, sleep, type WaitingFunction } from '../pause/waits.js'
@@ -233,12 +233,8 @@ export class Activation {
     const { seq, hash } = log.fold
     const ownKey = this.#run.keyMaker(this.path, 0)
     const call: Call = { number: this.#calls, outer: this.#isTimed ? step?.abortSignal : undefined }
-    const track = <Result>(what: string, operation: (heard: Heard) => Promise<Result>) => {
-      const tracked = this.#track(call, what, operation)
-      // The program may look at it later, or never if the run is stopped: that must not end the process.
-      tracked.catch(noop)
-      return tracked
-    }
+    const track = <Result>(what: string, operation: (heard: Heard) => Promise<Result>) =>
+      this.#track(call, what, operation)
     return {
       input,
       context,
@@ -253,7 +249,7 @@ export class Activation {
         return step === undefined ? ownKey() : step.idempotencyKey
       },
       // A node's writes belong to the attempt that makes them, a flow's to the run.
-      store: step?.store ?? new StepStore(this.#run.store, this.#stored),
+      store: step?.store ?? new StepStore(() => this.#run.store, this.#stored),
       step: <Result>(name: string, ...rest: StepArguments<Result>) =>
         track('step', (heard) => this.#step(call, heard, name, ...rest)) as Promise<Result>,
       transaction: <Result, Prepared>(name: string, ...rest: TransactionArguments<Result, Prepared>) =>
@@ -331,15 +327,20 @@ export class Activation {
   /** Notes where the function requests a step, before anything else happens. */
   #arrive(path: string, isEffect: boolean, heard: Heard) {
     const isBeside = this.#activity.open > 1
-    const asked = { path, isEffect, isBeside, past: this.#places.last, ...this.#trail.ask() }
+    const { after: cause, isLive } = this.#trail.ask()
+    const asked = { path, isEffect, isBeside, past: this.#places.last, after: cause, isLive }
     heard.path = path
-    this.#places.came(path)
-    // One that waited for a person has no record, but is no stranger either.
-    const asks = `${this.#records.name(path)} `
-    const isWaited = isEffect && Object.values(this.#run.state.pauses ?? {}).some((one) => one.path.startsWith(asks))
-    this.#revisits.arrive(isWaited ? { ...asked, after: undefined } : asked)
+    heard.hash = shortHash(path)
+    this.#places.came(heard.hash)
+    this.#revisits.arrive(isEffect && this.#isWaited(path) ? { ...asked, after: undefined } : asked)
     const number = this.#activity.asked
-    return { isLive: asked.isLive, after: () => this.#revisits.place(asked, this.#activity.asked !== number) }
+    return { isLive, after: () => this.#revisits.place(asked, this.#activity.asked !== number) }
+  }
+
+  /** One that waited for a person has no record, but is no stranger either. */
+  #isWaited(path: string): boolean {
+    const asks = `${this.#records.name(path)} `
+    return Object.values(this.#run.state.pauses ?? {}).some((one) => one.path.startsWith(asks))
   }
 
   async #step<Result>(call: Call, heard: Heard, name: string, ...rest: StepArguments<Result>): Promise<unknown> {
@@ -361,7 +362,8 @@ export class Activation {
     const work = this.#work(path, options as StepOptions, inside, { inputHash, isLive, outer: call.outer, after })
     if (isEffect) await this.#hold(path)
     try {
-      const performed = await perform(this.#run, work)
+      const performing = perform(this.#run, work)
+      const performed = performing instanceof Promise ? await performing : performing
       if (this.#isLeft(call)) return never()
       await this.#records.done(work, performed)
       // What the program did to it in the meantime would be in no record.
@@ -503,24 +505,25 @@ export class Activation {
   #track<Result>({ number: call }: Call, what: string, operation: (heard: Heard) => Promise<Result>): Promise<Result> {
     if (this.#closed || call !== this.#calls || call === this.#ended) return never()
     const { signal } = this.#run.abort
-    if (signal.aborted) return Promise.reject(signal.reason)
+    if (signal.aborted) return rejected(signal.reason)
     // Another process has the thread by now: what is recorded may belong to another run, and the end of this one is
     // about to be reported.
     if (this.#run.isOvertaken) return never()
     const outer = this.#run.runningStep
-    if (outer !== undefined) return Promise.reject(insideItself(outer, what))
+    if (outer !== undefined) return rejected(insideItself(outer, what))
     const others = this.#activity.open
     this.#activity.active++
     const asked = ++this.#activity.asked
     this.#places.asked(others)
     if (this.#run.draining) return this.#activity.hang()
-    const heard: Heard = { path: undefined, isLive: false }
-    return operation(heard).then(
+    const heard: Heard = { path: undefined, hash: undefined, isLive: false }
+    const tracked: Promise<Result> = operation(heard).then(
       (result) => {
         if (call === this.#calls) this.#hear(what, heard)
         return result
       },
       (error: unknown) => {
+        tracked.catch(noop)
         if (call === this.#calls) {
           this.#failures.hear(error, this.#activity.asked, others > 0 || asked !== this.#activity.asked)
           if (isNondeterministic(error)) this.#revisits.mismatch(error)
@@ -529,13 +532,14 @@ export class Activation {
         throw error
       },
     )
+    return tracked
   }
 
   /** The function is told of the end of something. */
   #hear(what: string, heard: Heard): void {
     this.#activity.active--
-    this.#trail.heard(heard.path, heard.isLive)
-    if (heard.path !== undefined) this.#revisits.hear(heard.path)
+    this.#trail.heard(heard.hash, heard.isLive)
+    if (heard.hash !== undefined) this.#revisits.hear(heard.hash)
     if (this.#isSamePast) this.#isSamePast = this.#isAsThere(what, heard.path)
     this.#activity.checkIdle()
   }
@@ -568,13 +572,22 @@ function insideItself(step: string, what: string): InvalidProgramError {
   return new InvalidProgramError(`Step "${step}" uses ctx.${what} inside of itself.`, 'step', remedy, { step })
 }
 
+// The program may look at a failure later, or never if the run is stopped: that must not end the process.
 function noop(): void {}
+
+function rejected(error: unknown): Promise<never> {
+  const promise = Promise.reject(error)
+  promise.catch(noop)
+  return promise
+}
 
 /** Created once: without a reason, each abort creates an error with a stack. */
 const LEFT = new Error('The function was left where it waits.')
 /** What a function receives when something that it requested has ended. */
 interface Heard {
   path: string | undefined
+  /** Of the path: what it is called in records. */
+  hash: string | undefined
   /** It was produced here, by nobody before us. */
   isLive: boolean
 }

@@ -86,8 +86,8 @@ export class Revisits {
   }
 
   /** The function is told of the end of this step. */
-  hear(path: string): void {
-    this.#heard.add(shortHash(path))
+  hear(hash: string): void {
+    this.#heard.add(hash)
   }
 
   /** What a record keeps of where its step was asked for. */
