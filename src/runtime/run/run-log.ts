@@ -231,17 +231,8 @@ export class RunLog {
 
   /** One at a time, after everything in progress, holding what is waiting. Put back if nothing was written. */
   #alone<Result>(write: (pending: Draft | undefined) => Promise<Result | undefined>): Promise<Result | undefined> {
-    this.#deciding++
-    const turn = this.#exclusive.then(async () => {
-      try {
-        return await this.#writeWith(write)
-      } catch (error) {
-        if (!isRefusal(error) || !this.#pending.some(({ step }) => step)) throw error
-        // Of a record that waits, perhaps: that is told to its own step, and then it is known.
-        await this.#written()
-        return await this.#writeWith(write)
-      }
-    })
+    const isFree = this.#deciding++ === 0
+    const turn = isFree ? this.#inTurn(write) : this.#exclusive.then(() => this.#inTurn(write))
     const decided = () => {
       this.#deciding--
     }
@@ -249,21 +240,28 @@ export class RunLog {
     return turn
   }
 
-  async #writeWith<Result>(write: (pending: Draft | undefined) => Promise<Result | undefined>) {
-    await this.#drain()
-    const notes = this.#take()
-    const flight = new Flight()
-    this.#flights.push(flight)
-    try {
-      const result = await this.#guard(write(mergeAll(draftsOf(notes))))
-      if (result === undefined) this.#restore(notes)
-      else for (const { step } of notes) step?.resolve()
-      return result
-    } catch (error) {
-      this.#restore(notes)
-      throw error
-    } finally {
-      this.#landed(flight)
+  async #inTurn<Result>(write: (pending: Draft | undefined) => Promise<Result | undefined>) {
+    for (let isFirst = true; ; isFirst = false) {
+      if (this.#flights.length > 0) await this.#drain()
+      else this.#check()
+      const notes = this.#take()
+      const flight = new Flight()
+      this.#flights.push(flight)
+      try {
+        const result = await write(mergeAll(draftsOf(notes)))
+        if (result === undefined) this.#restore(notes)
+        else for (const { step } of notes) step?.resolve()
+        return result
+      } catch (error) {
+        // Values that can't be stored and SQL of the user's own that fails are the step's fault, not the log's.
+        if (isStoreFailure(error)) this.fail(error)
+        this.#restore(notes)
+        if (!isFirst || !isRefusal(error) || !this.#pending.some(({ step }) => step)) throw error
+      } finally {
+        this.#landed(flight)
+      }
+      // Of a record that waits, perhaps: that is told to its own step, and then it is known.
+      await this.#written()
     }
   }
 
@@ -390,16 +388,6 @@ export class RunLog {
 
   #lookAnew(): void {
     this.#view = this.#pending.length === 0 ? undefined : new View(this.#claim.log.fold.state, draftsOf(this.#pending))
-  }
-
-  async #guard<Result>(write: Promise<Result>): Promise<Result> {
-    try {
-      return await write
-    } catch (error) {
-      // Values that can't be stored and SQL of the user's own that fails are the step's fault, not the log's.
-      if (isStoreFailure(error)) this.fail(error)
-      throw error
-    }
   }
 
   async #drain(): Promise<void> {

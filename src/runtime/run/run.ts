@@ -135,7 +135,8 @@ export class Run {
       const input = showValue(this.state.run?.input)
       const value = await plan.run(activation.context(input), input)
       activation.checkRevisited()
-      const output = await plan.checkOutput(value)
+      const checking = plan.checkOutput(value)
+      const output = checking instanceof Promise ? await checking : checking
       return output === undefined ? undefined : this.keep(output)
     })
     if (done.status === 'failed') return { ...done, error: activation.explainFailure(done.error) }

@@ -105,7 +105,7 @@ export class Activation {
     this.#defaults = defaults
     this.asking = new Asking(run)
     this.#records = new StepRecords(run, prefix, scopePath)
-    this.#revisits = new Revisits(id, () => this.#records.all)
+    this.#revisits = new Revisits(id, this.#records)
     this.#activity = new Activity(run, this.#revisits, {
       isClosed: () => this.#closed,
       suspend: () => this.#suspend?.(),
@@ -152,11 +152,12 @@ export class Activation {
       const end = (result: Activated) => {
         this.#closed = true
         letGo()
-        const before = result.status === 'failed' ? this.settled() : Promise.resolve()
-        void before.then(() => {
+        const over = () => {
           this.#over = true
-          return resolve(result)
-        })
+          resolve(result)
+        }
+        if (result.status === 'failed') void this.settled().then(over)
+        else over()
       }
       this.#fail = (error) => {
         end({ status: 'failed', error })
@@ -176,10 +177,10 @@ export class Activation {
       const returned = (value: unknown): unknown => {
         const writing = this.#stored.settled()
         return writing
-          ? writing.then(() => returned(value))
+          ? writing.then(() => returned(value), fail)
           : end({ status: 'done', value, writes: this.#writes, notes: this.#notes })
       }
-      fromTheStart(body).then(returned, fail).catch(fail)
+      fromTheStart(body).then(returned, fail)
     })
   }
 
@@ -460,8 +461,7 @@ export class Activation {
     await this.#run.replay?.turn(path)
     if (this.#records.isDoubted(path)) await this.#settleDoubt(path, 'effect')
     const work = this.#work(path, { input, effect: 'idempotent' }, () => undefined, { after })
-    const { all } = this.#records
-    const again = failedChild(Object.hasOwn(all, path) ? all[path] : undefined, work)
+    const again = failedChild(this.#records.get(path), work)
     if (again !== undefined) throw again
     const found = this.#records.find(path, work.inputHash)
     if (found?.status === 'done') return showValue(found.result)
@@ -497,7 +497,7 @@ export class Activation {
     const { text, cut } = encodeKey(key)
     const old = cut === undefined ? undefined : `${name}[${cut}]`
     // What 0.1 recorded under a key that it truncated is found under that key, by the first that asks, as then.
-    const isOld = old !== undefined && Object.hasOwn(this.#records.all, joinPath(this.#id, old))
+    const isOld = old !== undefined && this.#records.get(joinPath(this.#id, old)) !== undefined
     return isOld && !this.#revisits.has(joinPath(this.#id, old)) ? old : `${name}[${text}]`
   }
 
@@ -548,8 +548,7 @@ export class Activation {
   #isAsThere(what: string, path: string | undefined): boolean {
     // Answers and signals are this branch's own.
     if (path === undefined) return what === 'sleep'
-    const { all } = this.#records
-    return this.#run.recordedReads?.isAsThere(path, Object.hasOwn(all, path) ? all[path] : undefined) ?? true
+    return this.#run.recordedReads?.isAsThere(path, this.#records.get(path)) ?? true
   }
 
   /** Resolves when the function has reached everything that is recorded. */

@@ -167,8 +167,7 @@ export class WaitPlaces {
     const past = this.#order.last
     const wait = key === undefined ? this.#unkeyed(name) : undefined
     const path = this.#code.claimPath(name, key ?? wait?.place)
-    const { all } = this.#records
-    const since = this.sinceBehind(Object.hasOwn(all, path) ? all[path] : undefined)
+    const since = this.sinceBehind(this.#records.get(path))
     this.#order.came(shortHash(path), since)
     return {
       path,
@@ -233,7 +232,7 @@ export class WaitPlaces {
   }
 
   #isAmbiguous(name: string): boolean {
-    return Object.hasOwn(this.#records.all, this.#ambiguity(name))
+    return this.#records.get(this.#ambiguity(name)) !== undefined
   }
 
   // No key looks like this, so it is nobody's record.
