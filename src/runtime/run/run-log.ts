@@ -105,7 +105,7 @@ export class RunLog {
 
   async #recordInTurn(note: Note, step: Step): Promise<void> {
     // What is being decided on holds entries noted earlier: if nothing comes of it they are put back, and go first.
-    if (this.#deciding > 0) await this.#decided()
+    while (this.#deciding > 0) await this.#exclusive
     this.#check()
     if (this.#pending.includes(note)) this.#write()
     if (this.#lag === 0) return step.written
@@ -121,15 +121,15 @@ export class RunLog {
   }
 
   async #clear(): Promise<void> {
-    // Whatever is concluded at this moment holds entries that were noted before.
-    await this.#decided()
-    // Again, when a step was told that its record can't be written: what was noted before it still waits.
-    while (this.#pending.some(({ along }) => along === undefined)) {
+    for (;;) {
+      // Looked at right before the rest: what is being decided on holds entries that were noted before, and so does what
+      // is in flight. Both may put them back, and then they still wait.
+      while (this.#deciding > 0) await this.#exclusive
       this.#check()
-      await this.#written()
-      await this.#decided()
+      if (this.#pending.some(({ along }) => along === undefined)) await this.#written()
+      else if (this.#flights.length > 0) await this.#flights[0]?.over()
+      else return
     }
-    await this.#drain()
   }
 
   /**
@@ -224,15 +224,19 @@ export class RunLog {
     this.#pending = [...notes, ...this.#pending]
   }
 
-  /** Resolves when nothing is being decided on. */
-  async #decided(): Promise<void> {
-    while (this.#deciding > 0) await this.#exclusive
-  }
-
   /** One at a time, after everything in progress, holding what is waiting. Put back if nothing was written. */
   #alone<Result>(write: (pending: Draft | undefined) => Promise<Result | undefined>): Promise<Result | undefined> {
-    const isFree = this.#deciding++ === 0
-    const turn = isFree ? this.#inTurn(write) : this.#exclusive.then(() => this.#inTurn(write))
+    this.#deciding++
+    const turn = this.#exclusive.then(async () => {
+      try {
+        return await this.#writeWith(write)
+      } catch (error) {
+        if (!isRefusal(error) || !this.#pending.some(({ step }) => step)) throw error
+        // Of a record that waits, perhaps: that is told to its own step, and then it is known.
+        await this.#written()
+        return await this.#writeWith(write)
+      }
+    })
     const decided = () => {
       this.#deciding--
     }
@@ -240,28 +244,21 @@ export class RunLog {
     return turn
   }
 
-  async #inTurn<Result>(write: (pending: Draft | undefined) => Promise<Result | undefined>) {
-    for (let isFirst = true; ; isFirst = false) {
-      if (this.#flights.length > 0) await this.#drain()
-      else this.#check()
-      const notes = this.#take()
-      const flight = new Flight()
-      this.#flights.push(flight)
-      try {
-        const result = await write(mergeAll(draftsOf(notes)))
-        if (result === undefined) this.#restore(notes)
-        else for (const { step } of notes) step?.resolve()
-        return result
-      } catch (error) {
-        // Values that can't be stored and SQL of the user's own that fails are the step's fault, not the log's.
-        if (isStoreFailure(error)) this.fail(error)
-        this.#restore(notes)
-        if (!isFirst || !isRefusal(error) || !this.#pending.some(({ step }) => step)) throw error
-      } finally {
-        this.#landed(flight)
-      }
-      // Of a record that waits, perhaps: that is told to its own step, and then it is known.
-      await this.#written()
+  async #writeWith<Result>(write: (pending: Draft | undefined) => Promise<Result | undefined>) {
+    await this.#drain()
+    const notes = this.#take()
+    const flight = new Flight()
+    this.#flights.push(flight)
+    try {
+      const result = await this.#guard(write(mergeAll(draftsOf(notes))))
+      if (result === undefined) this.#restore(notes)
+      else for (const { step } of notes) step?.resolve()
+      return result
+    } catch (error) {
+      this.#restore(notes)
+      throw error
+    } finally {
+      this.#landed(flight)
     }
   }
 
@@ -388,6 +385,16 @@ export class RunLog {
 
   #lookAnew(): void {
     this.#view = this.#pending.length === 0 ? undefined : new View(this.#claim.log.fold.state, draftsOf(this.#pending))
+  }
+
+  async #guard<Result>(write: Promise<Result>): Promise<Result> {
+    try {
+      return await write
+    } catch (error) {
+      // Values that can't be stored and SQL of the user's own that fails are the step's fault, not the log's.
+      if (isStoreFailure(error)) this.fail(error)
+      throw error
+    }
   }
 
   async #drain(): Promise<void> {
