@@ -11,7 +11,8 @@ import { Places } from './places.js'
 import type { Approval, Asked, FunctionNodePlan, GraphNodePlan, GraphPlan, NodePlan, Task } from '../program/program.js'
 import { leftBegun, nondeterministic, StepFailedError } from '../errors.js'
 import { gapOf } from '../run/gap.js'
-import { findLost, perform, type Work } from '../step/perform.js'
+import { findLost } from '../step/past-effects.js'
+import { perform, type Work } from '../step/perform.js'
 import { isEffect } from '../step/revisits.js'
 import {
   awaitsChild,

@@ -27,10 +27,10 @@ import { type Outcome, readOutcome } from './outcome.js'
 import type { RecordedReads } from './recorded-reads.js'
 import type { Request } from './request.js'
 import { type Drive, Run } from './run.js'
-import { contextFor, isBare, missingOf } from './run-context.js'
+import { CallerContext } from './caller-context.js'
 import { type RunClaim, RunLog } from './run-log.js'
 import { type InputRecord, isUnfinished, type RunState } from './run-state.js'
-import type { ExpiryOf } from './situation.js'
+import type { ExpiryOf } from './run-ops.js'
 import { StoppedError } from './stop-in-time.js'
 import { Unrecorded } from './unrecorded.js'
 
@@ -69,14 +69,13 @@ export class Hold {
   #inherited: number | undefined
   /** Where the log ended when a run was about to wait and something came in between. */
   #unmoved: { readonly seq: number; readonly at: number } | undefined
-  /** The one run that a caller's context is for. */
-  #own: string | undefined
+  readonly #context: CallerContext
 
   private constructor(request: Request, claim: RunClaim, held?: Held, recordedReads?: RecordedReads) {
     this.#request = request
     this.#claim = claim
     this.#target = held?.target
-    this.#own = held?.target
+    this.#context = new CallerContext(request, held?.target)
     this.#inherited = held?.openSince
     this.#recordedReads = recordedReads
     this.#feed = new EventFeed(request.options.emit, startOf(held))
@@ -203,7 +202,7 @@ export class Hold {
     const forsaking = isBegun ? undefined : this.#dropForsaken()
     if (forsaking) await forsaking
     // Whoever claims it next for this very input is told what is missing.
-    if (!isBegun && this.#lacksContext()) return this.#leave()
+    if (!isBegun && this.#context.isMissing(this.#log.seen)) return this.#leave()
     const beginning = this.#begin(isBegun)
     const failure = beginning instanceof Promise ? await beginning : beginning
     if (failure === undefined) return this.#driveNext(isBegun)
@@ -304,34 +303,6 @@ export class Hold {
     return { store: this.#request.environment.retention, plan: this.#request.plan }
   }
 
-  #lacksContext(): boolean {
-    const { seen } = this.#log
-    const next = seen.inputs?.[0]
-    if (next === undefined || seen.cancel?.run === next.id) return false
-    if (this.#request.misfit && isBare(next)) return true
-    return missingOf(next, this.#contextOf(next)).length > 0
-  }
-
-  /**
-   * What this process passes to a run. A caller's context is for the run that it starts, or the one that it resumes,
-   * and no other that is driven on the way: otherwise that run's tools would act for one person with the token of
-   * another.
-   */
-  #contextOf({ id, key }: { readonly id: string; readonly key?: string }): unknown {
-    const { context, options } = this.#request
-    if (options.fillsContext) return options.fillsOnly === undefined || key === options.fillsOnly ? context : undefined
-    this.#own ??= id
-    return id === this.#own ? context : undefined
-  }
-
-  #contextHere(): unknown {
-    const { state, seen } = this.#log
-    const { run } = state
-    // Nothing of a cancelled run is called anymore, so nothing is passed to it.
-    if (run === undefined || (this.#own === undefined && seen.cancel?.run === run.id)) return undefined
-    return contextFor(run, this.#contextOf(run), this.#request.options.fillsContext ?? false)
-  }
-
   /** Takes the next input, migrates an old state. What can't be started stays as it is, for a fixed program. */
   #begin(isBegun: boolean): Failure | undefined | Promise<Failure | undefined> {
     const { plan } = this.#request
@@ -386,7 +357,7 @@ export class Hold {
   #newRun(isBegun: boolean, watch: RunObserver): Run {
     const { environment, key, options } = this.#request
     return new Run(environment, key, this.#log, {
-      context: this.#contextHere(),
+      context: this.#context.ofRun(this.#log.state, this.#log.seen),
       abort: this.#abort,
       emit: (live: LiveEvent) => {
         const event = redactEvent(environment.redactor, live)
