@@ -575,8 +575,8 @@ function insideItself(step: string, what: string): InvalidProgramError {
 // The program may look at a failure later, or never if the run is stopped: that must not end the process.
 function noop(): void {}
 
-function rejected(error: unknown): Promise<never> {
-  const promise = Promise.reject(error)
+function rejected(reason: unknown): Promise<never> {
+  const promise = Promise.reject<never>(reason)
   promise.catch(noop)
   return promise
 }
