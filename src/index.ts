@@ -81,7 +81,9 @@ export type {
   StepOptions,
   TransactionOptions,
 } from './runtime/step/context.js'
-export type { CheckpointView, Thread, ThreadCheckpoint, ThreadView, WaitOptions } from './runtime/thread.js'
+export type { Thread, ThreadCheckpoint } from './runtime/thread.js'
+export type { CheckpointView, ThreadView } from './runtime/thread-view.js'
+export type { WaitOptions } from './runtime/events/wait-for-rest.js'
 export type { WorkerEvent, WorkerOptions } from './runtime/worker/worker-options.js'
 export type { Worker } from './runtime/worker/worker.js'
 export type { CollectionOptions } from './store/collection-options.js'

@@ -28,7 +28,7 @@ export type { StartedOccurrences } from './runtime/schedule/start-occurrences.js
 export type { StepPolicy } from './runtime/step/context.js'
 export type { StepCollection, StepScope, StepStore } from './runtime/step/step-store.js'
 export type { WorkerLimit } from './runtime/worker/limits.js'
-export type { Signalled } from './runtime/thread.js'
+export type { Signalled } from './runtime/pause/send-signal.js'
 export type { DispatchOptions, Dispatcher } from './runtime/worker/dispatcher.js'
 export type { DueThread } from './runtime/worker/due-thread.js'
 export type { QueueAge } from './runtime/worker/queue-age.js'

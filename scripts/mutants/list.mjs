@@ -83,7 +83,7 @@ export const MUTANTS = [
     what: 'a cancelled run takes the results on record with it',
     changes: [
       {
-        file: 'runtime/run/situation.js',
+        file: 'runtime/run/run-ops.js',
         find: 'const results = holds ? settled.ops : keepResults(state);',
         replace: 'const results = [];',
       },
@@ -128,7 +128,7 @@ export const MUTANTS = [
     what: 'who waits for a thread waits for ever while input lies behind a failed run',
     changes: [
       {
-        file: 'runtime/run/situation.js',
+        file: 'runtime/run/rest.js',
         find: 'if (isStuck(state))\n        return !isAskedFor(fold, now);',
         replace: 'if (isStuck(state))\n        return inputs.length === 0;',
       },
@@ -155,10 +155,10 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/step/perform.js',
-        find: '((run.lease?.isSure ?? true) && !(unsure && ledger.isForgotten))',
-        replace: '!(unsure && ledger.isForgotten)',
+        find: '(this.#run.lease?.isSure ?? true) && !(this.#unsure && ledger.isForgotten)',
+        replace: '!(this.#unsure && ledger.isForgotten)',
       },
-      { file: 'runtime/step/perform.js', find: 'await run.lease?.secure();', replace: 'void 0;' },
+      { file: 'runtime/step/perform.js', find: 'await this.#run.lease?.secure();', replace: 'void 0;' },
     ],
     test: 'test/runtime/effects/lease.test.ts',
     histories: 'crashes',
@@ -411,7 +411,7 @@ export const MUTANTS = [
     what: 'a signal has workers try a failed run each time',
     changes: [
       {
-        file: 'runtime/thread.js',
+        file: 'runtime/pause/send-signal.js',
         find: "if (run?.status !== 'running')\n        return false;",
         replace: '',
       },
@@ -459,8 +459,8 @@ export const MUTANTS = [
     what: 'a signal with a key is received again',
     changes: [
       {
-        file: 'runtime/thread.js',
-        find: 'if (place && state.signalKeys?.[place[0]]?.[place[1]] !== undefined)\n                return undefined;',
+        file: 'runtime/pause/send-signal.js',
+        find: 'if (place && state.signalKeys?.[place[0]]?.[place[1]] !== undefined)\n            return undefined;',
         replace: '',
       },
     ],
@@ -697,7 +697,7 @@ export const MUTANTS = [
   {
     item: '44',
     what: 'a question that the program no longer comes to keeps its thread awake once it is answered or has expired',
-    changes: [{ file: 'runtime/run/situation.js', find: 'run.passed?.[id] === what', replace: 'false' }],
+    changes: [{ file: 'runtime/run/rest.js', find: 'run.passed?.[id] === what', replace: 'false' }],
     test: 'test/runtime/pauses/unreached-questions.test.ts',
   },
   {
@@ -815,8 +815,8 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/worker/lease-keeper.js',
-        find: 'await this.#renewing;\n            const result',
-        replace: 'const result',
+        find: 'if (this.#renewing)\n                await this.#renewing;',
+        replace: '',
       },
     ],
     test: 'test/runtime/workers/lease-keeper.test.ts',
@@ -827,7 +827,7 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/run/hold.js',
-        find: 'if (await isStillAwaited(environment, key, next.parent))',
+        find: 'if (await isStillAwaited(environment, key, parent))',
         replace: 'if (true)',
       },
     ],

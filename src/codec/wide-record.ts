@@ -23,6 +23,23 @@ export function isWide(record: object): boolean {
   return CONTENTS.has(record)
 }
 
+/**
+ * The value of a record's own property; undefined if it has none. The same as `Object.hasOwn` and a read, which on a wide
+ * record cost as much as all else that a step does to it.
+ */
+export function ownValue(record: PlainRecord, key: string): Value | undefined {
+  const contents = CONTENTS.get(record)
+  if (contents !== undefined) return contents.get(key)?.value
+  return Object.hasOwn(record, key) ? record[key] : undefined
+}
+
+/** Calls back with each own property, in any order. */
+export function eachOwn(record: PlainRecord, call: (value: Value, key: string) => void): void {
+  const contents = CONTENTS.get(record)
+  if (contents !== undefined) contents.each(call)
+  else for (const key of Object.keys(record)) call(record[key] as Value, key)
+}
+
 /** A record with many keys, from which versions can be made that share all but what changed. */
 export function widen(record: PlainRecord): PlainRecord {
   const buckets: Bucket[] = Array.from({ length: bucketsFor(Object.keys(record).length) }, () => new Map())
@@ -95,6 +112,10 @@ class Contents {
     }
     bucket.set(key, { value, place: known?.place ?? this.#places++ })
     if (known === undefined && ++this.#size > this.#buckets.length * BUCKET_KEYS) this.#spread()
+  }
+
+  each(call: (value: Value, key: string) => void): void {
+    for (const bucket of this.#buckets) for (const [key, { value }] of bucket) call(value, key)
   }
 
   /** In the order in which they were added, as in a plain record. */

@@ -7,8 +7,13 @@ export function nameLog(log: { readonly tenant: string; readonly thread: string;
   return `thread ${quote(log.thread)}${branch}${tenant}`
 }
 
+/** Printable ASCII without what JSON escapes. */
+const PLAIN = /^[ !#-[\]-~]*$/
+
 // Ids may contain invisible and direction-changing characters, which would make a message show a different id than the
 // one it is about.
 function quote(id: string): string {
+  // Nearly all of them, and logs are looked up by this name.
+  if (PLAIN.test(id)) return `"${id}"`
   return JSON.stringify(id).replace(/\p{Cf}/gu, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`)
 }

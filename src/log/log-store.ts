@@ -146,11 +146,14 @@ export class LogStore {
     refuseReservedThread(key.thread)
     // Retried like the writes that follow: a connection that breaks in between must not fail what is sent to a thread.
     // The tenant comes first: in parallel, the first read of a process would wait for a second connection.
-    await retry(this.#environment, () => this.#admit(key.tenant))
-    const [log] = await retry(this.#environment, () =>
-      Promise.all([Log.open(this.#environment, key), this.#environment.clock.sync()]),
-    )
-    return log
+    if (!this.#isAdmitted(key.tenant)) await retry(this.#environment, () => this.#admit(key.tenant))
+    return retry(this.#environment, () => this.#alongSync(Log.open(this.#environment, key)))
+  }
+
+  /** Looks at the store's clock alongside, if that is due. */
+  #alongSync<Read>(reading: Promise<Read>): Promise<Read> {
+    const syncing = this.#environment.clock.sync()
+    return syncing === undefined ? reading : Promise.all([reading, syncing]).then(([read]) => read)
   }
 
   /**
@@ -184,11 +187,11 @@ export class LogStore {
   async borrow(key: LogKey, { atLeast = 0 }: { readonly atLeast?: number } = {}): Promise<Log> {
     this.#check()
     const kept = this.#kept.take(key)
-    const recent = atLeast === Infinity ? undefined : await this.#recent(key, kept, atLeast)
+    const isCached = this.#environment.driver.recent !== undefined && atLeast !== Infinity
+    const recent = isCached ? await this.#recent(key, kept, atLeast) : undefined
     if (recent) return recent
     if (kept === undefined) return this.open(key)
-    const reopen = () => Promise.all([kept.reopen(), this.#environment.clock.sync()])
-    const [isSame] = await retry(this.#environment, reopen)
+    const isSame = await retry(this.#environment, () => this.#alongSync(kept.reopen()))
     return isSame ? kept : this.open(key)
   }
 
@@ -356,16 +359,19 @@ export class LogStore {
   }
 
   async #recent(key: LogKey, kept: Log | undefined, atLeast: number): Promise<Log | undefined> {
-    const { driver, observer, clock } = this.#environment
-    if (driver.recent === undefined) return undefined
+    const { observer } = this.#environment
     refuseReservedThread(key.thread)
     await retry(this.#environment, () => this.#admit(key.tenant))
     const reading = kept
       ? kept.readRecent(atLeast).then((isRead) => (isRead ? kept : undefined))
       : Log.recent(this.#environment, key, atLeast)
-    const [log] = await Promise.all([reading, clock.sync()])
+    const log = await this.#alongSync(reading)
     observer.count(log ? 'holdfast.cache.hits' : 'holdfast.cache.misses')
     return log
+  }
+
+  #isAdmitted(tenant: TenantId): boolean {
+    return this.#keyRing !== undefined || this.#plainTenants.isAdmitted(tenant)
   }
 
   async #admit(tenant: TenantId): Promise<void> {

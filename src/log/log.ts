@@ -235,9 +235,13 @@ export class Log {
 
   /** Notifies listeners, in any process, of something that is not recorded. */
   liveTeller(): (event: unknown) => void {
-    const name = nameLog(this.key)
+    let name: string | undefined
     const { live } = this.#environment.news
-    return (event) => live.tell(name, event)
+    return (event) => {
+      // Most runs have nothing to tell.
+      name ??= nameLog(this.key)
+      live.tell(name, event)
+    }
   }
 
   /** Waits for new entries, through news where available. Must be closed. */

@@ -60,10 +60,10 @@ export interface RunObserver extends Pick<Observer, 'count'> {
   step<Result>(
     path: string,
     attempt: number,
-    work: () => Promise<Result>,
+    work: () => Result | Promise<Result>,
     plan?: () => SpanPlan | undefined,
     isLeft?: () => boolean,
-  ): Promise<Result>
+  ): Result | Promise<Result>
   /** Something that has its own span, such as a model call. */
   span<Result>(plan: SpanPlan, work: (span: OpenSpan) => Promise<Result>): Promise<Result>
   /** An attempt failed and another follows. */

@@ -73,15 +73,15 @@ export class WatchedRun implements RunObserver {
   step<Result>(
     path: string,
     attempt: number,
-    work: () => Promise<Result>,
+    work: () => Result | Promise<Result>,
     plan?: () => SpanPlan | undefined,
     isLeft?: () => boolean,
-  ): Promise<Result> {
+  ): Result | Promise<Result> {
     if (this.#tracing === undefined) return work()
     const own = plan ? plan() : { name: `step ${stepName(path)}`, kind: 'internal' as const, attributes: {} }
     if (own === undefined) return work()
     const attributes = { 'holdfast.step': path, 'holdfast.attempt': attempt, ...own.attributes }
-    return this.span({ ...own, attributes, isLeft }, work)
+    return this.span({ ...own, attributes, isLeft }, async () => work())
   }
 
   async span<Result>(plan: SpanPlan, work: (span: OpenSpan) => Promise<Result>): Promise<Result> {

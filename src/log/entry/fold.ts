@@ -1,5 +1,6 @@
 import { NO_PARENT } from '../../codec/chain.js'
 import type { Value } from '../../codec/value.js'
+import { eachOwn } from '../../codec/wide-record.js'
 import type { Origin } from '../contract.js'
 import { applyIndexPatch, EMPTY_INDEX, type IndexPatch, type IndexState } from './index-state.js'
 import { applyOp, type Op, type State, valueAt } from './ops.js'
@@ -179,8 +180,9 @@ function estimateBytes(value: Value, isBlob: IsBlob): number {
     for (const item of value) bytes += estimateBytes(item, isBlob) + 1
     return bytes
   }
-  const record = value as State
-  for (const key of Object.keys(record)) bytes += key.length + 4 + estimateBytes(record[key] as Value, isBlob)
+  eachOwn(value as State, (item, key) => {
+    bytes += key.length + 4 + estimateBytes(item, isBlob)
+  })
   return bytes
 }
 

@@ -1,7 +1,7 @@
 import type { PathPart, Value } from '../../codec/value.js'
 import { renderPath, setOwn, Whole } from '../../codec/value.js'
 import { InvalidValueError } from '../../core/errors.js'
-import { isWide, WIDE_KEYS, widen, withWideProperty } from '../../codec/wide-record.js'
+import { isWide, ownValue, WIDE_KEYS, widen, withWideProperty } from '../../codec/wide-record.js'
 
 /** The state of a log: an object whose keys the layers above declare. */
 export type State = { readonly [key: string]: Value }
@@ -110,9 +110,11 @@ export function applyOp(state: State, op: Op, owned?: Set<object>): State {
 export function valueAt(state: State, path: readonly PathPart[]): Value | undefined {
   let value: Value = state
   for (const part of path) {
-    const fits = typeof part === 'number' ? Array.isArray(value) : isPlain(value)
-    if (!fits || !Object.hasOwn(value as object, part)) return undefined
-    value = (value as Record<PathPart, Value>)[part] as Value
+    let inner: Value | undefined
+    if (typeof part !== 'number') inner = isPlain(value) ? ownValue(value, part) : undefined
+    else if (Array.isArray(value)) inner = value[part]
+    if (inner === undefined) return undefined
+    value = inner
   }
   return value
 }
@@ -159,9 +161,10 @@ function change(
   }
   const old = node === undefined ? {} : node
   if (!isPlain(old)) throw misfit(path, `leads through something that is not an object at "${key}"`)
-  const value = change(Object.hasOwn(old, key) ? old[key] : undefined, path, at + 1, owned, edit)
+  const before = ownValue(old, key)
+  const value = change(before, path, at + 1, owned, edit)
   // Not `old`: removing below what doesn't exist must not leave an empty object behind.
-  if (value === undefined && !Object.hasOwn(old, key)) return node
+  if (value === undefined && before === undefined) return node
   return withProperty(old, key, value, owned)
 }
 

@@ -25,11 +25,16 @@ export class PlainTenants {
     this.#clock = clock
   }
 
+  /** Whether the tenant was found without keys a moment ago. */
+  isAdmitted(tenant: TenantId): boolean {
+    const seen = this.#seen.get(tenant)
+    return seen !== undefined && this.#clock.monotonic() - seen < LOOK_AGAIN_MS
+  }
+
   /** Rejects if the tenant's entries have keys. */
   async admit(tenant: TenantId): Promise<void> {
-    const seen = this.#seen.get(tenant)
+    if (this.isAdmitted(tenant)) return
     const now = this.#clock.monotonic()
-    if (seen !== undefined && now - seen < LOOK_AGAIN_MS) return
     if ((await this.#driver.head(keyLogOf(tenant))) !== undefined) {
       const message = `The data of tenant ${JSON.stringify(tenant)} has keys, but this store was opened without any.`
       throw new MissingKeyError(message, { tenant }, await this.#remedy(tenant))

@@ -8,7 +8,7 @@ import type { ProgramPlan } from '../program/program.js'
 import { findEnded } from '../run/input-keys.js'
 import { readOutcome } from '../run/outcome.js'
 import { isUnfinished, type RunRecord, type RunState } from '../run/run-state.js'
-import { isStuck } from '../run/situation.js'
+import { isStuck } from '../run/rest.js'
 import { showFold } from '../step/kept-results.js'
 import type { ChildEnd } from './child-records.js'
 

@@ -4,7 +4,7 @@ import type { Log } from '../../log/log.js'
 import type { LogStore } from '../../log/log-store.js'
 import type { Follower } from '../../log/news/follower.js'
 import { isUnfinished, type RunState, type Waiting } from '../run/run-state.js'
-import { isAtRest, isOnlyWaiting } from '../run/situation.js'
+import { isAtRest, isOnlyWaiting } from '../run/rest.js'
 import { inputKeyOf } from './child-key.js'
 
 export type WaitForChild = Waiting & { readonly kind: 'child' }

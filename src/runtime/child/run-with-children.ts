@@ -8,7 +8,7 @@ import type { Outcome } from '../run/outcome.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
 import type { DriveOptions } from '../run/run-options.js'
 import type { RunState, Waiting } from '../run/run-state.js'
-import { isOnlyWaiting } from '../run/situation.js'
+import { isOnlyWaiting } from '../run/rest.js'
 import type { BegunChild, Children } from './children.js'
 
 type RunThread = (

@@ -11,7 +11,8 @@ import { Places } from './places.js'
 import type { Approval, Asked, FunctionNodePlan, GraphNodePlan, GraphPlan, NodePlan, Task } from '../program/program.js'
 import { leftBegun, nondeterministic, StepFailedError } from '../errors.js'
 import { gapOf } from '../run/gap.js'
-import { findLost, perform, type Work } from '../step/perform.js'
+import { findLost } from '../step/past-effects.js'
+import { perform, type Work } from '../step/perform.js'
 import { isEffect } from '../step/revisits.js'
 import {
   awaitsChild,
@@ -28,6 +29,8 @@ import {
 import type { Drive, Run } from '../run/run.js'
 import { explainFrozen, ShownState } from '../program/shown-state.js'
 import type { Recorded, Update } from '../program/state-shape.js'
+
+const NOW = Promise.resolve()
 
 /** What a task returned: an update that is already recorded, one that closes the super-step, or none yet. */
 type Landed =
@@ -119,6 +122,8 @@ export class GraphEngine {
     const inTurn = this.#turns(tasks)
     return Promise.all(
       tasks.map(async (task): Promise<Landed> => {
+        // What begins together is all known before the first of it runs.
+        await NOW
         const landed = await inTurn(task, () => this.#runTask(task, () => left === 1 && !unfinished))
         left--
         if (landed.status === 'failed' || landed.status === 'suspended') unfinished = true

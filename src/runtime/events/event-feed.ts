@@ -81,9 +81,9 @@ export class EventFeed {
     })
   }
 
-  /** Resolves when everything was reported. */
-  async ended(): Promise<void> {
-    while (this.#waiting) await this.#waiting
+  /** Resolves when everything was reported; undefined if it was. */
+  ended(): Promise<void> | undefined {
+    return this.#waiting?.then(() => this.ended())
   }
 
   // Immediately if nothing is waiting, so that tokens are not delayed by a turn of the event loop each.

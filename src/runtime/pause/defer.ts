@@ -5,7 +5,7 @@ import type { Log } from '../../log/log.js'
 import { type Op, set } from '../../log/entry/ops.js'
 import { checkBy, findOpen } from './answer.js'
 import type { DeferralRecord, RunState } from '../run/run-state.js'
-import { isOnlyWaiting } from '../run/situation.js'
+import { isOnlyWaiting } from '../run/rest.js'
 import { nextWake } from '../run/wake-time.js'
 
 /** Until when a question is postponed. */

@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
+import { type Past, passHere, pastHere, withPast } from '../step/here.js'
 import { CALLED, shortHash } from '../step/trail.js'
 
 /** A wait without a key. */
@@ -20,18 +20,6 @@ interface Open extends UnkeyedWait {
   isOpen: boolean
 }
 
-/** What the code running now has passed. Code running alongside it has its own history. */
-interface Past {
-  readonly of: WaitOrder | undefined
-  /** How many waits of each name. */
-  readonly counts: ReadonlyMap<string, number>
-  /** What it requested last, whatever that was. */
-  readonly last: string
-  /** Since when something further on may have been begun without a record. */
-  readonly since: number | undefined
-}
-
-const PAST = new AsyncLocalStorage<Past>()
 const NONE: ReadonlyMap<string, number> = new Map()
 const NOTHING: Past = { of: undefined, counts: NONE, last: '', since: undefined }
 
@@ -41,7 +29,7 @@ const NOTHING: Past = { of: undefined, counts: NONE, last: '', since: undefined 
  * alongside it.
  */
 export function fromTheStart<Result>(call: () => Result): Result {
-  return PAST.run(NOTHING, call)
+  return withPast(NOTHING, call)
 }
 
 /**
@@ -83,12 +71,21 @@ export class WaitOrder {
   /** What the code running now passed last. */
   get last(): string {
     const past = this.#past()
-    return past === undefined ? CALLED : shortHash(past.last)
+    return past === undefined ? CALLED : past.last
   }
 
-  /** The code running now requests this, and continues after it. */
-  came(path: string, since = this.since): void {
-    PAST.enterWith({ of: this, counts: this.#past()?.counts ?? NONE, last: path, since })
+  /**
+   * The code running now requests something, and continues after it.
+   * @param hash of what it requests.
+   */
+  came(hash: string, since?: number): void {
+    const past = this.#past()
+    passHere({
+      of: this,
+      counts: past?.counts ?? NONE,
+      last: hash,
+      since: since ?? (past === undefined ? this.#since : past.since),
+    })
   }
 
   /**
@@ -110,7 +107,7 @@ export class WaitOrder {
   }
 
   #past(): Past | undefined {
-    const past = PAST.getStore()
+    const past = pastHere()
     return past?.of === this ? past : undefined
   }
 
@@ -139,10 +136,10 @@ export class WaitOrder {
     this.#last.set(name, wait)
     this.#open.add(wait)
     // For the code that continues from here.
-    PAST.enterWith({
+    passHere({
       of: this,
       counts: new Map(counts).set(name, place + 1),
-      last: `${name}[${place}]`,
+      last: shortHash(`${name}[${place}]`),
       since: this.since,
     })
     return wait

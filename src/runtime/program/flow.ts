@@ -100,8 +100,8 @@ export function flow(
     ...(retention === undefined ? {} : { retention: parseRetention(retention) }),
     ...(input && { inputSchema: input }),
     ...(output && { outputSchema: output }),
-    checkInput: async (value) => (input ? validate(input, value, 'input') : value),
-    checkOutput: async (value) => (output ? validate(output, value, 'output') : value),
+    checkInput: (value) => (input ? validate(input, value, 'input') : value),
+    checkOutput: (value) => (output ? validate(output, value, 'output') : value),
     run: run as FlowPlan['run'],
   }
   return { kind: 'flow', plan }

@@ -213,8 +213,9 @@ export interface FlowPlan extends RetentionPlan {
   readonly context?: ContextPlan | undefined
   readonly inputSchema?: StandardSchema
   readonly outputSchema?: StandardSchema
-  checkInput(input: unknown): Promise<unknown>
-  checkOutput(output: unknown): Promise<unknown>
+  /** A promise only if there is a schema to check it by. */
+  checkInput(input: unknown): unknown
+  checkOutput(output: unknown): unknown
   readonly run: (context: Context, input: unknown) => unknown
 }
 

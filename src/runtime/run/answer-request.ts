@@ -10,7 +10,8 @@ import type { Ended } from './input-keys.js'
 import { type BusyOutcome, type Outcome, outcomeBase, prunedOutcome, readOutcome } from './outcome.js'
 import type { Request } from './request.js'
 import { type InputRecord, isUnfinished, type RunState } from './run-state.js'
-import { isOnlyWaiting, isStuck, type Situation } from './situation.js'
+import { isOnlyWaiting, isStuck } from './rest.js'
+import type { Situation } from './situation.js'
 
 const BUSY_POLL_MS = 100
 const BUSY_TRY_MS = 1000

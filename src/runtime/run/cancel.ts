@@ -10,7 +10,7 @@ import { claimThread } from './gap.js'
 import { cancelLater, firstLater } from './later-input.js'
 import type { RuntimeEnvironment } from './environment.js'
 import { currentRun, type InputRecord, isUnfinished, type RunState } from './run-state.js'
-import { endCancelled, type ExpiryOf, restRun } from './situation.js'
+import { endCancelled, type ExpiryOf, restRun } from './run-ops.js'
 
 /** Which run to end, and why. */
 export interface Cancellation {

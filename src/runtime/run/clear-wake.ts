@@ -3,7 +3,7 @@ import { errandsOf } from '../child/errands.js'
 import { ownBranch } from '../history/inherit.js'
 import type { Request } from './request.js'
 import { isUnfinished, type RunState } from './run-state.js'
-import { isOnlyWaiting } from './situation.js'
+import { isOnlyWaiting } from './rest.js'
 import { wakeTime } from './wake-time.js'
 
 /**

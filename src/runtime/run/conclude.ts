@@ -13,7 +13,8 @@ import { ASKS } from './labels.js'
 import type { Drive } from './run.js'
 import { nextLater } from './wake-time.js'
 import { isUnfinished, openPauses, type RunState } from './run-state.js'
-import { endCancelled, type ExpiryOf, isOnlyWaiting, leaveRun, newsOf, park, restRun } from './situation.js'
+import { endCancelled, type ExpiryOf, leaveRun, park, restRun } from './run-ops.js'
+import { isOnlyWaiting, newsOf } from './rest.js'
 import { nextWake } from './wake-time.js'
 
 export interface Ending {

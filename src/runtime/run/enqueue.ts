@@ -18,7 +18,8 @@ import { Request } from './request.js'
 import { bringToQueued, refuseTransient } from './run-context.js'
 import { checkChoices, type Enqueued, type EnqueueOptions } from './run-options.js'
 import { currentRun, type InputRecord, isUnfinished, type LaterInput, type RunState } from './run-state.js'
-import { isOnlyWaiting, labels } from './situation.js'
+import { isOnlyWaiting } from './rest.js'
+import { labels } from './situation.js'
 import { checkTurn, type Turn, turnLabels } from './turn.js'
 
 /** Leaves input for whoever runs the thread next, usually a worker. Nothing runs here. */

@@ -19,7 +19,7 @@ interface Lost {
  */
 export async function claimThread(log: Log, options: ClaimOptions): Promise<Claim> {
   for (;;) {
-    const lost = await readLoss(log)
+    const lost = log.loss && (await readLoss(log, log.loss))
     const decide = (fold: Fold): readonly Draft[] => {
       if (log.loss?.at !== lost?.loss.at || log.loss?.after !== lost?.loss.after) throw new CameBack()
       return withOps(options.decide?.(fold) ?? [], noteGap(fold.state as RunState, lost))
@@ -37,9 +37,8 @@ export function gapOf({ gap, run }: RunState): number | undefined {
   return run !== undefined && gap?.runs.includes(run.id) ? gap.since : undefined
 }
 
-async function readLoss(log: Log): Promise<Lost | undefined> {
-  const { loss, fold } = log
-  if (loss === undefined) return undefined
+async function readLoss(log: Log, loss: PossibleLoss): Promise<Lost> {
+  const { fold } = log
   if (loss.after >= fold.seq) return { loss, past: fold }
   // What others sent since then is not in doubt: only what was there before.
   const past = await log.at(loss.after).catch((error: unknown) => {

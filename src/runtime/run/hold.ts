@@ -10,6 +10,7 @@ import { Claim } from '../../log/write/claim.js'
 import type { Updated } from '../../log/write/update.js'
 import type { RunObserver } from '../../telemetry/observer.js'
 import { withErrands } from '../child/errands.js'
+import type { ParentRef } from '../child/child-records.js'
 import { isStillAwaited } from '../child/run-errands.js'
 import { CancelledError, isStoreFailure } from '../errors.js'
 import { EventFeed } from '../events/event-feed.js'
@@ -26,12 +27,17 @@ import { type Outcome, readOutcome } from './outcome.js'
 import type { RecordedReads } from './recorded-reads.js'
 import type { Request } from './request.js'
 import { type Drive, Run } from './run.js'
-import { contextFor, isBare, missingOf } from './run-context.js'
+import { CallerContext } from './caller-context.js'
 import { type RunClaim, RunLog } from './run-log.js'
-import { isUnfinished, type RunState } from './run-state.js'
-import type { ExpiryOf } from './situation.js'
+import { type InputRecord, isUnfinished, type RunState } from './run-state.js'
+import type { ExpiryOf } from './run-ops.js'
 import { StoppedError } from './stop-in-time.js'
 import { Unrecorded } from './unrecorded.js'
+
+/** Why a run could not begin. */
+interface Failure {
+  readonly error: unknown
+}
 
 /** A thread and the right to run it. */
 export interface Held {
@@ -63,14 +69,13 @@ export class Hold {
   #inherited: number | undefined
   /** Where the log ended when a run was about to wait and something came in between. */
   #unmoved: { readonly seq: number; readonly at: number } | undefined
-  /** The one run that a caller's context is for. */
-  #own: string | undefined
+  readonly #context: CallerContext
 
   private constructor(request: Request, claim: RunClaim, held?: Held, recordedReads?: RecordedReads) {
     this.#request = request
     this.#claim = claim
     this.#target = held?.target
-    this.#own = held?.target
+    this.#context = new CallerContext(request, held?.target)
     this.#inherited = held?.openSince
     this.#recordedReads = recordedReads
     this.#feed = new EventFeed(request.options.emit, startOf(held))
@@ -107,7 +112,8 @@ export class Hold {
     try {
       this.#feed.catchUp(claim.log.fold.seq)
       this.#noticeCancel()
-      await this.#enter()
+      const entering = this.#enter()
+      if (entering) await entering
       const fold = await this.#loop()
       // The run stops before this step: an earlier one needs another version of the program.
       const isOver = target === undefined || (fold.state as RunState).run?.id === target
@@ -126,7 +132,8 @@ export class Hold {
       // Steps that the program did not wait for may still be running: nothing from them is written from here on.
       this.#lose(OVER)
       letGo()
-      await this.#feed.ended()
+      const telling = this.#feed.ended()
+      if (telling) await telling
     }
   }
 
@@ -134,7 +141,8 @@ export class Hold {
     const { options, place, key } = this.#request
     const letGo = onAbort(options.signal, () => this.#abort.abort(options.signal?.reason))
     try {
-      await this.#enter()
+      const entering = this.#enter()
+      if (entering) await entering
       return { ...readOutcome(key, await this.#loop()), checkpoint: undefined }
     } catch (error) {
       this.#watch?.ended('lost', error)
@@ -160,7 +168,11 @@ export class Hold {
   }
 
   /** Nothing of the program runs before this: a process that dies now did not die because of it. */
-  async #enter(): Promise<void> {
+  #enter(): Promise<void> | undefined {
+    return this.#request.place.enterAtOnce() ? undefined : this.#enterInTurn()
+  }
+
+  async #enterInTurn(): Promise<void> {
     const { place, environment } = this.#request
     const note = async (alone: boolean) => {
       const { alone: before = 0 } = this.#log.state
@@ -187,10 +199,12 @@ export class Hold {
   /** One run, up to where it ends or waits. Undefined: there is more to do. */
   async #next(isBegun: boolean): Promise<Fold | undefined> {
     const { key, plan, environment, onPaused } = this.#request
-    if (!isBegun) await this.#dropForsaken()
+    const forsaking = isBegun ? undefined : this.#dropForsaken()
+    if (forsaking) await forsaking
     // Whoever claims it next for this very input is told what is missing.
-    if (!isBegun && this.#lacksContext()) return this.#leave()
-    const failure = await this.#begin(isBegun)
+    if (!isBegun && this.#context.isMissing(this.#log.seen)) return this.#leave()
+    const beginning = this.#begin(isBegun)
+    const failure = beginning instanceof Promise ? await beginning : beginning
     if (failure === undefined) return this.#driveNext(isBegun)
     if (checkFits(key, this.#log.fold, plan, { restarted: false })) return this.#leave()
     const parked = await this.#letGo(() =>
@@ -201,11 +215,15 @@ export class Hold {
   }
 
   /** Cancels the next run if whoever awaited it does so no longer. */
-  async #dropForsaken(): Promise<void> {
-    const { environment, key } = this.#request
+  #dropForsaken(): Promise<void> | undefined {
     const [next] = this.#log.seen.inputs ?? []
-    if (next?.parent === undefined || !this.#log.durable || this.#log.seen.cancel?.run === next.id) return
-    if (await isStillAwaited(environment, key, next.parent)) return
+    if (next?.parent === undefined || !this.#log.durable || this.#log.seen.cancel?.run === next.id) return undefined
+    return this.#dropUnlessAwaited(next, next.parent)
+  }
+
+  async #dropUnlessAwaited(next: InputRecord, parent: ParentRef): Promise<void> {
+    const { environment, key } = this.#request
+    if (await isStillAwaited(environment, key, parent)) return
     const cancel = { reason: 'nothing awaits it anymore', at: environment.clock.now(), run: next.id }
     await this.#log.decide(({ state }) =>
       (state as RunState).inputs?.[0]?.id === next.id ? { kind: 'cancel', ops: [set('cancel', cancel)] } : undefined,
@@ -225,7 +243,8 @@ export class Hold {
     if (goOn) this.#log.close()
     const settled = isCancelled ? await settleRun(plan, this.#log.state) : undefined
     // It says until when the thread is kept.
-    await environment.clock.catchUp()
+    const jump = environment.clock.catchUp()
+    if (jump) await jump
     let decided: { readonly seq: number; readonly at: number } | undefined
     const conclude = () =>
       this.#conclude((fold) => {
@@ -253,7 +272,9 @@ export class Hold {
     this.#inherited = undefined
     this.#log = this.#newLog()
     // Whoever waits for this one does not wait for the next as well.
-    if (this.#claim instanceof Claim) await this.#request.runErrands(this.#claim.log)
+    if (this.#claim instanceof Claim && this.#request.owes(this.#claim.log)) {
+      await this.#request.runErrands(this.#claim.log)
+    }
     // The signal of a cancelled run says nothing to the next one.
     if (this.#abort.signal.reason instanceof CancelledError) this.#abort = newAbort()
     return undefined
@@ -282,51 +303,39 @@ export class Hold {
     return { store: this.#request.environment.retention, plan: this.#request.plan }
   }
 
-  #lacksContext(): boolean {
-    const { seen } = this.#log
-    const next = seen.inputs?.[0]
-    if (next === undefined || seen.cancel?.run === next.id) return false
-    if (this.#request.misfit && isBare(next)) return true
-    return missingOf(next, this.#contextOf(next)).length > 0
-  }
-
-  /**
-   * What this process passes to a run. A caller's context is for the run that it starts, or the one that it resumes,
-   * and no other that is driven on the way: otherwise that run's tools would act for one person with the token of
-   * another.
-   */
-  #contextOf({ id, key }: { readonly id: string; readonly key?: string }): unknown {
-    const { context, options } = this.#request
-    if (options.fillsContext) return options.fillsOnly === undefined || key === options.fillsOnly ? context : undefined
-    this.#own ??= id
-    return id === this.#own ? context : undefined
-  }
-
-  #contextHere(): unknown {
-    const { state, seen } = this.#log
-    const { run } = state
-    // Nothing of a cancelled run is called anymore, so nothing is passed to it.
-    if (run === undefined || (this.#own === undefined && seen.cancel?.run === run.id)) return undefined
-    return contextFor(run, this.#contextOf(run), this.#request.options.fillsContext ?? false)
-  }
-
   /** Takes the next input, migrates an old state. What can't be started stays as it is, for a fixed program. */
-  async #begin(isBegun: boolean): Promise<{ readonly error: unknown } | undefined> {
-    const { plan, environment } = this.#request
+  #begin(isBegun: boolean): Failure | undefined | Promise<Failure | undefined> {
+    const { plan } = this.#request
     const log = this.#log
     try {
       const migrated = migrateRun(plan, log.state)
       if (migrated) log.add(migrated)
       const completed = isBegun ? completeRun(plan, log.state) : undefined
       if (completed) log.add(completed)
-      const left = isBegun ? undefined : await settleLeft(plan, log.state)
-      if (left) log.add({ kind: 'step', ops: left.ops, data: { events: left.events } })
-      if (!isBegun) log.add(beginRun(plan, log.state, environment.clock.now(), log.fold.incarnation))
+      if (!isBegun && log.state.left !== undefined) return this.#beginAfter(settleLeft(plan, log.state))
+      if (!isBegun) this.#take()
       this.#noticeCancel()
       return undefined
     } catch (error) {
       return { error }
     }
+  }
+
+  async #beginAfter(settling: ReturnType<typeof settleLeft>): Promise<Failure | undefined> {
+    try {
+      const left = await settling
+      if (left) this.#log.add({ kind: 'step', ops: left.ops, data: { events: left.events } })
+      this.#take()
+      this.#noticeCancel()
+      return undefined
+    } catch (error) {
+      return { error }
+    }
+  }
+
+  #take(): void {
+    const { plan, environment } = this.#request
+    this.#log.add(beginRun(plan, this.#log.state, environment.clock.now(), this.#log.fold.incarnation))
   }
 
   /** The same observer as long as the same run is in progress here. */
@@ -348,7 +357,7 @@ export class Hold {
   #newRun(isBegun: boolean, watch: RunObserver): Run {
     const { environment, key, options } = this.#request
     return new Run(environment, key, this.#log, {
-      context: this.#contextHere(),
+      context: this.#context.ofRun(this.#log.state, this.#log.seen),
       abort: this.#abort,
       emit: (live: LiveEvent) => {
         const event = redactEvent(environment.redactor, live)

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Log } from '../../log/log.js'
 import type { LogStore } from '../../log/log-store.js'
 import { type RecordedRead, recordsBeyond, type Seen } from './records.js'
-import { isUnfinished, type RunState, type StepRecord } from './run-state.js'
+import { type ForkRecord, isUnfinished, type RunState, type StepRecord } from './run-state.js'
 
 /** What a node is handed now, and whether its own steps have begun. */
 interface SeesNow extends Seen {
@@ -22,10 +22,14 @@ export class RecordedReads {
   }
 
   /** For a branch that was forked with `reads: 'recorded'`; undefined for any other. */
-  static async of(logs: LogStore, log: Log): Promise<RecordedReads | undefined> {
+  static of(logs: LogStore, log: Log): Promise<RecordedReads | undefined> | undefined {
+    const { fork } = log.fold.state as RunState
+    return fork?.reads === 'recorded' ? RecordedReads.#read(logs, log, fork) : undefined
+  }
+
+  static async #read(logs: LogStore, log: Log, fork: ForkRecord): Promise<RecordedReads | undefined> {
     const { key, fold } = log
-    const { fork, run, inputs } = fold.state as RunState
-    if (fork?.reads !== 'recorded') return undefined
+    const { run, inputs } = fold.state as RunState
     // Forked before its run began: the input that waits is the run to be.
     const id = isUnfinished(run) ? run.id : inputs?.[0]?.id
     if (id === undefined) return undefined

@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
-import { copyValue } from '../../codec/value.js'
+import { copyValue, type Value } from '../../codec/value.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { LogKey } from '../../log/contract.js'
 import type { Fold } from '../../log/entry/fold.js'
@@ -10,6 +10,7 @@ import { runErrands } from '../child/run-errands.js'
 import { ownBranch } from '../history/inherit.js'
 import type { ProgramPlan } from '../program/program.js'
 import { hashKept } from '../step/hash-value.js'
+import { stepHere } from '../step/here.js'
 import { Company, Place } from '../worker/company.js'
 import type { RuntimeEnvironment } from './environment.js'
 import type { Expiry } from './expiry.js'
@@ -17,7 +18,6 @@ import { checkKey, type OnPaused } from './given-input.js'
 import { arrive } from './later-input.js'
 import type { Restart } from './outcome.js'
 import type { RecordPolicy } from './record-policy.js'
-import { isInsideStep } from './run.js'
 import { checkBrought, contextMisfit, isBare, keepContext, type KeptContext } from './run-context.js'
 import type { DriveOptions } from './run-options.js'
 import { type ForkRecord, type InputRecord, isUnfinished, type RunState } from './run-state.js'
@@ -59,7 +59,7 @@ export class Request {
     this.key = key
     this.options = options
     // What a step of a run runs is part of that run, and crashes with it.
-    const isPart = options.makeRoom === undefined && isInsideStep()
+    const isPart = options.makeRoom === undefined && stepHere() !== undefined
     this.place = new Place(isPart ? new Company() : environment.company, options.makeRoom)
   }
 
@@ -106,30 +106,36 @@ export class Request {
    * @param isWhole what the program needs from its context must be there: it begins a run here.
    */
   async read(isWhole: boolean): Promise<void> {
-    const { context, fillsContext } = this.options
-    this.context = context
-    this.misfit = await contextMisfit(this.plan, fillsContext ? context : undefined, this.key.thread)
-    if (!fillsContext) {
-      const { made, kept } = await keepContext(this.plan, context, this.environment.redactor, isWhole)
-      this.context = made
-      this.brought = kept
+    const { context } = this.options
+    // Most callers bring none, to programs that need none.
+    if (context !== undefined || this.plan.context !== undefined) await this.#readContext(context, isWhole)
+    this.input = this.options.hasInput ? await this.#readInput() : undefined
+    if (this.options.hasInput) return
+    if (checkKey(this.options.key) !== undefined) {
+      throw new InvalidOptionError('key', 'names no input', 'Pass the input that it names.')
     }
-    this.input = await this.#readInput()
+    if (this.options.initial !== undefined) {
+      throw new InvalidOptionError('initial', 'begins a thread, which takes input', 'Pass the first input, too.')
+    }
   }
 
-  async #readInput(): Promise<InputRecord | undefined> {
-    const { input, hasInput } = this.options
+  async #readContext(context: unknown, isWhole: boolean): Promise<void> {
+    const { fillsContext } = this.options
+    this.context = context
+    this.misfit = await contextMisfit(this.plan, fillsContext ? context : undefined, this.key.thread)
+    if (fillsContext) return
+    const { made, kept } = await keepContext(this.plan, context, this.environment.redactor, isWhole)
+    this.context = made
+    this.brought = kept
+  }
+
+  async #readInput(): Promise<InputRecord> {
+    const { input, initial, parent } = this.options
     const key = checkKey(this.options.key)
-    if (!hasInput) {
-      if (key !== undefined) throw new InvalidOptionError('key', 'names no input', 'Pass the input that it names.')
-      if (this.options.initial !== undefined) {
-        throw new InvalidOptionError('initial', 'begins a thread, which takes input', 'Pass the first input, too.')
-      }
-      return undefined
-    }
     const { redactor, randomId, clock } = this.environment
     const hash = hashKept(input, redactor)
-    const checked = await this.plan.checkInput(input)
+    const checking = this.plan.checkInput(input)
+    const checked = checking instanceof Promise ? await checking : checking
     const copied = checked === undefined ? undefined : copyValue(checked, DEFAULT_LIMITS)
     const value = copied === undefined ? undefined : (redactor?.value(copied) ?? copied)
     return {
@@ -138,23 +144,21 @@ export class Request {
       at: clock.now(),
       ...(key === undefined ? {} : { key }),
       ...(value === undefined ? {} : { value }),
-      ...(this.options.parent === undefined ? {} : { parent: this.options.parent }),
+      ...(parent === undefined ? {} : { parent }),
       ...this.brought,
-      ...(await this.#readInitial()),
+      ...(initial === undefined ? {} : { initial: await this.#readInitial(initial) }),
       // A program of another version may be the one to take it.
       ...(this.plan.kind === 'graph' ? { stateVersion: this.plan.stateVersion } : {}),
     }
   }
 
-  async #readInitial(): Promise<Pick<InputRecord, 'initial'>> {
-    const { initial } = this.options
-    if (initial === undefined) return {}
+  async #readInitial(initial: unknown): Promise<Value> {
     if (this.plan.kind === 'flow') {
       throw new InvalidOptionError('initial', 'has no meaning for a flow, which keeps no state', 'Pass it as input.')
     }
     const { shape, checkInitial = (given) => shape.check(given, 'initial') } = this.plan
-    const copied = copyValue(await checkInitial(initial), DEFAULT_LIMITS)
-    return { initial: this.environment.redactor?.value(copied) ?? copied }
+    const copied = copyValue(await checkInitial(initial as never), DEFAULT_LIMITS)
+    return this.environment.redactor?.value(copied) ?? copied
   }
 
   /** What comes first must have everything that it was started with: otherwise its tools would get undefined. */
@@ -171,9 +175,14 @@ export class Request {
     checkBrought(next, isOwn ? this.context : undefined, this.key.thread)
   }
 
+  /** Whether something is left to do for other threads. */
+  owes(log: Log): boolean {
+    return errandsOf(log.fold.state).length > 0
+  }
+
   /** What can't be done now stays due, and is no reason to hide how the run ended. */
   async runErrands(log: Log): Promise<void> {
-    if (errandsOf(log.fold.state).length === 0) return
+    if (!this.owes(log)) return
     await runErrands(this.environment, this.plan, log).catch(() => {})
   }
 

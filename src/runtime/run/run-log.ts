@@ -105,7 +105,7 @@ export class RunLog {
 
   async #recordInTurn(note: Note, step: Step): Promise<void> {
     // What is being decided on holds entries noted earlier: if nothing comes of it they are put back, and go first.
-    if (this.#deciding > 0) await this.#decided()
+    while (this.#deciding > 0) await this.#exclusive
     this.#check()
     if (this.#pending.includes(note)) this.#write()
     if (this.#lag === 0) return step.written
@@ -121,15 +121,15 @@ export class RunLog {
   }
 
   async #clear(): Promise<void> {
-    // Whatever is concluded at this moment holds entries that were noted before.
-    await this.#decided()
-    // Again, when a step was told that its record can't be written: what was noted before it still waits.
-    while (this.#pending.some(({ along }) => along === undefined)) {
+    for (;;) {
+      // Looked at right before the rest: what is being decided on holds entries that were noted before, and so does what
+      // is in flight. Both may put them back, and then they still wait.
+      while (this.#deciding > 0) await this.#exclusive
       this.#check()
-      await this.#written()
-      await this.#decided()
+      if (this.#pending.some(({ along }) => along === undefined)) await this.#written()
+      else if (this.#flights.length > 0) await this.#flights[0]?.over()
+      else return
     }
-    await this.#drain()
   }
 
   /**
@@ -222,11 +222,6 @@ export class RunLog {
 
   #restore(notes: readonly Note[]): void {
     this.#pending = [...notes, ...this.#pending]
-  }
-
-  /** Resolves when nothing is being decided on. */
-  async #decided(): Promise<void> {
-    while (this.#deciding > 0) await this.#exclusive
   }
 
   /** One at a time, after everything in progress, holding what is waiting. Put back if nothing was written. */

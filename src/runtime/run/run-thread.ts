@@ -35,7 +35,7 @@ export async function runThread(
 ): Promise<Outcome> {
   const { defaults } = plan.kind === 'graph' ? plan : { defaults: undefined }
   const children = new Children(environment, key)
-  const run = async (drive: DriveOptions): Promise<Outcome> => {
+  const run = (drive: DriveOptions): Promise<Outcome> => {
     const request = new Request(environment, plan, key, { ...defaults, ...drive }, children)
     checkSettings(request.policy)
     checkChoices(request.options)
@@ -78,8 +78,9 @@ async function openAndRun(request: Request): Promise<Outcome> {
 }
 
 async function runOn(request: Request, log: Log, onClaimed: () => void): Promise<Outcome> {
-  await request.noteRestart(log)
-  const reads = await RecordedReads.of(request.environment.logs, log)
+  if (request.options.expect === 'existing') await request.noteRestart(log)
+  const reading = RecordedReads.of(request.environment.logs, log)
+  const reads = reading && (await reading)
   if (request.policy.frequency === 'none') {
     const outcome = await Hold.driveUnrecorded(request, log, reads)
     return request.input === undefined ? outcome : { ...outcome, input: 'taken' }
@@ -91,15 +92,12 @@ async function runOn(request: Request, log: Log, onClaimed: () => void): Promise
   }
   for (;;) {
     if (request.options.signal?.aborted) throw new StoppedError()
-    const { situation, held } = await claim(request, log, onClaimed).catch(async (error: unknown) => {
-      if (isTaken && isHoldfastError(error, 'not-found') && log.exists) await clearWake(request, log)
-      throw error
-    })
+    const { situation, held } = await claim(request, log, onClaimed)
     if (held) {
       // A run that waited may have been dropped with the claim: what it began is to end before the next one begins.
-      await request.runErrands(log)
+      if (request.owes(log)) await request.runErrands(log)
       const outcome = await Hold.drive(request, held, reads)
-      await request.runErrands(log)
+      if (request.owes(log)) await request.runErrands(log)
       // The run before it came to wait only now: it is dropped as one is that waited all along.
       const isDropped = request.onPaused === 'cancel' && outcome.status === 'paused' && outcome.input === 'queued'
       if (isDropped) continue
@@ -144,6 +142,8 @@ async function claim(
     place.leave()
     if (error instanceof NothingToRun) return situation ? { situation } : {}
     if (isHoldfastError(error, 'held')) return {}
+    const isWorker = options.makeRoom !== undefined
+    if (isWorker && isHoldfastError(error, 'not-found') && log.exists) await clearWake(request, log)
     throw error
   }
 }

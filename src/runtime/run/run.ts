@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { hash } from 'node:crypto'
 import { showValue } from '../../codec/clone.js'
 import type { Redactor } from '../../codec/redactor.js'
@@ -18,6 +17,7 @@ import type { FlowPlan, ProgramPlan } from '../program/program.js'
 import { Activation } from '../step/activation.js'
 import type { Attempts } from '../step/attempts.js'
 import { hashKept } from '../step/hash-value.js'
+import { insideStep, stepHere } from '../step/here.js'
 import type { RuntimeEnvironment } from './environment.js'
 import type { RecordedReads } from './recorded-reads.js'
 import { type BegunSteps, begunBeyond } from './records.js'
@@ -61,20 +61,6 @@ export interface RunTerms {
   /** Told what the run does. */
   readonly watch?: RunObserver
 }
-
-/** True in the work of a step: a thread that is run there is part of the run that the step belongs to. */
-export function isInsideStep(): boolean {
-  return RUNNING.getStore() !== undefined
-}
-
-interface RunningStep {
-  readonly run: Run
-  readonly path: string
-  readonly outer: RunningStep | undefined
-}
-
-// One for all runs: Node keeps every storage that was ever used, and each promise created from then on pays for all.
-const RUNNING = new AsyncLocalStorage<RunningStep>()
 
 /** One run of a thread, for as long as this process drives it: what its steps share. */
 export class Run {
@@ -149,7 +135,8 @@ export class Run {
       const input = showValue(this.state.run?.input)
       const value = await plan.run(activation.context(input), input)
       activation.checkRevisited()
-      const output = await plan.checkOutput(value)
+      const checking = plan.checkOutput(value)
+      const output = checking instanceof Promise ? await checking : checking
       return output === undefined ? undefined : this.keep(output)
     })
     if (done.status === 'failed') return { ...done, error: activation.explainFailure(done.error) }
@@ -193,12 +180,12 @@ export class Run {
 
   /** Does the work of a step: steps inside it are refused. */
   inside<Result>(path: string, work: () => Result): Result {
-    return RUNNING.run({ run: this, path, outer: RUNNING.getStore() }, work)
+    return insideStep({ run: this, path, outer: stepHere() }, work)
   }
 
   /** The step whose work is running. */
   get runningStep(): string | undefined {
-    let running = RUNNING.getStore()
+    let running = stepHere()
     // The work of a step may run another thread, whose steps are its own.
     while (running !== undefined && running.run !== this) running = running.outer
     return running?.path

@@ -5,9 +5,6 @@ import type { Fold } from '../../log/entry/fold.js'
 import type { IndexPatch } from '../../log/entry/index-state.js'
 import { type Op, push, remove, set } from '../../log/entry/ops.js'
 import { withErrands } from '../child/errands.js'
-import { closePauses } from '../pause/asking.js'
-import { CancelledError, recordError } from '../errors.js'
-import { retryFailed } from '../step/failed-steps.js'
 import { checkFits } from '../upgrade/fitting.js'
 import {
   checkBegins,
@@ -22,24 +19,19 @@ import {
 } from './given-input.js'
 import { statusOf } from '../engine/graph-engine.js'
 import { ownBranch } from '../history/inherit.js'
-import { type Ended, findEnded, noteEnded } from './input-keys.js'
-import { keepResults, type Settled, showFold, whatIsOpen } from '../step/kept-results.js'
-import { beginUnder, type Expiry, expiresWhenAtRest, retentionLabel, retentionLabels, staysOpen } from './expiry.js'
+import { type Ended, findEnded } from './input-keys.js'
+import { keepResults, showFold } from '../step/kept-results.js'
+import { beginUnder, type Expiry, retentionLabel, retentionLabels, staysOpen } from './expiry.js'
 import { ASKS, COMPANION, PARENT, PROGRAM, RETENTION, VERSION } from './labels.js'
 import { type Outcome, type Restart, readOutcome } from './outcome.js'
 import type { ProgramPlan } from '../program/program.js'
 import { arrive } from './later-input.js'
 import { nextLater } from './wake-time.js'
+import { isOnlyWaiting, isStuck } from './rest.js'
+import { cancelRun, park, resumeRun } from './run-ops.js'
 import { bringContext, bringToQueued, type KeptContext } from './run-context.js'
 import { turnLabels } from './turn.js'
-import {
-  type ForkRecord,
-  type InputRecord,
-  isUnfinished,
-  type RunRecord,
-  type RunState,
-  signalsOf,
-} from './run-state.js'
+import { type ForkRecord, type InputRecord, isUnfinished, type RunRecord, type RunState } from './run-state.js'
 
 export interface Intent {
   readonly plan: ProgramPlan
@@ -223,20 +215,6 @@ function poisoned(claims: number): HoldfastError {
   return new HoldfastError('poisoned', message, { data: { claims }, remedy })
 }
 
-/** Leaves a thread alone until someone runs it, or more input comes: nothing of its run changes. */
-export function park(cause: unknown, state: RunState): Draft {
-  const { alone } = state
-  const error = recordError(cause)
-  return {
-    kind: 'end',
-    // Since when something was in progress stays: whoever runs it must still know how old the keys are.
-    ops: [set('parked', error), set('claims', 0), ...(alone ? [set('alone', 0)] : [])],
-    // Input that was left for later is a reason to try again, as it is when it is given then.
-    index: { status: 'failed', wakeAt: nextLater(state) },
-    data: { events: [{ type: 'parked', error }] },
-  }
-}
-
 // Only when they change: drivers rewrite labels each time they are given.
 export function labels(
   fold: Fold,
@@ -266,150 +244,6 @@ export function labels(
       ...turn,
     },
   }
-}
-
-/**
- * Ops that end a run at a person's request, in the entry with this seq. Its effects stay in the log, including those
- * whose outcome is unknown.
- */
-function cancelRun(state: RunState, reason: string, now: number, seq: number): readonly Op[] {
-  const error = recordError(new CancelledError(reason))
-  return [
-    set(['run', 'status'], 'cancelled'),
-    set(['run', 'error'], error),
-    remove(['run', 'waiting']),
-    ...leaveRun(state, now),
-    ...noteEnded(state, seq, 'cancelled'),
-  ]
-}
-
-/** How long a thread of a program is kept, where its program is known. */
-export interface ExpiryOf extends Expiry {
-  readonly plan?: ProgramPlan | undefined
-}
-
-/**
- * The entry that ends a cancelled run; undefined when there is none to end. `settled` brings its results into the state;
- * without it, or when more was recorded since it was made, they are kept for the next run.
- */
-export function endCancelled(
-  fold: Fold,
-  rest: readonly Op[],
-  now: number,
-  expiry: ExpiryOf,
-  settled?: Settled | undefined,
-): Draft | undefined {
-  const state = fold.state as RunState
-  const { run, cancel } = state
-  if (!isUnfinished(run) || cancel?.run !== run.id) return undefined
-  const waits = (state.inputs ?? []).length > 0
-  const later = nextLater(state)
-  const holds = settled !== undefined && settled.of === whatIsOpen(state)
-  const results = holds ? settled.ops : keepResults(state)
-  return {
-    kind: 'end',
-    ops: [...results, ...cancelRun(state, cancel.reason, now, fold.seq + 1), ...rest],
-    index: {
-      status: waits ? 'active' : 'failed',
-      wakeAt: waits ? DUE : later,
-      ...(waits || later !== null ? {} : expiresWhenAtRest(expiry, fold, expiry.plan, now)),
-    },
-    data: { events: [...(holds ? settled.events : []), { type: 'run', run: run.id, status: 'cancelled' }] },
-  }
-}
-
-/** Ops that take away what only a run in progress needs. */
-export function leaveRun(state: RunState, now: number): readonly Op[] {
-  const gone = (['tasks', 'joins', 'steps', 'scopes', 'children', 'cancel'] as const).filter(
-    (key) => state[key] !== undefined,
-  )
-  return [
-    ...gone.map((key) => remove(key)),
-    ...(['input', 'context', 'transient'] as const)
-      .filter((key) => state.run?.[key] !== undefined)
-      .map((key) => remove(['run', key])),
-    ...closePauses(state, () => true, now),
-  ]
-}
-
-function resumeRun(state: RunState, run: RunRecord): readonly Op[] {
-  return [
-    set(['run', 'takes'], run.takes + 1),
-    ...(run.waiting === undefined ? [] : [remove(['run', 'waiting'])]),
-    ...(run.status === 'running'
-      ? []
-      : [
-          set(['run', 'status'], 'running'),
-          remove(['run', 'error']),
-          ...retryFailed(state, run),
-          ...(run.retry ? [remove(['run', 'retry'])] : []),
-          ...(run.doubt ? [remove(['run', 'doubt'])] : []),
-        ]),
-  ]
-}
-
-/** Ops that say that nothing of the thread is in progress. */
-export function restRun({ claims, alone, openSince, ahead }: RunState): readonly Op[] {
-  return [
-    ...(claims ? [set('claims', 0)] : []),
-    ...(alone ? [set('alone', 0)] : []),
-    ...(openSince === undefined ? [] : [remove('openSince')]),
-    ...(ahead ? [remove('ahead')] : []),
-  ]
-}
-
-/** True while nothing could continue: all questions open, no sleep over, no signal come, and nobody cancelled. */
-export function isOnlyWaiting(fold: Fold, now: number): boolean {
-  const state = fold.state as RunState
-  const { run } = state
-  if (run?.waiting === undefined || state.cancel) return false
-  const isPassed = ([id, what]: News) => run.passed?.[id] === what
-  if (!newsOf(state, now).every(isPassed)) return false
-  return !run.waiting.some((wait) =>
-    wait.kind === 'child'
-      ? state.children?.[wait.child]?.ended !== undefined
-      : wait.kind === 'signal'
-        ? signalsOf(state, wait.name).length > 0 || (wait.until !== undefined && wait.until <= now)
-        : wait.until <= now,
-  )
-}
-
-type News = [pause: string, what: 'answered' | 'expired']
-
-/** Questions that there is something new to say about: which, and what. */
-export function newsOf({ pauses = {} }: RunState, now: number): News[] {
-  return Object.entries(pauses).flatMap(([id, { used, answer, expiresAt }]): News[] => {
-    if (used) return []
-    if (answer !== undefined) return [[id, 'answered']]
-    return expiresAt !== undefined && expiresAt <= now ? [[id, 'expired']] : []
-  })
-}
-
-/**
- * True when nothing continues by itself: all runs ended, or what is left waits for someone who has not come yet. Input
- * behind a run that can't continue waits with it.
- */
-export function isAtRest(fold: Fold, now: number): boolean {
-  const state = fold.state as RunState
-  const { run, parked, inputs = [] } = state
-  if (parked) return !isAskedFor(fold, now)
-  if (run === undefined) return false
-  if (run.status === 'running') return isOnlyWaiting(fold, now)
-  // Somebody asked for another try, by new input, an answer or a cancellation: whoever looks for work will make it.
-  if (isStuck(state)) return !isAskedFor(fold, now)
-  const later = nextLater(state)
-  return inputs.length === 0 && (later === null || later > now)
-}
-
-/** Whether somebody is to look at it now, and not only because it owes something to another thread. */
-export function isAskedFor({ index: { wakeAt }, state }: Fold, now: number): boolean {
-  if (wakeAt === null || wakeAt > now) return false
-  return wakeAt === DUE || (state as RunState).errands === undefined
-}
-
-/** A run that ended and is not over: it continues when somebody resumes it. */
-export function isStuck({ run }: RunState): boolean {
-  return run?.status === 'failed' || run?.status === 'incompatible'
 }
 
 function nothingToRun(log: LogKey, later: number | null): NotFoundError {

@@ -9,12 +9,15 @@ const OVER = new Error('The run has ended.')
  * The outcome of a run, or an error soon after its caller stopped it: while the store hangs, releasing the thread may
  * take as long as the store does. It continues in the background; if it never succeeds, the lease runs out.
  */
-export async function stopInTime<Result>(
+export function stopInTime<Result>(
   running: Promise<Result>,
   signal: AbortSignal | undefined,
   clock: Clock,
 ): Promise<Result> {
-  if (signal === undefined) return running
+  return signal === undefined ? running : raceStop(running, signal, clock)
+}
+
+async function raceStop<Result>(running: Promise<Result>, signal: AbortSignal, clock: Clock): Promise<Result> {
   const over = new AbortController()
   let letGo = () => {}
   const late = new Promise<never>((_, reject) => {

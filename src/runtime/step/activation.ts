@@ -17,7 +17,8 @@ import { Activity, never } from './activity.js'
 import { accuse, Failures, stemsOf } from './failed-steps.js'
 import { INTERNALS, type Internals, REPEAT } from './internals.js'
 import { transactOwn } from './own-transaction.js'
-import { findBegun, perform, permit, type Work } from './perform.js'
+import { findBegun, permit } from './past-effects.js'
+import { perform, type Work } from './perform.js'
 import { Revisits } from './revisits.js'
 import type { PauseRecord, Prefix, Waiting } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
@@ -27,7 +28,7 @@ import { checkPolicy, STEP_OPTIONS } from '../program/step-policy.js'
 import { doneRecord, joinPath, StepRecords } from './step-records.js'
 import { StepStore } from './step-store.js'
 import { StepWrites } from './step-writes.js'
-import { Trail } from './trail.js'
+import { shortHash, Trail } from './trail.js'
 import { WaitPlaces } from './wait-places.js'
 import { fromTheStart } from '../pause/wait-order.js'
 import { receive, sleep, type WaitingFunction } from '../pause/waits.js'
@@ -105,7 +106,7 @@ export class Activation {
     this.#defaults = defaults
     this.asking = new Asking(run)
     this.#records = new StepRecords(run, prefix, scopePath)
-    this.#revisits = new Revisits(id, () => this.#records.all)
+    this.#revisits = new Revisits(id, this.#records)
     this.#activity = new Activity(run, this.#revisits, {
       isClosed: () => this.#closed,
       suspend: () => this.#suspend?.(),
@@ -152,11 +153,12 @@ export class Activation {
       const end = (result: Activated) => {
         this.#closed = true
         letGo()
-        const before = result.status === 'failed' ? this.settled() : Promise.resolve()
-        void before.then(() => {
+        const over = () => {
           this.#over = true
-          return resolve(result)
-        })
+          resolve(result)
+        }
+        if (result.status === 'failed') void this.settled().then(over)
+        else over()
       }
       this.#fail = (error) => {
         end({ status: 'failed', error })
@@ -176,10 +178,10 @@ export class Activation {
       const returned = (value: unknown): unknown => {
         const writing = this.#stored.settled()
         return writing
-          ? writing.then(() => returned(value))
+          ? writing.then(() => returned(value), fail)
           : end({ status: 'done', value, writes: this.#writes, notes: this.#notes })
       }
-      fromTheStart(body).then(returned, fail).catch(fail)
+      fromTheStart(body).then(returned, fail)
     })
   }
 
@@ -233,12 +235,8 @@ export class Activation {
     const { seq, hash } = log.fold
     const ownKey = this.#run.keyMaker(this.path, 0)
     const call: Call = { number: this.#calls, outer: this.#isTimed ? step?.abortSignal : undefined }
-    const track = <Result>(what: string, operation: (heard: Heard) => Promise<Result>) => {
-      const tracked = this.#track(call, what, operation)
-      // The program may look at it later, or never if the run is stopped: that must not end the process.
-      tracked.catch(noop)
-      return tracked
-    }
+    const track = <Result>(what: string, operation: (heard: Heard) => Promise<Result>) =>
+      this.#track(call, what, operation)
     return {
       input,
       context,
@@ -253,7 +251,7 @@ export class Activation {
         return step === undefined ? ownKey() : step.idempotencyKey
       },
       // A node's writes belong to the attempt that makes them, a flow's to the run.
-      store: step?.store ?? new StepStore(this.#run.store, this.#stored),
+      store: step?.store ?? new StepStore(() => this.#run.store, this.#stored),
       step: <Result>(name: string, ...rest: StepArguments<Result>) =>
         track('step', (heard) => this.#step(call, heard, name, ...rest)) as Promise<Result>,
       transaction: <Result, Prepared>(name: string, ...rest: TransactionArguments<Result, Prepared>) =>
@@ -331,15 +329,20 @@ export class Activation {
   /** Notes where the function requests a step, before anything else happens. */
   #arrive(path: string, isEffect: boolean, heard: Heard) {
     const isBeside = this.#activity.open > 1
-    const asked = { path, isEffect, isBeside, past: this.#places.last, ...this.#trail.ask() }
+    const { after: cause, isLive } = this.#trail.ask()
+    const asked = { path, isEffect, isBeside, past: this.#places.last, after: cause, isLive }
     heard.path = path
-    this.#places.came(path)
-    // One that waited for a person has no record, but is no stranger either.
-    const asks = `${this.#records.name(path)} `
-    const isWaited = isEffect && Object.values(this.#run.state.pauses ?? {}).some((one) => one.path.startsWith(asks))
-    this.#revisits.arrive(isWaited ? { ...asked, after: undefined } : asked)
+    heard.hash = shortHash(path)
+    this.#places.came(heard.hash)
+    this.#revisits.arrive(isEffect && this.#isWaited(path) ? { ...asked, after: undefined } : asked)
     const number = this.#activity.asked
-    return { isLive: asked.isLive, after: () => this.#revisits.place(asked, this.#activity.asked !== number) }
+    return { isLive, after: () => this.#revisits.place(asked, this.#activity.asked !== number) }
+  }
+
+  /** One that waited for a person has no record, but is no stranger either. */
+  #isWaited(path: string): boolean {
+    const asks = `${this.#records.name(path)} `
+    return Object.values(this.#run.state.pauses ?? {}).some((one) => one.path.startsWith(asks))
   }
 
   async #step<Result>(call: Call, heard: Heard, name: string, ...rest: StepArguments<Result>): Promise<unknown> {
@@ -361,7 +364,8 @@ export class Activation {
     const work = this.#work(path, options as StepOptions, inside, { inputHash, isLive, outer: call.outer, after })
     if (isEffect) await this.#hold(path)
     try {
-      const performed = await perform(this.#run, work)
+      const performing = perform(this.#run, work)
+      const performed = performing instanceof Promise ? await performing : performing
       if (this.#isLeft(call)) return never()
       await this.#records.done(work, performed)
       // What the program did to it in the meantime would be in no record.
@@ -458,8 +462,7 @@ export class Activation {
     await this.#run.replay?.turn(path)
     if (this.#records.isDoubted(path)) await this.#settleDoubt(path, 'effect')
     const work = this.#work(path, { input, effect: 'idempotent' }, () => undefined, { after })
-    const { all } = this.#records
-    const again = failedChild(Object.hasOwn(all, path) ? all[path] : undefined, work)
+    const again = failedChild(this.#records.get(path), work)
     if (again !== undefined) throw again
     const found = this.#records.find(path, work.inputHash)
     if (found?.status === 'done') return showValue(found.result)
@@ -495,7 +498,7 @@ export class Activation {
     const { text, cut } = encodeKey(key)
     const old = cut === undefined ? undefined : `${name}[${cut}]`
     // What 0.1 recorded under a key that it truncated is found under that key, by the first that asks, as then.
-    const isOld = old !== undefined && Object.hasOwn(this.#records.all, joinPath(this.#id, old))
+    const isOld = old !== undefined && this.#records.get(joinPath(this.#id, old)) !== undefined
     return isOld && !this.#revisits.has(joinPath(this.#id, old)) ? old : `${name}[${text}]`
   }
 
@@ -503,24 +506,25 @@ export class Activation {
   #track<Result>({ number: call }: Call, what: string, operation: (heard: Heard) => Promise<Result>): Promise<Result> {
     if (this.#closed || call !== this.#calls || call === this.#ended) return never()
     const { signal } = this.#run.abort
-    if (signal.aborted) return Promise.reject(signal.reason)
+    if (signal.aborted) return rejected(signal.reason)
     // Another process has the thread by now: what is recorded may belong to another run, and the end of this one is
     // about to be reported.
     if (this.#run.isOvertaken) return never()
     const outer = this.#run.runningStep
-    if (outer !== undefined) return Promise.reject(insideItself(outer, what))
+    if (outer !== undefined) return rejected(insideItself(outer, what))
     const others = this.#activity.open
     this.#activity.active++
     const asked = ++this.#activity.asked
     this.#places.asked(others)
     if (this.#run.draining) return this.#activity.hang()
-    const heard: Heard = { path: undefined, isLive: false }
-    return operation(heard).then(
+    const heard: Heard = { path: undefined, hash: undefined, isLive: false }
+    const tracked: Promise<Result> = operation(heard).then(
       (result) => {
         if (call === this.#calls) this.#hear(what, heard)
         return result
       },
       (error: unknown) => {
+        tracked.catch(noop)
         if (call === this.#calls) {
           this.#failures.hear(error, this.#activity.asked, others > 0 || asked !== this.#activity.asked)
           if (isNondeterministic(error)) this.#revisits.mismatch(error)
@@ -529,13 +533,14 @@ export class Activation {
         throw error
       },
     )
+    return tracked
   }
 
   /** The function is told of the end of something. */
   #hear(what: string, heard: Heard): void {
     this.#activity.active--
-    this.#trail.heard(heard.path, heard.isLive)
-    if (heard.path !== undefined) this.#revisits.hear(heard.path)
+    this.#trail.heard(heard.hash, heard.isLive)
+    if (heard.hash !== undefined) this.#revisits.hear(heard.hash)
     if (this.#isSamePast) this.#isSamePast = this.#isAsThere(what, heard.path)
     this.#activity.checkIdle()
   }
@@ -544,8 +549,7 @@ export class Activation {
   #isAsThere(what: string, path: string | undefined): boolean {
     // Answers and signals are this branch's own.
     if (path === undefined) return what === 'sleep'
-    const { all } = this.#records
-    return this.#run.recordedReads?.isAsThere(path, Object.hasOwn(all, path) ? all[path] : undefined) ?? true
+    return this.#run.recordedReads?.isAsThere(path, this.#records.get(path)) ?? true
   }
 
   /** Resolves when the function has reached everything that is recorded. */
@@ -568,13 +572,22 @@ function insideItself(step: string, what: string): InvalidProgramError {
   return new InvalidProgramError(`Step "${step}" uses ctx.${what} inside of itself.`, 'step', remedy, { step })
 }
 
+// The program may look at a failure later, or never if the run is stopped: that must not end the process.
 function noop(): void {}
+
+function rejected(reason: unknown): Promise<never> {
+  const promise = Promise.reject<never>(reason)
+  promise.catch(noop)
+  return promise
+}
 
 /** Created once: without a reason, each abort creates an error with a stack. */
 const LEFT = new Error('The function was left where it waits.')
 /** What a function receives when something that it requested has ended. */
 interface Heard {
   path: string | undefined
+  /** Of the path: what it is called in records. */
+  hash: string | undefined
   /** It was produced here, by nobody before us. */
   isLive: boolean
 }

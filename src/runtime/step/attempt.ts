@@ -5,27 +5,42 @@ import { callAfter } from '../../core/timer.js'
 import type { RetryPolicy } from './context.js'
 import { StepTimeoutError } from '../errors.js'
 
-/** Runs one attempt with a signal that a time limit or the end of the run aborts. */
+interface AttemptOptions {
+  readonly step: string
+  readonly timeoutMs?: number | undefined
+  readonly run: AbortSignal
+  /** Aborted when the work is left hanging: nobody waits for it, so its time limit doesn't matter anymore. */
+  readonly left?: AbortSignal | undefined
+  /** Of the attempt that this work is a part of, which has a time limit. Aborted with the run, too. */
+  readonly outer?: AbortSignal | undefined
+  readonly clock: Clock
+}
+
+/**
+ * Runs one attempt with a signal that a time limit or the end of the run aborts. Returns what the work returns, if that
+ * is no promise and there is no time limit.
+ */
 export function attempt<Result>(
   work: (abort: AbortSignal) => Result | Promise<Result>,
-  options: {
-    readonly step: string
-    readonly timeoutMs?: number | undefined
-    readonly run: AbortSignal
-    /** Aborted when the work is left hanging: nobody waits for it, so its time limit doesn't matter anymore. */
-    readonly left?: AbortSignal | undefined
-    /** Of the attempt that this work is a part of, which has a time limit. Aborted with the run, too. */
-    readonly outer?: AbortSignal | undefined
-    readonly clock: Clock
-  },
-): Promise<Result> {
-  const { step, timeoutMs, run, left, outer, clock } = options
+  options: AttemptOptions,
+): Result | Promise<Result> {
+  const { timeoutMs, run, outer } = options
+  run.throwIfAborted()
+  outer?.throwIfAborted()
   // Only a time limit needs a signal of its own; the run's serves the rest, at a fraction of the cost.
-  const own = timeoutMs === undefined ? undefined : new AbortController()
+  if (timeoutMs !== undefined) return race(work, new AbortController(), options)
+  const running = work(outer ?? run)
+  return isThenable(running) ? race(() => running, undefined, options) : running
+}
+
+/** The result of work, unless a signal is aborted first or the time is over. */
+function race<Result>(
+  work: (abort: AbortSignal) => Result | Promise<Result>,
+  own: AbortController | undefined,
+  { step, timeoutMs, run, left, outer, clock }: AttemptOptions,
+): Promise<Result> {
   // The first that settles it counts. The others may still reject, when nobody listens anymore.
   return new Promise<Result>((resolve, reject) => {
-    run.throwIfAborted()
-    outer?.throwIfAborted()
     const letGo: (() => void)[] = []
     let isOver = false
     const end = () => {
@@ -48,10 +63,10 @@ export function attempt<Result>(
     if (left) letGo.push(onAbort(left, () => fail(left.reason)))
     // Any number of steps may run inside of one attempt.
     if (outer) endWith(outer)
-    if (timeoutMs !== undefined) {
+    if (own && timeoutMs !== undefined) {
       const late = () => {
         const error = new StepTimeoutError(step, timeoutMs)
-        own?.abort(error)
+        own.abort(error)
         fail(error)
       }
       letGo.push(callAfter(clock, timeoutMs, late))
@@ -62,21 +77,13 @@ export function attempt<Result>(
       end()
       resolve(result)
     }
-    const begin = () => {
-      try {
-        const running = work(own?.signal ?? outer ?? run)
-        if (isThenable(running)) Promise.resolve(running).then(succeed, fail)
-        else succeed(running)
-      } catch (error) {
-        fail(error)
-      }
+    try {
+      Promise.resolve(work(own?.signal ?? run)).then(succeed, fail)
+    } catch (error) {
+      fail(error)
     }
-    // Not within the caller: what is begun together is all known before the first of it runs.
-    void NOW.then(begin)
   })
 }
-
-const NOW = Promise.resolve()
 
 function isThenable<Result>(value: Result | Promise<Result>): value is Promise<Result> {
   return typeof (value as { readonly then?: unknown } | null | undefined)?.then === 'function'

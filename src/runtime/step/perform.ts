@@ -1,16 +1,16 @@
 import type { Value } from '../../codec/value.js'
-import { isHoldfastError, NotExecutedError } from '../../core/errors.js'
+import { isHoldfastError } from '../../core/errors.js'
 import type { Path } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
 import type { SpanPlan } from '../../telemetry/observer.js'
-import { attempt, parseRetry, pauseAfter } from './attempt.js'
-import type { Effect, StepContext, StepPolicy } from './context.js'
-import { EffectUnknownError, isNondeterministic, nondeterministic, recordError } from '../errors.js'
-import { gapOf } from '../run/gap.js'
+import { attempt, type Backoff, parseRetry, pauseAfter } from './attempt.js'
+import type { StepContext, StepPolicy } from './context.js'
+import { EffectUnknownError, isNondeterministic, recordError } from '../errors.js'
 import { REPEAT } from './internals.js'
-import { failed, Ledger, recordAt, type Resolved, sinceOf } from './ledger.js'
+import { failed, Ledger, recordAt, sinceOf } from './ledger.js'
+import { checkInput, findOut, mayHaveHappened, permit } from './past-effects.js'
 import type { Seen } from '../run/records.js'
-import { type ForkRecord, isBegun, type StepRecord } from '../run/run-state.js'
+import type { StepRecord } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
 import { StepStore } from './step-store.js'
 import { StepWrites } from './step-writes.js'
@@ -54,259 +54,233 @@ export interface Performed {
   readonly ms: number
 }
 
-const PERMISSION_ANSWER: Value = {
-  type: 'object',
-  properties: { allowed: { type: 'boolean' }, result: {} },
-  required: ['allowed'],
-  additionalProperties: false,
-}
+const NO_WRITES: readonly StoreWrite[] = []
 
 /**
  * Does a piece of work by the rules of its effect and returns its result, which the caller records. An effect that
  * reaches the outside world starts only when everything before it is acknowledged, and one that must not repeat also
- * when its intent is. An unknown outcome is resolved before anything else sees it.
+ * when its intent is. An unknown outcome is resolved before anything else sees it. What only reads, and returns no
+ * promise, costs none.
  */
-export async function perform(run: Run, work: Work): Promise<Performed> {
-  const backoff = parseRetry(work.policy.retry)
+export function perform(run: Run, work: Work): Performed | Promise<Performed> {
   const before = recordAt(run, work)
   checkInput(work, before)
-  const ledger = new Ledger(run, work, before)
-  const { effect } = ledger
-  const { clock } = run
-  const begun = clock.monotonic()
-  // A refusal is about one attempt: while another with the same key may have happened, the key must stay.
-  let unsure = effect === 'idempotent' && sinceOf(run, work, before) !== undefined
-  const finish = (result: unknown, writes: readonly StoreWrite[], attempts: number): Performed => {
-    ledger.end()
-    const kept = result === undefined ? undefined : run.keep(result)
-    return { result: kept, writes, attempts, ms: Math.round(run.clock.monotonic() - begun) }
+  const performance = new Performance(run, work, new Ledger(run, work, before))
+  return performance.begin(before)
+}
+
+/** A piece of work in progress, over all of its attempts. */
+class Performance {
+  readonly #run: Run
+  readonly #work: Work
+  readonly #ledger: Ledger
+  readonly #backoff: Backoff
+  readonly #begun: number
+  /** A refusal is about one attempt: while another with the same key may have happened, the key must stay. */
+  #unsure = false
+  #trouble: string | null = null
+
+  constructor(run: Run, work: Work, ledger: Ledger) {
+    this.#run = run
+    this.#work = work
+    this.#ledger = ledger
+    this.#backoff = parseRetry(work.policy.retry)
+    this.#begun = run.clock.monotonic()
   }
 
-  const instead =
-    effect === 'read'
-      ? run.recordedReads?.find(work.path, work.inputHash, work.sees, work.isSamePast ?? false)
-      : await permit(run, work, effect)
-  if (instead) return finish(instead.result, [], 0)
-  // A machine that slept takes the key for younger than it is.
-  const woken = effect === 'idempotent' ? clock.catchUp() : undefined
-  if (woken) await woken
-  if (mayHaveHappened(run, work, ledger, before)) {
-    const known = await findOut(run, ledger, before)
-    if (known) return finish(known.result, known.writes, 0)
-    unsure = false
+  begin(before: StepRecord | undefined): Performed | Promise<Performed> {
+    if (this.#ledger.effect !== 'read') return this.#beginEffect(before)
+    const { path, inputHash, sees, isSamePast = false } = this.#work
+    const instead = this.#run.recordedReads?.find(path, inputHash, sees, isSamePast)
+    return instead ? this.#finish(instead.result, NO_WRITES, 0) : this.#try(1)
   }
-  // A delay between attempts, or a machine that stood still, may outlast the lease, and what the service remembers.
-  const mayStart = () => effect === 'read' || ((run.lease?.isSure ?? true) && !(unsure && ledger.isForgotten))
-  for (let tried = 1, trouble: string | null = null; ; tried++) {
-    if (effect !== 'read') {
-      await ledger.announce()
-      await run.lease?.secure()
+
+  async #beginEffect(before: StepRecord | undefined): Promise<Performed> {
+    const run = this.#run
+    const work = this.#work
+    const ledger = this.#ledger
+    const { effect } = ledger
+    this.#unsure = effect === 'idempotent' && sinceOf(run, work, before) !== undefined
+    const instead = await permit(run, work, effect)
+    if (instead) return this.#finish(instead.result, NO_WRITES, 0)
+    // A machine that slept takes the key for younger than it is.
+    const woken = effect === 'idempotent' ? run.clock.catchUp() : undefined
+    if (woken) await woken
+    if (mayHaveHappened(run, work, ledger, before)) {
+      const known = await findOut(run, ledger, before)
+      if (known) return this.#finish(known.result, known.writes, 0)
+      this.#unsure = false
     }
-    const jump = unsure ? clock.catchUp() : undefined
+    return this.#tryEffect(1)
+  }
+
+  /** One attempt at something that reaches the outside world, and those that follow it. */
+  async #tryEffect(tried: number): Promise<Performed> {
+    const ledger = this.#ledger
+    await ledger.announce()
+    await this.#run.lease?.secure()
+    const jump = this.#unsure ? this.#run.clock.catchUp() : undefined
     if (jump) await jump
-    if (unsure && ledger.isForgotten) {
+    if (this.#unsure && ledger.isForgotten) {
       const late = await ledger.settle()
-      if (late?.status === 'returned') return finish(late.result, late.writes, tried)
-      const known = await ledger.resolve(trouble)
-      if (known) return finish(known.result, known.writes, tried)
-      unsure = false
+      if (late?.status === 'returned') return this.#finish(late.result, late.writes, tried)
+      const known = await ledger.resolve(this.#trouble)
+      if (known) return this.#finish(known.result, known.writes, tried)
+      this.#unsure = false
       await ledger.announce()
     }
+    return this.#try(tried)
+  }
+
+  /** One attempt, and those that follow it. */
+  #try(tried: number): Performed | Promise<Performed> {
     const writes: StoreWrite[] = []
+    const fail = (thrown: unknown) => this.#failed(thrown, tried, writes)
+    const succeed = (result: unknown) => {
+      try {
+        return this.#finish(result, writes, tried)
+      } catch (error) {
+        return fail(error)
+      }
+    }
     try {
-      const result = await runOnce(run, work, ledger, { tried, writes, isRepeat: unsure, mayStart })
-      return finish(result, writes, tried)
+      const running = this.#runOnce(tried, writes)
+      return running instanceof Promise ? running.then(succeed, fail) : succeed(running)
     } catch (thrown) {
-      if (run.abort.signal.aborted || work.outer?.aborted) ledger.leave(writes)
-      run.throwIfAborted()
-      work.outer?.throwIfAborted()
-      if (thrown instanceof NotStarted) {
-        tried--
-        continue
-      }
-      // A step inside this one is not what was recorded: that concerns the whole run.
-      if (isNondeterministic(thrown)) throw thrown
-      work.left?.throwIfAborted()
-      let error = thrown
-      let isRunning = false
-      if (ledger.mustNotRepeat && !isHoldfastError(thrown, 'not-executed')) {
-        ledger.note(writes, thrown)
-        const late = await ledger.settle()
-        if (late?.status === 'returned') return finish(late.result, late.writes, tried)
-        if (late?.status === 'threw' && isHoldfastError(late.error, 'not-executed')) error = late.error
-        isRunning = late?.status === 'running'
-      }
-      const definite = isHoldfastError(error, 'not-executed')
-      const last = tried >= backoff.attempts || !(definite || backoff.retryIf(error))
-      if (!definite && ledger.mustNotRepeat) {
-        const known = await ledger.resolve(recordError(error).message, isRunning)
-        if (known) return finish(known.result, known.writes, tried)
-        if (last && effect === 'reconcilable') throw failed(work, error)
-      } else {
-        if (!definite) {
-          unsure = true
-          trouble = recordError(error).message
-          ledger.note(writes, error)
-        } else if (effect !== 'read' && !unsure) ledger.raise()
-        if (last) {
-          if ((definite && !unsure) || effect === 'read') throw failed(work, error)
-          // An attempt that timed out may still bring its result; and nobody can be asked about it before it has ended.
-          const late = await ledger.settle()
-          if (late?.status === 'returned') return finish(late.result, late.writes, tried)
-          if (definite) {
-            // This attempt was refused, but an earlier one with the same key may have gone through.
-            ledger.note(ledger.writes, error)
-            const known = await ledger.resolve(recordError(error).message)
-            if (known) return finish(known.result, known.writes, tried)
-            unsure = false
-            tried = 0
-            continue
-          }
-          run.watch.count('holdfast.effects.unknown')
-          throw new EffectUnknownError(
-            work.path,
-            work.at,
-            { effect, idempotencyKey: ledger.key, error: trouble },
-            error,
-          )
-        }
-      }
-      const inMs = pauseAfter(backoff, tried, run.random)
-      run.emit({ type: 'retry', step: work.path, attempt: tried, inMs, error: recordError(error) })
-      const { signal } = run.abort
-      // A node's attempt ends with the run.
-      await run.clock.sleep(inMs, work.left ? AbortSignal.any([signal, work.left]) : (work.outer ?? signal))
+      return fail(thrown)
     }
   }
-}
 
-/** The outcome of an effect that may have happened; undefined if it did not. */
-async function findOut(run: Run, ledger: Ledger, before: StepRecord | undefined): Promise<Resolved | undefined> {
-  const missing = isBegun(before) ? undefined : missingRecord(run, ledger.effect)
-  // Kept with the intent, so that the same question is asked until it is answered.
-  if (missing) ledger.miss(missing)
-  const late = await ledger.settle()
-  if (late?.status === 'returned') return late
-  if (late?.status !== 'threw' || !isHoldfastError(late.error, 'not-executed')) {
-    return ledger.resolve(before?.error?.message ?? missing?.message ?? null, late?.status === 'running')
+  #finish(result: unknown, writes: readonly StoreWrite[], attempts: number): Performed {
+    this.#ledger.end()
+    const kept = result === undefined ? undefined : this.#run.keep(result)
+    return { result: kept, writes, attempts, ms: Math.round(this.#run.clock.monotonic() - this.#begun) }
   }
-  ledger.raise()
-  return undefined
-}
 
-/**
- * Resolves an effect whose record the store may have lost, before anybody is asked whether it may begin. Undefined if
- * it did not happen, or if that is not in doubt.
- */
-export async function findLost(run: Run, work: Work): Promise<Resolved | undefined> {
-  const before = recordAt(run, work)
-  const ledger = new Ledger(run, work, before)
-  const isLost = isBegun(before) ? before.missing : mayBeMissing(run, before)
-  if (!ledger.mustNotRepeat || !isLost) return undefined
-  const known = await findOut(run, ledger, before)
-  if (known) return { ...known, result: known.result === undefined ? undefined : run.keep(known.result) }
-  // From here on it is one that was not begun.
-  if (isBegun(recordAt(run, work))) ledger.raise()
-  return undefined
-}
-
-/**
- * Resolves an effect that was begun where a transaction is now, which begins nothing itself. Undefined if nothing was
- * begun, or if it did not happen.
- */
-export async function findBegun(run: Run, work: Work): Promise<Resolved | undefined> {
-  const before = recordAt(run, work)
-  if (!isBegun(before)) return undefined
-  checkInput(work, before)
-  return findOut(run, new Ledger(run, work, before), before)
-}
-
-/**
- * On a branch that time travel created, an effect on the outside world needs permission: what happened on the branch it
- * came from has happened. Resolves to a result that stands in for the effect, or to undefined if it may run.
- */
-export async function permit(run: Run, work: Work, effect: Effect): Promise<{ readonly result: unknown } | undefined> {
-  const fork = forkOf(run)
-  if (fork === undefined || fork.effects === 'allow') return undefined
-  const begun = recordAt(run, work)
-  // Begun on this very branch: permission was given, and its outcome is another question.
-  if (isBegun(begun) || (begun?.status === 'retry' && !begun.inherited)) return undefined
-  if (fork.effects === 'deny') throw failed(work, new NotExecutedError(`Branch "${run.key.branch}" allows no effects.`))
-  const from = { branch: fork.branch, seq: fork.seq }
-  const question = {
-    effect,
-    step: work.path,
-    input: work.input ?? null,
-    ...(fork.restarted
-      ? { restartedBeside: from, begunThere: 'unknown' }
-      : { forkedFrom: from, begunThere: isBegunThere(begun) || (await run.begunBeyond(from, work.path)) }),
+  /** What an attempt that threw means: the outcome after all, another attempt, or a failure. */
+  async #failed(thrown: unknown, tried: number, writes: readonly StoreWrite[]): Promise<Performed> {
+    const run = this.#run
+    const work = this.#work
+    const ledger = this.#ledger
+    const { effect } = ledger
+    if (run.abort.signal.aborted || work.outer?.aborted) ledger.leave(writes)
+    run.throwIfAborted()
+    work.outer?.throwIfAborted()
+    if (thrown instanceof NotStarted) return this.#tryEffect(tried)
+    // A step inside this one is not what was recorded: that concerns the whole run.
+    if (isNondeterministic(thrown)) throw thrown
+    work.left?.throwIfAborted()
+    let error = thrown
+    let isRunning = false
+    if (ledger.mustNotRepeat && !isHoldfastError(thrown, 'not-executed')) {
+      ledger.note(writes, thrown)
+      const late = await ledger.settle()
+      if (late?.status === 'returned') return this.#finish(late.result, late.writes, tried)
+      if (late?.status === 'threw' && isHoldfastError(late.error, 'not-executed')) error = late.error
+      isRunning = late?.status === 'running'
+    }
+    const definite = isHoldfastError(error, 'not-executed')
+    const last = tried >= this.#backoff.attempts || !(definite || this.#backoff.retryIf(error))
+    if (!definite && ledger.mustNotRepeat) {
+      const known = await ledger.resolve(recordError(error).message, isRunning)
+      if (known) return this.#finish(known.result, known.writes, tried)
+      if (last && effect === 'reconcilable') throw failed(work, error)
+    } else {
+      if (!definite) {
+        this.#unsure = true
+        this.#trouble = recordError(error).message
+        ledger.note(writes, error)
+      } else if (effect !== 'read' && !this.#unsure) ledger.raise()
+      if (last) {
+        if ((definite && !this.#unsure) || effect === 'read') throw failed(work, error)
+        return this.#giveUp(error, tried, definite)
+      }
+    }
+    const inMs = pauseAfter(this.#backoff, tried, run.random)
+    run.emit({ type: 'retry', step: work.path, attempt: tried, inMs, error: recordError(error) })
+    const { signal } = run.abort
+    // A node's attempt ends with the run.
+    await run.clock.sleep(inMs, work.left ? AbortSignal.any([signal, work.left]) : (work.outer ?? signal))
+    return effect === 'read' ? this.#try(tried + 1) : this.#tryEffect(tried + 1)
   }
-  const answer = (await work.ask('permission', question, PERMISSION_ANSWER)) as { allowed: boolean; result?: unknown }
-  if (answer.allowed) return undefined
-  if ('result' in answer) return { result: answer.result }
-  throw failed(work, new NotExecutedError('Permission to run this effect on a fork was denied.'))
-}
 
-function isBegunThere(record: StepRecord | undefined): boolean {
-  return record?.inherited === true && (record.status === 'started' || record.child !== undefined)
-}
+  /** After the last attempt at an idempotent effect, of which one may have happened. */
+  async #giveUp(error: unknown, tried: number, definite: boolean): Promise<Performed> {
+    const ledger = this.#ledger
+    // An attempt that timed out may still bring its result; and nobody can be asked about it before it has ended.
+    const late = await ledger.settle()
+    if (late?.status === 'returned') return this.#finish(late.result, late.writes, tried)
+    if (definite) {
+      // This attempt was refused, but an earlier one with the same key may have gone through.
+      ledger.note(ledger.writes, error)
+      const known = await ledger.resolve(recordError(error).message)
+      if (known) return this.#finish(known.result, known.writes, tried)
+      this.#unsure = false
+      return this.#tryEffect(1)
+    }
+    this.#run.watch.count('holdfast.effects.unknown')
+    const about = { effect: ledger.effect, idempotencyKey: ledger.key, error: this.#trouble }
+    throw new EffectUnknownError(this.#work.path, this.#work.at, about, error)
+  }
 
-// A branch that was created below the runtime says nothing about effects, or has what its parent said: then a person
-// decides.
-function forkOf({ state, log }: Run): ForkRecord | undefined {
-  const { origin } = log.fold
-  const { fork } = state
-  if (origin === null) return fork
-  if (fork?.branch === origin.branch && fork.seq === origin.seq) return fork
-  return { branch: origin.branch, seq: origin.seq, effects: 'ask', reads: 'live' }
-}
-
-/** Something came between the decision to start and the start: it is decided again. */
-class NotStarted extends Error {}
-
-interface OneAttempt {
-  readonly tried: number
-  readonly writes: StoreWrite[]
-  readonly isRepeat: boolean
-  readonly mayStart: () => boolean
-}
-
-function runOnce(run: Run, work: Work, ledger: Ledger, { tried, writes, isRepeat, mayStart }: OneAttempt) {
-  const tryOnce = () =>
-    attempt(
-      (abort) => {
-        // Immediately before the call itself: after any wait, another worker may have the thread.
-        if (!mayStart()) throw new NotStarted()
-        const key = ledger.keyMaker()
-        const stored = new StepWrites(writes)
-        const running = work.run({
-          get idempotencyKey() {
-            return key()
-          },
-          attempt: tried,
-          abortSignal: abort,
-          store: new StepStore(run.store, stored),
-          heartbeat: () => run.heartbeat(),
-          emit: (value) => run.emit({ type: 'custom', step: work.path, value }),
-          ...(isRepeat ? { [REPEAT]: true } : {}),
-        })
-        const ending = withWrites(running, stored)
-        return ledger.effect === 'read' ? ending : ledger.track(writes, Promise.resolve(ending))
-      },
-      {
+  #runOnce(tried: number, writes: StoreWrite[]): unknown {
+    const run = this.#run
+    const work = this.#work
+    const tryOnce = () =>
+      attempt((abort) => this.#call(abort, tried, writes), {
         step: work.path,
         timeoutMs: work.policy.timeoutMs,
         run: run.abort.signal,
         left: work.left,
         outer: work.outer,
         clock: run.clock,
+      })
+    // Before anybody sees it: the program, the record, and whoever traces.
+    const redacted = async () => {
+      try {
+        return await tryOnce()
+      } catch (error) {
+        throw run.keepError(error)
+      }
+    }
+    const once = run.redactor ? redacted : tryOnce
+    const isLeft = () => run.abort.signal.aborted || work.left?.aborted === true
+    return run.watch.step(work.path, tried, once, work.span, isLeft)
+  }
+
+  #call(abort: AbortSignal, tried: number, writes: StoreWrite[]): unknown {
+    const run = this.#run
+    const ledger = this.#ledger
+    const { path } = this.#work
+    // Immediately before the call itself: after any wait, another worker may have the thread.
+    if (!this.#mayStart()) throw new NotStarted()
+    const key = ledger.keyMaker()
+    const stored = new StepWrites(writes)
+    const step: StepContext & { [REPEAT]?: true } = {
+      get idempotencyKey() {
+        return key()
       },
-    )
-  // Before anybody sees it: the program, the record, and whoever traces.
-  const once = run.redactor ? () => tryOnce().catch((error: unknown) => Promise.reject(run.keepError(error))) : tryOnce
-  const isLeft = () => run.abort.signal.aborted || work.left?.aborted === true
-  return run.watch.step(work.path, tried, once, work.span, isLeft)
+      attempt: tried,
+      abortSignal: abort,
+      store: new StepStore(() => run.store, stored),
+      heartbeat: () => run.heartbeat(),
+      emit: (value) => run.emit({ type: 'custom', step: path, value }),
+    }
+    if (this.#unsure) step[REPEAT] = true
+    const ending = withWrites(this.#work.run(step), stored)
+    return ledger.effect === 'read' ? ending : ledger.track(writes, Promise.resolve(ending))
+  }
+
+  // A delay between attempts, or a machine that stood still, may outlast the lease, and what the service remembers.
+  #mayStart(): boolean {
+    const ledger = this.#ledger
+    if (ledger.effect === 'read') return true
+    return (this.#run.lease?.isSure ?? true) && !(this.#unsure && ledger.isForgotten)
+  }
 }
+
+/** Something came between the decision to start and the start: it is decided again. */
+class NotStarted extends Error {}
 
 /** The result, once it is known what the work wrote to the store. */
 function withWrites(running: unknown, stored: StepWrites): unknown {
@@ -315,31 +289,4 @@ function withWrites(running: unknown, stored: StepWrites): unknown {
     return writing ? writing.then(() => result) : result
   }
   return running instanceof Promise ? running.then(after) : after(running)
-}
-
-// An intent without an end is an effect that may have happened. One with the service's key needs none: it is repeated,
-// as long as the service still knows the key.
-function mayHaveHappened(run: Run, work: Work, ledger: Ledger, before: StepRecord | undefined): boolean {
-  if (ledger.effect === 'read') return false
-  if (ledger.effect !== 'idempotent') return isBegun(before) || mayBeMissing(run, before)
-  const since = sinceOf(run, work, before)
-  return since !== undefined && ledger.isOlderThanKey(since)
-}
-
-// The store came back and may have lost its newest records, the intent of this effect among them.
-function mayBeMissing({ state }: Run, before: StepRecord | undefined): boolean {
-  const since = gapOf(state)
-  return since !== undefined && before?.clear !== since
-}
-
-function missingRecord({ state }: Run, effect: Effect): Error | undefined {
-  const since = effect === 'idempotent' ? undefined : gapOf(state)
-  if (since === undefined) return undefined
-  const last = new Date(since).toISOString()
-  return new Error(`The store came back and may have lost what was recorded after ${last}: this may have begun then.`)
-}
-
-function checkInput(work: Work, before: StepRecord | undefined): void {
-  if (before?.input === undefined || before.input === work.inputHash) return
-  throw nondeterministic(`Step "${work.path}" was begun with another input than it has now.`, work.path)
 }

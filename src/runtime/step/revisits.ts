@@ -1,5 +1,7 @@
+import { eachOwn } from '../../codec/wide-record.js'
 import { leftBegun, nondeterministic } from '../errors.js'
 import { awaitsChild, isBegun, type StepRecord } from '../run/run-state.js'
+import type { StepRecords } from './step-records.js'
 import { CALLED, type Cause, causesOf, shortHash } from './trail.js'
 
 interface Held {
@@ -39,7 +41,7 @@ const BESIDE = '+'
  */
 export class Revisits {
   readonly #id: string
-  readonly #records: () => Readonly<Record<string, StepRecord>>
+  readonly #records: StepRecords
   #seen = new Set<string>()
   #heard = new Set<string>()
   /** Recorded when the function was called and not reached yet; known from the first effect on. */
@@ -54,7 +56,7 @@ export class Revisits {
   #mismatch: { readonly error: unknown } | undefined
 
   /** @param id where the activation's records begin; @param records all of its scope, as they are now. */
-  constructor(id: string, records: () => Readonly<Record<string, StepRecord>>) {
+  constructor(id: string, records: StepRecords) {
     this.#id = id
     this.#records = records
   }
@@ -86,8 +88,8 @@ export class Revisits {
   }
 
   /** The function is told of the end of this step. */
-  hear(path: string): void {
-    this.#heard.add(shortHash(path))
+  hear(hash: string): void {
+    this.#heard.add(hash)
   }
 
   /** What a record keeps of where its step was asked for. */
@@ -134,8 +136,7 @@ export class Revisits {
   /** Refuses to end while a step was not asked for that is finished, or begun. */
   check(): void {
     if (this.#mismatch) throw this.#mismatch.error
-    for (const [path, record] of this.#own()) {
-      if (this.#seen.has(path)) continue
+    for (const [path, record] of this.#unseen()) {
       if (isBegun(record) || awaitsChild(record)) throw leftBegun(path)
       if (isFinished(record)) throw notRevisited(path)
     }
@@ -147,7 +148,7 @@ export class Revisits {
   explain(error: unknown): unknown {
     if (this.#mismatch) return this.#mismatch.error
     const isLeft = (record: StepRecord) => isBegun(record) || awaitsChild(record)
-    const left = this.#own().find(([path, record]) => isLeft(record) && !this.#seen.has(path))
+    const left = this.#unseen().find(([, record]) => isLeft(record))
     return left === undefined ? error : leftBegun(left[0], error)
   }
 
@@ -268,12 +269,15 @@ export class Revisits {
   /** Whether the function never had two things open at once, neither when it was recorded nor now. */
   #isSequential(): boolean {
     if (this.#isParallel) return false
-    return this.#own().every(([, record]) => !mustReturn(record) || !placeOf(record).isBeside)
+    let isSequential = true
+    this.#eachOwn((record) => {
+      if (mustReturn(record) && placeOf(record).isBeside) isSequential = false
+    })
+    return isSequential
   }
 
   #recordOf(path: string): StepRecord | undefined {
-    const records = this.#records()
-    return Object.hasOwn(records, path) ? records[path] : undefined
+    return this.#records.get(path)
   }
 
   #release(which: (held: Held) => boolean): void {
@@ -283,12 +287,25 @@ export class Revisits {
   }
 
   #notSeen(): Set<string> {
-    return new Set(this.#own().flatMap(([own, record]) => (mustReturn(record) && !this.#seen.has(own) ? [own] : [])))
+    return new Set(this.#unseen().flatMap(([path, record]) => (mustReturn(record) ? [path] : [])))
   }
 
-  #own(): readonly (readonly [string, StepRecord])[] {
+  /** Records that the function has not requested, in the order in which they came. */
+  #unseen(): readonly (readonly [string, StepRecord])[] {
+    const unseen: [string, StepRecord][] = []
+    this.#eachOwn((record, path) => {
+      if (!this.#seen.has(path)) unseen.push([path, record])
+    })
+    if (unseen.length < 2) return unseen
+    const order = new Map(Object.keys(this.#records.all).map((path, i) => [path, i]))
+    return unseen.sort(([one], [other]) => (order.get(one) ?? 0) - (order.get(other) ?? 0))
+  }
+
+  #eachOwn(call: (record: StepRecord, path: string) => void): void {
     const begin = this.#id === '' ? '' : `${this.#id}/`
-    return Object.entries(this.#records()).filter(([path]) => path !== this.#id && path.startsWith(begin))
+    eachOwn(this.#records.all as never, (record, path) => {
+      if (path !== this.#id && path.startsWith(begin)) call(record as unknown as StepRecord, path)
+    })
   }
 }
 

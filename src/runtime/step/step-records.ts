@@ -1,4 +1,5 @@
 import type { Value } from '../../codec/value.js'
+import { ownValue } from '../../codec/wide-record.js'
 import { type Path, set, valueAt } from '../../log/entry/ops.js'
 import { EffectUnknownError, nondeterministic, recordError, StepFailedError } from '../errors.js'
 import { isFailed, retryStep } from './failed-steps.js'
@@ -24,6 +25,11 @@ export class StepRecords {
     return scopeAt(this.#run.state, this.#prefix).steps ?? {}
   }
 
+  /** The record of a step. One may be named `toString`: only what was recorded counts, not what every object has. */
+  get(path: string): StepRecord | undefined {
+    return ownValue(this.all as never, path) as StepRecord | undefined
+  }
+
   at(path: string): Path {
     return inScope(this.#prefix, 'steps', path)
   }
@@ -38,9 +44,7 @@ export class StepRecords {
    * @param ownKey the idempotency key that the step brings itself.
    */
   find(path: string, inputHash: string, ownKey?: string): StepRecord | undefined {
-    const { all } = this
-    // A step may be named `toString`: only what was recorded counts, not what every object has.
-    const record = Object.hasOwn(all, path) ? all[path] : undefined
+    const record = this.get(path)
     if (record === undefined || record.status === 'retry') return undefined
     if (record.status === 'started' && !record.unknown) return undefined
     const { input = 'none' } = record
@@ -57,8 +61,8 @@ export class StepRecords {
 
   /** Whether a step failed, and it is in doubt whether the program continued from that. */
   isDoubted(path: string): boolean {
-    const { all } = this
-    return Object.hasOwn(all, path) && all[path]?.doubted === true && isFailed(all[path])
+    const record = this.get(path)
+    return record?.doubted === true && isFailed(record)
   }
 
   /** Lets a step that failed before be retried. */

@@ -13,16 +13,17 @@ import type { StepWrites } from './step-writes.js'
  * are kept with its intent, and are applied if it turns out to have happened.
  */
 export class StepStore {
-  readonly #store: Store
+  /** Most steps never look at it. */
+  readonly #store: () => Store
   readonly #writes: StepWrites
 
-  constructor(store: Store, writes: StepWrites) {
+  constructor(store: () => Store, writes: StepWrites) {
     this.#store = store
     this.#writes = writes
   }
 
   scope(scope: ScopeInput): StepScope {
-    return new StepScope(this.#store.scope(scope), this.#writes)
+    return new StepScope(this.#store().scope(scope), this.#writes)
   }
 }
 

@@ -4,7 +4,7 @@ import type { StoreWrite } from '../../log/items/store-write.js'
 export class StepWrites {
   readonly #made: StoreWrite[]
   /** Begun and not yet known, with what the code was handed for it. */
-  readonly #begun = new Map<Promise<void>, Promise<void>>()
+  #begun: Map<Promise<void>, Promise<void>> | undefined
 
   constructor(made: StoreWrite[]) {
     this.#made = made
@@ -17,9 +17,11 @@ export class StepWrites {
   /** A write whose value is still being checked. */
   begin(writing: Promise<StoreWrite>): Promise<void> {
     const added = writing.then((write) => this.add(write))
-    const forget = () => this.#begun.delete(added)
+    this.#begun ??= new Map()
+    const begun = this.#begun
+    const forget = () => begun.delete(added)
     const handed = added.then(noop)
-    this.#begun.set(added, handed)
+    begun.set(added, handed)
     added.then(forget, forget)
     return handed
   }
@@ -29,7 +31,7 @@ export class StepWrites {
    * without those that its code did not wait for. Rejects if one of them can't be made.
    */
   settled(): Promise<unknown> | undefined {
-    if (this.#begun.size === 0) return undefined
+    if (this.#begun === undefined || this.#begun.size === 0) return undefined
     // Whoever waits here reports the failure: nobody else does if the code did not wait.
     for (const handed of this.#begun.values()) handed.catch(noop)
     return Promise.all(this.#begun.keys())

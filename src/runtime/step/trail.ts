@@ -36,8 +36,8 @@ export class Trail {
   }
 
   /** The function is told now of the end of something that it requested. */
-  heard(path: string | undefined, isLive: boolean): void {
-    this.#react(path === undefined ? undefined : shortHash(path), isLive)
+  heard(hash: string | undefined, isLive: boolean): void {
+    this.#react(hash, isLive)
   }
 
   /** What the function reacts to now. */
@@ -45,7 +45,8 @@ export class Trail {
     if (this.#drain === undefined) return { after: undefined, isLive: false }
     const { causes, isLive } = this.#drain
     const isKnown = causes.length <= MAX_CAUSES && !causes.includes(undefined)
-    return { after: isKnown ? [...causes].sort().join() : undefined, isLive }
+    if (!isKnown) return { after: undefined, isLive }
+    return { after: causes.length === 1 ? causes[0] : [...causes].sort().join(), isLive }
   }
 
   /** The function requests a step now. */

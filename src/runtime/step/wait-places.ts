@@ -13,7 +13,7 @@ import type { Activity } from './activity.js'
 import type { PauseOptions } from './context.js'
 import { encodeKey } from './step-key.js'
 import { joinPath, type StepRecords } from './step-records.js'
-import type { Trail } from './trail.js'
+import { shortHash, type Trail } from './trail.js'
 
 /** The function that waits. */
 interface WaitingCode {
@@ -62,8 +62,8 @@ export class WaitPlaces {
   }
 
   /** It reached a place that is not a wait. */
-  came(path: string): void {
-    this.#order.came(path)
+  came(hash: string): void {
+    this.#order.came(hash)
   }
 
   /** @param gatedSince since when it may have been begun, by a process that came before its gates existed. */
@@ -120,14 +120,14 @@ export class WaitPlaces {
         throw new InvalidProgramError(problem, 'key', 'Give every question a key of its own.', { key })
       }
       const since = this.sinceBehind(this.pauseAt(place))
-      this.#order.came(place, since)
+      this.#order.came(shortHash(place), since)
       return this.#code.ask('question', place, question, { ...options, since })
     }
     const wait = this.#unkeyed('pause')
     const place = joinPath(this.#path, `pause ${wait.place}`)
     const found = this.pauseAt(place)
     const since = this.sinceBehind(found)
-    this.#order.came(place, since)
+    this.#order.came(shortHash(place), since)
     const moved = found && wait.past !== undefined ? this.#askedElsewhere(found, question) : undefined
     if (found) await this.#handOver('pause', wait, { ...found, ...(moved ? { beside: true } : {}) })
     // Words may change, and are asked then. What another branch asked and got an answer to would be asked again.
@@ -167,9 +167,8 @@ export class WaitPlaces {
     const past = this.#order.last
     const wait = key === undefined ? this.#unkeyed(name) : undefined
     const path = this.#code.claimPath(name, key ?? wait?.place)
-    const { all } = this.#records
-    const since = this.sinceBehind(Object.hasOwn(all, path) ? all[path] : undefined)
-    this.#order.came(path, since)
+    const since = this.sinceBehind(this.#records.get(path))
+    this.#order.came(shortHash(path), since)
     return {
       path,
       marks: (asked) => ({
@@ -233,7 +232,7 @@ export class WaitPlaces {
   }
 
   #isAmbiguous(name: string): boolean {
-    return Object.hasOwn(this.#records.all, this.#ambiguity(name))
+    return this.#records.get(this.#ambiguity(name)) !== undefined
   }
 
   // No key looks like this, so it is nobody's record.

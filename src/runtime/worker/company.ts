@@ -126,6 +126,13 @@ export class Place {
     return this.#isSuspect
   }
 
+  /** Before the program starts, where nothing has to be waited for: true if it has entered. */
+  enterAtOnce(): boolean {
+    if (this.#isSuspect || this.#company.isClosed) return false
+    this.#company.join(this)
+    return true
+  }
+
   /** Before the program starts. False if a suspect is here and this run can be put off. */
   async enter(clock: Clock, signal: AbortSignal, note: (alone: boolean) => Promise<void>): Promise<boolean> {
     if (this.#isSuspect) {

@@ -21,7 +21,7 @@ export class LeaseKeeper {
   readonly #claim: Claim
   readonly #onLost: (error: unknown) => void
   readonly #onNews: () => void
-  #renewing: Promise<unknown> = Promise.resolve()
+  #renewing: Promise<unknown> | undefined
   #lettingGo = false
   #isStopped = false
   /** Ends the waiting for what comes next. */
@@ -76,7 +76,7 @@ export class LeaseKeeper {
   async letGo<Result>(release: () => Promise<Result>): Promise<Result> {
     this.#lettingGo = true
     try {
-      await this.#renewing
+      if (this.#renewing) await this.#renewing
       const result = await release()
       if (result !== undefined) this.stop()
       return result
