@@ -66,7 +66,7 @@ export function showState(state: State): State {
  * unchanged.
  */
 export function explainFrozen(error: unknown, who: string, field: string): unknown {
-  if (!(error instanceof TypeError) || !FROZEN.test(error.message)) return error
+  if (!isFrozenError(error)) return error
   return new InvalidProgramError(
     `${who} changed the state in place (or something else that is frozen): ${error.message}.`,
     field,
@@ -74,6 +74,11 @@ export function explainFrozen(error: unknown, who: string, field: string): unkno
     {},
     error,
   )
+}
+
+/** Whether code failed because it tried to change something that is frozen. */
+export function isFrozenError(error: unknown): error is TypeError {
+  return error instanceof TypeError && FROZEN.test(error.message)
 }
 
 /** How the JavaScript engine words an attempt to change what is frozen. */

@@ -20,7 +20,7 @@ import {
   relyOn,
   settleInput,
 } from './given-input.js'
-import { statusOf } from '../engine/graph-engine.js'
+import { statusOf } from '../engine/tasks.js'
 import { ownBranch } from '../history/inherit.js'
 import { type Ended, findEnded, noteEnded } from './input-keys.js'
 import { keepResults, type Settled, showFold, whatIsOpen } from '../step/kept-results.js'
