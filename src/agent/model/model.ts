@@ -4,13 +4,13 @@ import { type RunObserver, UNWATCHED } from '../../telemetry/observer.js'
 import type { SpecVersion } from '../messages/ai-sdk-types.js'
 import { estimateParts } from '../messages/estimate.js'
 import { MESSAGE_VERSION, newMessageId } from '../messages/message.js'
+import { CallPrompt, changesPrompt } from './call-prompt.js'
 import { runAttempt } from './model-attempt.js'
 import { type ModelRetryOptions, retryModel } from './model-retry.js'
 import type { LanguageModel, ModelEvent, ModelReply, ModelRequest } from './model-types.js'
 import type { CollectedReply } from './reply-collector.js'
 import { type PromptSizes, RememberedSizes } from '../messages/sizes.js'
 import { noteReply, planChat } from './spans.js'
-import { toAiSdkPrompt } from '../messages/to-ai-sdk.js'
 import { completeUsage } from './usage.js'
 
 export interface CallOptions {
@@ -76,6 +76,7 @@ async function askModel(
 ): Promise<ModelReply> {
   const { clock, signal } = options
   const callOptions = toCallOptions(request, version)
+  let prompt = new CallPrompt(model, request.messages, version)
   const limits = {
     timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     idleTimeoutMs: options.idleTimeoutMs,
@@ -92,15 +93,24 @@ async function askModel(
       throw error
     }
   }
+  const ask = (attempt: number) =>
+    runAttempt(model, { ...callOptions, prompt: prompt.messages }, { ...limits, clock, signal }, (delta) => {
+      streamed = true
+      onEvent({ ...delta, attempt })
+    })
   const collected = await retryModel(
-    (attempt) => {
+    async (attempt) => {
       attempts = attempt
       streamed = false
       onEvent({ type: 'attempt', attempt })
-      return runAttempt(model, callOptions, { ...limits, clock, signal }, (delta) => {
-        streamed = true
-        onEvent({ ...delta, attempt })
-      })
+      try {
+        return await ask(attempt)
+      } catch (error) {
+        // No failure of the model, which may do with its prompt what it likes.
+        if (!changesPrompt(model, error) || streamed) throw error
+        prompt = new CallPrompt(model, request.messages, version)
+        return ask(attempt)
+      }
     },
     options.retry ?? {},
     {
@@ -116,6 +126,7 @@ async function askModel(
       },
     },
   )
+  prompt.settle()
   return toReply(model, request, collected, {
     attempts,
     id: options.messageId ?? newMessageId(),
@@ -147,12 +158,11 @@ function checkTime(field: string, ms: number | undefined): void {
 
 /** The options of `doGenerate` and `doStream`, which are almost the same in all versions. */
 function toCallOptions(request: ModelRequest, version: SpecVersion): Readonly<Record<string, unknown>> {
-  const { messages, tools, toolChoice, settings = {} } = request
+  const { tools, toolChoice, settings = {} } = request
   const { reasoning, ...shared } = settings
   return {
     ...shared,
     ...(version === 'v4' && reasoning !== undefined ? { reasoning } : {}),
-    prompt: toAiSdkPrompt(messages, version),
     ...(tools === undefined || tools.length === 0
       ? {}
       : {
