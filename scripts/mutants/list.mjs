@@ -509,8 +509,8 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/engine/node-run.js',
-        find: 'checkLeft(this.#scope, node, this.#task);',
-        replace: 'void node;',
+        find: 'checkLeft(this.#scope, this.#node, task);',
+        replace: 'void task;',
       },
     ],
     test: 'test/runtime/effects/intents.test.ts',

@@ -43,11 +43,23 @@ const VERSIONS: readonly string[] = ['v2', 'v3', 'v4']
  * One call to a model, retried by our own rules and no others: AI SDK providers neither loop nor retry when they are
  * called this way. A reply counts only when it is complete; what a broken attempt streamed is marked as superseded.
  */
-export async function callModel(
-  model: LanguageModel,
-  request: ModelRequest,
-  options: CallOptions,
-): Promise<ModelReply> {
+export function callModel(model: LanguageModel, request: ModelRequest, options: CallOptions): Promise<ModelReply> {
+  try {
+    const version = checkCall(model, options)
+    const { watch = UNWATCHED, stream = true, step } = options
+    // Where nobody is told of the call, what they would be told is not put together.
+    if (watch === UNWATCHED) return askModel(model, version, request, options)
+    return watch.span(planChat(model, request, { stream, step }), async (span) => {
+      const reply = await askModel(model, version, request, options)
+      noteReply(span, model, reply)
+      return reply
+    })
+  } catch (error) {
+    return Promise.reject(error)
+  }
+}
+
+function checkCall(model: LanguageModel, options: CallOptions): SpecVersion {
   const version = checkModel(model)
   if (options.stream === false && typeof model.doGenerate !== 'function') {
     throw new InvalidOptionError(
@@ -58,14 +70,7 @@ export async function callModel(
   }
   checkTime('timeoutMs', options.timeoutMs)
   checkTime('idleTimeoutMs', options.idleTimeoutMs)
-  const { watch = UNWATCHED, stream = true, step } = options
-  // Where nobody is told of the call, what they would be told is not put together.
-  if (watch === UNWATCHED) return askModel(model, version, request, options)
-  return watch.span(planChat(model, request, { stream, step }), async (span) => {
-    const reply = await askModel(model, version, request, options)
-    noteReply(span, model, reply)
-    return reply
-  })
+  return version
 }
 
 async function askModel(
@@ -78,6 +83,8 @@ async function askModel(
   const callOptions = toCallOptions(request, version)
   let prompt = new CallPrompt(model, request.messages, version)
   const limits = {
+    clock,
+    signal,
     timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     idleTimeoutMs: options.idleTimeoutMs,
     stream: options.stream ?? true,
@@ -93,24 +100,15 @@ async function askModel(
       throw error
     }
   }
-  const ask = (attempt: number) =>
-    runAttempt(model, { ...callOptions, prompt: prompt.messages }, { ...limits, clock, signal }, (delta) => {
-      streamed = true
-      onEvent({ ...delta, attempt })
-    })
   const collected = await retryModel(
-    async (attempt) => {
+    (attempt) => {
+      if (attempt > attempts) onEvent({ type: 'attempt', attempt })
       attempts = attempt
       streamed = false
-      onEvent({ type: 'attempt', attempt })
-      try {
-        return await ask(attempt)
-      } catch (error) {
-        // No failure of the model, which may do with its prompt what it likes.
-        if (!changesPrompt(model, error) || streamed) throw error
-        prompt = new CallPrompt(model, request.messages, version)
-        return ask(attempt)
-      }
+      return runAttempt(model, callOptions, prompt.messages, limits, (delta) => {
+        streamed = true
+        onEvent({ ...delta, attempt })
+      })
     },
     options.retry ?? {},
     {
@@ -119,6 +117,12 @@ async function askModel(
       random: options.random,
       // A listener's error may look like a broken connection, but it is not the model's.
       isFinal: (error) => thrown !== undefined && thrown.error === error,
+      // A model may do with its prompt what it likes: that is no failure of it.
+      isVoid: (error) => {
+        if (!changesPrompt(model, error) || streamed) return false
+        prompt = new CallPrompt(model, request.messages, version)
+        return true
+      },
       model: { provider: model.provider, id: model.modelId },
       onFailure: (attempt, failure, delayMs) => {
         if (streamed) onEvent({ type: 'superseded', attempt })

@@ -51,15 +51,13 @@ export class NodeRun {
 
   /** The update of the node; undefined if it is recorded and nothing is left to ask. */
   async run(): Promise<Update | undefined> {
-    const gates = new Gates(this.#scope, this.#node, this.#task, this.#path, this.#activation)
-    const { hasExit } = gates
-    if (this.isRecorded && (!hasExit || this.#scope.recordOf(this.#task)?.passed === true)) return undefined
-    const update = this.isRecorded ? {} : await this.#enter(gates)
-    return hasExit ? this.#leave(gates, update) : update
-  }
-
-  async #enter(gates: Gates): Promise<Update> {
     const task = this.#task
+    const gates = new Gates(this.#scope, this.#node, task, this.#path, this.#activation)
+    const { hasExit } = gates
+    if (this.isRecorded) {
+      const isOver = !hasExit || this.#scope.recordOf(task)?.passed === true
+      return isOver ? undefined : this.#leave(gates, {})
+    }
     const { state } = this.#scope
     const losing = this.#findLost(state)
     const lost = losing && (await losing)
@@ -73,23 +71,22 @@ export class NodeRun {
     } else if (entry.approved) {
       const agreeing = gates.agree(state, begun)
       const agreed = agreeing instanceof Promise ? await agreeing : agreeing
-      update = 'denied' in agreed ? await this.#check(agreed.denied) : await this.#execute(agreed.input, state)
+      if ('denied' in agreed) update = await this.#check(agreed.denied)
+      else {
+        if (!this.#scope.isNew) checkLeft(this.#scope, this.#node, task)
+        const checking = this.#check(await this.#execute(agreed.input, state))
+        update = checking instanceof Promise ? await checking : checking
+        this.#activation.checkRevisited()
+      }
     }
     // What the person said comes first, and the node may overrule it.
-    return entry.update ? { ...entry.update, ...update } : update
+    if (entry.update) update = { ...entry.update, ...update }
+    return hasExit ? this.#leave(gates, update) : update
   }
 
-  async #execute(input: unknown, state: State): Promise<Update> {
+  #execute(input: unknown, state: State): Promise<unknown> {
     const node = this.#node
-    if (!this.#scope.isNew) checkLeft(this.#scope, node, this.#task)
-    const value =
-      node.kind === 'graph'
-        ? await this.#runSubgraph(node, input, state)
-        : await this.#runFunction(node, input, node.key && (await node.key(input)), state)
-    const checking = this.#check(value)
-    const update = checking instanceof Promise ? await checking : checking
-    this.#activation.checkRevisited()
-    return update
+    return node.kind === 'graph' ? this.#runSubgraph(node, input, state) : this.#runFunction(node, input, state)
   }
 
   /** Asks what becomes of the result, once that is recorded: the node must not run again when it is answered. */
@@ -142,8 +139,8 @@ export class NodeRun {
     }
   }
 
-  async #runFunction(node: FunctionNodePlan, input: unknown, key: string | undefined, state: State): Promise<unknown> {
-    const work = this.#workOf(node, input, key, state)
+  async #runFunction(node: FunctionNodePlan, input: unknown, state: State): Promise<unknown> {
+    const work = this.#workOf(node, input, node.key && (await node.key(input)), state)
     try {
       const { result, writes, attempts, ms } = await perform(this.#scope.run, work)
       this.#ran(writes, attempts, ms)

@@ -239,6 +239,8 @@ export class Activation {
       tracked.catch(noop)
       return tracked
     }
+    // A node's writes belong to the attempt that makes them, a flow's to the run.
+    const store = step?.store ?? new StepStore(this.#run.store, this.#stored)
     return {
       input,
       context,
@@ -252,8 +254,7 @@ export class Activation {
       get idempotencyKey() {
         return step === undefined ? ownKey() : step.idempotencyKey
       },
-      // A node's writes belong to the attempt that makes them, a flow's to the run.
-      store: step?.store ?? new StepStore(this.#run.store, this.#stored),
+      store,
       step: <Result>(name: string, ...rest: StepArguments<Result>) =>
         track('step', (heard) => this.#step(call, heard, name, ...rest)) as Promise<Result>,
       transaction: <Result, Prepared>(name: string, ...rest: TransactionArguments<Result, Prepared>) =>
@@ -278,6 +279,10 @@ export class Activation {
         secure: () => (this.#run.lease?.isSure === false ? this.#run.lease.secure() : undefined),
         emit: (event) => this.#run.emit(event),
         note: (event) => this.#notes.push(event),
+        put: (space, key, value) => {
+          const kept = this.#run.redactor ? this.#run.keep(value) : value
+          StepStore.add(store, ['put', space, key, kept, null])
+        },
       },
     }
   }
