@@ -509,7 +509,7 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/engine/node-run.js',
-        find: 'checkLeft(this.#scope, this.#node, task);',
+        find: 'checkLeft(this.#scope, this.node, task);',
         replace: 'void task;',
       },
     ],

@@ -1,3 +1,4 @@
+import { andThen } from '../../core/at-once.js'
 import type { Draft } from '../../log/entry/draft.js'
 import { type Op, remove, set } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
@@ -5,23 +6,33 @@ import type { Task } from '../program/program.js'
 import type { Recorded, Update } from '../program/state-shape.js'
 import type { TaskRecord, Waiting } from '../run/run-state.js'
 import type { Drive } from '../run/run.js'
-import { Activation } from '../step/activation.js'
+import { type Activated, Activation } from '../step/activation.js'
 import { nodeOf } from './begun-tasks.js'
 import type { GraphScope } from './graph-scope.js'
 import { Interrupted, NodeRun } from './node-run.js'
 import { Places } from './places.js'
 import { missingNode, nameTasks, statusOf, tooManySteps } from './tasks.js'
 
+const NOW = Promise.resolve()
+
+interface Last {
+  readonly status: 'last'
+  readonly update: Update
+  readonly writes: readonly StoreWrite[]
+  readonly closing: readonly Op[]
+  readonly events: readonly unknown[]
+}
+
+/** The entry that closes a super-step; `more`, if another follows it. */
+interface Closing {
+  readonly entry: Draft
+  readonly more: boolean
+}
+
 /** What a task returned: an update that is already recorded, one that closes the super-step, or none yet. */
 type Landed =
   | { readonly status: 'recorded' }
-  | {
-      readonly status: 'last'
-      readonly update: Update
-      readonly writes: readonly StoreWrite[]
-      readonly closing: readonly Op[]
-      readonly events: readonly unknown[]
-    }
+  | Last
   | { readonly status: 'failed'; readonly error: unknown; readonly others?: readonly unknown[] }
   | { readonly status: 'suspended'; readonly waiting: readonly Waiting[] }
 
@@ -59,7 +70,17 @@ export class GraphEngine {
         only !== undefined && tasks.length === 1 ? [await this.#runTask(only, isAlone)] : await this.#superStep(tasks)
       const end = endOf(landed)
       if (end !== undefined) return end
-      const more = await this.#close(tasks, landed, count)
+      let more: boolean
+      try {
+        const closing = this.#close(tasks, landed, count)
+        const draft = closing instanceof Promise ? await closing : closing
+        more = draft.more
+        if (more) await run.record(draft.entry)
+        else run.log.add(draft.entry)
+      } catch (error) {
+        await this.#keepLast(tasks, landed)
+        throw error
+      }
       for (const [i, one] of landed.entries())
         if (one.status === 'last') this.#report(tasks[i] as TaskRecord, one.update)
       scope.isNew = true
@@ -74,6 +95,8 @@ export class GraphEngine {
     const inTurn = this.#turns(tasks)
     return Promise.all(
       tasks.map(async (task): Promise<Landed> => {
+        // What begins together is all known before the first of it runs.
+        await NOW
         const landed = await inTurn(task, () => this.#runTask(task, () => left === 1 && !unfinished))
         left--
         if (landed.status === 'failed' || landed.status === 'suspended') unfinished = true
@@ -102,44 +125,61 @@ export class GraphEngine {
   }
 
   /** Never rejects: one whose result can't be written must not leave the others behind. */
-  async #runTask(task: TaskRecord, isLast: () => boolean): Promise<Landed> {
+  #runTask(task: TaskRecord, isLast: () => boolean): Promise<Landed> {
     const scope = this.#scope
     const { run, plan, prefix, isNew } = scope
+    const failed = (error: unknown): Landed => ({ status: 'failed', error })
     try {
       const node = nodeOf(scope, task)
-      if (node === undefined) return { status: 'failed', error: missingNode(plan, task.node) }
-      const path = scope.pathOf(task)
+      if (node === undefined) throw missingNode(plan, task.node)
       const activation = new Activation(run, task.id, prefix, scope.path, { isNew })
-      const running = new NodeRun(scope, node, task, path, activation, (inner) => new GraphEngine(inner).drive())
-      const done = await activation.run(() => running.run())
-      if (done.status === 'suspended') return done
-      if (done.status === 'failed') {
-        if (!(done.error instanceof Interrupted)) return { ...done, error: activation.explainFailure(done.error) }
-        const { drive } = done.error
-        return drive.status === 'completed' ? { status: 'failed', error: done.error } : drive
-      }
-      const asked = activation.asking.closing(path)
-      if (running.isRecorded) {
-        if (asked.length > 0) run.log.add({ kind: 'step', ops: asked })
-        return { status: 'recorded' }
-      }
-      const update = done.value as Update
-      const { writes } = running
-      const events = [running.event, ...done.notes]
-      const hasScope = node.kind === 'graph' || !isNew
-      const closing = hasScope ? [...asked, ...scope.leaveScope(task)] : asked
-      if (isLast()) return { status: 'last', update, writes, closing, events }
-      await run.record({
-        kind: 'step',
-        ops: [scope.setDone(task, update), ...scope.dropInside(task, activation.hasSteps), ...closing],
-        data: { events },
-        ...(writes.length > 0 ? { store: writes } : {}),
-      })
+      const running = new NodeRun(scope, node, task, activation, (inner) => new GraphEngine(inner).drive())
+      return activation
+        .run(() => running.run())
+        .then((done) => {
+          try {
+            const landing = this.#land(running, activation, done, isLast)
+            return landing instanceof Promise ? landing.catch(failed) : landing
+          } catch (error) {
+            return failed(error)
+          }
+        })
+    } catch (error) {
+      return Promise.resolve(failed(error))
+    }
+  }
+
+  /** What became of a task: recorded by now, unless it is the last of its super-step. */
+  #land(running: NodeRun, activation: Activation, done: Activated, isLast: () => boolean): Landed | Promise<Landed> {
+    const scope = this.#scope
+    const { run, isNew } = scope
+    const { task, node, path, writes } = running
+    if (done.status === 'suspended') return done
+    if (done.status === 'failed') {
+      if (!(done.error instanceof Interrupted)) return { ...done, error: activation.explainFailure(done.error) }
+      const { drive } = done.error
+      return drive.status === 'completed' ? { status: 'failed', error: done.error } : drive
+    }
+    const asked = activation.asking.closing(path)
+    if (running.isRecorded) {
+      if (asked.length > 0) run.log.add({ kind: 'step', ops: asked })
+      return { status: 'recorded' }
+    }
+    const update = done.value as Update
+    const events = [running.event, ...done.notes]
+    const hasScope = node.kind === 'graph' || !isNew
+    const closing = hasScope ? [...asked, ...scope.leaveScope(task)] : asked
+    if (isLast()) return { status: 'last', update, writes, closing, events }
+    const recording = run.record({
+      kind: 'step',
+      ops: [scope.setDone(task, update), ...scope.dropInside(task, activation.hasSteps), ...closing],
+      data: { events },
+      ...(writes.length > 0 ? { store: writes } : {}),
+    })
+    return recording.then(() => {
       this.#report(task, update)
       return { status: 'recorded' }
-    } catch (error) {
-      return { status: 'failed', error }
-    }
+    })
   }
 
   /** Reports to listeners what a node's update means, now that it is recorded. */
@@ -149,57 +189,45 @@ export class GraphEngine {
     for (const event of events) run.emit(event)
   }
 
-  /**
-   * Records what the super-step did to the state and what comes next; false if nothing does. A reducer or a branch that
-   * throws must not cost what the last node did: that is recorded on its own.
-   */
-  async #close(tasks: readonly TaskRecord[], landed: readonly Landed[], count: number): Promise<boolean> {
+  /** What the super-step did to the state, and what comes next. */
+  #close(tasks: readonly TaskRecord[], landed: readonly Landed[], count: number): Closing | Promise<Closing> {
     const scope = this.#scope
-    const { run, plan } = scope
-    const at = landed.findIndex(({ status }) => status === 'last')
-    const last = landed[at] as Extract<Landed, { readonly status: 'last' }> | undefined
-    const store = last && last.writes.length > 0 ? { store: last.writes } : {}
-    try {
-      const { steps, joins = {} } = scope.records
-      // The last result is recorded by this very entry: what each node returned is in the log, once.
-      const updates = tasks.map((task, i): Recorded => {
-        const own = landed[i] as Landed
-        const update = own.status === 'last' ? own.update : ((steps?.[task.id]?.result ?? {}) as Update)
-        return { update, from: scope.at('steps', task.id, 'result') }
-      })
-      const reduced = plan.shape.reduce(scope.state, updates, [...scope.prefix, 'state'])
-      const finished = tasks.map(({ node }) => node)
-      const choosing = plan.next(finished, reduced.state, joins)
-      const next = choosing instanceof Promise ? await this.#orLeft(choosing) : choosing
-      const draft: Draft = {
+    const { plan } = scope
+    const { steps, joins = {} } = scope.records
+    // The last result is recorded by this very entry: what each node returned is in the log, once.
+    const updates = tasks.map((task, i): Recorded => {
+      const own = landed[i] as Landed
+      const update = own.status === 'last' ? own.update : ((steps?.[task.id]?.result ?? {}) as Update)
+      return { update, from: scope.at('steps', task.id, 'result') }
+    })
+    const reduced = plan.shape.reduce(scope.state, updates, [...scope.prefix, 'state'])
+    const finished = tasks.map(({ node }) => node)
+    const choosing = plan.next(finished, reduced.state, joins)
+    return andThen(choosing instanceof Promise ? this.#orLeft(choosing) : choosing, (next) => {
+      const [task, last] = lastOf(tasks, landed)
+      const ops = last ? [scope.setDone(task, last.update)] : []
+      for (const op of reduced.ops) ops.push(op)
+      ops.push(set(scope.at('tasks'), nameTasks(next.tasks, count + 1)))
+      if (next.joins !== joins) ops.push(set(scope.at('joins'), next.joins))
+      ops.push(remove(scope.at('steps')), scope.setCount(count + 1))
+      if (last) ops.push(...last.closing)
+      const entry: Draft = {
         kind: 'step',
-        ops: [
-          ...(last ? [scope.setDone(tasks[at] as TaskRecord, last.update)] : []),
-          ...reduced.ops,
-          set(scope.at('tasks'), nameTasks(next.tasks, count + 1)),
-          ...(next.joins === joins ? [] : [set(scope.at('joins'), next.joins)]),
-          remove(scope.at('steps')),
-          scope.setCount(count + 1),
-          ...(last?.closing ?? []),
-        ],
-        ...(last ? { data: { events: last.events } } : {}),
+        ops,
+        ...(last ? withEvents(last) : {}),
         ...this.#showStatus(tasks, next.tasks),
-        ...store,
       }
-      if (next.tasks.length > 0) await run.record(draft)
-      else run.log.add(draft)
-      return next.tasks.length > 0
-    } catch (error) {
-      const task = tasks[at]
-      if (task === undefined || last === undefined) throw error
-      await run.record({
-        kind: 'step',
-        ops: [scope.setDone(task, last.update), ...scope.dropInside(task), ...last.closing],
-        data: { events: last.events },
-        ...store,
-      })
-      throw error
-    }
+      return { entry, more: next.tasks.length > 0 }
+    })
+  }
+
+  /** A reducer or a branch that throws must not cost what the last node did: that is recorded on its own. */
+  async #keepLast(tasks: readonly TaskRecord[], landed: readonly Landed[]): Promise<void> {
+    const scope = this.#scope
+    const [task, last] = lastOf(tasks, landed)
+    if (last === undefined) return
+    const ops = [scope.setDone(task, last.update), ...scope.dropInside(task), ...last.closing]
+    await scope.run.record({ kind: 'step', ops, ...withEvents(last) })
   }
 
   /** A branch may wait for something that knows nothing about the run: it is left behind when the run is stopped. */
@@ -237,6 +265,16 @@ function endOf(landed: readonly Landed[]): Drive | undefined {
   const waiting = landed.flatMap((task) => (task.status === 'suspended' ? [task] : []))
   if (waiting.length > 0) return { status: 'suspended', waiting: waiting.flatMap((task) => task.waiting) }
   return undefined
+}
+
+/** The task that is recorded by the entry that closes its super-step. */
+function lastOf(tasks: readonly TaskRecord[], landed: readonly Landed[]) {
+  const at = landed.findIndex(({ status }) => status === 'last')
+  return [tasks[at] as TaskRecord, landed[at] as Last | undefined] as const
+}
+
+function withEvents({ events, writes }: Last): Pick<Draft, 'data' | 'store'> {
+  return writes.length > 0 ? { data: { events }, store: writes } : { data: { events } }
 }
 
 function isAlone(): boolean {

@@ -1,5 +1,6 @@
 import { cloneValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
+import { andThen, nowOrLater } from '../../core/at-once.js'
 import { set, type State } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
 import { StepFailedError } from '../errors.js'
@@ -10,7 +11,7 @@ import { gapOf } from '../run/gap.js'
 import { inScope, scopeAt, type TaskRecord } from '../run/run-state.js'
 import type { Drive } from '../run/run.js'
 import type { Activation } from '../step/activation.js'
-import { findLost, perform, type Work } from '../step/perform.js'
+import { findLost, type Performed, perform, type Work } from '../step/perform.js'
 import { checkLeft, isTaskBegun } from './begun-tasks.js'
 import { Gates, OPEN_GATE, showInput } from './gates.js'
 import type { GraphScope } from './graph-scope.js'
@@ -24,35 +25,28 @@ export class NodeRun {
   isRecorded: boolean
   writes: readonly StoreWrite[] = NO_WRITES
   event: unknown
+  readonly node: NodePlan
+  readonly task: TaskRecord
+  readonly path: string
   readonly #scope: GraphScope
-  readonly #node: NodePlan
-  readonly #task: TaskRecord
-  readonly #path: string
   readonly #activation: Activation
   readonly #driveGraph: DriveGraph
 
-  constructor(
-    scope: GraphScope,
-    node: NodePlan,
-    task: TaskRecord,
-    path: string,
-    activation: Activation,
-    driveGraph: DriveGraph,
-  ) {
+  constructor(scope: GraphScope, node: NodePlan, task: TaskRecord, activation: Activation, driveGraph: DriveGraph) {
     this.#scope = scope
-    this.#node = node
-    this.#task = task
-    this.#path = path
+    this.node = node
+    this.task = task
+    this.path = scope.pathOf(task)
     this.#activation = activation
     this.#driveGraph = driveGraph
     this.isRecorded = scope.recordOf(task)?.status === 'done'
-    this.event = { type: 'step', step: path, status: 'completed' }
+    this.event = { type: 'step', step: this.path, status: 'completed' }
   }
 
   /** The update of the node; undefined if it is recorded and nothing is left to ask. */
   async run(): Promise<Update | undefined> {
-    const task = this.#task
-    const gates = new Gates(this.#scope, this.#node, task, this.#path, this.#activation)
+    const task = this.task
+    const gates = new Gates(this.#scope, this.node, task, this.path, this.#activation)
     const { hasExit } = gates
     if (this.isRecorded) {
       const isOver = !hasExit || this.#scope.recordOf(task)?.passed === true
@@ -73,7 +67,7 @@ export class NodeRun {
       const agreed = agreeing instanceof Promise ? await agreeing : agreeing
       if ('denied' in agreed) update = await this.#check(agreed.denied)
       else {
-        if (!this.#scope.isNew) checkLeft(this.#scope, this.#node, task)
+        if (!this.#scope.isNew) checkLeft(this.#scope, this.node, task)
         const checking = this.#check(await this.#execute(agreed.input, state))
         update = checking instanceof Promise ? await checking : checking
         this.#activation.checkRevisited()
@@ -84,15 +78,17 @@ export class NodeRun {
     return hasExit ? this.#leave(gates, update) : update
   }
 
-  #execute(input: unknown, state: State): Promise<unknown> {
-    const node = this.#node
-    return node.kind === 'graph' ? this.#runSubgraph(node, input, state) : this.#runFunction(node, input, state)
+  #execute(input: unknown, state: State): unknown {
+    const { node } = this
+    if (node.kind === 'graph') return this.#runSubgraph(node, input, state)
+    const key = node.key && nowOrLater(node.key(input))
+    return andThen(key, (own) => this.#runFunction(node, input, own, state))
   }
 
   /** Asks what becomes of the result, once that is recorded: the node must not run again when it is answered. */
   async #leave(gates: Gates, update: Update): Promise<Update> {
     const { run } = this.#scope
-    const task = this.#task
+    const task = this.task
     if (!this.isRecorded) {
       const { hasSteps } = this.#activation
       await run.record({
@@ -116,7 +112,7 @@ export class NodeRun {
   }
 
   #check(update: unknown): Update | Promise<Update> {
-    return this.#scope.check(update, `the update of node "${this.#task.node}"`)
+    return this.#scope.check(update, `the update of node "${this.task.node}"`)
   }
 
   /**
@@ -124,10 +120,10 @@ export class NodeRun {
    * to something that has yet to happen. Undefined if none of it happened, or nothing is in doubt.
    */
   #findLost(state: State) {
-    const node = this.#node
+    const node = this.node
     const hasGate = node.pauseBefore || (node.kind === 'function' && node.approval !== undefined)
     if (node.kind !== 'function' || !hasGate || gapOf(this.#scope.run.state) === undefined) return undefined
-    return this.#findLostEffect(node, cloneValue(this.#task.input as Value | undefined), state)
+    return this.#findLostEffect(node, cloneValue(this.task.input as Value | undefined), state)
   }
 
   async #findLostEffect(node: FunctionNodePlan, input: unknown, state: State) {
@@ -139,35 +135,44 @@ export class NodeRun {
     }
   }
 
-  async #runFunction(node: FunctionNodePlan, input: unknown, state: State): Promise<unknown> {
-    const work = this.#workOf(node, input, node.key && (await node.key(input)), state)
-    try {
-      const { result, writes, attempts, ms } = await perform(this.#scope.run, work)
+  #runFunction(node: FunctionNodePlan, input: unknown, key: string | undefined, state: State): unknown {
+    const work = this.#workOf(node, input, key, state)
+    const performed = ({ result, writes, attempts, ms }: Performed): unknown => {
       this.#ran(writes, attempts, ms)
       return result
-    } catch (error) {
-      const value = await ifFailed(node, input, error)
+    }
+    const failed = (error: unknown): unknown => {
       this.#ran(NO_WRITES, 1, 0)
-      return value
+      return ifFailed(node, input, error)
+    }
+    try {
+      const performing: Performed | Promise<Performed> = perform(this.#scope.run, work)
+      return performing instanceof Promise ? performing.then(performed, failed) : performed(performing)
+    } catch (error) {
+      return failed(error)
     }
   }
 
   #ran(writes: readonly StoreWrite[], attempt: number, ms: number): void {
     this.writes = writes
-    this.event = { type: 'step', step: this.#path, status: 'completed', attempt, ms }
+    this.event = { type: 'step', step: this.path, status: 'completed', attempt, ms }
   }
 
   #workOf(node: FunctionNodePlan, input: unknown, idempotencyKey: string | undefined, state: State): Work {
     const activation = this.#activation
     const options = { ...node.policy, input, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) }
-    const work = activation.wholeWork(options, async (step) => {
+    const work = activation.wholeWork(options, (step) => {
       activation.restart()
+      const returned = (update: unknown) => andThen(activation.settling(), () => update ?? {})
+      const threw = (error: unknown) =>
+        andThen(activation.settling(), () => {
+          throw explainFrozen(error, `Node "${node.name}"`, node.name)
+        })
       try {
-        return (await node.run(state, activation.context(showInput(input), step))) ?? {}
+        const running = nowOrLater(node.run(state, activation.context(showInput(input), step)))
+        return running instanceof Promise ? running.then(returned, threw) : returned(running)
       } catch (error) {
-        throw explainFrozen(error, `Node "${node.name}"`, node.name)
-      } finally {
-        await activation.settled()
+        return threw(error)
       }
     })
     const ask: typeof work.ask = async (kind, question, schema) => {
@@ -186,7 +191,7 @@ export class NodeRun {
 
   async #runSubgraph(node: GraphNodePlan, input: unknown, state: State): Promise<unknown> {
     const { run } = this.#scope
-    const scope = this.#scope.inside(node.graph, this.#task)
+    const scope = this.#scope.inside(node.graph, this.task)
     const { plan, prefix } = scope
     if (scopeAt(run.state, prefix).state === undefined) {
       const update = run.keep(await plan.checkInput(await node.enter(state, input))) as Update
@@ -220,7 +225,7 @@ export class NodeRun {
     }
     const isLeft = () => drive?.status === 'suspended' || abort.signal.aborted
     try {
-      return await watch.step(this.#path, 1, once, undefined, isLeft)
+      return await watch.step(this.path, 1, once, undefined, isLeft)
     } catch (error) {
       if (drive === undefined) throw error
       return drive

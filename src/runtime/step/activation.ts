@@ -152,11 +152,13 @@ export class Activation {
       const end = (result: Activated) => {
         this.#closed = true
         letGo()
-        const before = result.status === 'failed' ? this.settled() : Promise.resolve()
-        void before.then(() => {
+        const over = () => {
           this.#over = true
-          return resolve(result)
-        })
+          resolve(result)
+        }
+        const settling = result.status === 'failed' ? this.settling() : undefined
+        if (settling) void settling.then(over)
+        else over()
       }
       this.#fail = (error) => {
         end({ status: 'failed', error })
@@ -173,24 +175,23 @@ export class Activation {
         this.#threwInCompany = this.#activity.busy > 0
         end({ status: 'failed', error: accuse(error, () => this.#failures.suspects(this.#activity.asked)) })
       }
-      const returned = (value: unknown): unknown => {
+      const returned = (value: unknown): void => {
         const writing = this.#stored.settled()
-        return writing
-          ? writing.then(() => returned(value))
-          : end({ status: 'done', value, writes: this.#writes, notes: this.#notes })
+        if (writing) void writing.then(() => returned(value), fail)
+        else end({ status: 'done', value, writes: this.#writes, notes: this.#notes })
       }
-      fromTheStart(body).then(returned, fail).catch(fail)
+      fromTheStart(body).then(returned, fail)
     })
   }
 
   /**
-   * Resolves when nothing is in progress anymore. A function may end while its steps run, as when one of several fails:
+   * Resolves when nothing is in progress anymore; undefined if nothing is now. A function may end while its steps run, as when one of several fails:
    * a run that ended before them would leave their records to nobody, and a retry would start them twice. For the same
    * reason, nothing that its branches request from here on happens.
    */
-  settled(): Promise<void> {
+  settling(): Promise<void> | undefined {
     this.#ended = this.#calls
-    return this.#activity.settled()
+    return this.#activity.busy === 0 ? undefined : this.#activity.settled()
   }
 
   /** Starts over, as a retry does: names may be used again. */
