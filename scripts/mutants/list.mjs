@@ -56,8 +56,8 @@ export const MUTANTS = [
     what: 'a gate is asked although the effect behind it was begun',
     changes: [
       {
-        file: 'runtime/engine/graph-engine.js',
-        find: 'const begun = this.#isBegun(task);',
+        file: 'runtime/engine/node-run.js',
+        find: 'const begun = isTaskBegun(this.#scope, task);',
         replace: 'const begun = false;',
       },
     ],
@@ -374,8 +374,8 @@ export const MUTANTS = [
     what: 'a gate is asked before it is known what became of an effect that the store may have lost',
     changes: [
       {
-        file: 'runtime/engine/graph-engine.js',
-        find: 'const losing = this.#findLost(node, task, state, activation);',
+        file: 'runtime/engine/node-run.js',
+        find: 'const losing = this.#findLost(state);',
         replace: 'const losing = undefined;',
       },
     ],
@@ -508,8 +508,8 @@ export const MUTANTS = [
     what: 'a node of another kind forgets what it had begun',
     changes: [
       {
-        file: 'runtime/engine/graph-engine.js',
-        find: 'this.#checkLeft(node, task);',
+        file: 'runtime/engine/node-run.js',
+        find: 'checkLeft(this.#scope, this.node, task);',
         replace: 'void task;',
       },
     ],

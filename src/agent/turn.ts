@@ -55,7 +55,7 @@ export function reportCalls(update: Update, step: string): readonly LiveEvent[] 
 }
 
 /** What one model call adds to the totals. Also notes it in the record and in the tenant's store. */
-export async function spend(setup: AgentSetup, state: OwnState, ctx: Context, reply: ModelReply) {
+export function spend(setup: AgentSetup, state: OwnState, ctx: Context, reply: ModelReply) {
   const { options } = setup
   const internals = internalsOf(ctx)
   const model = reply.message.model ?? { provider: '', id: '' }
@@ -79,7 +79,7 @@ export async function spend(setup: AgentSetup, state: OwnState, ctx: Context, re
     tally: addTally(before?.tally ?? EMPTY_TALLY, spent),
   }
   const { thread, branch } = ctx
-  await writeTally(ctx, onBranch.id, { thread, branch, program: options.name, tally: onBranch.tally })
+  writeTally(ctx, onBranch.id, { thread, branch, program: options.name, tally: onBranch.tally })
   return {
     usage: addTally(state.usage, spent),
     runUsage: addTally(state.runUsage, spent),

@@ -1,6 +1,7 @@
 import { createHash, createHmac, hash, timingSafeEqual } from 'node:crypto'
+import { andThen } from '../core/at-once.js'
 import { CorruptError } from '../core/errors.js'
-import { pack, unpack } from './compress.js'
+import { pack, type Packed, unpack } from './compress.js'
 import { type DataKey, decrypt, encrypt } from './data-key.js'
 import { decodeValue, parseJson } from './decode.js'
 import { isKeyId } from './header.js'
@@ -46,30 +47,40 @@ const FIELDS = new Set(['v', 'version', 'at', 'size', 'packing', 'vector', 'key'
  * is SHA-256, or HMAC-SHA-256 with a key, over the item's place and everything else, so that bytes that were changed,
  * or copied from another tenant, space or key, are detected.
  */
-export async function encodeItem(
+export function encodeItem(
   place: ItemPlace,
   facts: ItemFacts,
   content: { readonly json: string; readonly vector?: Float32Array | undefined },
   key: DataKey | null,
   encrypted: boolean,
-): Promise<Uint8Array> {
+): Uint8Array | Promise<Uint8Array> {
   const raw = Buffer.from(content.json)
-  const packing = pack(raw)
-  const packed = packing instanceof Promise ? await packing : packing
+  return andThen(pack(raw), (packed) => joinItem(place, facts, content.vector, raw.length, packed, key, encrypted))
+}
+
+function joinItem(
+  place: ItemPlace,
+  facts: ItemFacts,
+  vector: Float32Array | undefined,
+  size: number,
+  packed: Packed,
+  key: DataKey | null,
+  encrypted: boolean,
+): Uint8Array {
   const header = Buffer.from(
     JSON.stringify({
       v: 1,
       version: facts.version,
       at: facts.at,
-      size: raw.length,
+      size,
       ...(packed.packing === 'plain' ? {} : { packing: packed.packing }),
-      ...(content.vector ? { vector: content.vector.length } : {}),
+      ...(vector ? { vector: vector.length } : {}),
       ...(key ? { key: key.id } : {}),
       ...(key && typeof facts.expiresAt === 'number' && !facts.renewable ? { ends: facts.expiresAt } : {}),
       ...(key && encrypted ? { encrypted: true } : {}),
     }),
   )
-  const plain = content.vector ? Buffer.concat([vectorBytes(content.vector), packed.bytes]) : packed.bytes
+  const plain = vector ? Buffer.concat([vectorBytes(vector), packed.bytes]) : packed.bytes
   const identity = itemIdentity(place)
   const payload = key && encrypted ? encrypt(key.encryptionKey, plain, context(identity, header)) : plain
   return Buffer.concat([hashItem(identity, header, payload, key), header, NEWLINE, payload])

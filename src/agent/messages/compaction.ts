@@ -103,7 +103,7 @@ async function compact(setup: AgentSetup, state: OwnState, ctx: Context) {
       },
     )
     const written = textOf(reply.message).trim()
-    const { spent, ...sums } = await spend(setup, state, ctx, reply)
+    const { spent, ...sums } = spend(setup, state, ctx, reply)
     const shorter = estimateTextTokens(written) < estimateTokens(part) + estimateTextTokens(summary?.text ?? '')
     const whole = reply.finish !== 'content-filter'
     if (written === '' || !shorter || !whole) return { ...sums, loop: { ...failed.loop, spent } }

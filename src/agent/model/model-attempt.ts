@@ -19,6 +19,7 @@ type Call = (options: Readonly<Record<string, unknown>>) => PromiseLike<unknown>
 export async function runAttempt(
   model: LanguageModel,
   options: Readonly<Record<string, unknown>>,
+  prompt: readonly unknown[],
   limits: AttemptLimits,
   emit: (delta: ReplyDelta) => void,
 ): Promise<CollectedReply> {
@@ -33,7 +34,7 @@ export async function runAttempt(
   const unwatch = watch(limits, control, () => lastPart)
   const collector = new ReplyCollector(emit)
   try {
-    const call = { ...options, abortSignal: control.signal }
+    const call = callOptions(options, prompt, control)
     const isWhole = !limits.stream || model.doStream === undefined
     if (isWhole || !(await readStream(model, call, control, collector, touch))) {
       collector.addResult(await control.orAbort((model.doGenerate as Call).call(model, call)))
@@ -42,6 +43,22 @@ export async function runAttempt(
   } finally {
     letGo()
     unwatch()
+  }
+}
+
+/** What a model is called with. Its signal is made when it is asked for: that costs more than all the rest. */
+function callOptions(options: Readonly<Record<string, unknown>>, prompt: readonly unknown[], control: AttemptControl) {
+  let own: unknown
+  return {
+    ...options,
+    prompt,
+    get abortSignal() {
+      return own ?? control.signal
+    },
+    // Middleware may replace it.
+    set abortSignal(signal: unknown) {
+      own = signal
+    },
   }
 }
 
@@ -110,25 +127,32 @@ function watch(limits: AttemptLimits, control: AttemptControl, lastPart: () => n
 
 /** Aborts an attempt: what waits for the provider ends at once, even if the provider ignores the signal. */
 class AttemptControl {
-  readonly #controller = new AbortController()
+  #controller: AbortController | undefined
+  #aborted: { readonly reason: unknown } | undefined
   #leave: ((reason: unknown) => void) | undefined
 
   get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#aborted) this.#controller.abort(this.#aborted.reason)
+    }
     return this.#controller.signal
   }
 
   abort(reason: unknown): void {
-    this.#controller.abort(reason)
-    this.#leave?.(this.signal.reason)
+    if (this.#aborted) return
+    this.#aborted = { reason }
+    this.#controller?.abort(reason)
+    this.#leave?.(reason)
   }
 
   /** A promise that also ends when the attempt does. One at a time. */
   orAbort<Result>(promise: Result | PromiseLike<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
-      const { signal } = this
       // The provider's AbortError hides the cause; the reason states it.
-      Promise.resolve(promise).then(resolve, (error: unknown) => reject(signal.aborted ? signal.reason : error))
-      if (signal.aborted) reject(signal.reason)
+      const failed = (error: unknown) => reject(this.#aborted ? this.#aborted.reason : error)
+      Promise.resolve(promise).then(resolve, failed)
+      if (this.#aborted) reject(this.#aborted.reason)
       this.#leave = reject
     })
   }

@@ -1,21 +1,21 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Value } from '../../codec/value.js'
 import { andThen, forEachInTurn, nowOrLater } from '../../core/at-once.js'
-import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
+import { isHoldfastError } from '../../core/errors.js'
 import type { Context } from '../../runtime/step/context.js'
 import { internalsOf } from '../../runtime/step/internals.js'
 import type { FunctionNodePlan, State } from '../../runtime/program/program.js'
-import type { AgentOptions, StepSettings } from '../agent-options.js'
+import type { AgentOptions } from '../agent-options.js'
 import type { Ending, Loop, Measured, OwnState, PendingCall } from '../agent-state.js'
 import { canCompact, isTooLong } from '../messages/compaction.js'
-import { findPrice } from './cost.js'
 import { makeMessage, type Message } from '../messages/message.js'
 import type { Part, ToolCallPart } from '../messages/message-part.js'
 import { callModel } from './model.js'
-import type { LanguageModel, ModelReply, ModelRequest } from './model-types.js'
-import { buildPrompt, callsOf, promptStart } from './prompt.js'
+import { prepareCall } from './model-call.js'
+import type { ModelReply, ModelRequest } from './model-types.js'
+import { callsOf, promptStart } from './prompt.js'
 import { toToolName } from '../tools/tool-set.js'
-import { type AgentSetup, messageId, relayEvents, reportCalls, spend, turnContext } from '../turn.js'
+import { type AgentSetup, messageId, reportCalls, spend, turnContext } from '../turn.js'
 
 const DEFAULT_MAX_TURNS = 50
 /** More than any model needs at a time, and few enough that a broken or hostile one can't block the process. */
@@ -49,7 +49,7 @@ async function takeTurn(setup: AgentSetup, before: OwnState, ctx: Context) {
   const { options } = setup
   const taking = noteResume(setup, before, ctx)
   const taken = taking instanceof Promise ? await taking : taking
-  const state: OwnState = { ...before, ...taken.changes, memory: { ...before.memory, ...taken.changes.memory } }
+  const state = withChanges(before, taken.changes)
   const update = (loop: LoopUpdate, rest: object = {}) => ({
     ...taken.changes,
     ...rest,
@@ -65,7 +65,8 @@ async function takeTurn(setup: AgentSetup, before: OwnState, ctx: Context) {
   const ended = ending instanceof Promise ? await ending : ending
   if (ended) return update({ next: 'end', calls: [] }, { ended })
 
-  const call = await prepareCall(setup, state, ctx)
+  const preparing = prepareCall(setup, state, ctx)
+  const call = preparing instanceof Promise ? await preparing : preparing
   const { messages } = state
   const mayCompact = () => options.compaction !== false && canCompact(state)
   if (isTooLong(setup, state, call.request) && mayCompact()) return update({ next: 'compact', calls: [] })
@@ -79,7 +80,7 @@ async function takeTurn(setup: AgentSetup, before: OwnState, ctx: Context) {
   }
   const reading = readReply(setup, reply.message, call.shown, ctx)
   const { calls, message, refused } = reading instanceof Promise ? await reading : reading
-  const { spent, ...sums } = await spend(setup, state, ctx, reply)
+  const { spent, ...sums } = spend(setup, state, ctx, reply)
   const isDone = calls.length === 0 && refused.length === 0
   const measured = measure(setup, state, call.request, reply, messages.length + 1)
   // The author's code may fail: the reply and its cost are recorded before it is asked.
@@ -102,6 +103,11 @@ async function takeTurn(setup: AgentSetup, before: OwnState, ctx: Context) {
       ...(next === 'end' ? { ended: endingOf(reply) } : {}),
     },
   )
+}
+
+function withChanges(state: OwnState, changes: Taken['changes']): OwnState {
+  if (changes === NO_CHANGES) return state
+  return { ...state, ...changes, memory: { ...state.memory, ...changes.memory } }
 }
 
 /** How the last reply would end the run, if `isComplete` has yet to be asked. A later message makes it obsolete. */
@@ -141,8 +147,10 @@ function noteResume(setup: AgentSetup, state: OwnState, ctx: Context): Taken | P
   const taken: LoopUpdate = isNew ? { run: ctx.runId, claim } : {}
   // An agent inside another program may begin long after the run was resumed.
   const resumed = loop.claim !== claim && (loop.run === ctx.runId || (ctx.attempt > 1 && !path.includes('/')))
-  return resumed ? countResume(setup, state, ctx, taken) : { changes: {}, loop: taken }
+  return resumed ? countResume(setup, state, ctx, taken) : { changes: NO_CHANGES, loop: taken }
 }
+
+const NO_CHANGES: Taken['changes'] = {}
 
 async function countResume(setup: AgentSetup, state: OwnState, ctx: Context, loop: LoopUpdate): Promise<Taken> {
   const { count, tokensSaved } = state.resumes
@@ -185,65 +193,6 @@ function endByLimit({ maxTurns = DEFAULT_MAX_TURNS, budget }: AgentOptions, stat
     return { reason: 'cost-budget', message: `The ${per} cost ${cost} of ${budget.cost}.` }
   }
   return undefined
-}
-
-async function prepareCall(setup: AgentSetup, state: OwnState, ctx: Context) {
-  const { options, tools } = setup
-  const turn = turnContext(state, ctx)
-  const { prepareStep } = options
-  const step: StepSettings = (prepareStep && (await prepareStep({ ...turn, turn: state.turn + 1 }))) ?? {}
-  const model = step.model ?? options.model
-  checkPriced(setup, model)
-  const { instructions = '' } = options
-  const text = step.instructions ?? (typeof instructions === 'function' ? await instructions(turn) : instructions)
-  const shown = step.tools ?? tools.names
-  const unknown = shown.find((name) => !tools.names.includes(name))
-  if (unknown !== undefined) {
-    throw new InvalidOptionError(
-      'prepareStep.tools',
-      `names "${unknown}", which the agent does not have`,
-      `Use any of: ${tools.names.join(', ')}.`,
-    )
-  }
-  const toolChoice = step.toolChoice ?? options.toolChoice
-  const describing = tools.describe()
-  const all = describing instanceof Promise ? await describing : describing
-  const request: ModelRequest = {
-    messages: buildPrompt(text, state.memory, state.summary, state.messages),
-    tools: shown === tools.names ? all : all.filter(({ name }) => shown.includes(name)),
-    ...(toolChoice === undefined ? {} : { toolChoice }),
-    settings: { ...options.settings, ...step.settings },
-  }
-  const internals = internalsOf(ctx)
-  const id = messageId(ctx, internals.path)
-  const { retry, timeoutMs, idleTimeoutMs, stream } = options
-  return {
-    model,
-    request,
-    shown,
-    options: {
-      clock: internals.clock,
-      random: internals.random,
-      watch: internals.watch,
-      step: internals.path,
-      signal: ctx.abortSignal,
-      messageId: id,
-      onEvent: relayEvents(internals, id),
-      sizes: setup.sizes,
-      ...(retry === undefined ? {} : { retry }),
-      ...(timeoutMs === undefined ? {} : { timeoutMs }),
-      ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
-      ...(stream === undefined ? {} : { stream }),
-    },
-  }
-}
-
-// A cost budget that misses some calls would never be reached.
-function checkPriced({ options }: AgentSetup, model: LanguageModel): void {
-  if (options.budget?.cost === undefined) return
-  const { provider, modelId: id } = model
-  if (findPrice(options.prices ?? {}, { provider, id }) !== undefined) return
-  throw new InvalidOptionError('prices', `has no price of ${provider}/${id}`, 'Add one: budget.cost depends on it.')
 }
 
 /** The message to keep, the calls to execute, and results for those that can't be. */

@@ -21,6 +21,8 @@ export interface RetryContext {
   readonly random?: (() => number) | undefined
   /** Errors that are not the model's, to be thrown unchanged. */
   readonly isFinal?: (error: unknown) => boolean
+  /** The attempt doesn't count, and is made again at once. */
+  readonly isVoid?: (error: unknown) => boolean
   /** Which model, for messages. */
   readonly model: { readonly provider: string; readonly id: string }
   /** After an attempt failed and before the delay; `delayMs` is undefined if there is no further attempt. */
@@ -65,6 +67,10 @@ export async function retryModel<Result>(
       signal?.throwIfAborted()
       // Our own refusals, such as an invalid message, are not failures of the model.
       if (isHoldfastError(error) || context.isFinal?.(error)) throw error
+      if (context.isVoid?.(error)) {
+        n--
+        continue
+      }
       const failure = readFailure(error, clock.now())
       const delayMs = failure.retryable ? nextDelay(n, failure, settings, random) : undefined
       failedAt ??= clock.monotonic()

@@ -4,13 +4,13 @@ import { type RunObserver, UNWATCHED } from '../../telemetry/observer.js'
 import type { SpecVersion } from '../messages/ai-sdk-types.js'
 import { estimateParts } from '../messages/estimate.js'
 import { MESSAGE_VERSION, newMessageId } from '../messages/message.js'
+import { CallPrompt, changesPrompt } from './call-prompt.js'
 import { runAttempt } from './model-attempt.js'
 import { type ModelRetryOptions, retryModel } from './model-retry.js'
 import type { LanguageModel, ModelEvent, ModelReply, ModelRequest } from './model-types.js'
 import type { CollectedReply } from './reply-collector.js'
 import { type PromptSizes, RememberedSizes } from '../messages/sizes.js'
 import { noteReply, planChat } from './spans.js'
-import { toAiSdkPrompt } from '../messages/to-ai-sdk.js'
 import { completeUsage } from './usage.js'
 
 export interface CallOptions {
@@ -43,11 +43,23 @@ const VERSIONS: readonly string[] = ['v2', 'v3', 'v4']
  * One call to a model, retried by our own rules and no others: AI SDK providers neither loop nor retry when they are
  * called this way. A reply counts only when it is complete; what a broken attempt streamed is marked as superseded.
  */
-export async function callModel(
-  model: LanguageModel,
-  request: ModelRequest,
-  options: CallOptions,
-): Promise<ModelReply> {
+export function callModel(model: LanguageModel, request: ModelRequest, options: CallOptions): Promise<ModelReply> {
+  try {
+    const version = checkCall(model, options)
+    const { watch = UNWATCHED, stream = true, step } = options
+    // Where nobody is told of the call, what they would be told is not put together.
+    if (watch === UNWATCHED) return askModel(model, version, request, options)
+    return watch.span(planChat(model, request, { stream, step }), async (span) => {
+      const reply = await askModel(model, version, request, options)
+      noteReply(span, model, reply)
+      return reply
+    })
+  } catch (error) {
+    return Promise.reject(error)
+  }
+}
+
+function checkCall(model: LanguageModel, options: CallOptions): SpecVersion {
   const version = checkModel(model)
   if (options.stream === false && typeof model.doGenerate !== 'function') {
     throw new InvalidOptionError(
@@ -58,14 +70,7 @@ export async function callModel(
   }
   checkTime('timeoutMs', options.timeoutMs)
   checkTime('idleTimeoutMs', options.idleTimeoutMs)
-  const { watch = UNWATCHED, stream = true, step } = options
-  // Where nobody is told of the call, what they would be told is not put together.
-  if (watch === UNWATCHED) return askModel(model, version, request, options)
-  return watch.span(planChat(model, request, { stream, step }), async (span) => {
-    const reply = await askModel(model, version, request, options)
-    noteReply(span, model, reply)
-    return reply
-  })
+  return version
 }
 
 async function askModel(
@@ -76,7 +81,10 @@ async function askModel(
 ): Promise<ModelReply> {
   const { clock, signal } = options
   const callOptions = toCallOptions(request, version)
+  let prompt = new CallPrompt(model, request.messages, version)
   const limits = {
+    clock,
+    signal,
     timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     idleTimeoutMs: options.idleTimeoutMs,
     stream: options.stream ?? true,
@@ -94,10 +102,10 @@ async function askModel(
   }
   const collected = await retryModel(
     (attempt) => {
+      if (attempt > attempts) onEvent({ type: 'attempt', attempt })
       attempts = attempt
       streamed = false
-      onEvent({ type: 'attempt', attempt })
-      return runAttempt(model, callOptions, { ...limits, clock, signal }, (delta) => {
+      return runAttempt(model, callOptions, prompt.messages, limits, (delta) => {
         streamed = true
         onEvent({ ...delta, attempt })
       })
@@ -109,6 +117,12 @@ async function askModel(
       random: options.random,
       // A listener's error may look like a broken connection, but it is not the model's.
       isFinal: (error) => thrown !== undefined && thrown.error === error,
+      // A model may do with its prompt what it likes: that is no failure of it.
+      isVoid: (error) => {
+        if (!changesPrompt(model, error) || streamed) return false
+        prompt = new CallPrompt(model, request.messages, version)
+        return true
+      },
       model: { provider: model.provider, id: model.modelId },
       onFailure: (attempt, failure, delayMs) => {
         if (streamed) onEvent({ type: 'superseded', attempt })
@@ -116,6 +130,7 @@ async function askModel(
       },
     },
   )
+  prompt.settle()
   return toReply(model, request, collected, {
     attempts,
     id: options.messageId ?? newMessageId(),
@@ -147,12 +162,11 @@ function checkTime(field: string, ms: number | undefined): void {
 
 /** The options of `doGenerate` and `doStream`, which are almost the same in all versions. */
 function toCallOptions(request: ModelRequest, version: SpecVersion): Readonly<Record<string, unknown>> {
-  const { messages, tools, toolChoice, settings = {} } = request
+  const { tools, toolChoice, settings = {} } = request
   const { reasoning, ...shared } = settings
   return {
     ...shared,
     ...(version === 'v4' && reasoning !== undefined ? { reasoning } : {}),
-    prompt: toAiSdkPrompt(messages, version),
     ...(tools === undefined || tools.length === 0
       ? {}
       : {

@@ -5,7 +5,7 @@ import type { Part, ProviderData, ReasoningPart, TextPart, ToolCallPart } from '
 import { AttemptFailure } from './model-failure.js'
 import type { ModelWarning } from './model-types.js'
 import { toPlain } from '../messages/plain.js'
-import { mergeProviderData } from '../messages/to-ai-sdk.js'
+import { mergeProviderData } from '../messages/to-ai-message.js'
 import { readArguments } from '../tools/tool-input.js'
 import { readUsage, type ReportedUsage } from './usage.js'
 

@@ -1,4 +1,6 @@
 import type { Context } from '../../runtime/step/context.js'
+import { internalsOf } from '../../runtime/step/internals.js'
+import { spaceOf } from '../../runtime/step/step-store.js'
 import { costOf, type PriceTable } from './cost.js'
 import type { ModelRef } from '../messages/message.js'
 import { addUsage, NO_USAGE, type Usage } from './usage.js'
@@ -36,7 +38,7 @@ function tally(usage: Usage, calls: number, cost: number, unpriced: number): Tal
 }
 
 /** What one branch of a thread has used, as kept in the tenant's store. */
-export interface ThreadUsage {
+export type ThreadUsage = {
   readonly thread: string
   readonly branch: string
   readonly program: string
@@ -45,13 +47,14 @@ export interface ThreadUsage {
 
 const USAGE_SCOPE = { holdfast: 'usage' } as const
 const USAGE_COLLECTION = 'threads'
+const USAGE_SPACE = spaceOf(USAGE_SCOPE, USAGE_COLLECTION)
 
 /**
  * Writes what a branch has used so far together with the record of this step: a crash can't count a call twice or lose
  * it.
  */
-export async function writeTally(context: Context, id: string, usage: ThreadUsage): Promise<void> {
-  await context.store.scope(USAGE_SCOPE).collection<ThreadUsage>(USAGE_COLLECTION).put(id, usage)
+export function writeTally(context: Context, id: string, usage: ThreadUsage): void {
+  internalsOf(context).put(USAGE_SPACE, id, usage)
 }
 
 interface ListedUsage {

@@ -95,14 +95,14 @@ function orSlow(error: unknown): Validated {
 
 function validateInTime(schema: ToolSchema, value: unknown, limit: TimeLimit): Validated | Promise<Validated> {
   if (isStandard(schema)) {
-    const checking = limit.run(value, () => schema['~standard'].validate(value))
+    const checking = limit.run(value, () => schema['~standard'].validate(value), schema)
     return andThen(nowOrLater(checking), (result): Validated => {
       if (result.issues === undefined) return { ok: true, value: result.value }
       return { ok: false, problems: shorten(result.issues.map(describeIssue)) }
     })
   }
   const { validate } = typeof schema === 'function' ? schema() : schema
-  const checking = limit.run(value, () => validate?.(value))
+  const checking = limit.run(value, () => validate?.(value), schema)
   return andThen(nowOrLater(checking), (result): Validated => {
     if (result === undefined) return { ok: true, value }
     return result.success ? { ok: true, value: result.value } : { ok: false, problems: describeError(result.error) }

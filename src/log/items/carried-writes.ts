@@ -1,50 +1,48 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { readVector } from '../../codec/item.js'
 import { encodeValue } from '../../codec/value.js'
+import { andThen, forEachInTurn } from '../../core/at-once.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { Driver, LogKey } from '../contract.js'
 import type { Fold } from '../entry/fold.js'
 import type { LogEnvironment } from '../log-environment.js'
 import type { CarriedWrite, ItemDriver } from '../store-contract.js'
-import type { StoreWrite } from './store-write.js'
+import type { StoreWrite, WriteExtras } from './store-write.js'
 
 /**
  * Makes the writes of an entry ready for the driver. The version follows from log, seq and key, so that a redo leaves
  * the very item that the first application would have.
  */
-export async function carryWrites(
+export function carryWrites(
   { driver, items, limits }: Pick<LogEnvironment, 'driver' | 'items' | 'limits'>,
   log: LogKey,
   { incarnation, seq, at }: Pick<Fold, 'incarnation' | 'seq' | 'at'>,
   store: readonly StoreWrite[],
-): Promise<CarriedWrite[]> {
+): CarriedWrite[] | Promise<CarriedWrite[]> {
   itemDriver(driver)
   const carried: CarriedWrite[] = []
-  for (const write of newestOnly(store)) {
+  const carrying = forEachInTurn(newestOnly(store), (write) => {
     const [kind, space, key] = write
-    if (kind === 'delete') {
-      carried.push({ seq, space, key, item: null, at })
-      continue
-    }
-    const [, , , value, expiresAt, extras = {}] = write
-    const vector = extras.vector && readVector(extras.vector)
-    const version = versionOf(incarnation, seq, space, key)
-    const content = encodeValue(value, limits)
-    const item = await items.seal(log.tenant, {
+    const add = (item: CarriedWrite['item']): undefined => void carried.push({ seq, space, key, item, at })
+    if (kind === 'delete') return add(null)
+    const [, , , value, expiresAt, { vector, renewable, index } = NO_EXTRAS] = write
+    const sealing = items.seal(log.tenant, {
       space,
       key,
-      content,
+      content: encodeValue(value, limits),
       expiresAt,
-      renewable: extras.renewable,
-      index: extras.index,
-      vector,
-      version,
+      renewable,
+      index,
+      vector: vector && readVector(vector),
+      version: versionOf(incarnation, seq, space, key),
       at,
     })
-    carried.push({ seq, space, key, item, at })
-  }
-  return carried
+    return andThen(sealing, add)
+  })
+  return andThen(carrying, () => carried)
 }
+
+const NO_EXTRAS: WriteExtras = {}
 
 /** Of several writes to one item only the last: drivers take one per item, and nobody could have seen the others. */
 export function newestPerItem(writes: readonly CarriedWrite[]): readonly CarriedWrite[] {
@@ -64,6 +62,5 @@ export function itemDriver(driver: Driver): Driver & ItemDriver {
 }
 
 function versionOf(incarnation: string, seq: number, space: string, key: string): string {
-  const name = JSON.stringify([incarnation, seq, space, key])
-  return createHash('sha256').update(name).digest('base64url').slice(0, 16)
+  return hash('sha256', JSON.stringify([incarnation, seq, space, key]), 'base64url').slice(0, 16)
 }

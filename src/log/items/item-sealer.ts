@@ -3,6 +3,7 @@ import { corruptItem, encodeItem, type ItemPlace, type VerifiedItem, verifyItem 
 import { type FieldPath, fieldAt, fieldName, fieldToken, type Scalar } from '../../codec/item-field.js'
 import type { Limits } from '../../codec/limits.js'
 import type { Encoded } from '../../codec/value.js'
+import { andThen } from '../../core/at-once.js'
 import { CorruptError, MissingKeyError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
 import { PLAIN_REMEDY } from '../entry/entry-opening.js'
@@ -34,22 +35,34 @@ export class ItemSealer {
     this.#keys = keys
   }
 
-  async seal(tenant: TenantId, draft: ItemDraft): Promise<NewItem> {
+  /** It takes time only if a key has to be fetched or much has to be packed. */
+  seal(tenant: TenantId, draft: ItemDraft): NewItem | Promise<NewItem> {
+    const dataKey = this.#keys ? this.#keys.current(tenant) : null
+    if (dataKey instanceof Promise || (this.#keys && draft.index?.length)) return this.#sealWithKeys(tenant, draft)
+    return this.#seal(tenant, draft, dataKey)
+  }
+
+  async #sealWithKeys(tenant: TenantId, draft: ItemDraft): Promise<NewItem> {
+    const dataKey = (await this.#keys?.current(tenant)) ?? null
+    const indexKey = draft.index?.length ? (await this.#keys?.index(tenant))?.macKey : undefined
+    return this.#seal(tenant, draft, dataKey, indexKey)
+  }
+
+  #seal(
+    tenant: TenantId,
+    draft: ItemDraft,
+    dataKey: DataKey | null,
+    indexKey?: DataKey['macKey'],
+  ): NewItem | Promise<NewItem> {
     const { space, key, version, at, expiresAt, renewable = false, index = [], vector } = draft
     const { json, value } = draft.content
-    const dataKey = this.#keys ? await this.#keys.current(tenant) : null
-    const indexKey = index.length > 0 ? (await this.#keys?.index(tenant))?.macKey : undefined
-    const bytes = await encodeItem(
-      { tenant, space, key },
-      { version, at, expiresAt, renewable },
-      { json, vector },
-      dataKey,
-      this.#keys?.encrypt ?? false,
-    )
+    const place = { tenant, space, key }
+    const facts = { version, at, expiresAt, renewable }
     const fields = index.map(
       (path) => [fieldName(path, indexKey), fieldToken(space, path, fieldAt(value, path), indexKey)] as const,
     )
-    return { value: bytes, version, at, expiresAt, fields }
+    const encoding = encodeItem(place, facts, { json, vector }, dataKey, this.#keys?.encrypt ?? false)
+    return andThen(encoding, (bytes) => ({ value: bytes, version, at, expiresAt, fields }))
   }
 
   /** Verifies an item. Rejects with CorruptError if it is not what was written there. */

@@ -1,7 +1,7 @@
 import type { Value } from '../../codec/value.js'
 
 /** What a put brings along besides its value, so that an entry alone is enough to redo it. */
-interface WriteExtras {
+export interface WriteExtras {
   /** Paths of the fields that a driver may narrow by. */
   readonly index?: readonly (readonly string[])[]
   /** Float32, little-endian. */

@@ -115,8 +115,10 @@ class Plan {
     return store === undefined ? undefined : this.#carry(fold, store)
   }
 
-  async #carry(fold: Fold, store: readonly StoreWrite[]): Promise<undefined> {
-    this.#carried.push(...(await carryWrites(this.#environment, this.#log, fold, store)))
+  #carry(fold: Fold, store: readonly StoreWrite[]): undefined | Promise<undefined> {
+    return andThen(carryWrites(this.#environment, this.#log, fold, store), (carried): undefined => {
+      for (const write of carried) this.#carried.push(write)
+    })
   }
 
   make({ generation }: Standing): Planned {

@@ -32,8 +32,9 @@ export class ShownState {
     const { of: known, items: shown, hasBytes: hadBytes } = this.#lists.get(key) ?? NO_LIST
     const items = [...value]
     let hasBytes = hadBytes
-    let isSame = true
-    for (let i = 0; i < items.length; i++) {
+    let isSame = shown === known
+    // Most lists only grow: what was shown as it is in the log is shown so again.
+    for (let i = isSame ? countSame(value, known) : 0; i < items.length; i++) {
       const item = items[i] as Value
       // Bytes are handled by the list itself.
       if (item === known[i]) items[i] = shown[i] as Value
@@ -47,6 +48,14 @@ export class ShownState {
   }
 }
 
+/** How many items two lists have in common at their start. */
+function countSame(one: readonly Value[], other: readonly Value[]): number {
+  const length = Math.min(one.length, other.length)
+  let count = 0
+  while (count < length && one[count] === other[count]) count++
+  return count
+}
+
 /** A list, and what is shown of its items. */
 interface ShownList {
   readonly of: readonly Value[]
@@ -54,7 +63,8 @@ interface ShownList {
   readonly hasBytes: boolean
 }
 
-const NO_LIST: ShownList = { of: [], items: [], hasBytes: false }
+const EMPTY: readonly Value[] = []
+const NO_LIST: ShownList = { of: EMPTY, items: EMPTY, hasBytes: false }
 
 /** A state of which parts are already frozen. */
 export function showState(state: State): State {
@@ -66,7 +76,7 @@ export function showState(state: State): State {
  * unchanged.
  */
 export function explainFrozen(error: unknown, who: string, field: string): unknown {
-  if (!(error instanceof TypeError) || !FROZEN.test(error.message)) return error
+  if (!isFrozenError(error)) return error
   return new InvalidProgramError(
     `${who} changed the state in place (or something else that is frozen): ${error.message}.`,
     field,
@@ -74,6 +84,11 @@ export function explainFrozen(error: unknown, who: string, field: string): unkno
     {},
     error,
   )
+}
+
+/** Whether code failed because it tried to change something that is frozen. */
+export function isFrozenError(error: unknown): error is TypeError {
+  return error instanceof TypeError && FROZEN.test(error.message)
 }
 
 /** How the JavaScript engine words an attempt to change what is frozen. */

@@ -11,6 +11,7 @@ import type { Store } from '../../store/store.js'
 import { type RunObserver, UNWATCHED } from '../../telemetry/observer.js'
 import type { ChildDoor } from '../child/await-child.js'
 import { GraphEngine } from '../engine/graph-engine.js'
+import { GraphScope } from '../engine/graph-scope.js'
 import type { LiveEvent } from '../events/events.js'
 import type { ReplayScript } from '../history/replay-script.js'
 import type { FlowPlan, ProgramPlan } from '../program/program.js'
@@ -120,7 +121,7 @@ export class Run {
     try {
       this.throwIfAborted()
       if (plan.kind === 'flow') return await this.#driveFlow(plan)
-      const driven = await new GraphEngine(this, plan).drive()
+      const driven = await new GraphEngine(new GraphScope(this, plan)).drive()
       if (driven.status !== 'completed') return driven
       return { ...driven, limit: plan.limit?.(driven.output as State) }
     } catch (error) {

@@ -17,7 +17,7 @@ import {
   relyOn,
   settleInput,
 } from './given-input.js'
-import { statusOf } from '../engine/graph-engine.js'
+import { statusOf } from '../engine/tasks.js'
 import { ownBranch } from '../history/inherit.js'
 import { type Ended, findEnded } from './input-keys.js'
 import { keepResults, showFold } from '../step/kept-results.js'

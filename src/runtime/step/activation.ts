@@ -157,7 +157,8 @@ export class Activation {
           this.#over = true
           resolve(result)
         }
-        if (result.status === 'failed') void this.settled().then(over)
+        const settling = result.status === 'failed' ? this.settling() : undefined
+        if (settling) void settling.then(over)
         else over()
       }
       this.#fail = (error) => {
@@ -175,24 +176,23 @@ export class Activation {
         this.#threwInCompany = this.#activity.busy > 0
         end({ status: 'failed', error: accuse(error, () => this.#failures.suspects(this.#activity.asked)) })
       }
-      const returned = (value: unknown): unknown => {
+      const returned = (value: unknown): void => {
         const writing = this.#stored.settled()
-        return writing
-          ? writing.then(() => returned(value), fail)
-          : end({ status: 'done', value, writes: this.#writes, notes: this.#notes })
+        if (writing) void writing.then(() => returned(value), fail)
+        else end({ status: 'done', value, writes: this.#writes, notes: this.#notes })
       }
       fromTheStart(body).then(returned, fail)
     })
   }
 
   /**
-   * Resolves when nothing is in progress anymore. A function may end while its steps run, as when one of several fails:
+   * Resolves when nothing is in progress anymore; undefined if nothing is now. A function may end while its steps run, as when one of several fails:
    * a run that ended before them would leave their records to nobody, and a retry would start them twice. For the same
    * reason, nothing that its branches request from here on happens.
    */
-  settled(): Promise<void> {
+  settling(): Promise<void> | undefined {
     this.#ended = this.#calls
-    return this.#activity.settled()
+    return this.#activity.busy === 0 ? undefined : this.#activity.settled()
   }
 
   /** Starts over, as a retry does: names may be used again. */
@@ -237,6 +237,8 @@ export class Activation {
     const call: Call = { number: this.#calls, outer: this.#isTimed ? step?.abortSignal : undefined }
     const track = <Result>(what: string, operation: (heard: Heard) => Promise<Result>) =>
       this.#track(call, what, operation)
+    // A node's writes belong to the attempt that makes them, a flow's to the run.
+    const store = step?.store ?? new StepStore(() => this.#run.store, this.#stored)
     return {
       input,
       context,
@@ -250,8 +252,7 @@ export class Activation {
       get idempotencyKey() {
         return step === undefined ? ownKey() : step.idempotencyKey
       },
-      // A node's writes belong to the attempt that makes them, a flow's to the run.
-      store: step?.store ?? new StepStore(() => this.#run.store, this.#stored),
+      store,
       step: <Result>(name: string, ...rest: StepArguments<Result>) =>
         track('step', (heard) => this.#step(call, heard, name, ...rest)) as Promise<Result>,
       transaction: <Result, Prepared>(name: string, ...rest: TransactionArguments<Result, Prepared>) =>
@@ -276,6 +277,10 @@ export class Activation {
         secure: () => (this.#run.lease?.isSure === false ? this.#run.lease.secure() : undefined),
         emit: (event) => this.#run.emit(event),
         note: (event) => this.#notes.push(event),
+        put: (space, key, value) => {
+          const kept = this.#run.redactor ? this.#run.keep(value) : value
+          StepStore.add(store, ['put', space, key, kept, null])
+        },
       },
     }
   }

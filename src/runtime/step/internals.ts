@@ -1,3 +1,4 @@
+import type { Value } from '../../codec/value.js'
 import type { Clock } from '../../core/clock.js'
 import type { RunObserver } from '../../telemetry/observer.js'
 import type { Context } from './context.js'
@@ -24,6 +25,8 @@ export interface Internals {
   emit(event: LiveEvent): void
   /** Adds an event to the record of this node. */
   note(event: RecordedEvent): void
+  /** Puts an item into the store with the record of this node. `space` and `value` are known to be valid. */
+  put(space: string, key: string, value: Value): void
 }
 
 /** On the context of an attempt: whether it is a repeat. */

@@ -2,9 +2,10 @@ import type { Value } from '../../codec/value.js'
 import type { Collection } from '../../store/collection.js'
 import type { CollectionOptions } from '../../store/collection-options.js'
 import type { Item, ItemPage, ListQuery, SearchQuery } from '../../store/item.js'
-import type { ScopeInput } from '../../store/space.js'
+import { encodeScope, encodeSpace, type ScopeInput } from '../../store/space.js'
 import type { SchemaInput, SchemaOutput, StandardSchema } from '../../store/standard-schema.js'
 import type { Scope, Store } from '../../store/store.js'
+import type { StoreWrite } from '../../log/items/store-write.js'
 import type { StepWrites } from './step-writes.js'
 
 /**
@@ -20,6 +21,11 @@ export class StepStore {
   constructor(store: () => Store, writes: StepWrites) {
     this.#store = store
     this.#writes = writes
+  }
+
+  /** For programs of this library: a write that is known to be valid costs no checks and no promise. */
+  static add(store: StepStore, write: StoreWrite): void {
+    store.#writes.add(write)
   }
 
   scope(scope: ScopeInput): StepScope {
@@ -82,4 +88,9 @@ export class StepCollection<Output = Value, Input = Output> {
   delete(key: string): void {
     this.#writes.add(this.#collection.write.delete(key))
   }
+}
+
+/** What a collection of a scope is called among all items: for `put` of the internals. */
+export function spaceOf(scope: ScopeInput, collection: string): string {
+  return encodeSpace(encodeScope(scope), collection)
 }
