@@ -38,6 +38,24 @@ export const readTests: readonly SuiteTest[] = [
     },
   },
   {
+    name: 'reads the newest states of many logs at once, each its own, among them a pruned one and some that do not exist',
+    async run({ driver, tenant }) {
+      const logs = Array.from({ length: 40 }, (_, i) => logKey(tenant, `many-${i}`))
+      const written: (readonly StoredEntry[])[] = []
+      for (const [i, log] of logs.entries()) {
+        const last = i % 4
+        written.push(i % 5 === 4 ? [] : (await writeLog(driver, log, 1 + last, [0, 2])).slice(last < 2 ? 0 : 2))
+      }
+      await driver.prune(logs[2] as LogKey, (await headOf(driver, logs[2] as LogKey)).incarnation, 2)
+      const tails = await Promise.all(logs.map((log) => driver.tail(log)))
+      for (const [i, log] of logs.entries()) {
+        assertEntries(tails[i]?.entries ?? [], written[i] ?? [])
+        if (written[i]?.length === 0) assert.equal(tails[i], undefined)
+        else assertSameHead(tails[i]?.head, await headOf(driver, log))
+      }
+    },
+  },
+  {
     name: 'returns the head and no entries for a state before the base or behind the head',
     async run({ driver, tenant }) {
       const log = logKey(tenant)
