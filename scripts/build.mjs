@@ -1,6 +1,6 @@
 // Builds src into dist: declarations by tsc, scripts by tsc into build and from there as few files (scripts/bundle.mjs),
 // with the .lua and .sql files beside their readers, and the studio's page as one script and one style sheet.
-// Incremental: an unchanged tree takes about a second.
+// Incremental: an unchanged tree takes a few seconds.
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,

@@ -21,7 +21,7 @@ const SERVICES = {
   s3: 'HOLDFAST_TEST_S3_URL',
 }
 
-/** What the tests leave behind until they end is about a fifth of it. */
+/** Several times what the tests leave behind until they end: below that the disk is used. */
 const ROOM_BYTES = 8e9
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')

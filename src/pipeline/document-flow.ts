@@ -3,7 +3,7 @@ import { DEFAULT_PIPELINE_TTL_MS } from '../core/retention.js'
 import type { Clock } from '../core/clock.js'
 import { HoldfastError, InvalidValueError } from '../core/errors.js'
 import type { SqlSession } from '../log/contract.js'
-import { attempt, parseRetry, pauseAfter } from '../runtime/step/attempt.js'
+import { attempt, parseRetry, retryDelayMs } from '../runtime/step/attempt.js'
 import type { Context } from '../runtime/step/context.js'
 import { flow, type FlowProgram } from '../runtime/program/flow.js'
 import { hashValue } from '../runtime/step/hash-value.js'
@@ -248,7 +248,7 @@ class BatchUnit {
       } catch (error) {
         run.throwIfAborted()
         if (tried >= backoff.attempts || !backoff.retryIf(error)) throw error
-        await clock.sleep(pauseAfter(backoff, tried, Math.random), run)
+        await clock.sleep(retryDelayMs(backoff, tried, Math.random), run)
       }
     }
   }

@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.js'
 import { isHoldfastError } from '../core/errors.js'
 import { onAbort } from '../core/on-abort.js'
 import type { ThreadIdInput } from '../core/ids.js'
-import { parseRetry, pauseAfter } from '../runtime/step/attempt.js'
+import { parseRetry, retryDelayMs } from '../runtime/step/attempt.js'
 import { recordError, type RecordedError } from '../runtime/errors.js'
 import { flow, type FlowProgram } from '../runtime/program/flow.js'
 import { PROGRAM } from '../runtime/run/labels.js'
@@ -190,7 +190,7 @@ export class PipelineRun {
           await this.#failed(document.id, hash, recordError(error))
           return undefined
         }
-        await this.#clock.sleep(pauseAfter(backoff, tried, Math.random), this.#stop.signal)
+        await this.#clock.sleep(retryDelayMs(backoff, tried, Math.random), this.#stop.signal)
       }
     }
   }

@@ -2,12 +2,12 @@ import { Client } from '@langchain/langgraph-sdk'
 import { flow, type Holdfast, openHoldfast } from 'holdfast'
 import { hostGraph } from 'holdfast/langgraph'
 import { afterAll, describe, expect, it } from 'vitest'
-import { backendsBehindDoors } from '../support/backends.js'
+import { durableBackends } from '../support/backends.js'
 import { until } from '../support/until.js'
 import * as graphs from './graphs/orders.mjs'
 import { setUpServers, type TestServer, TOKENS } from './server-setup.js'
 
-const backends = await backendsBehindDoors()
+const backends = (await durableBackends()).filter(({ name }) => name === 'SQLite' || name === 'Postgres')
 const { serve } = setUpServers()
 
 function sdk(server: TestServer, token: string = TOKENS.ada.token): Client {

@@ -2,12 +2,12 @@ import { Client } from '@langchain/langgraph-sdk'
 import { agent, flow, tool } from 'holdfast'
 import { afterAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { backendsBehindDoors } from '../support/backends.js'
+import { durableBackends } from '../support/backends.js'
 import { until } from '../support/until.js'
 import { pacedModel } from './paced-model.js'
 import { desk, setUpServers, type TestServer, TOKENS } from './server-setup.js'
 
-const backends = await backendsBehindDoors()
+const backends = (await durableBackends()).filter(({ name }) => name === 'SQLite' || name === 'Postgres')
 const { serve } = setUpServers()
 
 function playSupport() {

@@ -1,9 +1,9 @@
 import { openHoldfast } from 'holdfast'
 import { afterAll, describe, expect, it } from 'vitest'
-import { backendsBehindDoors } from '../support/backends.js'
+import { durableBackends } from '../support/backends.js'
 import { allEager, desk, events, OPERATIONS, setUpServers, TOKENS } from './server-setup.js'
 
-const backends = await backendsBehindDoors()
+const backends = (await durableBackends()).filter(({ name }) => name === 'SQLite' || name === 'Postgres')
 
 describe.each(backends)('every route on $name', ({ missing, fresh, cleanup }) => {
   const { serve } = setUpServers()

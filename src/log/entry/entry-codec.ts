@@ -7,7 +7,7 @@ import { type Encoded, encodeValue } from '../../codec/value.js'
 import type { BlobCollector, BlobShelf } from '../read/blob-shelf.js'
 import type { LogKey, Origin, StoredEntry } from '../contract.js'
 import { checkDraft, type Draft, draftBody } from './draft.js'
-import { type OpenedEntry, type OpenedRun, openRun, type RunStart } from './entry-opening.js'
+import { type OpenedEntry, type OpenedEntries, openEntries, type OpeningPoint } from './entry-opening.js'
 import { type Applied, advanceFold, applyBody, type EntryBody, type Fold } from './fold.js'
 import { checkIndexSize } from './index-state.js'
 import { checkDepth, checkReadable } from './entry-limits.js'
@@ -171,8 +171,8 @@ export class EntryCodec {
   }
 
   /** Verifies and decodes consecutive entries. Stops at the first that does not verify, and says why. */
-  open(start: RunStart, entries: readonly StoredEntry[]): Promise<OpenedRun> {
-    return openRun(this.#context, start, entries)
+  open(start: OpeningPoint, entries: readonly StoredEntry[]): Promise<OpenedEntries> {
+    return openEntries(this.#context, start, entries)
   }
 }
 

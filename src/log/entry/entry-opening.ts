@@ -13,11 +13,11 @@ import type { EntryContext } from './entry-codec.js'
 import { type EntryBody, type Fold, foldEntry } from './fold.js'
 import { HOW_TO_ADOPT } from '../keys/key-options.js'
 
-/** Where a run of entries begins. */
-export interface RunStart {
+/** Where consecutive entries begin. */
+export interface OpeningPoint {
   /** The fold before the first entry. Its seq and hash must match, unless `fromKeyframe`. */
   readonly before: Fold
-  /** The run begins with a keyframe, which names its parent itself and needs no state before it. */
+  /** They begin with a keyframe, which names its parent itself and needs no state before it. */
   readonly fromKeyframe: boolean
   /** Hashes of plain entries, by seq, that are known to be below an entry with a key. */
   readonly pinned?: ReadonlyMap<number, string>
@@ -34,7 +34,7 @@ export interface OpenedEntry {
   readonly fold: Fold
 }
 
-export interface OpenedRun {
+export interface OpenedEntries {
   /** Empty if only the last fold was wanted. */
   readonly entries: readonly OpenedEntry[]
   /** The fold after the last entry that verifies, if any does. */
@@ -51,11 +51,11 @@ interface Verified {
 }
 
 /** Verifies hashes first, then fetches all blobs at once, then decodes and folds. */
-export async function openRun(
+export async function openEntries(
   context: EntryContext,
-  start: RunStart,
+  start: OpeningPoint,
   entries: readonly StoredEntry[],
-): Promise<OpenedRun> {
+): Promise<OpenedEntries> {
   const { log, keys, shelf } = context
   const owned = start.onlyLast ? new Set<object>() : undefined
   const identity = chainIdentity(log.tenant, log.thread, log.branch, start.before.incarnation)

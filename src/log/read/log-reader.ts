@@ -4,7 +4,7 @@ import { checkLoss, erasedSince } from './catch-up.js'
 import { formatCheckpointId } from '../entry/checkpoint-id.js'
 import type { Driver, Head, LogKey, RecentTail, StoredEntry, Tail } from '../contract.js'
 import type { EntryCodec } from '../entry/entry-codec.js'
-import type { OpenedEntry, OpenedRun, RunStart } from '../entry/entry-opening.js'
+import type { OpenedEntry, OpenedEntries, OpeningPoint } from '../entry/entry-opening.js'
 import { emptyFold, type Fold } from '../entry/fold.js'
 import type { KeySource } from '../keys/keys.js'
 import { pinPlainPast } from '../keys/plain-past.js'
@@ -238,7 +238,7 @@ export class LogReader {
   }
 
   /** Undefined where the fold is not the one right before `from`, or what follows it is no longer there. */
-  async #openAfter(before: Fold, from: number): Promise<OpenedRun | undefined> {
+  async #openAfter(before: Fold, from: number): Promise<OpenedEntries | undefined> {
     if (before.seq < 0 || before.seq !== from - 1) return undefined
     const page = await this.#driver.read(this.#log, from, PAGE)
     if (page[0]?.seq !== from) return undefined
@@ -249,7 +249,7 @@ export class LogReader {
    * Where others cut the log while it was read, what is kept of it from an entry on, which may be a keyframe in its own
    * place now. Undefined where nothing was cut there: what was read is damaged then.
    */
-  async #openAfterCut(seq: number): Promise<OpenedRun | undefined> {
+  async #openAfterCut(seq: number): Promise<OpenedEntries | undefined> {
     const oldest = (await this.#oldestKept()) ?? 0
     if (oldest > seq) throw this.#pruned(seq, oldest)
     const tail = oldest === seq ? await this.#driver.tail(this.#log, seq) : undefined
@@ -273,7 +273,7 @@ export class LogReader {
   }
 
   /** Plain entries are authentic where one with a key follows them, which may lie beyond what was read. */
-  async #verify(start: RunStart, entries: readonly StoredEntry[]): Promise<OpenedRun> {
+  async #verify(start: OpeningPoint, entries: readonly StoredEntry[]): Promise<OpenedEntries> {
     const pinned = this.#pinned
     const run = await this.#codec.open(pinned ? { ...start, pinned } : start, entries)
     const { plain, seq } = run.failure?.data ?? {}
@@ -286,7 +286,7 @@ export class LogReader {
     return this.#codec.open({ ...start, pinned: found }, entries)
   }
 
-  #open({ head, entries }: Tail, onlyLast: boolean): Promise<OpenedRun> {
+  #open({ head, entries }: Tail, onlyLast: boolean): Promise<OpenedEntries> {
     return this.#verify({ before: emptyFold(head.incarnation), fromKeyframe: true, onlyLast }, entries)
   }
 

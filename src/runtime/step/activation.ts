@@ -26,7 +26,7 @@ import { DONE } from '../run/notes.js'
 import { encodeKey } from './step-key.js'
 import { checkPolicy, STEP_OPTIONS } from '../program/step-policy.js'
 import { doneRecord, joinPath, StepRecords } from './step-records.js'
-import { StepStore } from './step-store.js'
+import { addWrite, StepStore } from './step-store.js'
 import { StepWrites } from './step-writes.js'
 import { shortHash, Trail } from './trail.js'
 import { WaitPlaces } from './wait-places.js'
@@ -279,7 +279,7 @@ export class Activation {
         note: (event) => this.#notes.push(event),
         put: (space, key, value) => {
           const kept = this.#run.redactor ? this.#run.keep(value) : value
-          StepStore.add(store, ['put', space, key, kept, null])
+          addWrite(store, ['put', space, key, kept, null])
         },
       },
     }

@@ -116,7 +116,7 @@ function readRetry(policy: RetryPolicy): Backoff {
 const DEFAULT_BACKOFF = readRetry({})
 
 /** The delay after this many failed attempts. The random part keeps many threads from coming back at once. */
-export function pauseAfter(backoff: Backoff, failed: number, random: () => number): number {
+export function retryDelayMs(backoff: Backoff, failed: number, random: () => number): number {
   const full = Math.min(backoff.maxMs, backoff.initialMs * backoff.factor ** (failed - 1))
   return full * (1 - backoff.jitter * random())
 }

@@ -2,7 +2,7 @@ import type { Value } from '../../codec/value.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import { set, valueAt } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
-import { attempt, type Backoff, parseRetry, pauseAfter } from './attempt.js'
+import { attempt, type Backoff, parseRetry, retryDelayMs } from './attempt.js'
 import type { Ended } from './attempts.js'
 import type { Effect, Reconciled, StepPolicy } from './context.js'
 import { EffectUnknownError, recordError, StepFailedError } from '../errors.js'
@@ -233,7 +233,7 @@ export class Ledger {
       } catch {
         this.#run.throwIfAborted()
         if (tried >= RECONCILE.attempts) return { outcome: 'unknown' }
-        await clock.sleep(pauseAfter(RECONCILE, tried, random), abort.signal)
+        await clock.sleep(retryDelayMs(RECONCILE, tried, random), abort.signal)
       }
     }
   }

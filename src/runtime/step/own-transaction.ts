@@ -1,7 +1,7 @@
 import { isHoldfastError } from '../../core/errors.js'
 import type { SqlSession } from '../../log/contract.js'
 import type { Draft } from '../../log/entry/draft.js'
-import { parseRetry, pauseAfter } from './attempt.js'
+import { parseRetry, retryDelayMs } from './attempt.js'
 import type { TransactionOptions } from './context.js'
 import { recordError, StepFailedError } from '../errors.js'
 import type { Work } from './perform.js'
@@ -51,7 +51,7 @@ export async function transactOwn<Result, Prepared>(
       if (tried >= backoff.attempts || !backoff.retryIf(error)) {
         throw new StepFailedError(work.path, work.at, recordError(error, work.path), error)
       }
-      const inMs = pauseAfter(backoff, tried, random)
+      const inMs = retryDelayMs(backoff, tried, random)
       run.emit({ type: 'retry', step: work.path, attempt: tried, inMs, error: recordError(error) })
       await clock.sleep(inMs, abort.signal)
     }

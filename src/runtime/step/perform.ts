@@ -3,7 +3,7 @@ import { isHoldfastError } from '../../core/errors.js'
 import type { Path } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
 import type { SpanPlan } from '../../telemetry/observer.js'
-import { attempt, type Backoff, parseRetry, pauseAfter } from './attempt.js'
+import { attempt, type Backoff, parseRetry, retryDelayMs } from './attempt.js'
 import type { StepContext, StepPolicy } from './context.js'
 import { EffectUnknownError, isNondeterministic, recordError } from '../errors.js'
 import { REPEAT } from './internals.js'
@@ -196,7 +196,7 @@ class Performance {
         return this.#giveUp(error, tried, definite)
       }
     }
-    const inMs = pauseAfter(this.#backoff, tried, run.random)
+    const inMs = retryDelayMs(this.#backoff, tried, run.random)
     run.emit({ type: 'retry', step: work.path, attempt: tried, inMs, error: recordError(error) })
     const { signal } = run.abort
     // A node's attempt ends with the run.

@@ -8,6 +8,9 @@ import type { Scope, Store } from '../../store/store.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
 import type { StepWrites } from './step-writes.js'
 
+/** For programs of this library: a write that is known to be valid costs no checks and no promise. */
+export let addWrite: (store: StepStore, write: StoreWrite) => void
+
 /**
  * The store as a step sees it: reads are live, writes are part of the entry that records the step, so they happen
  * exactly if the step is recorded. Reads do not see the step's own writes. Writes of an effect whose answer was lost
@@ -23,9 +26,8 @@ export class StepStore {
     this.#writes = writes
   }
 
-  /** For programs of this library: a write that is known to be valid costs no checks and no promise. */
-  static add(store: StepStore, write: StoreWrite): void {
-    store.#writes.add(write)
+  static {
+    addWrite = (store, write) => store.#writes.add(write)
   }
 
   scope(scope: ScopeInput): StepScope {
