@@ -1,3 +1,4 @@
+import { nowOrLater } from '../../core/at-once.js'
 import type { Clock } from '../../core/clock.js'
 import { onAbort } from '../../core/on-abort.js'
 import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
@@ -29,8 +30,8 @@ export function attempt<Result>(
   outer?.throwIfAborted()
   // Only a time limit needs a signal of its own; the run's serves the rest, at a fraction of the cost.
   if (timeoutMs !== undefined) return race(work, new AbortController(), options)
-  const running = work(outer ?? run)
-  return isThenable(running) ? race(() => running, undefined, options) : running
+  const running = nowOrLater(work(outer ?? run))
+  return running instanceof Promise ? race(() => running, undefined, options) : running
 }
 
 /** The result of work, unless a signal is aborted first or the time is over. */
@@ -83,10 +84,6 @@ function race<Result>(
       fail(error)
     }
   })
-}
-
-function isThenable<Result>(value: Result | Promise<Result>): value is Promise<Result> {
-  return typeof (value as { readonly then?: unknown } | null | undefined)?.then === 'function'
 }
 
 export interface Backoff {

@@ -1,4 +1,5 @@
 import type { Value } from '../../codec/value.js'
+import { andThen, nowOrLater } from '../../core/at-once.js'
 import { isHoldfastError } from '../../core/errors.js'
 import type { Path } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
@@ -288,5 +289,6 @@ function withWrites(running: unknown, stored: StepWrites): unknown {
     const writing = stored.settled()
     return writing ? writing.then(() => result) : result
   }
-  return running instanceof Promise ? running.then(after) : after(running)
+  // A query builder begins its work, and may write, only when it is waited for.
+  return andThen(nowOrLater(running), after)
 }

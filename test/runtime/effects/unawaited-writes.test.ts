@@ -28,6 +28,18 @@ const programs = {
         return 'done'
       }),
     ),
+  'a step that returns a query, which begins when it is waited for': (value: string) =>
+    flow({ name: 'p', version: '1.0.0' }, (ctx) =>
+      ctx.step('write', (step) => {
+        const begin = (resolve: (result: string) => void) => {
+          void step.store.scope({ user: 'u' }).collection('notes', { schema }).put('last', value)
+          resolve('done')
+        }
+        // oxlint-disable-next-line unicorn/no-thenable -- as query builders have it.
+        const query = { then: begin }
+        return query as unknown as Promise<string>
+      }),
+    ),
   'a flow': (value: string) =>
     flow({ name: 'p', version: '1.0.0' }, async (ctx) => {
       void ctx.store.scope({ user: 'u' }).collection('notes', { schema }).put('last', value)
