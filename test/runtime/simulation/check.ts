@@ -1,13 +1,14 @@
+import type { Fold } from '#src/log/entry/fold.js'
 import type { RunState, ScopeState, StepRecord } from '#src/runtime/run/run-state.js'
 import type { Landing } from './mortal.js'
 import type { Known } from './rules.js'
 import type { Place } from './world.js'
 
 /** Reads from the store itself what is durably known of a place. */
-export function lookInto(read: () => Promise<RunState>): (place: Place) => Promise<Known> {
+export function lookInto(read: () => Promise<Fold>): (place: Place) => Promise<Known> {
   return async ({ record, mark, outer }) => {
-    const state = await read()
-    const scopes = allScopes(state)
+    const { state, epoch } = await read()
+    const scopes = allScopes(state as RunState)
     const own = scopes.filter((scope) => (scope.state?.['outer'] ?? '') === outer)
     const records = own.flatMap(({ steps = {} }) =>
       Object.entries(steps).flatMap(([path, step]) => (isRecord(record, path, step) ? [step] : [])),
@@ -17,6 +18,7 @@ export function lookInto(read: () => Promise<RunState>): (place: Place) => Promi
       intended: records.some(({ status }) => status === 'started'),
       keys: records.flatMap(({ status, key }) => (status === 'started' && key !== undefined ? [key] : [])),
       acknowledged: closed || records.some(({ status }) => status === 'done'),
+      isTakenOver: epoch > 1,
     }
   }
 }

@@ -8,6 +8,8 @@ export interface Known {
   readonly keys: readonly string[]
   /** Its result is. */
   readonly acknowledged: boolean
+  /** The thread was claimed before, by whomever: also by a process that slept and lost it, and took it up again. */
+  readonly isTakenOver: boolean
 }
 
 /** One call that reached the outside world. */
@@ -40,8 +42,6 @@ interface Fates {
   readonly resolved: Set<string>
 }
 
-const FIRST_PROCESS = 'p0'
-
 /** What is wrong about a call that starts now. */
 export function judgeStart(
   call: Call,
@@ -73,8 +73,8 @@ export function judgeStart(
     if (!denied.has(last.key) && !resolved.has(last.key) && !isChanged) {
       wrong.push('has another key, though nothing says that the last one failed')
     }
-  } else if (last.denied && last.process === call.process && !call.ownKey && !mayHaveHappened(calls, call)) {
-    wrong.push('keeps the key of a call that failed for certain')
+  } else if (last.denied && last.process === call.process && !call.ownKey && !known.isTakenOver) {
+    if (!mayHaveHappened(calls, call)) wrong.push('keeps the key of a call that failed for certain')
   }
   resolved.delete(last.key)
   return wrong
@@ -82,11 +82,9 @@ export function judgeStart(
 
 /**
  * A refusal speaks of one attempt: while another with the same key may have happened, the key must stay. Who takes a
- * run up from a process that died can't know what that one tried; the first process does so, too, when it slept before it
- * began anything.
+ * run up can't know what was tried before.
  */
-function mayHaveHappened(calls: readonly Call[], { place, key, process }: Call): boolean {
-  if (process !== FIRST_PROCESS || calls.some((other) => other.process !== process)) return true
+function mayHaveHappened(calls: readonly Call[], { place, key }: Call): boolean {
   return calls.some((other) => other.place === place && other.effect !== 'read' && other.key === key && !other.denied)
 }
 

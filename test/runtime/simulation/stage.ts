@@ -1,3 +1,4 @@
+import type { Fold } from '#src/log/entry/fold.js'
 import type { RunState } from '#src/runtime/run/run-state.js'
 import type { Holdfast, Outcome } from 'holdfast'
 import type { Driver } from 'holdfast/driver'
@@ -63,7 +64,7 @@ export class Stage {
     const randomId = () => `id-${(this.#ids++).toString().padStart(6, '0')}-${place.thread}`
     this.universe = { driver, clock, leasesByClock, landings: [], era: 0, underWay: 0, randomId, onMoment }
     this.observer = new Mortal(this.universe, 'observer', { immortal: true }).hf
-    this.world.look = lookInto(() => this.state())
+    this.world.look = lookInto(() => this.fold())
   }
 
   get thread(): string {
@@ -98,13 +99,17 @@ export class Stage {
     return buildProgram(spec, version, this.world, process)
   }
 
-  async state(): Promise<RunState> {
+  async fold(): Promise<Fold> {
     if (this.#log === undefined) {
       const log = await this.observer.log(this.thread)
       if (log.exists) this.#log = log
-      return log.fold.state as RunState
+      return log.fold
     }
-    return (await this.#log.refresh()).state as RunState
+    return this.#log.refresh()
+  }
+
+  async state(): Promise<RunState> {
+    return (await this.fold()).state as RunState
   }
 
   /** The next input that was not taken to its end, by its number. */

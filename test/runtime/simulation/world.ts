@@ -52,6 +52,7 @@ export class World {
     intended: true,
     keys: [],
     acknowledged: false,
+    isTakenOver: false,
   })
   readonly #calls: Call[] = []
   readonly #executed = new Map<string, Executed>()
