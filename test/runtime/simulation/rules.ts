@@ -63,8 +63,9 @@ export function judgeStart(
   if (isGuarded(last.effect) && !isSettled) wrong.push('starts again, though nobody knows what the last did')
   if (call.effect === 'read') return wrong
   if (last.key !== call.key) {
-    // A version before the rename may have come between; the step of this name has given up nothing by that.
-    const own = effects.filter(({ name }) => name === call.name)
+    // A version before the rename may have come between, or one with a key of its own that was rolled back; the step of
+    // this name has given up nothing by that.
+    const own = effects.filter(({ name, ownKey }) => name === call.name && !ownKey)
     if (!call.ownKey && own.at(-1)?.key !== call.key && own.some(({ key }) => key === call.key)) {
       wrong.push('comes back to a key that it had given up')
     }
