@@ -67,14 +67,14 @@ class Simulation {
   async #live(): Promise<Result> {
     const { world, chaos, universe } = this.#stage
     let outcome = await this.#toTheEnd()
-    await this.#guests.settle()
+    await this.#settleGuests(outcome)
     // A guest may have come at the last moment, with something that nobody has taken to its end yet.
     if (outcome.status === 'completed' && (await this.#stage.nextInput()) !== undefined)
       outcome = await this.#toTheEnd()
     // A run that failed may be taken up by anyone, also by one that slept before it claimed the thread. And where the
     // thread is to be erased, who sleeps wakes up in another life of it.
     if (outcome.status === 'completed' && !(chaos.reuse && universe.era === 0)) await this.#wakeTheFrozen()
-    await this.#guests.settle()
+    await this.#settleGuests(outcome)
     await judge(this.#stage, outcome, this.#guests.cut)
     if (world.violations.length > 0) throw new Error(`Rules were broken:\n${world.violations.join('\n')}`)
     const error = outcome.status === 'failed' ? outcome.error : undefined
@@ -90,6 +90,12 @@ class Simulation {
       calls: world.calls.length,
       cut: this.#guests.cut || isUnknown || world.isRefused,
     }
+  }
+
+  /** A thread that goes on as soon as the right version comes is not at rest: whoever waits for it waits for that, too. */
+  async #settleGuests({ status }: Outcome): Promise<void> {
+    const { run } = await this.#stage.state()
+    if (status !== 'incompatible' || run?.status !== 'running') await this.#guests.settle()
   }
 
   async #toTheEnd(): Promise<Outcome> {
