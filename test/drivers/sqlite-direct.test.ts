@@ -156,6 +156,28 @@ describe('a SQLite driver', () => {
     expect(turns).toBeGreaterThan(10)
   })
 
+  it('lets the event loop turn between batches of the worker, however quickly the two threads answer each other', async () => {
+    let turns = 0
+    let batches = 0
+    const count = () => {
+      turns++
+      counting = setImmediate(count)
+    }
+    let counting = setImmediate(count)
+    const write = async (half: string) => {
+      for (let i = 0; i < 50; i++) {
+        const logs = Array.from({ length: 8 }, (_, n) => ({ ...log, thread: `${half}-${i}-${n}` }) as LogKey)
+        const before = turns
+        await driver.append(logs.map((one) => makeAppend(one, null)))
+        batches++
+        expect(turns).toBeGreaterThan(before)
+      }
+    }
+    await Promise.all([write('a'), write('b')])
+    clearImmediate(counting)
+    expect(batches).toBe(100)
+  })
+
   it('keeps the write-ahead log short, whichever thread appends', { timeout: 600_000 }, async () => {
     const quick = await openSqlite(path, { synchronous: 'normal' })
     let end: Expect | null = null

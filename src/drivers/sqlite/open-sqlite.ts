@@ -105,6 +105,9 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
       }
       const parcel = packAppends(batch)
       const results = await link.call('append', [parcel], transferOf(parcel))
+      // Node takes messages for as long as there are some. Two threads that answer each other as quickly as this would
+      // keep everything else on this one waiting.
+      await turn()
       return results.map(unpackResult)
     },
 
