@@ -111,7 +111,7 @@ const PEER_ENTRY_POINTS = {
 
 /** Who loads such an entry point with `await import()`, and only when it is asked for what is in it. */
 const LAZY_USERS = {
-  'cli/commands/import-langgraph.ts': ['adapters/langgraph'],
+  'cli/commands/data/import-langgraph.ts': ['adapters/langgraph'],
   'cli/input/load-served.ts': ['adapters/langgraph'],
   'server/langgraph/store-routes.ts': ['adapters/langgraph'],
 }
