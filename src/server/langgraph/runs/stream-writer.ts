@@ -1,12 +1,12 @@
-import type { Message, RunEvent } from '../../index.js'
-import { messagesIn } from '../ai-sdk/state-messages.js'
-import { toJson } from '../http/json.js'
-import { HttpProblem } from '../http/problem.js'
-import type { ServerSentEvent } from '../http/sse.js'
-import type { StartedRun } from '../run/start-run.js'
-import type { HostedGraph } from './hosted-graph.js'
-import { toChain } from './messages.js'
-import { nodeOf, toInterrupt, toValues } from './thread-state.js'
+import type { Message, RunEvent } from '../../../index.js'
+import { messagesIn } from '../../ai-sdk/state-messages.js'
+import { toJson } from '../../http/json.js'
+import { HttpProblem } from '../../http/problem.js'
+import type { ServerSentEvent } from '../../http/sse.js'
+import type { StartedRun } from '../../run/start-run.js'
+import type { HostedGraph } from '../graphs/hosted-graph.js'
+import { toChain } from '../messages.js'
+import { nodeOf, toInterrupt, toValues } from '../threads/thread-state.js'
 
 /** What a client may ask to be sent. */
 const MODES = ['values', 'updates', 'messages-tuple', 'custom'] as const

@@ -1,7 +1,7 @@
-import type { CheckpointFacts, Holdfast, OpenPause } from '../../index.js'
-import { HttpProblem } from '../http/problem.js'
-import type { HistoryItem } from '../run/all-history.js'
-import { isOurs, toChain } from './messages.js'
+import type { CheckpointFacts, Holdfast, OpenPause } from '../../../index.js'
+import { HttpProblem } from '../../http/problem.js'
+import type { HistoryItem } from '../../run/all-history.js'
+import { isOurs, toChain } from '../messages.js'
 
 /** A state of a thread as LangGraph's clients read it. */
 export interface ThreadState {

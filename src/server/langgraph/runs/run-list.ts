@@ -1,8 +1,8 @@
-import { HttpProblem } from '../http/problem.js'
-import type { Call } from '../http/route.js'
-import { MAX_HISTORY } from '../run/all-history.js'
-import type { StartedRun } from '../run/start-run.js'
-import { assistantId } from './assistant-routes.js'
+import { HttpProblem } from '../../http/problem.js'
+import type { Call } from '../../http/route.js'
+import { MAX_HISTORY } from '../../run/all-history.js'
+import type { StartedRun } from '../../run/start-run.js'
+import { assistantId } from '../assistant-routes.js'
 
 /** A run as these clients read it. */
 export interface DescribedRun {

@@ -1,7 +1,7 @@
-import type { RunEvent } from '../../index.js'
-import { toJson } from '../http/json.js'
-import type { ServerSentEvent } from '../http/sse.js'
-import type { StartedRun } from '../run/start-run.js'
+import type { RunEvent } from '../../../index.js'
+import { toJson } from '../../http/json.js'
+import type { ServerSentEvent } from '../../http/sse.js'
+import type { StartedRun } from '../../run/start-run.js'
 
 interface Chunk {
   readonly mode: string

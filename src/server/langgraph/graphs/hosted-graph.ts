@@ -1,4 +1,4 @@
-import type { ServerProgram } from '../options.js'
+import type { ServerProgram } from '../../options.js'
 
 type Bag = Readonly<Record<string, unknown>>
 

@@ -1,4 +1,4 @@
-import type { MetadataValue } from '../../driver.js'
+import type { MetadataValue } from '../../../driver.js'
 
 type Metadata = Readonly<Record<string, unknown>>
 

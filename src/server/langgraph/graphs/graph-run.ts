@@ -1,13 +1,13 @@
-import { mayDo } from '../access/principal.js'
-import { HttpProblem } from '../http/problem.js'
-import type { Call } from '../http/route.js'
-import type { ServerProgram } from '../options.js'
-import { type StartedRun, startRun } from '../run/start-run.js'
-import type { Found } from './find-thread.js'
+import { mayDo } from '../../access/principal.js'
+import { HttpProblem } from '../../http/problem.js'
+import type { Call } from '../../http/route.js'
+import type { ServerProgram } from '../../options.js'
+import { type StartedRun, startRun } from '../../run/start-run.js'
+import type { Found } from '../threads/find-thread.js'
 import { graphCheckpoint } from './graph-threads.js'
 import type { HostedGraph } from './hosted-graph.js'
-import type { RunBody } from './run-target.js'
-import { readModes } from './stream-writer.js'
+import type { RunBody } from '../runs/run-target.js'
+import { readModes } from '../runs/stream-writer.js'
 
 /** Starts a run of a graph of LangGraph, from what a client asks for. */
 export async function startGraph(

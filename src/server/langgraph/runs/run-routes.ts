@@ -1,20 +1,17 @@
-import { randomUUID } from 'node:crypto'
-import { toJson } from '../http/json.js'
-import { HttpProblem } from '../http/problem.js'
-import { type Call, listOf, nullable, oneOf, type Route, type Schema } from '../http/route.js'
-import { type ServerSentEvent, sseResponse } from '../http/sse.js'
-import { type Cursor, readCursor } from '../live/follow-thread.js'
-import { followRun } from '../run/follow-run.js'
-import type { StartedRun } from '../run/start-run.js'
-import { programNamed } from './assistant-routes.js'
-import { needThread, threadId } from './find-thread.js'
-import { graphValues } from './graph-threads.js'
-import { GraphWriter } from './graph-writer.js'
-import { hostedOf } from './hosted-graph.js'
+import { toJson } from '../../http/json.js'
+import { HttpProblem } from '../../http/problem.js'
+import { type Call, listOf, nullable, oneOf, type Route, type Schema } from '../../http/route.js'
+import { readCursor } from '../../live/follow-thread.js'
+import { programNamed } from '../assistant-routes.js'
+import { beginRun, eraseOwn, withRun } from './begin-run.js'
+import { needThread, threadId } from '../threads/find-thread.js'
+import { hostedOf } from '../graphs/hosted-graph.js'
+import { notOffered } from '../not-offered.js'
 import { type DescribedRun, describeRun, findRun, listRuns } from './run-list.js'
-import { type RunBody, startOn } from './run-target.js'
-import { type Mode, modesOf, readModes, StreamWriter, valuesAt } from './stream-writer.js'
-import { createThread, notOffered } from './thread-routes.js'
+import type { RunBody } from './run-target.js'
+import { runValues } from './run-values.js'
+import { streamRun } from './stream-run.js'
+import { modesOf, readModes } from './stream-writer.js'
 
 const NODES: Schema = { anyOf: [{ enum: ['*'] }, listOf({ type: 'string' }), { type: 'null' }] }
 const BODY: Schema = {
@@ -47,17 +44,6 @@ type StreamBody = RunBody & {
   readonly on_completion?: 'delete' | 'keep' | null
 }
 
-/** What is used of an outcome. */
-interface Ended {
-  readonly status: string
-  readonly run: string
-  readonly error?: { readonly name: string; readonly message: string }
-  readonly checkpoint?: string
-  readonly limit?: string
-  readonly reason?: string
-  readonly [field: string]: unknown
-}
-
 /** Runs on a thread, and runs that bring their own. */
 export const runRoutes: readonly Route[] = [
   ...(['/threads/:thread/runs', '/runs'] as const).flatMap((path): Route[] => [
@@ -70,7 +56,7 @@ export const runRoutes: readonly Route[] = [
       body: BODY,
       answer,
       async handle(call) {
-        const started = await begin(call)
+        const started = await beginRun(call)
         return withRun(Response.json(await describeRun(call, started)), started)
       },
     },
@@ -85,9 +71,9 @@ export const runRoutes: readonly Route[] = [
       async handle(call) {
         const { stream_mode: asked, on_disconnect: onDisconnect, on_completion: onCompletion } = call.body as StreamBody
         const modes = readModes(asked, hostedOf(programNamed(call.core, (call.body as RunBody).assistant_id)))
-        const started = await begin(call)
+        const started = await beginRun(call)
         const isOwn = call.params['thread'] === undefined && onCompletion !== 'keep'
-        return stream(call, started, modes, undefined, onDisconnect === 'cancel', isOwn)
+        return streamRun(call, started, modes, undefined, onDisconnect === 'cancel', isOwn)
       },
     },
     {
@@ -99,8 +85,8 @@ export const runRoutes: readonly Route[] = [
       body: BODY,
       answer,
       async handle(call) {
-        const started = await begin(call)
-        const values = await outcome(call, started)
+        const started = await beginRun(call)
+        const values = await runValues(call, started)
         const isOwn = call.params['thread'] === undefined && (call.body as StreamBody).on_completion !== 'keep'
         if (isOwn) await eraseOwn(call, started)
         return withRun(new Response(toJson(values), { headers: { 'content-type': 'application/json' } }), started)
@@ -146,7 +132,7 @@ export const runRoutes: readonly Route[] = [
     answer,
     async handle(call) {
       const { started, after } = await findRun(call, threadId(call), call.params['run'] ?? '')
-      return outcome(call, started, { after, live: undefined })
+      return runValues(call, started, { after, live: undefined })
     },
   },
   {
@@ -168,7 +154,7 @@ export const runRoutes: readonly Route[] = [
       const modes = asked === undefined || asked.length === 0 ? modesOf(hosted) : readModes(asked, hosted)
       const last = call.request.headers.get('last-event-id')
       const from = last === '-1' ? { after, live: undefined } : last ? readCursor(last) : undefined
-      return stream(call, started, modes, from, cancels === '1', false)
+      return streamRun(call, started, modes, from, cancels === '1', false)
     },
   },
   {
@@ -181,7 +167,7 @@ export const runRoutes: readonly Route[] = [
     answer: { status: 202 },
     async handle(call) {
       const { started, after } = await cancelRun(call, threadId(call), call.params['run'] ?? '')
-      if (call.query['wait'] === '1') await outcome(call, started, { after, live: undefined })
+      if (call.query['wait'] === '1') await runValues(call, started, { after, live: undefined })
       return new Response(null, { status: 202 })
     },
   },
@@ -195,7 +181,7 @@ export const runRoutes: readonly Route[] = [
     answer,
     async handle(call) {
       const runs: DescribedRun[] = []
-      for (const body of call.body as readonly RunBody[]) runs.push(await describeRun(call, await begin(call, body)))
+      for (const body of call.body as readonly RunBody[]) runs.push(await describeRun(call, await beginRun(call, body)))
       return runs
     },
   },
@@ -219,14 +205,6 @@ export const runRoutes: readonly Route[] = [
   },
 ]
 
-/** Starts the run of a body, on the thread of the path or on one of its own. */
-async function begin(call: Call, body = call.body as RunBody): Promise<StartedRun> {
-  if (call.params['thread'] !== undefined) return startOn(call, threadId(call), body)
-  const id = randomUUID()
-  await createThread(call.hf, id, body.metadata ?? {})
-  return startOn(call, id, body)
-}
-
 /** Ends a run if it is not over. */
 async function cancelRun(call: Call, thread: string, run: string) {
   if (call.query['action'] === 'rollback') {
@@ -245,97 +223,4 @@ async function cancelRun(call: Call, thread: string, run: string) {
     }
   }
   return found
-}
-
-/** Waits for a run, and tells its values as these clients want them: with the error inside, if it failed. */
-async function outcome(call: Call, started: StartedRun, from?: Cursor): Promise<Record<string, unknown>> {
-  const signal = AbortSignal.any([call.request.signal, call.core.stopping])
-  for await (const news of followRun(
-    call.core,
-    started,
-    signal,
-    from ?? { after: started.checkpoint, live: undefined },
-  )) {
-    if (!('outcome' in news)) continue
-    const { checkpoint } = news.outcome as Ended
-    const error = errorOf(news.outcome as Ended)
-    if (error) return { __error__: error }
-    const hosted = hostedOf(started.program)
-    return hosted === undefined
-      ? valuesAt(started, checkpoint as string)
-      : graphValues(call, hosted, started, checkpoint as string)
-  }
-  throw new HttpProblem(503, 'stopping', 'The server is stopping. The run continues wherever another worker runs.', {
-    fields: { retryable: true },
-  })
-}
-
-/** What went wrong, as these clients are told. A limit of the program is an error to them, as a recursion limit is. */
-function errorOf({ status, error, limit, reason }: Ended): { error: string; message: string } | undefined {
-  if (status === 'limited') return { error: `Limit: ${limit}`, message: reason ?? '' }
-  if (status !== 'failed') return undefined
-  return { error: error?.name ?? 'Error', message: error?.message ?? 'The run failed.' }
-}
-
-function stream(
-  call: Call,
-  started: StartedRun,
-  modes: readonly Mode[],
-  from: Cursor | undefined,
-  cancelsWhenLeft: boolean,
-  isErased: boolean,
-): Response {
-  const { core, principal, request } = call
-  const slot = core.slots.take(principal)
-  const gone = new AbortController()
-  const hosted = hostedOf(started.program)
-  const writer =
-    hosted === undefined
-      ? new StreamWriter(started, modes)
-      : new GraphWriter(started, modes, (checkpoint) => graphValues(call, hosted, started, checkpoint))
-  let isOver = false
-  const events = async function* (): AsyncGenerator<ServerSentEvent> {
-    yield writer.first()
-    const signal = AbortSignal.any([gone.signal, request.signal])
-    for await (const news of followRun(core, started, signal, from)) {
-      if (!('outcome' in news)) {
-        for (const event of await writer.write(news.event)) yield { ...event, id: news.cursor }
-        continue
-      }
-      isOver = true
-      const { checkpoint } = news.outcome as Ended
-      const error = errorOf(news.outcome as Ended)
-      if (checkpoint !== undefined)
-        for (const event of await writer.values(checkpoint)) yield { ...event, id: news.cursor }
-      if (error) yield { event: 'error', data: toJson(error) }
-      yield { event: 'end', data: 'null' }
-    }
-    if (isErased) await eraseOwn(call, started)
-  }
-  const response = sseResponse(events(), {
-    ...core.limits,
-    slot,
-    stopping: core.stopping,
-    onEnd() {
-      gone.abort()
-      // Not when the server stops: its clients come back.
-      if (cancelsWhenLeft && !isOver && !core.stopping.aborted) {
-        void started.thread.cancel({ by: principal.subject, reason: 'its client left' }).catch(() => {})
-      }
-    },
-  })
-  const path = `/threads/${encodeURIComponent(String(started.thread.id))}/runs/${started.run}`
-  const query = new URLSearchParams(modes.map((mode): [string, string] => ['stream_mode', mode]))
-  if (!cancelsWhenLeft) response.headers.set('location', `${path}/stream?${query}`)
-  return withRun(response, started)
-}
-
-async function eraseOwn(call: Call, { thread, program }: StartedRun): Promise<void> {
-  await hostedOf(program)?.erase(call.principal.tenant, String(thread.id))
-  await call.hf.erase(thread.id, { reason: 'a run without a thread is over' })
-}
-
-function withRun(response: Response, { thread, run }: StartedRun): Response {
-  response.headers.set('content-location', `/threads/${encodeURIComponent(String(thread.id))}/runs/${run}`)
-  return response
 }

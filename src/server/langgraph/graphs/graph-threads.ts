@@ -1,7 +1,7 @@
-import type { CheckpointFacts } from '../../index.js'
-import type { Call } from '../http/route.js'
-import type { StartedRun } from '../run/start-run.js'
-import type { Found } from './find-thread.js'
+import type { CheckpointFacts } from '../../../index.js'
+import type { Call } from '../../http/route.js'
+import type { StartedRun } from '../../run/start-run.js'
+import type { Found } from '../threads/find-thread.js'
 import { type GraphAsk, type GraphState, hostedOf, type HostedGraph } from './hosted-graph.js'
 
 /** A thread's graph of LangGraph, and whose it is. Its states are the graph's own; the thread has its runs. */
