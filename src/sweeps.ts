@@ -4,7 +4,8 @@ import type { StoreRetention } from './core/retention.js'
 import type { MetadataValue } from './log/contract.js'
 import type { LogStore } from './log/log-store.js'
 import type { SweptToArchive } from './archive/swept-archive.js'
-import { Sweeper, type SweptThread } from './retention/sweeper.js'
+import { Sweeper } from './retention/sweeper.js'
+import type { SweptThread } from './retention/sweep-options.js'
 import type { RuntimeEnvironment } from './runtime/run/environment.js'
 
 /**

@@ -1,5 +1,5 @@
-import type { FieldPath } from '../codec/item-field.js'
-import { InvalidOptionError } from '../core/errors.js'
+import type { FieldPath } from '../../codec/item-field.js'
+import { InvalidOptionError } from '../../core/errors.js'
 
 /**
  * A field by its name, or by the path of names to it: `'city'`, `['address', 'city']`. A dot in a name is just a dot.

@@ -1,6 +1,6 @@
-import type { Scalar } from '../codec/item-field.js'
-import type { Value } from '../codec/value.js'
-import { compareUtf8 } from '../core/text-order.js'
+import type { Scalar } from '../../codec/item-field.js'
+import type { Value } from '../../codec/value.js'
+import { compareUtf8 } from '../../core/text-order.js'
 
 /** The order of types: missing values first, values without an order of their own last. */
 type Kind = 'missing' | 'null' | 'boolean' | 'number' | 'bigint' | 'string' | 'date' | 'other'

@@ -1,8 +1,8 @@
-import type { FieldPath } from '../codec/item-field.js'
-import { decodeValue } from '../codec/decode.js'
-import { DEFAULT_LIMITS } from '../codec/limits.js'
-import { encodeValue, type Value } from '../codec/value.js'
-import { InvalidOptionError } from '../core/errors.js'
+import type { FieldPath } from '../../codec/item-field.js'
+import { decodeValue } from '../../codec/decode.js'
+import { DEFAULT_LIMITS } from '../../codec/limits.js'
+import { encodeValue, type Value } from '../../codec/value.js'
+import { InvalidOptionError } from '../../core/errors.js'
 
 /** How a search is ordered. */
 export interface Order {

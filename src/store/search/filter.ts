@@ -1,6 +1,6 @@
-import { type FieldPath, fieldAt, isScalar, type Scalar } from '../codec/item-field.js'
-import type { Value } from '../codec/value.js'
-import { InvalidOptionError } from '../core/errors.js'
+import { type FieldPath, fieldAt, isScalar, type Scalar } from '../../codec/item-field.js'
+import type { Value } from '../../codec/value.js'
+import { InvalidOptionError } from '../../core/errors.js'
 import { compareValues, isEqual, kindOf } from './compare.js'
 import { checkName, type FieldInput, parseField } from './field.js'
 

@@ -1,5 +1,5 @@
-import { TooLargeError } from '../core/errors.js'
-import type { ItemStore, OpenItem } from '../log/items/item-store.js'
+import { TooLargeError } from '../../core/errors.js'
+import type { ItemStore, OpenItem } from '../../log/items/item-store.js'
 
 /**
  * Counts how large the values of one page will be when unpacked, before each is unpacked: a few stored kilobytes can
