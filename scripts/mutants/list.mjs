@@ -399,7 +399,7 @@ export const MUTANTS = [
     what: 'closing leaves the workers running',
     changes: [
       {
-        file: 'holdfast.js',
+        file: 'holdfast/holdfast.js',
         find: 'await Promise.all([...workers.running].map((worker) => worker.stop()));',
         replace: '',
       },
@@ -435,7 +435,7 @@ export const MUTANTS = [
     what: 'the copy of a first checkpoint loses its values',
     changes: [
       {
-        file: 'adapters/langgraph/plan-put.js',
+        file: 'adapters/langgraph/saver/plan-put.js',
         find: "(parent === undefined && metadata.source === 'fork')",
         replace: 'false',
       },
@@ -556,7 +556,9 @@ export const MUTANTS = [
   {
     item: '17c',
     what: 'whoever aborts a run waits as long as the store hangs',
-    changes: [{ file: 'runtime/run/stop-in-time.js', find: 'signal === undefined ? running', replace: 'true ? running' }],
+    changes: [
+      { file: 'runtime/run/stop-in-time.js', find: 'signal === undefined ? running', replace: 'true ? running' },
+    ],
     test: 'test/runtime/runs/abort.test.ts',
   },
   {
@@ -588,7 +590,7 @@ export const MUTANTS = [
     what: 'a checkpoint id that is no text is looked for',
     changes: [
       {
-        file: 'adapters/langgraph/names.js',
+        file: 'adapters/langgraph/saver/names.js',
         find: "if (typeof id === 'string')\n        return id;",
         replace: 'return id;',
       },
@@ -742,7 +744,7 @@ export const MUTANTS = [
     what: 'a task that is no text is stored under what it is not',
     changes: [
       {
-        file: 'adapters/langgraph/names.js',
+        file: 'adapters/langgraph/saver/names.js',
         find: "if (typeof taskId === 'string' && taskId !== '')",
         replace: 'if (true)',
       },
@@ -754,7 +756,7 @@ export const MUTANTS = [
     what: 'an unknown thread is looked for three times',
     changes: [
       {
-        file: 'adapters/langgraph/branches.js',
+        file: 'adapters/langgraph/saver/branches.js',
         find: 'if ((await this.logs.known(threadId, branch)) === undefined)\n                continue;',
         replace: '',
       },
@@ -766,7 +768,7 @@ export const MUTANTS = [
     what: 'a store does not show how it searches',
     changes: [
       {
-        file: 'adapters/langgraph/store.js',
+        file: 'adapters/langgraph/store/store.js',
         find: 'return this.#indexConfig;',
         replace: 'return undefined;',
       },

@@ -1,5 +1,5 @@
-import type { Holdfast, ThreadSummary } from '../../index.js'
-import type { Log } from '../../log/index.js'
+import type { Holdfast, ThreadSummary } from '../../../index.js'
+import type { Log } from '../../../log/index.js'
 import { ADAPTER, baseBranch, highestIdAt, isTimeOrdered, namespaceLabel, threadIdOf, threadName } from './names.js'
 import { isGone, OpenLogs } from './open-logs.js'
 import { stateOf } from './state.js'

@@ -1,7 +1,7 @@
-import type { Value } from '../../index.js'
-import { type Op, type Path, ops } from '../../log/index.js'
-import { encode, isPlainObject, type PathPart, TAG } from './encode.js'
-import { type Effort, isRecordNode, matches } from './match.js'
+import type { Value } from '../../../index.js'
+import { type Op, type Path, ops } from '../../../log/index.js'
+import { encode, isPlainObject, type PathPart, TAG } from '../values/encode.js'
+import { type Effort, isRecordNode, matches } from '../values/match.js'
 
 const { remove, set } = ops
 

@@ -1,7 +1,7 @@
 import { type PendingWrite, WRITES_IDX_MAP } from '@langchain/langgraph-checkpoint'
-import type { Value } from '../../index.js'
-import type { Op } from '../../log/index.js'
-import { encode } from './encode.js'
+import type { Value } from '../../../index.js'
+import type { Op } from '../../../log/index.js'
+import { encode } from '../values/encode.js'
 import type { StoredWrite } from './state.js'
 
 /** Writes of a task as they are stored; special ones have a place of their own below 0. */

@@ -1,12 +1,22 @@
-import { isHoldfastError } from './core/errors.js'
-import { MAIN_BRANCH, parseThreadId, type TenantId, type ThreadId, type ThreadIdInput } from './core/ids.js'
-import type { LogStore } from './log/log-store.js'
-import { tellOfErasure } from './runtime/child/run-errands.js'
-import type { RuntimeEnvironment } from './runtime/run/environment.js'
-import { CHILDREN, COMPANION, PARENT } from './runtime/run/labels.js'
+import { isHoldfastError } from '../core/errors.js'
+import { MAIN_BRANCH, parseThreadId, type TenantId, type ThreadId, type ThreadIdInput } from '../core/ids.js'
+import type { LogStore } from '../log/log-store.js'
+import { tellOfErasure } from '../runtime/child/run-errands.js'
+import type { RuntimeEnvironment } from '../runtime/run/environment.js'
+import { CHILDREN, COMPANION, PARENT } from '../runtime/run/labels.js'
 
-/** Threads that runs of this one started, and those below them, deepest first: without it nobody would find them. */
-export async function childrenOf(store: LogStore, tenant: TenantId, id: ThreadId): Promise<readonly ThreadId[]> {
+/** What is erased with a thread, before it: without it nobody would find them. */
+export async function relativesOf(
+  store: LogStore,
+  tenant: TenantId,
+  thread: ThreadIdInput,
+  id: ThreadId,
+): Promise<readonly ThreadId[]> {
+  return [...(await childrenOf(store, tenant, id)), ...(await companionsOf(store, tenant, thread, id))]
+}
+
+/** Threads that runs of this one started, and those below them, deepest first. */
+async function childrenOf(store: LogStore, tenant: TenantId, id: ThreadId): Promise<readonly ThreadId[]> {
   const { heads } = await store.list({ tenant, thread: id, limit: 1000 })
   if (!heads.some(({ index }) => CHILDREN in index.metadata)) return []
   const found: ThreadId[] = []
@@ -34,8 +44,8 @@ export async function tellParentOf(environment: RuntimeEnvironment, tenant: Tena
   }
 }
 
-/** Threads that hold the states of this one's runs. They are removed first: without it nobody would find them. */
-export async function companionsOf(
+/** Threads that hold the states of this one's runs. */
+async function companionsOf(
   store: LogStore,
   tenant: TenantId,
   thread: ThreadIdInput,

@@ -1,9 +1,7 @@
-import { hostname } from 'node:os'
-import { SweptToArchive } from './archive/swept-archive.js'
-import { type ArchiveParts, ThreadArchive } from './archive/thread-archive.js'
-import type { Value } from './codec/value.js'
-import { InvalidOptionError } from './core/errors.js'
-import { checkOptionNames, type OptionNames } from './core/option-names.js'
+import { ThreadArchive } from '../archive/thread-archive.js'
+import type { Value } from '../codec/value.js'
+import { InvalidOptionError } from '../core/errors.js'
+import { checkOptionNames, type OptionNames } from '../core/option-names.js'
 import {
   DEFAULT_TENANT,
   MAIN_BRANCH,
@@ -12,22 +10,23 @@ import {
   parseThreadId,
   type TenantId,
   type ThreadIdInput,
-  threadIdInput,
-} from './core/ids.js'
-import { describePolicy, parseStoreRetention, type Retention, type SweepReport } from './core/retention.js'
-import { nameLog } from './core/log-name.js'
-import { type Capabilities, type Driver, type Survives, type LogKey, type Tombstone } from './log/contract.js'
-import type { Anchor, Anchors } from './log/read/anchors.js'
-import type { ForkOptions, Log } from './log/log.js'
-import type { LogStore } from './log/log-store.js'
-import type { TenantKeys } from './log/keys/tenant-keys.js'
-import type { Verification } from './log/read/verify.js'
-import type { AnchorReport } from './log/read/verify-anchors.js'
-import type { ExportOptions } from './fixture/export-thread.js'
-import type { ImportedThread } from './fixture/import-thread.js'
-import { metricsOf } from './metrics-store.js'
-import { listWorkers, type WorkerInfo, workerSigns } from './worker-store.js'
-import { ANSWER_OPTIONS, type AnswerOptions } from './runtime/pause/answer.js'
+} from '../core/ids.js'
+import { describePolicy, type Retention, type SweepReport } from '../core/retention.js'
+import { nameLog } from '../core/log-name.js'
+import { type Capabilities, type Driver, type Survives, type LogKey, type Tombstone } from '../log/contract.js'
+import type { Anchor, Anchors } from '../log/read/anchors.js'
+import type { ForkOptions, Log } from '../log/log.js'
+import type { LogStore } from '../log/log-store.js'
+import type { TenantKeys } from '../log/keys/tenant-keys.js'
+import type { Verification } from '../log/read/verify.js'
+import type { AnchorReport } from '../log/read/verify-anchors.js'
+import type { ExportOptions } from '../fixture/export-thread.js'
+import type { ImportedThread } from '../fixture/import-thread.js'
+import { makeEnvironment } from './make-environment.js'
+import { listMetrics } from './metrics-store.js'
+import { type HoldfastPlaces, missingArchive } from './places.js'
+import { listWorkers, type WorkerInfo } from './worker-store.js'
+import { ANSWER_OPTIONS, type AnswerOptions } from '../runtime/pause/answer.js'
 import {
   answerAll,
   type BulkAnswer,
@@ -38,26 +37,24 @@ import {
   migrateAll,
   type PausePage,
   resumeAll,
-} from './runtime/pause/bulk.js'
-import { findErrors } from './runtime/history/thread-errors.js'
-import { listenLive } from './runtime/events/live-events.js'
-import type { RunEvent } from './runtime/events/events.js'
-import { Company } from './runtime/worker/company.js'
-import { planOf } from './runtime/program/check-program.js'
-import type { FlowProgram } from './runtime/program/flow.js'
-import type { GraphProgram } from './runtime/program/graph.js'
-import type { ProgramPlan, TypedProgram } from './runtime/program/program.js'
-import { Attempts } from './runtime/step/attempts.js'
-import { type BulkEnqueued, type BulkEnqueueOptions, type BulkInput, enqueueAll } from './runtime/run/bulk-enqueue.js'
-import type { RuntimeEnvironment } from './runtime/run/environment.js'
-import { Schedules } from './runtime/schedule/schedules.js'
-import type { Shape, StateOf, UpdateOf } from './runtime/program/state-key.js'
-import { Thread } from './runtime/thread.js'
-import { ThreadView } from './runtime/thread-view.js'
-import { type DispatchOptions, Dispatcher } from './runtime/worker/dispatcher.js'
-import { measureQueue, type QueueAge } from './runtime/worker/queue-age.js'
-import { Worker } from './runtime/worker/worker.js'
-import type { WorkerOptions } from './runtime/worker/worker-options.js'
+} from '../runtime/pause/bulk.js'
+import { findErrors } from '../runtime/history/thread-errors.js'
+import { listenLive } from '../runtime/events/live-events.js'
+import type { RunEvent } from '../runtime/events/events.js'
+import { planOf } from '../runtime/program/check-program.js'
+import type { FlowProgram } from '../runtime/program/flow.js'
+import type { GraphProgram } from '../runtime/program/graph.js'
+import type { ProgramPlan, TypedProgram } from '../runtime/program/program.js'
+import { type BulkEnqueued, type BulkEnqueueOptions, type BulkInput, enqueueAll } from '../runtime/run/bulk-enqueue.js'
+import type { RuntimeEnvironment } from '../runtime/run/environment.js'
+import { Schedules } from '../runtime/schedule/schedules.js'
+import type { Shape, StateOf, UpdateOf } from '../runtime/program/state-key.js'
+import { Thread } from '../runtime/thread.js'
+import { ThreadView } from '../runtime/thread-view.js'
+import { type DispatchOptions, Dispatcher } from '../runtime/worker/dispatcher.js'
+import { measureQueue, type QueueAge } from '../runtime/worker/queue-age.js'
+import { Worker } from '../runtime/worker/worker.js'
+import type { WorkerOptions } from '../runtime/worker/worker-options.js'
 import {
   eraseTenant,
   eraseThread,
@@ -65,13 +62,12 @@ import {
   type EraseOptions,
   type ScrubReport,
   scrubStore,
-} from './retention/erase.js'
-import { Sweeper } from './retention/sweeper.js'
-import { Store } from './store/store.js'
-import { SWEEP_OPTIONS, sweeps, type SweepThreadsOptions } from './sweeps.js'
-import { isProcessMetrics, type ProcessMetrics } from './telemetry/process-metrics.js'
+} from '../retention/erase.js'
+import { Store } from '../store/store.js'
+import { SWEEP_OPTIONS, sweepNow, type SweepThreadsOptions } from './sweeps.js'
+import type { ProcessMetrics } from '../telemetry/process-metrics.js'
 import { headQuery, summarize, type ThreadPage, type ThreadQuery } from './thread-list.js'
-import { childrenOf, companionsOf, tellParentOf } from './thread-relatives.js'
+import { relativesOf, tellParentOf } from './thread-relatives.js'
 
 /** Which branch of a thread to use, and settings for it alone. */
 export interface ThreadOptions {
@@ -82,15 +78,6 @@ export interface ThreadOptions {
    * run.
    */
   readonly retention?: Retention
-}
-
-/** Additional storage next to the backend, as `openHoldfast` sets it up. */
-export interface HoldfastPlaces {
-  readonly archive?: ArchiveParts<Holdfast>
-  /** Removes objects that nothing in the database names. */
-  readonly collectObjects?: (tenant: TenantId, graceMs: number) => Promise<unknown>
-  /** Workers report in the store that they are there. */
-  readonly listsWorkers?: boolean
 }
 
 const BRANCH: OptionNames<{ branch?: string }> = { branch: true }
@@ -117,22 +104,7 @@ export class Holdfast {
     this.#places = places
     this.#tenant = tenant
     this.#narrowed = runtime !== undefined
-    this.#runtime = runtime ?? {
-      logs: store,
-      clock: store.clock,
-      randomId: store.randomId,
-      random: Math.random,
-      owner: `${hostname()}:${process.pid}`,
-      observer: store.observer,
-      company: new Company(),
-      attempts: new Attempts(),
-      workers: { running: new Set(), closing: false },
-      signs: places.listsWorkers ? workerSigns(store) : undefined,
-      redactor: store.redactor,
-      store: (of) => new Store(store.items, of),
-      retention: store.retention,
-      sweep: sweeps(store, this.#sweptArchive),
-    }
+    this.#runtime = runtime ?? makeEnvironment(store, places)
   }
 
   /** What an acknowledged append survives on this backend, as probed when it was opened. */
@@ -391,14 +363,10 @@ export class Holdfast {
   async erase(thread: ThreadIdInput, options: EraseOptions = {}): Promise<{ readonly erased: number }> {
     checkOptionNames('hf.erase()', options, ERASE)
     const id = parseThreadId(thread)
-    const ids = [
-      ...(await childrenOf(this.#store, this.#tenant, id)),
-      ...(await companionsOf(this.#store, this.#tenant, thread, id)),
-      id,
-    ]
+    const ids = await relativesOf(this.#store, this.#tenant, thread, id)
     await tellParentOf(this.#runtime, this.#tenant, id)
     let erased = 0
-    for (const one of ids) {
+    for (const one of [...ids, id]) {
       erased = (await eraseThread(this.#store, this.#tenant, one, options)).erased
       await this.#places.archive?.archive.remove(this.#tenant, one)
     }
@@ -434,19 +402,7 @@ export class Holdfast {
    */
   async sweep(options: SweepThreadsOptions = {}): Promise<SweepReport> {
     checkOptionNames('hf.sweep()', options, SWEEP_OPTIONS)
-    const { retention, onSwept, ...rest } = options
-    const policy = retention === undefined ? this.#store.retention : parseStoreRetention(retention)
-    if ((policy.archive || policy.archiveForMs !== undefined) && !this.hasArchive)
-      throw missingArchive('retention.archive')
-    const sweeper = new Sweeper(this.#store, policy, {
-      ...rest,
-      archive: this.#sweptArchive,
-      tenant: this.#narrowed ? this.#tenant : undefined,
-      ...(onSwept === undefined
-        ? {}
-        : { onSwept: (swept) => onSwept({ ...swept, thread: threadIdInput(swept.thread) }) }),
-    })
-    return sweeper.run()
+    return sweepNow(this.#store, this.#places, this.#narrowed ? this.#tenant : undefined, options)
   }
 
   /** What an erased thread left behind. */
@@ -460,7 +416,7 @@ export class Holdfast {
    */
   async export(thread: ThreadIdInput, options: ExportOptions = {}): Promise<string> {
     checkOptionNames('hf.export()', options, { branch: true, redact: true })
-    const { exportThread } = await import('./fixture/export-thread.js')
+    const { exportThread } = await import('../fixture/export-thread.js')
     return exportThread(this.#store, this.#tenant, parseThreadId(thread), options)
   }
 
@@ -473,8 +429,8 @@ export class Holdfast {
     options: { readonly thread?: ThreadIdInput } = {},
   ): Promise<ImportedThread & { readonly thread: ThreadIdInput }> {
     checkOptionNames('hf.import()', options, { thread: true })
-    const { readFixture } = await import('./fixture/fixture-file.js')
-    const { importThread } = await import('./fixture/import-thread.js')
+    const { readFixture } = await import('../fixture/fixture-file.js')
+    const { importThread } = await import('../fixture/import-thread.js')
     const read = readFixture(fixture)
     const thread = options.thread ?? read.thread
     return { thread, ...(await importThread(this.#store, this.#tenant, parseThreadId(thread), read)) }
@@ -498,11 +454,6 @@ export class Holdfast {
     throw missingArchive('archive')
   }
 
-  get #sweptArchive(): SweptToArchive | undefined {
-    const { archive } = this.#places
-    return archive && new SweptToArchive(archive.archive, archive.driver)
-  }
-
   /** Whether it was opened with one. */
   get hasArchive(): boolean {
     return this.#places.archive !== undefined
@@ -512,17 +463,8 @@ export class Holdfast {
    * What processes have counted on this store in the last day, including this one: one item for each that opened it.
    * Metrics belong to the store as a whole, whichever tenant this is restricted to. `mergeMetrics` adds them up.
    */
-  async metrics(): Promise<readonly ProcessMetrics[]> {
-    await this.#store.observer.flush()
-    const reports = metricsOf(this.#store)
-    const all: ProcessMetrics[] = []
-    let cursor: string | undefined
-    do {
-      const page = await reports.list({ limit: 1000, ...(cursor === undefined ? {} : { cursor }) })
-      for (const { value } of page.items) if (isProcessMetrics(value)) all.push(value)
-      cursor = page.cursor
-    } while (cursor !== undefined)
-    return all
+  metrics(): Promise<readonly ProcessMetrics[]> {
+    return listMetrics(this.#store)
   }
 
   /** What this process has counted since it opened the store; undefined with `telemetry: false`. */
@@ -552,9 +494,4 @@ export class Holdfast {
       branch: branch === undefined ? MAIN_BRANCH : parseBranchId(branch),
     }
   }
-}
-
-function missingArchive(field: string): InvalidOptionError {
-  const remedy = "Open the store with { archive: 'file:archive' } or { archive: 's3://bucket/prefix?endpoint=…', s3 }."
-  return new InvalidOptionError(field, field === 'archive' ? 'is not given' : 'needs an archive', remedy)
 }

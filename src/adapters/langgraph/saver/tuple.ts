@@ -7,9 +7,9 @@ import {
   maxChannelVersion,
   TASKS,
 } from '@langchain/langgraph-checkpoint'
-import type { Value } from '../../index.js'
+import type { Value } from '../../../index.js'
 import type { Located } from './branches.js'
-import { decode, decodeRecord } from './decode.js'
+import { decode, decodeRecord } from '../values/decode.js'
 import type { LiveLists } from './diff.js'
 import { joinWrites } from './plan-writes.js'
 import { type SaverState, stateOf, type StoredWrite } from './state.js'

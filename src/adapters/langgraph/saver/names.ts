@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { RunnableConfig } from '@langchain/core/runnables'
 import { getCheckpointId } from '@langchain/langgraph-checkpoint'
-import type { ThreadIdInput } from '../../index.js'
-import { InvalidIdError } from '../../errors.js'
+import type { ThreadIdInput } from '../../../index.js'
+import { InvalidIdError } from '../../../errors.js'
 
 /** Marks the logs of the saver in the thread index. */
 export const ADAPTER = 'langgraph'

@@ -1,10 +1,10 @@
 import type { ChannelVersions, Checkpoint, CheckpointMetadata } from '@langchain/langgraph-checkpoint'
-import type { Value } from '../../index.js'
-import { InvalidValueError } from '../../errors.js'
-import { type Draft, type Op, ops } from '../../log/index.js'
+import type { Value } from '../../../index.js'
+import { InvalidValueError } from '../../../errors.js'
+import { type Draft, type Op, ops } from '../../../log/index.js'
 import type { Differ } from './diff.js'
-import { encode } from './encode.js'
-import { sameNode } from './match.js'
+import { encode } from '../values/encode.js'
+import { sameNode } from '../values/match.js'
 import { MARK_EVERY, type Nodes, type SaverState, type StoredWrite } from './state.js'
 
 const { push, remove, set } = ops

@@ -1,5 +1,5 @@
 import type { IndexConfig } from '@langchain/langgraph-checkpoint'
-import { InvalidOptionError, InvalidValueError } from '../../errors.js'
+import { InvalidOptionError, InvalidValueError } from '../../../errors.js'
 import { textsAt } from './store-text.js'
 
 /** A value to be found by meaning, and by which of its fields; `false`: by none. */

@@ -1,5 +1,5 @@
-import { InvalidOptionError } from './core/errors.js'
-import { checkOptionNames, type OptionNames } from './core/option-names.js'
+import { InvalidOptionError } from '../core/errors.js'
+import { checkOptionNames, type OptionNames } from '../core/option-names.js'
 import {
   type BranchId,
   encodeParts,
@@ -10,11 +10,11 @@ import {
   type ThreadId,
   threadIdInput,
   type ThreadIdInput,
-} from './core/ids.js'
-import { DUE, type Head, type HeadQuery, type MetadataValue } from './log/contract.js'
-import { formatCheckpointId } from './log/entry/checkpoint-id.js'
-import type { RecordedError } from './runtime/errors.js'
-import { PARENT } from './runtime/run/labels.js'
+} from '../core/ids.js'
+import { DUE, type Head, type HeadQuery, type MetadataValue } from '../log/contract.js'
+import { formatCheckpointId } from '../log/entry/checkpoint-id.js'
+import type { RecordedError } from '../runtime/errors.js'
+import { PARENT } from '../runtime/run/labels.js'
 
 /** What `threads` filters by. */
 export interface ThreadQuery {

@@ -1,6 +1,6 @@
-import type { Value } from '../../index.js'
-import { decode } from './decode.js'
-import { encode, setOwn, TAG } from './encode.js'
+import type { Value } from '../../../index.js'
+import { decode } from '../values/decode.js'
+import { encode, setOwn, TAG } from '../values/encode.js'
 import { isFilterable } from './store-filter.js'
 
 /** How an item is kept. */

@@ -1,10 +1,15 @@
 import { hostname } from 'node:os'
-import { DEFAULT_TENANT, type TenantId } from './core/ids.js'
-import type { LogStore } from './log/log-store.js'
-import type { Collection } from './store/collection.js'
-import { type Scope, Store } from './store/store.js'
-import { METRICS_COLLECTION, METRICS_SCOPE, type ProcessMetrics } from './telemetry/process-metrics.js'
-import type { Telemetry } from './telemetry/telemetry.js'
+import { DEFAULT_TENANT, type TenantId } from '../core/ids.js'
+import type { LogStore } from '../log/log-store.js'
+import type { Collection } from '../store/collection.js'
+import { type Scope, Store } from '../store/store.js'
+import {
+  isProcessMetrics,
+  METRICS_COLLECTION,
+  METRICS_SCOPE,
+  type ProcessMetrics,
+} from '../telemetry/process-metrics.js'
+import type { Telemetry } from '../telemetry/telemetry.js'
 
 /**
  * Where metrics are kept if there are keys: sealed like everything else, without creating a key for any of the user's
@@ -22,7 +27,7 @@ export function housekeepingOf(store: LogStore): Scope {
 }
 
 /** Where the processes that use a store keep their metrics. */
-export function metricsOf(store: LogStore): Collection<ProcessMetrics> {
+function metricsOf(store: LogStore): Collection<ProcessMetrics> {
   return housekeepingOf(store).collection(METRICS_COLLECTION, { ttlMs: TTL_MS })
 }
 
@@ -35,4 +40,18 @@ export function reportMetrics(store: LogStore, telemetry: Telemetry, everyMs: nu
     await reports.put(key, metrics)
   }
   telemetry.reportTo(write, { everyMs, process: owner, now: () => store.clock.now() })
+}
+
+/** What each process that opened the store has counted, in the last day. */
+export async function listMetrics(store: LogStore): Promise<readonly ProcessMetrics[]> {
+  await store.observer.flush()
+  const reports = metricsOf(store)
+  const all: ProcessMetrics[] = []
+  let cursor: string | undefined
+  do {
+    const page = await reports.list({ limit: 1000, ...(cursor === undefined ? {} : { cursor }) })
+    for (const { value } of page.items) if (isProcessMetrics(value)) all.push(value)
+    cursor = page.cursor
+  } while (cursor !== undefined)
+  return all
 }

@@ -1,5 +1,5 @@
-import { InvalidOptionError } from '../../errors.js'
-import type { Clause } from '../../store/index.js'
+import { InvalidOptionError } from '../../../errors.js'
+import type { Clause } from '../../../store/index.js'
 
 const OPERATORS = ['$eq', '$ne', '$gt', '$gte', '$lt', '$lte', '$in', '$nin']
 

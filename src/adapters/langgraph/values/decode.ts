@@ -1,7 +1,7 @@
 import { Document } from '@langchain/core/documents'
 import { DeltaSnapshot } from '@langchain/langgraph-checkpoint'
-import { isHoldfastError, type Value } from '../../index.js'
-import { CorruptError } from '../../errors.js'
+import { isHoldfastError, type Value } from '../../../index.js'
+import { CorruptError } from '../../../errors.js'
 import { setOwn, TAG } from './encode.js'
 import { makeMessage } from './message-classes.js'
 

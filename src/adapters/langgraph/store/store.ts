@@ -11,11 +11,11 @@ import {
   type SearchItem,
   type SearchOperation,
 } from '@langchain/langgraph-checkpoint'
-import type { Collection, CollectionOptions, Holdfast, Scope } from '../../index.js'
-import { InvalidOptionError } from '../../errors.js'
-import { checkOptionNames, type OptionNames } from '../../internal.js'
-import type { BatchOperation } from '../../store/index.js'
-import { isPlainObject } from './encode.js'
+import type { Collection, CollectionOptions, Holdfast, Scope } from '../../../index.js'
+import { InvalidOptionError } from '../../../errors.js'
+import { checkOptionNames, type OptionNames } from '../../../internal.js'
+import type { BatchOperation } from '../../../store/index.js'
+import { isPlainObject } from '../values/encode.js'
 import { checkFilter } from './store-filter.js'
 import { SemanticIndex } from './store-index.js'
 import { type Kept, readValue, toKept } from './store-kept.js'

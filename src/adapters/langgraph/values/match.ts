@@ -1,4 +1,4 @@
-import type { Value } from '../../index.js'
+import type { Value } from '../../../index.js'
 import { encode, isPlainObject, TAG } from './encode.js'
 import { messageClass, messageFields } from './message-classes.js'
 

@@ -1,4 +1,4 @@
-import type { Fold, Log } from '../../log/index.js'
+import type { Fold, Log } from '../../../log/index.js'
 import { headId, type SaverState, stateOf } from './state.js'
 
 /** The kinds of entries that bring a checkpoint. */

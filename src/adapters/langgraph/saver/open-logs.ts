@@ -1,5 +1,5 @@
-import { type Holdfast, isHoldfastError } from '../../index.js'
-import type { Log } from '../../log/index.js'
+import { type Holdfast, isHoldfastError } from '../../../index.js'
+import type { Log } from '../../../log/index.js'
 import { threadName } from './names.js'
 
 /** An open log, and the newest reading of it that is in progress or done. */

@@ -1,5 +1,5 @@
-import type { Value } from '../../index.js'
-import type { Fold } from '../../log/index.js'
+import type { Value } from '../../../index.js'
+import type { Fold } from '../../../log/index.js'
 
 export type Nodes = { readonly [key: string]: Value }
 

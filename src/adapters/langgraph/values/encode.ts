@@ -1,8 +1,8 @@
 import { types } from 'node:util'
 import { Document } from '@langchain/core/documents'
 import { isDeltaSnapshot } from '@langchain/langgraph-checkpoint'
-import type { Value } from '../../index.js'
-import { InvalidValueError } from '../../errors.js'
+import type { Value } from '../../../index.js'
+import { InvalidValueError } from '../../../errors.js'
 import { messageClass, messageFields } from './message-classes.js'
 
 /**

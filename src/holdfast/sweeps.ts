@@ -1,12 +1,13 @@
-import type { OptionNames } from './core/option-names.js'
-import type { TenantId, ThreadIdInput } from './core/ids.js'
-import type { StoreRetention } from './core/retention.js'
-import type { MetadataValue } from './log/contract.js'
-import type { LogStore } from './log/log-store.js'
-import type { SweptToArchive } from './archive/swept-archive.js'
-import { Sweeper } from './retention/sweeper.js'
-import type { SweptThread } from './retention/sweep-options.js'
-import type { RuntimeEnvironment } from './runtime/run/environment.js'
+import type { OptionNames } from '../core/option-names.js'
+import { type TenantId, type ThreadIdInput, threadIdInput } from '../core/ids.js'
+import { parseStoreRetention, type StoreRetention, type SweepReport } from '../core/retention.js'
+import type { MetadataValue } from '../log/contract.js'
+import type { LogStore } from '../log/log-store.js'
+import type { SweptToArchive } from '../archive/swept-archive.js'
+import { Sweeper } from '../retention/sweeper.js'
+import type { SweptThread } from '../retention/sweep-options.js'
+import type { RuntimeEnvironment } from '../runtime/run/environment.js'
+import { type HoldfastPlaces, missingArchive, sweptArchive } from './places.js'
 
 /**
  * How often a process looks for large values that nothing points to: as often as they become old enough to be removed.
@@ -70,4 +71,25 @@ export function sweeps(store: LogStore, archive: SweptToArchive | undefined): Ru
       },
     }
   }
+}
+
+/** One sweep of everything, as users ask for it. */
+export async function sweepNow(
+  store: LogStore,
+  places: HoldfastPlaces,
+  tenant: TenantId | undefined,
+  { retention, onSwept, ...rest }: SweepThreadsOptions,
+): Promise<SweepReport> {
+  const policy = retention === undefined ? store.retention : parseStoreRetention(retention)
+  if ((policy.archive || policy.archiveForMs !== undefined) && places.archive === undefined)
+    throw missingArchive('retention.archive')
+  const sweeper = new Sweeper(store, policy, {
+    ...rest,
+    archive: sweptArchive(places),
+    tenant,
+    ...(onSwept === undefined
+      ? {}
+      : { onSwept: (swept) => onSwept({ ...swept, thread: threadIdInput(swept.thread) }) }),
+  })
+  return sweeper.run()
 }

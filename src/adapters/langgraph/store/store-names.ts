@@ -1,5 +1,5 @@
 import { InvalidNamespaceError } from '@langchain/langgraph-checkpoint'
-import { InvalidIdError } from '../../errors.js'
+import { InvalidIdError } from '../../../errors.js'
 
 // The separator sorts below every character of a label, so the namespaces under a prefix lie side by side.
 const SEPARATOR = '!'

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
-import type { LogStore } from './log/log-store.js'
+import type { LogStore } from '../log/log-store.js'
 import { housekeepingOf } from './metrics-store.js'
-import type { WorkerSign, WorkerSigns } from './runtime/worker/presence.js'
-import type { Collection } from './store/collection.js'
+import type { WorkerSign, WorkerSigns } from '../runtime/worker/presence.js'
+import type { Collection } from '../store/collection.js'
 
 /** A worker, as it described itself when it last gave a heartbeat. */
 export interface WorkerInfo {
@@ -80,7 +80,7 @@ function isSign(value: unknown): value is StoredSign {
 /** Undefined in a bundle, which has no package.json. */
 function readOwnVersion(): { readonly version?: string } {
   try {
-    const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as WorkerInfo
+    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as WorkerInfo
     return version === undefined ? {} : { version }
   } catch {
     return {}
