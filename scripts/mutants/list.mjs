@@ -227,7 +227,7 @@ export const MUTANTS = [
         replace: 'this.#showList(key, value) : value',
       },
     ],
-    test: 'test/runtime/runs/handed-out-values.test.ts',
+    test: 'test/runtime/runs/frozen-values.test.ts',
     histories: 'crashes',
   },
   {
@@ -262,7 +262,7 @@ export const MUTANTS = [
     changes: [
       { file: 'runtime/step/activity.js', find: 'const RETURN_MS = 10 * 60_000;', replace: 'const RETURN_MS = 400;' },
     ],
-    test: 'test/runtime/effects/recorded-first.test.ts',
+    test: 'test/runtime/effects/order-after-resume.test.ts',
     histories: 'crashes',
   },
   {
@@ -416,7 +416,7 @@ export const MUTANTS = [
         replace: '',
       },
     ],
-    test: 'test/runtime/workers/not-due.test.ts',
+    test: 'test/runtime/workers/wake-conditions.test.ts',
   },
   {
     item: '18b',
@@ -440,7 +440,7 @@ export const MUTANTS = [
         replace: 'false',
       },
     ],
-    test: 'test/adapters/langgraph/copies.test.ts',
+    test: 'test/adapters/langgraph/copied-checkpoints.test.ts',
   },
   {
     item: '22',
@@ -477,7 +477,7 @@ export const MUTANTS = [
         replace: 'wall: clock.now()',
       },
     ],
-    test: 'test/runtime/effects/slept-machine.test.ts',
+    test: 'test/runtime/effects/lease-after-sleep.test.ts',
   },
   {
     item: '38',
@@ -673,7 +673,7 @@ export const MUTANTS = [
         replace: 'const json = stringify(encoder.wire, limits);',
       },
     ],
-    test: 'test/runtime/runs/handed-out-values.test.ts',
+    test: 'test/runtime/runs/frozen-values.test.ts',
   },
   {
     item: '43',
