@@ -1,11 +1,14 @@
 import { CorruptError, SchemaTooNewError, TooLargeError } from '../core/errors.js'
-import type { Packing } from './compress.js'
+import { isPacking, type Packing } from './compress.js'
 import { parseJson } from './decode.js'
 
-export const FORMAT_VERSION = 1
 /**
- * For a keyframe that stands in for an entry. Code that does not know about them must not take it for a damaged one.
+ * 1: every field by its name. 2: the same, for a keyframe that stands in for an entry. 3: what every entry has as one
+ * list, half as long. This version writes 3 and reads all of them, for ever. Code that knows less must find a version
+ * that is too new for it, and not take the entry for a damaged one.
  */
+export const FORMAT_VERSION = 3
+const NAMED_VERSION = 1
 const STAND_IN_VERSION = 2
 
 /** Room for a list of about 250,000 blobs. */
@@ -58,10 +61,9 @@ export function encodeHeader(header: EntryHeader): Buffer {
   const { base, stands } = header
   // Written out: an object of the fields, and a walk of it, would take longer than anything else about a small entry.
   let text =
-    `{"v":${stands ? STAND_IN_VERSION : FORMAT_VERSION},"seq":${header.seq},"epoch":${header.epoch}` +
-    `,"kind":${JSON.stringify(header.kind)},"append":${JSON.stringify(header.appendId)}` +
-    `,"at":${header.at},"keyframe":${header.keyframe},"size":${header.size}`
-  if (header.packing !== 'plain') text += `,"packing":"${header.packing}"`
+    `{"v":${FORMAT_VERSION},"e":[${header.seq},${header.epoch},${JSON.stringify(header.kind)}` +
+    `,${JSON.stringify(header.appendId)},${header.at},${header.keyframe},${header.size}`
+  text += header.packing === 'plain' ? ']' : `,"${header.packing}"]`
   if (header.parent !== null) text += `,"parent":${JSON.stringify(header.parent)}`
   if (base !== null) {
     const { branch, incarnation, seq, hash } = base
@@ -85,13 +87,14 @@ export function decodeHeader(bytes: Uint8Array): EntryHeader {
   if (bytes.length > MAX_HEADER_BYTES) throw corrupt(`is over ${MAX_HEADER_BYTES} bytes`)
   // Header and body are hashed with a line break between them; one inside the header would let the boundary move.
   if (bytes.includes(0x0a)) throw corrupt('holds a line break')
-  const fields = parseJson(bytes)
-  if (!isRecord(fields)) throw corrupt('is not an object')
-  const isStandIn = fields.v === STAND_IN_VERSION
-  if (fields.v !== FORMAT_VERSION && !isStandIn) throw unknownVersion(fields.v)
+  const parsed = parseJson(bytes)
+  if (!isRecord(parsed)) throw corrupt('is not an object')
+  const fields = parsed.v === FORMAT_VERSION ? nameFields(parsed) : parsed
+  const isStandIn = parsed.v === FORMAT_VERSION ? 'stands' in fields : fields.v === STAND_IN_VERSION
+  if (fields.v !== NAMED_VERSION && fields.v !== FORMAT_VERSION && !isStandIn) throw unknownVersion(fields.v)
   for (const name of Object.keys(fields)) if (!FIELDS.has(name)) throw corrupt(`has the unknown field "${name}"`)
   const { packing = 'plain', parent = null, key = null, encrypted = false, blobs = [], base = null } = fields
-  if (packing !== 'plain' && packing !== 'br') throw corrupt('names an unknown packing')
+  if (!isPacking(packing)) throw corrupt('names an unknown packing')
   if (parent !== null && !isHash(parent)) throw corrupt('has a malformed parent')
   if (key !== null && !isKeyId(key)) throw corrupt('has a malformed key id')
   if (typeof encrypted !== 'boolean') throw corrupt('has a malformed encryption mark')
@@ -128,8 +131,8 @@ export function decodeHeader(bytes: Uint8Array): EntryHeader {
 
 // Not damage, and nothing to restore or fork from: during an upgrade, old processes see entries of new ones.
 function unknownVersion(version: unknown): Error {
-  if (typeof version === 'number' && Number.isSafeInteger(version) && version > STAND_IN_VERSION) {
-    return new SchemaTooNewError('A stored entry', { found: version, supported: STAND_IN_VERSION })
+  if (typeof version === 'number' && Number.isSafeInteger(version) && version > FORMAT_VERSION) {
+    return new SchemaTooNewError('A stored entry', { found: version, supported: FORMAT_VERSION })
   }
   return corrupt('has no known format version')
 }
@@ -137,6 +140,16 @@ function unknownVersion(version: unknown): Error {
 const FIELDS = new Set(
   'v seq epoch kind append at keyframe size packing parent base key encrypted blobs stands'.split(' '),
 )
+
+/** The fields of a header of version 3 by their names, as the versions before have them. */
+function nameFields({ e: listed, ...others }: Record<string, unknown>): Record<string, unknown> {
+  if (!Array.isArray(listed) || listed.length < 7 || listed.length > 8) throw corrupt('has a malformed list of fields')
+  for (const name of LISTED) if (name in others) throw corrupt(`has the unknown field "${name}"`)
+  const [seq, epoch, kind, append, at, keyframe, size, packing] = listed as unknown[]
+  return { ...others, seq, epoch, kind, append, at, keyframe, size, ...(listed.length === 8 ? { packing } : {}) }
+}
+
+const LISTED = ['seq', 'epoch', 'kind', 'append', 'at', 'keyframe', 'size', 'packing']
 
 function readBase(base: unknown): ChainBase {
   if (!isRecord(base) || !isHash(base.hash) || Object.keys(base).length !== 4) throw corrupt('has a malformed base')
