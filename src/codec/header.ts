@@ -87,47 +87,83 @@ export function decodeHeader(bytes: Uint8Array): EntryHeader {
   if (bytes.length > MAX_HEADER_BYTES) throw corrupt(`is over ${MAX_HEADER_BYTES} bytes`)
   // Header and body are hashed with a line break between them; one inside the header would let the boundary move.
   if (bytes.includes(0x0a)) throw corrupt('holds a line break')
-  const parsed = parseJson(bytes)
-  if (!isRecord(parsed)) throw corrupt('is not an object')
-  const fields = parsed.v === FORMAT_VERSION ? nameFields(parsed) : parsed
-  const isStandIn = parsed.v === FORMAT_VERSION ? 'stands' in fields : fields.v === STAND_IN_VERSION
-  if (fields.v !== NAMED_VERSION && fields.v !== FORMAT_VERSION && !isStandIn) throw unknownVersion(fields.v)
-  for (const name of Object.keys(fields)) if (!FIELDS.has(name)) throw corrupt(`has the unknown field "${name}"`)
-  const { packing = 'plain', parent = null, key = null, encrypted = false, blobs = [], base = null } = fields
+  const fields = parseJson(bytes)
+  if (!isRecord(fields)) throw corrupt('is not an object')
+  const isNamed = fields.v === NAMED_VERSION || fields.v === STAND_IN_VERSION
+  if (!isNamed && fields.v !== FORMAT_VERSION) throw unknownVersion(fields.v)
+  const names = Object.keys(fields)
+  const known = isNamed ? NAMED_FIELDS : LISTED_FIELDS
+  for (const name of names) if (!known.has(name)) throw corrupt(`has the unknown field "${name}"`)
+  const header = isNamed ? readNamed(fields) : readListed(fields.e)
+  // Most entries have nothing else to say.
+  const entry = names.length === 2 ? header : { ...header, ...readOthers(fields) }
+  if (isNamed && (fields.v === STAND_IN_VERSION) !== (entry.stands !== undefined)) throw corrupt('contradicts itself')
+  const isKeyframe = entry.keyframe === entry.seq
+  if (
+    entry.keyframe > entry.seq ||
+    isKeyframe !== (entry.parent !== null) ||
+    (entry.base !== null && entry.seq > 0) ||
+    (entry.stands !== undefined && !isKeyframe)
+  ) {
+    throw corrupt('contradicts itself')
+  }
+  return entry
+}
+
+const OTHER_FIELDS = ['v', 'parent', 'base', 'key', 'encrypted', 'blobs', 'stands']
+const LISTED_FIELDS = new Set([...OTHER_FIELDS, 'e'])
+const NAMED_FIELDS = new Set([
+  ...OTHER_FIELDS,
+  ...['seq', 'epoch', 'kind', 'append', 'at', 'keyframe', 'size', 'packing'],
+])
+
+function readNamed(fields: Record<string, unknown>): EntryHeader {
+  const { seq, epoch, kind, append, at, keyframe, size, packing = 'plain' } = fields
+  return readListed([seq, epoch, kind, append, at, keyframe, size, packing])
+}
+
+/** What every entry has, in the order in which version 3 lists it. */
+function readListed(listed: unknown): EntryHeader {
+  if (!Array.isArray(listed) || listed.length < 7 || listed.length > 8) throw corrupt('has a malformed list of fields')
+  const packing: unknown = listed.length === 8 ? listed[7] : 'plain'
   if (!isPacking(packing)) throw corrupt('names an unknown packing')
+  return {
+    seq: whole(listed[0], 'seq'),
+    epoch: whole(listed[1], 'epoch'),
+    kind: text(listed[2], 'kind'),
+    appendId: text(listed[3], 'append id'),
+    at: finite(listed[4]),
+    keyframe: whole(listed[5], 'keyframe'),
+    size: whole(listed[6], 'size'),
+    packing,
+    parent: null,
+    base: null,
+    key: null,
+    encrypted: false,
+    blobs: NO_BLOBS,
+  }
+}
+
+type OtherFields = Pick<EntryHeader, 'parent' | 'base' | 'key' | 'encrypted' | 'blobs' | 'stands'>
+
+function readOthers(fields: Record<string, unknown>): OtherFields {
+  const { parent = null, key = null, encrypted = false, blobs = NO_BLOBS, base = null } = fields
   if (parent !== null && !isHash(parent)) throw corrupt('has a malformed parent')
   if (key !== null && !isKeyId(key)) throw corrupt('has a malformed key id')
   if (typeof encrypted !== 'boolean') throw corrupt('has a malformed encryption mark')
   if (encrypted && key === null) throw corrupt('says that its body is encrypted without a key')
   if (!Array.isArray(blobs) || !blobs.every(isHash)) throw corrupt('has a malformed list of blobs')
-  const header: EntryHeader = {
-    seq: whole(fields.seq, 'seq'),
-    epoch: whole(fields.epoch, 'epoch'),
-    kind: text(fields.kind, 'kind'),
-    appendId: text(fields.append, 'append id'),
-    at: finite(fields.at),
-    keyframe: whole(fields.keyframe, 'keyframe'),
-    size: whole(fields.size, 'size'),
-    packing,
+  return {
     parent,
     base: base === null ? null : readBase(base),
     key,
     encrypted,
     blobs,
-    ...(isStandIn ? { stands: readStands(fields.stands) } : {}),
+    ...('stands' in fields ? { stands: readStands(fields.stands) } : {}),
   }
-  if (isStandIn !== 'stands' in fields) throw corrupt('contradicts itself')
-  const isKeyframe = header.keyframe === header.seq
-  if (
-    header.keyframe > header.seq ||
-    isKeyframe !== (parent !== null) ||
-    (header.base !== null && header.seq > 0) ||
-    (isStandIn && !isKeyframe)
-  ) {
-    throw corrupt('contradicts itself')
-  }
-  return header
 }
+
+const NO_BLOBS: readonly string[] = Object.freeze([])
 
 // Not damage, and nothing to restore or fork from: during an upgrade, old processes see entries of new ones.
 function unknownVersion(version: unknown): Error {
@@ -136,20 +172,6 @@ function unknownVersion(version: unknown): Error {
   }
   return corrupt('has no known format version')
 }
-
-const FIELDS = new Set(
-  'v seq epoch kind append at keyframe size packing parent base key encrypted blobs stands'.split(' '),
-)
-
-/** The fields of a header of version 3 by their names, as the versions before have them. */
-function nameFields({ e: listed, ...others }: Record<string, unknown>): Record<string, unknown> {
-  if (!Array.isArray(listed) || listed.length < 7 || listed.length > 8) throw corrupt('has a malformed list of fields')
-  for (const name of LISTED) if (name in others) throw corrupt(`has the unknown field "${name}"`)
-  const [seq, epoch, kind, append, at, keyframe, size, packing] = listed as unknown[]
-  return { ...others, seq, epoch, kind, append, at, keyframe, size, ...(listed.length === 8 ? { packing } : {}) }
-}
-
-const LISTED = ['seq', 'epoch', 'kind', 'append', 'at', 'keyframe', 'size', 'packing']
 
 function readBase(base: unknown): ChainBase {
   if (!isRecord(base) || !isHash(base.hash) || Object.keys(base).length !== 4) throw corrupt('has a malformed base')
