@@ -1,4 +1,4 @@
-import { isUtf8 } from 'node:buffer'
+import { isAscii, isUtf8 } from 'node:buffer'
 import { CorruptError } from '../core/errors.js'
 import { parseEscapedKeys } from './escaped-keys.js'
 import type { Limits } from './limits.js'
@@ -38,10 +38,13 @@ export function parseJson(bytes: Uint8Array, escapedKeys = false): unknown {
   }
 }
 
-// Checking first and then decoding is several times as fast as a fatal TextDecoder, for every body that is read.
+// Checking first and then decoding is several times as fast as a fatal TextDecoder, for every body that is read. Where
+// all is ASCII, as it mostly is, bytes are copied as they are.
 function decodeUtf8(bytes: Uint8Array): string {
-  if (!isUtf8(bytes)) throw new TypeError('not well-formed UTF-8')
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+  const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if (isAscii(buffer)) return buffer.toString('latin1')
+  if (!isUtf8(buffer)) throw new TypeError('not well-formed UTF-8')
+  return buffer.toString('utf8')
 }
 
 function revive(root: unknown[], entry: unknown, limits: Limits, blobs: BlobSource | undefined): void {

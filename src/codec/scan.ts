@@ -22,12 +22,13 @@ export function checkJsonLimits(bytes: Uint8Array, limits: Limits): JsonTraits {
   let typed = 0
   let inTypes = false
   let escapedKeys = false
+  const mayEscape = bytes.includes(BACKSLASH)
   for (let i = 0; i < bytes.length; i++) {
     const byte = bytes[i]
     if (byte === QUOTE) {
       const start = i
-      i = skipString(bytes, i)
-      if (bytes[i + 1] === COLON && !escapedKeys) escapedKeys = hasEscape(bytes, start, i)
+      i = mayEscape ? skipString(bytes, i) : skipPlain(bytes, i + 1)
+      if (mayEscape && !escapedKeys && bytes[i + 1] === COLON) escapedKeys = hasEscape(bytes, start, i)
     } else if (byte === COMMA) {
       if (depth === 1) inTypes = true
       else if (!inTypes) keys++
@@ -64,6 +65,14 @@ const TYPES_DEPTH = 3
 
 /** Long strings are searched for their end natively; for short ones the call would cost more than the loop. */
 const SHORT_STRING = 24
+
+/** The next quote, or the end of the bytes: the end of a string where nothing is escaped. */
+function skipPlain(bytes: Uint8Array, start: number): number {
+  let i = start
+  for (const stop = Math.min(bytes.length, i + SHORT_STRING); i < stop; i++) if (bytes[i] === QUOTE) return i
+  const quote = bytes.indexOf(QUOTE, i)
+  return quote === -1 ? bytes.length : quote
+}
 
 /** The position of the quote that ends the string, or the end of the bytes. */
 function skipString(bytes: Uint8Array, start: number): number {

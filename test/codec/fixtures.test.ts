@@ -158,6 +158,7 @@ describe.each(versions)('%s', (version) => {
       'blobs',
       'br',
       'claimed',
+      ...(version === 'format-v1' ? [] : ['d1']),
       'delta',
       'encrypted',
       'first',

@@ -22,7 +22,7 @@ const header: fc.Arbitrary<EntryHeader> = fc
         fc.double({ noDefaultInfinity: true, noNaN: true }).filter((at) => !Object.is(at, -0)),
       ),
       distance: fc.oneof(fc.constant(0), count),
-      packing: fc.constantFrom('plain' as const, 'br' as const),
+      packing: fc.constantFrom('plain' as const, 'br' as const, 'd1' as const),
       size: count,
       parent: hash,
       base: fc.option(
@@ -51,6 +51,12 @@ const GOOD = { v: 1, seq: 3, epoch: 0, kind: 'step', append: 'id', at: 5, keyfra
 const KEYFRAME = { ...GOOD, keyframe: 3, parent: HASH }
 const FORK = { ...GOOD, seq: 0, parent: HASH, base: { branch: 'main', incarnation: 'i', seq: 4, hash: HASH } }
 
+/** The same in the form of version 3. */
+function listed(fields: typeof GOOD & { packing?: string }) {
+  const { seq, epoch, kind, append, at, keyframe, size, packing, ...others } = fields
+  return { ...others, v: 3, e: [seq, epoch, kind, append, at, keyframe, size, ...(packing ? [packing] : [])] }
+}
+
 function refused(fields: unknown, code: ErrorCode = 'corrupt'): void {
   assert.throws(
     () => decodeHeader(bytesOf(fields)),
@@ -73,13 +79,38 @@ describe('an entry header', () => {
   })
 
   it('starts with its version, and leaves out what is absent or usual', () => {
-    assert.deepStrictEqual(JSON.parse(encodeHeader(decodeHeader(bytesOf(GOOD))).toString()), GOOD)
-    assert(
-      encodeHeader(decodeHeader(bytesOf(KEYFRAME)))
-        .toString()
-        .startsWith('{"v":1,'),
+    assert.equal(FORMAT_VERSION, 3)
+    const written = (fields: object) => encodeHeader(decodeHeader(bytesOf(fields))).toString()
+    assert.equal(written(GOOD), '{"v":3,"e":[3,0,"step","id",5,0,9]}')
+    assert.equal(written({ ...GOOD, packing: 'd1' }), '{"v":3,"e":[3,0,"step","id",5,0,9,"d1"]}')
+    assert.equal(written(KEYFRAME), `{"v":3,"e":[3,0,"step","id",5,3,9],"parent":"${HASH}"}`)
+  })
+
+  it('means the same in every version', () => {
+    const all = { ...FORK, packing: 'br', key: 'k1', encrypted: true, blobs: [HASH] }
+    for (const fields of [GOOD, KEYFRAME, FORK, all]) {
+      assert.deepStrictEqual(decodeHeader(bytesOf(listed(fields))), decodeHeader(bytesOf(fields)))
+    }
+    const stands = { hash: HASH, key: 'k1' }
+    assert.deepStrictEqual(
+      decodeHeader(bytesOf(listed({ ...KEYFRAME, stands }))),
+      decodeHeader(bytesOf({ ...KEYFRAME, v: 2, stands })),
     )
-    assert.equal(FORMAT_VERSION, 1)
+  })
+
+  it('is refused when its list of fields is short, long, missing or repeated by name', () => {
+    const { e, ...rest } = listed(GOOD)
+    for (const wrong of [undefined, null, {}, 'list', [], e.slice(1), e.slice(0, -1), [...e, 'br', 1], [...e, 'zip']]) {
+      refused({ ...rest, e: wrong })
+    }
+    for (const name of ['seq', 'epoch', 'kind', 'append', 'at', 'keyframe', 'size', 'packing'] as const) {
+      refused({ ...rest, e, [name]: { ...GOOD, packing: 'br' }[name] })
+    }
+    refused({ ...GOOD, e })
+    refused({ ...rest, e, extra: 1 })
+    refused(`{"v":3,"e":${JSON.stringify(e)},"__proto__":{"base":null}}`)
+    e.forEach((_, i) => refused({ ...rest, e: e.with(i, null) }))
+    assertPristine()
   })
 
   it.each(Object.keys(GOOD))('is refused without its %s', (field) => {
@@ -88,8 +119,9 @@ describe('an entry header', () => {
   })
 
   it('is refused when it comes from a newer version, with the advice to upgrade and not to restore', () => {
-    refused({ ...GOOD, v: 3 }, 'schema-too-new')
-    refused({ ...GOOD, v: 3, something: 'new' }, 'schema-too-new')
+    refused({ ...GOOD, v: 4 }, 'schema-too-new')
+    refused({ ...GOOD, v: 4, something: 'new' }, 'schema-too-new')
+    refused({ ...listed(GOOD), v: 4 }, 'schema-too-new')
   })
 
   it('of a keyframe in the place of an entry names that entry, and is refused where it does not', () => {

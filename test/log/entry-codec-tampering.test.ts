@@ -309,7 +309,7 @@ describe('an entry whose hash is right but whose body makes no sense', () => {
 
   it('a size that is over the limit, before anything is unpacked', async () => {
     const { head, entries } = await rows(driver, log)
-    for (const packing of ['plain', 'br'] as const) {
+    for (const packing of ['plain', 'br', 'd1'] as const) {
       const forged = forge(log, head.incarnation, entries[0]?.hash as string, entries[1] as StoredEntry, [{}], {
         size: 2 ** 40,
         packing,

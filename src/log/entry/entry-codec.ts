@@ -1,5 +1,5 @@
 import { chainHash, chainIdentity } from '../../codec/chain.js'
-import { type Packed, pack } from '../../codec/compress.js'
+import { type Packed, packEntry } from '../../codec/compress.js'
 import { bodyContext, type DataKey, encrypt } from '../../codec/data-key.js'
 import { type ChainBase, type EntryHeader, encodeHeader } from '../../codec/header.js'
 import type { Limits } from '../../codec/limits.js'
@@ -128,7 +128,7 @@ export class EntryCodec {
   #pack(parts: Drafted): SealedEntry | Promise<SealedEntry> {
     const raw = Buffer.from(parts.json)
     if (!parts.isKeyframe) checkReadable(parts.before.weight, raw.length, this.#context.limits)
-    const packed = pack(raw)
+    const packed = packEntry(raw)
     if (packed instanceof Promise) return packed.then((late) => this.#seal(parts, late, raw.length))
     return this.#seal(parts, packed, raw.length)
   }

@@ -1,5 +1,5 @@
 import { chainIdentity } from '../../codec/chain.js'
-import { pack } from '../../codec/compress.js'
+import { packEntry } from '../../codec/compress.js'
 import { bodyContext, encrypt } from '../../codec/data-key.js'
 import { type EntryHeader, encodeHeader } from '../../codec/header.js'
 import { sealStandIn } from '../../codec/stand-in.js'
@@ -25,7 +25,7 @@ export async function makeStandIn(
   const json = encodeKeyframe({ body, before, after, base: undefined, isAsked: true }, limits, sink) as string
   const blobs = sink.items.length === 0 ? [] : await shelf.store(sink, key)
   const raw = Buffer.from(json)
-  const packed = await pack(raw)
+  const packed = await packEntry(raw)
   const standing: EntryHeader = {
     ...header,
     keyframe: header.seq,

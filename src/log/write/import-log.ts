@@ -1,5 +1,5 @@
 import { chainHash, chainIdentity, NO_PARENT } from '../../codec/chain.js'
-import { pack } from '../../codec/compress.js'
+import { packEntry } from '../../codec/compress.js'
 import { bodyContext, type DataKey, encrypt } from '../../codec/data-key.js'
 import { type ChainBase, type EntryHeader, encodeHeader } from '../../codec/header.js'
 import { encodeValue } from '../../codec/value.js'
@@ -111,7 +111,7 @@ async function seal(
   )
   const blobs = sink.items.length === 0 ? [] : await shelf.store(sink, key)
   const raw = Buffer.from(encoded.json)
-  const packed = await pack(raw)
+  const packed = await packEntry(raw)
   const header: EntryHeader = {
     seq,
     epoch,
