@@ -32,6 +32,8 @@ export class NodeRun {
   readonly #scope: GraphScope
   readonly #activation: Activation
   readonly #driveGraph: DriveGraph
+  /** What the node's function returned, in the form in which it is recorded. */
+  #kept: unknown
 
   constructor(scope: GraphScope, node: NodePlan, task: TaskRecord, activation: Activation, driveGraph: DriveGraph) {
     this.#scope = scope
@@ -113,7 +115,7 @@ export class NodeRun {
   }
 
   #check(update: unknown): Update | Promise<Update> {
-    return this.#scope.check(update, `the update of node "${this.task.node}"`)
+    return this.#scope.check(update, `the update of node "${this.task.node}"`, this.#kept)
   }
 
   /**
@@ -140,6 +142,7 @@ export class NodeRun {
     const work = this.#workOf(node, input, key, state)
     const performed = ({ result, writes, attempts, ms }: Performed): unknown => {
       this.#ran(writes, attempts, ms)
+      this.#kept = result
       return result
     }
     const failed = (error: unknown): unknown => {
@@ -187,7 +190,13 @@ export class NodeRun {
       return { ...(answer as object), result: await node.resolved(result, input) }
     }
     const isUnderWay = () => this.#scope.stepsInside(String(work.at.at(-1))).length > 0
-    return { ...work, ask, sees: { state, input, isUnderWay }, span: node.span && (() => node.span?.(input)) }
+    return {
+      ...work,
+      ask,
+      keep: (result) => this.#scope.keep(result),
+      sees: { state, input, isUnderWay },
+      span: node.span && (() => node.span?.(input)),
+    }
   }
 
   async #runSubgraph(node: GraphNodePlan, input: unknown, state: State): Promise<unknown> {

@@ -12,7 +12,7 @@ import { type ChildProgram, planOfChild } from '../child/child-program.js'
 import { type AskOptions, Asking } from '../pause/asking.js'
 import type { Context, StepContext, StepOptions, StepPolicy, TransactionOptions } from './context.js'
 import { isNondeterministic, isStoreFailure } from '../errors.js'
-import type { RecordedEvent } from '../events/events.js'
+import type { NotedEvent } from '../events/events.js'
 import { Activity, never } from './activity.js'
 import { accuse, Failures, stemsOf } from './failed-steps.js'
 import { INTERNALS, type Internals, REPEAT } from './internals.js'
@@ -38,7 +38,7 @@ export type Activated =
       readonly status: 'done'
       readonly value: unknown
       readonly writes: readonly StoreWrite[]
-      readonly notes: readonly RecordedEvent[]
+      readonly notes: readonly NotedEvent[]
     }
   | { readonly status: 'failed'; readonly error: unknown }
   | { readonly status: 'suspended'; readonly waiting: readonly Waiting[] }
@@ -64,7 +64,7 @@ export class Activation {
   readonly #places: WaitPlaces
   readonly #writes: StoreWrite[] = []
   readonly #stored = new StepWrites(this.#writes)
-  #notes: RecordedEvent[] = []
+  #notes: NotedEvent[] = []
   #waiting: Waiting[] = []
   #closed = false
   #over = false

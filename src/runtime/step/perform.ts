@@ -25,6 +25,8 @@ export interface Work {
   readonly inputHash: string
   readonly idempotencyKey?: string | undefined
   readonly run: (step: StepContext) => unknown
+  /** The form in which its result is recorded. Default: that of any value. */
+  readonly keep?: (result: unknown) => unknown
   /** For a node: what it was given and has begun, which decides whether a recorded read is still valid. */
   readonly sees?: Seen & { isUnderWay(): boolean }
   /** On a fork: everything the function has received is the same as on the branch it came from. */
@@ -154,7 +156,8 @@ class Performance {
 
   #finish(result: unknown, writes: readonly StoreWrite[], attempts: number): Performed {
     this.#ledger.end()
-    const kept = result === undefined ? undefined : this.#run.keep(result)
+    const { keep } = this.#work
+    const kept = result === undefined ? undefined : keep ? (keep(result) as Value) : this.#run.keep(result)
     return { result: kept, writes, attempts, ms: Math.round(this.#run.clock.monotonic() - this.#begun) }
   }
 

@@ -1,4 +1,5 @@
-import type { Holdfast, RunEvent, ThreadSummary } from '../../../index.js'
+import type { Holdfast, ThreadSummary } from '../../../index.js'
+import { recordedEvents } from '../../../internal.js'
 
 /** What the entries of some threads tell of how their runs went. */
 export interface RunSample {
@@ -98,14 +99,17 @@ async function countBranch(hf: Holdfast, { thread, branch }: ThreadSummary): Pro
       if (now.held) counts.takeovers++
       now.held = true
     }
-    const events = (body.data as { readonly events?: readonly RunEvent[] } | undefined)?.events ?? []
-    for (const event of events) countEvent(counts, now, event)
+    for (const event of recordedEvents(body)) countEvent(counts, now, event)
     if (ENDS.has(header.kind)) now.held = false
   }
   return counts
 }
 
-function countEvent(counts: Counts, now: { held: boolean; goingOn: boolean; tokens: number }, event: RunEvent): void {
+function countEvent(
+  counts: Counts,
+  now: { held: boolean; goingOn: boolean; tokens: number },
+  event: ReturnType<typeof recordedEvents>[number],
+): void {
   if (event.type === 'usage') {
     const { input, output } = event.usage as Readonly<Record<string, unknown>>
     const tokens = number(input) + number(output)
