@@ -472,7 +472,7 @@ export const MUTANTS = [
     what: 'a lease holds on while the machine sleeps, by the clock of a server',
     changes: [
       {
-        file: 'log/write/claim.js',
+        file: 'log/write/lease-time.js',
         find: 'wall: clock.wall()',
         replace: 'wall: clock.now()',
       },
@@ -556,7 +556,9 @@ export const MUTANTS = [
   {
     item: '17c',
     what: 'whoever aborts a run waits as long as the store hangs',
-    changes: [{ file: 'runtime/run/stop-in-time.js', find: 'signal === undefined ? running', replace: 'true ? running' }],
+    changes: [
+      { file: 'runtime/run/stop-in-time.js', find: 'signal === undefined ? running', replace: 'true ? running' },
+    ],
     test: 'test/runtime/runs/abort.test.ts',
   },
   {
