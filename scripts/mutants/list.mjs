@@ -472,7 +472,7 @@ export const MUTANTS = [
     what: 'a lease holds on while the machine sleeps, by the clock of a server',
     changes: [
       {
-        file: 'log/write/claim.js',
+        file: 'log/write/lease-time.js',
         find: 'wall: clock.wall()',
         replace: 'wall: clock.now()',
       },

@@ -33,8 +33,6 @@ const WORTH_BROTLI = 1024
 const ANY_WITH_DICTIONARY = 1536
 /** Up to here it is used for records of the runtime, half of which it holds. Longer ones repeat themselves. */
 const RECORDS_WITH_DICTIONARY = 8 * 1024
-/** What records of the runtime hold, and little else does. */
-const EVENTS = '"data":{"events":['
 
 /** Above this, work moves to the thread pool so that a large body does not stall other conversations. */
 const OFF_LOOP = 64 * 1024
@@ -46,6 +44,10 @@ const LARGEST_CHUNK = 1024 * 1024
 const DEFLATE = { level: 3, windowBits: 13, memLevel: 6, dictionary: DICTIONARY_1 }
 const INFLATE = { windowBits: DEFLATE.windowBits, dictionary: DICTIONARY_1 }
 
+// On the event loop, speed counts: quality 0 takes half the time of 1 and leaves a tenth more. A window no larger than
+// the input: the default of 4 MB costs more to allocate than a small body to compress.
+const QUICK = { [constants.BROTLI_PARAM_QUALITY]: 0, [constants.BROTLI_PARAM_LGWIN]: 16 }
+
 const compressAsync = promisify(brotliCompress)
 const decompressAsync = promisify<Uint8Array, object, Buffer>(brotliDecompress)
 const inflateAsync = promisify<Uint8Array, object, Buffer>(inflateRaw)
@@ -55,27 +57,21 @@ export interface Packed {
   readonly bytes: Uint8Array
 }
 
-/** Packs the body of an entry: a small one with the dictionary, anything else like other bytes. */
-export function packEntry(raw: Buffer): Packed | Promise<Packed> {
+/** Packs the body of an entry: a small one, or one with `records`, with the dictionary, others like any bytes. */
+export function packEntry(raw: Uint8Array, records: boolean): Packed | Promise<Packed> {
   const { length } = raw
   if (length < WORTH_DICTIONARY) return { packing: 'plain', bytes: raw }
-  if (length >= ANY_WITH_DICTIONARY && !(length < RECORDS_WITH_DICTIONARY && raw.includes(EVENTS))) return pack(raw)
+  if (length >= (records ? RECORDS_WITH_DICTIONARY : ANY_WITH_DICTIONARY)) return pack(raw)
   return choose(raw, 'd1', deflateRawSync(raw, { ...DEFLATE, chunkSize: length }))
 }
 
 /** Compresses where it pays off: bytes of some size that shrink by a tenth or more. */
 export function pack(raw: Uint8Array): Packed | Promise<Packed> {
   if (raw.length < WORTH_BROTLI) return { packing: 'plain', bytes: raw }
+  const chunkSize = Math.min(raw.length, LARGEST_CHUNK)
+  if (raw.length < OFF_LOOP) return choose(raw, 'br', brotliCompressSync(raw, { params: QUICK, chunkSize }))
   const params = { [constants.BROTLI_PARAM_QUALITY]: 1, [constants.BROTLI_PARAM_SIZE_HINT]: raw.length }
-  const options = { params, chunkSize: Math.min(raw.length, LARGEST_CHUNK) }
-  if (raw.length < OFF_LOOP) {
-    // On the event loop, speed counts: quality 0 takes half the time of 1 and leaves a tenth more. A window no larger
-    // than the input: the default of 4 MB costs more to allocate than a small body to compress.
-    params[constants.BROTLI_PARAM_QUALITY] = 0
-    params[constants.BROTLI_PARAM_LGWIN] = 16
-    return choose(raw, 'br', brotliCompressSync(raw, options))
-  }
-  return compressAsync(raw, options).then((packed) => choose(raw, 'br', packed))
+  return compressAsync(raw, { params, chunkSize }).then((packed) => choose(raw, 'br', packed))
 }
 
 function choose(raw: Uint8Array, packing: Packing, packed: Uint8Array): Packed {

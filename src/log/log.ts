@@ -3,7 +3,9 @@ import { parseBranchId } from '../core/ids.js'
 import { nameLog } from '../core/log-name.js'
 import { decodeHeader, type EntryHeader } from '../codec/header.js'
 import { BlobShelf, patientBlobs } from './read/blob-shelf.js'
-import { Claim, type ClaimOptions, checkClaimOptions, momentOf } from './write/claim.js'
+import { Claim } from './write/claim.js'
+import { type ClaimOptions, checkClaimOptions } from './write/claim-options.js'
+import { LeaseTime, momentOf } from './write/lease-time.js'
 import { formatCheckpointId, parseCheckpointId } from './entry/checkpoint-id.js'
 import type { BlobWriter, LogKey, PossibleLoss, StoredEntry } from './contract.js'
 import type { Draft } from './entry/draft.js'
@@ -12,6 +14,7 @@ import type { OpenedEntry } from './entry/entry-opening.js'
 import type { Fold } from './entry/fold.js'
 import type { Follower } from './news/follower.js'
 import type { LogEnvironment } from './log-environment.js'
+import { KnownLog } from './read/known-log.js'
 import { LogReader } from './read/log-reader.js'
 import { LogWriter } from './write/log-writer.js'
 import { observeLoad } from './observed.js'
@@ -54,6 +57,7 @@ export class Log {
   readonly key: LogKey
   readonly #environment: LogEnvironment
   readonly #reader: LogReader
+  readonly #known: KnownLog
   readonly #writer: LogWriter
   readonly #shelf: BlobShelf
   /** What was known before a cache provided more. */
@@ -72,7 +76,8 @@ export class Log {
       })
     const codec = this.#codec(this.#shelf)
     this.#reader = new LogReader(driver, key, codec, keys)
-    this.#writer = new LogWriter(environment, key, codec, this.#reader)
+    this.#known = new KnownLog(environment, key, this.#reader)
+    this.#writer = new LogWriter(environment, key, codec, this.#known)
   }
 
   #codec(shelf: BlobShelf): EntryCodec {
@@ -85,9 +90,9 @@ export class Log {
     const log = new Log(environment, key)
     const newest = await observeLoad(environment, log.#reader.newest())
     await environment.anchors?.checkLog(key, newest)
-    log.#writer.fold = newest ?? log.#writer.fold
-    log.#writer.standing = log.#reader.standing
-    await log.#writer.applied.catchUp(log.#writer.fold, log.#reader.applied)
+    log.#known.fold = newest ?? log.#known.fold
+    log.#known.standing = log.#reader.standing
+    await log.#known.applied.catchUp(log.#known.fold, log.#reader.applied)
     return log
   }
 
@@ -107,7 +112,7 @@ export class Log {
 
   /** The newest state this handle has seen or written. */
   get fold(): Fold {
-    return this.#writer.fold
+    return this.#known.fold
   }
 
   get exists(): boolean {
@@ -119,7 +124,7 @@ export class Log {
    * entries after the one named here may have been acknowledged and be lost.
    */
   get loss(): PossibleLoss | undefined {
-    return this.#writer.standing.loss
+    return this.#known.standing.loss
   }
 
   /**
@@ -127,7 +132,7 @@ export class Log {
    * newest. Nothing else may be concluded from it, neither what the thread holds nor what it lacks.
    */
   get isConfirmed(): boolean {
-    return !this.#writer.isUnconfirmed
+    return !this.#known.isUnconfirmed
   }
 
   /** Roughly how much memory this handle takes, with its state counted as JSON. */
@@ -163,8 +168,7 @@ export class Log {
     }
     const { fold } = await this.#writer.submit(withDecided, { kind: 'claim', owner, ms, force })
     return new Claim(this, fold.epoch, options, {
-      clock,
-      sent,
+      lease: new LeaseTime(clock, ms, sent),
       post: (decide, release, settle) =>
         this.#writer.post(decide, { kind: 'owner', epoch: fold.epoch, ms, release }, settle),
       transact: (request) => {
@@ -194,9 +198,9 @@ export class Log {
     if (known.seq < 0) return false
     const fold = await observeLoad(this.#environment, this.#reader.newestAfter(known))
     if (fold === undefined) return false
-    this.#writer.fold = fold
-    this.#writer.standing = this.#reader.standing
-    await this.#writer.applied.catchUp(fold, this.#reader.applied)
+    this.#known.fold = fold
+    this.#known.standing = this.#reader.standing
+    await this.#known.applied.catchUp(fold, this.#reader.applied)
     return true
   }
 
@@ -211,8 +215,8 @@ export class Log {
       return false
     }
     this.#confirmed = known
-    this.#writer.fold = fold
-    this.#writer.isUnconfirmed = true
+    this.#known.fold = fold
+    this.#known.isUnconfirmed = true
     return true
   }
 
@@ -220,17 +224,17 @@ export class Log {
   disbelieve(): boolean {
     const { driver } = this.#environment
     // A cache that is only behind catches up by itself, as soon as the writer has updated it.
-    driver.forgetRecent?.(this.key, this.#writer.isBehind)
+    driver.forgetRecent?.(this.key, this.#known.isBehind)
     if (this.#confirmed === undefined) return false
-    this.#writer.fold = this.#confirmed
-    this.#writer.isUnconfirmed = false
+    this.#known.fold = this.#confirmed
+    this.#known.isUnconfirmed = false
     return true
   }
 
   /** Reads what others appended since. Retried while the backend does not answer, unless it is to be asked `once`. */
   async refresh({ once = false }: { readonly once?: boolean } = {}): Promise<Fold> {
-    await (once ? this.#writer.refresh() : retry(this.#environment, () => this.#writer.refresh()))
-    return this.#writer.fold
+    await (once ? this.#known.refresh() : retry(this.#environment, () => this.#known.refresh()))
+    return this.#known.fold
   }
 
   /** Notifies listeners, in any process, of something that is not recorded. */

@@ -44,6 +44,11 @@ export function readBody(value: Value, header: EntryHeader): EntryBody {
   return value as EntryBody
 }
 
+/** Whether a body is one of the runtime's, which says what happened: most of it is names that many others have. */
+export function hasRecords({ data }: EntryBody): boolean {
+  return isObject(data) && Array.isArray(data.events)
+}
+
 /** The drivers put these into columns, so each must be what the column holds. */
 function isPatch(index: { readonly [key: string]: Value }): boolean {
   return Object.entries(index).every(([field, value]) => {

@@ -1,58 +1,20 @@
 import { chainHash, chainIdentity } from '../../codec/chain.js'
 import { type Packed, packEntry } from '../../codec/compress.js'
 import { bodyContext, type DataKey, encrypt } from '../../codec/data-key.js'
-import { type ChainBase, type EntryHeader, encodeHeader } from '../../codec/header.js'
-import type { Limits } from '../../codec/limits.js'
-import { type Encoded, encodeValue } from '../../codec/value.js'
-import type { BlobCollector, BlobShelf } from '../read/blob-shelf.js'
-import type { LogKey, Origin, StoredEntry } from '../contract.js'
+import { type EntryHeader, encodeHeader } from '../../codec/header.js'
+import { encodeValue } from '../../codec/value.js'
+import type { BlobCollector } from '../read/blob-shelf.js'
+import type { Origin, StoredEntry } from '../contract.js'
 import { checkDraft, type Draft, draftBody } from './draft.js'
-import { type OpenedEntry, type OpenedEntries, openEntries, type OpeningPoint } from './entry-opening.js'
-import { type Applied, advanceFold, applyBody, type EntryBody, type Fold } from './fold.js'
-import { checkIndexSize } from './index-state.js'
+import { hasRecords } from './entry-body.js'
+import type { Drafted, EntryContext, SealedEntry, Sealing } from './entry-context.js'
 import { checkDepth, checkReadable } from './entry-limits.js'
+import { type OpenedEntry, type OpenedEntries, openEntries, type OpeningPoint } from './entry-opening.js'
+import { advanceFold, applyBody, type EntryBody, type Fold } from './fold.js'
+import { checkIndexSize } from './index-state.js'
 import { encodeKeyframe } from './keyframe-body.js'
 import { isKeyframeDue } from './keyframes.js'
 import { makeStandIn } from './stand-in.js'
-import type { KeySource } from '../keys/keys.js'
-
-/** Circumstances of an entry that its writer knows. */
-export interface Sealing {
-  readonly appendId: string
-  readonly epoch: number
-  readonly at: number
-  /** For the first entry of a fork: the entry it continues. */
-  readonly base?: ChainBase
-}
-
-/** What reading and writing the entries of one log needs. */
-export interface EntryContext {
-  readonly log: LogKey
-  readonly limits: Limits
-  readonly shelf: BlobShelf
-  readonly keys: KeySource | undefined
-}
-
-/** An entry as it is stored, and the fold it leads to. */
-export interface SealedEntry {
-  readonly entry: StoredEntry
-  readonly fold: Fold
-}
-
-/** An entry on its way to being sealed. One object that is filled in: copies of it would cost more than the sealing. */
-interface Drafted {
-  readonly before: Fold
-  readonly draft: Draft
-  readonly sealing: Sealing
-  readonly encoded: Encoded
-  readonly applied: Applied
-  key: DataKey | null
-  /** The names of the blobs that it points to. */
-  blobs: readonly string[]
-  json: string
-  isKeyframe: boolean
-  holdsWholeFold: boolean
-}
 
 /** Turns drafts into stored entries of one log and back, each bound to its place in the chain. */
 export class EntryCodec {
@@ -104,11 +66,16 @@ export class EntryCodec {
 
   /** Seals it, with the whole fold if that is due. */
   #sealWithFold(parts: Drafted): SealedEntry | Promise<SealedEntry> {
-    const { before, draft, sealing, encoded, applied } = parts
-    const { limits, shelf } = this.#context
+    const { before, draft, sealing } = parts
     const isDue = isKeyframeDue(before.weight) && before.weight.deltaBytes >= this.#keyframeFrom
     const isAsked = draft.keyframe === true || sealing.base !== undefined
     if (sealing.base === undefined && (before.seq < 0 || !(isAsked || isDue))) return this.#pack(parts)
+    return this.#sealKeyframe(parts, isAsked)
+  }
+
+  #sealKeyframe(parts: Drafted, isAsked: boolean): SealedEntry | Promise<SealedEntry> {
+    const { before, sealing, encoded, applied } = parts
+    const { limits, shelf } = this.#context
     const whole = shelf.sink(true)
     const keyframe = { body: encoded.value as object, before, after: applied, base: sealing.base, isAsked }
     const json = encodeKeyframe(keyframe, limits, whole)
@@ -128,7 +95,7 @@ export class EntryCodec {
   #pack(parts: Drafted): SealedEntry | Promise<SealedEntry> {
     const raw = Buffer.from(parts.json)
     if (!parts.isKeyframe) checkReadable(parts.before.weight, raw.length, this.#context.limits)
-    const packed = packEntry(raw)
+    const packed = packEntry(raw, hasRecords(parts.encoded.value as EntryBody))
     if (packed instanceof Promise) return packed.then((late) => this.#seal(parts, late, raw.length))
     return this.#seal(parts, packed, raw.length)
   }

@@ -9,7 +9,7 @@ import { CorruptError, isHoldfastError, MissingKeyError } from '../../core/error
 import type { BlobContents } from '../read/blob-shelf.js'
 import type { Origin, StoredEntry } from '../contract.js'
 import { readBody } from './entry-body.js'
-import type { EntryContext } from './entry-codec.js'
+import type { EntryContext } from './entry-context.js'
 import { type EntryBody, type Fold, foldEntry } from './fold.js'
 import { HOW_TO_ADOPT } from '../keys/key-options.js'
 

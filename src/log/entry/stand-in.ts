@@ -4,7 +4,8 @@ import { bodyContext, encrypt } from '../../codec/data-key.js'
 import { type EntryHeader, encodeHeader } from '../../codec/header.js'
 import { sealStandIn } from '../../codec/stand-in.js'
 import type { StoredEntry } from '../contract.js'
-import type { EntryContext } from './entry-codec.js'
+import { hasRecords } from './entry-body.js'
+import type { EntryContext } from './entry-context.js'
 import type { OpenedEntry } from './entry-opening.js'
 import type { Fold } from './fold.js'
 import { encodeKeyframe } from './keyframe-body.js'
@@ -25,7 +26,7 @@ export async function makeStandIn(
   const json = encodeKeyframe({ body, before, after, base: undefined, isAsked: true }, limits, sink) as string
   const blobs = sink.items.length === 0 ? [] : await shelf.store(sink, key)
   const raw = Buffer.from(json)
-  const packed = await packEntry(raw)
+  const packed = await packEntry(raw, hasRecords(body))
   const standing: EntryHeader = {
     ...header,
     keyframe: header.seq,

@@ -7,7 +7,7 @@ import { ConflictError, InvalidValueError } from '../../core/errors.js'
 import { nameLog } from '../../core/log-name.js'
 import type { Expect, LogKey, Origin, StoredEntry } from '../contract.js'
 import { draftBody } from '../entry/draft.js'
-import { readBody } from '../entry/entry-body.js'
+import { hasRecords, readBody } from '../entry/entry-body.js'
 import { type EntryBody, emptyFold, type Fold, foldEntry } from '../entry/fold.js'
 import { indexFields } from '../entry/index-state.js'
 import type { LogEnvironment } from '../log-environment.js'
@@ -111,7 +111,7 @@ async function seal(
   )
   const blobs = sink.items.length === 0 ? [] : await shelf.store(sink, key)
   const raw = Buffer.from(encoded.json)
-  const packed = await packEntry(raw)
+  const packed = await packEntry(raw, hasRecords(body))
   const header: EntryHeader = {
     seq,
     epoch,

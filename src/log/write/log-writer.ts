@@ -1,54 +1,46 @@
-import { ConflictError, isHoldfastError } from '../../core/errors.js'
+import { andThen, forEachInTurn } from '../../core/at-once.js'
+import { ConflictError } from '../../core/errors.js'
 import { nameLog } from '../../core/log-name.js'
-import { AppliedWrites } from '../items/applied-writes.js'
-import { catchUp } from '../read/catch-up.js'
-import type { Append, AppendResult, Head, LogKey } from '../contract.js'
+import type { Append, AppendResult, LogKey, StoredEntry } from '../contract.js'
+import { formatCheckpointId } from '../entry/checkpoint-id.js'
+import type { Draft } from '../entry/draft.js'
 import type { EntryCodec } from '../entry/entry-codec.js'
-import { emptyFold, type Fold } from '../entry/fold.js'
-import { hasLanded } from './has-landed.js'
+import type { SealedEntry } from '../entry/entry-context.js'
+import type { Fold } from '../entry/fold.js'
+import { indexFields } from '../entry/index-state.js'
+import { carryWrites, newestPerItem } from '../items/carried-writes.js'
+import type { StoreWrite } from '../items/store-write.js'
 import type { LogEnvironment } from '../log-environment.js'
-import { type LogReader, type Standing, standingOf, withoutLoss } from '../read/log-reader.js'
 import { observeSave } from '../observed.js'
-import { heldError, isRefusal, originGone, outdatedError } from './refusals.js'
-import { backoffMs, retry } from './retry.js'
-import { type Decide, type PendingUpdate, type Settle, travelsAlone, type Updated, type Writer } from './update.js'
-import { type Planned, planAppend } from './update-plan.js'
+import type { KnownLog } from '../read/known-log.js'
+import type { Standing } from '../read/log-reader.js'
+import type { CarriedWrite } from '../store-contract.js'
+import { isRefusal } from './refusals.js'
+import { retry } from './retry.js'
+import { sendAgain } from './send-again.js'
+import type { Decide, PendingUpdate, Settle, Updated, Writer } from './update.js'
+import { checkEpoch, checkKind, leaseChange, travelsAlone } from './update.js'
 
 /** After this many conflicts in a row a writer gives up: something else keeps writing. */
 const MAX_CONFLICTS = 1000
-const APPENDED: AppendResult = { status: 'appended' }
 
 /** An update, or another kind of write. */
 type Write = PendingUpdate | (() => Promise<void>)
 
 /** All writes of one handle, one after another, each decided on the newest fold. */
 export class LogWriter {
-  fold: Fold
-  standing: Standing = {}
-  readonly applied: AppliedWrites
+  readonly known: KnownLog
   readonly #environment: LogEnvironment
   readonly #log: LogKey
   readonly #codec: EntryCodec
-  readonly #reader: LogReader
-  /** Something may have landed that this handle does not know about. */
-  mustRefresh = false
-  /**
-   * The fold came from a cache. Only an append that lands proves that it was the newest; nothing else may follow from
-   * it.
-   */
-  isUnconfirmed = false
-  /** An unconfirmed fold was found to be an earlier state of the same log. */
-  isBehind = false
-  #queue: Write[] = []
+  readonly #queue: Write[] = []
   #draining = false
 
-  constructor(environment: LogEnvironment, log: LogKey, codec: EntryCodec, reader: LogReader) {
+  constructor(environment: LogEnvironment, log: LogKey, codec: EntryCodec, known: KnownLog) {
     this.#environment = environment
     this.#log = log
     this.#codec = codec
-    this.#reader = reader
-    this.applied = new AppliedWrites(environment, log, reader)
-    this.fold = emptyFold(environment.randomId())
+    this.known = known
   }
 
   submit(decide: Decide, writer: Writer): Promise<Updated> {
@@ -65,19 +57,6 @@ export class LogWriter {
     return new Promise((resolve, reject) => this.#enqueue(() => write().then(resolve, reject)))
   }
 
-  /** Reads on from `known`. A head read before `known` was learned would look like a loss, so `known` comes first. */
-  async refresh(known: Fold = this.fold, head?: Head): Promise<void> {
-    if (this.isUnconfirmed) throw outdatedError(this.#log)
-    const { driver, clock } = this.#environment
-    const [newest] = await Promise.all([head ?? driver.head(this.#log), clock.sync()])
-    const fold = await catchUp(this.#environment, this.#log, this.#reader, known, newest)
-    // In the meantime an append of ours may have landed: what a handle knows never goes back.
-    if (this.fold === known || fold.seq > this.fold.seq) this.fold = fold
-    if (newest) this.standing = standingOf(newest)
-    this.mustRefresh = false
-    await this.applied.catchUp(this.fold, newest?.applied)
-  }
-
   #enqueue(write: Write): void {
     this.#queue.push(write)
     if (!this.#draining) void this.#drain()
@@ -86,14 +65,15 @@ export class LogWriter {
   // Updates that wait while an append is in progress are decided one after another and sent as one append.
   async #drain(): Promise<void> {
     this.#draining = true
-    while (this.#queue.length > 0) {
-      const next = this.#queue[0] as Write
+    for (let next = this.#queue[0]; next !== undefined; next = this.#queue[0]) {
       if (typeof next === 'function') {
         this.#queue.shift()
         await next()
         continue
       }
-      const group = this.#takeGroup()
+      const alone = this.#queue.findIndex((each) => typeof each === 'function' || travelsAlone(each.writer))
+      const count = alone === -1 ? this.#queue.length : Math.max(alone, 1)
+      const group = this.#queue.splice(0, count) as PendingUpdate[]
       try {
         await this.#commit(group)
       } catch (error) {
@@ -103,98 +83,185 @@ export class LogWriter {
     this.#draining = false
   }
 
-  #takeGroup(): readonly PendingUpdate[] {
-    const alone = this.#queue.findIndex((each) => typeof each === 'function' || travelsAlone(each.writer))
-    return this.#queue.splice(0, alone === -1 ? this.#queue.length : Math.max(alone, 1)) as PendingUpdate[]
-  }
-
   async #commit(group: readonly PendingUpdate[]): Promise<void> {
-    const begun = this.#environment.clock.monotonic()
+    const { clock } = this.#environment
+    const begun = clock.monotonic()
     let members = group
     for (let conflicts = 0; conflicts <= MAX_CONFLICTS; conflicts++) {
-      if (this.mustRefresh) await retry(this.#environment, () => this.refresh())
-      const known = this.fold
-      const planning = planAppend(this.#log, this.#codec, this.#environment, known, members, this.standing)
-      const plan = planning instanceof Promise ? await planning : planning
-      members = plan.members.map(({ update }) => update)
-      if (plan.append === undefined) return settle(plan)
-      let result: AppendResult
-      try {
-        result = await this.#send(plan.append)
-      } catch (error) {
-        if (members.length > 1 && isRefusal(error)) return this.#commitEach(members)
-        throw error
+      if (this.known.mustRefresh) await retry(this.#environment, () => this.known.refresh())
+      const { fold: known, standing } = this.known
+      const planning = planAppend(this.#log, this.#codec, this.#environment, known, members, standing)
+      const { append, fold, carried, members: decided } = planning instanceof Promise ? await planning : planning
+      if (append !== undefined) {
+        members = decided.map(({ update }) => update)
+        let result: AppendResult
+        try {
+          result = await this.#send(append)
+        } catch (error) {
+          // What the backend refused as a whole is sent again one by one, so that a bad update fails alone.
+          if (members.length > 1 && isRefusal(error)) return this.#commitEach(members)
+          throw error
+        }
+        if (result.status !== 'appended') {
+          await this.known.conflicted(known, append, result)
+          // Writers that keep colliding back off; the first collisions are not worth waiting for.
+          if (conflicts > 2) await clock.sleep(Math.random() * Math.min(conflicts, 20))
+          continue
+        }
+        this.known.landed(fold, append)
+        if (!this.known.applied.isDone(fold)) await this.known.applied.apply(known, fold, carried)
+        observeSave(this.#environment, append, carried, begun)
       }
-      if (result.status === 'appended') {
-        this.isUnconfirmed = false
-        this.fold = plan.fold
-        // Whoever owns the log from here on was told what may be missing.
-        if (plan.append.lease.kind === 'claim') this.standing = withoutLoss(this.standing)
-        if (!this.applied.isDone(plan.fold)) await this.applied.apply(known, plan.fold, plan.carried)
-        observeSave(this.#environment, plan.append, plan.carried, begun)
-        return settle(plan)
-      }
-      if (result.status === 'held') {
-        // It ends where we thought; otherwise the result would be a conflict.
-        this.isUnconfirmed = false
-        throw heldError(this.#log, result.head)
-      }
-      if (this.isUnconfirmed) {
-        const { incarnation, seq } = known
-        this.isBehind = result.head?.incarnation === incarnation && result.head.seq > seq
-        throw outdatedError(this.#log)
-      }
-      this.#environment.observer.count('holdfast.conflicts')
-      if (result.head === undefined && plan.append.requires) throw originGone(this.#log, plan.append)
-      await retry(this.#environment, () => this.refresh(known, result.head))
-      // Writers that keep colliding back off; the first collisions are not worth waiting for.
-      if (conflicts > 2) await this.#environment.clock.sleep(Math.random() * Math.min(conflicts, 20))
+      for (const { update, entries, after } of decided) update.resolve({ entries, fold: after })
+      return
     }
     throw new ConflictError(`${nameLog(this.#log)} was changed by others ${MAX_CONFLICTS} times.`, { log: this.#log })
   }
 
-  /** What the backend refused as a whole is sent again one by one, so that a bad update fails alone. */
   async #commitEach(members: readonly PendingUpdate[]): Promise<void> {
     for (const member of members) await this.#commit([member]).catch(member.reject)
   }
 
-  /**
-   * Sends an append until its outcome is known. After a lost acknowledgment it first looks for its own entry after the
-   * head it built on: found means done, not found means repeat. Repeating is harmless, because the log no longer ends
-   * where the append expects once it landed.
-   */
+  /** Sends an append until its outcome is known. */
   #send(append: Append): Promise<AppendResult> {
     const { commit, clock, retryMs } = this.#environment
     const deadline = clock.monotonic() + retryMs
-    return commit.submit(append).catch((error: unknown) => this.#sendAgain(append, error, deadline))
-  }
-
-  async #sendAgain(append: Append, failure: unknown, deadline: number): Promise<AppendResult> {
-    const { driver, commit, clock } = this.#environment
-    let error = failure
-    let mayHaveLanded = false
-    for (let attempt = 0; ; attempt++) {
-      const definite = isHoldfastError(error) && (error.data.written === 'nothing' || error.code === 'closed')
-      mayHaveLanded ||= !definite
-      // A look that fails says nothing; the loop decides how long to continue.
-      if (mayHaveLanded && (await hasLanded(driver, append).catch(() => false))) return APPENDED
-      if ((isHoldfastError(error) && !error.retryable) || clock.monotonic() >= deadline) {
+    return commit.submit(append).catch((failure: unknown) =>
+      sendAgain(this.#environment, append, failure, deadline).catch((error: unknown) => {
         // It may land after all: the next update looks before it decides.
-        this.mustRefresh = true
+        this.known.mustRefresh = true
         throw error
-      }
-      await clock.sleep(backoffMs(attempt))
-      try {
-        const result = await commit.submit(append, true)
-        if (result.status !== 'appended' && mayHaveLanded && (await hasLanded(driver, append))) return APPENDED
-        return result
-      } catch (again) {
-        error = again
-      }
-    }
+      }),
+    )
   }
 }
 
-function settle({ members }: Planned): void {
-  for (const { update, entries, after } of members) update.resolve({ entries, fold: after })
+export interface Planned {
+  /** Undefined when nobody wants to append anything. */
+  readonly append?: Append
+  readonly fold: Fold
+  /** Writes to the store, for drivers that don't take them with the append. */
+  readonly carried: readonly CarriedWrite[]
+  readonly members: readonly {
+    readonly update: PendingUpdate
+    readonly entries: Updated['entries']
+    readonly after: Fold
+  }[]
+}
+
+/**
+ * Decides updates one after another on the same fold and combines them into one append. One that throws fails alone.
+ */
+export function planAppend(
+  log: LogKey,
+  codec: EntryCodec,
+  environment: LogEnvironment,
+  known: Fold,
+  updates: readonly PendingUpdate[],
+  standing: Standing = {},
+): Planned | Promise<Planned> {
+  const plan = new Plan(log, codec, environment, known)
+  return andThen(
+    forEachInTurn(updates, (update) => plan.add(update)),
+    () => plan.make(standing),
+  )
+}
+
+class Plan {
+  readonly #log: LogKey
+  readonly #codec: EntryCodec
+  readonly #environment: LogEnvironment
+  readonly #known: Fold
+  readonly #members: Planned['members'][number][] = []
+  #fold: Fold
+  #stored: StoredEntry[] = []
+  #carried: CarriedWrite[] = []
+
+  constructor(log: LogKey, codec: EntryCodec, environment: LogEnvironment, known: Fold) {
+    this.#log = log
+    this.#codec = codec
+    this.#environment = environment
+    this.#known = known
+    this.#fold = known
+  }
+
+  add(update: PendingUpdate): undefined | Promise<undefined> {
+    const before = { fold: this.#fold, stored: this.#stored.length, carried: this.#carried.length }
+    const fail = (error: unknown): undefined => {
+      this.#fold = before.fold
+      this.#stored.length = before.stored
+      this.#carried.length = before.carried
+      update.reject(error)
+    }
+    const succeed = (): undefined => {
+      const entries = this.#stored.slice(before.stored).map(({ seq, hash }) => ({
+        id: formatCheckpointId(this.#log.branch, seq, hash),
+        seq,
+        hash,
+      }))
+      this.#members.push({ update, entries, after: this.#fold })
+    }
+    try {
+      const sealing = this.#sealDrafts(update)
+      return sealing instanceof Promise ? sealing.then(succeed, fail) : succeed()
+    } catch (error) {
+      return fail(error)
+    }
+  }
+
+  #sealDrafts({ decide, writer, appendId }: PendingUpdate): undefined | Promise<undefined> {
+    const known = this.#fold
+    checkEpoch(this.#log, known, writer)
+    const at = Math.max(this.#environment.clock.now(), known.at)
+    const drafts = decide(known) ?? []
+    if (writer.kind === 'fork') this.#fold = { ...known, state: writer.state, index: writer.index }
+    const epoch = writer.kind === 'claim' ? known.epoch + 1 : known.epoch
+    return forEachInTurn(drafts, (draft) => {
+      checkKind(this.#log, known, writer, draft)
+      const isFork = writer.kind === 'fork' && this.#fold.seq < 0
+      const sealing = { appendId, epoch, at, ...(isFork ? { base: writer.base } : {}) }
+      return andThen(this.#codec.seal(this.#fold, draft, sealing), (sealed) => this.#take(sealed, draft))
+    })
+  }
+
+  #take({ entry, fold }: SealedEntry, { store }: Draft): undefined | Promise<undefined> {
+    this.#fold = fold
+    this.#stored.push(entry)
+    return store === undefined ? undefined : this.#carry(fold, store)
+  }
+
+  #carry(fold: Fold, store: readonly StoreWrite[]): undefined | Promise<undefined> {
+    return andThen(carryWrites(this.#environment, this.#log, fold, store), (carried): undefined => {
+      for (const write of carried) this.#carried.push(write)
+    })
+  }
+
+  make({ generation }: Standing): Planned {
+    const known = this.#known
+    const fold = this.#fold
+    const carried = this.#carried
+    const members = this.#members
+    if (this.#stored.length === 0) return { fold, carried, members }
+    const exists = known.seq >= 0
+    const { incarnation, seq, hash, epoch } = known
+    const updates = members.map(({ update }) => update)
+    const fork = updates.map(({ writer }) => writer).find((writer) => writer.kind === 'fork')
+    const isCarried = carried.length > 0 && this.#environment.driver.capabilities.storeAtomic
+    const append: Append = {
+      log: this.#log,
+      expect: exists ? { incarnation, seq, hash, epoch } : null,
+      entries: this.#stored,
+      incarnation,
+      epoch: fold.epoch,
+      lease: leaseChange(updates),
+      ...(generation === undefined ? {} : { generation }),
+      index: indexFields(fold.index, fold.at, fold.origin),
+      labelsChanged: !exists || fold.index.tags !== known.index.tags || fold.index.metadata !== known.index.metadata,
+      ...(isCarried ? { carried: newestPerItem(carried) } : {}),
+      ...(fork
+        ? { requires: { branch: fork.base.branch as LogKey['branch'], incarnation: fork.base.incarnation } }
+        : {}),
+    }
+    return { append, fold, carried, members }
+  }
 }

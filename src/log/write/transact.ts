@@ -12,11 +12,10 @@ import type { EntryCodec } from '../entry/entry-codec.js'
 import type { Fold } from '../entry/fold.js'
 import { hasLanded } from './has-landed.js'
 import type { LogEnvironment } from '../log-environment.js'
-import type { LogWriter } from './log-writer.js'
+import { type LogWriter, type Planned, planAppend } from './log-writer.js'
 import { observeSave } from '../observed.js'
 import { backoffMs } from './retry.js'
 import type { Updated, Writer } from './update.js'
-import { type Planned, planAppend } from './update-plan.js'
 
 export const DEFAULT_TIMEOUT_MS = 5000
 /** A transaction holds locks, and on SQLite all other writers wait for it. */
@@ -72,8 +71,8 @@ export function transact<T>(
     let uncertain: Attempt<T>[] = []
     let failures = 0
     for (let conflicts = 0; conflicts <= MAX_CONFLICTS; ) {
-      if (writer.mustRefresh && uncertain.length === 0) await writer.refresh()
-      const known = writer.fold
+      if (writer.known.mustRefresh && uncertain.length === 0) await writer.known.refresh()
+      const known = writer.known.fold
       if (known.epoch !== owner.epoch) {
         throw new FencedError({ log: nameLog(log), epoch: owner.epoch, current: known.epoch })
       }
@@ -97,7 +96,7 @@ export function transact<T>(
         if (landed !== undefined) return settle(known, landed)
         if (!isHoldfastError(error, 'unavailable') || clock.monotonic() >= deadline) {
           // It may land after all: the next update looks before it decides.
-          writer.mustRefresh ||= uncertain.length > 0
+          writer.known.mustRefresh ||= uncertain.length > 0
           throw error
         }
         await clock.sleep(backoffMs(failures++))
@@ -109,7 +108,7 @@ export function transact<T>(
       // The log ends elsewhere now, so none of the earlier attempts can land anymore.
       uncertain = []
       observer.count('holdfast.conflicts')
-      await writer.refresh(known, outcome.head)
+      await writer.known.refresh(known, outcome.head)
       if (++conflicts > 2) await clock.sleep(Math.random() * Math.min(conflicts, 20))
     }
     throw new ConflictError(`${nameLog(log)} was changed by others ${MAX_CONFLICTS} times.`, { log })
@@ -143,9 +142,9 @@ export function transact<T>(
   }
 
   async function settle(known: Fold, { result, append, plan }: Attempt<T>): Promise<Transacted<T>> {
-    writer.fold = plan.fold
+    writer.known.fold = plan.fold
     environment.news.appended([append], [{ status: 'appended' }])
-    await writer.applied.apply(known, plan.fold, plan.carried)
+    await writer.known.applied.apply(known, plan.fold, plan.carried)
     // How long it took says more about the user's SQL than about saving.
     observeSave(environment, append, plan.carried)
     return { result, updated: { entries: plan.members[0]?.entries ?? [], fold: plan.fold } }

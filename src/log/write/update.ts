@@ -1,4 +1,7 @@
 import type { ChainBase } from '../../codec/header.js'
+import { ClaimRequiredError, FencedError } from '../../core/errors.js'
+import { nameLog } from '../../core/log-name.js'
+import type { LeaseChange, LogKey } from '../contract.js'
 import type { Draft } from '../entry/draft.js'
 import type { Fold } from '../entry/fold.js'
 import type { IndexState } from '../entry/index-state.js'
@@ -36,4 +39,29 @@ export interface PendingUpdate extends Settle {
 /** Claims, releases and forks change more than entries, so they are never batched with others. */
 export function travelsAlone(writer: Writer): boolean {
   return writer.kind === 'claim' || writer.kind === 'fork' || (writer.kind === 'owner' && writer.release)
+}
+
+/** What others than its owner may append to a claimed log. */
+const GUEST_KINDS = new Set(['input', 'answer', 'cancel', 'signal', 'tag', 'adopt', 'retain', 'schedule'])
+
+/** Refuses an owner that another took over from. */
+export function checkEpoch(log: LogKey, { epoch }: Fold, writer: Writer): void {
+  if (writer.kind === 'owner' && epoch !== writer.epoch) {
+    throw new FencedError({ log: nameLog(log), epoch: writer.epoch, current: epoch })
+  }
+}
+
+/** Refuses what needs a claim and has none. */
+export function checkKind(log: LogKey, { epoch }: Fold, writer: Writer, draft: Draft): void {
+  if (writer.kind !== 'guest' || epoch === 0 || GUEST_KINDS.has(draft.kind)) return
+  throw new ClaimRequiredError(nameLog(log), draft.kind)
+}
+
+/** What an append of these does to the lease. */
+export function leaseChange(updates: readonly PendingUpdate[]): LeaseChange {
+  for (const { writer } of updates) {
+    if (writer.kind === 'claim') return writer
+    if (writer.kind === 'owner') return writer.release ? { kind: 'release' } : { kind: 'extend', ms: writer.ms }
+  }
+  return { kind: 'keep' }
 }

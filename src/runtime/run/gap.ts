@@ -1,4 +1,5 @@
-import type { Claim, ClaimOptions } from '../../log/write/claim.js'
+import type { Claim } from '../../log/write/claim.js'
+import type { ClaimOptions } from '../../log/write/claim-options.js'
 import { isHoldfastError } from '../../core/errors.js'
 import type { PossibleLoss } from '../../log/contract.js'
 import type { Draft } from '../../log/entry/draft.js'

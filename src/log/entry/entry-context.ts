@@ -1,0 +1,47 @@
+import type { DataKey } from '../../codec/data-key.js'
+import type { ChainBase } from '../../codec/header.js'
+import type { Limits } from '../../codec/limits.js'
+import type { Encoded } from '../../codec/value.js'
+import type { LogKey, StoredEntry } from '../contract.js'
+import type { KeySource } from '../keys/keys.js'
+import type { BlobShelf } from '../read/blob-shelf.js'
+import type { Draft } from './draft.js'
+import type { Applied, Fold } from './fold.js'
+
+/** Circumstances of an entry that its writer knows. */
+export interface Sealing {
+  readonly appendId: string
+  readonly epoch: number
+  readonly at: number
+  /** For the first entry of a fork: the entry it continues. */
+  readonly base?: ChainBase
+}
+
+/** What reading and writing the entries of one log needs. */
+export interface EntryContext {
+  readonly log: LogKey
+  readonly limits: Limits
+  readonly shelf: BlobShelf
+  readonly keys: KeySource | undefined
+}
+
+/** An entry as it is stored, and the fold it leads to. */
+export interface SealedEntry {
+  readonly entry: StoredEntry
+  readonly fold: Fold
+}
+
+/** An entry on its way to being sealed. One object that is filled in: copies of it would cost more than the sealing. */
+export interface Drafted {
+  readonly before: Fold
+  readonly draft: Draft
+  readonly sealing: Sealing
+  readonly encoded: Encoded
+  readonly applied: Applied
+  key: DataKey | null
+  /** The names of the blobs that it points to. */
+  blobs: readonly string[]
+  json: string
+  isKeyframe: boolean
+  holdsWholeFold: boolean
+}

@@ -1,0 +1,41 @@
+import { describeGiven } from '../../core/choices.js'
+import { InvalidOptionError } from '../../core/errors.js'
+import type { Decide } from './update.js'
+
+/** How a worker takes a log for itself. */
+export interface ClaimOptions {
+  /** Identifies the worker to people. */
+  readonly owner: string
+  /** How long the claim lasts without a heartbeat. */
+  readonly ms: number
+  /** Takes the log even while another owner's lease is running. */
+  readonly force?: boolean
+  /**
+   * Entries that are appended together with the claim, decided on the state it takes over. If this throws, nothing is
+   * claimed.
+   */
+  readonly decide?: Decide
+}
+
+export function checkClaimOptions({ owner, ms }: ClaimOptions): void {
+  if (
+    typeof owner !== 'string' ||
+    owner === '' ||
+    owner.length > 256 ||
+    !owner.isWellFormed() ||
+    /\p{Cc}/u.test(owner)
+  ) {
+    throw new InvalidOptionError(
+      'owner',
+      'must be 1 to 256 printable characters',
+      'Name the worker, for example by host and pid.',
+    )
+  }
+  if (!Number.isSafeInteger(ms) || ms < 1 || ms > 24 * 60 * 60 * 1000) {
+    throw new InvalidOptionError(
+      'ms',
+      `must be a whole number from 1 to 86400000, not ${describeGiven(ms)}`,
+      'Pass the lease in milliseconds, for example 10_000.',
+    )
+  }
+}

@@ -1,0 +1,37 @@
+import { isHoldfastError } from '../../core/errors.js'
+import type { Append, AppendResult } from '../contract.js'
+import { hasLanded } from './has-landed.js'
+import type { LogEnvironment } from '../log-environment.js'
+import { backoffMs } from './retry.js'
+
+const APPENDED: AppendResult = { status: 'appended' }
+
+/**
+ * Sends an append that failed until its outcome is known. After a lost acknowledgment it first looks for its own entry
+ * after the head it built on: found means done, not found means repeat. Repeating is harmless, because the log no
+ * longer ends where the append expects once it landed. If this throws, it may land after all.
+ */
+export async function sendAgain(
+  { driver, commit, clock }: LogEnvironment,
+  append: Append,
+  failure: unknown,
+  deadline: number,
+): Promise<AppendResult> {
+  let error = failure
+  let mayHaveLanded = false
+  for (let attempt = 0; ; attempt++) {
+    const definite = isHoldfastError(error) && (error.data.written === 'nothing' || error.code === 'closed')
+    mayHaveLanded ||= !definite
+    // A look that fails says nothing; the loop decides how long to continue.
+    if (mayHaveLanded && (await hasLanded(driver, append).catch(() => false))) return APPENDED
+    if ((isHoldfastError(error) && !error.retryable) || clock.monotonic() >= deadline) throw error
+    await clock.sleep(backoffMs(attempt))
+    try {
+      const result = await commit.submit(append, true)
+      if (result.status !== 'appended' && mayHaveLanded && (await hasLanded(driver, append))) return APPENDED
+      return result
+    } catch (again) {
+      error = again
+    }
+  }
+}
