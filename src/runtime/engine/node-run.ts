@@ -12,6 +12,7 @@ import { inScope, scopeAt, type TaskRecord } from '../run/run-state.js'
 import type { Drive } from '../run/run.js'
 import type { Activation } from '../step/activation.js'
 import { findLost } from '../step/past-effects.js'
+import type { StepContext } from '../step/context.js'
 import { type Performed, perform, type Work } from '../step/perform.js'
 import { checkLeft, isTaskBegun } from './begun-tasks.js'
 import { Gates, OPEN_GATE, showInput } from './gates.js'
@@ -165,7 +166,7 @@ export class NodeRun {
   #workOf(node: FunctionNodePlan, input: unknown, idempotencyKey: string | undefined, state: State): Work {
     const activation = this.#activation
     const options = { ...node.policy, input, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) }
-    const work = activation.wholeWork(options, (step) => {
+    const attempt = (step: StepContext) => {
       activation.restart()
       const returned = (update: unknown) => andThen(activation.settling(), () => update ?? {})
       const threw = (error: unknown) =>
@@ -178,8 +179,13 @@ export class NodeRun {
       } catch (error) {
         return threw(error)
       }
-    })
-    const ask: typeof work.ask = async (kind, question, schema) => {
+    }
+    return activation.wholeWork(options, attempt, (work) => this.#aboutNode(node, input, state, work))
+  }
+
+  /** What the work of a node has beyond that of a step. */
+  #aboutNode(node: FunctionNodePlan, input: unknown, state: State, work: Pick<Work, 'at' | 'ask'>): Partial<Work> {
+    const ask: Work['ask'] = async (kind, question, schema) => {
       // Of an effect that nobody has begun, they are asked about what it will be.
       const made = kind === 'permission' && node.shown ? { input: await node.shown(input) } : {}
       const answer = await work.ask(kind, { ...(question as object), ...made }, schema)
@@ -191,7 +197,6 @@ export class NodeRun {
     }
     const isUnderWay = () => this.#scope.stepsInside(String(work.at.at(-1))).length > 0
     return {
-      ...work,
       ask,
       keep: (result) => this.#scope.keep(result),
       sees: { state, input, isUnderWay },

@@ -9,6 +9,7 @@ import type { StepContext, StepPolicy } from './context.js'
 import { EffectUnknownError, isNondeterministic, recordError } from '../errors.js'
 import { REPEAT } from './internals.js'
 import { failed, Ledger, recordAt, sinceOf } from './ledger.js'
+import type { LeftSignal } from './left-signal.js'
 import { checkInput, findOut, mayHaveHappened, permit } from './past-effects.js'
 import type { Seen } from '../run/records.js'
 import type { StepRecord } from '../run/run-state.js'
@@ -36,7 +37,7 @@ export interface Work {
   /** Since when someone before us may have begun it without a record; undefined if nobody can have. */
   readonly openSince: number | undefined
   /** Aborted when the activation was left hanging: the work is neither retried nor timed anymore. */
-  readonly left?: AbortSignal
+  readonly left?: LeftSignal
   /**
    * For a step inside a node with a time limit: the node's attempt. When that ends the step does, as in a crash; the
    * node's next attempt resolves its outcome.
@@ -93,8 +94,9 @@ class Performance {
 
   begin(before: StepRecord | undefined): Performed | Promise<Performed> {
     if (this.#ledger.effect !== 'read') return this.#beginEffect(before)
-    const { path, inputHash, sees, isSamePast = false } = this.#work
-    const instead = this.#run.recordedReads?.find(path, inputHash, sees, isSamePast)
+    const work = this.#work
+    const reads = this.#run.recordedReads
+    const instead = reads?.find(work.path, work.inputHash, work.sees, work.isSamePast ?? false)
     return instead ? this.#finish(instead.result, NO_WRITES, 0) : this.#try(1)
   }
 
@@ -204,7 +206,7 @@ class Performance {
     run.emit({ type: 'retry', step: work.path, attempt: tried, inMs, error: recordError(error) })
     const { signal } = run.abort
     // A node's attempt ends with the run.
-    await run.clock.sleep(inMs, work.left ? AbortSignal.any([signal, work.left]) : (work.outer ?? signal))
+    await run.clock.sleep(inMs, work.left ? AbortSignal.any([signal, work.left.signal]) : (work.outer ?? signal))
     return effect === 'read' ? this.#try(tried + 1) : this.#tryEffect(tried + 1)
   }
 
