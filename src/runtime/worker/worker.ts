@@ -37,6 +37,8 @@ const SAFETY_POLL_MS = 5000
 const POLL_MS = 500
 /** For this long, what a worker was given is reserved for it, until it has claimed it. */
 const RESERVE_MS = 1000
+/** What is left of that is enough to claim it. With less, it comes again by the index, and until then nobody has it. */
+const CLAIM_MS = 100
 /** How much longer than others a worker waits for what it did not run. */
 const OTHERS_FIRST_MS = 100
 /**
@@ -65,6 +67,8 @@ const MOST_AHEAD = 200
 const STUCK_MS = 300_000
 /** How long the places of a worker that died count as taken, unless it says otherwise. */
 const DEFAULT_LEASE_MS = 10_000
+/** Created once: without a reason, each abort creates an error with a stack. */
+const WOKEN = new Error('Woken to look for work.')
 
 /**
  * Picks up whatever is due, across any number of threads: runs that were interrupted, sleeping runs, expired questions,
@@ -184,7 +188,7 @@ export class Worker {
 
   /** Looks for work now instead of at the next interval. */
   nudge(): void {
-    this.#wake.abort()
+    this.#wake.abort(WOKEN)
   }
 
   /**
@@ -326,7 +330,7 @@ export class Worker {
         ...(this.#tenant === undefined ? {} : { tenant: this.#tenant }),
       })
       const mine = page.heads.filter((head) => !this.#running.has(nameLog(head.log)) && this.#fits(head))
-      const until = begun + RESERVE_MS / 2
+      const until = begun + RESERVE_MS - CLAIM_MS
       if (mine.length < page.heads.length) this.#leftUntil = begun + RESERVE_MS
       this.#turn = page.heads.at(-1)?.log.tenant ?? this.#turn
       this.#ahead.push(...mine.map((head) => ({ head, until })))
