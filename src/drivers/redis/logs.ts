@@ -11,7 +11,7 @@ import type {
   Tombstone,
 } from '../../log/contract.js'
 import type { Reply } from './client.js'
-import type { ScriptCall } from './connection.js'
+import type { Call, ScriptCall } from './connection.js'
 import { readHeadRow } from './generations.js'
 import {
   decodeEntries,
@@ -22,6 +22,7 @@ import {
   encodeLabels,
   entryFields,
   escapeControls,
+  incarnationIn,
 } from './rows.js'
 import type { ScriptName } from './scripts.js'
 import { checkLost, type Store } from './store.js'
@@ -43,17 +44,62 @@ async function writeLog(store: Store, call: ScriptCall): Promise<Reply> {
 }
 
 export async function readTail(store: Store, log: LogKey, upTo: number): Promise<Tail | undefined> {
-  return decodeTail(store, log, (await store.connection.read([tailCall(store, log, upTo)]))[0] ?? null)
+  return decodeTail(store, log, (await readFolds(store, [log], upTo))[0] ?? null)
 }
 
 /** The newest of several logs, in one flush. */
 export async function readTails(store: Store, logs: readonly LogKey[]): Promise<readonly (() => Tail | undefined)[]> {
-  const replies = await store.connection.read(logs.map((log) => tailCall(store, log, undefined)))
+  const replies = await readFolds(store, logs, undefined)
   return logs.map((log, i) => () => decodeTail(store, log, replies[i] ?? null))
 }
 
-function tailCall(store: Store, log: LogKey, upTo: number | undefined): ScriptCall {
-  return logCall(store, 'tail', log, [upTo === undefined ? '' : String(upTo), store.marker], true)
+/**
+ * Head and entries of each. A script copies every value several times while the server does nothing else, so of a long fold
+ * it returns only where it is, and the entries are read by a command of their own.
+ */
+async function readFolds(store: Store, logs: readonly LogKey[], upTo: number | undefined): Promise<Reply[]> {
+  const { connection } = store
+  const replies = [...(await connection.read(logs.map((log) => tailCall(store, log, upTo, MOST_BY_SCRIPT))))]
+  const long = [...replies.entries()].filter(([, reply]) => isLong(reply)) as [number, LongFold][]
+  if (long.length === 0) return replies
+  const found = await connection.read(long.map(([i, fold]) => entriesCall(store, logs[i] as LogKey, fold)))
+  const again: number[] = []
+  for (const [at, [i, [row, first]]] of long.entries()) {
+    const [head, base, ...fields] = found[at] as readonly Reply[]
+    if (isUnchanged(row, head ?? null, base ?? null)) replies[i] = [row, first, ...fields]
+    else again.push(i)
+  }
+  if (again.length === 0) return replies
+  // Pruned, erased or created anew in between: then all at once.
+  const whole = await connection.read(again.map((i) => tailCall(store, logs[i] as LogKey, upTo, undefined)))
+  for (const [at, i] of again.entries()) replies[i] = whole[at] ?? null
+  return replies
+}
+
+/** Up to here a second round trip costs more than what it saves. */
+const MOST_BY_SCRIPT = 64
+
+/** Head row, seq of the first entry, number of entries. */
+type LongFold = readonly [readonly Reply[], Reply, number]
+
+function isLong(reply: Reply): boolean {
+  return Array.isArray(reply) && reply.length === 3 && typeof reply[2] === 'number'
+}
+
+function tailCall(store: Store, log: LogKey, upTo: number | undefined, most: number | undefined): ScriptCall {
+  const args = [upTo === undefined ? '' : String(upTo), store.marker, most === undefined ? '' : String(most)]
+  return logCall(store, 'tail', log, args, true)
+}
+
+function entriesCall({ keys }: Store, log: LogKey, [, first, count]: LongFold): Call {
+  const args = [keys.log(log), 'h', 'b']
+  for (let seq = Number(first); seq < Number(first) + count; seq++) args.push(`m${seq}`, `d${seq}`)
+  return { command: 'hmget', args, binary: true }
+}
+
+// Entries of a log never change, but pruning puts another one in place of the first, and an id can be used again.
+function isUnchanged(row: readonly Reply[], head: Reply, base: Reply): boolean {
+  return head !== null && incarnationIn(row[1] ?? null) === incarnationIn(head) && String(row[2]) === String(base)
 }
 
 function decodeTail(store: Store, log: LogKey, reply: Reply): Tail | undefined {

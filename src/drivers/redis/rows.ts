@@ -114,6 +114,11 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
+/** As it stands in a head, for comparing. */
+export function incarnationIn(head: Reply): string | undefined {
+  return /^[^\n]*\n\d+ \S+ \d+ ([^\n]*)\n/.exec(String(head))?.[1]
+}
+
 /** From a head row, see include/head-row.lua. */
 export function decodeHead(log: LogKey, row: readonly Reply[]): Head {
   const [time, head, base, owner, labels, applied] = row.map((field) => (field === null ? null : String(field)))
