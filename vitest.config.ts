@@ -14,7 +14,7 @@ const LONG = [
   'crash/processes',
   'runtime/simulation',
   'packaging/pack',
-  'pipeline/kills',
+  'pipeline/crash',
   'studio/',
   'adapters/bullmq/fleet',
   'drivers/file',

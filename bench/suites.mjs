@@ -20,6 +20,7 @@ export const SUITES = {
   server: () => import('./server/suite.mjs'),
   retention: () => import('./retention/suite.mjs'),
   cache: () => import('./cache/suite.mjs'),
+  parcels: () => import('./parcels/suite.mjs'),
 }
 
 /** Those that take so long that they are measured only when they are named. */

@@ -60,44 +60,11 @@ const LAYERS = {
   'errors.ts': { may: ['*'] },
   'types.ts': { may: ['*'] },
   'internal.ts': { may: ['*'] },
-  'holdfast.ts': {
-    may: [
-      'core',
-      'codec',
-      'telemetry',
-      'log',
-      'store',
-      'retention',
-      'runtime',
-      'fixture',
-      'archive',
-      'metrics-store.ts',
-      'worker-store.ts',
-      'sweeps.ts',
-      'thread-list.ts',
-      'thread-relatives.ts',
-    ],
-  },
-  'sweeps.ts': { may: ['core', 'log', 'retention', 'archive', 'runtime'] },
-  'thread-list.ts': { may: ['core', 'log', 'runtime'] },
-  'thread-relatives.ts': { may: ['core', 'log', 'runtime'] },
-  'worker-store.ts': { may: ['log', 'store', 'runtime', 'metrics-store.ts'] },
-  'metrics-store.ts': { may: ['core', 'telemetry', 'log', 'store'] },
+  holdfast: { may: ['core', 'codec', 'telemetry', 'log', 'store', 'retention', 'runtime', 'fixture', 'archive'] },
   'store-url.ts': { may: ['core'] },
   'copy-store.ts': { may: ['core', 'log', 'copy', 'open.ts'] },
   'open.ts': {
-    may: [
-      'archive',
-      'cache',
-      'core',
-      'codec',
-      'telemetry',
-      'log',
-      'drivers',
-      'holdfast.ts',
-      'metrics-store.ts',
-      'store-url.ts',
-    ],
+    may: ['archive', 'cache', 'core', 'codec', 'telemetry', 'log', 'drivers', 'holdfast', 'store-url.ts'],
   },
 }
 
@@ -111,7 +78,7 @@ const PEER_ENTRY_POINTS = {
 
 /** Who loads such an entry point with `await import()`, and only when it is asked for what is in it. */
 const LAZY_USERS = {
-  'cli/commands/import-langgraph.ts': ['adapters/langgraph'],
+  'cli/commands/data/import-langgraph.ts': ['adapters/langgraph'],
   'cli/input/load-served.ts': ['adapters/langgraph'],
   'server/langgraph/store-routes.ts': ['adapters/langgraph'],
 }

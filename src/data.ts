@@ -9,5 +9,5 @@ export type { CopyOptions, CopyProgress, CopyRefusal, CopyRefusalReason, CopyRep
 export type { SweepReport } from './core/retention.js'
 export type { ExportOptions } from './fixture/export-thread.js'
 export type { ImportedThread } from './fixture/import-thread.js'
-export type { SweepThreadsOptions, Swept } from './sweeps.js'
+export type { SweepThreadsOptions, Swept } from './holdfast/sweeps.js'
 export type { ErasedTenant, EraseOptions, ScrubReport } from './retention/erase.js'

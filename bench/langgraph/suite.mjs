@@ -1,6 +1,6 @@
 // @ts-check
-import { LiveLists, Differ } from '#src/adapters/langgraph/diff.js'
-import { encode } from '#src/adapters/langgraph/encode.js'
+import { LiveLists, Differ } from '#src/adapters/langgraph/saver/diff.js'
+import { encode } from '#src/adapters/langgraph/values/encode.js'
 import { MemorySaver } from '@langchain/langgraph-checkpoint'
 import { alternate, median, quantile, timed } from '../statistics.mjs'
 import { Conversation, makeMessages, STEPS_PER_TURN } from './conversation.mjs'

@@ -227,7 +227,7 @@ export const MUTANTS = [
         replace: 'this.#showList(key, value) : value',
       },
     ],
-    test: 'test/runtime/runs/handed-out-values.test.ts',
+    test: 'test/runtime/runs/frozen-values.test.ts',
     histories: 'crashes',
   },
   {
@@ -262,7 +262,7 @@ export const MUTANTS = [
     changes: [
       { file: 'runtime/step/activity.js', find: 'const RETURN_MS = 10 * 60_000;', replace: 'const RETURN_MS = 400;' },
     ],
-    test: 'test/runtime/effects/recorded-first.test.ts',
+    test: 'test/runtime/effects/order-after-resume.test.ts',
     histories: 'crashes',
   },
   {
@@ -399,7 +399,7 @@ export const MUTANTS = [
     what: 'closing leaves the workers running',
     changes: [
       {
-        file: 'holdfast.js',
+        file: 'holdfast/holdfast.js',
         find: 'await Promise.all([...workers.running].map((worker) => worker.stop()));',
         replace: '',
       },
@@ -416,7 +416,7 @@ export const MUTANTS = [
         replace: '',
       },
     ],
-    test: 'test/runtime/workers/not-due.test.ts',
+    test: 'test/runtime/workers/wake-conditions.test.ts',
   },
   {
     item: '18b',
@@ -435,12 +435,12 @@ export const MUTANTS = [
     what: 'the copy of a first checkpoint loses its values',
     changes: [
       {
-        file: 'adapters/langgraph/plan-put.js',
+        file: 'adapters/langgraph/saver/plan-put.js',
         find: "(parent === undefined && metadata.source === 'fork')",
         replace: 'false',
       },
     ],
-    test: 'test/adapters/langgraph/copies.test.ts',
+    test: 'test/adapters/langgraph/copied-checkpoints.test.ts',
   },
   {
     item: '22',
@@ -477,7 +477,7 @@ export const MUTANTS = [
         replace: 'wall: clock.now()',
       },
     ],
-    test: 'test/runtime/effects/slept-machine.test.ts',
+    test: 'test/runtime/effects/lease-after-sleep.test.ts',
   },
   {
     item: '38',
@@ -590,7 +590,7 @@ export const MUTANTS = [
     what: 'a checkpoint id that is no text is looked for',
     changes: [
       {
-        file: 'adapters/langgraph/names.js',
+        file: 'adapters/langgraph/saver/names.js',
         find: "if (typeof id === 'string')\n        return id;",
         replace: 'return id;',
       },
@@ -673,7 +673,7 @@ export const MUTANTS = [
         replace: 'const json = stringify(encoder.wire, limits);',
       },
     ],
-    test: 'test/runtime/runs/handed-out-values.test.ts',
+    test: 'test/runtime/runs/frozen-values.test.ts',
   },
   {
     item: '43',
@@ -744,7 +744,7 @@ export const MUTANTS = [
     what: 'a task that is no text is stored under what it is not',
     changes: [
       {
-        file: 'adapters/langgraph/names.js',
+        file: 'adapters/langgraph/saver/names.js',
         find: "if (typeof taskId === 'string' && taskId !== '')",
         replace: 'if (true)',
       },
@@ -756,7 +756,7 @@ export const MUTANTS = [
     what: 'an unknown thread is looked for three times',
     changes: [
       {
-        file: 'adapters/langgraph/branches.js',
+        file: 'adapters/langgraph/saver/branches.js',
         find: 'if ((await this.logs.known(threadId, branch)) === undefined)\n                continue;',
         replace: '',
       },
@@ -768,7 +768,7 @@ export const MUTANTS = [
     what: 'a store does not show how it searches',
     changes: [
       {
-        file: 'adapters/langgraph/store.js',
+        file: 'adapters/langgraph/store/store.js',
         find: 'return this.#indexConfig;',
         replace: 'return undefined;',
       },

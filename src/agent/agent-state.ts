@@ -73,8 +73,11 @@ export type Loop = {
    * would end the run.
    */
   readonly spoke?: { readonly count: number; readonly ending: Ending } | null
-  /** What was spent on this branch; forks start at zero. */
-  readonly spent: { readonly id: string; readonly branch: string; readonly tally: Tally } | null
+  /**
+   * What was spent on this branch; forks start at zero. Without a tally it is the usage of the thread, as on a branch
+   * that was never forked: what is known is not stored twice.
+   */
+  readonly spent: { readonly id: string; readonly branch: string; readonly tally?: Tally } | null
 }
 
 export type Measured = {

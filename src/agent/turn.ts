@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import type { Value } from '../codec/value.js'
 import type { Context } from '../runtime/step/context.js'
 import { recordError } from '../runtime/errors.js'
@@ -11,7 +12,7 @@ import type { Message } from './messages/message.js'
 import type { ModelEvent, ModelReply } from './model/model-types.js'
 import type { PromptSizes } from './messages/sizes.js'
 import { providerName } from './model/spans.js'
-import { addTally, EMPTY_TALLY, tallyOf, type Tally, writeTally } from './model/tally.js'
+import { addTally, EMPTY_TALLY, tallyOf, writeTally } from './model/tally.js'
 import type { ToolSet } from './tools/tool-set.js'
 
 /** An agent as its nodes see it. */
@@ -54,14 +55,20 @@ export function reportCalls(update: Update, step: string): readonly LiveEvent[] 
   )
 }
 
-/** What one model call adds to the totals. Also notes it in the record and in the tenant's store. */
-export function spend(setup: AgentSetup, state: OwnState, ctx: Context, reply: ModelReply) {
+/**
+ * What one model call adds to the totals. Also notes it in the record and in the tenant's store.
+ * @param isKept the reply becomes a message, which says what it used.
+ */
+export function spend(setup: AgentSetup, state: OwnState, ctx: Context, reply: ModelReply, isKept: boolean) {
   const { options } = setup
   const internals = internalsOf(ctx)
   const model = reply.message.model ?? { provider: '', id: '' }
   const spent = tallyOf(reply.usage, model, options.prices ?? {})
-  const { usage, cost } = { usage: reply.usage, cost: spent.unpriced > 0 ? null : spent.cost }
-  internals.note({ type: 'usage', step: internals.path, usage: { ...usage, cost, model, attempts: reply.attempts } })
+  const { usage, attempts } = reply
+  const cost = spent.unpriced > 0 ? null : spent.cost
+  const step = internals.path
+  if (isKept) internals.note({ type: 'usage', step, usage: { cost, attempts } })
+  else internals.note({ type: 'usage', step, usage: { ...usage, cost, model, attempts } })
   const { input, output, cachedInput: cached } = usage
   internals.watch.usage({
     provider: providerName(model.provider),
@@ -72,19 +79,21 @@ export function spend(setup: AgentSetup, state: OwnState, ctx: Context, reply: M
     cached,
     cost,
   })
-  const before = state.loop.spent?.branch === ctx.branch ? state.loop.spent : undefined
-  const onBranch = {
-    id: before?.id ?? `${ctx.runId}:${ctx.branch}${scopeOf(internals.path)}`,
-    branch: ctx.branch,
-    tally: addTally(before?.tally ?? EMPTY_TALLY, spent),
-  }
   const { thread, branch } = ctx
-  writeTally(ctx, onBranch.id, { thread, branch, program: options.name, tally: onBranch.tally })
+  const before = state.loop.spent?.branch === branch ? state.loop.spent : undefined
+  const id = before?.id ?? `${ctx.runId}:${branch}${scopeOf(step)}`
+  const known = before === undefined ? EMPTY_TALLY : (before.tally ?? state.usage)
+  const isAll = known === state.usage || isDeepStrictEqual(known, state.usage)
+  const total = addTally(state.usage, spent)
+  const tally = isAll ? total : addTally(known, spent)
+  writeTally(ctx, id, { thread, branch, program: options.name, tally })
+  const onBranch: Loop['spent'] = isAll ? { id, branch } : { id, branch, tally }
   return {
-    usage: addTally(state.usage, spent),
+    usage: total,
     runUsage: addTally(state.runUsage, spent),
-    spent: onBranch as Loop['spent'] & {},
-  } satisfies { usage: Tally; runUsage: Tally; spent: NonNullable<Loop['spent']> }
+    // Undefined where nothing is new about it: it is not written again.
+    spent: isAll && before !== undefined && before.tally === undefined ? undefined : onBranch,
+  }
 }
 
 /** Where an agent runs inside another program: several of them in one run are counted separately. */

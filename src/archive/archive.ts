@@ -4,15 +4,10 @@ import { ConflictError, CorruptError, NotFoundError } from '../core/errors.js'
 import type { BranchId, TenantId, ThreadId } from '../core/ids.js'
 import { nameLog } from '../core/log-name.js'
 import type { Driver, Head, LogKey, StoredEntry } from '../log/contract.js'
-import { type ArchivePlace, placeName } from './place.js'
+import { aboutName, type ArchivedFile, branchFolder, FILE, fileName, folderOf } from './archived-file.js'
+import { newestChain, newestLife } from './newest-files.js'
+import type { ArchivePlace } from './place.js'
 import { readSegment, readSegmentHead, type Segment, type SegmentHead, writeSegment } from './segment.js'
-
-/** One archived file. */
-export interface ArchivedFile extends SegmentHead {
-  readonly name: string
-  /** Of the file, compressed. */
-  readonly bytes: number
-}
 
 const MAIN = 'main' as BranchId
 const PAGE = 64
@@ -265,61 +260,6 @@ export class Archive {
     await this.place.remove(name)
     await this.place.remove(aboutName(name))
   }
-}
-
-/** The files of the life that was archived last: the forks of an earlier one are no branches of it. */
-function newestLife(files: readonly ArchivedFile[]): readonly ArchivedFile[] {
-  const newest = endOf(newestFirst(files))
-  return files.filter(({ life }) => life === undefined || newest?.life === undefined || life === newest.life)
-}
-
-/** Where a thread ended that was archived whole; else the end of the newest past. */
-function endOf(newest: readonly ArchivedFile[]): ArchivedFile | undefined {
-  return newest.find(({ kind }) => kind === 'thread') ?? newest[0]
-}
-
-function newestFirst(files: readonly ArchivedFile[]): ArchivedFile[] {
-  return [...files].sort((a, b) => b.archivedAt - a.archivedAt || b.last - a.last)
-}
-
-/** The files that lead to the newest entry of a branch, oldest first, as far back as they join. */
-function newestChain(files: readonly ArchivedFile[]): readonly ArchivedFile[] {
-  const newest = newestFirst(files)
-  const end = endOf(newest)
-  const life = newest.filter((file) => file.incarnation === end?.incarnation)
-  // Of a thread that was archived whole, that is its end: a past that was cut off after it was restored ends in the middle.
-  const last = end?.kind === 'thread' ? end : life.sort((a, b) => b.last - a.last)[0]
-  const chain: ArchivedFile[] = []
-  for (let file = last; file !== undefined; ) {
-    chain.unshift(file)
-    const { first, parent, incarnation, start } = file
-    file = newest.find(
-      (one) =>
-        one.incarnation === incarnation &&
-        one.first < first &&
-        ((one.last === first - 1 && one.hash === parent) || (one.last === first && one.hash === start)),
-    )
-  }
-  return chain
-}
-
-const FILE = '.hfa'
-
-function folderOf(tenant: TenantId, thread?: ThreadId): string {
-  return thread === undefined ? `threads/${placeName(tenant)}/` : `threads/${placeName(tenant)}/${placeName(thread)}/`
-}
-
-function branchFolder({ tenant, thread, branch }: LogKey, incarnation: string): string {
-  return `${folderOf(tenant, thread)}${placeName(branch)}/${placeName(incarnation)}`
-}
-
-function fileName(head: SegmentHead): string {
-  const pad = (seq: number): string => String(seq).padStart(12, '0')
-  return `${branchFolder(head, head.incarnation)}/${pad(head.first)}-${pad(head.last)}${FILE}`
-}
-
-function aboutName(name: string): string {
-  return name.replace(/\.hfa$/, '.json')
 }
 
 function changed(key: LogKey): ConflictError {

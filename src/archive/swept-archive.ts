@@ -1,7 +1,8 @@
 import type { TenantId } from '../core/ids.js'
 import type { Driver, Head, LogKey } from '../log/contract.js'
 import type { BeforeRemoval } from '../log/log.js'
-import type { Archive, ArchivedFile } from './archive.js'
+import type { Archive } from './archive.js'
+import type { ArchivedFile } from './archived-file.js'
 
 const AT_ONCE = 20
 

@@ -12,7 +12,8 @@ import type { Driver, LogKey } from '../log/contract.js'
 import { KEY_THREAD } from '../log/keys/keys.js'
 import type { LogStore } from '../log/log-store.js'
 import { GroupCommit } from '../log/write/group-commit.js'
-import type { Archive, ArchivedFile } from './archive.js'
+import type { Archive } from './archive.js'
+import type { ArchivedFile } from './archived-file.js'
 import { pastWriter } from './swept-archive.js'
 
 /** An archived stretch of a branch. */

@@ -12,13 +12,16 @@ export type Command = (
   options: Options,
 ) => Promise<number | void>
 
+/** Flags as commander reads them, and what they do. One whose flags end in `…` may be repeated. */
+export type CommandOption = readonly [flags: string, description: string]
+
 export interface CommandDeclaration {
   /** `fork <thread>`, as commander reads it; `store put <scope> …` is a command of the group `store`. */
   readonly usage: string
   readonly summary: string
   /** The heading of help that it stands under. */
   readonly group?: string
-  readonly options?: readonly (readonly [flags: string, description: string])[]
+  readonly options?: readonly CommandOption[]
   readonly examples?: readonly string[]
   /** Loaded only when the command runs, so that help is quick. */
   readonly load: () => Promise<{ readonly run: Command }>

@@ -8,7 +8,7 @@ import { cleanLines, forStream, Output, paintText, type Stream, toJson } from '.
 import { sentence } from '../core/sentence.js'
 import { didYouMean, findSimilarNames } from '../core/similar.js'
 import type { Surroundings } from './surroundings.js'
-import { readVersion } from './commands/version.js'
+import { readVersion } from './version.js'
 
 /** Commands of two words: what the first one stands for, and under which heading. */
 const GROUPS: Readonly<Record<string, readonly [description: string, heading: string]>> = {

@@ -4,9 +4,15 @@ import type { AnyAiMessage } from '../agent/messages/index.js'
 
 type Json = Readonly<Record<string, unknown>>
 
+interface ToolGiven {
+  readonly name: string
+  readonly description?: string
+  readonly inputSchema: unknown
+}
+
 interface CallOptions {
   readonly prompt: readonly AnyAiMessage[]
-  readonly tools?: readonly { readonly name: string; readonly description?: string; readonly inputSchema: unknown }[]
+  readonly tools?: readonly ToolGiven[]
   readonly abortSignal?: AbortSignal
 }
 
@@ -16,25 +22,48 @@ interface CallOptions {
  */
 export function httpModel(url: string, name: string): LanguageModel {
   const agent = new Agent({ keepAlive: true, maxSockets: 512 })
+  const written = new Written()
   return {
     specificationVersion: 'v3',
     provider: 'demo',
     modelId: name,
     async doGenerate({ prompt, tools = [], abortSignal }: CallOptions) {
-      const body = JSON.stringify({
-        model: name,
-        messages: prompt.flatMap(toChatMessages),
-        tools: tools.map((tool) => ({
-          type: 'function',
-          function: { name: tool.name, description: tool.description, parameters: tool.inputSchema },
-        })),
-      })
+      const messages = written.join(prompt, toChatMessages)
+      const body = `{"model":${JSON.stringify(name)},"messages":${messages},"tools":${written.join(tools, toFunctions)}}`
       return readReply(await post(`${url}/chat/completions`, body, agent, abortSignal))
     },
     doStream() {
       throw new Error('The demo asks for whole replies.')
     },
   } as LanguageModel
+}
+
+/** The JSON of what comes again with every call: all of a conversation does, and only the end of it is new. */
+class Written {
+  readonly #known = new WeakMap<object, string>()
+
+  /** An array of what each of them becomes. */
+  join<Given extends object>(all: readonly Given[], convert: (one: Given) => readonly Json[]): string {
+    const parts: string[] = []
+    for (const one of all) {
+      const text = this.#known.get(one) ?? this.#write(one, convert)
+      if (text !== '') parts.push(text)
+    }
+    return `[${parts.join(',')}]`
+  }
+
+  #write<Given extends object>(one: Given, convert: (one: Given) => readonly Json[]): string {
+    const text = convert(one)
+      .map((made) => JSON.stringify(made))
+      .join(',')
+    // Whatever may still change is written anew.
+    if (Object.isFrozen(one)) this.#known.set(one, text)
+    return text
+  }
+}
+
+function toFunctions({ name, description, inputSchema }: ToolGiven): readonly Json[] {
+  return [{ type: 'function', function: { name, description, parameters: inputSchema } }]
 }
 
 function toChatMessages({ role, content }: AnyAiMessage): readonly Json[] {

@@ -19,6 +19,9 @@ interface Conversation {
 /** A customer who heard nothing for this long is looked after: the word of their reply may have died with a worker. */
 const QUIET_MS = 1000
 const LOOK_EVERY_MS = 500
+/** How much the clocks of the processes may disagree. */
+const CLOCKS_MS = 10_000
+const PAGE = 200
 
 /** The customers of the day: each leaves the next message when the last one is answered. */
 export class Storefront {
@@ -176,7 +179,8 @@ export class Storefront {
     const before = Date.now() - QUIET_MS
     const quiet = [...this.#talking.values()].filter(({ askedAt }) => askedAt < before)
     if (quiet.length === 0) return
-    const resting = await this.#listResting()
+    const since = Math.min(...quiet.map(({ askedAt }) => askedAt)) - CLOCKS_MS
+    const resting = await this.#listResting(since)
     for (const { customer, thread, asked } of quiet) {
       if (!resting.has(customer.thread)) continue
       const state = await thread.state()
@@ -186,7 +190,8 @@ export class Storefront {
     }
   }
 
-  async #listResting(): Promise<ReadonlySet<string>> {
+  /** Those that came to rest since then, and perhaps some others: the ones of hours ago are asked after by nobody. */
+  async #listResting(since: number): Promise<ReadonlySet<string>> {
     const found = new Set<string>()
     let cursor: string | undefined
     do {
@@ -194,11 +199,12 @@ export class Storefront {
         status: 'completed',
         order: 'updated',
         direction: 'desc',
-        limit: 1000,
+        limit: PAGE,
         ...(cursor === undefined ? {} : { cursor }),
       })
       for (const { thread } of page.threads) found.add(String(thread))
-      cursor = page.cursor
+      const last = page.threads.at(-1)
+      cursor = last !== undefined && last.updatedAt.getTime() < since ? undefined : page.cursor
     } while (cursor !== undefined)
     return found
   }

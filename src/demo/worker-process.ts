@@ -38,22 +38,24 @@ process.on('message', ({ type }: ToWorker) => {
 tell({ type: 'ready' })
 
 function onEvent(event: WorkerEvent): void {
+  // Each step says what it does; only the first of it matters here.
+  if (event.type === 'event' && held.has(event.log)) return
+  const log = event.log ?? ''
   // `thread "bf-17" of tenant "…"`
-  const thread = /^thread "([^"]*)"/.exec(event.log ?? '')?.[1] ?? ''
+  const thread = /^thread "([^"]*)"/.exec(log)?.[1] ?? ''
   switch (event.type) {
     case 'event':
       // The first thing that happens after the claim was acknowledged.
-      if (held.has(thread)) return
-      held.add(thread)
+      held.add(log)
       return tell({ type: 'held', thread, at: Date.now() })
     case 'ended':
-      if (!held.delete(thread)) return
+      if (!held.delete(log)) return
       return tell({ type: 'ended', thread, status: event.outcome.status, ...readReply(event.outcome) })
     case 'stopped':
-      held.delete(thread)
+      held.delete(log)
       return tell({ type: 'ended', thread, status: 'stopped' })
     case 'error':
-      held.delete(thread)
+      held.delete(log)
       return tell({ type: 'error', message: event.error instanceof Error ? event.error.message : String(event.error) })
     default:
   }

@@ -10,7 +10,7 @@ import type { FlowProgram } from '../runtime/program/flow.js'
 import type { Thread } from '../runtime/thread.js'
 import { type DocumentRecord, Catalog } from './catalog.js'
 import type { Pipeline, PipelinePlan } from './pipeline.js'
-import { PipelineRun } from './pipeline-run.js'
+import { PipelineRun } from './run/pipeline-run.js'
 import type { FailedDocument, PipelineProgress, PipelineReport } from './report.js'
 
 /** The part of an open Holdfast that a pipeline uses. */

@@ -14,7 +14,7 @@ export type {
   GraphStore,
   HostedGraph,
   StoreItem,
-} from './langgraph/hosted-graph.js'
+} from './langgraph/graphs/hosted-graph.js'
 export { isLoopback, listen, type Listening, type ListenOptions } from './listen.js'
 export { nativeOpenApi } from './native/routes.js'
 export type { ChatOptions, ServerLimits, ServerOptions, ServerProgram } from './options.js'

@@ -3,8 +3,8 @@ import { describeGiven } from '../core/choices.js'
 import { InvalidOptionError } from '../core/errors.js'
 import { checkOptionNames, type OptionNames } from '../core/option-names.js'
 import { MAX_INDEXED_FIELDS } from '../log/items/store-write.js'
-import { type EmbedOptions, parseEmbed, type ParsedEmbed } from './embedding.js'
-import { type FieldInput, parseField } from './field.js'
+import { type EmbedOptions, parseEmbed, type ParsedEmbed } from './search/embedding.js'
+import { type FieldInput, parseField } from './search/field.js'
 import { checkSchema, type StandardSchema } from './standard-schema.js'
 
 /** How the items of a collection are validated, kept and found. */

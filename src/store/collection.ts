@@ -1,16 +1,12 @@
 import { vectorBytes } from '../codec/item.js'
 import { DEFAULT_LIMITS } from '../codec/limits.js'
 import { type Encoded, encodeValue, type Value } from '../codec/value.js'
-import { describeGiven } from '../core/choices.js'
-import { ConflictError, InvalidOptionError, InvalidValueError } from '../core/errors.js'
+import { ConflictError, InvalidValueError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
 import { checkOptionNames, type OptionNames } from '../core/option-names.js'
 import type { ItemChange, ItemStore, OpenItem } from '../log/items/item-store.js'
 import { checkExpect, checkTtl, type ParsedOptions } from './collection-options.js'
-import type { Order } from './cursor.js'
-import { embedValues } from './embedding.js'
-import { parseField } from './field.js'
-import { parseFilter } from './filter.js'
+import { embedValues } from './search/embedding.js'
 import type {
   BatchOperation,
   BatchResult,
@@ -23,29 +19,19 @@ import type {
   StoreWriter,
   Written,
 } from './item.js'
-import { type Found, type FoundPage, type SearchPlan, searchNearest, searchOrdered } from './search.js'
-import { PageBudget } from './page-budget.js'
+import { PageBudget } from './search/page-budget.js'
+import type { Found } from './search/search.js'
+import { LIST_QUERY, SEARCH_QUERY, searchItems } from './search/search-query.js'
 import { checkKey } from './space.js'
 import { validate } from './standard-schema.js'
 
-const DEFAULT_LIMIT = 100
-const MAX_LIMIT = 10_000
 const MAX_BATCH = 1000
 
-// A version to expect that is misspelled would overwrite what somebody else wrote, a misspelled filter find everything.
+// A version to expect that is misspelled would overwrite what somebody else wrote.
 const PUT_OPTIONS: OptionNames<PutOptions> = { ttlMs: true, expect: true }
 const DELETE_OPTIONS: OptionNames<DeleteOptions> = { expect: true }
 const BATCH_PUT = { put: true, value: true, ...PUT_OPTIONS }
 const BATCH_DELETE = { delete: true, ...DELETE_OPTIONS }
-const LIST_QUERY: OptionNames<ListQuery> = { prefix: true, limit: true, cursor: true }
-const SEARCH_QUERY: OptionNames<SearchQuery> = {
-  ...LIST_QUERY,
-  filter: true,
-  orderBy: true,
-  direction: true,
-  query: true,
-  minScore: true,
-}
 
 /** Items of one kind in one scope, each under a key. */
 export class Collection<Output = Value, Input = Output> {
@@ -135,9 +121,7 @@ export class Collection<Output = Value, Input = Output> {
   /** One page of the items that match a filter, in an order; or, with `query`, those nearest to it in meaning. */
   async search(query: SearchQuery = {}): Promise<ItemPage<Output>> {
     checkOptionNames('search()', query, SEARCH_QUERY)
-    const plan = this.#plan(query)
-    const page =
-      query.query === undefined ? await this.#searchOrdered(plan, query) : await this.#searchNearest(plan, query)
+    const page = await searchItems(this.#items, { tenant: this.#tenant, space: this.#space }, this.#options, query)
     const items = page.found.map((found) => toItem<Output>(found))
     return { items, ...(page.cursor === undefined ? {} : { cursor: page.cursor }) }
   }
@@ -224,70 +208,6 @@ export class Collection<Output = Value, Input = Output> {
   #ttl(ttlMs: number | null | undefined): number | null {
     if (ttlMs === undefined) return this.#options.ttlMs
     return ttlMs === null ? null : checkTtl(ttlMs)
-  }
-
-  #plan({ prefix, filter, limit = DEFAULT_LIMIT }: SearchQuery): SearchPlan {
-    if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
-      throw new InvalidOptionError(
-        'limit',
-        `must be a whole number from 1 to ${MAX_LIMIT}, not ${describeGiven(limit)}`,
-        'Ask for pages and follow the cursor.',
-      )
-    }
-    return {
-      tenant: this.#tenant,
-      space: this.#space,
-      prefix: prefix === undefined || prefix === '' ? undefined : checkKey(prefix),
-      conditions: parseFilter(filter),
-      index: this.#options.index,
-      limit,
-    }
-  }
-
-  #searchOrdered(plan: SearchPlan, { orderBy, direction = 'asc', cursor }: SearchQuery): Promise<FoundPage> {
-    if (direction !== 'asc' && direction !== 'desc') {
-      throw new InvalidOptionError(
-        'direction',
-        `must be 'asc' or 'desc', not ${describeGiven(direction)}`,
-        'Leave it out for asc.',
-      )
-    }
-    const order: Order = {
-      field: orderBy === undefined ? undefined : parseField('orderBy', orderBy),
-      descending: direction === 'desc',
-    }
-    return searchOrdered(this.#items, plan, order, cursor)
-  }
-
-  async #searchNearest(
-    plan: SearchPlan,
-    { query, minScore = -1, orderBy, direction, cursor }: SearchQuery,
-  ): Promise<FoundPage> {
-    const { embed } = this.#options
-    if (embed === undefined)
-      throw new InvalidOptionError('query', 'needs embed', 'Give the collection an embed function.')
-    if (typeof query !== 'string' || query === '')
-      throw new InvalidOptionError(
-        'query',
-        `must be a non-empty string, not ${describeGiven(query)}`,
-        'Pass what to look for.',
-      )
-    if (orderBy !== undefined || direction !== undefined || cursor !== undefined) {
-      throw new InvalidOptionError(
-        'query',
-        'has an order of its own, in one page',
-        'Leave out orderBy, direction and cursor.',
-      )
-    }
-    if (typeof minScore !== 'number' || Number.isNaN(minScore)) {
-      throw new InvalidOptionError(
-        'minScore',
-        `must be a number from -1 to 1, not ${describeGiven(minScore)}`,
-        'Pass for example 0.7.',
-      )
-    }
-    const [vector] = await embed.embed([query])
-    return searchNearest(this.#items, plan, vector as Float32Array, minScore)
   }
 }
 

@@ -1,6 +1,6 @@
-export type { EmbedOptions } from './embedding.js'
-export type { FieldInput } from './field.js'
-export type { Clause, Filter, Operators } from './filter.js'
+export type { EmbedOptions } from './search/embedding.js'
+export type { FieldInput } from './search/field.js'
+export type { Clause, Filter, Operators } from './search/filter.js'
 export type {
   BatchOperation,
   BatchResult,

@@ -1,6 +1,6 @@
 import type { StoreWrite } from '../log/items/store-write.js'
-import type { FieldInput } from './field.js'
-import type { Filter } from './filter.js'
+import type { FieldInput } from './search/field.js'
+import type { Filter } from './search/filter.js'
 
 /** An item as returned by a read. */
 export interface Item<Value> {

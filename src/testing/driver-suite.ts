@@ -1,34 +1,36 @@
 import assert from 'node:assert/strict'
 import type { Driver } from '../log/contract.js'
-import { appendTests } from './driver-suite/append-tests.js'
-import { batchTests } from './driver-suite/batch-tests.js'
-import { blobTests } from './driver-suite/blob-tests.js'
-import { copyTests } from './driver-suite/copy-tests.js'
-import { dueTests } from './driver-suite/due-tests.js'
-import { eraseTests } from './driver-suite/erase-tests.js'
-import { forkTests } from './driver-suite/fork-tests.js'
+import { appendTests } from './driver-suite/appends/append-tests.js'
+import { batchTests } from './driver-suite/appends/batch-tests.js'
+import { blobTests } from './driver-suite/removal/blob-tests.js'
+import { copyTests } from './driver-suite/appends/copy-tests.js'
+import { dueOrderTests } from './driver-suite/index/due-order-tests.js'
+import { dueTests } from './driver-suite/index/due-tests.js'
+import { eraseTests } from './driver-suite/removal/erase-tests.js'
+import { forkTests } from './driver-suite/appends/fork-tests.js'
 import { idTests } from './driver-suite/id-tests.js'
-import { indexTests } from './driver-suite/index-tests.js'
-import { itemApplyTests } from './driver-suite/item-apply-tests.js'
-import { itemCarriedTests } from './driver-suite/item-carried-tests.js'
-import { itemExpiryTests } from './driver-suite/item-expiry-tests.js'
-import { itemScanTests } from './driver-suite/item-scan-tests.js'
-import { itemTests } from './driver-suite/item-tests.js'
-import { labelTests } from './driver-suite/label-tests.js'
-import { leaseTests } from './driver-suite/lease-tests.js'
+import { indexFilterTests } from './driver-suite/index/index-filter-tests.js'
+import { indexTests } from './driver-suite/index/index-tests.js'
+import { itemApplyTests } from './driver-suite/items/item-apply-tests.js'
+import { itemCarriedTests } from './driver-suite/items/item-carried-tests.js'
+import { itemExpiryTests } from './driver-suite/items/item-expiry-tests.js'
+import { itemScanTests } from './driver-suite/items/item-scan-tests.js'
+import { itemTests } from './driver-suite/items/item-tests.js'
+import { labelTests } from './driver-suite/index/label-tests.js'
+import { leaseTests } from './driver-suite/appends/lease-tests.js'
 import { lifecycleTests } from './driver-suite/lifecycle-tests.js'
 import { newsTests } from './driver-suite/news-tests.js'
-import { maintenanceRaceTests } from './driver-suite/maintenance-race-tests.js'
-import { pageTests } from './driver-suite/page-tests.js'
-import { pruneTests } from './driver-suite/prune-tests.js'
-import { raceTests } from './driver-suite/race-tests.js'
+import { maintenanceRaceTests } from './driver-suite/removal/maintenance-race-tests.js'
+import { pageTests } from './driver-suite/index/page-tests.js'
+import { pruneTests } from './driver-suite/removal/prune-tests.js'
+import { raceTests } from './driver-suite/appends/race-tests.js'
 import { readTests } from './driver-suite/read-tests.js'
-import { reindexTests } from './driver-suite/reindex-tests.js'
-import { renewTests } from './driver-suite/renew-tests.js'
+import { reindexTests } from './driver-suite/index/reindex-tests.js'
+import { renewTests } from './driver-suite/appends/renew-tests.js'
 import { logKey, newTenant, type SuiteContext, type SuiteTest } from './driver-suite/suite-context.js'
 import { tenantTests } from './driver-suite/tenant-tests.js'
-import { transactTests } from './driver-suite/transact-tests.js'
-import { transactRaceTests } from './driver-suite/transact-race-tests.js'
+import { transactTests } from './driver-suite/appends/transact-tests.js'
+import { transactRaceTests } from './driver-suite/appends/transact-race-tests.js'
 
 const GROUPS: readonly (readonly [string, readonly SuiteTest[]])[] = [
   ['append', appendTests],
@@ -43,8 +45,8 @@ const GROUPS: readonly (readonly [string, readonly SuiteTest[]])[] = [
   ['prune', pruneTests],
   ['erase', eraseTests],
   ['blobs', blobTests],
-  ['the index', indexTests],
-  ['what is due', dueTests],
+  ['the index', [...indexTests, ...indexFilterTests]],
+  ['what is due', [...dueTests, ...dueOrderTests]],
   ['labels', labelTests],
   ['pages', pageTests],
   ['tenants', tenantTests],

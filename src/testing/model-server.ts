@@ -91,6 +91,8 @@ export interface ModelServer extends AsyncDisposable {
 }
 
 const MAX_BODY_BYTES = 64 * 1024 * 1024
+/** Created once: without a reason, each abort creates an error with a stack. */
+const OVER = new Error('The response is over.')
 
 /** Starts a model server on 127.0.0.1, at a free port. */
 export async function startModelServer(options: ModelServerOptions): Promise<ModelServer> {
@@ -149,7 +151,7 @@ export async function startModelServer(options: ModelServerOptions): Promise<Mod
 
   async function answer(request: IncomingMessage, response: ServerResponse, text: string, body: Json): Promise<void> {
     const gone = new AbortController()
-    response.on('close', () => gone.abort())
+    response.on('close', () => gone.abort(OVER))
     waiting.add(gone)
     const { id, numbers } = dice.roll(text)
     const seen = readRequest(arrived++, body, request)

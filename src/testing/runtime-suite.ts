@@ -2,36 +2,38 @@ import assert from 'node:assert/strict'
 import type { Driver } from '../log/contract.js'
 import type { DriverSetup, SuiteFramework } from './driver-suite.js'
 import { newTenant } from './driver-suite/suite-context.js'
-import { badInputTests } from './runtime-suite/bad-input-tests.js'
-import { keptResultTests } from './runtime-suite/kept-result-tests.js'
-import { busyTests } from './runtime-suite/busy-tests.js'
-import { cancelTests } from './runtime-suite/cancel-tests.js'
-import { childTests } from './runtime-suite/child-tests.js'
-import { clockTests } from './runtime-suite/clock-tests.js'
-import { dispatchTests } from './runtime-suite/dispatch-tests.js'
-import { effectCrashTests } from './runtime-suite/effect-crash-tests.js'
-import { effectTests } from './runtime-suite/effect-tests.js'
-import { failureTests } from './runtime-suite/failure-tests.js'
-import { fenceTests } from './runtime-suite/fence-tests.js'
-import { flowTests } from './runtime-suite/flow-tests.js'
-import { gateTests } from './runtime-suite/gate-tests.js'
-import { graphTests } from './runtime-suite/graph-tests.js'
-import { incompatibleTests } from './runtime-suite/incompatible-tests.js'
-import { inputTests } from './runtime-suite/input-tests.js'
-import { retentionTests } from './runtime-suite/retention-tests.js'
-import { queueTests } from './runtime-suite/queue-tests.js'
-import { recordTests } from './runtime-suite/record-tests.js'
+import { badInputTests } from './runtime-suite/programs/bad-input-tests.js'
+import { keptResultTests } from './runtime-suite/runs/kept-result-tests.js'
+import { busyTests } from './runtime-suite/runs/busy-tests.js'
+import { cancelTests } from './runtime-suite/runs/cancel-tests.js'
+import { childEndTests } from './runtime-suite/waits/child-end-tests.js'
+import { childTests } from './runtime-suite/waits/child-tests.js'
+import { clockTests } from './runtime-suite/runs/clock-tests.js'
+import { dispatchTests } from './runtime-suite/workers/dispatch-tests.js'
+import { effectCrashTests } from './runtime-suite/effects/effect-crash-tests.js'
+import { effectTests } from './runtime-suite/effects/effect-tests.js'
+import { failureTests } from './runtime-suite/runs/failure-tests.js'
+import { fenceTests } from './runtime-suite/runs/fence-tests.js'
+import { flowTests } from './runtime-suite/programs/flow-tests.js'
+import { gateTests } from './runtime-suite/effects/gate-tests.js'
+import { graphTests } from './runtime-suite/programs/graph-tests.js'
+import { incompatibleTests } from './runtime-suite/programs/incompatible-tests.js'
+import { inputTests } from './runtime-suite/runs/input-tests.js'
+import { retentionSweepTests } from './runtime-suite/workers/retention-sweep-tests.js'
+import { retentionTests } from './runtime-suite/workers/retention-tests.js'
+import { queueTests } from './runtime-suite/workers/queue-tests.js'
+import { recordTests } from './runtime-suite/runs/record-tests.js'
 import { type RuntimeTest, runtimeContext } from './runtime-suite/runtime-context.js'
-import { liveTests } from './runtime-suite/live-tests.js'
-import { newsTests } from './runtime-suite/news-tests.js'
-import { scheduleTests } from './runtime-suite/schedule-tests.js'
-import { stateTests } from './runtime-suite/state-tests.js'
-import { storeTests } from './runtime-suite/store-tests.js'
-import { streamTests } from './runtime-suite/stream-tests.js'
-import { subgraphTests } from './runtime-suite/subgraph-tests.js'
-import { transactionTests } from './runtime-suite/transaction-tests.js'
-import { turnTests } from './runtime-suite/turn-tests.js'
-import { waitTests } from './runtime-suite/wait-tests.js'
+import { liveTests } from './runtime-suite/runs/live-tests.js'
+import { newsTests } from './runtime-suite/workers/news-tests.js'
+import { scheduleTests } from './runtime-suite/workers/schedule-tests.js'
+import { stateTests } from './runtime-suite/programs/state-tests.js'
+import { storeTests } from './runtime-suite/programs/store-tests.js'
+import { streamTests } from './runtime-suite/runs/stream-tests.js'
+import { subgraphTests } from './runtime-suite/programs/subgraph-tests.js'
+import { transactionTests } from './runtime-suite/programs/transaction-tests.js'
+import { turnTests } from './runtime-suite/workers/turn-tests.js'
+import { waitTests } from './runtime-suite/waits/wait-tests.js'
 
 const GROUPS: readonly (readonly [string, readonly RuntimeTest[]])[] = [
   ['state', stateTests],
@@ -39,7 +41,7 @@ const GROUPS: readonly (readonly [string, readonly RuntimeTest[]])[] = [
   ['subgraphs', subgraphTests],
   ['flows', flowTests],
   ['waiting', waitTests],
-  ['child threads', childTests],
+  ['child threads', [...childTests, ...childEndTests]],
   ['news', newsTests],
   ['live events', liveTests],
   ['clocks that are wrong', clockTests],
@@ -58,7 +60,7 @@ const GROUPS: readonly (readonly [string, readonly RuntimeTest[]])[] = [
   ['gates', gateTests],
   ['fencing', fenceTests],
   ['bad input', badInputTests],
-  ['retention', retentionTests],
+  ['retention', [...retentionTests, ...retentionSweepTests]],
   ['schedules', scheduleTests],
   ['the queue', queueTests],
   ['another engine', dispatchTests],

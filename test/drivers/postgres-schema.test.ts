@@ -1,5 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { openPostgres } from '#src/drivers/postgres/open-postgres.js'
+import { createLog, logKey, newTenant } from '#src/testing/driver-suite/suite-context.js'
+import { makeAppend, makeIndex, mustAppend } from '#src/testing/entries.js'
 import { afterAll, describe, expect, it } from 'vitest'
 import { dropSchema, newSchema, runSql } from '../support/postgres.js'
 import { postgresUrl } from '../support/servers.js'
@@ -61,5 +63,38 @@ describe.skipIf(given === undefined)('the Postgres schema', () => {
     for (const name of ['seq', 'hash', 'epoch', 'lease_owner', 'lease_until', 'updated_at', 'expires_at']) {
       expect(indexed).not.toContain(name)
     }
+  })
+
+  it('keeps what is derived right, whichever function writes', async () => {
+    const driver = await openPostgres(url, { schema })
+    const log = logKey(newTenant(), 'derived')
+    const index = (minute: number, metadata: Record<string, string | number>) =>
+      makeIndex({ updatedAt: minute * 60_000 + 1, expiresAt: minute * 60_000 + 60_001, metadata })
+    const derived = async () => {
+      const [row] = await runSql(
+        url,
+        `SELECT updated_minute, expires_minute, program, priority, limit_key FROM "${schema}".logs WHERE thread = 'derived'`,
+      )
+      return Object.values(row ?? {})
+    }
+    const labels = { 'holdfast.program': 'support', 'holdfast.priority': 3, 'holdfast.limit': 'gold' }
+    let at = await createLog(driver, log, { index: index(100, labels) })
+    expect(await derived()).toEqual([100, 101, '"support"', 3, '"gold"'])
+
+    const append = async (options: Parameters<typeof makeAppend>[2], labelsChanged = false): Promise<void> => {
+      at = await mustAppend(driver, { ...makeAppend(log, at, options), labelsChanged })
+    }
+    // append_step, append_one, append with labels as they were, append with new ones, and reindex.
+    await append({ index: index(200, labels) })
+    expect(await derived()).toEqual([200, 201, '"support"', 3, '"gold"'])
+    await append({ index: index(300, labels), lease: { kind: 'claim', owner: 'a', ms: 1, force: true } })
+    expect(await derived()).toEqual([300, 301, '"support"', 3, '"gold"'])
+    await append({ index: index(400, labels), count: 2 })
+    expect(await derived()).toEqual([400, 401, '"support"', 3, '"gold"'])
+    await append({ index: index(500, { 'holdfast.program': 'sales' }) }, true)
+    expect(await derived()).toEqual([500, 501, '"sales"', 0, ''])
+    expect(await driver.reindex(log, at, index(600, labels))).toBe(true)
+    expect(await derived()).toEqual([600, 601, '"support"', 3, '"gold"'])
+    await driver.close()
   })
 })

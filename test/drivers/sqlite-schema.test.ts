@@ -50,6 +50,19 @@ describe('the schema of SQLite', () => {
     expect(schema).toBe(await readFile(SCHEMA_FILE, 'utf8'))
   })
 
+  it('returns bytes as they are from a file whose text is in UTF-16', async () => {
+    withSqlite((sqlite) => sqlite.exec("PRAGMA encoding = 'UTF-16le'; CREATE TABLE t (a); DROP TABLE t"))
+    const driver = await openSqlite(file)
+    const append = makeAppend({ tenant: 'a', thread: 'b', branch: 'main' } as LogKey, null, { count: 3, keyframe: 0 })
+    await mustAppend(driver, append)
+    const tail = await driver.tail(append.log)
+    expect(tail?.entries.map(({ body }) => Buffer.from(body))).toEqual(
+      append.entries.map(({ body }) => Buffer.from(body)),
+    )
+    await driver.close()
+    expect(withSqlite((sqlite) => sqlite.prepare('PRAGMA encoding').get())).toEqual({ encoding: 'UTF-16le' })
+  })
+
   it('has migrations numbered without gaps', () => {
     expect(MIGRATIONS.map(({ version }) => version)).toEqual(MIGRATIONS.map((_, i) => i + 1))
   })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { loadSqlite } from '#src/drivers/sqlite/engine.js'
 import { openSqlite } from '#src/drivers/sqlite/open-sqlite.js'
 import { logKey, newTenant } from '#src/testing/driver-suite/suite-context.js'
-import { commitSql, transactSql, withSql } from '#src/testing/driver-suite/transact-fixtures.js'
+import { commitSql, transactSql, withSql } from '#src/testing/driver-suite/appends/transact-fixtures.js'
 import { makeAppend, mustAppend } from '#src/testing/entries.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 

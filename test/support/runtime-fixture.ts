@@ -8,6 +8,7 @@ import { createMemoryStore, ensureThread, type MemoryLog } from '#src/drivers/me
 import type { Head, StoredEntry } from '#src/log/contract.js'
 
 export const RUNTIME_FIXTURES = new URL('../fixtures/runtime-v1/', import.meta.url)
+export const AGENT_FIXTURES = new URL('../fixtures/agent-v1/', import.meta.url)
 
 interface Fixture {
   readonly program: string
@@ -21,13 +22,16 @@ interface Fixture {
   }[]
 }
 
-export function runtimeFixtures(): string[] {
-  return readdirSync(RUNTIME_FIXTURES).filter((name) => name.endsWith('.json'))
+export function runtimeFixtures(folder = RUNTIME_FIXTURES): string[] {
+  return readdirSync(folder).filter((name) => name.endsWith('.json'))
 }
 
 /** A store that holds a fixture, as a process finds it after the one that wrote it is gone. Writing to it is its own. */
-export async function openRuntimeFixture(name: string): Promise<{ hf: Holdfast; clock: VirtualClock }> {
-  const { logs } = JSON.parse(readFileSync(new URL(`${name}.json`, RUNTIME_FIXTURES), 'utf8')) as Fixture
+export async function openRuntimeFixture(
+  name: string,
+  folder = RUNTIME_FIXTURES,
+): Promise<{ hf: Holdfast; clock: VirtualClock }> {
+  const { logs } = JSON.parse(readFileSync(new URL(`${name}.json`, folder), 'utf8')) as Fixture
   const clock = virtualClock({ now: Date.UTC(2026, 0, 2, 3, 5) })
   const store = createMemoryStore({ clock })
   for (const { head, entries } of logs) {

@@ -1,5 +1,5 @@
-export { HoldfastSaver, type HoldfastSaverOptions } from './saver.js'
-export { HoldfastStore, type HoldfastStoreOptions } from './store.js'
+export { HoldfastSaver, type HoldfastSaverOptions } from './saver/saver.js'
+export { HoldfastStore, type HoldfastStoreOptions } from './store/store.js'
 export {
   importLangGraph,
   type LangGraphImportOptions,

@@ -103,13 +103,13 @@ async function compact(setup: AgentSetup, state: OwnState, ctx: Context) {
       },
     )
     const written = textOf(reply.message).trim()
-    const { spent, ...sums } = spend(setup, state, ctx, reply)
+    const { spent, ...sums } = spend(setup, state, ctx, reply, false)
     const shorter = estimateTextTokens(written) < estimateTokens(part) + estimateTextTokens(summary?.text ?? '')
     const whole = reply.finish !== 'content-filter'
-    if (written === '' || !shorter || !whole) return { ...sums, loop: { ...failed.loop, spent } }
+    if (written === '' || !shorter || !whole) return { ...sums, loop: { ...failed.loop, ...(spent && { spent }) } }
     const last = messages[upTo - 1]?.id
     const made: Summary = { text: written, upTo, at: internals.clock.now(), ...(last === undefined ? {} : { last }) }
-    return { ...sums, summary: made, loop: { next: 'model', spent } }
+    return { ...sums, summary: made, loop: { next: 'model', ...(spent && { spent }) } }
   } catch (error) {
     ctx.abortSignal.throwIfAborted()
     // A conversation must not end because its summary failed.

@@ -36,7 +36,7 @@ export class CallPrompt {
     const { lead, isLeft } = this.#left
     // The conversation may have been longer when the model was last called.
     const hasLead = this.#left.count <= count
-    this.messages = hasLead ? fresh.concat(lead) : fresh
+    this.messages = hasLead ? [...fresh, ...lead] : fresh
     for (let at = hasLead ? this.#left.count : 0; at < count; at++) {
       const of = made[at]
       if (of !== undefined) this.messages.push(isLeft[at] === true ? of.message : this.#copy(at, of))

@@ -80,7 +80,7 @@ async function takeTurn(setup: AgentSetup, before: OwnState, ctx: Context) {
   }
   const reading = readReply(setup, reply.message, call.shown, ctx)
   const { calls, message, refused } = reading instanceof Promise ? await reading : reading
-  const { spent, ...sums } = spend(setup, state, ctx, reply)
+  const { spent, ...sums } = spend(setup, state, ctx, reply, true)
   const isDone = calls.length === 0 && refused.length === 0
   const measured = measure(setup, state, call.request, reply, messages.length + 1)
   // The author's code may fail: the reply and its cost are recorded before it is asked.
@@ -91,7 +91,7 @@ async function takeTurn(setup: AgentSetup, before: OwnState, ctx: Context) {
     {
       next,
       calls,
-      spent,
+      ...(spent && { spent }),
       measured,
       ...(isJudged ? { spoke: { count: messages.length + said.length, ending: endingOf(reply) } } : {}),
     },

@@ -2,7 +2,7 @@ import type { CheckpointFacts, Outcome, RunEvent, Waiting } from '../../index.js
 import type { CommandContext } from '../context.js'
 import { brief, clean, cleanLines, type Output, shellQuote, toJson } from './output.js'
 import { formatThreadId } from '../input/thread-id.js'
-import { paintStatus } from '../commands/threads.js'
+import { paintStatus } from '../commands/threads/threads.js'
 import { ago, briefDuration } from './times.js'
 import { listQuestion } from './view-question.js'
 

@@ -9,6 +9,7 @@ import { toText } from './text-form.js'
 import { metadataToText } from '../shared/metadata-text.js'
 
 const PARAMETERS = parameters(34)
+const PARAMETERS_STEP = parameters(17)
 const PARAMETERS_ONE = parameters(26)
 const PARAMETERS_CARRYING = parameters(43)
 
@@ -27,8 +28,12 @@ export function makeAppendStatement(
 ): SortedBatch {
   const [only] = batch
   if (only !== undefined && batch.length === 1 && isPlainStep(only) && !carriesItems(batch)) {
+    if (isByOwnerOrGuest(only)) {
+      const text = `SELECT * FROM ${schema}.append_step(${PARAMETERS_STEP})`
+      return { statement: { name: nameOf('step'), text, values: stepValues(only) }, order: [0] }
+    }
     const text = `SELECT * FROM ${schema}.append_one(${PARAMETERS_ONE})`
-    return { statement: { name: nameOf('append1'), text, values: stepValues(only) }, order: [0] }
+    return { statement: { name: nameOf('append1'), text, values: singleValues(only) }, order: [0] }
   }
   const order = batch.map((_, i) => i)
   order.sort((a, b) => compareKeys((batch[a] as Append).log, (batch[b] as Append).log))
@@ -193,12 +198,40 @@ export function readAppendResults(
   return { results, listening: listening === 't' }
 }
 
-/** What migrations/0004-append-one.sql is made for. */
+/** What `append_one` is made for, see migrations/0004-append-one.sql. */
 function isPlainStep({ expect, entries, requires, labelsChanged }: Append): boolean {
   return expect !== null && entries.length === 1 && requires === undefined && !labelsChanged
 }
 
-function stepValues(append: Append): unknown[] {
+/** What of that `append_step` is made for, see migrations/0018-lean-appends.sql. */
+function isByOwnerOrGuest({ lease, epoch, expect }: Append): boolean {
+  return lease.kind !== 'claim' && epoch === expect?.epoch
+}
+
+function stepValues({ log, expect, incarnation, lease, index, entries }: Append): unknown[] {
+  const [entry] = entries
+  return [
+    log.tenant,
+    log.thread,
+    log.branch,
+    expect?.seq,
+    hashBytes(expect?.hash),
+    expect?.epoch,
+    toText(incarnation),
+    lease.kind === 'release' ? 0 : 'ms' in lease ? lease.ms : null,
+    toText(index.status),
+    index.createdAt,
+    index.updatedAt,
+    index.expiresAt,
+    index.wakeAt,
+    entry?.keyframe,
+    hashBytes(entry?.hash),
+    asBuffer(entry?.header),
+    asBuffer(entry?.body),
+  ]
+}
+
+function singleValues(append: Append): unknown[] {
   const { log, expect, lease, entries } = append
   const [entry] = entries
   return [

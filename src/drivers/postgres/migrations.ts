@@ -28,6 +28,8 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 15, file: '0015-due.sql', breaking: false },
   { version: 16, file: '0016-take-due.sql', breaking: false },
   { version: 17, file: '0017-prefer-warm.sql', breaking: false },
+  // Replaces functions by others that take and return the same.
+  { version: 18, file: '0018-lean-appends.sql', breaking: false },
 ]
 
 /** The SQL of a migration for this schema. `:schema` is the only thing that is filled in. */

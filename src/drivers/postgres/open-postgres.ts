@@ -46,6 +46,8 @@ async function connect(settings: Settings, opened: LentPool[]): Promise<Driver> 
   sessions.prepare = settings.prepare ?? !pooled
   sessions.explicit = probe.isolation !== 'read committed'
   await migrate(sessions, settings)
+  // Not before: whoever fails to open ends the pool, which waits for its connections.
+  if (settings.pool === undefined) sessions.keepClients()
 
   const listenUrl = settings.listenUrl ?? (pooled ? undefined : settings.url)
   const listenPool = listenUrl ? await own(listenUrl, 1) : pooled ? undefined : settings.pool

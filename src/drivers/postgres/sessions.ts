@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ClosedError, UnavailableError } from '../../core/errors.js'
+import { KeptClients } from './kept-clients.js'
 import { type PgClientLike, type PgPoolLike, TEXT_ONLY } from './pg-client.js'
+import { raceTimeout, TIMED_OUT } from './race-timeout.js'
 import {
   isConnectionFailure,
   isReadOnly,
@@ -40,7 +42,6 @@ interface Progress {
 }
 
 const READ_ATTEMPTS = 4
-export const TIMED_OUT = Symbol('timed out')
 
 /**
  * Runs statements on borrowed connections: one statement, one transaction, one round trip. A write is sent at most
@@ -57,6 +58,8 @@ export class Sessions {
   explicit = false
   readonly #pool: PgPoolLike
   readonly #settings: SessionSettings
+  /** Between statements, where the pool is ours. */
+  #kept: KeptClients | undefined
   readonly #lastUse = new WeakMap<PgClientLike, number>()
   #suspectBefore = Number.NEGATIVE_INFINITY
   #closed = false
@@ -65,6 +68,14 @@ export class Sessions {
   constructor(pool: PgPoolLike, settings: SessionSettings) {
     this.#pool = pool
     this.#settings = settings
+  }
+
+  /**
+   * From now on a connection is not given back to the pool after each statement: taking it out again costs as much as the
+   * statement itself. Only for a pool that nobody else uses.
+   */
+  keepClients(): void {
+    this.#kept = new KeptClients()
   }
 
   async write(statement: Statement): Promise<readonly Row[]> {
@@ -135,7 +146,7 @@ export class Sessions {
   async borrow(timeoutMs: number): Promise<PgClientLike> {
     const deadline = performance.now() + timeoutMs
     for (;;) {
-      const client = await this.#connect(Math.max(1, deadline - performance.now()))
+      const client = this.#kept?.take() ?? (await this.#connect(Math.max(1, deadline - performance.now())))
       // If one connection died silently, those that have been idle since then are likely dead as well, and each would
       // cost a caller the whole timeout to find out.
       if ((this.#lastUse.get(client) ?? Number.POSITIVE_INFINITY) >= this.#suspectBefore) return client
@@ -157,6 +168,7 @@ export class Sessions {
   async close(): Promise<void> {
     this.#closed = true
     await Promise.allSettled(this.#running)
+    this.#kept?.close()
   }
 
   checkOpen(): void {
@@ -178,7 +190,7 @@ export class Sessions {
     const { target } = this.#settings
     let connecting: Promise<PgClientLike>
     try {
-      connecting = this.#pool.connect()
+      connecting = this.#kept === undefined ? this.#pool.connect() : this.#kept.waitFor(this.#pool.connect())
       const client = await raceTimeout(connecting, timeoutMs)
       if (client !== TIMED_OUT) return client
     } catch (error) {
@@ -218,14 +230,16 @@ export class Sessions {
   ): Promise<T> {
     const progress: Progress = { sent: true, inTransaction: false }
     // A connection that breaks while it is lent out reports it here as well; unheard, that would end the process.
-    client.on('error', ignore)
+    const isGuarded = this.#kept?.guards(client) === true
+    if (!isGuarded) client.on('error', ignore)
     let failure: unknown
     try {
       const result = await raceTimeout(work(progress), timeoutMs)
       if (result !== TIMED_OUT) {
         this.#lastUse.set(client, performance.now())
-        client.removeListener('error', ignore)
-        client.release()
+        const isKept = this.#kept?.keep(client) === true
+        if (!isGuarded) client.removeListener('error', ignore)
+        if (!isKept) client.release()
         return result
       }
     } catch (error) {
@@ -280,18 +294,6 @@ export class Sessions {
 export function beginStatement(timeoutMs: number): string {
   const limit = Math.ceil(timeoutMs)
   return `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = ${limit}`
-}
-
-export async function raceTimeout<T>(promise: Promise<T>, ms: number): Promise<T | typeof TIMED_OUT> {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<typeof TIMED_OUT>((resolve) => {
-    timer = setTimeout(resolve, ms, TIMED_OUT)
-  })
-  try {
-    return await Promise.race([promise, timeout])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 function ignore(): void {}

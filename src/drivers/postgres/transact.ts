@@ -5,7 +5,8 @@ import { checkStatement, ownTables, POSTGRES_DIALECT } from '../shared/sql-check
 import { readAppendResults, type SortedBatch } from './append-statement.js'
 import type { BlobStatements } from './blob-statements.js'
 import { leavesConnectionUsable, ofTheStatement, translateError } from './server-error.js'
-import { beginStatement, type LentClient, raceTimeout, type Sessions, TIMED_OUT } from './sessions.js'
+import { raceTimeout, TIMED_OUT } from './race-timeout.js'
+import { beginStatement, type LentClient, type Sessions } from './sessions.js'
 
 export interface TransactSettings {
   readonly target: string

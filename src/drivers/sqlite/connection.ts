@@ -26,6 +26,7 @@ export class Connection {
   readonly #statements = new Map<string, StatementLike>()
   #broken = false
   #inTransaction = false
+  #isInUtf8: boolean | undefined
 
   constructor(sqlite: SqliteLike) {
     this.#sqlite = sqlite
@@ -51,6 +52,12 @@ export class Connection {
   pragma(text: string): SqlValue {
     const row = this.#sqlite.prepare(`PRAGMA ${text}`).get() as Row | undefined
     return row === undefined ? null : (Object.values(row)[0] ?? null)
+  }
+
+  /** Whether text is stored in UTF-8. A file is in what it was created with. */
+  get isInUtf8(): boolean {
+    this.#isInUtf8 ??= this.pragma('encoding') === 'UTF-8'
+    return this.#isInUtf8
   }
 
   /**

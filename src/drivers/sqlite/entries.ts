@@ -8,7 +8,15 @@ import { type Parcel, ParcelReader, ParcelWriter } from './parcel.js'
 
 const FIND_ID = `SELECT id FROM logs WHERE ${NAMED}`
 const COLUMNS = 'seq, keyframe, lower(hex(hash)) AS hash, header'
-const SELECT_FOLD = `SELECT ${COLUMNS}, body FROM entries WHERE log = ? AND seq BETWEEN ? AND ? ORDER BY seq`
+const SELECT_RANGE = `SELECT ${COLUMNS}, body FROM entries WHERE log = ? AND seq BETWEEN ? AND ? ORDER BY seq`
+/**
+ * The same in one row: a value that leaves SQLite costs more than the bytes in it, and a fold has hundreds of entries. Bytes
+ * pass through as they are where text is in UTF-8.
+ */
+const SELECT_FOLD = `SELECT
+    group_concat(seq || ' ' || keyframe || ' ' || hash || ' ' || length(header) || ' ' || length(body), ' ') AS places,
+    CAST(group_concat(CAST(header || body AS TEXT), '') AS BLOB) AS bytes
+  FROM (${SELECT_RANGE})`
 const SELECT_ENTRIES = `SELECT ${COLUMNS}, body FROM entries WHERE log = ? AND seq >= ? ORDER BY seq LIMIT ?`
 const SELECT_HEADERS = `SELECT ${COLUMNS}, length(body) AS size FROM entries WHERE log = ? AND seq < ?
   ORDER BY seq DESC LIMIT ?`
@@ -27,8 +35,8 @@ export function readTail(db: Connection, log: LogKey, upTo: number | null, now: 
     const last = db.get('SELECT keyframe FROM entries WHERE log = ? AND seq = ?', id, end)
     // A keyframe that was pruned has another in its place, at the base.
     const from = Math.max((last?.['keyframe'] as number | undefined) ?? 0, row['base_seq'] as number)
-    const rows = last === undefined ? [] : db.all(SELECT_FOLD, id, from, end)
-    return { head: packHead(row, now), entries: packEntries(rows) }
+    const entries = last === undefined ? packEntries([]) : readFold(db, id, from, end)
+    return { head: packHead(row, now), entries }
   })
 }
 
@@ -55,6 +63,31 @@ export function readPosition(db: Connection, { tenant, thread, branch }: LogKey)
 export function readHead(db: Connection, log: LogKey, now: Instant): PackedHead | null {
   const row = db.get(`SELECT ${HEAD_COLUMNS} FROM logs WHERE ${NAMED}`, log.tenant, log.thread, log.branch)
   return row === undefined ? null : packHead(row, now)
+}
+
+function readFold(db: Connection, id: number, from: number, end: number): Parcel {
+  if (!db.isInUtf8) return packEntries(db.all(SELECT_RANGE, id, from, end))
+  const row = db.get(SELECT_FOLD, id, from, end)
+  const places = row?.['places']
+  if (typeof places !== 'string') return packEntries([])
+  const parts = places.split(' ')
+  const numbers = [parts.length / PLACE_PARTS]
+  const hashes: string[] = []
+  for (let i = 0; i < parts.length; i += PLACE_PARTS) {
+    numbers.push(Number(parts[i]), Number(parts[i + 1]), Number(parts[i + 3]), Number(parts[i + 4]))
+    hashes.push(parts[i + 2] as string)
+  }
+  return [numbers, hashes, bufferOf(row?.['bytes'] as Uint8Array<ArrayBuffer>)]
+}
+
+/** Of each entry: seq, keyframe, hash, and the lengths of header and body. */
+const PLACE_PARTS = 5
+
+function bufferOf(bytes: Uint8Array<ArrayBuffer>): ArrayBuffer {
+  const { buffer, byteOffset, byteLength } = bytes
+  // Never empty, as in every parcel.
+  if (byteLength === 0) return new ArrayBuffer(1)
+  return byteLength === buffer.byteLength ? buffer : buffer.slice(byteOffset, byteOffset + byteLength)
 }
 
 function packEntries(rows: readonly Row[]): Parcel {

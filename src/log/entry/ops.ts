@@ -75,9 +75,7 @@ export function applyOp(state: State, op: Op, owned?: Set<object>): State {
       case 'delete':
         return undefined
       case 'push': {
-        const items = ownList(list(old, path), owned)
-        for (const item of op[2]) items.push(item)
-        return items
+        return growList(list(old, path), op[2], owned)
       }
       case 'splice': {
         const items = ownList(list(old, path), owned)
@@ -96,9 +94,7 @@ export function applyOp(state: State, op: Op, owned?: Set<object>): State {
         // All of the source first: it may be the very list that grows, or contain it, and then neither is ours alone.
         const added = list(present(state, op[2]), op[2]).slice()
         for (const item of added) share(item, owned)
-        const items = ownList(list(old, path), owned)
-        for (const item of added) items.push(item)
-        return items
+        return growList(list(old, path), added, owned)
       }
       default:
         throw misfit(path, `is changed by an unknown operation "${String(name)}"`)
@@ -180,6 +176,17 @@ function share(value: Value, owned: Set<object> | undefined): Value {
   if (!owned.delete(value)) return value
   for (const inner of Object.values(value)) share(inner as Value, owned)
   return value
+}
+
+/** Copied and grown at once: a copy that grows is allocated twice. */
+function growList(items: readonly Value[], added: readonly Value[], owned: Set<object> | undefined): Value[] {
+  if (owned?.has(items)) {
+    for (const item of added) (items as Value[]).push(item)
+    return items as Value[]
+  }
+  const grown = [...items, ...added]
+  owned?.add(grown)
+  return grown
 }
 
 function ownList(items: readonly Value[], owned: Set<object> | undefined): Value[] {

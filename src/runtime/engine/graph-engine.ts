@@ -8,6 +8,7 @@ import type { TaskRecord, Waiting } from '../run/run-state.js'
 import type { Drive } from '../run/run.js'
 import { type Activated, Activation } from '../step/activation.js'
 import { nodeOf } from './begun-tasks.js'
+import { closeByChanges } from './closings.js'
 import type { GraphScope } from './graph-scope.js'
 import { Interrupted, NodeRun } from './node-run.js'
 import { Places } from './places.js'
@@ -192,24 +193,32 @@ export class GraphEngine {
   /** What the super-step did to the state, and what comes next. */
   #close(tasks: readonly TaskRecord[], landed: readonly Landed[], count: number): Closing | Promise<Closing> {
     const scope = this.#scope
-    const { plan } = scope
-    const { steps, joins = {} } = scope.records
+    const { plan, records, state } = scope
+    const { steps, joins = {} } = records
+    const byChanges = this.#isToldByChanges(tasks, landed)
     // The last result is recorded by this very entry: what each node returned is in the log, once.
     const updates = tasks.map((task, i): Recorded => {
       const own = landed[i] as Landed
       const update = own.status === 'last' ? own.update : ((steps?.[task.id]?.result ?? {}) as Update)
-      return { update, from: scope.at('steps', task.id, 'result') }
+      return byChanges ? { update } : { update, from: scope.at('steps', task.id, 'result') }
     })
-    const reduced = plan.shape.reduce(scope.state, updates, [...scope.prefix, 'state'])
+    const reduced = plan.shape.reduce(state, updates, [...scope.prefix, 'state'])
     const finished = tasks.map(({ node }) => node)
     const choosing = plan.next(finished, reduced.state, joins)
     return andThen(choosing instanceof Promise ? this.#orLeft(choosing) : choosing, (next) => {
       const [task, last] = lastOf(tasks, landed)
-      const ops = last ? [scope.setDone(task, last.update)] : []
-      for (const op of reduced.ops) ops.push(op)
-      ops.push(set(scope.at('tasks'), nameTasks(next.tasks, count + 1)))
+      const named = nameTasks(next.tasks, count + 1)
+      const at = { steps: scope.at('steps'), tasks: scope.at('tasks') }
+      const ops = byChanges
+        ? closeByChanges(records, at, scope.setCount(count + 1), reduced.ops, named)
+        : [
+            ...(last ? [scope.setDone(task, last.update)] : []),
+            ...reduced.ops,
+            set(at.tasks, named),
+            remove(at.steps),
+            scope.setCount(count + 1),
+          ]
       if (next.joins !== joins) ops.push(set(scope.at('joins'), next.joins))
-      ops.push(remove(scope.at('steps')), scope.setCount(count + 1))
       if (last) ops.push(...last.closing)
       const entry: Draft = {
         kind: 'step',
@@ -219,6 +228,16 @@ export class GraphEngine {
       }
       return { entry, more: next.tasks.length > 0 }
     })
+  }
+
+  /** One node alone did what its changes say, unless it is a subgraph, whose result is more than that. */
+  #isToldByChanges(tasks: readonly TaskRecord[], landed: readonly Landed[]): boolean {
+    const [only] = landed
+    if (tasks.length !== 1 || only?.status !== 'last') return false
+    const { plan, state, records } = this.#scope
+    const { id, node } = tasks[0] as TaskRecord
+    if (plan.resolve(node)?.kind !== 'function' || records.scopes?.[id] !== undefined) return false
+    return plan.shape.isToldByOps(state, only.update)
   }
 
   /** A reducer or a branch that throws must not cost what the last node did: that is recorded on its own. */

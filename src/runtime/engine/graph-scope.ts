@@ -1,7 +1,10 @@
+import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import type { Value } from '../../codec/value.js'
+import { writeParts } from '../../codec/write-parts.js'
 import { andThen } from '../../core/at-once.js'
 import { type Op, type Path, remove, type State, set } from '../../log/entry/ops.js'
 import type { GraphPlan } from '../program/program.js'
+import { isPlainObject } from '../program/reduce-key.js'
 import { ShownState } from '../program/shown-state.js'
 import type { Update } from '../program/state-shape.js'
 import {
@@ -94,8 +97,24 @@ export class GraphScope {
     return this.records.scopes?.[id] === undefined ? [] : [remove(this.at('scopes', id))]
   }
 
-  /** An update as it is recorded. Nobody else's: it is shown to the program as its state, which is frozen. */
-  check(update: unknown, where: string): Update | Promise<Update> {
-    return andThen(this.plan.shape.check(update, where), (checked) => this.run.keep(checked) as Update)
+  /**
+   * What a node returned in the form in which it is recorded, part by part as the state takes it. Nobody else's: it is
+   * shown to the program as its state, which is frozen.
+   */
+  keep(update: unknown): unknown {
+    const { run, plan } = this
+    const parts =
+      run.redactor === undefined && isPlainObject(update)
+        ? writeParts(update, plan.shape.partsOf, DEFAULT_LIMITS)
+        : undefined
+    return parts ?? run.keep(update)
+  }
+
+  /** An update as it is recorded. `kept` is what is in that form already. */
+  check(update: unknown, where: string, kept?: unknown): Update | Promise<Update> {
+    return andThen(
+      this.plan.shape.check(update, where),
+      (checked) => (checked === kept ? checked : this.keep(checked)) as Update,
+    )
   }
 }

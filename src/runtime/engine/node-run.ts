@@ -12,6 +12,7 @@ import { inScope, scopeAt, type TaskRecord } from '../run/run-state.js'
 import type { Drive } from '../run/run.js'
 import type { Activation } from '../step/activation.js'
 import { findLost } from '../step/past-effects.js'
+import type { StepContext } from '../step/context.js'
 import { type Performed, perform, type Work } from '../step/perform.js'
 import { checkLeft, isTaskBegun } from './begun-tasks.js'
 import { Gates, OPEN_GATE, showInput } from './gates.js'
@@ -32,6 +33,8 @@ export class NodeRun {
   readonly #scope: GraphScope
   readonly #activation: Activation
   readonly #driveGraph: DriveGraph
+  /** What the node's function returned, in the form in which it is recorded. */
+  #kept: unknown
 
   constructor(scope: GraphScope, node: NodePlan, task: TaskRecord, activation: Activation, driveGraph: DriveGraph) {
     this.#scope = scope
@@ -113,7 +116,7 @@ export class NodeRun {
   }
 
   #check(update: unknown): Update | Promise<Update> {
-    return this.#scope.check(update, `the update of node "${this.task.node}"`)
+    return this.#scope.check(update, `the update of node "${this.task.node}"`, this.#kept)
   }
 
   /**
@@ -140,6 +143,7 @@ export class NodeRun {
     const work = this.#workOf(node, input, key, state)
     const performed = ({ result, writes, attempts, ms }: Performed): unknown => {
       this.#ran(writes, attempts, ms)
+      this.#kept = result
       return result
     }
     const failed = (error: unknown): unknown => {
@@ -162,7 +166,7 @@ export class NodeRun {
   #workOf(node: FunctionNodePlan, input: unknown, idempotencyKey: string | undefined, state: State): Work {
     const activation = this.#activation
     const options = { ...node.policy, input, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) }
-    const work = activation.wholeWork(options, (step) => {
+    const attempt = (step: StepContext) => {
       activation.restart()
       const returned = (update: unknown) => andThen(activation.settling(), () => update ?? {})
       const threw = (error: unknown) =>
@@ -175,8 +179,13 @@ export class NodeRun {
       } catch (error) {
         return threw(error)
       }
-    })
-    const ask: typeof work.ask = async (kind, question, schema) => {
+    }
+    return activation.wholeWork(options, attempt, (work) => this.#aboutNode(node, input, state, work))
+  }
+
+  /** What the work of a node has beyond that of a step. */
+  #aboutNode(node: FunctionNodePlan, input: unknown, state: State, work: Pick<Work, 'at' | 'ask'>): Partial<Work> {
+    const ask: Work['ask'] = async (kind, question, schema) => {
       // Of an effect that nobody has begun, they are asked about what it will be.
       const made = kind === 'permission' && node.shown ? { input: await node.shown(input) } : {}
       const answer = await work.ask(kind, { ...(question as object), ...made }, schema)
@@ -187,7 +196,12 @@ export class NodeRun {
       return { ...(answer as object), result: await node.resolved(result, input) }
     }
     const isUnderWay = () => this.#scope.stepsInside(String(work.at.at(-1))).length > 0
-    return { ...work, ask, sees: { state, input, isUnderWay }, span: node.span && (() => node.span?.(input)) }
+    return {
+      ask,
+      keep: (result) => this.#scope.keep(result),
+      sees: { state, input, isUnderWay },
+      span: node.span && (() => node.span?.(input)),
+    }
   }
 
   async #runSubgraph(node: GraphNodePlan, input: unknown, state: State): Promise<unknown> {

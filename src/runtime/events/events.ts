@@ -2,6 +2,7 @@ import { cloneValue } from '../../codec/clone.js'
 import type { Redactor } from '../../codec/redactor.js'
 import type { Value } from '../../codec/value.js'
 import { applyOp, type Op, type Path, type State, valueAt } from '../../log/entry/ops.js'
+import { resultIn } from '../engine/closings.js'
 import type { RecordedError } from '../errors.js'
 
 /** What one model call used, and what it cost (`null` if no price is known). */
@@ -71,6 +72,15 @@ export type RecordedEvent =
     }
   | { readonly type: 'defer'; readonly pause: string; readonly until: number; readonly by?: string }
   | { readonly type: 'usage'; readonly step: string; readonly usage: UsageOfCall }
+
+/** As it is kept: what the reply that is recorded with it says is not stored twice. Readers get it from there. */
+export type NotedEvent =
+  | RecordedEvent
+  | {
+      readonly type: 'usage'
+      readonly step: string
+      readonly usage: Pick<UsageOfCall, 'cost' | 'attempts'> & { readonly model?: undefined }
+    }
 
 /** Events that only those see who listen while they happen. */
 export type LiveEvent =
@@ -143,16 +153,39 @@ export function entryEvents(
   return events.map((event, i) => ({ ...event, id: i === last || entry.id === '' ? entry.id : `${entry.id}#${i}` }))
 }
 
-/** What an entry says about itself, as copies: what was answered is taken from the answers that the entry records. */
+/**
+ * What an entry says about itself, as copies. What was answered is taken from the answers that the entry records, and
+ * what a call used from its reply.
+ */
 export function recordedEvents(body: {
   readonly ops?: readonly Op[] | undefined
   readonly data?: unknown
 }): readonly RecordedEvent[] {
-  const { events = [] } = (body.data ?? {}) as { readonly events?: readonly RecordedEvent[] }
-  return events.map((event) => {
-    const value = event.type === 'answer' ? answeredIn(body.ops ?? [], event.pause) : undefined
-    return cloneValue((value === undefined ? event : { ...event, value }) as Value) as typeof event
-  })
+  const { events = [] } = (body.data ?? {}) as { readonly events?: readonly NotedEvent[] }
+  return events.map((event) => cloneValue(completeEvent(event, body.ops ?? []) as Value) as RecordedEvent)
+}
+
+function completeEvent(event: NotedEvent, ops: readonly Op[]): unknown {
+  if (event.type === 'answer') {
+    const value = answeredIn(ops, event.pause)
+    return value === undefined ? event : { ...event, value }
+  }
+  if (event.type !== 'usage' || event.usage.model !== undefined) return event
+  const { cost, attempts } = event.usage
+  const messages = (resultIn(ops, event.step)?.['messages'] ?? []) as unknown as readonly Partial<UsageOfReply>[]
+  const { usage, model } = messages.find((message) => message.usage !== undefined) ?? UNKNOWN_USAGE
+  return { ...event, usage: { ...usage, cost, model: model ?? UNKNOWN_USAGE.model, attempts } }
+}
+
+/** What a message says about the call that made it. */
+interface UsageOfReply {
+  readonly usage: Omit<UsageOfCall, 'cost' | 'model' | 'attempts'>
+  readonly model: UsageOfCall['model']
+}
+
+const UNKNOWN_USAGE: UsageOfReply = {
+  usage: { input: 0, cachedInput: 0, cacheWrite: 0, output: 0, reasoning: 0, total: 0, basis: 'estimate' },
+  model: { provider: '', id: '' },
 }
 
 function answeredIn(ops: readonly Op[], pause: string): Value | undefined {

@@ -6,6 +6,7 @@ import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
 import type { Log } from '../../log/log.js'
 import { applyOp, type Op, type State } from '../../log/entry/ops.js'
 import { recordError } from '../errors.js'
+import { withRecords } from '../engine/closings.js'
 import { nameTasks } from '../engine/tasks.js'
 import { migrateState } from '../upgrade/migration.js'
 import type { GraphPlan, NodePlan, Task } from '../program/program.js'
@@ -68,7 +69,7 @@ class GraphWalk {
     return this.#others.size === 0 ? {} : { otherVersions: [...this.#others.values()] }
   }
 
-  async take(ops: readonly Op[], kind: string, after: State): Promise<ReplayDifference | undefined> {
+  async take(written: readonly Op[], kind: string, after: State): Promise<ReplayDifference | undefined> {
     // The first entry that is kept, and changes from outside: taken as they are.
     if (this.#state === undefined || kind === 'fork') {
       this.#state = after
@@ -76,6 +77,7 @@ class GraphWalk {
       return undefined
     }
     let state = this.#state
+    const ops = withRecords(written, state)
     for (const [i, op] of ops.entries()) {
       if (takesInput(op, state as RunState)) this.#started = state as RunState
       const difference = await this.#ask(op, state as RunState, () => ops.slice(i + 1))

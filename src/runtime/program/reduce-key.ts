@@ -53,13 +53,16 @@ function replace({ path, stored }: KeyPlace, updates: readonly KeyUpdate[]): Red
 function appendItems(key: StateKey, { name, path, stored }: KeyPlace, updates: readonly KeyUpdate[]): Reduction {
   const old: unknown = stored === undefined ? (key.initial?.() ?? []) : stored
   if (!Array.isArray(old)) throw misfit(name, 'is not a list, so nothing can be appended to it')
-  // Not with `slice`, and alone in the brackets: anything else is slow on the frozen lists that programs see.
-  const value: Value[] = [...old]
+  // Not with `slice` or `concat`: both are slow on the frozen lists that programs see. And not by adding to a copy, which
+  // is allocated twice.
+  const [first] = updates
+  const isAlone = updates.length === 1 && first !== undefined
+  const value: Value[] = isAlone ? [...old, ...(first.value as readonly Value[])] : [...old]
   const ops: Op[] = []
   for (const update of updates) {
     const items = update.value as readonly Value[]
     if (items.length === 0) continue
-    for (const item of items) value.push(item)
+    if (!isAlone) for (const item of items) value.push(item)
     ops.push(update.from === undefined ? pushAll(path, items) : concat(path, update.from))
   }
   // The fold does not have the initial items that the additions follow, or no list at all.

@@ -9,6 +9,7 @@ import {
 } from '../../core/errors.js'
 import type { Op, Path, State } from '../../log/entry/ops.js'
 import { type StandardSchema, validate } from '../../store/standard-schema.js'
+import type { PartsOf } from '../../codec/write-parts.js'
 import { isPlainObject, type KeyUpdate, reduceKey } from './reduce-key.js'
 import type { StateKey } from './state-key.js'
 
@@ -146,6 +147,22 @@ export class StateShape {
       for (const op of reduction.ops) ops.push(op)
     }
     return { state: after, ops }
+  }
+
+  /** Which parts of an update the ops of `reduce` write, each by itself. */
+  readonly partsOf: PartsOf = (name) => {
+    const kind = this.#keys.get(name)?.kind
+    return kind === 'append' ? 'items' : kind === 'merge' ? 'properties' : 'whole'
+  }
+
+  /** Whether the ops of `reduce` say by themselves what the update was. */
+  isToldByOps(state: State, update: Update): boolean {
+    for (const name of Object.keys(update)) {
+      const kind = this.#keys.get(name)?.kind
+      // Those without a value in the fold are written with their initial one.
+      if (kind !== 'last' && (kind === 'reduced' || !Object.hasOwn(state, name))) return false
+    }
+    return true
   }
 
   #byKey(updates: readonly Recorded[]): ReadonlyMap<string, readonly KeyUpdate[]> {

@@ -7,6 +7,7 @@ import type { OpenedEntry } from '../../log/entry/entry-opening.js'
 import type { Log } from '../../log/log.js'
 import type { LogStore } from '../../log/log-store.js'
 import { applyOp, valueAt, type Op, type State } from '../../log/entry/ops.js'
+import { withRecords } from '../engine/closings.js'
 import { isEffect } from '../step/revisits.js'
 import {
   isUnfinished,
@@ -106,7 +107,7 @@ class Collector implements Records {
     if (state === undefined) {
       if (counts) this.#seed(fold.state as RunState)
     } else {
-      for (const op of body.ops ?? []) {
+      for (const op of withRecords(body.ops ?? [], state)) {
         if (counts) this.#note(op, state as RunState)
         state = applyOp(state, op)
       }

@@ -12,10 +12,11 @@ import { type ChildProgram, planOfChild } from '../child/child-program.js'
 import { type AskOptions, Asking } from '../pause/asking.js'
 import type { Context, StepContext, StepOptions, StepPolicy, TransactionOptions } from './context.js'
 import { isNondeterministic, isStoreFailure } from '../errors.js'
-import type { RecordedEvent } from '../events/events.js'
+import type { NotedEvent } from '../events/events.js'
 import { Activity, never } from './activity.js'
 import { accuse, Failures, stemsOf } from './failed-steps.js'
 import { INTERNALS, type Internals, REPEAT } from './internals.js'
+import { LeftSignal } from './left-signal.js'
 import { transactOwn } from './own-transaction.js'
 import { findBegun, permit } from './past-effects.js'
 import { perform, type Work } from './perform.js'
@@ -38,7 +39,7 @@ export type Activated =
       readonly status: 'done'
       readonly value: unknown
       readonly writes: readonly StoreWrite[]
-      readonly notes: readonly RecordedEvent[]
+      readonly notes: readonly NotedEvent[]
     }
   | { readonly status: 'failed'; readonly error: unknown }
   | { readonly status: 'suspended'; readonly waiting: readonly Waiting[] }
@@ -64,7 +65,7 @@ export class Activation {
   readonly #places: WaitPlaces
   readonly #writes: StoreWrite[] = []
   readonly #stored = new StepWrites(this.#writes)
-  #notes: RecordedEvent[] = []
+  #notes: NotedEvent[] = []
   #waiting: Waiting[] = []
   #closed = false
   #over = false
@@ -74,7 +75,7 @@ export class Activation {
   #suspend: (() => void) | undefined
   #fail: ((error: unknown) => void) | undefined
   /** Aborted when the function is left hanging; made when something is to be told. */
-  #left: AbortController | undefined
+  #left: LeftSignal | undefined
   /** Since when it may have been begun without a record, by a process that came before its gates existed. */
   #gatedSince: number | undefined
   /** An attempt of the function may time out while its steps are in progress. */
@@ -299,27 +300,37 @@ export class Activation {
   }
 
   /** The activation as a whole as a piece of work. */
-  wholeWork(options: StepOptions, run: (step: StepContext) => unknown): Work {
+  wholeWork(
+    options: StepOptions,
+    run: (step: StepContext) => unknown,
+    more: (work: Pick<Work, 'at' | 'ask'>) => Partial<Work>,
+  ): Work {
     this.#isTimed = options.timeoutMs !== undefined
     this.#gatedSince = this.#places.leastSince('before', 'approval')
     this.#places.restart(this.#gatedSince)
-    this.#left ??= new AbortController()
-    return {
-      ...this.#work(this.#id, options, run),
-      left: this.#left.signal,
-      ask: (kind, question, jsonSchema) => this.ask(kind, `${this.path} ${kind}`, question, { jsonSchema }),
-      unask: () => this.asking.drop(`${this.path} unknown-effect`),
-    }
+    this.#left ??= new LeftSignal()
+    const ask: Work['ask'] = (kind, question, jsonSchema) =>
+      this.ask(kind, `${this.path} ${kind}`, question, { jsonSchema })
+    // Not spread: that would ask for the hash of its input, which most never need.
+    const work = this.#work(this.#id, options, run, { hashesLater: true })
+    return Object.assign(work, { left: this.#left, ask }, more({ at: work.at, ask }))
   }
 
   #work(id: string, options: StepOptions, run: (step: StepContext) => unknown, known: KnownWork = {}): Work {
     const path = this.#records.name(id)
+    let inputHash = known.inputHash ?? (known.hashesLater ? undefined : this.#run.hashInput(options.input))
+    const hashInput = () => {
+      inputHash ??= this.#run.hashInput(options.input)
+      return inputHash
+    }
     return {
       path,
       at: this.#records.at(id),
       policy: { ...this.#defaults, ...options },
       input: options.input,
-      inputHash: known.inputHash ?? this.#run.hashInput(options.input),
+      get inputHash() {
+        return hashInput()
+      },
       openSince: this.#places.openSince(known.isLive ?? false),
       outer: known.outer,
       after: known.after,
@@ -607,6 +618,8 @@ interface Call {
 /** What is known of a piece of work where it is requested. */
 interface KnownWork {
   readonly inputHash?: string
+  /** Nobody can change its input: its hash is made when it is asked for. */
+  readonly hashesLater?: true
   readonly isLive?: boolean
   readonly outer?: AbortSignal | undefined
   readonly after?: () => string

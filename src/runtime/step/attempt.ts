@@ -4,6 +4,7 @@ import { onAbort } from '../../core/on-abort.js'
 import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import { callAfter } from '../../core/timer.js'
 import type { RetryPolicy } from './context.js'
+import type { LeftSignal } from './left-signal.js'
 import { StepTimeoutError } from '../errors.js'
 
 interface AttemptOptions {
@@ -11,7 +12,7 @@ interface AttemptOptions {
   readonly timeoutMs?: number | undefined
   readonly run: AbortSignal
   /** Aborted when the work is left hanging: nobody waits for it, so its time limit doesn't matter anymore. */
-  readonly left?: AbortSignal | undefined
+  readonly left?: LeftSignal | undefined
   /** Of the attempt that this work is a part of, which has a time limit. Aborted with the run, too. */
   readonly outer?: AbortSignal | undefined
   readonly clock: Clock
@@ -61,7 +62,7 @@ function race<Result>(
       )
     }
     endWith(run)
-    if (left) letGo.push(onAbort(left, () => fail(left.reason)))
+    if (left) letGo.push(left.onAbort(() => fail(left.reason)))
     // Any number of steps may run inside of one attempt.
     if (outer) endWith(outer)
     if (own && timeoutMs !== undefined) {

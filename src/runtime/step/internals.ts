@@ -2,7 +2,7 @@ import type { Value } from '../../codec/value.js'
 import type { Clock } from '../../core/clock.js'
 import type { RunObserver } from '../../telemetry/observer.js'
 import type { Context } from './context.js'
-import type { LiveEvent, RecordedEvent } from '../events/events.js'
+import type { LiveEvent, NotedEvent } from '../events/events.js'
 
 /** What programs of this library, such as the agent, use of a run beyond the public context. */
 export interface Internals {
@@ -24,7 +24,7 @@ export interface Internals {
   /** Sends an event to whoever listens now; not recorded. */
   emit(event: LiveEvent): void
   /** Adds an event to the record of this node. */
-  note(event: RecordedEvent): void
+  note(event: NotedEvent): void
   /** Puts an item into the store with the record of this node. `space` and `value` are known to be valid. */
   put(space: string, key: string, value: Value): void
 }

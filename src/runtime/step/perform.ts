@@ -9,6 +9,7 @@ import type { StepContext, StepPolicy } from './context.js'
 import { EffectUnknownError, isNondeterministic, recordError } from '../errors.js'
 import { REPEAT } from './internals.js'
 import { failed, Ledger, recordAt, sinceOf } from './ledger.js'
+import type { LeftSignal } from './left-signal.js'
 import { checkInput, findOut, mayHaveHappened, permit } from './past-effects.js'
 import type { Seen } from '../run/records.js'
 import type { StepRecord } from '../run/run-state.js'
@@ -25,6 +26,8 @@ export interface Work {
   readonly inputHash: string
   readonly idempotencyKey?: string | undefined
   readonly run: (step: StepContext) => unknown
+  /** The form in which its result is recorded. Default: that of any value. */
+  readonly keep?: (result: unknown) => unknown
   /** For a node: what it was given and has begun, which decides whether a recorded read is still valid. */
   readonly sees?: Seen & { isUnderWay(): boolean }
   /** On a fork: everything the function has received is the same as on the branch it came from. */
@@ -34,7 +37,7 @@ export interface Work {
   /** Since when someone before us may have begun it without a record; undefined if nobody can have. */
   readonly openSince: number | undefined
   /** Aborted when the activation was left hanging: the work is neither retried nor timed anymore. */
-  readonly left?: AbortSignal
+  readonly left?: LeftSignal
   /**
    * For a step inside a node with a time limit: the node's attempt. When that ends the step does, as in a crash; the
    * node's next attempt resolves its outcome.
@@ -91,8 +94,9 @@ class Performance {
 
   begin(before: StepRecord | undefined): Performed | Promise<Performed> {
     if (this.#ledger.effect !== 'read') return this.#beginEffect(before)
-    const { path, inputHash, sees, isSamePast = false } = this.#work
-    const instead = this.#run.recordedReads?.find(path, inputHash, sees, isSamePast)
+    const work = this.#work
+    const reads = this.#run.recordedReads
+    const instead = reads?.find(work.path, work.inputHash, work.sees, work.isSamePast ?? false)
     return instead ? this.#finish(instead.result, NO_WRITES, 0) : this.#try(1)
   }
 
@@ -154,7 +158,8 @@ class Performance {
 
   #finish(result: unknown, writes: readonly StoreWrite[], attempts: number): Performed {
     this.#ledger.end()
-    const kept = result === undefined ? undefined : this.#run.keep(result)
+    const { keep } = this.#work
+    const kept = result === undefined ? undefined : keep ? (keep(result) as Value) : this.#run.keep(result)
     return { result: kept, writes, attempts, ms: Math.round(this.#run.clock.monotonic() - this.#begun) }
   }
 
@@ -201,7 +206,7 @@ class Performance {
     run.emit({ type: 'retry', step: work.path, attempt: tried, inMs, error: recordError(error) })
     const { signal } = run.abort
     // A node's attempt ends with the run.
-    await run.clock.sleep(inMs, work.left ? AbortSignal.any([signal, work.left]) : (work.outer ?? signal))
+    await run.clock.sleep(inMs, work.left ? AbortSignal.any([signal, work.left.signal]) : (work.outer ?? signal))
     return effect === 'read' ? this.#try(tried + 1) : this.#tryEffect(tried + 1)
   }
 

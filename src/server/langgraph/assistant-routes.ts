@@ -4,7 +4,7 @@ import type { ServerCore } from '../core.js'
 import { HttpProblem } from '../http/problem.js'
 import type { Call, Route } from '../http/route.js'
 import type { ServerProgram } from '../options.js'
-import { hostedOf } from './hosted-graph.js'
+import { hostedOf } from './graphs/hosted-graph.js'
 
 const ANY = { type: 'object' } as const
 const SEARCH = {

@@ -1,8 +1,10 @@
 import type { Route } from '../http/route.js'
 import { assistantRoutes } from './assistant-routes.js'
-import { runRoutes } from './run-routes.js'
+import { notOffered } from './not-offered.js'
+import { runRoutes } from './runs/run-routes.js'
+import { stateRoutes } from './threads/state-routes.js'
 import { storeRoutes } from './store-routes.js'
-import { notOffered, threadRoutes } from './thread-routes.js'
+import { threadRoutes } from './threads/thread-routes.js'
 
 /** What the protocol has and this server has not: told so, and not that there is no such path. */
 const MISSING: readonly (readonly [method: Route['method'], path: string, why: string])[] = [
@@ -42,5 +44,6 @@ export const langGraphRoutes: readonly Route[] = [
   ...assistantRoutes,
   ...runRoutes,
   ...threadRoutes,
+  ...stateRoutes,
   ...storeRoutes,
 ]

@@ -1,8 +1,8 @@
 import { isHoldfastError } from '../../index.js'
 import { HttpProblem } from '../http/problem.js'
 import { type Call, listOf, nullable, type Route, type Schema } from '../http/route.js'
-import { type GraphStore, hostedOf, type StoreItem } from './hosted-graph.js'
-import { notOffered } from './thread-routes.js'
+import { type GraphStore, hostedOf, type StoreItem } from './graphs/hosted-graph.js'
+import { notOffered } from './not-offered.js'
 
 const LABELS: Schema = { ...listOf({ type: 'string', minLength: 1, maxLength: 512 }), maxItems: 64 }
 const KEY: Schema = { type: 'string', minLength: 1, maxLength: 512 }

@@ -3,7 +3,7 @@ import { mayDo } from '../access/principal.js'
 import { readName, readThreadId } from '../http/ids.js'
 import { HttpProblem } from '../http/problem.js'
 import { type Call, listOf, object, oneOf, ref, type Route } from '../http/route.js'
-import { hostedOf } from '../langgraph/hosted-graph.js'
+import { hostedOf } from '../langgraph/graphs/hosted-graph.js'
 import { BRANCH, branchOf, CURSOR, describeThread, given, LIMIT, summaryOf, TEXT, threadOf, viewOf } from './common.js'
 
 const FILTERS = {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { ODD_TEXTS } from '../driver-suite/item-fixtures.js'
+import { ODD_TEXTS } from '../driver-suite/items/item-fixtures.js'
 import { byBytes, contents, keysOf, notes, refuses, type StoreTest } from './store-context.js'
 
 const PRINTABLE = ODD_TEXTS.filter((text) => !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text))

@@ -1,4 +1,5 @@
-import type { Op } from '#src/log/entry/ops.js'
+import type { Op, State } from '#src/log/entry/ops.js'
+import { withRecords } from '#src/runtime/engine/closings.js'
 import type { RunRecord, RunState, ScopeState, StepRecord } from '#src/runtime/run/run-state.js'
 import type { Log } from 'holdfast/log'
 import { marksOf } from './check.js'
@@ -18,6 +19,8 @@ export class History {
   readonly #steps = new Map<string, StepRecord>()
   /** What was recorded by a node, with the node. */
   readonly #results = new Map<string, string>()
+  /** The state before the entry that is read next. */
+  #before: State = {}
   #run = ''
   #seq = -1
   #reading: Promise<void> = Promise.resolve()
@@ -31,7 +34,11 @@ export class History {
   async #catchUp(log: Log): Promise<void> {
     const { seq } = log.fold
     if (seq <= this.#seq) return
-    for await (const { body } of log.entries(this.#seq + 1, seq)) this.#read(body.ops ?? [])
+    for await (const { body, fold } of log.entries(this.#seq + 1, seq)) {
+      // What one node alone did is told by its changes.
+      this.#read(withRecords(body.ops ?? [], this.#before))
+      this.#before = fold.state
+    }
     this.#seq = seq
   }
 

@@ -1,7 +1,7 @@
 import { flow, Holdfast, openHoldfast } from 'holdfast'
 import { openMemory } from '#src/drivers/memory/memory-driver.js'
 import { LogStore } from '#src/log/log-store.js'
-import { workerSigns } from '#src/worker-store.js'
+import { workerSigns } from '#src/holdfast/worker-store.js'
 import { virtualClock } from 'holdfast/testing'
 import { afterEach, describe, expect, it } from 'vitest'
 import { gate } from '../../support/gate.js'

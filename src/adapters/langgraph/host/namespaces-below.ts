@@ -1,5 +1,5 @@
 import type { Holdfast } from '../../../index.js'
-import { threadName } from '../names.js'
+import { threadName } from '../saver/names.js'
 
 /** Allowed for clocks of other processes, and for clocks that were set back. */
 const CLOCK_SLACK_MS = 3_600_000

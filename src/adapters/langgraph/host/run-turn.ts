@@ -1,6 +1,6 @@
 import type { BaseCheckpointSaver, BaseStore } from '@langchain/langgraph-checkpoint'
 import type { StepContext } from '../../../index.js'
-import type { HoldfastSaver } from '../saver.js'
+import type { HoldfastSaver } from '../saver/saver.js'
 import { type CompiledGraph, type GraphConfig, placeOf, withSaver } from './compiled-graph.js'
 import { type GraphRequest, readConfig, toCommand } from './graph-request.js'
 import { GraphChunks } from './graph-chunks.js'

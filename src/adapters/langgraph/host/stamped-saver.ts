@@ -9,7 +9,7 @@ import {
   type DeltaChannelHistory,
   type PendingWrite,
 } from '@langchain/langgraph-checkpoint'
-import type { HoldfastSaver } from '../saver.js'
+import type { HoldfastSaver } from '../saver/saver.js'
 
 /** What distinguishes the checkpoints of a run from others, and whether the run may still write. */
 export interface Stamp {

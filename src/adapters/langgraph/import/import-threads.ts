@@ -1,7 +1,7 @@
 import type { Checkpoint, CheckpointMetadata, PendingWrite, SerializerProtocol } from '@langchain/langgraph-checkpoint'
 import type { Holdfast } from '../../../index.js'
 import { checkOptionNames } from '../../../internal.js'
-import { HoldfastSaver } from '../saver.js'
+import { HoldfastSaver } from '../saver/saver.js'
 import { type LangGraphSource, openSource, type Serialized, type SourceCheckpoint, type SourceWrite } from './source.js'
 
 /** What to import, and how to follow the progress. */

@@ -1,3 +1,0 @@
-import { control } from '../screen/pipeline-report.js'
-
-export const run = control('pause')

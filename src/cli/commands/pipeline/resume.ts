@@ -1,0 +1,3 @@
+import { control } from './report.js'
+
+export const run = control('resume')

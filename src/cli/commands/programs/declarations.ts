@@ -1,0 +1,180 @@
+import type { CommandDeclaration, CommandOption } from '../../command.js'
+import { BRANCH, FILTERS, PROGRAM } from '../options.js'
+import { pipelineCommands } from '../pipeline/declarations.js'
+import { scheduleCommands } from '../schedule/declarations.js'
+
+const CONTEXT: CommandOption = ['--context <json>', 'what the run gets besides its input (json, @file or -)']
+
+/** Runs programs: by hand, by workers, by schedules, over documents. */
+export const programCommands: readonly CommandDeclaration[] = [
+  {
+    usage: 'init [folder]',
+    group: 'Running programs',
+    summary: 'create a working project: an agent, its tools, a store, a script, and a test that kills and resumes it',
+    options: [
+      ['--name <name>', 'the package name (default: the folder name)'],
+      ['--no-install', 'write the files only'],
+      ['--from <package>', 'where npm gets holdfast: a version, file:…, a tarball (default: where this one came from)'],
+    ],
+    examples: ['npx holdfast init my-agent', 'npx holdfast init my-agent --store postgres://user@host/database'],
+    load: () => import('./init.js'),
+  },
+  {
+    usage: 'demo',
+    group: 'Running programs',
+    summary: 'Black Friday: hundreds of conversations whose workers are killed throughout, and what was kept',
+    options: [
+      ['--sessions <n>', 'conversations (default 847)'],
+      ['--workers <n>', 'worker processes (default 3)'],
+      ['--kill-every <duration>', 'how often a worker is killed; 0s: never (default 5s)'],
+      ['--lease <duration>', 'how long a conversation stays with a worker without a heartbeat (default 2s)'],
+      ['--latency <duration>', 'how long the model takes for a reply, on average (default 150ms)'],
+      ['--seed <n>', 'the same seed plays the same day (default 847)'],
+      ['--cache <url>', 'a Redis in front of the store, redis://host; the store must be Postgres'],
+      ['--folder <path>', 'where it leaves its files; a folder of an earlier demo is replaced (default holdfast-demo)'],
+    ],
+    examples: ['holdfast demo', 'holdfast demo --store postgres://user@host/database --kill-every 2s --json'],
+    load: () => import('./demo.js'),
+  },
+  {
+    usage: 'run <file>',
+    group: 'Running programs',
+    summary: 'run a thread of a program that a module exports',
+    options: [
+      ['--thread <id>', 'bf-847, or user=user-42,session=bf-847 (default: a new one)'],
+      ['--input <json>', 'what it works on (json, @file or -); if omitted, an unfinished run is resumed'],
+      ['--text <text>', 'the same, as plain text'],
+      ['--key <key>', 'an id for the input: the same key does not run twice'],
+      ['--busy <policy>', 'reject, queue or interrupt, while another process runs the thread (default: reject)'],
+      [
+        '--frequency <policy>',
+        'how often it writes: step, boundary, none, or a number such as 10 for every 10 steps (default: step)',
+      ],
+      ['--expect <what>', 'existing: history is expected; the outcome says "restarted" if there is none'],
+      ['--on-corrupt <policy>', 'fail, lastGood or restart, when the newest state does not verify (default: fail)'],
+      ['--events', 'print what happens; with --json as JSON lines, the outcome last'],
+      PROGRAM,
+      BRANCH,
+      CONTEXT,
+    ],
+    examples: [`holdfast run agent.mjs --thread bf-847 --input '{"orderId":"ORD-1"}'`],
+    load: () => import('./run.js'),
+  },
+  {
+    usage: 'enqueue <file>',
+    group: 'Running programs',
+    summary: 'leave input for a worker, for one thread or for many',
+    options: [
+      ['--thread <id>', 'bf-847, or user=user-42,session=bf-847 (default: a new one)'],
+      ['--input <json>', 'what it works on (json, @file or -)'],
+      ['--text <text>', 'the same, as plain text'],
+      ['--key <key>', 'an id for the input: the same key does not run twice'],
+      ['--run-at <time>', 'not before this: 2026-12-01T09:00Z, or 2h from now'],
+      ['--priority <n>', 'from -1000 to 1000, larger first (default 0)'],
+      ['--limit-key <key>', 'what limits per key are counted by'],
+      [
+        '--lines <file>',
+        'many: {"thread": …, "input": …, "key": …, "priority": …} in each line (- for standard input)',
+      ],
+      PROGRAM,
+      BRANCH,
+      CONTEXT,
+    ],
+    examples: [
+      `holdfast enqueue agent.mjs --thread bf-847 --text 'Where is my order?' --run-at 2h`,
+      'holdfast enqueue agent.mjs --lines orders.jsonl',
+    ],
+    load: () => import('./enqueue.js'),
+  },
+  {
+    usage: 'worker <file>',
+    group: 'Running programs',
+    summary: 'run whatever is due for a module’s programs, until SIGTERM',
+    options: [
+      ['--concurrency <n>', 'threads at once (default 10)'],
+      ['--lease <duration>', 'how long a thread stays claimed without a heartbeat (default 10s)'],
+      ['--poll <duration>', 'how often to look for work (default: 5s where the store announces it, otherwise 500ms)'],
+      ['--grace <duration>', 'how long steps may take to finish on shutdown (default 30s)'],
+      ['--name <name>', 'a name for this worker, shown in lists'],
+      [
+        '--health <address>',
+        'answer /live, /ready, /queue and /metrics at this address, such as :8080 (see docs/operations.md)',
+      ],
+      ['--events', 'also print what happens inside the runs'],
+    ],
+    load: () => import('./worker.js'),
+  },
+  {
+    usage: 'workers',
+    group: 'Running programs',
+    summary: 'list workers, what each one runs, and when it was last seen',
+    load: () => import('./workers.js'),
+  },
+  {
+    usage: 'serve [file]',
+    group: 'Running programs',
+    summary: 'serve a module’s programs, or a langgraph.json, over HTTP, with a worker, until SIGTERM',
+    options: [
+      ['--host <address>', 'where to listen (default 127.0.0.1: this machine only)'],
+      ['--port <n>', 'default 8787; 0 takes any free port'],
+      [
+        '--tokens <file>',
+        'JSON: [{ "token", "tenant", "subject", "roles" }, …] (default: HOLDFAST_TOKEN, or a random one)',
+      ],
+      ['--allow-host <name>…', 'a host name to answer to, besides localhost and IP addresses'],
+      ['--allow-origin <origin>…', 'an origin whose pages may call from a browser'],
+      ['--no-worker', 'run nothing here: workers elsewhere do'],
+      ['--studio', 'also serve the studio, at /studio'],
+      ['--concurrency <n>', 'threads at once (default 10)'],
+      ['--lease <duration>', 'how long a thread stays claimed without a heartbeat (default 10s)'],
+      ['--grace <duration>', 'how long steps may take to finish on shutdown (default 30s)'],
+    ],
+    examples: [
+      'holdfast serve agent.mjs --store sqlite:agents.db',
+      'holdfast serve langgraph.json --store postgres://localhost/agents',
+      'HOLDFAST_TOKEN=… holdfast serve agent.mjs --host 0.0.0.0',
+    ],
+    load: () => import('./serve.js'),
+  },
+  {
+    usage: 'studio [file]',
+    group: 'Running programs',
+    summary: 'see every thread in the browser: answer, rewind, repair; with a module, also run its programs',
+    options: [
+      ['--port <n>', 'default: any free port'],
+      ['--no-open', 'only print the address'],
+    ],
+    examples: ['holdfast studio --store sqlite:agents.db', 'holdfast studio agent.mjs --store sqlite:agents.db'],
+    load: () => import('./studio.js'),
+  },
+  ...scheduleCommands,
+  ...pipelineCommands,
+  {
+    usage: 'resume <file> [thread]',
+    group: 'Running programs',
+    summary: 'resume a thread, or with --all every thread of a program',
+    options: [
+      ['--all', 'all threads of the program that match the filters'],
+      ...FILTERS,
+      PROGRAM,
+      BRANCH,
+      CONTEXT,
+      ['--concurrency <n>', 'threads at once (default 16)'],
+    ],
+    load: () => import('./resume.js'),
+  },
+  {
+    usage: 'replay <file> <thread>',
+    group: 'Running programs',
+    summary: 'replay the last run from its records, and say where the program differs; runs nothing',
+    options: [PROGRAM, BRANCH],
+    load: () => import('./replay.js'),
+  },
+  {
+    usage: 'migrate <file>',
+    group: 'Running programs',
+    summary: 'migrate the states of a program’s threads to its version',
+    options: [['--dry-run', 'only show what would happen'], PROGRAM],
+    load: () => import('./migrate.js'),
+  },
+]

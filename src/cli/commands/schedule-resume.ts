@@ -1,3 +1,0 @@
-import { changeSchedule } from '../screen/schedule-report.js'
-
-export const run = changeSchedule('resume')

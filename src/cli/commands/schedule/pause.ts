@@ -1,0 +1,3 @@
+import { changeSchedule } from './report.js'
+
+export const run = changeSchedule('pause')
