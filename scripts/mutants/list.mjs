@@ -643,8 +643,8 @@ export const MUTANTS = [
     what: 'one lost connection fails who reads a history',
     changes: [
       {
-        file: 'log/log.js',
-        find: 'const read = await retry(this.#environment, readOne);',
+        file: 'log/read/log-past.js',
+        find: 'const read = await retry(environment, readOne);',
         replace: 'const read = await readOne(0);',
       },
     ],

@@ -1,7 +1,8 @@
-import { randomBytes } from 'node:crypto'
 import { types } from 'node:util'
 import { InvalidValueError, isHoldfastError, TooLargeError } from '../core/errors.js'
+import { className, isForeignArrayPrototype, isForeignObjectPrototype } from './foreign-objects.js'
 import { guardDate } from './guard-date.js'
+import { joinWritten, MARK, stringify, tooManyBytes } from './json-text.js'
 import type { Limits } from './limits.js'
 import {
   type BlobSink,
@@ -14,17 +15,6 @@ import {
   Whole,
 } from './value-types.js'
 import { takeWritten, type Written } from './written.js'
-
-/** Stands in for parts that are already written. Private to this process, so that no value can contain it. */
-const MARK = `written ${randomBytes(16).toString('hex')}`
-const MARK_JSON = JSON.stringify(MARK)
-
-/** The JSON with the parts that were written before in their places. */
-export function joinWritten(json: string, written: readonly string[]): string {
-  if (written.length === 0) return json
-  const parts = json.split(MARK_JSON)
-  return parts.reduce((whole, part, i) => whole + written[i - 1] + part)
-}
 
 /** How often what surrounds large parts may be walked again, in one entry. */
 const MAX_REPEATS = 8
@@ -378,43 +368,8 @@ export class Encoder {
   }
 }
 
-export function stringify(body: unknown, limits: Limits): string {
-  try {
-    return JSON.stringify(body)
-  } catch (cause) {
-    // Longer than any string can be.
-    if (cause instanceof RangeError) throw tooManyBytes(limits, undefined)
-    throw cause
-  }
-}
-
-export function tooManyBytes(limits: Limits, actual: number | undefined, path?: string): TooLargeError {
-  const field = path === undefined ? 'The value' : `The value at ${path}`
-  return new TooLargeError(
-    field,
-    'bytes',
-    limits.maxBytes,
-    actual,
-    'Store large parts as separate values or raise limits.maxBytes.',
-  )
-}
-
 function cloneShallow(source: Record<string, unknown>): Record<string, unknown> {
   const clone: Record<string, unknown> = {}
   for (const key of Object.keys(source)) setOwn(clone, key, source[key])
   return clone
-}
-
-/** The Object.prototype of another realm, such as a vm context's: nothing else without a prototype has hasOwnProperty. */
-function isForeignObjectPrototype(prototype: object): boolean {
-  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'hasOwnProperty')
-}
-
-function isForeignArrayPrototype(prototype: unknown): boolean {
-  return Array.isArray(prototype) && isForeignObjectPrototype(Object.getPrototypeOf(prototype) ?? {})
-}
-
-function className(input: object): string {
-  const name = (input as { constructor?: { name?: unknown } }).constructor?.name
-  return typeof name === 'string' && name ? name : 'class instance'
 }

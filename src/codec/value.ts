@@ -1,4 +1,5 @@
-import { Encoder, joinWritten, stringify, tooManyBytes } from './encoder.js'
+import { Encoder } from './encoder.js'
+import { joinWritten, stringify, tooManyBytes } from './json-text.js'
 import type { Limits } from './limits.js'
 import { keepWritten } from './written.js'
 import type { BlobSink, Value } from './value-types.js'

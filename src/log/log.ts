@@ -1,13 +1,13 @@
-import { ConflictError, InvalidOptionError, isHoldfastError, NotFoundError } from '../core/errors.js'
+import { ConflictError, NotFoundError } from '../core/errors.js'
 import { parseBranchId } from '../core/ids.js'
 import { nameLog } from '../core/log-name.js'
-import { decodeHeader, type EntryHeader } from '../codec/header.js'
 import { BlobShelf, patientBlobs } from './read/blob-shelf.js'
 import { Claim } from './write/claim.js'
 import { type ClaimOptions, checkClaimOptions } from './write/claim-options.js'
+import { type BeforeRemoval, cutLog } from './write/cut-log.js'
 import { LeaseTime, momentOf } from './write/lease-time.js'
-import { formatCheckpointId, parseCheckpointId } from './entry/checkpoint-id.js'
-import type { BlobWriter, LogKey, PossibleLoss, StoredEntry } from './contract.js'
+import { formatCheckpointId } from './entry/checkpoint-id.js'
+import type { BlobWriter, LogKey, PossibleLoss } from './contract.js'
 import type { Draft } from './entry/draft.js'
 import { EntryCodec } from './entry/entry-codec.js'
 import type { OpenedEntry } from './entry/entry-opening.js'
@@ -15,6 +15,7 @@ import type { Fold } from './entry/fold.js'
 import type { Follower } from './news/follower.js'
 import type { LogEnvironment } from './log-environment.js'
 import { KnownLog } from './read/known-log.js'
+import { foldAt, type HistoryEntry, historyPage, readEntries } from './read/log-past.js'
 import { LogReader } from './read/log-reader.js'
 import { LogWriter } from './write/log-writer.js'
 import { observeLoad } from './observed.js'
@@ -23,15 +24,8 @@ import { retry } from './write/retry.js'
 import { transact } from './write/transact.js'
 import type { Decide, Updated } from './write/update.js'
 
-/** An entry as a list shows it: its header, without the body. */
-export interface HistoryEntry {
-  /** The checkpoint id. */
-  readonly id: string
-  readonly hash: string
-  readonly header: EntryHeader
-  /** Stored bytes of the body. */
-  readonly storedBytes: number
-}
+export type { BeforeRemoval } from './write/cut-log.js'
+export type { HistoryEntry } from './read/log-past.js'
 
 /** Where a branch of a log begins, and what is different in it. */
 export interface ForkOptions {
@@ -42,9 +36,6 @@ export interface ForkOptions {
   /** What the fork changes immediately. */
   readonly draft?: Omit<Draft, 'kind'>
 }
-
-/** Called with the first entry that stays, and whether a keyframe takes its place. */
-export type BeforeRemoval = (at: number, isReplaced: boolean) => Promise<void>
 
 /** The measured size of a handle itself: without it, very many small threads would count for nothing. */
 const HANDLE_BYTES = 2048
@@ -254,25 +245,8 @@ export class Log {
   }
 
   /** The state at any kept entry, by seq or checkpoint id. */
-  async at(checkpoint: number | string): Promise<Fold> {
-    const read = (seq: number) => retry(this.#environment, () => observeLoad(this.#environment, this.#reader.at(seq)))
-    if (typeof checkpoint === 'number') return read(checkpoint)
-    const { branch, seq, hashStart } = parseCheckpointId(checkpoint)
-    if (branch !== this.key.branch) {
-      throw new NotFoundError(`Checkpoint ${checkpoint} is of branch "${branch}".`, 'Open that branch.', {
-        checkpoint,
-        branch,
-      })
-    }
-    const fold = await read(seq)
-    if (!fold.hash.startsWith(hashStart)) {
-      throw new NotFoundError(
-        `Checkpoint ${checkpoint} does not belong to the history of ${nameLog(this.key)}: entry ${seq} is a different one.`,
-        'Use a checkpoint that history lists.',
-        { checkpoint },
-      )
-    }
-    return fold
+  at(checkpoint: number | string): Promise<Fold> {
+    return foldAt(this.#environment, this.key, this.#reader, checkpoint)
   }
 
   /** The seq of the oldest entry that was not pruned. */
@@ -282,43 +256,16 @@ export class Log {
   }
 
   /** One page of entries without their bodies, newest first. */
-  async history(options: { readonly before?: number; readonly limit: number }): Promise<readonly HistoryEntry[]> {
-    if (!Number.isSafeInteger(options.limit) || options.limit < 1) {
-      throw new InvalidOptionError(
-        'limit',
-        'is not a positive whole number',
-        'Pass how many entries a page should hold.',
-      )
-    }
-    const headers = await retry(this.#environment, () => this.#environment.driver.headers(this.key, options))
-    return headers.map(({ seq, hash, header, size }) => ({
-      id: formatCheckpointId(this.key.branch, seq, hash),
-      hash,
-      header: decodeHeader(header),
-      storedBytes: size,
-    }))
+  history(options: { readonly before?: number; readonly limit: number }): Promise<readonly HistoryEntry[]> {
+    return historyPage(this.#environment, this.key, options)
   }
 
   /**
    * Verified entries with their bodies and the fold after each, oldest first. Given the fold right before `from`,
    * nothing before it is read again. A backend that does not answer is asked again, from where the reading was.
    */
-  async *entries(from = 0, to: number = this.fold.seq, before?: Fold): AsyncGenerator<OpenedEntry> {
-    let next = from
-    let last = before
-    let entries: AsyncGenerator<OpenedEntry> | undefined
-    const readOne = async (attempt: number) => {
-      if (attempt > 0) entries = undefined
-      entries ??= this.#reader.entries(next, to, last)
-      return entries.next()
-    }
-    for (;;) {
-      const read = await retry(this.#environment, readOne)
-      if (read.done) return
-      next = read.value.header.seq + 1
-      last = read.value.fold
-      yield read.value
-    }
+  entries(from = 0, to: number = this.fold.seq, before?: Fold): AsyncGenerator<OpenedEntry> {
+    return readEntries(this.#environment, this.#reader, from, to, before)
   }
 
   /**
@@ -335,28 +282,8 @@ export class Log {
    * or before it is removed.
    */
   async cutBefore(seq: number, beforeRemoval?: BeforeRemoval): Promise<number> {
-    const { driver } = this.#environment
-    // No further than what was read: opening applied these entries' writes to the store, not those of later ones.
-    const opened = seq > this.fold.seq ? [] : await retry(this.#environment, () => this.#reader.tail(seq))
-    const [keyframe, before, last] = [opened[0], opened.at(-2), opened.at(-1)]
-    if (keyframe === undefined || last === undefined) {
-      const message = `${nameLog(this.key)} holds no entry ${seq}.`
-      throw new NotFoundError(message, 'Prune to an entry that history lists.', { seq })
-    }
-    const standIn = before && (await this.#standIn(before.fold, last))
-    const at = standIn === undefined ? keyframe.header.seq : seq
-    await beforeRemoval?.(at, standIn !== undefined)
-    const result = await retry(this.#environment, () => driver.prune(this.key, this.fold.incarnation, at, standIn))
-    return result === 'conflict' ? 0 : result.removed
-  }
-
-  async #standIn(before: Fold, entry: OpenedEntry): Promise<StoredEntry | undefined> {
-    try {
-      return await this.#codec(this.#shelf).standIn(before, entry)
-    } catch (error) {
-      if (!isHoldfastError(error, 'too-large')) throw error
-      return undefined
-    }
+    const read = (upTo: number) => this.#reader.tail(upTo)
+    return cutLog(this.#environment, this.key, this.fold, seq, read, this.#codec(this.#shelf), beforeRemoval)
   }
 
   /** Names a checkpoint: the newest, or an older one by seq. */

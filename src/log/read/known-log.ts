@@ -5,7 +5,8 @@ import type { LogEnvironment } from '../log-environment.js'
 import { heldError, originGone, outdatedError } from '../write/refusals.js'
 import { retry } from '../write/retry.js'
 import { catchUp } from './catch-up.js'
-import { type LogReader, type Standing, standingOf, withoutLoss } from './log-reader.js'
+import type { LogReader } from './log-reader.js'
+import { type Standing, standingOf, withoutLoss } from './standing.js'
 
 /** What one handle knows of its log, and how it learns what others did to it. */
 export class KnownLog {

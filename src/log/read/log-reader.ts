@@ -1,26 +1,17 @@
-import { CorruptError, type HoldfastError, isHoldfastError, NotFoundError } from '../../core/errors.js'
+import { CorruptError, isHoldfastError, NotFoundError } from '../../core/errors.js'
 import { nameLog } from '../../core/log-name.js'
 import { checkLoss, erasedSince } from './catch-up.js'
-import { formatCheckpointId } from '../entry/checkpoint-id.js'
-import type { Driver, Head, LogKey, RecentTail, StoredEntry, Tail } from '../contract.js'
+import { corruptLog, damageError, prunedError, unlessCorrupt } from './damage.js'
+import { lastGoodBefore, readableEnd } from './last-good.js'
+import type { Driver, LogKey, RecentTail, StoredEntry, Tail } from '../contract.js'
 import type { EntryCodec } from '../entry/entry-codec.js'
 import type { OpenedEntry, OpenedEntries, OpeningPoint } from '../entry/entry-opening.js'
 import { emptyFold, type Fold } from '../entry/fold.js'
 import type { KeySource } from '../keys/keys.js'
 import { pinPlainPast } from '../keys/plain-past.js'
+import { type Standing, standingOf } from './standing.js'
 
 const PAGE = 256
-
-/** Whether a log may lack entries that were acknowledged, as a head tells it. */
-export type Standing = Pick<Head, 'generation' | 'loss'>
-
-export function standingOf({ generation, loss }: Head): Standing {
-  return { ...(generation === undefined ? {} : { generation }), ...(loss ? { loss } : {}) }
-}
-
-export function withoutLoss({ generation }: Standing): Standing {
-  return generation === undefined ? {} : { generation }
-}
 
 /** Reads folds of one log from its driver. Whatever it returns has been verified. */
 export class LogReader {
@@ -50,7 +41,9 @@ export class LogReader {
     this.standing = standingOf(head)
     const fold = await this.#foldTail(tail, head.seq)
     if (fold.hash !== head.hash || fold.epoch !== head.epoch) {
-      throw this.#corrupt(`The head of ${nameLog(this.#log)} does not match its last entry.`, fold, { seq: fold.seq })
+      throw corruptLog(this.#log, `The head of ${nameLog(this.#log)} does not match its last entry.`, fold, {
+        seq: fold.seq,
+      })
     }
     return fold
   }
@@ -128,7 +121,7 @@ export class LogReader {
         { seq, newest: head.seq },
       )
     }
-    if (seq < head.base.seq) throw this.#pruned(seq, head.base.seq)
+    if (seq < head.base.seq) throw prunedError(this.#log, seq, head.base.seq)
     return this.#foldTail(tail, seq)
   }
 
@@ -137,7 +130,8 @@ export class LogReader {
     let fold = known
     while (fold.seq < seq) {
       const page = await this.#page(fold)
-      if (page.length === 0) throw this.#corrupt(`Entry ${fold.seq + 1} of ${nameLog(this.#log)} is missing.`, fold)
+      if (page.length === 0)
+        throw corruptLog(this.#log, `Entry ${fold.seq + 1} of ${nameLog(this.#log)} is missing.`, fold)
       // Another process pruned after our head was read: what is in between is gone for good, and its keyframe holds the
       // sum.
       if (page[0]?.seq !== fold.seq + 1 && (await this.#isPruned(fold.seq + 1))) return (await this.newest()) ?? fold
@@ -147,7 +141,7 @@ export class LogReader {
       const isMuch = run.failure?.data['overBudget'] === true
       // Or they were cut right behind what is known: the next entry is then a keyframe in its own place.
       if (run.failure && (isMuch || (await this.#isPruned(fold.seq)))) return (await this.newest()) ?? fold
-      if (run.failure) throw this.#fail(run.failure, fold)
+      if (run.failure) throw damageError(this.#log, run.failure, fold)
     }
     return fold
   }
@@ -163,7 +157,7 @@ export class LogReader {
       const tail = await this.#driver.tail(this.#log, from)
       if (tail === undefined) return
       known = { incarnation: tail.head.incarnation, at: tail.head.index.createdAt, seq: tail.head.seq }
-      if (from < tail.head.base.seq && tail.entries.length === 0) throw this.#pruned(from, tail.head.base.seq)
+      if (from < tail.head.base.seq && tail.entries.length === 0) throw prunedError(this.#log, from, tail.head.base.seq)
       run = await this.#open(tail, false)
     }
     let last: Fold | undefined
@@ -176,7 +170,7 @@ export class LogReader {
       }
       const isOnlyMuch = run.failure?.data['overBudget'] === true && run.entries.length > 0
       if (run.failure && !isOnlyMuch) {
-        const failure = this.#fail(run.failure, last)
+        const failure = damageError(this.#log, run.failure, last)
         const next = Math.max(from, (last?.seq ?? -1) + 1)
         const rest = next === cutAt ? undefined : await this.#openAfterCut(next)
         if (rest !== undefined) {
@@ -190,7 +184,7 @@ export class LogReader {
       const page = await this.#pageFollowing(last)
       if (page.length === 0) return
       const oldest = page[0]?.seq === last.seq + 1 ? undefined : await this.#oldestKept()
-      if (oldest !== undefined && oldest > last.seq + 1) throw this.#pruned(last.seq + 1, oldest)
+      if (oldest !== undefined && oldest > last.seq + 1) throw prunedError(this.#log, last.seq + 1, oldest)
       run = await this.#verify({ before: last, fromKeyframe: false }, page)
     }
   }
@@ -207,7 +201,7 @@ export class LogReader {
     for (let seq = first; good.length < PAGE; seq++) {
       const [entry] = await this.#driver.read(this.#log, seq, 1).catch((error: unknown) => {
         unlessCorrupt(error)
-        if (good.length === 0) throw this.#fail(error as CorruptError, after)
+        if (good.length === 0) throw damageError(this.#log, error as CorruptError, after)
         return []
       })
       if (entry?.seq !== seq) break
@@ -233,7 +227,7 @@ export class LogReader {
     const tail = await this.#driver.tail(this.#log, upTo)
     if (tail === undefined) return []
     const { entries, last, failure } = await this.#open(tail, false)
-    if (failure) throw this.#fail(failure, last)
+    if (failure) throw damageError(this.#log, failure, last)
     return entries
   }
 
@@ -251,7 +245,7 @@ export class LogReader {
    */
   async #openAfterCut(seq: number): Promise<OpenedEntries | undefined> {
     const oldest = (await this.#oldestKept()) ?? 0
-    if (oldest > seq) throw this.#pruned(seq, oldest)
+    if (oldest > seq) throw prunedError(this.#log, seq, oldest)
     const tail = oldest === seq ? await this.#driver.tail(this.#log, seq) : undefined
     return tail && this.#open(tail, false)
   }
@@ -262,14 +256,6 @@ export class LogReader {
 
   async #oldestKept(): Promise<number | undefined> {
     return (await this.#driver.head(this.#log).catch(unlessCorrupt))?.base.seq
-  }
-
-  #pruned(seq: number, oldest: number): NotFoundError {
-    return new NotFoundError(
-      `Entry ${seq} of ${nameLog(this.#log)} was pruned; the oldest kept is ${oldest}.`,
-      'Use a checkpoint that history lists, or restore an archive.',
-      { seq, oldest },
-    )
   }
 
   /** Plain entries are authentic where one with a key follows them, which may lie beyond what was read. */
@@ -296,7 +282,7 @@ export class LogReader {
     const lastGood = last ?? (await this.#lastGoodBefore(Math.min(tail.entries[0]?.seq ?? seq, seq)))
     const error =
       failure ?? new CorruptError(`Entry ${(last?.seq ?? seq - 1) + 1} of ${nameLog(this.#log)} is missing.`, {})
-    throw this.#fail(error, lastGood)
+    throw damageError(this.#log, error, lastGood)
   }
 
   /** Damage that the driver itself notices is reported with the newest entry that still verifies. */
@@ -305,72 +291,13 @@ export class LogReader {
       return await this.#driver.tail(this.#log)
     } catch (damage) {
       if (!isHoldfastError(damage, 'corrupt')) throw damage
-      const seq = await this.#readableEnd()
+      const seq = await readableEnd(this.#driver, this.#log)
       const lastGood = seq === undefined ? undefined : await this.#lastGoodBefore(seq + 1)
-      throw lastGood === undefined ? damage : this.#fail(damage, lastGood)
+      throw lastGood === undefined ? damage : damageError(this.#log, damage, lastGood)
     }
   }
 
-  /** The seq of the head, if at least that can be read. */
-  async #readableEnd(): Promise<number | undefined> {
-    try {
-      return (await this.#driver.head(this.#log))?.seq
-    } catch {
-      return undefined
-    }
+  #lastGoodBefore(seq: number): Promise<Fold | undefined> {
+    return lastGoodBefore(this.#driver, this.#log, seq, async (tail) => (await this.#open(tail, true)).last)
   }
-
-  // The keyframe itself is damaged: an older one may still verify. Only walked when something is wrong already.
-  async #lastGoodBefore(seq: number): Promise<Fold | undefined> {
-    for (let upTo = seq - 1; upTo >= 0; ) {
-      const tail = await this.#driver.tail(this.#log, upTo).catch((error: unknown) => {
-        if (isHoldfastError(error, 'corrupt')) return 'damaged' as const
-        throw error
-      })
-      if (tail === 'damaged') {
-        upTo--
-        continue
-      }
-      const first = tail?.entries[0]
-      if (tail === undefined || first === undefined) return undefined
-      const { last } = await this.#open(tail, true)
-      if (last) return last
-      // A damaged row may name any seq, and must not make this walk in circles.
-      upTo = Math.min(first.seq, upTo) - 1
-    }
-    return undefined
-  }
-
-  #fail(failure: HoldfastError, lastGood: Fold | undefined): CorruptError {
-    const cause = failure.cause ?? failure
-    const { plain, overBudget } = failure.data
-    const isOdd = plain === true || overBudget === true
-    const what = plain === true ? "can't be trusted" : overBudget === true ? 'is too large to read' : 'is damaged'
-    const message = `${nameLog(this.#log)} ${what}: ${firstSentence(failure)}`
-    const remedy = isOdd ? failure.remedy : undefined
-    return this.#corrupt(message, lastGood, failure.data, cause, remedy)
-  }
-
-  #corrupt(
-    message: string,
-    lastGood: Fold | undefined,
-    data: object = {},
-    cause?: unknown,
-    remedy?: string,
-  ): CorruptError {
-    const id =
-      lastGood && lastGood.seq >= 0 ? formatCheckpointId(this.#log.branch, lastGood.seq, lastGood.hash) : undefined
-    return new CorruptError(message, { ...data, log: this.#log, lastGood: id }, cause, remedy)
-  }
-}
-
-/** Nothing instead of damage; any other failure stays one. */
-function unlessCorrupt(error: unknown): undefined {
-  if (!isHoldfastError(error, 'corrupt')) throw error
-}
-
-function firstSentence(error: HoldfastError): string {
-  return error.remedy && error.message.endsWith(error.remedy)
-    ? error.message.slice(0, -error.remedy.length).trim()
-    : error.message
 }
