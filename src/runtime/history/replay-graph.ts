@@ -185,7 +185,9 @@ class GraphWalk {
     const input = this.#started.inputs?.[0]
     const update = input ? upgradeInput(this.#plan, input) : {}
     const initial = input?.initial === undefined ? {} : upgradeInput(this.#plan, { ...input, value: input.initial })
-    const made = shape.reduce(shape.complete(this.#started.state ?? {}), [{ update: initial }, { update }], []).state
+    const begins = input ? (this.#plan.begins ?? {}) : {}
+    const updates = [{ update: initial }, { update: begins }, { update }]
+    const made = shape.reduce(shape.complete(this.#started.state ?? {}), updates, []).state
     if (isDeepStrictEqual(made, shape.complete(now))) return undefined
     const message = 'The input makes another state than was recorded.'
     return { step: 'the start', what: 'state', message, recorded: now as Value, now: made as Value }
