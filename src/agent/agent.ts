@@ -86,9 +86,9 @@ function planAgent(setup: AgentSetup): GraphPlan {
       ...(frequency === undefined ? {} : { frequency }),
       ...(durability === undefined ? {} : { durability }),
     },
+    begins: { turn: 0, runUsage: EMPTY_TALLY, ended: null },
     async checkInput(input) {
-      const fresh = { turn: 0, runUsage: EMPTY_TALLY, ended: null }
-      return shape.check({ messages: readInput(input), ...fresh }, 'input')
+      return shape.check({ messages: readInput(input) }, 'input')
     },
     async checkInitial(initial) {
       const known = ['memory', ...Object.keys(options.state ?? {})]

@@ -6,6 +6,7 @@ import type { StoreWrite } from '../../log/items/store-write.js'
 import { StepFailedError } from '../errors.js'
 import type { FunctionNodePlan, GraphNodePlan, NodePlan } from '../program/program.js'
 import { explainFrozen } from '../program/shown-state.js'
+import type { NotedEvent } from '../events/events.js'
 import type { Update } from '../program/state-shape.js'
 import { gapOf } from '../run/gap.js'
 import { inScope, scopeAt, type TaskRecord } from '../run/run-state.js'
@@ -26,7 +27,7 @@ export class NodeRun {
   /** Its result is written. */
   isRecorded: boolean
   writes: readonly StoreWrite[] = NO_WRITES
-  event: unknown
+  event: NotedEvent
   readonly node: NodePlan
   readonly task: TaskRecord
   readonly path: string
@@ -160,7 +161,8 @@ export class NodeRun {
 
   #ran(writes: readonly StoreWrite[], attempt: number, ms: number): void {
     this.writes = writes
-    this.event = { type: 'step', step: this.path, status: 'completed', attempt, ms }
+    const { path: step } = this
+    this.event = attempt === 1 ? { type: 'step', step, ms } : { type: 'step', step, status: 'completed', attempt, ms }
   }
 
   #workOf(node: FunctionNodePlan, input: unknown, idempotencyKey: string | undefined, state: State): Work {

@@ -73,9 +73,13 @@ export type RecordedEvent =
   | { readonly type: 'defer'; readonly pause: string; readonly until: number; readonly by?: string }
   | { readonly type: 'usage'; readonly step: string; readonly usage: UsageOfCall }
 
-/** As it is kept: what the reply that is recorded with it says is not stored twice. Readers get it from there. */
+/**
+ * As it is kept: what the reply that is recorded with it says is not stored twice, readers get it from there. A step
+ * without a status was completed, by its first attempt.
+ */
 export type NotedEvent =
   | RecordedEvent
+  | { readonly type: 'step'; readonly step: string; readonly status?: undefined; readonly ms: number }
   | {
       readonly type: 'usage'
       readonly step: string
@@ -169,6 +173,10 @@ function completeEvent(event: NotedEvent, ops: readonly Op[]): unknown {
   if (event.type === 'answer') {
     const value = answeredIn(ops, event.pause)
     return value === undefined ? event : { ...event, value }
+  }
+  if (event.type === 'step' && event.status === undefined) {
+    const { step, ms } = event
+    return { type: 'step', step, status: 'completed', attempt: 1, ms }
   }
   if (event.type !== 'usage' || event.usage.model !== undefined) return event
   const { cost, attempts } = event.usage

@@ -10,15 +10,9 @@ import { withRecords } from '../engine/closings.js'
 import { nameTasks } from '../engine/tasks.js'
 import { migrateState } from '../upgrade/migration.js'
 import type { GraphPlan, NodePlan, Task } from '../program/program.js'
+import { pathOf, prefixOf, stepOf, takesInput, versionAt } from './recorded-ops.js'
 import type { OtherVersionRecords, ReplayDifference, ReplayReport } from './replay.js'
-import {
-  type Prefix,
-  type RunRecord,
-  type RunState,
-  scopeAt,
-  type StepRecord,
-  type TaskRecord,
-} from '../run/run-state.js'
+import { type Prefix, type RunState, scopeAt, type StepRecord, type TaskRecord } from '../run/run-state.js'
 import type { Update } from '../program/state-shape.js'
 import { upgradeInput } from '../upgrade/upgrade.js'
 
@@ -185,7 +179,9 @@ class GraphWalk {
     const input = this.#started.inputs?.[0]
     const update = input ? upgradeInput(this.#plan, input) : {}
     const initial = input?.initial === undefined ? {} : upgradeInput(this.#plan, { ...input, value: input.initial })
-    const made = shape.reduce(shape.complete(this.#started.state ?? {}), [{ update: initial }, { update }], []).state
+    const begins = input ? (this.#plan.begins ?? {}) : {}
+    const updates = [{ update: initial }, { update: begins }, { update }]
+    const made = shape.reduce(shape.complete(this.#started.state ?? {}), updates, []).state
     if (isDeepStrictEqual(made, shape.complete(now))) return undefined
     const message = 'The input makes another state than was recorded.'
     return { step: 'the start', what: 'state', message, recorded: now as Value, now: made as Value }
@@ -283,39 +279,7 @@ function routeDifference(
   }
 }
 
-/** The scope whose key an operation replaces: of `['scopes', 'a', 'tasks']` it is `['scopes', 'a']`. */
-function prefixOf(op: Op, key: 'tasks' | 'state'): Prefix | undefined {
-  const path = op[1] as readonly (string | number)[]
-  let at = 0
-  while (path[at] === 'scopes') at += 2
-  if (op[0] !== 'set' || path[at] !== key || path.length !== at + 1) return undefined
-  return path.slice(0, at).map(String)
-}
-
-/** The step whose record an operation makes. */
-function stepOf(op: Op): { readonly prefix: Prefix; readonly id: string } | undefined {
-  const path = op[1] as readonly (string | number)[]
-  if (path.length < 2 || path.at(-2) !== 'steps' || path.length % 2 !== 0) return undefined
-  return { prefix: path.slice(0, -2).map(String), id: String(path.at(-1)) }
-}
-
-function versionAt(state: RunState, prefix: Prefix): number {
-  return (prefix.length === 0 ? state.run?.stateVersion : scopeAt(state, prefix).stateVersion) ?? 1
-}
-
-/** The path of a scope for people. */
-function pathOf(prefix: Prefix): string {
-  return prefix.filter((_, i) => i % 2 === 1).join('/')
-}
-
 /** As it would be read back. */
 function asStored(value: unknown): Value {
   return encodeValue(value, DEFAULT_LIMITS).value
-}
-
-/** Whether a run begins with this: 0.1 first removed its input, and then put it into the state. */
-function takesInput(op: Op, { inputs, run }: RunState): boolean {
-  const next = inputs?.[0]?.id
-  if (op[0] === 'splice') return op[1][0] === 'inputs' && next !== run?.id
-  return op[0] === 'set' && op[1].join() === 'run' && next === (op[2] as unknown as RunRecord).id
 }

@@ -172,6 +172,8 @@ export interface GraphPlan extends RetentionPlan {
   readonly migrations: Migrations
   readonly context?: ContextPlan | undefined
   readonly inputSchema?: StandardSchema
+  /** What every run changes when it takes its input, before that: known to the program, so no input has to say it. */
+  readonly begins?: Update
   /** For runs that don't say otherwise. */
   readonly defaults?: { readonly frequency?: Frequency; readonly durability?: Durable }
   /** The output of a completed run. Default: the state. */

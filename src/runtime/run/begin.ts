@@ -47,7 +47,9 @@ export function beginRun(plan: ProgramPlan, state: RunState, now: number, incarn
     const isDropped = state.cancel?.run === input.id
     const update = isDropped ? {} : upgradeInput(plan, input)
     const given = update === input.value ? { update, from: GIVEN } : { update }
-    const { ops: changes } = shape.reduce(before, [...initialOf(plan, input, isDropped), given], ['state'])
+    const begins = plan.begins && !isDropped ? [{ update: plan.begins }] : []
+    const updates = [...initialOf(plan, input, isDropped), ...begins, given]
+    const { ops: changes } = shape.reduce(before, updates, ['state'])
     ops.push(...fresh.map(([key, value]) => set(['state', key], value)), ...changes)
   }
   ops.push(splice('inputs', 0, 1))
