@@ -1,4 +1,5 @@
-import { Encoder, joinWritten, stringify } from './encoder.js'
+import { Encoder } from './encoder.js'
+import { joinWritten, stringify } from './json-text.js'
 import type { Limits } from './limits.js'
 import { setOwn, type Value } from './value-types.js'
 import { keepWritten } from './written.js'
