@@ -3,6 +3,7 @@ import { DEFAULT_PIPELINE_TTL_MS } from '../core/retention.js'
 import type { Clock } from '../core/clock.js'
 import { HoldfastError, InvalidValueError } from '../core/errors.js'
 import type { SqlSession } from '../log/contract.js'
+import { abortedBy } from '../runtime/run/run-abort.js'
 import { attempt, parseRetry, retryDelayMs } from '../runtime/step/attempt.js'
 import type { Context } from '../runtime/step/context.js'
 import { flow, type FlowProgram } from '../runtime/program/flow.js'
@@ -238,12 +239,12 @@ class BatchUnit {
     const { abortSignal: run } = this.#ctx
     const { name: step, timeoutMs } = stage
     const backoff = parseRetry(stage.retry ?? { attempts: 1 })
-    const call = (signal: AbortSignal) => this.#call(stage, items, signal)
+    const call = ({ signal }: { readonly signal: AbortSignal }) => this.#call(stage, items, signal)
     for (let tried = 1; ; tried++) {
       try {
         return await seat.use(run, async () => {
           await this.#work.limitOf(stage).pass(estimateAll(stage, items), run)
-          return attempt(call, { step, timeoutMs, run, clock })
+          return attempt(call, { step, timeoutMs, run: abortedBy(run), clock })
         })
       } catch (error) {
         run.throwIfAborted()

@@ -224,7 +224,7 @@ export class NodeRun {
       if (drive.status === 'suspended') throw new Interrupted(drive)
       return drive
     }
-    const isLeft = () => drive?.status === 'suspended' || abort.signal.aborted
+    const isLeft = () => drive?.status === 'suspended' || abort.aborted
     try {
       return await watch.step(this.path, 1, once, undefined, isLeft)
     } catch (error) {

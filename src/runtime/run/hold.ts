@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events'
 import { ClosedError } from '../../core/errors.js'
 import { nameLog } from '../../core/log-name.js'
 import { onAbort } from '../../core/on-abort.js'
@@ -27,6 +26,7 @@ import { type Outcome, readOutcome } from './outcome.js'
 import type { RecordedReads } from './recorded-reads.js'
 import type { Request } from './request.js'
 import { type Drive, Run } from './run.js'
+import { RunAbort } from './run-abort.js'
 import { CallerContext } from './caller-context.js'
 import { type RunClaim, RunLog } from './run-log.js'
 import { type InputRecord, isUnfinished, type RunState } from './run-state.js'
@@ -63,7 +63,7 @@ export class Hold {
   #feed: EventFeed
   /** Of the run that is in progress. */
   #log: RunLog
-  #abort = newAbort()
+  #abort = new RunAbort()
   #watch: RunObserver | undefined
   /** Since when something may have been in progress before this claim. */
   #inherited: number | undefined
@@ -276,7 +276,7 @@ export class Hold {
       await this.#request.runErrands(this.#claim.log)
     }
     // The signal of a cancelled run says nothing to the next one.
-    if (this.#abort.signal.reason instanceof CancelledError) this.#abort = newAbort()
+    if (this.#abort.reason instanceof CancelledError) this.#abort = new RunAbort()
     return undefined
   }
 
@@ -442,7 +442,7 @@ export class Hold {
     if (cancel === undefined) return
     // Our own view: what others see may not hold the run yet.
     const { run } = this.#log.state
-    if (isUnfinished(run) && cancel.run === run.id && !this.#abort.signal.aborted) {
+    if (isUnfinished(run) && cancel.run === run.id && !this.#abort.aborted) {
       this.#abort.abort(new CancelledError(cancel.reason, { by: cancel.by ?? null }))
     }
   }
@@ -450,8 +450,8 @@ export class Hold {
   // These say nothing about the run itself: it is not over, and not failed. Nor does what a program throws when it is
   // told to stop.
   #throwIfStopped(error: unknown): void {
-    const { signal } = this.#abort
-    if (signal.aborted && !(signal.reason instanceof CancelledError)) throw signal.reason
+    const { aborted, reason } = this.#abort
+    if (aborted && !(reason instanceof CancelledError)) throw reason
     if (error instanceof StoppedError || isStoreFailure(error)) throw error
   }
 }
@@ -470,11 +470,4 @@ function startOf(held: Held | undefined): ConstructorParameters<typeof EventFeed
     id: claim.log.checkpoint ?? '',
     before: since,
   }
-}
-
-// Each step that runs listens; Node warns of a leak at the eleventh.
-function newAbort(): AbortController {
-  const controller = new AbortController()
-  setMaxListeners(0, controller.signal)
-  return controller
 }

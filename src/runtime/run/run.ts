@@ -20,6 +20,7 @@ import type { Attempts } from '../step/attempts.js'
 import { hashKept } from '../step/hash-value.js'
 import { insideStep, stepHere } from '../step/here.js'
 import type { RuntimeEnvironment } from './environment.js'
+import type { RunAbort } from './run-abort.js'
 import type { RecordedReads } from './recorded-reads.js'
 import { type BegunSteps, begunBeyond } from './records.js'
 import type { RunLog } from './run-log.js'
@@ -41,7 +42,7 @@ export interface Lease {
 /** What a run is driven with. */
 export interface RunTerms {
   readonly context: unknown
-  readonly abort: AbortController
+  readonly abort: RunAbort
   readonly emit: (event: LiveEvent) => void
   /** Undefined if there is no claim. */
   readonly lease?: Lease | undefined
@@ -72,7 +73,7 @@ export class Run {
   readonly attempts: Attempts
   readonly redactor: Redactor | undefined
   readonly context: unknown
-  readonly abort: AbortController
+  readonly abort: RunAbort
   readonly emit: (event: LiveEvent) => void
   readonly lease: Lease | undefined
   readonly openSince: number | undefined
@@ -176,7 +177,7 @@ export class Run {
   }
 
   throwIfAborted(): void {
-    this.abort.signal.throwIfAborted()
+    this.abort.throwIfAborted()
   }
 
   /** Does the work of a step: steps inside it are refused. */

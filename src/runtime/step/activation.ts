@@ -2,7 +2,6 @@ import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
 import { showValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
 import { InvalidOptionError, InvalidProgramError, isHoldfastError } from '../../core/errors.js'
-import { onAbort } from '../../core/on-abort.js'
 import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
 import type { SqlSession } from '../../log/contract.js'
 import { set } from '../../log/entry/ops.js'
@@ -148,7 +147,7 @@ export class Activation {
    */
   run(body: () => Promise<unknown>): Promise<Activated> {
     return new Promise((resolve) => {
-      const { signal } = this.#run.abort
+      const { abort } = this.#run
       let letGo = () => {}
       const end = (result: Activated) => {
         this.#closed = true
@@ -170,8 +169,8 @@ export class Activation {
         this.#left?.abort(LEFT)
       }
       // Code between steps may wait for something that knows nothing about the run: it is left behind.
-      letGo = onAbort(signal, () => end({ status: 'failed', error: signal.reason }))
-      if (signal.aborted) return
+      letGo = abort.onAbort(() => end({ status: 'failed', error: abort.reason }))
+      if (abort.aborted) return
       const fail = (error: unknown) => {
         this.#threwInCompany = this.#activity.busy > 0
         end({ status: 'failed', error: accuse(error, () => this.#failures.suspects(this.#activity.asked)) })
@@ -220,8 +219,7 @@ export class Activation {
    * the error must not take the effect for one that never began.
    */
   explainFailure(error: unknown): unknown {
-    const { signal } = this.#run.abort
-    if (signal.aborted || isHoldfastError(error, 'incompatible') || isStoreFailure(error)) return error
+    if (this.#run.abort.aborted || isHoldfastError(error, 'incompatible') || isStoreFailure(error)) return error
     // A step that had failed throws again immediately: then what runs alongside it has not yet reached what it had
     // begun.
     const { retry, doubt } = stemsOf([error])
@@ -230,7 +228,8 @@ export class Activation {
   }
 
   context<Input>(input: Input, step?: StepContext): Context<Input> & { readonly [INTERNALS]: Internals } {
-    const { key, context, attempt, log } = this.#run
+    const run = this.#run
+    const { key, context, attempt, log } = run
     this.#trail.begin()
     const { seq, hash } = log.fold
     const ownKey = this.#run.keyMaker(this.path, 0)
@@ -248,7 +247,9 @@ export class Activation {
       runId: log.state.run?.id ?? '',
       checkpoint: seq < 0 ? '' : formatCheckpointId(key.branch, seq, hash),
       attempt,
-      abortSignal: step?.abortSignal ?? this.#run.abort.signal,
+      get abortSignal() {
+        return step?.abortSignal ?? run.abort.signal
+      },
       get idempotencyKey() {
         return step === undefined ? ownKey() : step.idempotencyKey
       },
@@ -510,8 +511,8 @@ export class Activation {
   /** Counts what is in progress. A function that was left hanging may wake up later: nothing it requests happens. */
   #track<Result>({ number: call }: Call, what: string, operation: (heard: Heard) => Promise<Result>): Promise<Result> {
     if (this.#closed || call !== this.#calls || call === this.#ended) return never()
-    const { signal } = this.#run.abort
-    if (signal.aborted) return rejected(signal.reason)
+    const { abort } = this.#run
+    if (abort.aborted) return rejected(abort.reason)
     // Another process has the thread by now: what is recorded may belong to another run, and the end of this one is
     // about to be reported.
     if (this.#run.isOvertaken) return never()

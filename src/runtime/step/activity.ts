@@ -115,14 +115,14 @@ export class Activity {
     const signs = () => this.asked + this.beats
     for (let waited = 0, before = signs(); waited < RETURN_MS; waited += LOOK_MS) {
       await clock.sleep(LOOK_MS, abort.signal).catch(() => {})
-      if (this.#ends.isClosed() || abort.signal.aborted || this.busy > 0 || this.#revisits.held === 0) break
+      if (this.#ends.isClosed() || abort.aborted || this.busy > 0 || this.#revisits.held === 0) break
       if (this.#run.draining) this.#ends.suspend()
       if (before === signs()) continue
       before = signs()
       waited = 0
     }
     this.#isWaiting = false
-    if (this.#ends.isClosed() || abort.signal.aborted || this.busy > 0 || this.#revisits.held === 0) return
+    if (this.#ends.isClosed() || abort.aborted || this.busy > 0 || this.#revisits.held === 0) return
     if (this.#revisits.isInDoubt) {
       this.#hadTime = true
       this.#revisits.tell(this.#turn)

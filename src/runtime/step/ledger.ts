@@ -225,7 +225,7 @@ export class Ledger {
         const answer = await attempt(() => ask(this.key, this.#work.input), {
           step: this.#work.path,
           timeoutMs: this.#work.policy.timeoutMs,
-          run: abort.signal,
+          run: abort,
           clock,
         })
         // An answer that says nothing known must not be taken for a yes or a no.

@@ -13,6 +13,7 @@ import { checkInput, findOut, mayHaveHappened, permit } from './past-effects.js'
 import type { Seen } from '../run/records.js'
 import type { StepRecord } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
+import type { Abortable } from '../run/run-abort.js'
 import { StepStore } from './step-store.js'
 import { StepWrites } from './step-writes.js'
 
@@ -164,7 +165,7 @@ class Performance {
     const work = this.#work
     const ledger = this.#ledger
     const { effect } = ledger
-    if (run.abort.signal.aborted || work.outer?.aborted) ledger.leave(writes)
+    if (run.abort.aborted || work.outer?.aborted) ledger.leave(writes)
     run.throwIfAborted()
     work.outer?.throwIfAborted()
     if (thrown instanceof NotStarted) return this.#tryEffect(tried)
@@ -231,7 +232,7 @@ class Performance {
       attempt((abort) => this.#call(abort, tried, writes), {
         step: work.path,
         timeoutMs: work.policy.timeoutMs,
-        run: run.abort.signal,
+        run: run.abort,
         left: work.left,
         outer: work.outer,
         clock: run.clock,
@@ -245,11 +246,11 @@ class Performance {
       }
     }
     const once = run.redactor ? redacted : tryOnce
-    const isLeft = () => run.abort.signal.aborted || work.left?.aborted === true
+    const isLeft = () => run.abort.aborted || work.left?.aborted === true
     return run.watch.step(work.path, tried, once, work.span, isLeft)
   }
 
-  #call(abort: AbortSignal, tried: number, writes: StoreWrite[]): unknown {
+  #call(abort: Pick<Abortable, 'signal'>, tried: number, writes: StoreWrite[]): unknown {
     const run = this.#run
     const ledger = this.#ledger
     const { path } = this.#work
@@ -262,7 +263,9 @@ class Performance {
         return key()
       },
       attempt: tried,
-      abortSignal: abort,
+      get abortSignal() {
+        return abort.signal
+      },
       store: new StepStore(() => run.store, stored),
       heartbeat: () => run.heartbeat(),
       emit: (value) => run.emit({ type: 'custom', step: path, value }),
