@@ -154,9 +154,9 @@ export const MUTANTS = [
     what: 'an effect starts although its lease may be lost',
     changes: [
       {
-        file: 'runtime/step/perform.js',
-        find: '(this.#run.lease?.isSure ?? true) && !(this.#unsure && ledger.isForgotten)',
-        replace: '!(this.#unsure && ledger.isForgotten)',
+        file: 'runtime/step/call-work.js',
+        find: '(lease?.isSure ?? true) && !(ledger.unsure && ledger.isForgotten)',
+        replace: '!(ledger.unsure && ledger.isForgotten)',
       },
       { file: 'runtime/step/perform.js', find: 'await this.#run.lease?.secure();', replace: 'void 0;' },
     ],
@@ -317,7 +317,7 @@ export const MUTANTS = [
   {
     item: '30',
     what: 'a program that catches that a step is another one now completes, and leaves a begun effect behind',
-    changes: [{ file: 'runtime/step/activation.js', find: 'this.#revisits.mismatch(error);', replace: 'void 0;' }],
+    changes: [{ file: 'runtime/step/requests.js', find: 'this.revisits.mismatch(error);', replace: 'void 0;' }],
     test: 'test/runtime/simulation.test.ts',
     name: 'found before: a begun effect that comes back',
   },
@@ -326,8 +326,8 @@ export const MUTANTS = [
     what: 'an unchanged program is called another one when one branch fails before the others have come back',
     changes: [
       {
-        file: 'runtime/step/activation.js',
-        find: 'if (this.#threwInCompany || retry.length + doubt.length > 0)',
+        file: 'runtime/step/requests.js',
+        find: 'if (inCompany || retry.length + doubt.length > 0)',
         replace: 'if (retry.length + doubt.length < 0)',
       },
     ],
@@ -520,8 +520,8 @@ export const MUTANTS = [
     what: 'a transaction takes the place of an effect that was begun',
     changes: [
       {
-        file: 'runtime/step/activation.js',
-        find: 'await findBegun(this.#run, work)',
+        file: 'runtime/step/perform-transaction.js',
+        find: 'await findBegun(run, work)',
         replace: 'undefined',
       },
     ],
@@ -534,8 +534,8 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/step/activation.js',
-        find: 'call !== this.#calls || call === this.#ended',
-        replace: 'call !== this.#calls',
+        find: 'call !== requests.calls || call === requests.endedCall',
+        replace: 'call !== requests.calls',
       },
     ],
     test: 'test/runtime/effects/unhandled-rejections.test.ts',
@@ -556,7 +556,9 @@ export const MUTANTS = [
   {
     item: '17c',
     what: 'whoever aborts a run waits as long as the store hangs',
-    changes: [{ file: 'runtime/run/stop-in-time.js', find: 'signal === undefined ? running', replace: 'true ? running' }],
+    changes: [
+      { file: 'runtime/run/stop-in-time.js', find: 'signal === undefined ? running', replace: 'true ? running' },
+    ],
     test: 'test/runtime/runs/abort.test.ts',
   },
   {

@@ -9,7 +9,7 @@ import { ANY_INPUT, awaitsChild, type RunRecord, type StepRecord, type Waiting }
 import type { Run } from '../run/run.js'
 import { type Turn, turnOf } from '../run/turn.js'
 import { permit } from '../step/past-effects.js'
-import type { Work } from '../step/perform.js'
+import type { Work } from '../step/work.js'
 import { childThread, nameChild } from './child-key.js'
 import type { ChildEnd, ChildRecord, ParentRef } from './child-records.js'
 

@@ -3,7 +3,7 @@ import type { Run } from '../run/run.js'
 import type { Revisits } from './revisits.js'
 
 /** How the function ends if it can't continue by itself. */
-interface Ends {
+export interface Ends {
   isClosed(): boolean
   /** Nothing is left to do but wait. */
   suspend(): void

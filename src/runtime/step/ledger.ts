@@ -7,7 +7,7 @@ import type { Ended } from './attempts.js'
 import type { Effect, Reconciled, StepPolicy } from './context.js'
 import { EffectUnknownError, recordError, StepFailedError } from '../errors.js'
 import { gapOf } from '../run/gap.js'
-import type { Work } from './perform.js'
+import type { Work } from './work.js'
 import { isBegun, type StepRecord } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
 
@@ -48,6 +48,10 @@ export class Ledger {
    * fixed between a crash and the resume must not repeat what it said must never be repeated.
    */
   readonly effect: Effect
+  /** A refusal is about one attempt: while another with the same key may have happened, the key must stay. */
+  unsure = false
+  /** What the attempt threw whose outcome is not known. */
+  trouble: string | null = null
   readonly #run: Run
   readonly #work: Work
   readonly #keyTtlMs: number

@@ -4,7 +4,7 @@ import type { Draft } from '../../log/entry/draft.js'
 import { parseRetry, retryDelayMs } from './attempt.js'
 import type { TransactionOptions } from './context.js'
 import { recordError, StepFailedError } from '../errors.js'
-import type { Work } from './perform.js'
+import type { Work } from './work.js'
 import type { Run } from '../run/run.js'
 
 /**

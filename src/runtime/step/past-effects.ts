@@ -6,7 +6,7 @@ import { type ForkRecord, isBegun, type StepRecord } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
 import type { Effect } from './context.js'
 import { failed, Ledger, recordAt, type Resolved, sinceOf } from './ledger.js'
-import type { Work } from './perform.js'
+import type { Work } from './work.js'
 
 const PERMISSION_ANSWER: Value = {
   type: 'object',

@@ -1,9 +1,8 @@
-import type { Value } from '../../codec/value.js'
 import { ownValue } from '../../codec/wide-record.js'
 import { type Path, set, valueAt } from '../../log/entry/ops.js'
 import { EffectUnknownError, nondeterministic, recordError, StepFailedError } from '../errors.js'
 import { isFailed, retryStep } from './failed-steps.js'
-import type { Performed, Work } from './perform.js'
+import type { Work } from './work.js'
 import { ANY_INPUT, inScope, type Prefix, scopeAt, type StepRecord } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
 
@@ -71,16 +70,6 @@ export class StepRecords {
     log.add({ kind: 'step', ops: [retryStep(state, this.at(path), attempt)] })
   }
 
-  done(work: Work, { result, writes, attempts, ms }: Performed): Promise<void> {
-    const event = { type: 'step', step: work.path, status: 'completed', attempt: attempts, ms }
-    return this.#run.record({
-      kind: 'step',
-      ops: [set(work.at, doneRecord(work, result))],
-      data: { events: [event] },
-      ...(writes.length > 0 ? { store: writes } : {}),
-    })
-  }
-
   /** The program may catch what a step threw and continue; when it gets there again, it must be thrown again. */
   async threw(work: Work, error: unknown): Promise<void> {
     if (error instanceof StepFailedError) await this.#failed(work, error)
@@ -121,17 +110,6 @@ export class StepRecords {
 
   #now({ at }: Work): StepRecord | undefined {
     return valueAt(this.#run.state as never, at) as StepRecord | undefined
-  }
-}
-
-export function doneRecord({ inputHash, after, policy }: Work, result: Value | undefined): StepRecord {
-  const { effect = 'read' } = policy
-  return {
-    status: 'done',
-    ...(inputHash === 'none' ? {} : { input: inputHash }),
-    ...(effect === 'read' ? {} : { effect }),
-    ...(after === undefined ? {} : { after: after() }),
-    ...(result === undefined ? {} : { result }),
   }
 }
 
