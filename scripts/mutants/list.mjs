@@ -110,9 +110,9 @@ export const MUTANTS = [
     what: 'a wait reads a view that lacks the signal it has taken',
     changes: [
       {
-        file: 'runtime/run/run-log.js',
-        find: 'this.#view = this.#pending.length === 0 ? undefined : new View(this.#claim.log.fold.state, draftsOf(this.#pending));',
-        replace: 'if (this.#pending.length === 0) this.#view = undefined;',
+        file: 'runtime/run/unwritten.js',
+        find: 'this.#view = this.pending.length === 0 ? undefined : new View(this.#log.fold.state, draftsOf(this.pending));',
+        replace: 'if (this.pending.length === 0) this.#view = undefined;',
       },
       {
         file: 'runtime/pause/waits.js',
@@ -179,7 +179,9 @@ export const MUTANTS = [
   {
     item: '6',
     what: 'the keys of an erased thread are used again by the next of that name',
-    changes: [{ file: 'runtime/run/run.js', find: 'if (run?.incarnation !== undefined)', replace: 'if (false)' }],
+    changes: [
+      { file: 'runtime/step/idempotency-key.js', find: 'if (run?.incarnation !== undefined)', replace: 'if (false)' },
+    ],
     test: 'test/runtime/effects/keys-after-erasure.test.ts',
     histories: 'crashes',
   },
@@ -533,7 +535,7 @@ export const MUTANTS = [
     what: 'a branch of a node that failed goes on beside the next attempt',
     changes: [
       {
-        file: 'runtime/step/activation.js',
+        file: 'runtime/step/make-context.js',
         find: 'call !== requests.calls || call === requests.endedCall',
         replace: 'call !== requests.calls',
       },
@@ -566,8 +568,8 @@ export const MUTANTS = [
     what: 'a record that can’t be stored fails the signal that is received beside it',
     changes: [
       {
-        file: 'runtime/run/run-log.js',
-        find: 'if (!isRefusal(error) || !this.#pending.some(({ step }) => step))',
+        file: 'runtime/run/exclusive-writes.js',
+        find: 'if (!isRefusal(error) || !this.#unwritten.pending.some(({ step }) => step))',
         replace: 'if (true)',
       },
     ],
@@ -578,7 +580,7 @@ export const MUTANTS = [
     what: 'a record that can’t be stored fails the steps that are written with it',
     changes: [
       {
-        file: 'runtime/run/run-log.js',
+        file: 'runtime/run/refused-writes.js',
         find: 'if (notes.filter(({ step }) => step).length > 1)',
         replace: 'if (false)',
       },
@@ -678,7 +680,7 @@ export const MUTANTS = [
   {
     item: '43',
     what: 'a process that was overtaken hands the answer to a later run to the function of its own',
-    changes: [{ file: 'runtime/step/activation.js', find: 'if (this.#run.isOvertaken)', replace: 'if (false)' }],
+    changes: [{ file: 'runtime/step/make-context.js', find: 'if (run.isOvertaken)', replace: 'if (false)' }],
     test: 'test/runtime/simulation.test.ts',
     name: 'the answer to a later run',
   },
@@ -828,7 +830,7 @@ export const MUTANTS = [
     what: 'a run begins that nobody awaits anymore',
     changes: [
       {
-        file: 'runtime/run/hold.js',
+        file: 'runtime/run/begin-next.js',
         find: 'if (await isStillAwaited(environment, key, parent))',
         replace: 'if (true)',
       },

@@ -1,14 +1,15 @@
 import { checkOptionNames } from '../core/option-names.js'
 import type { Value } from '../codec/value.js'
 import { isHoldfastError } from '../core/errors.js'
+import type { BranchId } from '../core/ids.js'
 import { parseRetention, type Retention, type RetentionPolicy } from '../core/retention.js'
 import type { LogKey } from '../log/contract.js'
 import type { Log } from '../log/log.js'
-import { Checkpoint, FORK_OPTIONS, type ForkOptions, forkCheckpoint } from './history/checkpoint.js'
 import { unheard } from './events/event-feed.js'
 import { type Settled, settleRun, showFold } from './step/kept-results.js'
 import { type Outcome, readOutcome } from './run/outcome.js'
 import type { ProgramPlan } from './program/program.js'
+import { ThreadCheckpoint } from './history/thread-checkpoint.js'
 import { type ReplayReport, replayRun } from './history/replay.js'
 import type { RunState } from './run/run-state.js'
 import { RunStream } from './events/run-stream.js'
@@ -25,42 +26,6 @@ import {
 import { runThread, withOutput } from './run/run-thread.js'
 import type { Expiry } from './run/expiry.js'
 import { ThreadView } from './thread-view.js'
-import { completeFold } from './upgrade/upgrade.js'
-
-/** A thread with its program, at one checkpoint. */
-export class ThreadCheckpoint<Input, State, Output, Update> extends Checkpoint<State> {
-  readonly #plan: ProgramPlan
-
-  constructor(environment: RuntimeEnvironment, key: LogKey, id: string, plan: ProgramPlan) {
-    super(environment, key, id)
-    this.#plan = plan
-  }
-
-  /** The program's state as it was. Keys that were declared since have their initial values. */
-  override async state(): Promise<State> {
-    return ((completeFold(this.#plan, await this.fold()).state as RunState).state ?? {}) as State
-  }
-
-  /** Creates a branch from this checkpoint, with changes, and returns it as a thread. */
-  async fork(options: ForkOptions<State, Update> = {}): Promise<Thread<Input, State, Output, Update>> {
-    checkOptionNames('fork()', options, FORK_OPTIONS)
-    const branch = await forkCheckpoint(this.environment, this.key, this.id, this.#plan, options as ForkOptions)
-    return new Thread(this.environment, { ...this.key, branch }, this.#plan)
-  }
-
-  /** Continues from here, on a separate branch; the outcome names it. */
-  async run(options: RunOptions<Input> & ForkOptions<State, Update> = {}): Promise<Outcome<State, Output>> {
-    // Before there is a branch that nobody asked for.
-    checkOptionNames('run()', options, { ...RUN_OPTIONS, ...FORK_OPTIONS })
-    const { name, set: values, update, effects, reads, ...run } = options
-    const fork = await this.fork(
-      Object.fromEntries(
-        Object.entries({ name, set: values, update, effects, reads }).filter(([, v]) => v !== undefined),
-      ),
-    )
-    return fork.run(run as RunOptions<Input>)
-  }
-}
 
 /** One conversation or task, run by a program. */
 export class Thread<
@@ -115,7 +80,9 @@ export class Thread<
 
   /** The thread as it was at a checkpoint: to look at, to run from, to fork. */
   at(checkpoint: string): ThreadCheckpoint<Input, State, Output, Update> {
-    return new ThreadCheckpoint(this.environment, this.key, checkpoint, this.#plan)
+    const open = (branch: BranchId) =>
+      new Thread<Input, State, Output, Update>(this.environment, { ...this.key, branch }, this.#plan)
+    return new ThreadCheckpoint(this.environment, this.key, checkpoint, this.#plan, open)
   }
 
   /** Replays the last run from its records alone and says where the current program would behave differently. */

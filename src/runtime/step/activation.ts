@@ -1,21 +1,13 @@
-import { InvalidProgramError } from '../../core/errors.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
-import type { ChildOptions } from '../child/await-child.js'
-import type { ChildProgram } from '../child/child-program.js'
-import { performChild } from '../child/perform-child.js'
 import type { RecordedEvent } from '../events/events.js'
 import type { AskOptions, Asking } from '../pause/asking.js'
 import { fromTheStart } from '../pause/wait-order.js'
-import { receive, sleep } from '../pause/waits.js'
 import type { PauseRecord, Prefix, Waiting } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
-import { never } from './activity.js'
 import type { Context, StepContext, StepOptions, StepPolicy } from './context.js'
 import type { INTERNALS, Internals } from './internals.js'
 import { makeContext } from './make-context.js'
-import { performStep, type StepArguments } from './perform.js'
-import { performTransaction, type TransactionArguments } from './perform-transaction.js'
-import { type Call, type Requested, Requests } from './requests.js'
+import { Requests } from './requests.js'
 import { StepStore } from './step-store.js'
 import { StepWrites } from './step-writes.js'
 import type { Work } from './work.js'
@@ -44,7 +36,6 @@ export class Activation {
   readonly #writes: StoreWrite[] = []
   readonly #stored = new StepWrites(this.#writes)
   #notes: RecordedEvent[] = []
-  #isClosed = false
   #suspend: (() => void) | undefined
   #fail: ((error: unknown) => void) | undefined
   /** Aborted when the function is left hanging; made when something is to be told. */
@@ -68,7 +59,6 @@ export class Activation {
     this.#id = id
     const place = { id, prefix, scopePath, defaults, isNew }
     this.#requests = new Requests(run, place, {
-      isClosed: () => this.#isClosed,
       suspend: () => this.#suspend?.(),
       fail: (error) => this.#fail?.(error),
     })
@@ -94,7 +84,7 @@ export class Activation {
       const { abort } = this.#run
       let letGo = () => {}
       const end = (result: Activated) => {
-        this.#isClosed = true
+        requests.isClosed = true
         letGo()
         const over = () => {
           requests.isOver = true
@@ -157,67 +147,16 @@ export class Activation {
     return this.#requests.explain(error, this.#threwInCompany)
   }
 
-  /** What the function is called with. Whatever it requests through it is counted until it has received the result. */
+  /** What the function is called with. */
   context<Input>(input: Input, step?: StepContext): Context<Input> & { readonly [INTERNALS]: Internals } {
-    const requests = this.#requests
-    requests.called()
-    const call: Call = { number: requests.calls, outer: this.#isTimed ? step?.abortSignal : undefined }
-    const track = <Result>(what: string, operation: (requested: Requested) => Promise<unknown>) =>
-      this.#track(call, what, operation) as Promise<Result>
-    return makeContext(this.#run, {
-      path: requests.path,
+    return makeContext(this.#requests, {
       input,
       step,
+      isTimed: this.#isTimed,
       // A node's writes belong to the attempt that makes them, a flow's to the run.
       store: step?.store ?? new StepStore(() => this.#run.store, this.#stored),
-      requests: {
-        step: <Result>(name: string, ...rest: StepArguments<Result>) =>
-          track<Result>('step', (requested) => performStep(requests, call, requested, name, ...rest)),
-        transaction: <Result, Prepared>(name: string, ...rest: TransactionArguments<Result, Prepared>) =>
-          track<Result>('transaction', (requested) => performTransaction(requests, call, requested, name, ...rest)),
-        sleep: (duration, options) => track('sleep', () => sleep(requests.waits, duration, options)),
-        receive: (name, options) => track('receive', () => receive(requests.waits, name, options)),
-        run: (program: ChildProgram, id: string, given: unknown, options?: ChildOptions) =>
-          track<never>('run', (requested) => performChild(requests, requested, program, id, given, options)),
-        pause: (question, options) => track('pause', () => requests.places.pause(question, options)),
-      },
-      heartbeat: () => {
-        requests.activity.beats++
-        return this.#run.heartbeat()
-      },
       note: (event) => this.#notes.push(event),
     })
-  }
-
-  /** Counts what is in progress. A function that was left hanging may wake up later: nothing it requests happens. */
-  #track<Result>(
-    { number: call }: Call,
-    what: string,
-    operation: (requested: Requested) => Promise<Result>,
-  ): Promise<Result> {
-    const requests = this.#requests
-    if (this.#isClosed || call !== requests.calls || call === requests.endedCall) return never()
-    const { abort } = this.#run
-    if (abort.aborted) return rejected(abort.reason)
-    // Another process has the thread by now: what is recorded may belong to another run, and the end of this one is
-    // about to be reported.
-    if (this.#run.isOvertaken) return never()
-    const outer = this.#run.runningStep
-    if (outer !== undefined) return rejected(insideItself(outer, what))
-    const requested = requests.open(what)
-    if (this.#run.draining) return requests.activity.hang()
-    const tracked: Promise<Result> = operation(requested).then(
-      (result) => {
-        if (call === requests.calls) requests.hear(requested)
-        return result
-      },
-      (error: unknown) => {
-        tracked.catch(noop)
-        if (call === requests.calls) requests.hearFailure(error, requested)
-        throw error
-      },
-    )
-    return tracked
   }
 
   /** Waits for an answer on behalf of the activation itself. */
@@ -242,20 +181,6 @@ export class Activation {
       ask: (kind, question, jsonSchema) => this.ask(kind, `${path} ${kind}`, question, { jsonSchema }),
     }
   }
-}
-
-function insideItself(step: string, what: string): InvalidProgramError {
-  const remedy = 'Do it before or after the step, in the function itself.'
-  return new InvalidProgramError(`Step "${step}" uses ctx.${what} inside of itself.`, 'step', remedy, { step })
-}
-
-// The program may look at a failure later, or never if the run is stopped: that must not end the process.
-function noop(): void {}
-
-function rejected(reason: unknown): Promise<never> {
-  const promise = Promise.reject<never>(reason)
-  promise.catch(noop)
-  return promise
 }
 
 /** Created once: without a reason, each abort creates an error with a stack. */

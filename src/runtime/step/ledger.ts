@@ -7,6 +7,7 @@ import type { Ended } from './attempts.js'
 import type { Effect, Reconciled, StepPolicy } from './context.js'
 import { EffectUnknownError, recordError, StepFailedError } from '../errors.js'
 import { gapOf } from '../run/gap.js'
+import { keyMaker } from './idempotency-key.js'
 import type { Work } from './work.js'
 import { isBegun, type StepRecord } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
@@ -87,7 +88,7 @@ export class Ledger {
   /** The key as it is now, made when it is asked for. */
   keyMaker(): () => string {
     const known = this.#key ?? this.#work.idempotencyKey
-    return known === undefined ? this.#run.keyMaker(this.#work.path, this.#generation) : () => known
+    return known === undefined ? keyMaker(this.#run, this.#work.path, this.#generation) : () => known
   }
 
   /** Whether the service may have forgotten the key of an idempotent effect. */

@@ -7,8 +7,9 @@ import { set } from '../../log/entry/ops.js'
 import type { TransactionOptions } from './context.js'
 import { transactOwn } from './own-transaction.js'
 import { findBegun, permit } from './past-effects.js'
-import { doneRecord, recordDone } from './perform.js'
+import { recordDone } from './perform.js'
 import type { Call, Requested, Requests } from './requests.js'
+import { doneRecord } from './step-records.js'
 
 export type TransactionArguments<Result, Prepared> =
   | [work: (sql: SqlSession, prepared: Prepared) => Promise<Result>]

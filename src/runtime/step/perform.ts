@@ -1,5 +1,4 @@
 import { showValue } from '../../codec/clone.js'
-import type { Value } from '../../codec/value.js'
 import { checkOptionNames } from '../../core/option-names.js'
 import { set } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
@@ -12,9 +11,11 @@ import { afterThrow, type Thrown } from './after-throw.js'
 import { attempt, type Backoff, parseRetry } from './attempt.js'
 import { callWork } from './call-work.js'
 import type { StepContext, StepOptions } from './context.js'
+import { insideStep } from './here.js'
 import { Ledger, recordAt, sinceOf } from './ledger.js'
 import { checkInput, findOut, mayHaveHappened, permit } from './past-effects.js'
 import type { Call, Requested, Requests } from './requests.js'
+import { doneRecord } from './step-records.js'
 import type { Performed, Work } from './work.js'
 
 export type StepArguments<Result> =
@@ -45,7 +46,7 @@ export async function performStep<Result>(
   if (found) return showValue(found.result)
   if (run.replay) return requests.gap(path)
   requested.isLive = true
-  const inside = (step: StepContext) => run.inside(path, () => stepWork(step))
+  const inside = (step: StepContext) => insideStep(run, path, () => stepWork(step))
   const work = requests.work(path, options as StepOptions, inside, { inputHash, isLive, outer: call.outer, after })
   if (isEffect) await requests.hold(path)
   try {
@@ -83,17 +84,6 @@ export function recordDone(run: Run, work: Work, { result, writes, attempts, ms 
     data: { events: [event] },
     ...(writes.length > 0 ? { store: writes } : {}),
   })
-}
-
-export function doneRecord({ inputHash, after, policy }: Work, result: Value | undefined): StepRecord {
-  const { effect = 'read' } = policy
-  return {
-    status: 'done',
-    ...(inputHash === 'none' ? {} : { input: inputHash }),
-    ...(effect === 'read' ? {} : { effect }),
-    ...(after === undefined ? {} : { after: after() }),
-    ...(result === undefined ? {} : { result }),
-  }
 }
 
 /** A piece of work in progress, over all of its attempts. */

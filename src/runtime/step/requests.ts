@@ -80,7 +80,9 @@ export class Requests {
   calls = 0
   /** The call whose function has ended. */
   endedCall: number | undefined
-  /** Nothing that it requests happens anymore. */
+  /** The function has ended or is left where it waits: nothing that it requests happens anymore. */
+  isClosed = false
+  /** What it had in progress has ended as well. */
   isOver = false
   readonly #id: string
   readonly #trail = new Trail()
@@ -93,7 +95,7 @@ export class Requests {
    */
   #isSamePast: boolean
 
-  constructor(run: Run, { id, prefix, scopePath, defaults, isNew }: Place, ends: Ends) {
+  constructor(run: Run, { id, prefix, scopePath, defaults, isNew }: Place, ends: Omit<Ends, 'isClosed'>) {
     this.run = run
     this.defaults = defaults
     this.#id = id
@@ -101,7 +103,7 @@ export class Requests {
     this.asking = new Asking(run)
     this.records = new StepRecords(run, prefix, scopePath)
     this.revisits = new Revisits(id, this.records)
-    this.activity = new Activity(run, this.revisits, ends)
+    this.activity = new Activity(run, this.revisits, { ...ends, isClosed: () => this.isClosed })
     this.places = new WaitPlaces(run, this.records, this.activity, {
       id,
       isNew,

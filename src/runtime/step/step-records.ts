@@ -1,7 +1,9 @@
+import type { Value } from '../../codec/value.js'
 import { ownValue } from '../../codec/wide-record.js'
 import { type Path, set, valueAt } from '../../log/entry/ops.js'
 import { EffectUnknownError, nondeterministic, recordError, StepFailedError } from '../errors.js'
 import { isFailed, retryStep } from './failed-steps.js'
+import { keyMaker } from './idempotency-key.js'
 import type { Work } from './work.js'
 import { ANY_INPUT, inScope, type Prefix, scopeAt, type StepRecord } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
@@ -104,12 +106,24 @@ export class StepRecords {
     ownKey: string | undefined,
   ): EffectUnknownError {
     const name = this.name(path)
-    const idempotencyKey = key ?? ownKey ?? this.#run.idempotencyKey(name, generation)
+    const idempotencyKey = key ?? ownKey ?? keyMaker(this.#run, name, generation)()
     return new EffectUnknownError(name, this.at(path), { effect, idempotencyKey, error: error?.message ?? null })
   }
 
   #now({ at }: Work): StepRecord | undefined {
     return valueAt(this.#run.state as never, at) as StepRecord | undefined
+  }
+}
+
+/** The record of a step that returned. */
+export function doneRecord({ inputHash, after, policy }: Work, result: Value | undefined): StepRecord {
+  const { effect = 'read' } = policy
+  return {
+    status: 'done',
+    ...(inputHash === 'none' ? {} : { input: inputHash }),
+    ...(effect === 'read' ? {} : { effect }),
+    ...(after === undefined ? {} : { after: after() }),
+    ...(result === undefined ? {} : { result }),
   }
 }
 
