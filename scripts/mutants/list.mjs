@@ -158,7 +158,7 @@ export const MUTANTS = [
         find: '(lease?.isSure ?? true) && !(ledger.unsure && ledger.isForgotten)',
         replace: '!(ledger.unsure && ledger.isForgotten)',
       },
-      { file: 'runtime/step/perform.js', find: 'await this.#run.lease?.secure();', replace: 'void 0;' },
+      { file: 'runtime/step/before-attempt.js', find: 'await run.lease?.secure();', replace: 'void 0;' },
     ],
     test: 'test/runtime/effects/lease.test.ts',
     histories: 'crashes',
@@ -723,7 +723,7 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/run/answer-request.js',
-        find: 'const gone = async () => prunedOutcome(request.key, await asToday(request, log.fold), ended, restart);',
+        find: 'const gone = async () => prunedOutcome(request.key, await showFoldOrAsIs(request.plan, log.fold), ended, restart);',
         replace: "const gone = async () => { throw new Error('not-found'); };",
       },
     ],
@@ -734,7 +734,7 @@ export const MUTANTS = [
     what: 'a signal is looked for among what every object has',
     changes: [
       {
-        file: 'runtime/run/run-state.js',
+        file: 'runtime/run/read-run-state.js',
         find: 'return Object.hasOwn(signals, name) ? (signals[name] ?? []) : [];',
         replace: 'return signals[name] ?? [];',
       },

@@ -1,13 +1,12 @@
 import { checkOptionNames } from '../core/option-names.js'
 import type { Value } from '../codec/value.js'
-import { isHoldfastError } from '../core/errors.js'
 import type { BranchId } from '../core/ids.js'
 import { parseRetention, type Retention, type RetentionPolicy } from '../core/retention.js'
 import type { LogKey } from '../log/contract.js'
 import type { Log } from '../log/log.js'
 import { unheard } from './events/event-feed.js'
-import { type Settled, settleRun, showFold } from './step/kept-results.js'
-import { type Outcome, readOutcome } from './run/outcome.js'
+import { type Settled, settleRun, showFold, showFoldOrAsIs } from './step/kept-results.js'
+import { type Outcome, readOutcome, withOutput } from './run/outcome.js'
 import type { ProgramPlan } from './program/program.js'
 import { ThreadCheckpoint } from './history/thread-checkpoint.js'
 import { type ReplayReport, replayRun } from './history/replay.js'
@@ -23,7 +22,7 @@ import {
   RUN_OPTIONS,
   type RunOptions,
 } from './run/run-options.js'
-import { runThread, withOutput } from './run/run-thread.js'
+import { runThread } from './run/run-thread.js'
 import type { Expiry } from './run/expiry.js'
 import { ThreadView } from './thread-view.js'
 
@@ -92,11 +91,7 @@ export class Thread<
 
   // As `run` returns it: an agent's output is what it said, and not its state.
   protected override async read(log: Log): Promise<Outcome<State, Output>> {
-    // The process that runs the thread may have a newer program than this one: then the state is shown as it is.
-    const fold = await showFold(this.#plan, log.fold).catch((error: unknown) => {
-      if (isHoldfastError(error, 'incompatible')) return log.fold
-      throw error
-    })
+    const fold = await showFoldOrAsIs(this.#plan, log.fold)
     return withOutput(this.#plan, readOutcome(this.key, fold)) as Outcome<State, Output>
   }
 
@@ -119,8 +114,8 @@ export class Thread<
   ): Promise<Outcome<State, Output>> {
     checkOptionNames('run()', options, RUN_OPTIONS)
     checkLease(options.leaseMs)
-    const drive = { ...options, ...this.#own, hasInput: 'input' in options && options.input !== undefined, emit }
-    const outcome = await runThread(this.environment, this.#plan, this.key, signal ? { ...drive, signal } : drive)
+    const request = { ...options, ...this.#own, hasInput: 'input' in options && options.input !== undefined, emit }
+    const outcome = await runThread(this.environment, this.#plan, this.key, signal ? { ...request, signal } : request)
     return outcome as Outcome<State, Output>
   }
 }

@@ -10,14 +10,8 @@ import { nameTasks } from '../engine/tasks.js'
 import { migrateState } from '../upgrade/migration.js'
 import type { GraphPlan, NodePlan, Task } from '../program/program.js'
 import type { OtherVersionRecords, ReplayDifference, ReplayReport } from './replay.js'
-import {
-  type Prefix,
-  type RunRecord,
-  type RunState,
-  scopeAt,
-  type StepRecord,
-  type TaskRecord,
-} from '../run/run-state.js'
+import { type Prefix, scopeAt } from '../run/read-run-state.js'
+import type { RunRecord, RunState, StepRecord, TaskRecord } from '../run/run-state.js'
 import type { Update } from '../program/state-shape.js'
 import { upgradeInput } from '../upgrade/upgrade.js'
 

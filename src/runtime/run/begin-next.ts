@@ -36,9 +36,9 @@ async function enterInTurn({ request, log, abort }: HeldThread): Promise<void> {
 
 /** Cancels the next run if whoever awaited it does so no longer. */
 export function dropForsaken(held: HeldThread): Promise<void> | undefined {
-  const { seen, durable } = held.log
-  const [next] = seen.inputs ?? []
-  if (next?.parent === undefined || !durable || seen.cancel?.run === next.id) return undefined
+  const { acknowledged, durable } = held.log
+  const [next] = acknowledged.inputs ?? []
+  if (next?.parent === undefined || !durable || acknowledged.cancel?.run === next.id) return undefined
   return dropUnlessAwaited(held, next, next.parent)
 }
 

@@ -19,7 +19,7 @@ import { RunAbort } from './run-abort.js'
 import type { RunClaim } from './run-claim.js'
 import { RunLog } from './run-log.js'
 import type { ExpiryOf } from './run-ops.js'
-import { isUnfinished } from './run-state.js'
+import { isUnfinished } from './read-run-state.js'
 import { StoppedError } from './stop-in-time.js'
 
 /** A thread that was claimed, and why. */
@@ -70,7 +70,7 @@ export class HeldThread {
     const { environment, key, options, children } = this.request
     const watch = this.#watched(isBegun)
     return new Run(environment, key, this.log, {
-      context: this.context.ofRun(this.log.state, this.log.seen),
+      context: this.context.ofRun(this.log.state, this.log.acknowledged),
       abort: this.abort,
       emit: (live: LiveEvent) => {
         const event = redactEvent(environment.redactor, live)
@@ -126,7 +126,7 @@ export class HeldThread {
   }
 
   noticeCancel(): void {
-    const { cancel } = this.log.seen
+    const { cancel } = this.log.acknowledged
     if (cancel === undefined) return
     // Our own view: what others see may not hold the run yet.
     const { run } = this.log.state
@@ -177,7 +177,7 @@ export class HeldThread {
     const { policy, place } = this.request
     return new RunLog(this.claim, policy, (draft, updated, before) => {
       this.feed.recorded(draft, updated.entries.at(-1), before)
-      if (this.log.seen.claims === 0) place.progressed()
+      if (this.log.acknowledged.claims === 0) place.progressed()
       this.noticeCancel()
     })
   }

@@ -18,7 +18,8 @@ import { endRefused, leave, parkNext, rest, stop } from './let-go.js'
 import { type Outcome, readOutcome } from './outcome.js'
 import type { RecordedReads } from './recorded-reads.js'
 import type { Request } from './request.js'
-import { isUnfinished, type RunState } from './run-state.js'
+import { isUnfinished } from './read-run-state.js'
+import type { RunState } from './run-state.js'
 import type { Drive } from './run-terms.js'
 import { StoppedError } from './stop-in-time.js'
 
@@ -71,9 +72,9 @@ export async function driveRuns(held: HeldThread): Promise<Fold> {
   const entering = enter(held)
   if (entering) await entering
   for (;;) {
-    const { state, seen } = held.log
+    const { state, acknowledged } = held.log
     const isBegun = isUnfinished(state.run)
-    const ended = isBegun || (seen.inputs ?? []).length > 0 ? await next(held, isBegun) : await rest(held)
+    const ended = isBegun || (acknowledged.inputs ?? []).length > 0 ? await next(held, isBegun) : await rest(held)
     if (ended) return ended
   }
 }
@@ -83,7 +84,7 @@ async function next(held: HeldThread, isBegun: boolean): Promise<Fold | undefine
   const forsaking = isBegun ? undefined : dropForsaken(held)
   if (forsaking) await forsaking
   // Whoever claims it next for this very input is told what is missing.
-  if (!isBegun && held.context.isMissing(held.log.seen)) return leave(held)
+  if (!isBegun && held.context.isMissing(held.log.acknowledged)) return leave(held)
   const beginning = begin(held, isBegun)
   const failure = beginning instanceof Promise ? await beginning : beginning
   if (failure === undefined) return driveNext(held, isBegun)
@@ -98,7 +99,7 @@ async function driveNext(held: HeldThread, isBegun: boolean): Promise<Fold | und
   const driven = await held.newRun(isBegun).drive(plan)
   if (driven.status === 'failed') held.throwIfStopped(driven.error)
   if (driven.status === 'suspended' && options.isDraining?.()) throw new StoppedError()
-  const isCancelled = held.log.seen.cancel?.run === id
+  const isCancelled = held.log.acknowledged.cancel?.run === id
   const goOn = goesOn(held, driven, id, isCancelled)
   if (goOn) held.log.close()
   const settled = isCancelled ? await settleRun(plan, held.log.state) : undefined
@@ -150,5 +151,5 @@ function goesOn({ target, log }: HeldThread, driven: Drive, id: string | undefin
   if (driven.status !== 'completed' && !isCancelled) return false
   if (target !== undefined) return id !== target
   // As long as nothing of this run is written, its own input lies among those that others see.
-  return (log.seen.inputs ?? []).some((input) => input.id !== id)
+  return (log.acknowledged.inputs ?? []).some((input) => input.id !== id)
 }

@@ -4,7 +4,8 @@ import { isStoreFailure } from '../errors.js'
 import { begin } from './begin-next.js'
 import { endOf, leaveThread, parkBehind, restThread, stopRun } from './conclude.js'
 import type { HeldThread } from './held-thread.js'
-import { isUnfinished, type RunState } from './run-state.js'
+import { isUnfinished } from './read-run-state.js'
+import type { RunState } from './run-state.js'
 
 /** Releases a thread on which nothing is left to do. Undefined if something arrived that has to be done first. */
 export async function rest(held: HeldThread): Promise<Fold | undefined> {

@@ -52,7 +52,7 @@ export class RunLog {
   }
 
   /** What others sent, as of the newest known entry: inputs, answers, signals, cancellations. */
-  get seen(): RunState {
+  get acknowledged(): RunState {
     return this.#claim.log.fold.state as RunState
   }
 

@@ -32,7 +32,7 @@ export interface RunTerms {
   readonly openSince?: number | undefined
   /** Sleeps up to this long are waited for. */
   readonly inlineSleepMs: number
-  /** True if no further step should start: what is running may finish, then the run is parked. */
+  /** True if no further step should start: what is running may finish, then the run stops here. */
   readonly isDraining?: (() => boolean) | undefined
   /** Results of steps that only read, from the branch that this one was forked from. */
   readonly recordedReads?: RecordedReads | undefined

@@ -12,11 +12,11 @@ import type { RuntimeEnvironment } from './environment.js'
 import { driveUnrecorded } from './drive-unrecorded.js'
 import { hold } from './hold.js'
 import { againIfExpired, onLog } from './on-log.js'
-import type { Outcome } from './outcome.js'
+import { type Outcome, withOutput } from './outcome.js'
 import { openOrRecover } from './recover.js'
 import { RecordedReads } from './recorded-reads.js'
 import { Request } from './request.js'
-import { checkChoices, checkSettings, type DriveOptions } from './run-options.js'
+import { checkChoices, checkSettings, type RequestOptions } from './run-options.js'
 import { StoppedError, stopInTime } from './stop-in-time.js'
 
 /** Starts, resumes or continues a thread: the only entry point. */
@@ -24,12 +24,12 @@ export async function runThread(
   environment: RuntimeEnvironment,
   plan: ProgramPlan,
   key: LogKey,
-  options: DriveOptions,
+  options: RequestOptions,
 ): Promise<Outcome> {
   const { defaults } = plan.kind === 'graph' ? plan : { defaults: undefined }
   const children = new Children(environment, key)
-  const run = (drive: DriveOptions): Promise<Outcome> => {
-    const request = new Request(environment, plan, key, { ...defaults, ...drive }, children)
+  const run = (given: RequestOptions): Promise<Outcome> => {
+    const request = new Request(environment, plan, key, { ...defaults, ...given }, children)
     checkSettings(request.policy)
     checkChoices(request.options)
     const { signal } = request.options
@@ -40,13 +40,6 @@ export async function runThread(
   const isWorker = options.makeRoom !== undefined
   const outcome = isWorker ? await run(options) : await runWithChildren(environment, children, options, run, runThread)
   return withOutput(plan, outcome)
-}
-
-/** The outcome with the output that this program makes of its state, where it does: an agent's is what it said. */
-export function withOutput(plan: ProgramPlan, outcome: Outcome): Outcome {
-  if (outcome.status !== 'completed' && outcome.status !== 'limited') return outcome
-  if (plan.kind !== 'graph' || plan.output === undefined) return outcome
-  return { ...outcome, output: plan.output(outcome.state) as never }
 }
 
 async function openAndRun(request: Request): Promise<Outcome> {

@@ -123,7 +123,7 @@ export class Run {
   }
 
   /** How often this run was picked up, including this time. */
-  get attempt(): number {
+  get takes(): number {
     return this.state.run?.takes ?? 1
   }
 
@@ -151,7 +151,7 @@ export class Run {
   /** The draft, and that there was progress unless that is known. */
   progress(draft: Draft): Draft {
     if (this.#progressed || !this.log.durable) return draft
-    const { alone } = this.log.seen
+    const { alone } = this.log.acknowledged
     return { ...draft, ops: [...(draft.ops ?? []), set('claims', 0), ...(alone ? [set('alone', 0)] : [])] }
   }
 

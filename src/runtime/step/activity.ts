@@ -128,9 +128,9 @@ export class Activity {
       this.#revisits.tell(this.#turn)
       return this.checkIdle()
     }
-    const { waiting } = this.#revisits
-    if (waiting === undefined) return
-    this.#ends.fail(new EffectHeldError(waiting.held, waiting.missing, RETURN_MS / 60_000))
+    const { heldFor } = this.#revisits
+    if (heldFor === undefined) return
+    this.#ends.fail(new EffectHeldError(heldFor.held, heldFor.missing, RETURN_MS / 60_000))
   }
 }
 

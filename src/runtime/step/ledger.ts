@@ -9,7 +9,8 @@ import { EffectUnknownError, recordError, StepFailedError } from '../errors.js'
 import { gapOf } from '../run/gap.js'
 import { keyMaker } from './idempotency-key.js'
 import type { Work } from './work.js'
-import { isBegun, type StepRecord } from '../run/run-state.js'
+import { isBegun } from '../run/read-run-state.js'
+import type { StepRecord } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
 
 /** The outcome of an effect, once somebody knows. */
@@ -272,7 +273,7 @@ function strictest({ effect = 'read', reconcile }: StepPolicy, before: StepRecor
 export function sinceOf(run: Run, { openSince }: Work, before: StepRecord | undefined): number | undefined {
   if (isBegun(before)) return before.startedAt ?? Number.NEGATIVE_INFINITY
   // It failed for certain when the run was last at rest, and nobody else has come to it since.
-  const isClear = before?.clearIn === run.attempt && gapOf(run.state) === undefined
+  const isClear = before?.clearIn === run.takes && gapOf(run.state) === undefined
   return isClear ? undefined : openSince
 }
 

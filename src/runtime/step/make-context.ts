@@ -48,7 +48,7 @@ export function makeContext<Input>(
     tenant: key.tenant,
     runId: log.state.run?.id ?? '',
     checkpoint: seq < 0 ? '' : formatCheckpointId(key.branch, seq, hash),
-    attempt: run.attempt,
+    attempt: run.takes,
     get abortSignal() {
       return step?.abortSignal ?? run.abort.signal
     },

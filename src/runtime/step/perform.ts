@@ -9,11 +9,12 @@ import type { Run } from '../run/run.js'
 import { never } from './activity.js'
 import { afterThrow, type Thrown } from './after-throw.js'
 import { attempt, type Backoff, parseRetry } from './attempt.js'
+import { beforeAttempt, beforeEffect } from './before-attempt.js'
 import { callWork } from './call-work.js'
 import type { StepContext, StepOptions } from './context.js'
 import { insideStep } from './here.js'
-import { Ledger, recordAt, sinceOf } from './ledger.js'
-import { checkInput, findOut, mayHaveHappened, permit } from './past-effects.js'
+import { Ledger, recordAt } from './ledger.js'
+import { checkInput } from './past-effects.js'
 import type { Call, Requested, Requests } from './requests.js'
 import { doneRecord } from './step-records.js'
 import type { Performed, Work } from './work.js'
@@ -110,40 +111,14 @@ class Performance {
   }
 
   async #beginEffect(before: StepRecord | undefined): Promise<Performed> {
-    const run = this.#run
-    const work = this.#work
-    const ledger = this.#ledger
-    const { effect } = ledger
-    ledger.unsure = effect === 'idempotent' && sinceOf(run, work, before) !== undefined
-    const instead = await permit(run, work, effect)
-    if (instead) return this.#finish(instead.result, NO_WRITES, 0)
-    // A machine that slept takes the key for younger than it is.
-    const woken = effect === 'idempotent' ? run.clock.catchUp() : undefined
-    if (woken) await woken
-    if (mayHaveHappened(run, work, ledger, before)) {
-      const known = await findOut(run, ledger, before)
-      if (known) return this.#finish(known.result, known.writes, 0)
-      ledger.unsure = false
-    }
-    return this.#tryEffect(1)
+    const known = await beforeEffect(this.#run, this.#work, this.#ledger, before)
+    return known ? this.#finish(known.result, known.writes, 0) : this.#tryEffect(1)
   }
 
   /** One attempt at something that reaches the outside world, and those that follow it. */
   async #tryEffect(tried: number): Promise<Performed> {
-    const ledger = this.#ledger
-    await ledger.announce()
-    await this.#run.lease?.secure()
-    const jump = ledger.unsure ? this.#run.clock.catchUp() : undefined
-    if (jump) await jump
-    if (ledger.unsure && ledger.isForgotten) {
-      const late = await ledger.settle()
-      if (late?.status === 'returned') return this.#finish(late.result, late.writes, tried)
-      const known = await ledger.resolve(ledger.trouble)
-      if (known) return this.#finish(known.result, known.writes, tried)
-      ledger.unsure = false
-      await ledger.announce()
-    }
-    return this.#try(tried)
+    const known = await beforeAttempt(this.#run, this.#ledger)
+    return known ? this.#finish(known.result, known.writes, tried) : this.#try(tried)
   }
 
   /** One attempt, and those that follow it. */

@@ -5,7 +5,8 @@ import { EffectUnknownError, nondeterministic, recordError, StepFailedError } fr
 import { isFailed, retryStep } from './failed-steps.js'
 import { keyMaker } from './idempotency-key.js'
 import type { Work } from './work.js'
-import { ANY_INPUT, inScope, type Prefix, scopeAt, type StepRecord } from '../run/run-state.js'
+import { inScope, type Prefix, scopeAt } from '../run/read-run-state.js'
+import { ANY_INPUT, type StepRecord } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
 
 /** The records of an activation's steps: how they are found again, and how they are created. */
@@ -68,8 +69,8 @@ export class StepRecords {
 
   /** Lets a step that failed before be retried. */
   retry(path: string): void {
-    const { log, state, attempt } = this.#run
-    log.add({ kind: 'step', ops: [retryStep(state, this.at(path), attempt)] })
+    const { log, state, takes } = this.#run
+    log.add({ kind: 'step', ops: [retryStep(state, this.at(path), takes)] })
   }
 
   /** The program may catch what a step threw and continue; when it gets there again, it must be thrown again. */
