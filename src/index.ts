@@ -81,7 +81,8 @@ export type {
   StepOptions,
   TransactionOptions,
 } from './runtime/step/context.js'
-export type { Thread, ThreadCheckpoint } from './runtime/thread.js'
+export type { ThreadCheckpoint } from './runtime/history/thread-checkpoint.js'
+export type { Thread } from './runtime/thread.js'
 export type { CheckpointView, ThreadView } from './runtime/thread-view.js'
 export type { WaitOptions } from './runtime/events/wait-for-rest.js'
 export type { WorkerEvent, WorkerOptions } from './runtime/worker/worker-options.js'

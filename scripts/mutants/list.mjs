@@ -110,9 +110,9 @@ export const MUTANTS = [
     what: 'a wait reads a view that lacks the signal it has taken',
     changes: [
       {
-        file: 'runtime/run/run-log.js',
-        find: 'this.#view = this.#pending.length === 0 ? undefined : new View(this.#claim.log.fold.state, draftsOf(this.#pending));',
-        replace: 'if (this.#pending.length === 0) this.#view = undefined;',
+        file: 'runtime/run/unwritten.js',
+        find: 'this.#view = this.pending.length === 0 ? undefined : new View(this.#log.fold.state, draftsOf(this.pending));',
+        replace: 'if (this.pending.length === 0) this.#view = undefined;',
       },
       {
         file: 'runtime/pause/waits.js',
@@ -154,11 +154,11 @@ export const MUTANTS = [
     what: 'an effect starts although its lease may be lost',
     changes: [
       {
-        file: 'runtime/step/perform.js',
-        find: '(this.#run.lease?.isSure ?? true) && !(this.#unsure && ledger.isForgotten)',
-        replace: '!(this.#unsure && ledger.isForgotten)',
+        file: 'runtime/step/call-work.js',
+        find: '(lease?.isSure ?? true) && !(ledger.unsure && ledger.isForgotten)',
+        replace: '!(ledger.unsure && ledger.isForgotten)',
       },
-      { file: 'runtime/step/perform.js', find: 'await this.#run.lease?.secure();', replace: 'void 0;' },
+      { file: 'runtime/step/before-attempt.js', find: 'await run.lease?.secure();', replace: 'void 0;' },
     ],
     test: 'test/runtime/effects/lease.test.ts',
     histories: 'crashes',
@@ -179,7 +179,9 @@ export const MUTANTS = [
   {
     item: '6',
     what: 'the keys of an erased thread are used again by the next of that name',
-    changes: [{ file: 'runtime/run/run.js', find: 'if (run?.incarnation !== undefined)', replace: 'if (false)' }],
+    changes: [
+      { file: 'runtime/step/idempotency-key.js', find: 'if (run?.incarnation !== undefined)', replace: 'if (false)' },
+    ],
     test: 'test/runtime/effects/keys-after-erasure.test.ts',
     histories: 'crashes',
   },
@@ -317,7 +319,7 @@ export const MUTANTS = [
   {
     item: '30',
     what: 'a program that catches that a step is another one now completes, and leaves a begun effect behind',
-    changes: [{ file: 'runtime/step/activation.js', find: 'this.#revisits.mismatch(error);', replace: 'void 0;' }],
+    changes: [{ file: 'runtime/step/requests.js', find: 'this.revisits.mismatch(error);', replace: 'void 0;' }],
     test: 'test/runtime/simulation.test.ts',
     name: 'found before: a begun effect that comes back',
   },
@@ -326,8 +328,8 @@ export const MUTANTS = [
     what: 'an unchanged program is called another one when one branch fails before the others have come back',
     changes: [
       {
-        file: 'runtime/step/activation.js',
-        find: 'if (this.#threwInCompany || retry.length + doubt.length > 0)',
+        file: 'runtime/step/requests.js',
+        find: 'if (inCompany || retry.length + doubt.length > 0)',
         replace: 'if (retry.length + doubt.length < 0)',
       },
     ],
@@ -520,8 +522,8 @@ export const MUTANTS = [
     what: 'a transaction takes the place of an effect that was begun',
     changes: [
       {
-        file: 'runtime/step/activation.js',
-        find: 'await findBegun(this.#run, work)',
+        file: 'runtime/step/perform-transaction.js',
+        find: 'await findBegun(run, work)',
         replace: 'undefined',
       },
     ],
@@ -533,9 +535,9 @@ export const MUTANTS = [
     what: 'a branch of a node that failed goes on beside the next attempt',
     changes: [
       {
-        file: 'runtime/step/activation.js',
-        find: 'call !== this.#calls || call === this.#ended',
-        replace: 'call !== this.#calls',
+        file: 'runtime/step/make-context.js',
+        find: 'call !== requests.calls || call === requests.endedCall',
+        replace: 'call !== requests.calls',
       },
     ],
     test: 'test/runtime/effects/unhandled-rejections.test.ts',
@@ -566,8 +568,8 @@ export const MUTANTS = [
     what: 'a record that can’t be stored fails the signal that is received beside it',
     changes: [
       {
-        file: 'runtime/run/run-log.js',
-        find: 'if (!isRefusal(error) || !this.#pending.some(({ step }) => step))',
+        file: 'runtime/run/exclusive-writes.js',
+        find: 'if (!isRefusal(error) || !this.#unwritten.pending.some(({ step }) => step))',
         replace: 'if (true)',
       },
     ],
@@ -578,7 +580,7 @@ export const MUTANTS = [
     what: 'a record that can’t be stored fails the steps that are written with it',
     changes: [
       {
-        file: 'runtime/run/run-log.js',
+        file: 'runtime/run/refused-writes.js',
         find: 'if (notes.filter(({ step }) => step).length > 1)',
         replace: 'if (false)',
       },
@@ -678,7 +680,7 @@ export const MUTANTS = [
   {
     item: '43',
     what: 'a process that was overtaken hands the answer to a later run to the function of its own',
-    changes: [{ file: 'runtime/step/activation.js', find: 'if (this.#run.isOvertaken)', replace: 'if (false)' }],
+    changes: [{ file: 'runtime/step/make-context.js', find: 'if (run.isOvertaken)', replace: 'if (false)' }],
     test: 'test/runtime/simulation.test.ts',
     name: 'the answer to a later run',
   },
@@ -721,7 +723,7 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/run/answer-request.js',
-        find: 'const gone = async () => prunedOutcome(request.key, await asToday(request, log.fold), ended, restart);',
+        find: 'const gone = async () => prunedOutcome(request.key, await showFoldOrAsIs(request.plan, log.fold), ended, restart);',
         replace: "const gone = async () => { throw new Error('not-found'); };",
       },
     ],
@@ -732,7 +734,7 @@ export const MUTANTS = [
     what: 'a signal is looked for among what every object has',
     changes: [
       {
-        file: 'runtime/run/run-state.js',
+        file: 'runtime/run/read-run-state.js',
         find: 'return Object.hasOwn(signals, name) ? (signals[name] ?? []) : [];',
         replace: 'return signals[name] ?? [];',
       },
@@ -828,7 +830,7 @@ export const MUTANTS = [
     what: 'a run begins that nobody awaits anymore',
     changes: [
       {
-        file: 'runtime/run/hold.js',
+        file: 'runtime/run/begin-next.js',
         find: 'if (await isStillAwaited(environment, key, parent))',
         replace: 'if (true)',
       },

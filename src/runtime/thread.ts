@@ -1,14 +1,14 @@
 import { checkOptionNames } from '../core/option-names.js'
 import type { Value } from '../codec/value.js'
-import { isHoldfastError } from '../core/errors.js'
+import type { BranchId } from '../core/ids.js'
 import { parseRetention, type Retention, type RetentionPolicy } from '../core/retention.js'
 import type { LogKey } from '../log/contract.js'
 import type { Log } from '../log/log.js'
-import { Checkpoint, FORK_OPTIONS, type ForkOptions, forkCheckpoint } from './history/checkpoint.js'
 import { unheard } from './events/event-feed.js'
-import { type Settled, settleRun, showFold } from './step/kept-results.js'
-import { type Outcome, readOutcome } from './run/outcome.js'
+import { type Settled, settleRun, showFold, showFoldOrAsIs } from './step/kept-results.js'
+import { type Outcome, readOutcome, withOutput } from './run/outcome.js'
 import type { ProgramPlan } from './program/program.js'
+import { ThreadCheckpoint } from './history/thread-checkpoint.js'
 import { type ReplayReport, replayRun } from './history/replay.js'
 import type { RunState } from './run/run-state.js'
 import { RunStream } from './events/run-stream.js'
@@ -22,45 +22,9 @@ import {
   RUN_OPTIONS,
   type RunOptions,
 } from './run/run-options.js'
-import { runThread, withOutput } from './run/run-thread.js'
+import { runThread } from './run/run-thread.js'
 import type { Expiry } from './run/expiry.js'
 import { ThreadView } from './thread-view.js'
-import { completeFold } from './upgrade/upgrade.js'
-
-/** A thread with its program, at one checkpoint. */
-export class ThreadCheckpoint<Input, State, Output, Update> extends Checkpoint<State> {
-  readonly #plan: ProgramPlan
-
-  constructor(environment: RuntimeEnvironment, key: LogKey, id: string, plan: ProgramPlan) {
-    super(environment, key, id)
-    this.#plan = plan
-  }
-
-  /** The program's state as it was. Keys that were declared since have their initial values. */
-  override async state(): Promise<State> {
-    return ((completeFold(this.#plan, await this.fold()).state as RunState).state ?? {}) as State
-  }
-
-  /** Creates a branch from this checkpoint, with changes, and returns it as a thread. */
-  async fork(options: ForkOptions<State, Update> = {}): Promise<Thread<Input, State, Output, Update>> {
-    checkOptionNames('fork()', options, FORK_OPTIONS)
-    const branch = await forkCheckpoint(this.environment, this.key, this.id, this.#plan, options as ForkOptions)
-    return new Thread(this.environment, { ...this.key, branch }, this.#plan)
-  }
-
-  /** Continues from here, on a separate branch; the outcome names it. */
-  async run(options: RunOptions<Input> & ForkOptions<State, Update> = {}): Promise<Outcome<State, Output>> {
-    // Before there is a branch that nobody asked for.
-    checkOptionNames('run()', options, { ...RUN_OPTIONS, ...FORK_OPTIONS })
-    const { name, set: values, update, effects, reads, ...run } = options
-    const fork = await this.fork(
-      Object.fromEntries(
-        Object.entries({ name, set: values, update, effects, reads }).filter(([, v]) => v !== undefined),
-      ),
-    )
-    return fork.run(run as RunOptions<Input>)
-  }
-}
 
 /** One conversation or task, run by a program. */
 export class Thread<
@@ -115,7 +79,9 @@ export class Thread<
 
   /** The thread as it was at a checkpoint: to look at, to run from, to fork. */
   at(checkpoint: string): ThreadCheckpoint<Input, State, Output, Update> {
-    return new ThreadCheckpoint(this.environment, this.key, checkpoint, this.#plan)
+    const open = (branch: BranchId) =>
+      new Thread<Input, State, Output, Update>(this.environment, { ...this.key, branch }, this.#plan)
+    return new ThreadCheckpoint(this.environment, this.key, checkpoint, this.#plan, open)
   }
 
   /** Replays the last run from its records alone and says where the current program would behave differently. */
@@ -125,11 +91,7 @@ export class Thread<
 
   // As `run` returns it: an agent's output is what it said, and not its state.
   protected override async read(log: Log): Promise<Outcome<State, Output>> {
-    // The process that runs the thread may have a newer program than this one: then the state is shown as it is.
-    const fold = await showFold(this.#plan, log.fold).catch((error: unknown) => {
-      if (isHoldfastError(error, 'incompatible')) return log.fold
-      throw error
-    })
+    const fold = await showFoldOrAsIs(this.#plan, log.fold)
     return withOutput(this.#plan, readOutcome(this.key, fold)) as Outcome<State, Output>
   }
 
@@ -152,8 +114,8 @@ export class Thread<
   ): Promise<Outcome<State, Output>> {
     checkOptionNames('run()', options, RUN_OPTIONS)
     checkLease(options.leaseMs)
-    const drive = { ...options, ...this.#own, hasInput: 'input' in options && options.input !== undefined, emit }
-    const outcome = await runThread(this.environment, this.#plan, this.key, signal ? { ...drive, signal } : drive)
+    const request = { ...options, ...this.#own, hasInput: 'input' in options && options.input !== undefined, emit }
+    const outcome = await runThread(this.environment, this.#plan, this.key, signal ? { ...request, signal } : request)
     return outcome as Outcome<State, Output>
   }
 }

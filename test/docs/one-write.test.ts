@@ -1,6 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 
+/** What a newcomer reads to follow one write: whole files, from `thread.run()` to the driver. */
+const MOST_FILES = 13
+const MOST_LINES = 2049
+
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 const page = read('docs/one-write.md')
 const named = (pattern: RegExp) =>
@@ -13,15 +17,6 @@ const before = named(/^\| `(src\/[^`]+)` \| `([^`]+)` \|/gm)
 function defines(source: string, symbol: string): boolean {
   const name = symbol.replace(/[$#]/g, '\\$&')
   return new RegExp(`(^|\\s)(function |class |const |async |)${name}\\s*[(=<:]`, 'm').test(source)
-}
-
-/** How long a symbol's definition is: up to the line that closes it, at its own indentation. */
-function linesOf(source: string, symbol: string): number {
-  const lines = source.split('\n')
-  const first = lines.findIndex((line) => defines(line, symbol) && !/^\s*(\/\/|\*|return |await |this\.)/.test(line))
-  const indent = /^\s*/.exec(lines[first] ?? '')?.[0] ?? ''
-  const last = lines.findIndex((line, i) => i > first && line === `${indent}}`)
-  return last - first + 1
 }
 
 describe('docs/one-write.md', () => {
@@ -48,12 +43,12 @@ describe('docs/one-write.md', () => {
       expect(defines(read(file as string), symbol as string), `${symbol} in ${file}`).toBe(true)
   })
 
-  it('passes no more than twelve files between the thread and the driver, and 1,500 lines in all', () => {
-    const files = new Set(steps.map(({ file }) => file))
-    expect(files.size - 2).toBeLessThanOrEqual(12)
-    const lines = steps.reduce((sum, { file, symbol }) => sum + linesOf(read(file), symbol), 0)
-    expect(lines).toBeGreaterThan(steps.length * 3)
-    expect(lines).toBeLessThanOrEqual(1500)
+  it(`passes no more than ${MOST_FILES} files, which are read in ${MOST_LINES.toLocaleString('en-US')} lines`, () => {
+    const files = [...new Set(steps.map(({ file }) => file))]
+    expect(files.length).toBeLessThanOrEqual(MOST_FILES)
+    const lines = files.reduce((sum, file) => sum + read(file).split('\n').length - 1, 0)
+    expect(lines).toBeGreaterThan(files.length * 10)
+    expect(lines).toBeLessThanOrEqual(MOST_LINES)
   })
 
   it('fails when a symbol moves', () => {

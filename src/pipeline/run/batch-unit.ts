@@ -1,6 +1,7 @@
 import { hash as digestOf } from 'node:crypto'
 import { InvalidValueError } from '../../core/errors.js'
 import type { SqlSession } from '../../log/contract.js'
+import { abortedBy } from '../../runtime/run/run-abort.js'
 import { attempt, parseRetry, retryDelayMs } from '../../runtime/step/attempt.js'
 import type { Context } from '../../runtime/step/context.js'
 import { hashValue } from '../../runtime/step/hash-value.js'
@@ -131,12 +132,12 @@ export class BatchUnit {
     const { abortSignal: run } = this.#ctx
     const { name: step, timeoutMs } = stage
     const backoff = parseRetry(stage.retry ?? { attempts: 1 })
-    const call = (signal: AbortSignal) => this.#call(stage, items, signal)
+    const call = ({ signal }: { readonly signal: AbortSignal }) => this.#call(stage, items, signal)
     for (let tried = 1; ; tried++) {
       try {
         return await seat.use(run, async () => {
           await this.#work.limitOf(stage).pass(estimateAll(stage, items), run)
-          return attempt(call, { step, timeoutMs, run, clock })
+          return attempt(call, { step, timeoutMs, run: abortedBy(run), clock })
         })
       } catch (error) {
         run.throwIfAborted()

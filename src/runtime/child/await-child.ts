@@ -5,11 +5,12 @@ import { remove, set, valueAt } from '../../log/entry/ops.js'
 import { ChildFailedError, type FailedChild, nondeterministic, recordError } from '../errors.js'
 import type { ProgramPlan } from '../program/program.js'
 import { CHILDREN } from '../run/labels.js'
-import { ANY_INPUT, awaitsChild, type RunRecord, type StepRecord, type Waiting } from '../run/run-state.js'
+import { awaitsChild } from '../run/read-run-state.js'
+import { ANY_INPUT, type RunRecord, type StepRecord, type Waiting } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
 import { type Turn, turnOf } from '../run/turn.js'
 import { permit } from '../step/past-effects.js'
-import type { Work } from '../step/perform.js'
+import type { Work } from '../step/work.js'
 import { childThread, nameChild } from './child-key.js'
 import type { ChildEnd, ChildRecord, ParentRef } from './child-records.js'
 
@@ -87,7 +88,7 @@ export async function awaitChild(call: ChildCall): Promise<unknown> {
   if (record?.status === 'waiting' && record.input !== undefined && !isSameInput(record, work)) {
     throw nondeterministic(`Step "${work.path}" was recorded with another input than it has now.`, work.path)
   }
-  const come = record?.child === undefined ? undefined : log.seen.children?.[record.child]?.ended
+  const come = record?.child === undefined ? undefined : log.acknowledged.children?.[record.child]?.ended
   if (record?.status === 'waiting' && come) return take(call, record.child as string, come)
 
   const name = nameChild(run.key, current, work.path, record?.generation ?? 0)

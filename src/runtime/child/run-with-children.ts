@@ -6,7 +6,7 @@ import { unheard } from '../events/event-feed.js'
 import type { ProgramPlan } from '../program/program.js'
 import type { Outcome } from '../run/outcome.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
-import type { DriveOptions } from '../run/run-options.js'
+import type { RequestOptions } from '../run/run-options.js'
 import type { RunState, Waiting } from '../run/run-state.js'
 import { isOnlyWaiting } from '../run/rest.js'
 import type { BegunChild, Children } from './children.js'
@@ -15,7 +15,7 @@ type RunThread = (
   environment: RuntimeEnvironment,
   plan: ProgramPlan,
   key: LogKey,
-  options: DriveOptions,
+  options: RequestOptions,
 ) => Promise<Outcome>
 
 type WaitForChild = Waiting & { readonly kind: 'child' }
@@ -29,8 +29,8 @@ type WaitForChild = Waiting & { readonly kind: 'child' }
 export async function runWithChildren(
   environment: RuntimeEnvironment,
   children: Children,
-  options: DriveOptions,
-  run: (options: DriveOptions) => Promise<Outcome>,
+  options: RequestOptions,
+  run: (options: RequestOptions) => Promise<Outcome>,
   runThread: RunThread,
 ): Promise<Outcome> {
   let outcome = await run(options)
@@ -62,10 +62,10 @@ export async function runWithChildren(
       for (const { child } of waits) {
         const begun = children.begun.get(child)
         if (begun === undefined || running.has(child) || rested.has(child)) continue
-        const driven = drive(begun, child)
+        const ending = runChild(begun, child)
         // Whoever looks at it later hears of it: until then it must not end the process.
-        driven.catch(() => {})
-        running.set(child, driven)
+        ending.catch(() => {})
+        running.set(child, ending)
       }
       if (running.size === 0) return outcome
       const ended = await Promise.race(running.values())
@@ -79,9 +79,9 @@ export async function runWithChildren(
     await Promise.allSettled(running.values())
   }
 
-  async function drive({ log, plan, input, given, live }: BegunChild, name: string): Promise<string> {
+  async function runChild({ log, plan, input, given, live }: BegunChild, name: string): Promise<string> {
     const { leaseMs, inlineSleepMs, durability } = options
-    const settings: DriveOptions = {
+    const settings: RequestOptions = {
       input,
       hasInput: true,
       key: given.key,

@@ -1,6 +1,7 @@
 import type { NodePlan } from '../program/program.js'
 import { leftBegun, nondeterministic } from '../errors.js'
-import { awaitsChild, findBegun, isBegun, type TaskRecord } from '../run/run-state.js'
+import { awaitsChild, findBegun, isBegun } from '../run/read-run-state.js'
+import type { TaskRecord } from '../run/run-state.js'
 import { isEffect } from '../step/revisits.js'
 import type { GraphScope } from './graph-scope.js'
 

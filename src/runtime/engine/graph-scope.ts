@@ -7,15 +7,8 @@ import type { GraphPlan } from '../program/program.js'
 import { isPlainObject } from '../program/reduce-key.js'
 import { ShownState } from '../program/shown-state.js'
 import type { Update } from '../program/state-shape.js'
-import {
-  inScope,
-  type Prefix,
-  type RunState,
-  type ScopeState,
-  scopeAt,
-  type StepRecord,
-  type TaskRecord,
-} from '../run/run-state.js'
+import { inScope, type Prefix, scopeAt } from '../run/read-run-state.js'
+import type { RunState, ScopeState, StepRecord, TaskRecord } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
 
 /** A graph, or a subgraph, in a run: where its records are, and how they are read and changed. */

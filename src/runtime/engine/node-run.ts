@@ -9,12 +9,14 @@ import { explainFrozen } from '../program/shown-state.js'
 import type { NotedEvent } from '../events/events.js'
 import type { Update } from '../program/state-shape.js'
 import { gapOf } from '../run/gap.js'
-import { inScope, scopeAt, type TaskRecord } from '../run/run-state.js'
-import type { Drive } from '../run/run.js'
+import { inScope, scopeAt } from '../run/read-run-state.js'
+import type { TaskRecord } from '../run/run-state.js'
+import type { Drive } from '../run/run-terms.js'
 import type { Activation } from '../step/activation.js'
 import { findLost } from '../step/past-effects.js'
 import type { StepContext } from '../step/context.js'
-import { type Performed, perform, type Work } from '../step/perform.js'
+import { perform } from '../step/perform.js'
+import type { Performed, Work } from '../step/work.js'
 import { checkLeft, isTaskBegun } from './begun-tasks.js'
 import { Gates, OPEN_GATE, showInput } from './gates.js'
 import type { GraphScope } from './graph-scope.js'
@@ -240,7 +242,7 @@ export class NodeRun {
       if (drive.status === 'suspended') throw new Interrupted(drive)
       return drive
     }
-    const isLeft = () => drive?.status === 'suspended' || abort.signal.aborted
+    const isLeft = () => drive?.status === 'suspended' || abort.aborted
     try {
       return await watch.step(this.path, 1, once, undefined, isLeft)
     } catch (error) {

@@ -22,7 +22,7 @@ export class EventFeed {
   #id: string
   /** The log as it was when listening began: what comes right after it is read without reading the log again. */
   readonly #before: Fold | undefined
-  #waiting: Promise<void> | undefined
+  #telling: Promise<void> | undefined
 
   constructor(
     emit: (event: RunEvent) => void,
@@ -83,25 +83,25 @@ export class EventFeed {
 
   /** Resolves when everything was reported; undefined if it was. */
   ended(): Promise<void> | undefined {
-    return this.#waiting?.then(() => this.ended())
+    return this.#telling?.then(() => this.ended())
   }
 
   // Immediately if nothing is waiting, so that tokens are not delayed by a turn of the event loop each.
   #inTurn(tell: () => void | Promise<void>): void {
-    if (this.#waiting === undefined) {
+    if (this.#telling === undefined) {
       const told = tell()
       if (told === undefined) return
       this.#wait(told)
-    } else this.#wait(this.#waiting.then(tell))
+    } else this.#wait(this.#telling.then(tell))
   }
 
   #wait(turn: Promise<void>): void {
     // What can't be read now is not reported; it is in the log, where `thread.events` finds it or says what is wrong.
-    const waiting = turn
+    const telling = turn
       .catch(() => {})
       .finally(() => {
-        if (this.#waiting === waiting) this.#waiting = undefined
+        if (this.#telling === telling) this.#telling = undefined
       })
-    this.#waiting = waiting
+    this.#telling = telling
   }
 }

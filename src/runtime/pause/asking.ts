@@ -106,7 +106,7 @@ export class Asking {
     const { log, state } = this.#run
     const own = Object.values(state.pauses ?? {}).find(({ path }) => path === place)
     if (own === undefined) return undefined
-    const { question, answer, exact } = log.seen.pauses?.[own.id] ?? own
+    const { question, answer, exact } = log.acknowledged.pauses?.[own.id] ?? own
     if (answer !== undefined) this.#read(own.id)
     return {
       question,
@@ -120,7 +120,7 @@ export class Asking {
    */
   drop(place: string): void {
     const { log, clock } = this.#run
-    const ops = closePauses(log.seen, (pause) => pause.path === place, clock.now(), 'superseded')
+    const ops = closePauses(log.acknowledged, (pause) => pause.path === place, clock.now(), 'superseded')
     if (ops.length > 0) log.add({ kind: 'pause', ops })
   }
 
@@ -139,7 +139,7 @@ export class Asking {
 
   // Guests' answers are in the newest fold, questions not yet written in our own view.
   #find(id: string): PauseRecord | undefined {
-    return this.#run.log.seen.pauses?.[id] ?? this.#run.state.pauses?.[id]
+    return this.#run.log.acknowledged.pauses?.[id] ?? this.#run.state.pauses?.[id]
   }
 
   // Decided on the newest state: an answer that came in time counts, even if we had not read it yet.

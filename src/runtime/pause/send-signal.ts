@@ -7,7 +7,8 @@ import type { Log } from '../../log/log.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
 import { checkKey } from '../run/given-input.js'
 import { placeOf } from '../run/input-keys.js'
-import { type RunState, type SignalRecord, signalsOf } from '../run/run-state.js'
+import { signalsOf } from '../run/read-run-state.js'
+import type { RunState, SignalRecord } from '../run/run-state.js'
 import { badSignalName, isSignalName } from './waits.js'
 
 const MAX_SIGNALS = 1000

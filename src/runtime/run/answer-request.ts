@@ -3,13 +3,14 @@ import { isHoldfastError } from '../../core/errors.js'
 import type { LogKey } from '../../log/contract.js'
 import type { Fold } from '../../log/entry/fold.js'
 import type { Log } from '../../log/log.js'
-import { showFold } from '../step/kept-results.js'
+import { showFoldOrAsIs } from '../step/kept-results.js'
 import { putInput } from './enqueue.js'
 import { fateOf, findQueued, isInput } from './given-input.js'
 import type { Ended } from './input-keys.js'
 import { type BusyOutcome, type Outcome, outcomeBase, prunedOutcome, readOutcome } from './outcome.js'
 import type { Request } from './request.js'
-import { type InputRecord, isUnfinished, type RunState } from './run-state.js'
+import { isUnfinished } from './read-run-state.js'
+import type { InputRecord, RunState } from './run-state.js'
 import { isOnlyWaiting, isStuck } from './rest.js'
 import type { Situation } from './situation.js'
 
@@ -76,7 +77,7 @@ function isUnderWay({ run }: RunState): boolean {
 
 export async function asItIs(request: Request, log: Log): Promise<Outcome> {
   const { key, restart, input } = request
-  const outcome = readOutcome(key, await asToday(request, log.fold), restart)
+  const outcome = readOutcome(key, await showFoldOrAsIs(request.plan, log.fold), restart)
   return input === undefined ? outcome : { ...outcome, input: fateOf(log.fold.state as RunState, input) }
 }
 
@@ -84,13 +85,13 @@ export async function asItIs(request: Request, log: Log): Promise<Outcome> {
 async function recall(request: Request, log: Log, { seq, branch, ended }: Ended): Promise<Outcome> {
   const { environment, input, restart } = request
   const key: LogKey = { ...request.key, branch: branch as LogKey['branch'] }
-  const gone = async () => prunedOutcome(request.key, await asToday(request, log.fold), ended, restart)
+  const gone = async () => prunedOutcome(request.key, await showFoldOrAsIs(request.plan, log.fold), ended, restart)
   if (seq === undefined) return gone()
   try {
     const fold = await environment.logs.unread(key).at(seq)
     // A branch that was erased and created again has a different history under the same numbers.
     if ((fold.state as RunState).run?.key !== input?.key) return gone()
-    return { ...readOutcome(key, await asToday(request, fold), restart), input: 'taken' }
+    return { ...readOutcome(key, await showFoldOrAsIs(request.plan, fold), restart), input: 'taken' }
   } catch (error) {
     if (isHoldfastError(error, 'not-found')) return gone()
     throw error
@@ -106,15 +107,15 @@ async function search(request: Request, log: Log): Promise<Outcome | undefined> 
     for await (const { fold } of log.entries(since + 1, log.fold.seq)) {
       const { run } = fold.state as RunState
       if (run?.id !== id || isUnfinished(run)) continue
-      return { ...readOutcome(key, await asToday(request, fold), restart), input: 'taken' }
+      return { ...readOutcome(key, await showFoldOrAsIs(request.plan, fold), restart), input: 'taken' }
     }
-    if (options.only) return prunedOutcome(key, await asToday(request, log.fold), undefined, restart)
+    if (options.only) return prunedOutcome(key, await showFoldOrAsIs(request.plan, log.fold), undefined, restart)
     // It never started, and is no longer there: it is given again.
     request.queuedAt = undefined
     return undefined
   } catch (error) {
     if (!isHoldfastError(error, 'not-found')) throw error
-    return prunedOutcome(key, await asToday(request, log.fold), undefined, restart)
+    return prunedOutcome(key, await showFoldOrAsIs(request.plan, log.fold), undefined, restart)
   }
 }
 
@@ -126,20 +127,10 @@ async function busyOutcome(request: Request, log: Log): Promise<BusyOutcome<Read
   // It is reported as queued from here on, and nobody takes it back.
   if (input === 'queued') await putInput(log, request, request.input as InputRecord)
   return {
-    ...outcomeBase(key, await asToday(request, fold), restart),
+    ...outcomeBase(key, await showFoldOrAsIs(request.plan, fold), restart),
     ...(input === undefined ? {} : { input }),
     status: 'busy',
     owner: lease?.owner ?? '',
     remainingMs: lease?.remainingMs ?? 0,
-  }
-}
-
-/** The process that holds the thread may run a newer program than this one: then the state is shown as it is. */
-async function asToday({ plan }: Request, fold: Fold): Promise<Fold> {
-  try {
-    return await showFold(plan, fold)
-  } catch (error) {
-    if (isHoldfastError(error, 'incompatible')) return fold
-    throw error
   }
 }

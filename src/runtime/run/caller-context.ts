@@ -18,17 +18,17 @@ export class CallerContext {
   }
 
   /** Whether the next run needs something that nobody brought. */
-  isMissing(seen: RunState): boolean {
-    const next = seen.inputs?.[0]
-    if (next === undefined || seen.cancel?.run === next.id) return false
+  isMissing(acknowledged: RunState): boolean {
+    const next = acknowledged.inputs?.[0]
+    if (next === undefined || acknowledged.cancel?.run === next.id) return false
     if (this.#request.misfit && isBare(next)) return true
     return missingOf(next, this.#for(next)).length > 0
   }
 
   /** The context of the run that is in progress. */
-  ofRun({ run }: RunState, seen: RunState): unknown {
+  ofRun({ run }: RunState, acknowledged: RunState): unknown {
     // Nothing of a cancelled run is called anymore, so nothing is passed to it.
-    if (run === undefined || (this.#own === undefined && seen.cancel?.run === run.id)) return undefined
+    if (run === undefined || (this.#own === undefined && acknowledged.cancel?.run === run.id)) return undefined
     return contextFor(run, this.#for(run), this.#request.options.fillsContext ?? false)
   }
 

@@ -9,7 +9,8 @@ import type { Settled } from '../step/kept-results.js'
 import { claimThread } from './gap.js'
 import { cancelLater, firstLater } from './later-input.js'
 import type { RuntimeEnvironment } from './environment.js'
-import { currentRun, type InputRecord, isUnfinished, type RunState } from './run-state.js'
+import { currentRun, isUnfinished } from './read-run-state.js'
+import type { InputRecord, RunState } from './run-state.js'
 import { endCancelled, type ExpiryOf, restRun } from './run-ops.js'
 
 /** Which run to end, and why. */

@@ -6,7 +6,8 @@ import type { Draft } from '../../log/entry/draft.js'
 import type { Fold } from '../../log/entry/fold.js'
 import type { Log } from '../../log/log.js'
 import { type Op, remove, set } from '../../log/entry/ops.js'
-import { isUnfinished, type RunState } from './run-state.js'
+import { isUnfinished } from './read-run-state.js'
+import type { RunState } from './run-state.js'
 
 /** A possible loss, and the thread as it was when the store came back. */
 interface Lost {

@@ -5,7 +5,8 @@ import type { Draft } from '../../log/entry/draft.js'
 import type { Fold } from '../../log/entry/fold.js'
 import { set } from '../../log/entry/ops.js'
 import { recordError } from '../errors.js'
-import { currentRun, type RunState } from './run-state.js'
+import { currentRun } from './read-run-state.js'
+import type { RunState } from './run-state.js'
 
 /** A store that is silent for longer than this has forgotten what it was sent before. */
 const PERSIST_MS = 10 * 60_000

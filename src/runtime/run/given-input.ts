@@ -3,7 +3,8 @@ import { InvalidOptionError, InvalidValueError } from '../../core/errors.js'
 import { type Op, remove, splice } from '../../log/entry/ops.js'
 import { findEnded } from './input-keys.js'
 import type { InputFate } from './outcome.js'
-import { type InputRecord, isUnfinished, type RunRecord, type RunState } from './run-state.js'
+import { isUnfinished } from './read-run-state.js'
+import type { InputRecord, RunRecord, RunState } from './run-state.js'
 
 /** What to do with new input while questions are open: hand them back, keep the input for later, or drop the run. */
 export type OnPaused = 'return' | 'queue' | 'cancel'

@@ -4,7 +4,8 @@ import { applyOp, type Op, push, splice } from '../../log/entry/ops.js'
 import type { Draft } from '../../log/entry/draft.js'
 import { DUE } from '../../log/contract.js'
 import { type InputName, isInput } from './given-input.js'
-import { currentRun, type InputRecord, type LaterInput, type RunState } from './run-state.js'
+import { currentRun } from './read-run-state.js'
+import type { InputRecord, LaterInput, RunState } from './run-state.js'
 import { nextLater, wakeTime } from './wake-time.js'
 
 /** The last moment that a Date can name. */

@@ -47,25 +47,25 @@ export class Step {
   waits = false
   #isWritten = false
   #refused: { readonly error: unknown } | undefined
-  #waiting: Deferred | undefined
+  #deferred: Deferred | undefined
 
   /** Settles when the record is written, or refused. Made when it is asked for: many continue without it. */
   get written(): Promise<void> {
     if (this.#isWritten) return DONE
     if (this.#refused) return Promise.reject(this.#refused.error)
-    this.#waiting ??= deferred()
-    return this.#waiting.promise
+    this.#deferred ??= deferred()
+    return this.#deferred.promise
   }
 
   resolve(): void {
     this.#isWritten = this.#refused === undefined
-    this.#waiting?.resolve()
+    this.#deferred?.resolve()
   }
 
   reject(error: unknown): void {
     if (this.#isWritten) return
     this.#refused ??= { error }
-    this.#waiting?.reject(error)
+    this.#deferred?.reject(error)
   }
 }
 

@@ -5,7 +5,9 @@ import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
 import { DUE, type LogKey } from '../../log/contract.js'
 import type { Fold } from '../../log/entry/fold.js'
 import type { RecordedError } from '../errors.js'
-import { openPauses, type PauseRecord, type RunRecord, type RunState, type Waiting } from './run-state.js'
+import type { ProgramPlan } from '../program/program.js'
+import { openPauses } from './read-run-state.js'
+import type { PauseRecord, RunRecord, RunState, Waiting } from './run-state.js'
 
 /** A question that is waiting for an answer. */
 export interface OpenPause {
@@ -220,4 +222,11 @@ export function describePauses(state: RunState): readonly OpenPause[] {
 
 function isFlow(run: RunRecord): boolean {
   return run.kind === 'flow'
+}
+
+/** The outcome with the output that this program makes of its state, where it does: an agent's is what it said. */
+export function withOutput(plan: ProgramPlan, outcome: Outcome): Outcome {
+  if (outcome.status !== 'completed' && outcome.status !== 'limited') return outcome
+  if (plan.kind !== 'graph' || plan.output === undefined) return outcome
+  return { ...outcome, output: plan.output(outcome.state) as never }
 }

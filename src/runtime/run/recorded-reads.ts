@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Log } from '../../log/log.js'
 import type { LogStore } from '../../log/log-store.js'
 import { type RecordedRead, recordsBeyond, type Seen } from './records.js'
-import { type ForkRecord, isUnfinished, type RunState, type StepRecord } from './run-state.js'
+import { isUnfinished } from './read-run-state.js'
+import type { ForkRecord, RunState, StepRecord } from './run-state.js'
 
 /** What a node is handed now, and whether its own steps have begun. */
 interface SeesNow extends Seen {

@@ -9,15 +9,8 @@ import type { LogStore } from '../../log/log-store.js'
 import { applyOp, valueAt, type Op, type State } from '../../log/entry/ops.js'
 import { withRecords } from '../engine/closings.js'
 import { isEffect } from '../step/revisits.js'
-import {
-  isUnfinished,
-  type PauseRecord,
-  type RunRecord,
-  type RunState,
-  type ScopeState,
-  scopeAt,
-  type StepRecord,
-} from './run-state.js'
+import { isUnfinished, scopeAt } from './read-run-state.js'
+import type { PauseRecord, RunRecord, RunState, ScopeState, StepRecord } from './run-state.js'
 
 /** A stretch of a log. */
 export interface Span {

@@ -19,15 +19,16 @@ import { arrive } from './later-input.js'
 import type { Restart } from './outcome.js'
 import type { RecordPolicy } from './record-policy.js'
 import { checkBrought, contextMisfit, isBare, keepContext, type KeptContext } from './run-context.js'
-import type { DriveOptions } from './run-options.js'
-import { type ForkRecord, type InputRecord, isUnfinished, type RunState } from './run-state.js'
+import type { RequestOptions } from './run-options.js'
+import { isUnfinished } from './read-run-state.js'
+import type { ForkRecord, InputRecord, RunState } from './run-state.js'
 import type { Intent, Situation } from './situation.js'
 
 /** What a caller, or a worker, wants from a thread, and what is known about it so far. */
 export class Request {
   readonly environment: RuntimeEnvironment
   readonly plan: ProgramPlan
-  readonly options: DriveOptions
+  readonly options: RequestOptions
   readonly children: ChildDoor | undefined
   /** Its place among the runs of this process. */
   readonly place: Place
@@ -50,7 +51,7 @@ export class Request {
     environment: RuntimeEnvironment,
     plan: ProgramPlan,
     key: LogKey,
-    options: DriveOptions,
+    options: RequestOptions,
     children?: ChildDoor,
   ) {
     this.children = children

@@ -1,6 +1,7 @@
 import { DUE } from '../../log/contract.js'
 import type { Fold } from '../../log/entry/fold.js'
-import { type RunState, signalsOf } from './run-state.js'
+import { signalsOf } from './read-run-state.js'
+import type { RunState } from './run-state.js'
 import { nextLater } from './wake-time.js'
 
 /** True while nothing could continue: all questions open, no sleep over, no signal come, and nobody cancelled. */

@@ -97,7 +97,7 @@ export function checkLease(leaseMs: number | undefined): void {
 }
 
 /** Settings that only workers use. */
-export interface DriveOptions extends RunOptions {
+export interface RequestOptions extends RunOptions {
   readonly hasInput: boolean
   readonly emit: (event: RunEvent) => void
   /** True when no further step should start. */
@@ -185,8 +185,8 @@ export interface Enqueued {
 }
 
 // A misspelled value here must not fall through to the last choice: 'restart' leaves a conversation behind.
-export function checkChoices(options: DriveOptions): void {
-  const choices: readonly (readonly [keyof DriveOptions, readonly string[]])[] = [
+export function checkChoices(options: RequestOptions): void {
+  const choices: readonly (readonly [keyof RequestOptions, readonly string[]])[] = [
     ['busy', ['reject', 'queue', 'interrupt']],
     ['onPaused', ['return', 'queue', 'cancel']],
     ['onCorrupt', ['fail', 'lastGood', 'restart']],

@@ -1,42 +1,35 @@
-import { isHoldfastError } from '../../core/errors.js'
 import type { LogKey } from '../../log/contract.js'
-import type { Fold } from '../../log/entry/fold.js'
 import type { Log } from '../../log/log.js'
 import { Children } from '../child/children.js'
 import { errandsOf } from '../child/errands.js'
 import { isOnlyOwing, runErrands } from '../child/run-errands.js'
 import { runWithChildren } from '../child/run-with-children.js'
-import { observeClaim } from '../events/observe.js'
-import { ownBranch } from '../history/inherit.js'
 import type { ProgramPlan } from '../program/program.js'
+import { admit } from './admit.js'
 import { answerBusy, answerSettled, asItIs } from './answer-request.js'
 import { clearWake } from './clear-wake.js'
 import type { RuntimeEnvironment } from './environment.js'
-import { claimThread } from './gap.js'
-import { type Held, Hold } from './hold.js'
+import { driveUnrecorded } from './drive-unrecorded.js'
+import { hold } from './hold.js'
 import { againIfExpired, onLog } from './on-log.js'
-import type { Outcome } from './outcome.js'
+import { type Outcome, withOutput } from './outcome.js'
 import { openOrRecover } from './recover.js'
 import { RecordedReads } from './recorded-reads.js'
 import { Request } from './request.js'
-import { checkChoices, checkSettings, type DriveOptions } from './run-options.js'
-import type { RunState } from './run-state.js'
-import { type Situation, situate } from './situation.js'
+import { checkChoices, checkSettings, type RequestOptions } from './run-options.js'
 import { StoppedError, stopInTime } from './stop-in-time.js'
-
-const DEFAULT_LEASE_MS = 10_000
 
 /** Starts, resumes or continues a thread: the only entry point. */
 export async function runThread(
   environment: RuntimeEnvironment,
   plan: ProgramPlan,
   key: LogKey,
-  options: DriveOptions,
+  options: RequestOptions,
 ): Promise<Outcome> {
   const { defaults } = plan.kind === 'graph' ? plan : { defaults: undefined }
   const children = new Children(environment, key)
-  const run = (drive: DriveOptions): Promise<Outcome> => {
-    const request = new Request(environment, plan, key, { ...defaults, ...drive }, children)
+  const run = (given: RequestOptions): Promise<Outcome> => {
+    const request = new Request(environment, plan, key, { ...defaults, ...given }, children)
     checkSettings(request.policy)
     checkChoices(request.options)
     const { signal } = request.options
@@ -47,13 +40,6 @@ export async function runThread(
   const isWorker = options.makeRoom !== undefined
   const outcome = isWorker ? await run(options) : await runWithChildren(environment, children, options, run, runThread)
   return withOutput(plan, outcome)
-}
-
-/** The outcome with the output that this program makes of its state, where it does: an agent's is what it said. */
-export function withOutput(plan: ProgramPlan, outcome: Outcome): Outcome {
-  if (outcome.status !== 'completed' && outcome.status !== 'limited') return outcome
-  if (plan.kind !== 'graph' || plan.output === undefined) return outcome
-  return { ...outcome, output: plan.output(outcome.state) as never }
 }
 
 async function openAndRun(request: Request): Promise<Outcome> {
@@ -81,10 +67,7 @@ async function runOn(request: Request, log: Log, onClaimed: () => void): Promise
   if (request.options.expect === 'existing') await request.noteRestart(log)
   const reading = RecordedReads.of(request.environment.logs, log)
   const reads = reading && (await reading)
-  if (request.policy.frequency === 'none') {
-    const outcome = await Hold.driveUnrecorded(request, log, reads)
-    return request.input === undefined ? outcome : { ...outcome, input: 'taken' }
-  }
+  if (request.policy.frequency === 'none') return driveUnrecorded(request, log, reads)
   const isTaken = request.options.makeRoom !== undefined
   if (errandsOf(log.fold.state).length > 0) {
     await runErrands(request.environment, request.plan, log)
@@ -92,11 +75,11 @@ async function runOn(request: Request, log: Log, onClaimed: () => void): Promise
   }
   for (;;) {
     if (request.options.signal?.aborted) throw new StoppedError()
-    const { situation, held } = await claim(request, log, onClaimed)
-    if (held) {
+    const { situation, claimed } = await admit(request, log, onClaimed)
+    if (claimed) {
       // A run that waited may have been dropped with the claim: what it began is to end before the next one begins.
       if (request.owes(log)) await request.runErrands(log)
-      const outcome = await Hold.drive(request, held, reads)
+      const outcome = await hold(request, claimed, reads)
       if (request.owes(log)) await request.runErrands(log)
       // The run before it came to wait only now: it is dropped as one is that waited all along.
       const isDropped = request.onPaused === 'cancel' && outcome.status === 'paused' && outcome.input === 'queued'
@@ -109,47 +92,3 @@ async function runOn(request: Request, log: Log, onClaimed: () => void): Promise
     if (answer) return answer
   }
 }
-
-/** Claims the thread if there is something to run. Neither: another process holds it. */
-async function claim(
-  request: Request,
-  log: Log,
-  onClaimed: () => void,
-): Promise<{ readonly situation?: Situation; readonly held?: Held }> {
-  const { environment, options, place, key } = request
-  const { leaseMs = DEFAULT_LEASE_MS, owner = environment.owner } = options
-  let since = log.fold
-  let openSince: number | undefined
-  let situation: Situation | undefined
-  const decide = (fold: Fold) => {
-    openSince = (ownBranch(fold, 0).fold.state as RunState).openSince
-    since = fold
-    situation = situate(key, fold, request.intent)
-    if (situation.do === 'claim') request.checkContext(fold, situation)
-    if (situation.do === 'claim' && situation.isSuspect && !place.reserve()) throw new NotNowError()
-    if (situation.do === 'claim' || situation.do === 'settle') return situation.drafts
-    throw new NothingToRun()
-  }
-  try {
-    const made = await claimThread(log, { owner, ms: leaseMs, decide })
-    onClaimed()
-    observeClaim(environment, since, log.fold)
-    const known = situation as Situation | undefined
-    if (known?.do === 'claim') return { held: { claim: made, target: known.target, openSince, since } }
-    await made.release()
-    return known ? { situation: known } : {}
-  } catch (error) {
-    place.leave()
-    if (error instanceof NothingToRun) return situation ? { situation } : {}
-    if (isHoldfastError(error, 'held')) return {}
-    const isWorker = options.makeRoom !== undefined
-    if (isWorker && isHoldfastError(error, 'not-found') && log.exists) await clearWake(request, log)
-    throw error
-  }
-}
-
-/** It must run alone, and another that must is in progress in this process. */
-export class NotNowError extends Error {}
-
-/** Ends a claim before it is made. */
-class NothingToRun extends Error {}

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import { showValue } from '../../codec/clone.js'
 import type { Redactor } from '../../codec/redactor.js'
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
@@ -18,50 +17,13 @@ import type { FlowPlan, ProgramPlan } from '../program/program.js'
 import { Activation } from '../step/activation.js'
 import type { Attempts } from '../step/attempts.js'
 import { hashKept } from '../step/hash-value.js'
-import { insideStep, stepHere } from '../step/here.js'
 import type { RuntimeEnvironment } from './environment.js'
+import type { RunAbort } from './run-abort.js'
 import type { RecordedReads } from './recorded-reads.js'
 import { type BegunSteps, begunBeyond } from './records.js'
 import type { RunLog } from './run-log.js'
-import type { RunLimit, RunState, Waiting } from './run-state.js'
-
-/** How far a program got. */
-export type Drive =
-  | { readonly status: 'completed'; readonly output: unknown; readonly limit?: RunLimit | undefined }
-  | { readonly status: 'failed'; readonly error: unknown; readonly others?: readonly unknown[] }
-  | { readonly status: 'suspended'; readonly waiting: readonly Waiting[] }
-
-/** The lease of a claim, as far as effects go by it. */
-export interface Lease {
-  readonly isSure: boolean
-  secure(): Promise<void>
-  beat(): Promise<void>
-}
-
-/** What a run is driven with. */
-export interface RunTerms {
-  readonly context: unknown
-  readonly abort: AbortController
-  readonly emit: (event: LiveEvent) => void
-  /** Undefined if there is no claim. */
-  readonly lease?: Lease | undefined
-  /**
-   * Since when something may have been in progress that nobody recorded; undefined if the run was at rest before us.
-   */
-  readonly openSince?: number | undefined
-  /** Sleeps up to this long are waited for. */
-  readonly inlineSleepMs: number
-  /** True if no further step should start: what is running may finish, then the run is parked. */
-  readonly isDraining?: (() => boolean) | undefined
-  /** Results of steps that only read, from the branch that this one was forked from. */
-  readonly recordedReads?: RecordedReads | undefined
-  /** Nothing runs: results come from here. */
-  readonly replay?: ReplayScript
-  /** Through which other threads are begun; undefined where nothing is recorded. */
-  readonly children?: ChildDoor | undefined
-  /** Told what the run does. */
-  readonly watch?: RunObserver
-}
+import type { RunState } from './run-state.js'
+import type { Drive, Lease, RunTerms } from './run-terms.js'
 
 /** One run of a thread, for as long as this process drives it: what its steps share. */
 export class Run {
@@ -72,7 +34,7 @@ export class Run {
   readonly attempts: Attempts
   readonly redactor: Redactor | undefined
   readonly context: unknown
-  readonly abort: AbortController
+  readonly abort: RunAbort
   readonly emit: (event: LiveEvent) => void
   readonly lease: Lease | undefined
   readonly openSince: number | undefined
@@ -161,7 +123,7 @@ export class Run {
   }
 
   /** How often this run was picked up, including this time. */
-  get attempt(): number {
+  get takes(): number {
     return this.state.run?.takes ?? 1
   }
 
@@ -176,20 +138,7 @@ export class Run {
   }
 
   throwIfAborted(): void {
-    this.abort.signal.throwIfAborted()
-  }
-
-  /** Does the work of a step: steps inside it are refused. */
-  inside<Result>(path: string, work: () => Result): Result {
-    return insideStep({ run: this, path, outer: stepHere() }, work)
-  }
-
-  /** The step whose work is running. */
-  get runningStep(): string | undefined {
-    let running = stepHere()
-    // The work of a step may run another thread, whose steps are its own.
-    while (running !== undefined && running.run !== this) running = running.outer
-    return running?.path
+    this.abort.throwIfAborted()
   }
 
   /** Records the end of a step. The first of a claim also shows that the thread does not kill its workers. */
@@ -202,7 +151,7 @@ export class Run {
   /** The draft, and that there was progress unless that is known. */
   progress(draft: Draft): Draft {
     if (this.#progressed || !this.log.durable) return draft
-    const { alone } = this.log.seen
+    const { alone } = this.log.acknowledged
     return { ...draft, ops: [...(draft.ops ?? []), set('claims', 0), ...(alone ? [set('alone', 0)] : [])] }
   }
 
@@ -234,28 +183,5 @@ export class Run {
   /** What a step threw, without what must not be kept. */
   keepError<E>(error: E): E {
     return this.redactor ? this.redactor.error(error) : error
-  }
-
-  /**
-   * The key a service sees: the same across crashes and retries, a different one on every branch and after a definite
-   * failure.
-   */
-  idempotencyKey(path: string, generation: number): string {
-    return this.keyMaker(path, generation)()
-  }
-
-  /** That key, made when it is asked for, of the run that is in progress now: most steps never look at theirs. */
-  keyMaker(path: string, generation: number): () => string {
-    const { run } = this.state
-    let made: string | undefined
-    return () => {
-      if (made !== undefined) return made
-      const { tenant, thread, branch } = this.key
-      const parts = [tenant, thread, branch, run?.key ?? run?.id ?? '', path, `${generation}`]
-      // An id that was erased and reused would collide with the charges of its former life.
-      if (run?.incarnation !== undefined) parts.push(run.incarnation)
-      made = hash('sha256', JSON.stringify(parts), 'base64url').slice(0, 32)
-      return made
-    }
   }
 }

@@ -31,7 +31,8 @@ import { isOnlyWaiting, isStuck } from './rest.js'
 import { cancelRun, park, resumeRun } from './run-ops.js'
 import { bringContext, bringToQueued, type KeptContext } from './run-context.js'
 import { turnLabels } from './turn.js'
-import { type ForkRecord, type InputRecord, isUnfinished, type RunRecord, type RunState } from './run-state.js'
+import { isUnfinished } from './read-run-state.js'
+import type { ForkRecord, InputRecord, RunRecord, RunState } from './run-state.js'
 
 export interface Intent {
   readonly plan: ProgramPlan

@@ -37,7 +37,7 @@ async function raceStop<Result>(running: Promise<Result>, signal: AbortSignal, c
   }
 }
 
-/** The caller asked to stop; the run is parked and can be resumed by anyone. */
+/** The caller asked to stop; anyone can resume the run. */
 export class StoppedError extends Error {
   constructor(store: 'hanging' | 'fine' = 'fine') {
     super(

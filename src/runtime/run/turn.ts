@@ -2,7 +2,8 @@ import { InvalidOptionError } from '../../core/errors.js'
 import { LIMIT_LABEL, PRIORITY_LABEL } from '../../log/contract.js'
 import type { Fold } from '../../log/entry/fold.js'
 import type { IndexPatch } from '../../log/entry/index-state.js'
-import { currentRun, type RunState } from './run-state.js'
+import { currentRun } from './read-run-state.js'
+import type { RunState } from './run-state.js'
 
 /** What decides when a thread that is due has its turn. */
 export interface Turn {

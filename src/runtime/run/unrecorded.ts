@@ -2,7 +2,7 @@ import { InvalidOptionError } from '../../core/errors.js'
 import type { Fold } from '../../log/entry/fold.js'
 import type { Decide, Settle, Updated } from '../../log/write/update.js'
 import { applyOps } from './notes.js'
-import type { RunClaim } from './run-log.js'
+import type { RunClaim } from './run-claim.js'
 
 /** Stands in for a claim where nothing is kept: for one-shot calls that need no record, and for replays. */
 export class Unrecorded implements RunClaim {

@@ -1,4 +1,5 @@
-import { openPauses, type RunState } from './run-state.js'
+import { openPauses } from './read-run-state.js'
+import type { RunState } from './run-state.js'
 
 /** When a suspended run has to be looked at again, if nobody does something first. */
 export function nextWake(state: RunState): number | null {

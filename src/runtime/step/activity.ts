@@ -3,7 +3,7 @@ import type { Run } from '../run/run.js'
 import type { Revisits } from './revisits.js'
 
 /** How the function ends if it can't continue by itself. */
-interface Ends {
+export interface Ends {
   isClosed(): boolean
   /** Nothing is left to do but wait. */
   suspend(): void
@@ -115,22 +115,22 @@ export class Activity {
     const signs = () => this.asked + this.beats
     for (let waited = 0, before = signs(); waited < RETURN_MS; waited += LOOK_MS) {
       await clock.sleep(LOOK_MS, abort.signal).catch(() => {})
-      if (this.#ends.isClosed() || abort.signal.aborted || this.busy > 0 || this.#revisits.held === 0) break
+      if (this.#ends.isClosed() || abort.aborted || this.busy > 0 || this.#revisits.held === 0) break
       if (this.#run.draining) this.#ends.suspend()
       if (before === signs()) continue
       before = signs()
       waited = 0
     }
     this.#isWaiting = false
-    if (this.#ends.isClosed() || abort.signal.aborted || this.busy > 0 || this.#revisits.held === 0) return
+    if (this.#ends.isClosed() || abort.aborted || this.busy > 0 || this.#revisits.held === 0) return
     if (this.#revisits.isInDoubt) {
       this.#hadTime = true
       this.#revisits.tell(this.#turn)
       return this.checkIdle()
     }
-    const { waiting } = this.#revisits
-    if (waiting === undefined) return
-    this.#ends.fail(new EffectHeldError(waiting.held, waiting.missing, RETURN_MS / 60_000))
+    const { heldFor } = this.#revisits
+    if (heldFor === undefined) return
+    this.#ends.fail(new EffectHeldError(heldFor.held, heldFor.missing, RETURN_MS / 60_000))
   }
 }
 

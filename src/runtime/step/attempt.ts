@@ -4,15 +4,15 @@ import { onAbort } from '../../core/on-abort.js'
 import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import { callAfter } from '../../core/timer.js'
 import type { RetryPolicy } from './context.js'
-import type { LeftSignal } from './left-signal.js'
 import { StepTimeoutError } from '../errors.js'
+import type { Abortable } from '../run/run-abort.js'
 
 interface AttemptOptions {
   readonly step: string
   readonly timeoutMs?: number | undefined
-  readonly run: AbortSignal
+  readonly run: Abortable
   /** Aborted when the work is left hanging: nobody waits for it, so its time limit doesn't matter anymore. */
-  readonly left?: LeftSignal | undefined
+  readonly left?: Abortable | undefined
   /** Of the attempt that this work is a part of, which has a time limit. Aborted with the run, too. */
   readonly outer?: AbortSignal | undefined
   readonly clock: Clock
@@ -23,7 +23,7 @@ interface AttemptOptions {
  * is no promise and there is no time limit.
  */
 export function attempt<Result>(
-  work: (abort: AbortSignal) => Result | Promise<Result>,
+  work: (abort: Pick<Abortable, 'signal'>) => Result | Promise<Result>,
   options: AttemptOptions,
 ): Result | Promise<Result> {
   const { timeoutMs, run, outer } = options
@@ -31,13 +31,13 @@ export function attempt<Result>(
   outer?.throwIfAborted()
   // Only a time limit needs a signal of its own; the run's serves the rest, at a fraction of the cost.
   if (timeoutMs !== undefined) return race(work, new AbortController(), options)
-  const running = nowOrLater(work(outer ?? run))
+  const running = nowOrLater(work(outer === undefined ? run : { signal: outer }))
   return running instanceof Promise ? race(() => running, undefined, options) : running
 }
 
 /** The result of work, unless a signal is aborted first or the time is over. */
 function race<Result>(
-  work: (abort: AbortSignal) => Result | Promise<Result>,
+  work: (abort: Pick<Abortable, 'signal'>) => Result | Promise<Result>,
   own: AbortController | undefined,
   { step, timeoutMs, run, left, outer, clock }: AttemptOptions,
 ): Promise<Result> {
@@ -53,18 +53,14 @@ function race<Result>(
       end()
       reject(error)
     }
-    const endWith = (signal: AbortSignal) => {
-      letGo.push(
-        onAbort(signal, () => {
-          own?.abort(signal.reason)
-          fail(signal.reason)
-        }),
-      )
+    const endWith = (reason: unknown) => {
+      own?.abort(reason)
+      fail(reason)
     }
-    endWith(run)
+    letGo.push(run.onAbort(() => endWith(run.reason)))
     if (left) letGo.push(left.onAbort(() => fail(left.reason)))
     // Any number of steps may run inside of one attempt.
-    if (outer) endWith(outer)
+    if (outer) letGo.push(onAbort(outer, () => endWith(outer.reason)))
     if (own && timeoutMs !== undefined) {
       const late = () => {
         const error = new StepTimeoutError(step, timeoutMs)
@@ -80,7 +76,7 @@ function race<Result>(
       resolve(result)
     }
     try {
-      Promise.resolve(work(own?.signal ?? run)).then(succeed, fail)
+      Promise.resolve(work(own ?? run)).then(succeed, fail)
     } catch (error) {
       fail(error)
     }

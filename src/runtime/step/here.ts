@@ -36,9 +36,18 @@ export function stepHere(): RunningStep | undefined {
   return HERE.getStore()?.step
 }
 
-/** Calls a function as part of the work of a step. */
-export function insideStep<Result>(step: RunningStep, work: () => Result): Result {
-  return HERE.run({ step, past: HERE.getStore()?.past }, work)
+/** Does the work of a step: steps inside it are refused. */
+export function insideStep<Result>(run: Run, path: string, work: () => Result): Result {
+  const here = HERE.getStore()
+  return HERE.run({ step: { run, path, outer: here?.step }, past: here?.past }, work)
+}
+
+/** The step of a run whose work is running. */
+export function runningStepOf(run: Run): string | undefined {
+  let running = stepHere()
+  // The work of a step may run another thread, whose steps are its own.
+  while (running !== undefined && running.run !== run) running = running.outer
+  return running?.path
 }
 
 export function pastHere(): Past | undefined {

@@ -1,6 +1,7 @@
 import { cloneValue } from '../../codec/clone.js'
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import { copyValue, type Value } from '../../codec/value.js'
+import { isHoldfastError } from '../../core/errors.js'
 import { applyOp, copy, type Op, type Path, push, remove, type State, set } from '../../log/entry/ops.js'
 import type { Fold } from '../../log/entry/fold.js'
 import { recordError } from '../errors.js'
@@ -86,6 +87,16 @@ export async function showFold(plan: ProgramPlan, fold: Fold): Promise<Fold> {
   const settled = await settleLeft(plan, upgraded.state as RunState)
   const ops = settled?.ops ?? []
   return completeFold(plan, { ...upgraded, state: ops.reduce((state, op) => applyOp(state, op), upgraded.state) })
+}
+
+/** The same. A process may run it with a newer program than this one: then it is shown as it is. */
+export async function showFoldOrAsIs(plan: ProgramPlan, fold: Fold): Promise<Fold> {
+  try {
+    return await showFold(plan, fold)
+  } catch (error) {
+    if (isHoldfastError(error, 'incompatible')) return fold
+    throw error
+  }
 }
 
 /** What of a super-step is recorded, to tell whether it is still the same. */

@@ -7,8 +7,10 @@ import type { Ended } from './attempts.js'
 import type { Effect, Reconciled, StepPolicy } from './context.js'
 import { EffectUnknownError, recordError, StepFailedError } from '../errors.js'
 import { gapOf } from '../run/gap.js'
-import type { Work } from './perform.js'
-import { isBegun, type StepRecord } from '../run/run-state.js'
+import { keyMaker } from './idempotency-key.js'
+import type { Work } from './work.js'
+import { isBegun } from '../run/read-run-state.js'
+import type { StepRecord } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
 
 /** The outcome of an effect, once somebody knows. */
@@ -48,6 +50,10 @@ export class Ledger {
    * fixed between a crash and the resume must not repeat what it said must never be repeated.
    */
   readonly effect: Effect
+  /** A refusal is about one attempt: while another with the same key may have happened, the key must stay. */
+  unsure = false
+  /** What the attempt threw whose outcome is not known. */
+  trouble: string | null = null
   readonly #run: Run
   readonly #work: Work
   readonly #keyTtlMs: number
@@ -83,7 +89,7 @@ export class Ledger {
   /** The key as it is now, made when it is asked for. */
   keyMaker(): () => string {
     const known = this.#key ?? this.#work.idempotencyKey
-    return known === undefined ? this.#run.keyMaker(this.#work.path, this.#generation) : () => known
+    return known === undefined ? keyMaker(this.#run, this.#work.path, this.#generation) : () => known
   }
 
   /** Whether the service may have forgotten the key of an idempotent effect. */
@@ -225,7 +231,7 @@ export class Ledger {
         const answer = await attempt(() => ask(this.key, this.#work.input), {
           step: this.#work.path,
           timeoutMs: this.#work.policy.timeoutMs,
-          run: abort.signal,
+          run: abort,
           clock,
         })
         // An answer that says nothing known must not be taken for a yes or a no.
@@ -267,7 +273,7 @@ function strictest({ effect = 'read', reconcile }: StepPolicy, before: StepRecor
 export function sinceOf(run: Run, { openSince }: Work, before: StepRecord | undefined): number | undefined {
   if (isBegun(before)) return before.startedAt ?? Number.NEGATIVE_INFINITY
   // It failed for certain when the run was last at rest, and nobody else has come to it since.
-  const isClear = before?.clearIn === run.attempt && gapOf(run.state) === undefined
+  const isClear = before?.clearIn === run.takes && gapOf(run.state) === undefined
   return isClear ? undefined : openSince
 }
 

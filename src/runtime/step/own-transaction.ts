@@ -4,7 +4,8 @@ import type { Draft } from '../../log/entry/draft.js'
 import { parseRetry, retryDelayMs } from './attempt.js'
 import type { TransactionOptions } from './context.js'
 import { recordError, StepFailedError } from '../errors.js'
-import type { Work } from './perform.js'
+import { insideStep } from './here.js'
+import type { Work } from './work.js'
 import type { Run } from '../run/run.js'
 
 /**
@@ -35,7 +36,7 @@ export async function transactOwn<Result, Prepared>(
         throw error
       }
     }
-    const inside = <Value>(act: () => Value): Value => run.inside(work.path, act)
+    const inside = <Value>(act: () => Value): Value => insideStep(run, work.path, act)
     try {
       return await run.watch.step(work.path, tried, async () => {
         ready ??= { prepared: (await own(() => inside(() => options.prepare?.()))) as Prepared }

@@ -2,11 +2,12 @@ import type { Value } from '../../codec/value.js'
 import { isHoldfastError, NotExecutedError } from '../../core/errors.js'
 import { nondeterministic } from '../errors.js'
 import { gapOf } from '../run/gap.js'
-import { type ForkRecord, isBegun, type StepRecord } from '../run/run-state.js'
+import { isBegun } from '../run/read-run-state.js'
+import type { ForkRecord, StepRecord } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
 import type { Effect } from './context.js'
 import { failed, Ledger, recordAt, type Resolved, sinceOf } from './ledger.js'
-import type { Work } from './perform.js'
+import type { Work } from './work.js'
 
 const PERMISSION_ANSWER: Value = {
   type: 'object',

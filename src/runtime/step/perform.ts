@@ -1,64 +1,68 @@
+import { showValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
-import { andThen, nowOrLater } from '../../core/at-once.js'
-import { isHoldfastError } from '../../core/errors.js'
-import type { Path } from '../../log/entry/ops.js'
+import { checkOptionNames } from '../../core/option-names.js'
+import { set } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
-import type { SpanPlan } from '../../telemetry/observer.js'
-import { attempt, type Backoff, parseRetry, retryDelayMs } from './attempt.js'
-import type { StepContext, StepPolicy } from './context.js'
-import { EffectUnknownError, isNondeterministic, recordError } from '../errors.js'
-import { REPEAT } from './internals.js'
-import { failed, Ledger, recordAt, sinceOf } from './ledger.js'
-import type { LeftSignal } from './left-signal.js'
-import { checkInput, findOut, mayHaveHappened, permit } from './past-effects.js'
-import type { Seen } from '../run/records.js'
+import { checkPolicy, STEP_OPTIONS } from '../program/step-policy.js'
+import { DONE } from '../run/notes.js'
 import type { StepRecord } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
-import { StepStore } from './step-store.js'
-import { StepWrites } from './step-writes.js'
+import { never } from './activity.js'
+import { afterThrow, type Thrown } from './after-throw.js'
+import { attempt, type Backoff, parseRetry } from './attempt.js'
+import { beforeAttempt, beforeEffect } from './before-attempt.js'
+import { callWork } from './call-work.js'
+import type { StepContext, StepOptions } from './context.js'
+import { insideStep } from './here.js'
+import { Ledger, recordAt } from './ledger.js'
+import { checkInput } from './past-effects.js'
+import type { Call, Requested, Requests } from './requests.js'
+import { doneRecord } from './step-records.js'
+import type { Performed, Work } from './work.js'
 
-/** One piece of work with its policy, and where its record is. */
-export interface Work {
-  readonly path: string
-  readonly at: Path
-  readonly policy: StepPolicy
-  readonly input: unknown
-  readonly inputHash: string
-  readonly idempotencyKey?: string | undefined
-  readonly run: (step: StepContext) => unknown
-  /** The form in which its result is recorded. Default: that of any value. */
-  readonly keep?: (result: unknown) => unknown
-  /** For a node: what it was given and has begun, which decides whether a recorded read is still valid. */
-  readonly sees?: Seen & { isUnderWay(): boolean }
-  /** On a fork: everything the function has received is the same as on the branch it came from. */
-  readonly isSamePast?: boolean
-  /** Where in its function it was asked for, for its record. */
-  readonly after?: (() => string) | undefined
-  /** Since when someone before us may have begun it without a record; undefined if nobody can have. */
-  readonly openSince: number | undefined
-  /** Aborted when the activation was left hanging: the work is neither retried nor timed anymore. */
-  readonly left?: LeftSignal
-  /**
-   * For a step inside a node with a time limit: the node's attempt. When that ends the step does, as in a crash; the
-   * node's next attempt resolves its outcome.
-   */
-  readonly outer?: AbortSignal | undefined
-  /** Asks a person; never resolves while there is no answer. */
-  readonly ask: (kind: 'unknown-effect' | 'permission', question: unknown, schema: Value) => Promise<unknown>
-  /** The span of an attempt, where it is another than that of a step. */
-  readonly span?: (() => SpanPlan | undefined) | undefined
-  /** Takes back the question about an effect's outcome. */
-  readonly unask: () => void
-}
-
-export interface Performed {
-  readonly result: Value | undefined
-  readonly writes: readonly StoreWrite[]
-  readonly attempts: number
-  readonly ms: number
-}
+export type StepArguments<Result> =
+  | [work: (step: StepContext) => Result | Promise<Result>]
+  | [options: StepOptions<Result>, work: (step: StepContext) => Result | Promise<Result>]
 
 const NO_WRITES: readonly StoreWrite[] = []
+
+/** `ctx.step`: returns what is recorded, or does the work, records its result and returns that. */
+export async function performStep<Result>(
+  requests: Requests,
+  call: Call,
+  requested: Requested,
+  name: string,
+  ...rest: StepArguments<Result>
+): Promise<unknown> {
+  const { run, records, defaults } = requests
+  const [options, stepWork] = rest.length === 1 ? [{} as StepOptions<Result>, rest[0]] : rest
+  checkOptionNames('ctx.step', options, STEP_OPTIONS)
+  const isEffect = (options.effect ?? defaults.effect ?? 'read') !== 'read'
+  const { path, isLive, after } = requests.arrive(requested, name, options.key, isEffect)
+  checkPolicy(options, `step "${path}"`)
+  const inputHash = run.hashInput(options.input)
+  // Steps that are requested together are all known before the first of them begins.
+  await (run.replay?.turn(path) ?? DONE)
+  if (records.isDoubted(path)) await requests.settleDoubt(path, isEffect ? 'effect' : 'read')
+  const found = records.find(path, inputHash, options.idempotencyKey)
+  if (found) return showValue(found.result)
+  if (run.replay) return requests.gap(path)
+  requested.isLive = true
+  const inside = (step: StepContext) => insideStep(run, path, () => stepWork(step))
+  const work = requests.work(path, options as StepOptions, inside, { inputHash, isLive, outer: call.outer, after })
+  if (isEffect) await requests.hold(path)
+  try {
+    const performing = perform(run, work)
+    const performed = performing instanceof Promise ? await performing : performing
+    if (requests.isLeft(call)) return never()
+    await recordDone(run, work, performed)
+    // What the program did to it in the meantime would be in no record.
+    return showValue(performed.result)
+  } catch (error) {
+    if (!requests.isLeft(call)) await records.threw(work, error)
+    throw error
+  }
+}
 
 /**
  * Does a piece of work by the rules of its effect and returns its result, which the caller records. An effect that
@@ -73,6 +77,17 @@ export function perform(run: Run, work: Work): Performed | Promise<Performed> {
   return performance.begin(before)
 }
 
+/** Records what a step returned, with its events and what it wrote to the store. */
+export function recordDone(run: Run, work: Work, { result, writes, attempts, ms }: Performed): Promise<void> {
+  const event = { type: 'step', step: work.path, status: 'completed', attempt: attempts, ms }
+  return run.record({
+    kind: 'step',
+    ops: [set(work.at, doneRecord(work, result))],
+    data: { events: [event] },
+    ...(writes.length > 0 ? { store: writes } : {}),
+  })
+}
+
 /** A piece of work in progress, over all of its attempts. */
 class Performance {
   readonly #run: Run
@@ -80,9 +95,6 @@ class Performance {
   readonly #ledger: Ledger
   readonly #backoff: Backoff
   readonly #begun: number
-  /** A refusal is about one attempt: while another with the same key may have happened, the key must stay. */
-  #unsure = false
-  #trouble: string | null = null
 
   constructor(run: Run, work: Work, ledger: Ledger) {
     this.#run = run
@@ -101,46 +113,20 @@ class Performance {
   }
 
   async #beginEffect(before: StepRecord | undefined): Promise<Performed> {
-    const run = this.#run
-    const work = this.#work
-    const ledger = this.#ledger
-    const { effect } = ledger
-    this.#unsure = effect === 'idempotent' && sinceOf(run, work, before) !== undefined
-    const instead = await permit(run, work, effect)
-    if (instead) return this.#finish(instead.result, NO_WRITES, 0)
-    // A machine that slept takes the key for younger than it is.
-    const woken = effect === 'idempotent' ? run.clock.catchUp() : undefined
-    if (woken) await woken
-    if (mayHaveHappened(run, work, ledger, before)) {
-      const known = await findOut(run, ledger, before)
-      if (known) return this.#finish(known.result, known.writes, 0)
-      this.#unsure = false
-    }
-    return this.#tryEffect(1)
+    const known = await beforeEffect(this.#run, this.#work, this.#ledger, before)
+    return known ? this.#finish(known.result, known.writes, 0) : this.#tryEffect(1)
   }
 
   /** One attempt at something that reaches the outside world, and those that follow it. */
   async #tryEffect(tried: number): Promise<Performed> {
-    const ledger = this.#ledger
-    await ledger.announce()
-    await this.#run.lease?.secure()
-    const jump = this.#unsure ? this.#run.clock.catchUp() : undefined
-    if (jump) await jump
-    if (this.#unsure && ledger.isForgotten) {
-      const late = await ledger.settle()
-      if (late?.status === 'returned') return this.#finish(late.result, late.writes, tried)
-      const known = await ledger.resolve(this.#trouble)
-      if (known) return this.#finish(known.result, known.writes, tried)
-      this.#unsure = false
-      await ledger.announce()
-    }
-    return this.#try(tried)
+    const known = await beforeAttempt(this.#run, this.#ledger)
+    return known ? this.#finish(known.result, known.writes, tried) : this.#try(tried)
   }
 
   /** One attempt, and those that follow it. */
   #try(tried: number): Performed | Promise<Performed> {
     const writes: StoreWrite[] = []
-    const fail = (thrown: unknown) => this.#failed(thrown, tried, writes)
+    const fail = (error: unknown) => this.#goOn({ error, tried, writes })
     const succeed = (result: unknown) => {
       try {
         return this.#finish(result, writes, tried)
@@ -156,6 +142,13 @@ class Performance {
     }
   }
 
+  /** After an attempt that threw. */
+  async #goOn(thrown: Thrown): Promise<Performed> {
+    const next = await afterThrow(this.#run, this.#work, this.#ledger, this.#backoff, thrown)
+    if ('known' in next) return this.#finish(next.known.result, next.known.writes, thrown.tried)
+    return this.#ledger.effect === 'read' ? this.#try(next.again) : this.#tryEffect(next.again)
+  }
+
   #finish(result: unknown, writes: readonly StoreWrite[], attempts: number): Performed {
     this.#ledger.end()
     const { keep } = this.#work
@@ -163,80 +156,14 @@ class Performance {
     return { result: kept, writes, attempts, ms: Math.round(this.#run.clock.monotonic() - this.#begun) }
   }
 
-  /** What an attempt that threw means: the outcome after all, another attempt, or a failure. */
-  async #failed(thrown: unknown, tried: number, writes: readonly StoreWrite[]): Promise<Performed> {
-    const run = this.#run
-    const work = this.#work
-    const ledger = this.#ledger
-    const { effect } = ledger
-    if (run.abort.signal.aborted || work.outer?.aborted) ledger.leave(writes)
-    run.throwIfAborted()
-    work.outer?.throwIfAborted()
-    if (thrown instanceof NotStarted) return this.#tryEffect(tried)
-    // A step inside this one is not what was recorded: that concerns the whole run.
-    if (isNondeterministic(thrown)) throw thrown
-    work.left?.throwIfAborted()
-    let error = thrown
-    let isRunning = false
-    if (ledger.mustNotRepeat && !isHoldfastError(thrown, 'not-executed')) {
-      ledger.note(writes, thrown)
-      const late = await ledger.settle()
-      if (late?.status === 'returned') return this.#finish(late.result, late.writes, tried)
-      if (late?.status === 'threw' && isHoldfastError(late.error, 'not-executed')) error = late.error
-      isRunning = late?.status === 'running'
-    }
-    const definite = isHoldfastError(error, 'not-executed')
-    const last = tried >= this.#backoff.attempts || !(definite || this.#backoff.retryIf(error))
-    if (!definite && ledger.mustNotRepeat) {
-      const known = await ledger.resolve(recordError(error).message, isRunning)
-      if (known) return this.#finish(known.result, known.writes, tried)
-      if (last && effect === 'reconcilable') throw failed(work, error)
-    } else {
-      if (!definite) {
-        this.#unsure = true
-        this.#trouble = recordError(error).message
-        ledger.note(writes, error)
-      } else if (effect !== 'read' && !this.#unsure) ledger.raise()
-      if (last) {
-        if ((definite && !this.#unsure) || effect === 'read') throw failed(work, error)
-        return this.#giveUp(error, tried, definite)
-      }
-    }
-    const inMs = retryDelayMs(this.#backoff, tried, run.random)
-    run.emit({ type: 'retry', step: work.path, attempt: tried, inMs, error: recordError(error) })
-    const { signal } = run.abort
-    // A node's attempt ends with the run.
-    await run.clock.sleep(inMs, work.left ? AbortSignal.any([signal, work.left.signal]) : (work.outer ?? signal))
-    return effect === 'read' ? this.#try(tried + 1) : this.#tryEffect(tried + 1)
-  }
-
-  /** After the last attempt at an idempotent effect, of which one may have happened. */
-  async #giveUp(error: unknown, tried: number, definite: boolean): Promise<Performed> {
-    const ledger = this.#ledger
-    // An attempt that timed out may still bring its result; and nobody can be asked about it before it has ended.
-    const late = await ledger.settle()
-    if (late?.status === 'returned') return this.#finish(late.result, late.writes, tried)
-    if (definite) {
-      // This attempt was refused, but an earlier one with the same key may have gone through.
-      ledger.note(ledger.writes, error)
-      const known = await ledger.resolve(recordError(error).message)
-      if (known) return this.#finish(known.result, known.writes, tried)
-      this.#unsure = false
-      return this.#tryEffect(1)
-    }
-    this.#run.watch.count('holdfast.effects.unknown')
-    const about = { effect: ledger.effect, idempotencyKey: ledger.key, error: this.#trouble }
-    throw new EffectUnknownError(this.#work.path, this.#work.at, about, error)
-  }
-
   #runOnce(tried: number, writes: StoreWrite[]): unknown {
     const run = this.#run
     const work = this.#work
     const tryOnce = () =>
-      attempt((abort) => this.#call(abort, tried, writes), {
+      attempt((abort) => callWork(run, work, this.#ledger, { tried, abort, writes }), {
         step: work.path,
         timeoutMs: work.policy.timeoutMs,
-        run: run.abort.signal,
+        run: run.abort,
         left: work.left,
         outer: work.outer,
         clock: run.clock,
@@ -250,50 +177,7 @@ class Performance {
       }
     }
     const once = run.redactor ? redacted : tryOnce
-    const isLeft = () => run.abort.signal.aborted || work.left?.aborted === true
+    const isLeft = () => run.abort.aborted || work.left?.aborted === true
     return run.watch.step(work.path, tried, once, work.span, isLeft)
   }
-
-  #call(abort: AbortSignal, tried: number, writes: StoreWrite[]): unknown {
-    const run = this.#run
-    const ledger = this.#ledger
-    const { path } = this.#work
-    // Immediately before the call itself: after any wait, another worker may have the thread.
-    if (!this.#mayStart()) throw new NotStarted()
-    const key = ledger.keyMaker()
-    const stored = new StepWrites(writes)
-    const step: StepContext & { [REPEAT]?: true } = {
-      get idempotencyKey() {
-        return key()
-      },
-      attempt: tried,
-      abortSignal: abort,
-      store: new StepStore(() => run.store, stored),
-      heartbeat: () => run.heartbeat(),
-      emit: (value) => run.emit({ type: 'custom', step: path, value }),
-    }
-    if (this.#unsure) step[REPEAT] = true
-    const ending = withWrites(this.#work.run(step), stored)
-    return ledger.effect === 'read' ? ending : ledger.track(writes, Promise.resolve(ending))
-  }
-
-  // A delay between attempts, or a machine that stood still, may outlast the lease, and what the service remembers.
-  #mayStart(): boolean {
-    const ledger = this.#ledger
-    if (ledger.effect === 'read') return true
-    return (this.#run.lease?.isSure ?? true) && !(this.#unsure && ledger.isForgotten)
-  }
-}
-
-/** Something came between the decision to start and the start: it is decided again. */
-class NotStarted extends Error {}
-
-/** The result, once it is known what the work wrote to the store. */
-function withWrites(running: unknown, stored: StepWrites): unknown {
-  const after = (result: unknown) => {
-    const writing = stored.settled()
-    return writing ? writing.then(() => result) : result
-  }
-  // A query builder begins its work, and may write, only when it is waited for.
-  return andThen(nowOrLater(running), after)
 }

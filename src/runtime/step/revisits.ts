@@ -1,6 +1,7 @@
 import { eachOwn } from '../../codec/wide-record.js'
 import { leftBegun, nondeterministic } from '../errors.js'
-import { awaitsChild, isBegun, type StepRecord } from '../run/run-state.js'
+import { awaitsChild, isBegun } from '../run/read-run-state.js'
+import type { StepRecord } from '../run/run-state.js'
 import type { StepRecords } from './step-records.js'
 import { CALLED, type Cause, causesOf, shortHash } from './trail.js'
 
@@ -42,7 +43,7 @@ const BESIDE = '+'
 export class Revisits {
   readonly #id: string
   readonly #records: StepRecords
-  #seen = new Set<string>()
+  #requested = new Set<string>()
   #heard = new Set<string>()
   /** Recorded when the function was called and not reached yet; known from the first effect on. */
   #missing: Set<string> | undefined
@@ -68,8 +69,8 @@ export class Revisits {
 
   /** Notes that the function requests this step. False if it did before. */
   note(path: string): boolean {
-    if (this.#seen.has(path)) return false
-    this.#seen.add(path)
+    if (this.#requested.has(path)) return false
+    this.#requested.add(path)
     if (this.#missing?.delete(path) && this.#missing.size === 0) this.#release(({ doubted }) => doubted !== 'effect')
     return true
   }
@@ -111,7 +112,7 @@ export class Revisits {
 
   /** Whether the function has asked for this step. */
   has(path: string): boolean {
-    return this.#seen.has(path)
+    return this.#requested.has(path)
   }
 
   /**
@@ -123,7 +124,7 @@ export class Revisits {
   }
 
   restart(): void {
-    this.#seen = new Set()
+    this.#requested = new Set()
     this.#heard = new Set()
     this.#mismatch = undefined
     this.#missing = undefined
@@ -221,14 +222,14 @@ export class Revisits {
    * start, or the order of things shows that it is a different function. Returns whether that is known.
    */
   judge(): boolean {
-    const { waiting } = this
-    if (waiting === undefined) return false
+    const { heldFor } = this
+    if (heldFor === undefined) return false
     const effects = this.#held.filter(({ doubted }) => doubted === undefined)
     const isAnother = this.#isAnother()
     // Otherwise it repeats nothing that is done. If it does not reach the rest, it ends as a different one.
     if (!isAnother && [...(this.#missing ?? [])].some((path) => isEffect(this.#recordOf(path)))) return false
     this.#held = this.#held.filter((held) => !effects.includes(held))
-    const error = isAnother ? notRevisited(waiting.missing, waiting.held) : undefined
+    const error = isAnother ? notRevisited(heldFor.missing, heldFor.held) : undefined
     for (const { go, refuse } of effects) {
       if (error === undefined) go()
       else refuse(error)
@@ -237,7 +238,7 @@ export class Revisits {
   }
 
   /** The effect that is held back, and what it waits for. */
-  get waiting(): { readonly held: string; readonly missing: string } | undefined {
+  get heldFor(): { readonly held: string; readonly missing: string } | undefined {
     const first = this.#held.find(({ doubted }) => doubted === undefined)
     const all = [...(this.#missing ?? [])]
     const missing = all.find((path) => isEffect(this.#recordOf(path))) ?? all[0]
@@ -294,7 +295,7 @@ export class Revisits {
   #unseen(): readonly (readonly [string, StepRecord])[] {
     const unseen: [string, StepRecord][] = []
     this.#eachOwn((record, path) => {
-      if (!this.#seen.has(path)) unseen.push([path, record])
+      if (!this.#requested.has(path)) unseen.push([path, record])
     })
     if (unseen.length < 2) return unseen
     const order = new Map(Object.keys(this.#records.all).map((path, i) => [path, i]))

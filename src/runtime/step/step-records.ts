@@ -3,8 +3,10 @@ import { ownValue } from '../../codec/wide-record.js'
 import { type Path, set, valueAt } from '../../log/entry/ops.js'
 import { EffectUnknownError, nondeterministic, recordError, StepFailedError } from '../errors.js'
 import { isFailed, retryStep } from './failed-steps.js'
-import type { Performed, Work } from './perform.js'
-import { ANY_INPUT, inScope, type Prefix, scopeAt, type StepRecord } from '../run/run-state.js'
+import { keyMaker } from './idempotency-key.js'
+import type { Work } from './work.js'
+import { inScope, type Prefix, scopeAt } from '../run/read-run-state.js'
+import { ANY_INPUT, type StepRecord } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
 
 /** The records of an activation's steps: how they are found again, and how they are created. */
@@ -67,18 +69,8 @@ export class StepRecords {
 
   /** Lets a step that failed before be retried. */
   retry(path: string): void {
-    const { log, state, attempt } = this.#run
-    log.add({ kind: 'step', ops: [retryStep(state, this.at(path), attempt)] })
-  }
-
-  done(work: Work, { result, writes, attempts, ms }: Performed): Promise<void> {
-    const event = { type: 'step', step: work.path, status: 'completed', attempt: attempts, ms }
-    return this.#run.record({
-      kind: 'step',
-      ops: [set(work.at, doneRecord(work, result))],
-      data: { events: [event] },
-      ...(writes.length > 0 ? { store: writes } : {}),
-    })
+    const { log, state, takes } = this.#run
+    log.add({ kind: 'step', ops: [retryStep(state, this.at(path), takes)] })
   }
 
   /** The program may catch what a step threw and continue; when it gets there again, it must be thrown again. */
@@ -115,7 +107,7 @@ export class StepRecords {
     ownKey: string | undefined,
   ): EffectUnknownError {
     const name = this.name(path)
-    const idempotencyKey = key ?? ownKey ?? this.#run.idempotencyKey(name, generation)
+    const idempotencyKey = key ?? ownKey ?? keyMaker(this.#run, name, generation)()
     return new EffectUnknownError(name, this.at(path), { effect, idempotencyKey, error: error?.message ?? null })
   }
 
@@ -124,6 +116,7 @@ export class StepRecords {
   }
 }
 
+/** The record of a step that returned. */
 export function doneRecord({ inputHash, after, policy }: Work, result: Value | undefined): StepRecord {
   const { effect = 'read' } = policy
   return {

@@ -6,7 +6,8 @@ import { PROGRAM, SCHEDULE } from '../run/labels.js'
 import { isCompatible } from './migration.js'
 import { incompatible, type Outcome, outcomeBase, type Restart } from '../run/outcome.js'
 import type { GraphPlan, ProgramPlan, Refusal } from '../program/program.js'
-import { isBegun, isUnfinished, type RunState, type ScopeState } from '../run/run-state.js'
+import { isBegun, isUnfinished } from '../run/read-run-state.js'
+import type { RunState, ScopeState } from '../run/run-state.js'
 import { completeFold, findMissingNode, reasonOf, subgraphsOf, upgradeInput, upgradeRun } from './upgrade.js'
 
 /** Why this program can't continue this log, as an outcome; undefined if it can. Only looks, writes nothing. */
