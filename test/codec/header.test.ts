@@ -52,7 +52,7 @@ const KEYFRAME = { ...GOOD, keyframe: 3, parent: HASH }
 const FORK = { ...GOOD, seq: 0, parent: HASH, base: { branch: 'main', incarnation: 'i', seq: 4, hash: HASH } }
 
 /** The same in the form of version 3. */
-function listed(fields: typeof GOOD & { packing?: string }) {
+function listed(fields: typeof GOOD & { packing?: string; stands?: object }) {
   const { seq, epoch, kind, append, at, keyframe, size, packing, ...others } = fields
   return { ...others, v: 3, e: [seq, epoch, kind, append, at, keyframe, size, ...(packing ? [packing] : [])] }
 }
@@ -109,7 +109,7 @@ describe('an entry header', () => {
     refused({ ...GOOD, e })
     refused({ ...rest, e, extra: 1 })
     refused(`{"v":3,"e":${JSON.stringify(e)},"__proto__":{"base":null}}`)
-    e.forEach((_, i) => refused({ ...rest, e: e.with(i, null) }))
+    e.forEach((_, i) => refused({ ...rest, e: (e as unknown[]).with(i, null) }))
     assertPristine()
   })
 

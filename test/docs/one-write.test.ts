@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 
 /** What a newcomer reads to follow one write: whole files, from `thread.run()` to the driver. */
-const MOST_FILES = 13
-const MOST_LINES = 2049
+const MOST_FILES = 12
+const MOST_LINES = 1500
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 const page = read('docs/one-write.md')
@@ -43,8 +43,8 @@ describe('docs/one-write.md', () => {
       expect(defines(read(file as string), symbol as string), `${symbol} in ${file}`).toBe(true)
   })
 
-  it(`passes no more than ${MOST_FILES} files, which are read in ${MOST_LINES.toLocaleString('en-US')} lines`, () => {
-    const files = [...new Set(steps.map(({ file }) => file))]
+  it(`passes no more than ${MOST_FILES} files up to the driver, which are read in ${MOST_LINES.toLocaleString('en-US')} lines`, () => {
+    const files = [...new Set(steps.map(({ file }) => file))].filter((file) => !file.startsWith('src/drivers/'))
     expect(files.length).toBeLessThanOrEqual(MOST_FILES)
     const lines = files.reduce((sum, file) => sum + read(file).split('\n').length - 1, 0)
     expect(lines).toBeGreaterThan(files.length * 10)

@@ -1,5 +1,6 @@
 import type { AppendTask, EntryTask, LeaseTask } from './append-parcel.js'
 import type { Connection } from './connection.js'
+import { createLog } from './create-log.js'
 import type { Row } from './engine.js'
 import { HEAD_COLUMNS, type PackedHead, packHead } from './head-row.js'
 import { carryItems } from './item-writes.js'
@@ -10,10 +11,6 @@ export type PackedResult =
   | 'appended'
   | { readonly status: 'conflict'; readonly head: PackedHead | null }
   | { readonly status: 'held'; readonly head: PackedHead }
-
-const INSERT_LOG = `INSERT INTO logs (tenant, thread, branch, incarnation, seq, hash, epoch, base_seq, base_hash,
-  lease_owner, lease_boot, lease_until, lease_ms, status, created_at, updated_at, expires_at, wake_at, tags, metadata,
-  origin) VALUES (?, ?, ?, ?, ?, unhex(?), ?, ?, unhex(?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`
 
 const INSERT_ENTRY = 'INSERT INTO entries (log, seq, keyframe, hash, header, body) VALUES (?, ?, ?, unhex(?), ?, ?)'
 
@@ -68,36 +65,4 @@ function isRequirementMet(db: Connection, { tenant, thread, requires }: AppendTa
 
 function readHead(db: Connection, { tenant, thread, branch }: AppendTask, now: Instant): PackedHead {
   return packHead(db.get(`SELECT ${HEAD_COLUMNS} FROM logs WHERE ${NAMED}`, tenant, thread, branch) as Row, now)
-}
-
-function createLog(db: Connection, task: AppendTask, lease: LeaseEnd | null): number {
-  const { index, labels, entries } = task
-  const first = entries[0] as EntryTask
-  const last = entries.at(-1) as EntryTask
-  const row = db.get(
-    INSERT_LOG,
-    task.tenant,
-    task.thread,
-    task.branch,
-    task.incarnation,
-    last.seq,
-    last.hash,
-    task.epoch,
-    first.seq,
-    first.hash,
-    lease?.owner === undefined ? null : JSON.stringify(lease.owner),
-    lease?.boot ?? null,
-    lease?.until ?? null,
-    lease?.ms ?? null,
-    index.status,
-    index.createdAt,
-    index.updatedAt,
-    index.expiresAt,
-    index.wakeAt,
-    labels?.tags ?? '[]',
-    labels?.metadata ?? '[]',
-    index.origin,
-  )
-  db.run('DELETE FROM tombstones WHERE tenant = ? AND thread = ?', task.tenant, task.thread)
-  return row?.['id'] as number
 }

@@ -3,6 +3,7 @@ import { type Packed, packEntry } from '../../codec/compress.js'
 import { bodyContext, type DataKey, encrypt } from '../../codec/data-key.js'
 import { type EntryHeader, encodeHeader } from '../../codec/header.js'
 import { encodeValue } from '../../codec/value.js'
+import { andThen } from '../../core/at-once.js'
 import type { BlobCollector } from '../read/blob-shelf.js'
 import type { Origin, StoredEntry } from '../contract.js'
 import { checkDraft, type Draft, draftBody } from './draft.js'
@@ -12,7 +13,7 @@ import { checkDepth, checkReadable } from './entry-limits.js'
 import { type OpenedEntry, type OpenedEntries, openEntries, type OpeningPoint } from './entry-opening.js'
 import { advanceFold, applyBody, type EntryBody, type Fold } from './fold.js'
 import { checkIndexSize } from './index-state.js'
-import { encodeKeyframe } from './keyframe-body.js'
+import { addWholeFold } from './keyframe-body.js'
 import { isKeyframeDue } from './keyframes.js'
 import { makeStandIn } from './stand-in.js'
 
@@ -74,22 +75,9 @@ export class EntryCodec {
   }
 
   #sealKeyframe(parts: Drafted, isAsked: boolean): SealedEntry | Promise<SealedEntry> {
-    const { before, sealing, encoded, applied } = parts
-    const { limits, shelf } = this.#context
-    const whole = shelf.sink(true)
-    const keyframe = { body: encoded.value as object, before, after: applied, base: sealing.base, isAsked }
-    const json = encodeKeyframe(keyframe, limits, whole)
-    this.#keyframeFrom = json === undefined ? 2 * before.weight.deltaBytes : 0
-    if (json === undefined) return this.#pack(parts)
-    parts.json = json
-    parts.isKeyframe = true
-    parts.holdsWholeFold = true
-    parts.blobs = NO_BLOBS
-    if (whole.items.length === 0) return this.#pack(parts)
-    return shelf.store(whole, parts.key).then((blobs) => {
-      parts.blobs = blobs
-      return this.#pack(parts)
-    })
+    const adding = addWholeFold(this.#context, parts, isAsked)
+    this.#keyframeFrom = parts.holdsWholeFold ? 0 : 2 * parts.before.weight.deltaBytes
+    return andThen(adding, () => this.#pack(parts))
   }
 
   #pack(parts: Drafted): SealedEntry | Promise<SealedEntry> {

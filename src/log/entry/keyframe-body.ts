@@ -2,6 +2,7 @@ import type { ChainBase } from '../../codec/header.js'
 import type { Limits } from '../../codec/limits.js'
 import { type BlobSink, encodeValue } from '../../codec/value.js'
 import { isHoldfastError } from '../../core/errors.js'
+import type { Drafted, EntryContext } from './entry-context.js'
 import type { Applied, Fold } from './fold.js'
 
 /** A keyframe to be written. */
@@ -35,4 +36,26 @@ export function encodeKeyframe(
     if (isAsked || !isHoldfastError(error, 'too-large')) throw error
     return undefined
   }
+}
+
+/** Makes an entry a keyframe, unless that is only due and would exceed the limits. Its blobs are stored when this resolves. */
+export function addWholeFold(
+  { limits, shelf }: EntryContext,
+  parts: Drafted,
+  isAsked: boolean,
+): undefined | Promise<undefined> {
+  const { before, sealing, encoded, applied } = parts
+  const whole = shelf.sink(true)
+  const keyframe = { body: encoded.value as object, before, after: applied, base: sealing.base, isAsked }
+  const json = encodeKeyframe(keyframe, limits, whole)
+  if (json === undefined) return undefined
+  parts.json = json
+  parts.isKeyframe = true
+  parts.holdsWholeFold = true
+  parts.blobs = []
+  if (whole.items.length === 0) return undefined
+  return shelf.store(whole, parts.key).then((blobs): undefined => {
+    parts.blobs = blobs
+    return undefined
+  })
 }

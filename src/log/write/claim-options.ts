@@ -1,6 +1,8 @@
 import { describeGiven } from '../../core/choices.js'
 import { InvalidOptionError } from '../../core/errors.js'
-import type { Decide } from './update.js'
+import type { LeaseTime } from './lease-time.js'
+import type { Transacted, TransactRequest } from './transact.js'
+import type { Decide, Settle } from './update.js'
 
 /** How a worker takes a log for itself. */
 export interface ClaimOptions {
@@ -15,6 +17,14 @@ export interface ClaimOptions {
    * claimed.
    */
   readonly decide?: Decide
+}
+
+/** What a claim does to its log. */
+export interface ClaimActions {
+  readonly lease: LeaseTime
+  post(decide: Decide, release: boolean, settle: Settle): void
+  transact<T>(request: TransactRequest<T>): Promise<Transacted<T>>
+  renew(ms: number): Promise<boolean>
 }
 
 export function checkClaimOptions({ owner, ms }: ClaimOptions): void {

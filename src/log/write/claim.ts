@@ -4,17 +4,10 @@ import type { SqlSession } from '../contract.js'
 import type { Draft } from '../entry/draft.js'
 import type { Fold } from '../entry/fold.js'
 import type { Log } from '../log.js'
-import type { ClaimOptions } from './claim-options.js'
+import type { ClaimActions, ClaimOptions } from './claim-options.js'
 import type { LeaseTime, Moment } from './lease-time.js'
-import { DEFAULT_TIMEOUT_MS, type Transacted, type TransactRequest } from './transact.js'
+import { DEFAULT_TIMEOUT_MS, type Transacted } from './transact.js'
 import type { Decide, Settle, Updated } from './update.js'
-
-interface ClaimActions {
-  readonly lease: LeaseTime
-  post(decide: Decide, release: boolean, settle: Settle): void
-  transact<T>(request: TransactRequest<T>): Promise<Transacted<T>>
-  renew(ms: number): Promise<boolean>
-}
 
 /** The right to run a log, for as long as nobody else claims it. Every append by the owner extends the lease. */
 export class Claim {

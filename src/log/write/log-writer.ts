@@ -18,7 +18,7 @@ import type { CarriedWrite } from '../store-contract.js'
 import { isRefusal } from './refusals.js'
 import { retry } from './retry.js'
 import { sendAgain } from './send-again.js'
-import type { Decide, PendingUpdate, Settle, Updated, Writer } from './update.js'
+import type { Decide, PendingUpdate, Planned, Settle, Updated, Writer } from './update.js'
 import { checkEpoch, checkKind, leaseChange, travelsAlone } from './update.js'
 
 /** After this many conflicts in a row a writer gives up: something else keeps writing. */
@@ -134,19 +134,6 @@ export class LogWriter {
       }),
     )
   }
-}
-
-export interface Planned {
-  /** Undefined when nobody wants to append anything. */
-  readonly append?: Append
-  readonly fold: Fold
-  /** Writes to the store, for drivers that don't take them with the append. */
-  readonly carried: readonly CarriedWrite[]
-  readonly members: readonly {
-    readonly update: PendingUpdate
-    readonly entries: Updated['entries']
-    readonly after: Fold
-  }[]
 }
 
 /**

@@ -12,10 +12,10 @@ import type { EntryCodec } from '../entry/entry-codec.js'
 import type { Fold } from '../entry/fold.js'
 import { hasLanded } from './has-landed.js'
 import type { LogEnvironment } from '../log-environment.js'
-import { type LogWriter, type Planned, planAppend } from './log-writer.js'
+import { type LogWriter, planAppend } from './log-writer.js'
 import { observeSave } from '../observed.js'
 import { backoffMs } from './retry.js'
-import type { Updated, Writer } from './update.js'
+import type { Planned, Updated, Writer } from './update.js'
 
 export const DEFAULT_TIMEOUT_MS = 5000
 /** A transaction holds locks, and on SQLite all other writers wait for it. */

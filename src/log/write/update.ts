@@ -1,11 +1,12 @@
 import type { ChainBase } from '../../codec/header.js'
 import { ClaimRequiredError, FencedError } from '../../core/errors.js'
 import { nameLog } from '../../core/log-name.js'
-import type { LeaseChange, LogKey } from '../contract.js'
+import type { Append, LeaseChange, LogKey } from '../contract.js'
 import type { Draft } from '../entry/draft.js'
 import type { Fold } from '../entry/fold.js'
 import type { IndexState } from '../entry/index-state.js'
 import type { State } from '../entry/ops.js'
+import type { CarriedWrite } from '../store-contract.js'
 
 /** Computes the entries for the newest state, or nothing. Runs again on every conflict, so it must be pure. */
 export type Decide = (fold: Fold) => readonly Draft[] | undefined
@@ -34,6 +35,20 @@ export interface PendingUpdate extends Settle {
   readonly decide: Decide
   readonly writer: Writer
   readonly appendId: string
+}
+
+/** What updates decided, together. */
+export interface Planned {
+  /** Undefined when nobody wants to append anything. */
+  readonly append?: Append
+  readonly fold: Fold
+  /** Writes to the store, for drivers that don't take them with the append. */
+  readonly carried: readonly CarriedWrite[]
+  readonly members: readonly {
+    readonly update: PendingUpdate
+    readonly entries: Updated['entries']
+    readonly after: Fold
+  }[]
 }
 
 /** Claims, releases and forks change more than entries, so they are never batched with others. */

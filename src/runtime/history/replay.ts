@@ -14,7 +14,7 @@ import type { RuntimeEnvironment } from '../run/environment.js'
 import { replayGraph } from './replay-graph.js'
 import type { PauseRecord, RunRecord, RunState } from '../run/run-state.js'
 import { Run } from '../run/run.js'
-import { RunAbort } from '../run/run-abort.js'
+import { LazyAbort } from '../../core/lazy-abort.js'
 
 /** Where the current program would have taken a different path than the recorded one. */
 export interface ReplayDifference {
@@ -126,7 +126,7 @@ function replayed({ steps, pauses, begun }: Records, run: RunRecord): RunState {
 function replayOf(environment: RuntimeEnvironment, key: LogKey, log: RunLog, replay: ReplayScript): Run {
   return new Run(environment, key, log, {
     context: contextFor(log.state.run ?? {}, undefined, false),
-    abort: new RunAbort(),
+    abort: new LazyAbort(),
     emit: () => {},
     inlineSleepMs: 0,
     replay,

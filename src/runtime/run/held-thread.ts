@@ -1,7 +1,7 @@
 import type { Draft } from '../../log/entry/draft.js'
 import type { Fold } from '../../log/entry/fold.js'
 import { set } from '../../log/entry/ops.js'
-import type { Claim } from '../../log/write/claim.js'
+import { Claim } from '../../log/write/claim.js'
 import type { Updated } from '../../log/write/update.js'
 import type { RunObserver } from '../../telemetry/observer.js'
 import { withErrands } from '../child/errands.js'
@@ -15,7 +15,7 @@ import type { Ending } from './conclude.js'
 import type { RecordedReads } from './recorded-reads.js'
 import type { Request } from './request.js'
 import { Run } from './run.js'
-import { RunAbort } from './run-abort.js'
+import { LazyAbort } from '../../core/lazy-abort.js'
 import type { RunClaim } from './run-claim.js'
 import { RunLog } from './run-log.js'
 import type { ExpiryOf } from './run-ops.js'
@@ -46,7 +46,7 @@ export class HeldThread {
   keeper: LeaseKeeper | undefined
   /** Of the run that is in progress. */
   log: RunLog
-  abort = new RunAbort()
+  abort = new LazyAbort()
   /** Where the log ended when a run was about to wait and something came in between. */
   unmoved: { readonly seq: number; readonly at: number } | undefined
   readonly #recordedReads: RecordedReads | undefined
@@ -110,7 +110,13 @@ export class HeldThread {
     this.#inherited = undefined
     this.log = this.#newLog()
     // The signal of a cancelled run says nothing to the next one.
-    if (this.abort.reason instanceof CancelledError) this.abort = new RunAbort()
+    if (this.abort.reason instanceof CancelledError) this.abort = new LazyAbort()
+  }
+
+  /** Does what the run that ended owes to other threads. */
+  async runErrands(): Promise<void> {
+    const { claim, request } = this
+    if (claim instanceof Claim && request.owes(claim.log)) await request.runErrands(claim.log)
   }
 
   /** Drops what the log can't hold, as a crash would. */

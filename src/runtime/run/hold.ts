@@ -2,7 +2,6 @@ import { ClosedError } from '../../core/errors.js'
 import { nameLog } from '../../core/log-name.js'
 import { onAbort } from '../../core/on-abort.js'
 import type { Fold } from '../../log/entry/fold.js'
-import { Claim } from '../../log/write/claim.js'
 import type { Updated } from '../../log/write/update.js'
 import { isStoreFailure } from '../errors.js'
 import { endOfRun } from '../events/observe.js'
@@ -10,7 +9,7 @@ import { settleRun } from '../step/kept-results.js'
 import { checkFits } from '../upgrade/fitting.js'
 import { LeaseKeeper } from '../worker/lease-keeper.js'
 import { begin, dropForsaken, enter } from './begin-next.js'
-import { type Ending, endOf } from './conclude.js'
+import { concludeRun, goesOn } from './conclude-run.js'
 import { giveUp } from './give-up.js'
 import { fateOf } from './given-input.js'
 import { type Claimed, HeldThread } from './held-thread.js'
@@ -20,7 +19,6 @@ import type { RecordedReads } from './recorded-reads.js'
 import type { Request } from './request.js'
 import { isUnfinished } from './read-run-state.js'
 import type { RunState } from './run-state.js'
-import type { Drive } from './run-terms.js'
 import { StoppedError } from './stop-in-time.js'
 
 /** Created once: nearly nobody ever sees it, and its stack would cost each run more than a step. */
@@ -108,7 +106,7 @@ async function driveNext(held: HeldThread, isBegun: boolean): Promise<Fold | und
   if (jump) await jump
   let ended: Updated | undefined
   try {
-    ended = await conclude(held, driven, { goOn, settled })
+    ended = await concludeRun(held, driven, { goOn, settled })
   } catch (error) {
     if (isStoreFailure(error)) throw error
     const fold = await endRefused(held, error)
@@ -120,36 +118,6 @@ async function driveNext(held: HeldThread, isBegun: boolean): Promise<Fold | und
   if (!goOn) return ended.fold
   held.startOver()
   // Whoever waits for this one does not wait for the next as well.
-  const { claim, request } = held
-  if (claim instanceof Claim && request.owes(claim.log)) await request.runErrands(claim.log)
+  await held.runErrands()
   return undefined
-}
-
-/** Writes how a run ended or what it waits for. Undefined if something arrived that lets it continue. */
-async function conclude(
-  held: HeldThread,
-  driven: Drive,
-  how: Pick<Ending, 'goOn' | 'settled'>,
-): Promise<Updated | undefined> {
-  let decided: { readonly seq: number; readonly at: number } | undefined
-  const decide = (fold: Fold) => {
-    // Of what came since then, the program knows nothing.
-    const unmovedSince = held.unmoved?.seq === fold.seq ? held.unmoved.at : undefined
-    const ending = { ...held.ending, unmovedSince, ...how }
-    decided = { seq: fold.seq, at: ending.now }
-    return endOf(fold, driven, ending)
-  }
-  const ended = await (how.goOn ? held.conclude(decide, false) : held.concludeLast(decide))
-  // Something arrived while the run was about to wait, so it continues at once. But a program that does nothing with
-  // it would be called forever: if nothing was written since, it waits all the same.
-  held.unmoved = ended === undefined ? decided : undefined
-  return ended
-}
-
-/** Whether another run follows on this claim. */
-function goesOn({ target, log }: HeldThread, driven: Drive, id: string | undefined, isCancelled: boolean): boolean {
-  if (driven.status !== 'completed' && !isCancelled) return false
-  if (target !== undefined) return id !== target
-  // As long as nothing of this run is written, its own input lies among those that others see.
-  return (log.acknowledged.inputs ?? []).some((input) => input.id !== id)
 }

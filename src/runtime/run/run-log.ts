@@ -74,8 +74,7 @@ export class RunLog {
 
   /** Takes back what was noted under this name, unless it is already being written. */
   drop(name: string): void {
-    const unwritten = this.#unwritten
-    if (!this.#isClosed) unwritten.pending = unwritten.pending.filter(({ along }) => along !== name)
+    if (!this.#isClosed) this.#unwritten.drop(name)
   }
 
   /** Records the end of a step: written now or later, as the policy says. */

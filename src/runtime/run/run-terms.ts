@@ -3,7 +3,7 @@ import type { ChildDoor } from '../child/await-child.js'
 import type { LiveEvent } from '../events/events.js'
 import type { ReplayScript } from '../history/replay-script.js'
 import type { RecordedReads } from './recorded-reads.js'
-import type { RunAbort } from './run-abort.js'
+import type { LazyAbort } from '../../core/lazy-abort.js'
 import type { RunLimit, Waiting } from './run-state.js'
 
 /** How far a program got. */
@@ -22,7 +22,7 @@ export interface Lease {
 /** What a run is driven with. */
 export interface RunTerms {
   readonly context: unknown
-  readonly abort: RunAbort
+  readonly abort: LazyAbort
   readonly emit: (event: LiveEvent) => void
   /** Undefined if there is no claim. */
   readonly lease?: Lease | undefined

@@ -37,6 +37,11 @@ export class Unwritten {
     this.pending.push(note)
   }
 
+  /** Takes back what was noted under this name. */
+  drop(name: string): void {
+    this.pending = this.pending.filter(({ along }) => along !== name)
+  }
+
   /** Takes what waits, to write it. */
   take(): readonly Note[] {
     const notes = this.pending

@@ -3,7 +3,7 @@ import type { NotedEvent } from '../events/events.js'
 import type { AskOptions, Asking } from '../pause/asking.js'
 import { fromTheStart } from '../pause/wait-order.js'
 import type { Prefix } from '../run/read-run-state.js'
-import { RunAbort } from '../run/run-abort.js'
+import { LazyAbort } from '../../core/lazy-abort.js'
 import type { PauseRecord, Waiting } from '../run/run-state.js'
 import type { Run } from '../run/run.js'
 import type { Context, StepContext, StepOptions, StepPolicy } from './context.js'
@@ -41,7 +41,7 @@ export class Activation {
   #suspend: (() => void) | undefined
   #fail: ((error: unknown) => void) | undefined
   /** Aborted when the function is left hanging; made when something is to be told. */
-  #left: RunAbort | undefined
+  #left: LazyAbort | undefined
   /** Since when it may have been begun without a record, by a process that came before its gates existed. */
   #gatedSince: number | undefined
   /** An attempt of the function may time out while its steps are in progress. */
@@ -180,7 +180,7 @@ export class Activation {
     this.#isTimed = options.timeoutMs !== undefined
     this.#gatedSince = places.leastSince('before', 'approval')
     places.restart(this.#gatedSince)
-    this.#left ??= new RunAbort()
+    this.#left ??= new LazyAbort()
     const ask: Work['ask'] = (kind, question, jsonSchema) => this.ask(kind, `${path} ${kind}`, question, { jsonSchema })
     // Not spread: that would ask for the hash of its input, which most never need.
     const work = this.#requests.work(this.#id, options, run, { hashesLater: true })

@@ -5,7 +5,7 @@ import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import { callAfter } from '../../core/timer.js'
 import type { RetryPolicy } from './context.js'
 import { StepTimeoutError } from '../errors.js'
-import type { Abortable } from '../run/run-abort.js'
+import type { Abortable } from '../../core/lazy-abort.js'
 
 interface AttemptOptions {
   readonly step: string

@@ -1,7 +1,7 @@
 import { andThen, nowOrLater } from '../../core/at-once.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
 import type { Run } from '../run/run.js'
-import type { Abortable } from '../run/run-abort.js'
+import type { Abortable } from '../../core/lazy-abort.js'
 import type { StepContext } from './context.js'
 import { REPEAT } from './internals.js'
 import type { Ledger } from './ledger.js'

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { InvalidProgramError } from '../../core/errors.js'
 import type { WaitOrder } from '../pause/wait-order.js'
 import type { Run } from '../run/run.js'
 
@@ -48,6 +49,12 @@ export function runningStepOf(run: Run): string | undefined {
   // The work of a step may run another thread, whose steps are its own.
   while (running !== undefined && running.run !== run) running = running.outer
   return running?.path
+}
+
+/** Why a step can't do what is only for the function that requested it. */
+export function insideItself(step: string, what: string): InvalidProgramError {
+  const remedy = 'Do it before or after the step, in the function itself.'
+  return new InvalidProgramError(`Step "${step}" uses ctx.${what} inside of itself.`, 'step', remedy, { step })
 }
 
 export function pastHere(): Past | undefined {

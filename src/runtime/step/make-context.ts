@@ -1,4 +1,4 @@
-import { InvalidProgramError } from '../../core/errors.js'
+import { noop, rejected } from '../../core/rejected.js'
 import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
 import type { ChildOptions } from '../child/await-child.js'
 import type { ChildProgram } from '../child/child-program.js'
@@ -7,7 +7,7 @@ import type { RecordedEvent } from '../events/events.js'
 import { receive, sleep } from '../pause/waits.js'
 import { never } from './activity.js'
 import type { Context, StepContext } from './context.js'
-import { runningStepOf } from './here.js'
+import { insideItself, runningStepOf } from './here.js'
 import { keyMaker } from './idempotency-key.js'
 import { INTERNALS, type Internals } from './internals.js'
 import { makeInternals } from './make-internals.js'
@@ -103,18 +103,4 @@ function track<Result>(
     },
   )
   return tracked
-}
-
-function insideItself(step: string, what: string): InvalidProgramError {
-  const remedy = 'Do it before or after the step, in the function itself.'
-  return new InvalidProgramError(`Step "${step}" uses ctx.${what} inside of itself.`, 'step', remedy, { step })
-}
-
-// The program may look at a failure later, or never if the run is stopped: that must not end the process.
-function noop(): void {}
-
-function rejected(reason: unknown): Promise<never> {
-  const promise = Promise.reject<never>(reason)
-  promise.catch(noop)
-  return promise
 }

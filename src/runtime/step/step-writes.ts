@@ -1,3 +1,4 @@
+import { noop } from '../../core/rejected.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
 
 /** What the code of a step writes to the store, whether or not it waits for it. */
@@ -37,5 +38,3 @@ export class StepWrites {
     return Promise.all(this.#begun.keys())
   }
 }
-
-function noop(): void {}

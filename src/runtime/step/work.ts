@@ -3,7 +3,7 @@ import type { Path } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
 import type { SpanPlan } from '../../telemetry/observer.js'
 import type { Seen } from '../run/records.js'
-import type { RunAbort } from '../run/run-abort.js'
+import type { LazyAbort } from '../../core/lazy-abort.js'
 import type { StepContext, StepPolicy } from './context.js'
 
 /** One piece of work with its policy, and where its record is. */
@@ -26,7 +26,7 @@ export interface Work {
   /** Since when someone before us may have begun it without a record; undefined if nobody can have. */
   readonly openSince: number | undefined
   /** Aborted when the activation was left hanging: the work is neither retried nor timed anymore. */
-  readonly left?: RunAbort
+  readonly left?: LazyAbort
   /**
    * For a step inside a node with a time limit: the node's attempt. When that ends the step does, as in a crash; the
    * node's next attempt resolves its outcome.

@@ -33,8 +33,6 @@ const DEFAULT_LEASE_MS = 10_000
  * Picks up whatever is due, across any number of threads: runs that were interrupted, sleeping runs, expired questions,
  * answers, signals and waiting input. Is notified of them where possible, and takes them with one query of the index of
  * what is due; threads at rest, and those of other programs, cost nothing.
- *
- * `DueSearch` finds what is due, `Places` holds what runs, `DueRuns` runs it.
  */
 export class Worker {
   readonly #environment: RuntimeEnvironment

@@ -1,6 +1,7 @@
 import { flow, type FlowProgram, Holdfast, openHoldfast } from 'holdfast'
 import { LogStore } from 'holdfast/log'
 import { virtualClock } from 'holdfast/testing'
+import { decodeHeader } from '#src/codec/header.js'
 import { openMemory } from '#src/drivers/memory/memory-driver.js'
 import { describe, expect, it } from 'vitest'
 
@@ -85,7 +86,7 @@ it('answers that land while a run is about to wait are all heard', async () => {
     ...driver,
     append: async (batch: Parameters<typeof driver.append>[0]) => {
       const { header } = batch[0]?.entries.at(-1) ?? {}
-      if (header && Buffer.from(header).toString().includes('"kind":"wait"')) await onWait()
+      if (header && decodeHeader(header).kind === 'wait') await onWait()
       return driver.append(batch)
     },
   }

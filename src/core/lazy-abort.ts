@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { onAbort } from '../../core/on-abort.js'
+import { onAbort } from './on-abort.js'
 
 /** What ends an attempt, with the signal that tells its work so. */
 export interface Abortable {
@@ -10,10 +10,10 @@ export interface Abortable {
 }
 
 /**
- * Ends what a run has in progress. The signal that programs see is made when one of them asks for it: a signal, its
+ * Ends what is in progress. The signal that programs see is made when one of them asks for it: a signal, its
  * listeners and its event cost as much as an append, and most runs never look.
  */
-export class RunAbort implements Abortable {
+export class LazyAbort implements Abortable {
   #aborted: { readonly reason: unknown } | undefined
   #controller: AbortController | undefined
   readonly #calls = new Set<() => void>()
