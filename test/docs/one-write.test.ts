@@ -16,7 +16,7 @@ const before = named(/^\| `(src\/[^`]+)` \| `([^`]+)` \|/gm)
 /** Where a symbol is defined: a function, a method, a constant or a class. */
 function defines(source: string, symbol: string): boolean {
   const name = symbol.replace(/[$#]/g, '\\$&')
-  return new RegExp(`(^|\\s)(function |class |const |async |)${name}\\s*[(=<:]`, 'm').test(source)
+  return new RegExp(`(^|\\s)((function |const |async |)${name}\\s*[(=<:]|class ${name}\\b)`, 'm').test(source)
 }
 
 describe('docs/one-write.md', () => {
