@@ -1,3 +1,4 @@
+import { recordedEvents } from '#src/runtime/events/events.js'
 import type { RunState } from '#src/runtime/run/run-state.js'
 import { hurriedClock } from '#src/testing/hurried-clock.js'
 import fc from 'fast-check'
@@ -62,13 +63,11 @@ function program({ kinds, inSubgraph }: Spec, world: { readonly begun: () => voi
 async function recorded(hf: Holdfast, run: string): Promise<readonly string[]> {
   const found = new Set<string>()
   for await (const { body } of (await hf.log('t')).entries()) {
-    const { events = [] } = (body.data ?? {}) as {
-      events?: { type: string; step?: string; status: string; run: string }[]
-    }
-    for (const { type, step, status, run: of } of events) {
-      if (type === 'run' && of !== run) return [...found].sort()
-      const [, node] = /(?:^|\/)\d+:(n\d)$/.exec(step ?? '') ?? []
-      if (type === 'step' && status === 'completed' && node) found.add(`${node} of ${run}`)
+    for (const event of recordedEvents(body)) {
+      if (event.type === 'run' && event.run !== run) return [...found].sort()
+      if (event.type !== 'step' || event.status !== 'completed') continue
+      const [, node] = /(?:^|\/)\d+:(n\d)$/.exec(event.step) ?? []
+      if (node) found.add(`${node} of ${run}`)
     }
   }
   return [...found].sort()
