@@ -22,8 +22,11 @@ export function isPacking(name: unknown): name is Packing {
   return name === 'plain' || name === 'br' || name === 'd1'
 }
 
-/** Below this, a body packed with the dictionary saves less than a row's own overhead, and costs as much as a step. */
-const WORTH_DICTIONARY = 300
+/**
+ * Below this a body is stored as it is: setting up the packing costs a flow's step as much again as all the rest of it,
+ * and saves little more than a row's own overhead.
+ */
+const WORTH_DICTIONARY = 600
 /** Below this, Brotli finds too little to repeat. */
 const WORTH_BROTLI = 1024
 /**

@@ -109,8 +109,8 @@ describe('compression with a dictionary', () => {
 
   it('is used for small bodies and for records of the runtime, where it saves a tenth', async () => {
     const packing = async (raw: Buffer, records = false) => (await packEntry(raw, records)).packing
-    assert.equal(await packing(Buffer.alloc(299, 'a')), 'plain')
-    assert.equal(await packing(Buffer.alloc(300, 'a')), 'd1')
+    assert.equal(await packing(Buffer.alloc(599, 'a')), 'plain')
+    assert.equal(await packing(Buffer.alloc(600, 'a')), 'd1')
     assert.equal(await packing(randomBytes(1000)), 'plain')
     assert.equal(await packing(Buffer.alloc(1535, 'a')), 'd1')
     assert.equal(await packing(Buffer.alloc(1536, 'a')), 'br')
