@@ -411,8 +411,8 @@ export interface Driver extends Partial<ItemDriver>, Partial<CopyDriver> {
   append(batch: readonly Append[]): Promise<readonly AppendResult[]>
 
   /**
-   * The newest keyframe at or before `upTo` (default: the head) and every entry after it up to there, in one round
-   * trip and one snapshot. Undefined for a log that does not exist.
+   * The newest keyframe at or before `upTo` (default: the head) and every entry after it up to there, as of one moment:
+   * in one round trip, or two where that costs the server less. Undefined for a log that does not exist.
    */
   tail(log: LogKey, upTo?: number): Promise<Tail | undefined>
 
