@@ -45,7 +45,7 @@ export type { ReplayReport } from './runtime/history/replay.js'
 export type { AnswerOptions } from './runtime/pause/answer.js'
 export type { ThreadPause } from './runtime/pause/bulk.js'
 export { flow, type FlowOptions, type FlowProgram } from './runtime/program/flow.js'
-export { END, type Send, send, START } from './runtime/program/graph-declaration.js'
+export { END, type Send, send, START } from './runtime/program/graph/graph-declaration.js'
 export {
   type Graph,
   graph,
@@ -53,7 +53,7 @@ export {
   type GraphProgram,
   type NodeFunction,
   type NodeOptions,
-} from './runtime/program/graph.js'
+} from './runtime/program/graph/graph.js'
 export type { Approval, Migration, Migrations, TypedProgram } from './runtime/program/program.js'
 export {
   append,
@@ -63,12 +63,12 @@ export {
   type StateKey,
   type StateOf,
   type UpdateOf,
-} from './runtime/program/state-key.js'
-export type { OpenPause, Outcome } from './runtime/run/outcome.js'
-export type { Frequency } from './runtime/run/record-policy.js'
-export type { OnCorrupt } from './runtime/run/recover.js'
-export type { Waiting } from './runtime/run/run-state.js'
-export type { EnqueueOptions, RunOptions } from './runtime/run/run-options.js'
+} from './runtime/program/state/state-key.js'
+export type { OpenPause, Outcome } from './runtime/run/state/outcome.js'
+export type { Frequency } from './runtime/run/record/record-policy.js'
+export type { OnCorrupt } from './runtime/run/request/recover.js'
+export type { Waiting } from './runtime/run/state/run-state.js'
+export type { EnqueueOptions, RunOptions } from './runtime/run/request/run-options.js'
 export type {
   Context,
   Effect,

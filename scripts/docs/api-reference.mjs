@@ -95,7 +95,7 @@ const INTERNAL = new RegExp(
     'agent/tools/(tool-set|schema)',
     'codec/data-key',
     'log/(entry/(fold|entry)|write/(group-commit|log-writer)|log-environment|keys/(key-ring|keys))',
-    'runtime/(program/(program|graph-declaration|state-shape)|run/(environment|run-state)|upgrade/upgrade)',
+    'runtime/(program/(program|graph/graph-declaration|state/state-shape)|run/(environment|state/run-state)|upgrade/upgrade)',
   ].join('|')})`,
 )
 

@@ -43,12 +43,17 @@ import { listenLive } from '../runtime/events/live-events.js'
 import type { RunEvent } from '../runtime/events/events.js'
 import { planOf } from '../runtime/program/check-program.js'
 import type { FlowProgram } from '../runtime/program/flow.js'
-import type { GraphProgram } from '../runtime/program/graph.js'
+import type { GraphProgram } from '../runtime/program/graph/graph.js'
 import type { ProgramPlan, TypedProgram } from '../runtime/program/program.js'
-import { type BulkEnqueued, type BulkEnqueueOptions, type BulkInput, enqueueAll } from '../runtime/run/bulk-enqueue.js'
+import {
+  type BulkEnqueued,
+  type BulkEnqueueOptions,
+  type BulkInput,
+  enqueueAll,
+} from '../runtime/run/input/bulk-enqueue.js'
 import type { RuntimeEnvironment } from '../runtime/run/environment.js'
 import { Schedules } from '../runtime/schedule/schedules.js'
-import type { Shape, StateOf, UpdateOf } from '../runtime/program/state-key.js'
+import type { Shape, StateOf, UpdateOf } from '../runtime/program/state/state-key.js'
 import { Thread } from '../runtime/thread.js'
 import { ThreadView } from '../runtime/thread-view.js'
 import { type DispatchOptions, Dispatcher } from '../runtime/worker/dispatcher.js'

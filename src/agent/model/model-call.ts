@@ -1,7 +1,7 @@
 import { andThen, nowOrLater } from '../../core/at-once.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { Context } from '../../runtime/step/context.js'
-import { internalsOf } from '../../runtime/step/internals.js'
+import { internalsOf } from '../../runtime/step/call/internals.js'
 import type { AgentOptions, StepSettings } from '../agent-options.js'
 import type { OwnState } from '../agent-state.js'
 import { type AgentSetup, messageId, relayEvents, turnContext } from '../turn.js'

@@ -1,6 +1,6 @@
 import type { Context } from '../../runtime/step/context.js'
-import { internalsOf } from '../../runtime/step/internals.js'
-import { spaceOf } from '../../runtime/step/step-store.js'
+import { internalsOf } from '../../runtime/step/call/internals.js'
+import { spaceOf } from '../../runtime/step/record/step-store.js'
 import { costOf, type PriceTable } from './cost.js'
 import type { ModelRef } from '../messages/message.js'
 import { addUsage, NO_USAGE, type Usage } from './usage.js'

@@ -10,7 +10,7 @@ import type { Log } from '../../log/log.js'
 import { set } from '../../log/entry/ops.js'
 import { PauseClosedError } from '../errors.js'
 import { checkAgainst } from '../json-schema/json-schema.js'
-import type { AnswerRecord, PauseRecord, RunState } from '../run/run-state.js'
+import type { AnswerRecord, PauseRecord, RunState } from '../run/state/run-state.js'
 
 /** What is recorded with an answer. */
 export interface AnswerOptions {

@@ -5,10 +5,10 @@ import { InvalidOptionError, InvalidValueError } from '../../core/errors.js'
 import { set, splice, valueAt } from '../../log/entry/ops.js'
 import { validate } from '../../store/standard-schema.js'
 import type { ReceiveOptions, SleepOptions } from '../step/context.js'
-import { signalsOf } from '../run/read-run-state.js'
-import type { RunState, StepRecord, Waiting } from '../run/run-state.js'
+import { signalsOf } from '../run/state/read-run-state.js'
+import type { RunState, StepRecord, Waiting } from '../run/state/run-state.js'
 import type { Run } from '../run/run.js'
-import type { StepRecords } from '../step/step-records.js'
+import type { StepRecords } from '../step/record/step-records.js'
 
 /** The function that waits, as far as it matters here. */
 export interface WaitingFunction {
