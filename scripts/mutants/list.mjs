@@ -616,7 +616,7 @@ export const MUTANTS = [
     what: 'a mock that can only generate fails',
     changes: [
       {
-        file: 'agent/model/model-attempt.js',
+        file: 'agent/model/attempt/model-attempt.js',
         find: "if (isMissing && typeof model.doGenerate === 'function')",
         replace: 'if (false)',
       },
@@ -707,7 +707,9 @@ export const MUTANTS = [
   {
     item: '28b',
     what: 'each run that shares a signal listens to it',
-    changes: [{ file: 'core/on-abort.js', find: 'WAITING.get(signal) ?? listen(signal)', replace: 'listen(signal)' }],
+    changes: [
+      { file: 'core/async/on-abort.js', find: 'WAITING.get(signal) ?? listen(signal)', replace: 'listen(signal)' },
+    ],
     test: 'test/runtime/pauses/abort-signals.test.ts',
   },
   {

@@ -3,7 +3,7 @@ import { InvalidProgramError } from '../core/errors.js'
 import { append, last, merge, type Shape, type StateKeyKind, type StateOf } from '../runtime/program/state/state-key.js'
 import type { Update } from '../runtime/program/state/state-shape.js'
 import type { Message } from './messages/message.js'
-import { EMPTY_TALLY, type Tally } from './model/tally.js'
+import { EMPTY_TALLY, type Tally } from './model/cost/tally.js'
 
 /** Why a run of an agent ended. */
 export type Ending = {

@@ -12,7 +12,7 @@ import type { Message } from './messages/message.js'
 import type { ModelEvent, ModelReply } from './model/model-types.js'
 import type { PromptSizes } from './messages/sizes.js'
 import { providerName } from './model/spans.js'
-import { addTally, EMPTY_TALLY, tallyOf, writeTally } from './model/tally.js'
+import { addTally, EMPTY_TALLY, tallyOf, writeTally } from './model/cost/tally.js'
 import type { ToolSet } from './tools/tool-set.js'
 
 /** An agent as its nodes see it. */

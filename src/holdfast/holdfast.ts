@@ -1,7 +1,7 @@
 import { ThreadArchive } from '../archive/thread-archive.js'
 import type { Value } from '../codec/value.js'
 import { InvalidOptionError } from '../core/errors.js'
-import { checkOptionNames, type OptionNames } from '../core/option-names.js'
+import { checkOptionNames, type OptionNames } from '../core/wording/option-names.js'
 import {
   DEFAULT_TENANT,
   MAIN_BRANCH,
@@ -14,12 +14,12 @@ import {
 import { describePolicy, type Retention, type SweepReport } from '../core/retention.js'
 import { nameLog } from '../core/log-name.js'
 import { type Capabilities, type Driver, type Survives, type LogKey, type Tombstone } from '../log/contract.js'
-import type { Anchor, Anchors } from '../log/read/anchors.js'
+import type { Anchor, Anchors } from '../log/anchors/anchors.js'
 import type { ForkOptions, Log } from '../log/log.js'
 import type { LogStore } from '../log/log-store.js'
 import type { TenantKeys } from '../log/keys/tenant-keys.js'
 import type { Verification } from '../log/read/verify.js'
-import type { AnchorReport } from '../log/read/verify-anchors.js'
+import type { AnchorReport } from '../log/anchors/verify-anchors.js'
 import type { ExportOptions } from '../fixture/export-thread.js'
 import type { ImportedThread } from '../fixture/import-thread.js'
 import { makeEnvironment } from './make-environment.js'

@@ -1,5 +1,5 @@
 import { InvalidOptionError } from '../core/errors.js'
-import { checkOptionNames, type OptionNames } from '../core/option-names.js'
+import { checkOptionNames, type OptionNames } from '../core/wording/option-names.js'
 import {
   type BranchId,
   encodeParts,

@@ -1,4 +1,4 @@
-import { checkOptionNames } from '../core/option-names.js'
+import { checkOptionNames } from '../core/wording/option-names.js'
 import { cloneValue } from '../codec/clone.js'
 import type { Value } from '../codec/value.js'
 import { InvalidOptionError, NotFoundError } from '../core/errors.js'

@@ -1,4 +1,4 @@
-import { checkOptionNames } from '../core/option-names.js'
+import { checkOptionNames } from '../core/wording/option-names.js'
 import type { Value } from '../codec/value.js'
 import type { BranchId } from '../core/ids.js'
 import { parseRetention, type Retention, type RetentionPolicy } from '../core/retention.js'

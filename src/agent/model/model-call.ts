@@ -1,11 +1,11 @@
-import { andThen, nowOrLater } from '../../core/at-once.js'
+import { andThen, nowOrLater } from '../../core/async/at-once.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { Context } from '../../runtime/step/context.js'
 import { internalsOf } from '../../runtime/step/call/internals.js'
 import type { AgentOptions, StepSettings } from '../agent-options.js'
 import type { OwnState } from '../agent-state.js'
 import { type AgentSetup, messageId, relayEvents, turnContext } from '../turn.js'
-import { findPrice } from './cost.js'
+import { findPrice } from './cost/cost.js'
 import type { LanguageModel, ModelRequest, ModelTool } from './model-types.js'
 import { buildPrompt } from './prompt.js'
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Value } from '../../codec/value.js'
-import { andThen, forEachInTurn, nowOrLater } from '../../core/at-once.js'
+import { andThen, forEachInTurn, nowOrLater } from '../../core/async/at-once.js'
 import { isHoldfastError } from '../../core/errors.js'
 import type { Context } from '../../runtime/step/context.js'
 import { internalsOf } from '../../runtime/step/call/internals.js'

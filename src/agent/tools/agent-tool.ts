@@ -1,6 +1,6 @@
-import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
+import { checkOptionNames, type OptionNames } from '../../core/wording/option-names.js'
 import type { Value } from '../../codec/value.js'
-import { notAChoice } from '../../core/choices.js'
+import { notAChoice } from '../../core/wording/choices.js'
 import { IncompatibleError, InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import type { Context } from '../../runtime/step/context.js'
 import { internalsOf } from '../../runtime/step/call/internals.js'

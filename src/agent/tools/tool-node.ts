@@ -1,5 +1,5 @@
 import type { Value } from '../../codec/value.js'
-import { andThen } from '../../core/at-once.js'
+import { andThen } from '../../core/async/at-once.js'
 import { IncompatibleError, InvalidProgramError } from '../../core/errors.js'
 import type { Context, Reconciled } from '../../runtime/step/context.js'
 import { internalsOf } from '../../runtime/step/call/internals.js'

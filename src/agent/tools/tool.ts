@@ -1,5 +1,5 @@
-import { notAChoice } from '../../core/choices.js'
-import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
+import { notAChoice } from '../../core/wording/choices.js'
+import { checkOptionNames, type OptionNames } from '../../core/wording/option-names.js'
 import type { Value } from '../../codec/value.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { Context, Effect, Reconciled, RetryPolicy } from '../../runtime/step/context.js'

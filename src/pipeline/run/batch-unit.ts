@@ -1,7 +1,7 @@
 import { hash as digestOf } from 'node:crypto'
 import { InvalidValueError } from '../../core/errors.js'
 import type { SqlSession } from '../../log/contract.js'
-import { abortedBy } from '../../core/lazy-abort.js'
+import { abortedBy } from '../../core/async/lazy-abort.js'
 import { attempt, parseRetry, retryDelayMs } from '../../runtime/step/attempt/attempt.js'
 import type { Context } from '../../runtime/step/context.js'
 import { hashValue } from '../../runtime/step/record/hash-value.js'

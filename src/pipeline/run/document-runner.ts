@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import { isHoldfastError } from '../../core/errors.js'
 import { recordError, type RecordedError } from '../../runtime/errors.js'
 import type { FlowProgram } from '../../runtime/program/flow.js'

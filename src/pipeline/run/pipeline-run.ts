@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
-import type { Clock } from '../../core/clock.js'
-import { onAbort } from '../../core/on-abort.js'
+import type { Clock } from '../../core/time/clock.js'
+import { onAbort } from '../../core/async/on-abort.js'
 import { recordError } from '../../runtime/errors.js'
 import { flow } from '../../runtime/program/flow.js'
 import { PROGRAM } from '../../runtime/run/state/labels.js'

@@ -1,4 +1,4 @@
-import { andThen } from '../../core/at-once.js'
+import { andThen } from '../../core/async/at-once.js'
 import type { Draft } from '../../log/entry/draft.js'
 import { type Op, remove, set } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'

@@ -1,6 +1,6 @@
 import { cloneValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
-import { andThen, nowOrLater } from '../../core/at-once.js'
+import { andThen, nowOrLater } from '../../core/async/at-once.js'
 import { set, type State } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
 import { StepFailedError } from '../errors.js'

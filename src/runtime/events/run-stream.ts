@@ -1,4 +1,4 @@
-import { onAbort } from '../../core/on-abort.js'
+import { onAbort } from '../../core/async/on-abort.js'
 import type { RunEvent } from './events.js'
 import type { Outcome } from '../run/state/outcome.js'
 

@@ -1,4 +1,4 @@
-import { notAChoice } from '../../core/choices.js'
+import { notAChoice } from '../../core/wording/choices.js'
 import type { Fold } from '../../log/entry/fold.js'
 import { applyOp, type Op, remove, set } from '../../log/entry/ops.js'
 import { closePauses } from '../pause/asking.js'

@@ -14,7 +14,7 @@ import type { RuntimeEnvironment } from '../run/environment.js'
 import { replayGraph } from './replay-graph.js'
 import type { PauseRecord, RunRecord, RunState } from '../run/state/run-state.js'
 import { Run } from '../run/run.js'
-import { LazyAbort } from '../../core/lazy-abort.js'
+import { LazyAbort } from '../../core/async/lazy-abort.js'
 
 /** Where the current program would have taken a different path than the recorded one. */
 export interface ReplayDifference {

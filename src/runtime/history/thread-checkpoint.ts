@@ -1,5 +1,5 @@
 import type { BranchId } from '../../core/ids.js'
-import { checkOptionNames } from '../../core/option-names.js'
+import { checkOptionNames } from '../../core/wording/option-names.js'
 import type { LogKey } from '../../log/contract.js'
 import type { ProgramPlan } from '../program/program.js'
 import type { RuntimeEnvironment } from '../run/environment.js'

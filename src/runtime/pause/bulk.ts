@@ -1,7 +1,7 @@
 import { mapSome } from '../../core/map-some.js'
 import type { ThreadIdInput } from '../../core/ids.js'
 import { threadIdInput } from '../../core/ids.js'
-import { describeGiven } from '../../core/choices.js'
+import { describeGiven } from '../../core/wording/choices.js'
 import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import type { HeadQuery, LogKey } from '../../log/contract.js'
 import type { PauseAnswer, RefusedAnswer } from './answer.js'

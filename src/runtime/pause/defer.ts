@@ -1,6 +1,6 @@
-import { describeGiven } from '../../core/choices.js'
+import { describeGiven } from '../../core/wording/choices.js'
 import { InvalidOptionError } from '../../core/errors.js'
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import type { Log } from '../../log/log.js'
 import { type Op, set } from '../../log/entry/ops.js'
 import { checkBy, findOpen } from './answer.js'

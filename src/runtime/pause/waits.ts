@@ -1,4 +1,4 @@
-import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
+import { checkOptionNames, type OptionNames } from '../../core/wording/option-names.js'
 import { showValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
 import { InvalidOptionError, InvalidValueError } from '../../core/errors.js'

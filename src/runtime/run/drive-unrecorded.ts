@@ -1,4 +1,4 @@
-import { onAbort } from '../../core/on-abort.js'
+import { onAbort } from '../../core/async/on-abort.js'
 import type { Log } from '../../log/log.js'
 import { HeldThread } from './hold/held-thread.js'
 import { driveRuns } from './hold/hold.js'

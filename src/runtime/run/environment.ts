@@ -1,4 +1,4 @@
-import type { Redactor } from '../../codec/redactor.js'
+import type { Redactor } from '../../codec/secret/redactor.js'
 import type { TenantId } from '../../core/ids.js'
 import type { StoreRetentionPolicy, SweepReport } from '../../core/retention.js'
 import type { LogStore } from '../../log/log-store.js'

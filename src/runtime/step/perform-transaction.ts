@@ -1,7 +1,7 @@
 import { showValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
 import { InvalidOptionError } from '../../core/errors.js'
-import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
+import { checkOptionNames, type OptionNames } from '../../core/wording/option-names.js'
 import type { SqlSession } from '../../log/contract.js'
 import { set } from '../../log/entry/ops.js'
 import type { TransactionOptions } from './context.js'

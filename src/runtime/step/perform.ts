@@ -1,6 +1,6 @@
 import { showValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
-import { checkOptionNames } from '../../core/option-names.js'
+import { checkOptionNames } from '../../core/wording/option-names.js'
 import { set } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
 import { checkPolicy, STEP_OPTIONS } from '../program/step-policy.js'

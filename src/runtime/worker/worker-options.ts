@@ -1,5 +1,5 @@
-import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
-import { describeGiven } from '../../core/choices.js'
+import { checkOptionNames, type OptionNames } from '../../core/wording/option-names.js'
+import { describeGiven } from '../../core/wording/choices.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { SweepReport } from '../../core/retention.js'
 import type { StartedOccurrences } from '../schedule/start-occurrences.js'

@@ -1,4 +1,4 @@
-import type { Clock } from '#src/core/clock.js'
+import type { Clock } from '#src/core/time/clock.js'
 import type { UnknownAnswer } from '#src/runtime/step/effect/ledger.js'
 import { type Effect, NotExecutedError, type Reconciled, type StepContext } from 'holdfast'
 import type { Mortal } from './mortal.js'

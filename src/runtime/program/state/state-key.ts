@@ -1,5 +1,5 @@
 import { InvalidProgramError } from '../../../core/errors.js'
-import { checkOptionNames } from '../../../core/option-names.js'
+import { checkOptionNames } from '../../../core/wording/option-names.js'
 import type { SchemaInput, SchemaOutput, StandardSchema } from '../../../store/standard-schema.js'
 import { checkDeclaredSchema } from '../declared-schema.js'
 

@@ -1,4 +1,4 @@
-import { andThen, forEachInTurn, nowOrLater } from '../../../core/at-once.js'
+import { andThen, forEachInTurn, nowOrLater } from '../../../core/async/at-once.js'
 import { type PathPart, renderPath, type Value } from '../../../codec/value.js'
 import {
   IncompatibleError,
@@ -9,7 +9,7 @@ import {
 } from '../../../core/errors.js'
 import type { Op, Path, State } from '../../../log/entry/ops.js'
 import { type StandardSchema, validate } from '../../../store/standard-schema.js'
-import type { PartsOf } from '../../../codec/write-parts.js'
+import type { PartsOf } from '../../../codec/encode/write-parts.js'
 import { isPlainObject, type KeyUpdate, reduceKey } from './reduce-key.js'
 import type { StateKey } from './state-key.js'
 

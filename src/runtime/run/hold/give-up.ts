@@ -1,4 +1,4 @@
-import type { Clock } from '../../../core/clock.js'
+import type { Clock } from '../../../core/time/clock.js'
 import { isHoldfastError } from '../../../core/errors.js'
 import type { Claim } from '../../../log/write/claim.js'
 import type { Draft } from '../../../log/entry/draft.js'

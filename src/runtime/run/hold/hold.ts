@@ -1,6 +1,6 @@
 import { ClosedError } from '../../../core/errors.js'
 import { nameLog } from '../../../core/log-name.js'
-import { onAbort } from '../../../core/on-abort.js'
+import { onAbort } from '../../../core/async/on-abort.js'
 import type { Fold } from '../../../log/entry/fold.js'
 import type { Updated } from '../../../log/write/update.js'
 import { isStoreFailure } from '../../errors.js'

@@ -1,4 +1,4 @@
-import { describeGiven } from '../../../core/choices.js'
+import { describeGiven } from '../../../core/wording/choices.js'
 import { InvalidOptionError, InvalidValueError } from '../../../core/errors.js'
 import { type Op, remove, splice } from '../../../log/entry/ops.js'
 import { findEnded } from './input-keys.js'

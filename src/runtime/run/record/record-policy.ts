@@ -1,4 +1,4 @@
-import { describeGiven } from '../../../core/choices.js'
+import { describeGiven } from '../../../core/wording/choices.js'
 import { InvalidOptionError } from '../../../core/errors.js'
 
 /** How often what happened is written: after every step, every n steps, at the start and end of a run, or never. */

@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS } from '../../../codec/limits.js'
-import type { Redactor } from '../../../codec/redactor.js'
+import type { Redactor } from '../../../codec/secret/redactor.js'
 import { copyValue, type Value } from '../../../codec/value.js'
 import { showValue } from '../../../codec/clone.js'
 import { InvalidValueError, isHoldfastError, MissingContextError, TooLargeError } from '../../../core/errors.js'

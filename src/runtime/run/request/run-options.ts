@@ -1,6 +1,6 @@
-import { describeGiven, notAChoice } from '../../../core/choices.js'
+import { describeGiven, notAChoice } from '../../../core/wording/choices.js'
 import { InvalidOptionError } from '../../../core/errors.js'
-import type { OptionNames } from '../../../core/option-names.js'
+import type { OptionNames } from '../../../core/wording/option-names.js'
 import type { RetentionPolicy } from '../../../core/retention.js'
 import type { ParentRef } from '../../child/child-records.js'
 import type { RunEvent } from '../../events/events.js'

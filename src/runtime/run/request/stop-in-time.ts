@@ -1,5 +1,5 @@
-import type { Clock } from '../../../core/clock.js'
-import { onAbort } from '../../../core/on-abort.js'
+import type { Clock } from '../../../core/time/clock.js'
+import { onAbort } from '../../../core/async/on-abort.js'
 
 /** How long a run that was stopped may take to release its thread. */
 const LET_GO_MS = 2000

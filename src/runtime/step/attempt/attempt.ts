@@ -1,11 +1,11 @@
-import { nowOrLater } from '../../../core/at-once.js'
-import type { Clock } from '../../../core/clock.js'
-import { onAbort } from '../../../core/on-abort.js'
+import { nowOrLater } from '../../../core/async/at-once.js'
+import type { Clock } from '../../../core/time/clock.js'
+import { onAbort } from '../../../core/async/on-abort.js'
 import { InvalidOptionError, isHoldfastError } from '../../../core/errors.js'
-import { callAfter } from '../../../core/timer.js'
+import { callAfter } from '../../../core/time/timer.js'
 import type { RetryPolicy } from '../context.js'
 import { StepTimeoutError } from '../../errors.js'
-import type { Abortable } from '../../../core/lazy-abort.js'
+import type { Abortable } from '../../../core/async/lazy-abort.js'
 
 interface AttemptOptions {
   readonly step: string

@@ -1,5 +1,5 @@
 import type { Value } from '../../../codec/value.js'
-import type { Clock } from '../../../core/clock.js'
+import type { Clock } from '../../../core/time/clock.js'
 import type { RunObserver } from '../../../telemetry/observer.js'
 import type { Context } from '../context.js'
 import type { LiveEvent, NotedEvent } from '../../events/events.js'

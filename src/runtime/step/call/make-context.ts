@@ -1,4 +1,4 @@
-import { noop, rejected } from '../../../core/rejected.js'
+import { noop, rejected } from '../../../core/async/rejected.js'
 import { formatCheckpointId } from '../../../log/entry/checkpoint-id.js'
 import type { ChildOptions } from '../../child/await-child.js'
 import type { ChildProgram } from '../../child/child-program.js'

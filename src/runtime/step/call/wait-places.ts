@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { InvalidProgramError } from '../../../core/errors.js'
-import { checkOptionNames, type OptionNames } from '../../../core/option-names.js'
+import { checkOptionNames, type OptionNames } from '../../../core/wording/option-names.js'
 import { set } from '../../../log/entry/ops.js'
 import { otherWait } from '../../errors.js'
 import type { Asking } from '../../pause/asking.js'

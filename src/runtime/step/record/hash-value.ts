@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { DEFAULT_LIMITS } from '../../../codec/limits.js'
-import type { Redactor } from '../../../codec/redactor.js'
+import type { Redactor } from '../../../codec/secret/redactor.js'
 import { copyValue, encodeValue } from '../../../codec/value.js'
 
 const HASH_CHARACTERS = 32

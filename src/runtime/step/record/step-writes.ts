@@ -1,4 +1,4 @@
-import { noop } from '../../../core/rejected.js'
+import { noop } from '../../../core/async/rejected.js'
 import type { StoreWrite } from '../../../log/items/store-write.js'
 
 /** What the code of a step writes to the store, whether or not it waits for it. */
