@@ -84,7 +84,7 @@ export type {
 export type { ThreadCheckpoint } from './runtime/history/thread-checkpoint.js'
 export type { Thread } from './runtime/thread.js'
 export type { CheckpointView, ThreadView } from './runtime/thread-view.js'
-export type { WaitOptions } from './runtime/events/wait-for-rest.js'
+export type { WaitOptions } from './runtime/events/follow.js'
 export type { WorkerEvent, WorkerOptions } from './runtime/worker/worker-options.js'
 export type { Worker } from './runtime/worker/worker.js'
 export type { CollectionOptions } from './store/collection-options.js'

@@ -421,7 +421,7 @@ export const MUTANTS = [
     what: 'a signal has workers try a failed run each time',
     changes: [
       {
-        file: 'runtime/pause/send-signal.js',
+        file: 'runtime/pause/waits.js',
         find: "if (run?.status !== 'running')\n        return false;",
         replace: '',
       },
@@ -469,7 +469,7 @@ export const MUTANTS = [
     what: 'a signal with a key is received again',
     changes: [
       {
-        file: 'runtime/pause/send-signal.js',
+        file: 'runtime/pause/waits.js',
         find: 'if (place && state.signalKeys?.[place[0]]?.[place[1]] !== undefined)\n            return undefined;',
         replace: '',
       },

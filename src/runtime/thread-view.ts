@@ -13,6 +13,8 @@ import {
   type AnswerOptions,
   answerPauses,
   checkBy,
+  type DeferOptions,
+  deferPause,
   type PauseAnswer,
   type RefusedAnswer,
 } from './pause/answer.js'
@@ -28,7 +30,6 @@ import {
   listCheckpoints,
 } from './history/checkpoint.js'
 import { type GivenAnswer, listAnswers } from './history/answers.js'
-import { type DeferOptions, deferPause } from './pause/defer.js'
 import type { RunEvent } from './events/events.js'
 import { EVENTS_OPTIONS, type EventsOptions, followEvents } from './events/follow-events.js'
 import { cancelRun } from './run/cancel.js'
@@ -43,8 +44,8 @@ import type { RuntimeEnvironment } from './run/environment.js'
 import { type Expiry, expiresWhenAtRest, retentionLabels } from './run/state/expiry.js'
 import { RETENTION } from './run/state/labels.js'
 import { isAskedFor, isOnlyWaiting } from './run/state/rest.js'
-import { checkTimeout, type WaitOptions, waitForRest } from './events/wait-for-rest.js'
-import { checkSignal, sendSignal, type Signalled } from './pause/send-signal.js'
+import { checkTimeout, type WaitOptions, waitForRest } from './events/follow.js'
+import { checkSignal, sendSignal, type Signalled } from './pause/waits.js'
 
 /** A thread seen without its program: what tools and people need. */
 export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>> {

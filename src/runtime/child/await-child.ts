@@ -11,8 +11,7 @@ import type { Run } from '../run/run.js'
 import { type Turn, turnOf } from '../run/input/turn.js'
 import { permit } from '../step/effect/past-effects.js'
 import type { Work } from '../step/work.js'
-import { childThread, nameChild } from './child-key.js'
-import type { ChildEnd, ChildRecord, ParentRef } from './child-records.js'
+import { type ChildEnd, type ChildRecord, childThread, nameChild, type ParentRef } from './child-records.js'
 
 /** Options for a thread that another one starts. */
 export interface ChildOptions {

@@ -6,7 +6,7 @@ import type { Follower } from '../../log/news/follower.js'
 import { isUnfinished } from '../run/state/read-run-state.js'
 import type { RunState, Waiting } from '../run/state/run-state.js'
 import { isAtRest, isOnlyWaiting } from '../run/state/rest.js'
-import { inputKeyOf } from './child-key.js'
+import { inputKeyOf } from './child-records.js'
 
 export type WaitForChild = Waiting & { readonly kind: 'child' }
 

@@ -17,7 +17,7 @@ import { findLost } from '../step/effect/past-effects.js'
 import type { StepContext } from '../step/context.js'
 import { perform } from '../step/perform.js'
 import type { Performed, Work } from '../step/work.js'
-import { checkLeft, isTaskBegun } from './begun-tasks.js'
+import { checkLeft, isTaskBegun } from './tasks.js'
 import { Gates, OPEN_GATE, showInput } from './gates.js'
 import type { GraphScope } from './graph-scope.js'
 

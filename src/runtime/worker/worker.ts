@@ -9,18 +9,21 @@ import type { RuntimeEnvironment } from '../run/environment.js'
 import { checkLease } from '../run/request/run-options.js'
 import { DueRuns } from './due-runs.js'
 import { DueSearch, POLL_MS } from './due-search.js'
-import { type DueKey, isDue, parseDue, workedOf } from './due-thread.js'
-import { Limits } from './limits.js'
-import { Places } from './places.js'
-import { Presence } from './presence.js'
 import {
   checkCount,
+  type DueKey,
+  isDue,
+  parseDue,
   readPrograms,
   type Worked,
+  workedOf,
   type WorkerEvent,
   type WorkerOptions,
   type WorkerStatus,
 } from './worker-options.js'
+import { Limits } from './limits.js'
+import { Places } from './places.js'
+import { Presence } from './presence.js'
 import { WorkerRests } from './worker-rests.js'
 import { WorkerSweep } from './worker-sweep.js'
 

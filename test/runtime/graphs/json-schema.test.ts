@@ -5,8 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { hasFormat } from '#src/runtime/json-schema/format.js'
 import { Patterns } from '#src/runtime/json-schema/pattern.js'
-import { refuseSchema } from '#src/runtime/json-schema/schema-checker.js'
-import { checkAgainst } from '#src/runtime/json-schema/json-schema.js'
+import { checkAgainst, refuseSchema } from '#src/runtime/json-schema/schema-checker.js'
 import { randomly, rounds } from '../../support/scale.js'
 
 type Json = Parameters<typeof checkAgainst>[0]
