@@ -1,4 +1,4 @@
-import type { Value } from '../../codec/value.js'
+import type { Value } from '../codec/value.js'
 import {
   describeValue,
   fail,

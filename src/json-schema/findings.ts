@@ -1,4 +1,4 @@
-import type { Value } from '../../codec/value.js'
+import type { Value } from '../codec/value.js'
 
 /** What is wrong with a part of a value. */
 export interface Problem {

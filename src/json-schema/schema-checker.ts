@@ -1,10 +1,10 @@
-import type { Value } from '../../codec/value.js'
-import { InvalidOptionError, InvalidValueError, MissingDependencyError } from '../../core/errors.js'
+import type { Value } from '../codec/value.js'
+import { InvalidOptionError, InvalidValueError, MissingDependencyError } from '../core/errors.js'
 import { Evaluation } from './evaluate.js'
 import { deepest, type Problem } from './findings.js'
 import { Patterns, refusePattern } from './pattern.js'
 import { References } from './references.js'
-import type { StandardSchema } from '../../store/standard-schema.js'
+import type { StandardSchema } from '../store/standard-schema.js'
 
 const MAX_REPORTED = 50
 

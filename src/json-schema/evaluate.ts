@@ -1,5 +1,5 @@
-import type { Value } from '../../codec/value.js'
-import { InvalidValueError } from '../../core/errors.js'
+import type { Value } from '../codec/value.js'
+import { InvalidValueError } from '../core/errors.js'
 import { checkArray, checkNumber, checkObject, checkText } from './scalar-keywords.js'
 import {
   deepest,
