@@ -18,12 +18,8 @@ function planOfChild(program: ChildProgram, id: string, options: ChildOptions): 
   checkOptionNames('ctx.run', options, OPTIONS)
   const plan = (program as Partial<ChildProgram> | undefined)?.plan
   if (plan === undefined) {
-    const problem = 'is not a program'
-    throw new InvalidOptionError(
-      'program',
-      problem,
-      'Call ctx.run(program, id, input) with a flow, a graph or an agent.',
-    )
+    const remedy = 'Call ctx.run(program, id, input) with a flow, a graph or an agent.'
+    throw new InvalidOptionError('program', 'is not a program', remedy)
   }
   if (typeof id !== 'string' || !/^[^/\p{Cc}]{1,200}$/u.test(id)) {
     const given = typeof id === 'string' ? JSON.stringify(id.slice(0, 200)) : `a ${typeof id}`
@@ -59,14 +55,5 @@ export async function performChild(
   if (found?.status === 'done') return showValue(found.result)
   if (run.replay) return requests.gap(path)
   requested.isLive = true
-  return awaitChild({
-    run,
-    work,
-    id,
-    plan,
-    input,
-    options,
-    hold: () => requests.hold(path),
-    wait: (waiting) => requests.waits.wait(waiting),
-  })
+  return awaitChild({ requests, path, work, id, plan, input, options })
 }

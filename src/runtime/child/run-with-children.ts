@@ -7,33 +7,29 @@ import type { ProgramPlan } from '../program/program.js'
 import type { Outcome } from '../run/state/outcome.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
 import type { RequestOptions } from '../run/request/run-options.js'
-import type { RunState, Waiting } from '../run/state/run-state.js'
-import { isOnlyWaiting, isStuck } from '../run/state/rest.js'
+import type { RunState } from '../run/state/run-state.js'
+import { isOnlyWaiting, isStuck } from '../run/state/read-run-state.js'
 import { isPlainObject } from '../program/state/reduce-key.js'
 import { enqueueInput } from '../run/input/enqueue.js'
-import type { BeginChild, ChildDoor } from './await-child.js'
+import { turnOf } from '../run/state/labels.js'
+import type { runThread as RunThread } from '../run/run-thread.js'
+import type { Awaited, ChildCall } from './await-child.js'
 import { readChildEnd } from './child-end.js'
-import { type ChildEnd, inputKeyOf, type ParentRef } from './child-records.js'
-
-/** How an input is left with a child. */
-export interface ChildInput {
-  readonly key: string
-  readonly busy: 'queue' | 'reject'
-  readonly parent: ParentRef
-  readonly context?: unknown
-}
+import { awaitedBy, type WaitForChild } from './family-rest.js'
+import { inputKeyOf, type ParentRef } from './child-records.js'
 
 /** A child that the program requested in this process, with what is needed to run it here. */
 interface BegunChild {
   readonly log: LogKey
   readonly plan: ProgramPlan
   readonly input: unknown
-  readonly given: ChildInput
+  readonly key: string
+  readonly parent: ParentRef
   readonly live: unknown
 }
 
 /** The children of one thread, as this process has started or found them. */
-export class Children implements ChildDoor {
+export class Children {
   readonly begun = new Map<string, BegunChild>()
   readonly #environment: RuntimeEnvironment
   readonly parent: LogKey
@@ -43,38 +39,41 @@ export class Children implements ChildDoor {
     this.parent = parent
   }
 
-  async begin(child: BeginChild): Promise<'open' | 'busy' | ChildEnd> {
-    const { name, plan, input, parent, options, after } = child
-    const key = this.#logOf(child.thread)
-    const context = 'context' in options ? options.context : inheritedContext(plan, child.inherited)
-    const given: ChildInput = {
-      key: inputKeyOf(name),
-      // One of its own has nothing else to do.
-      busy: options.thread === undefined ? 'queue' : (options.busy ?? 'reject'),
-      parent,
-      ...(context === undefined ? {} : { context }),
-    }
-    const left = await enqueueInput(this.#environment, plan, key, input, {
-      ...given,
-      ...child.turn,
-      isNew: child.isNew,
-    })
-    if (left.input === 'refused') return 'busy'
-    this.begun.set(name, { log: key, plan, input, given, live: liveContext(plan, child.live) })
+  /**
+   * Leaves the input with the child, once however often it is called, and returns its current state.
+   * @param isNew it has never been started before, and nobody else knows its thread.
+   */
+  async begin(
+    { requests: { run }, plan, input, options }: ChildCall,
+    name: string,
+    parent: ParentRef,
+    thread: ThreadId,
+    isNew: boolean,
+  ): Promise<'open' | Awaited> {
+    const log = this.#logOf(thread)
+    const key = inputKeyOf(name)
+    const context = 'context' in options ? options.context : inheritedContext(plan, run.state.run?.context)
+    // One of its own has nothing else to do.
+    const busy = options.thread === undefined ? 'queue' : (options.busy ?? 'reject')
+    const given = { key, busy, parent, isNew, ...(context === undefined ? {} : { context }) }
+    const left = await enqueueInput(this.#environment, plan, log, input, { ...given, ...turnOf(run.log.fold.index) })
+    if (left.input === 'refused') return { status: 'busy', run: '', takes: 0 }
+    this.begun.set(name, { log, plan, input, key, parent, live: liveContext(plan, run.context) })
     if (left.input === 'queued') return 'open'
     const { logs } = this.#environment
-    const log = await logs.open(key)
-    const end = await readChildEnd(logs, key, log.fold, { key: given.key }, plan)
+    const opened = await logs.open(log)
+    const end = await readChildEnd(logs, log, opened.fold, { key }, plan)
     if (end === undefined) return 'open'
-    if (end.takes > (after ?? -1)) return end
-    // The old failure: it is retried, by whoever runs it.
-    await log.update(({ state, index }) => {
+    // An end that is not newer than this is an old one: it is to be retried.
+    if (end.takes > (run.state.children?.[name]?.after ?? -1)) return end
+    await opened.update(({ state, index }) => {
       const isStill = isStuck(state as RunState) || (state as RunState).parked !== undefined
       return isStill && index.wakeAt !== DUE ? [{ kind: 'input', ops: [], index: { wakeAt: DUE } }] : undefined
     })
     return 'open'
   }
 
+  /** How often a child that failed had been picked up. */
   async takesOf(thread: ThreadId, name: string, plan: ProgramPlan): Promise<number | undefined> {
     const { logs } = this.#environment
     const key = this.#logOf(thread)
@@ -110,15 +109,6 @@ function liveContext(plan: ProgramPlan, live: unknown): unknown {
   return Object.fromEntries(transient.filter((name) => Object.hasOwn(live, name)).map((name) => [name, live[name]]))
 }
 
-type RunThread = (
-  environment: RuntimeEnvironment,
-  plan: ProgramPlan,
-  key: LogKey,
-  options: RequestOptions,
-) => Promise<Outcome>
-
-type WaitForChild = Waiting & { readonly kind: 'child' }
-
 /**
  * Runs a thread, and the children that it waits for, in this process: a caller of `run` may not have a worker that
  * would. Never holds two of them at the same time: the parent is at rest while its children run, and continues when one
@@ -130,7 +120,7 @@ export async function runWithChildren(
   children: Children,
   options: RequestOptions,
   run: (options: RequestOptions) => Promise<Outcome>,
-  runThread: RunThread,
+  runThread: typeof RunThread,
 ): Promise<Outcome> {
   let outcome = await run(options)
   if (outcome.input === 'queued' || outcome.input === 'refused' || childrenOf(outcome).length === 0) return outcome
@@ -178,19 +168,19 @@ export async function runWithChildren(
     await Promise.allSettled(running.values())
   }
 
-  async function runChild({ log, plan, input, given, live }: BegunChild, name: string): Promise<string> {
+  async function runChild({ log, plan, input, key, parent, live }: BegunChild, name: string): Promise<string> {
     const { leaseMs, inlineSleepMs, durability } = options
     const settings: RequestOptions = {
       input,
       hasInput: true,
-      key: given.key,
-      parent: given.parent,
+      key,
+      parent,
       busy: 'queue',
       onPaused: 'queue',
       context: live,
       fillsContext: true,
       // On a thread that others use as well, their runs come first.
-      fillsOnly: given.key,
+      fillsOnly: key,
       signal,
       emit: unheard,
       ...(leaseMs === undefined ? {} : { leaseMs }),
@@ -215,8 +205,7 @@ function isOver(outcome: Outcome): boolean {
 }
 
 function childrenOf(outcome: Outcome): readonly WaitForChild[] {
-  if (outcome.status !== 'paused') return []
-  return outcome.waiting.filter((wait): wait is WaitForChild => wait.kind === 'child')
+  return outcome.status === 'paused' ? awaitedBy(outcome) : []
 }
 
 /**
@@ -230,9 +219,8 @@ async function needsRun(
 ): Promise<boolean> {
   for (const { thread } of waits) {
     const log = await environment.logs.open({ tenant, thread: parseThreadId(thread), branch: MAIN_BRANCH })
-    const { run } = log.fold.state as RunState
     if (!log.exists || !isOnlyWaiting(log.fold, environment.clock.now())) return true
-    const below = (run?.waiting ?? []).filter((wait): wait is WaitForChild => wait.kind === 'child')
+    const below = awaitedBy((log.fold.state as RunState).run)
     if (below.length > 0 && (await needsRun(environment, log.key, below))) return true
   }
   return false

@@ -12,8 +12,7 @@ import { PauseClosedError } from '../errors.js'
 import { checkAgainst } from '../../json-schema/schema-checker.js'
 import type { AnswerRecord, DeferralRecord, PauseRecord, RunState } from '../run/state/run-state.js'
 import { describeGiven } from '../../core/wording/choices.js'
-import { isOnlyWaiting } from '../run/state/rest.js'
-import { nextWake } from '../run/state/wake-time.js'
+import { isOnlyWaiting, nextWake } from '../run/state/read-run-state.js'
 
 /** What is recorded with an answer. */
 export interface AnswerOptions {

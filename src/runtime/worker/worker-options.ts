@@ -7,9 +7,18 @@ import type { RunEvent } from '../events/events.js'
 import type { Outcome } from '../run/state/outcome.js'
 import { planOf } from '../program/check-program.js'
 import type { ProgramPlan } from '../program/program.js'
-import type { WorkerLimit } from './limits.js'
+import type { RuntimeEnvironment } from '../run/environment.js'
+import type { Limits, WorkerLimit } from './limits.js'
+import type { WorkerRests } from './worker-rests.js'
 import type { Durable, Frequency } from '../run/record/record-policy.js'
-import { parseBranchId, parseTenantId, parseThreadId, type ThreadIdInput, threadIdInput } from '../../core/ids.js'
+import {
+  parseBranchId,
+  parseTenantId,
+  parseThreadId,
+  type ThreadIdInput,
+  threadIdInput,
+  type TenantId,
+} from '../../core/ids.js'
 import { DUE, type Head, type LogKey, PRIORITY_LABEL } from '../../log/contract.js'
 import { PROGRAM } from '../run/state/labels.js'
 import { programOfLabel } from '../schedule/schedule-state.js'
@@ -130,6 +139,25 @@ export interface WorkerStatus {
   /** How many threads it runs at once, and how many it runs now. */
   readonly places: number
   readonly busy: number
+}
+
+/** What the parts of a worker share. */
+export interface WorkerParts {
+  readonly environment: RuntimeEnvironment
+  readonly tenant: TenantId | undefined
+  readonly options: WorkerOptions
+  readonly plans: ReadonlyMap<string, ProgramPlan>
+  /** By which people know the worker, and claims are made. */
+  readonly owner: string
+  readonly rests: WorkerRests
+  readonly limits: Limits | undefined
+  /** Aborted when the worker starts nothing new. */
+  readonly drain: AbortSignal
+  /** Aborted when steps in progress are cut off. */
+  readonly abort: AbortSignal
+  readonly tell: (event: WorkerEvent) => void
+  /** Looks for work now instead of at the next interval. */
+  readonly nudge: () => void
 }
 
 const OPTIONS: OptionNames<WorkerOptions> = {
