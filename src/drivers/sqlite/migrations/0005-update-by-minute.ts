@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.js'
+import type { Migration } from '../connection/migrate.js'
 
 const MINUTE = 'CAST(NEW.updated_at / 60000 AS INTEGER)'
 
