@@ -1,6 +1,6 @@
 import type { CopyOptions, CopyReport } from './copy/copy-report.js'
 import { InvalidOptionError } from './core/errors.js'
-import { checkOptionNames, type OptionNames } from './core/option-names.js'
+import { checkOptionNames, type OptionNames } from './core/wording/option-names.js'
 import type { Driver } from './log/contract.js'
 import { openDriver, type OpenOptions } from './open.js'
 

@@ -1,5 +1,5 @@
-export type { Clock } from './core/clock.js'
-export { systemClock } from './core/system-clock.js'
+export type { Clock } from './core/time/clock.js'
+export { systemClock } from './core/time/system-clock.js'
 export {
   type Append,
   type AppendResult,

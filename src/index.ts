@@ -4,15 +4,15 @@ export { agent, type AgentProgram } from './agent/agent.js'
 export type { Part } from './agent/messages/message-part.js'
 export { type Message, textOf } from './agent/messages/message.js'
 export type { AgentInput } from './agent/messages/read-input.js'
-export type { PriceTable } from './agent/model/cost.js'
+export type { PriceTable } from './agent/model/cost/cost.js'
 export type { LanguageModel } from './agent/model/model-types.js'
-export { tenantUsage } from './agent/model/tally.js'
-export type { Usage } from './agent/model/usage.js'
+export { tenantUsage } from './agent/model/cost/tally.js'
+export type { Usage } from './agent/model/cost/usage.js'
 export { mcpTools } from './agent/tools/mcp-tools.js'
 export { agentTool, type AgentToolOptions } from './agent/tools/agent-tool.js'
 export { type Tool, tool, type ToolContext, type ToolOptions } from './agent/tools/tool.js'
-export { redactCommon } from './codec/redact-common.js'
-export type { Redact } from './codec/redactor.js'
+export { redactCommon } from './codec/secret/redact-common.js'
+export type { Redact } from './codec/secret/redactor.js'
 export type { Value } from './codec/value-types.js'
 export {
   ConflictError,
@@ -45,7 +45,7 @@ export type { ReplayReport } from './runtime/history/replay.js'
 export type { AnswerOptions } from './runtime/pause/answer.js'
 export type { ThreadPause } from './runtime/pause/bulk.js'
 export { flow, type FlowOptions, type FlowProgram } from './runtime/program/flow.js'
-export { END, type Send, send, START } from './runtime/program/graph-declaration.js'
+export { END, type Send, send, START } from './runtime/program/graph/graph-declaration.js'
 export {
   type Graph,
   graph,
@@ -53,7 +53,7 @@ export {
   type GraphProgram,
   type NodeFunction,
   type NodeOptions,
-} from './runtime/program/graph.js'
+} from './runtime/program/graph/graph.js'
 export type { Approval, Migration, Migrations, TypedProgram } from './runtime/program/program.js'
 export {
   append,
@@ -63,12 +63,12 @@ export {
   type StateKey,
   type StateOf,
   type UpdateOf,
-} from './runtime/program/state-key.js'
-export type { OpenPause, Outcome } from './runtime/run/outcome.js'
-export type { Frequency } from './runtime/run/record-policy.js'
-export type { OnCorrupt } from './runtime/run/recover.js'
-export type { Waiting } from './runtime/run/run-state.js'
-export type { EnqueueOptions, RunOptions } from './runtime/run/run-options.js'
+} from './runtime/program/state/state-key.js'
+export type { OpenPause, Outcome } from './runtime/run/state/outcome.js'
+export type { Frequency } from './runtime/run/record/record-policy.js'
+export type { OnCorrupt } from './runtime/run/request/recover.js'
+export type { Waiting } from './runtime/run/state/run-state.js'
+export type { EnqueueOptions, RunOptions } from './runtime/run/request/run-options.js'
 export type {
   Context,
   Effect,

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { InvalidOptionError } from './core/errors.js'
-import { describeStoreUrl } from './core/secrets.js'
+import { describeStoreUrl } from './core/wording/secrets.js'
 
 /** A store's URL, parsed: `sqlite:agents.db?synchronous=normal`. */
 export interface StoreUrl {

@@ -1,6 +1,6 @@
 // @ts-check
 import { parentPort } from 'node:worker_threads'
-import { unpackAppends } from '#src/drivers/sqlite/append-parcel.js'
+import { unpackAppends } from '#src/drivers/sqlite/parcel/append-parcel.js'
 
 /** Takes a batch out of its parcel, or as it is, and answers with what it found. */
 parentPort?.on('message', (/** @type {{ parcel?: any, tasks?: any[] }} */ { parcel, tasks }) => {

@@ -1,7 +1,7 @@
 // @ts-check
 import { Worker } from 'node:worker_threads'
-import { appendTaskOf, packAppends } from '#src/drivers/sqlite/append-parcel.js'
-import { transferOf } from '#src/drivers/sqlite/parcel.js'
+import { appendTaskOf, packAppends } from '#src/drivers/sqlite/parcel/append-parcel.js'
+import { transferOf } from '#src/drivers/sqlite/parcel/parcel.js'
 import { openStore } from '../backends.mjs'
 import { saveTurn, takeThread } from '../log/session.mjs'
 import { compare } from '../statistics.mjs'

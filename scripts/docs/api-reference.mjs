@@ -93,9 +93,9 @@ function addMentioned(found, { checker, dist, byDeclaration }) {
 const INTERNAL = new RegExp(
   `^(${[
     'agent/tools/(tool-set|schema)',
-    'codec/data-key',
+    'codec/secret/data-key',
     'log/(entry/(fold|entry)|write/(group-commit|log-writer)|log-environment|keys/(key-ring|keys))',
-    'runtime/(program/(program|graph-declaration|state-shape)|run/(environment|run-state)|upgrade/upgrade)',
+    'runtime/(program/(program|graph/graph-declaration|state/state-shape)|run/(environment|state/run-state)|upgrade/upgrade)',
   ].join('|')})`,
 )
 

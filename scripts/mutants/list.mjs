@@ -17,7 +17,7 @@ export const MUTANTS = [
     what: 'an intent is judged by the kind that the program declares today',
     changes: [
       {
-        file: 'runtime/step/ledger.js',
+        file: 'runtime/step/effect/ledger.js',
         find: 'this.effect = strictest(work.policy, own);',
         replace: "this.effect = work.policy.effect ?? 'read';",
       },
@@ -30,7 +30,7 @@ export const MUTANTS = [
     what: 'the key that an effect was begun with is taken from the program of today',
     changes: [
       {
-        file: 'runtime/step/ledger.js',
+        file: 'runtime/step/effect/ledger.js',
         find: 'this.#key = isBegun(own) ? own.key : undefined;',
         replace: 'this.#key = undefined;',
       },
@@ -43,7 +43,7 @@ export const MUTANTS = [
     what: 'a begun effect that the program no longer comes to is forgotten',
     changes: [
       {
-        file: 'runtime/step/revisits.js',
+        file: 'runtime/step/call/revisits.js',
         find: 'if (isBegun(record) || awaitsChild(record))\n                throw leftBegun(path);',
         replace: 'if (isBegun(record)) continue;',
       },
@@ -69,7 +69,7 @@ export const MUTANTS = [
     what: 'the keys of inputs are forgotten after a hundred others',
     changes: [
       {
-        file: 'runtime/run/input-keys.js',
+        file: 'runtime/run/input/input-keys.js',
         find: 'const own = entryOf(keys, key);',
         replace:
           'const known = Object.values(keys ?? {}).flatMap((bucket) => Object.values(bucket)).length;\n    const own = known > 100 ? undefined : entryOf(keys, key);',
@@ -83,7 +83,7 @@ export const MUTANTS = [
     what: 'a cancelled run takes the results on record with it',
     changes: [
       {
-        file: 'runtime/run/run-ops.js',
+        file: 'runtime/run/state/run-ops.js',
         find: 'const results = holds ? settled.ops : keepResults(state);',
         replace: 'const results = [];',
       },
@@ -96,7 +96,7 @@ export const MUTANTS = [
     what: 'new input that takes the place of a paused run drops the results on record',
     changes: [
       {
-        file: 'runtime/run/situation.js',
+        file: 'runtime/run/request/situation.js',
         find: "ops.push(...keepResults(state), ...cancelRun(state, 'new input was given', now, fold.seq + 2));",
         replace: "ops.push(...cancelRun(state, 'new input was given', now, fold.seq + 2));",
       },
@@ -110,7 +110,7 @@ export const MUTANTS = [
     what: 'a wait reads a view that lacks the signal it has taken',
     changes: [
       {
-        file: 'runtime/run/unwritten.js',
+        file: 'runtime/run/record/unwritten.js',
         find: 'this.#view = this.pending.length === 0 ? undefined : new View(this.#log.fold.state, draftsOf(this.pending));',
         replace: 'if (this.pending.length === 0) this.#view = undefined;',
       },
@@ -128,7 +128,7 @@ export const MUTANTS = [
     what: 'who waits for a thread waits for ever while input lies behind a failed run',
     changes: [
       {
-        file: 'runtime/run/rest.js',
+        file: 'runtime/run/state/rest.js',
         find: 'if (isStuck(state))\n        return !isAskedFor(fold, now);',
         replace: 'if (isStuck(state))\n        return inputs.length === 0;',
       },
@@ -141,7 +141,7 @@ export const MUTANTS = [
     what: 'an outcome says that its input was refused, though it is queued',
     changes: [
       {
-        file: 'runtime/run/given-input.js',
+        file: 'runtime/run/input/given-input.js',
         find: "return at < 0 && !later.some((other) => isInput(input, other)) ? 'refused' : 'queued';",
         replace: "return 'refused';",
       },
@@ -154,11 +154,11 @@ export const MUTANTS = [
     what: 'an effect starts although its lease may be lost',
     changes: [
       {
-        file: 'runtime/step/call-work.js',
+        file: 'runtime/step/attempt/call-work.js',
         find: '(lease?.isSure ?? true) && !(ledger.unsure && ledger.isForgotten)',
         replace: '!(ledger.unsure && ledger.isForgotten)',
       },
-      { file: 'runtime/step/before-attempt.js', find: 'await run.lease?.secure();', replace: 'void 0;' },
+      { file: 'runtime/step/attempt/before-attempt.js', find: 'await run.lease?.secure();', replace: 'void 0;' },
     ],
     test: 'test/runtime/effects/lease.test.ts',
     histories: 'crashes',
@@ -168,7 +168,7 @@ export const MUTANTS = [
     what: 'somebody is asked what became of an attempt that still runs',
     changes: [
       {
-        file: 'runtime/step/ledger.js',
+        file: 'runtime/step/effect/ledger.js',
         find: 'const ended = await attempts.ended(this.#name, limit);',
         replace: 'const ended = undefined; void limit;',
       },
@@ -180,7 +180,11 @@ export const MUTANTS = [
     item: '6',
     what: 'the keys of an erased thread are used again by the next of that name',
     changes: [
-      { file: 'runtime/step/idempotency-key.js', find: 'if (run?.incarnation !== undefined)', replace: 'if (false)' },
+      {
+        file: 'runtime/step/effect/idempotency-key.js',
+        find: 'if (run?.incarnation !== undefined)',
+        replace: 'if (false)',
+      },
     ],
     test: 'test/runtime/effects/keys-after-erasure.test.ts',
     histories: 'crashes',
@@ -203,7 +207,7 @@ export const MUTANTS = [
     what: 'a fork takes what another branch read, though its own past differs',
     changes: [
       {
-        file: 'runtime/run/recorded-reads.js',
+        file: 'runtime/run/record/recorded-reads.js',
         find: "(inputHash !== 'none' || isSamePast)",
         replace: "(inputHash !== 'none' || isSamePast || true)",
       },
@@ -214,8 +218,8 @@ export const MUTANTS = [
     item: '10b',
     what: 'a fork takes a node that asked somebody on the other branch with the answer from there',
     changes: [
-      { file: 'runtime/run/records.js', find: ' || did.has(path))', replace: ')' },
-      { file: 'runtime/run/recorded-reads.js', find: '!sees.isUnderWay() && ', replace: '' },
+      { file: 'runtime/run/record/records.js', find: ' || did.has(path))', replace: ')' },
+      { file: 'runtime/run/record/recorded-reads.js', find: '!sees.isUnderWay() && ', replace: '' },
     ],
     test: 'test/time-travel/recorded-reads.test.ts',
   },
@@ -224,7 +228,7 @@ export const MUTANTS = [
     what: 'a node can change a date of the state in place',
     changes: [
       {
-        file: 'runtime/program/shown-state.js',
+        file: 'runtime/program/state/shown-state.js',
         find: 'this.#showList(key, value) : showValue(value)',
         replace: 'this.#showList(key, value) : value',
       },
@@ -237,7 +241,7 @@ export const MUTANTS = [
     what: 'a failed run whose error lost its cause fails again for ever',
     changes: [
       {
-        file: 'runtime/step/failed-steps.js',
+        file: 'runtime/step/record/failed-steps.js',
         find: 'return { retry: retry.map(({ at }) => at), doubt: doubt.map(({ at }) => at) };',
         replace: 'return { retry: [], doubt: [] };',
       },
@@ -262,7 +266,11 @@ export const MUTANTS = [
     item: '16',
     what: 'a program that thinks for long between two steps is given up',
     changes: [
-      { file: 'runtime/step/activity.js', find: 'const RETURN_MS = 10 * 60_000;', replace: 'const RETURN_MS = 400;' },
+      {
+        file: 'runtime/step/call/activity.js',
+        find: 'const RETURN_MS = 10 * 60_000;',
+        replace: 'const RETURN_MS = 400;',
+      },
     ],
     test: 'test/runtime/effects/order-after-resume.test.ts',
     histories: 'crashes',
@@ -272,7 +280,7 @@ export const MUTANTS = [
     what: 'two long keys that differ at the end are one',
     changes: [
       {
-        file: 'runtime/step/step-key.js',
+        file: 'runtime/step/call/step-key.js',
         find: 'return { text: `${cut}#${hash}`, cut };',
         replace: 'return { text: cut };',
       },
@@ -285,7 +293,7 @@ export const MUTANTS = [
     what: 'a thread is blamed for crashes that it shared with others',
     changes: [
       {
-        file: 'runtime/run/situation.js',
+        file: 'runtime/run/request/situation.js',
         find: 'if (claims >= maxClaims && alone >= 1)',
         replace: 'if (claims >= maxClaims)',
       },
@@ -309,7 +317,7 @@ export const MUTANTS = [
     what: 'how old open keys are is forgotten when a program came between that fails or does not fit',
     changes: [
       {
-        file: 'runtime/run/conclude.js',
+        file: 'runtime/run/hold/conclude.js',
         find: "(state.ahead === true || driven.status === 'failed')",
         replace: '(state.ahead === true)',
       },
@@ -319,7 +327,7 @@ export const MUTANTS = [
   {
     item: '30',
     what: 'a program that catches that a step is another one now completes, and leaves a begun effect behind',
-    changes: [{ file: 'runtime/step/requests.js', find: 'this.revisits.mismatch(error);', replace: 'void 0;' }],
+    changes: [{ file: 'runtime/step/call/requests.js', find: 'this.revisits.mismatch(error);', replace: 'void 0;' }],
     test: 'test/runtime/simulation.test.ts',
     name: 'found before: a begun effect that comes back',
   },
@@ -328,7 +336,7 @@ export const MUTANTS = [
     what: 'an unchanged program is called another one when one branch fails before the others have come back',
     changes: [
       {
-        file: 'runtime/step/requests.js',
+        file: 'runtime/step/call/requests.js',
         find: 'if (inCompany || retry.length + doubt.length > 0)',
         replace: 'if (retry.length + doubt.length < 0)',
       },
@@ -346,7 +354,7 @@ export const MUTANTS = [
     what: 'the first wait of a name gets the record of another branch',
     changes: [
       {
-        file: 'runtime/step/wait-places.js',
+        file: 'runtime/step/call/wait-places.js',
         find: 'past !== undefined && record.past !== undefined && past !== record.past',
         replace: 'false',
       },
@@ -356,7 +364,7 @@ export const MUTANTS = [
   {
     item: '12b',
     what: 'a failure is told again at once, whatever else the program is busy with',
-    changes: [{ file: 'runtime/step/revisits.js', find: 'hadTime || this.#hasGoneOn(turn)', replace: 'true' }],
+    changes: [{ file: 'runtime/step/call/revisits.js', find: 'hadTime || this.#hasGoneOn(turn)', replace: 'true' }],
     test: 'test/runtime/runs/resume.test.ts',
   },
   {
@@ -364,7 +372,7 @@ export const MUTANTS = [
     what: 'how old open keys are is forgotten when a wait came between',
     changes: [
       {
-        file: 'runtime/step/wait-places.js',
+        file: 'runtime/step/call/wait-places.js',
         find: 'return record === undefined ? this.openSince(isLive) : record.since;',
         replace: 'return undefined;',
       },
@@ -425,7 +433,7 @@ export const MUTANTS = [
     what: 'a key that two questions have asks each of them for ever',
     changes: [
       {
-        file: 'runtime/step/wait-places.js',
+        file: 'runtime/step/call/wait-places.js',
         find: 'if (before !== asked) {',
         replace: 'if (false) {',
       },
@@ -486,7 +494,7 @@ export const MUTANTS = [
     what: 'branches in another order get each other’s sleeps',
     changes: [
       {
-        file: 'runtime/step/wait-places.js',
+        file: 'runtime/step/call/wait-places.js',
         find: 'if (isOther && wait.hasBranches)',
         replace: 'if (false)',
       },
@@ -498,7 +506,7 @@ export const MUTANTS = [
     what: 'branches in another order are asked again what was answered',
     changes: [
       {
-        file: 'runtime/step/wait-places.js',
+        file: 'runtime/step/call/wait-places.js',
         find: 'if (moved && wait.hasBranches)',
         replace: 'if (false)',
       },
@@ -535,7 +543,7 @@ export const MUTANTS = [
     what: 'a branch of a node that failed goes on beside the next attempt',
     changes: [
       {
-        file: 'runtime/step/make-context.js',
+        file: 'runtime/step/call/make-context.js',
         find: 'call !== requests.calls || call === requests.endedCall',
         replace: 'call !== requests.calls',
       },
@@ -547,7 +555,7 @@ export const MUTANTS = [
     what: 'a step that was tried again before goes back to a key that it had given up',
     changes: [
       {
-        file: 'runtime/step/failed-steps.js',
+        file: 'runtime/step/record/failed-steps.js',
         find: 'return generation === undefined ? remove(at)',
         replace: 'return true ? remove(at)',
       },
@@ -559,7 +567,11 @@ export const MUTANTS = [
     item: '17c',
     what: 'whoever aborts a run waits as long as the store hangs',
     changes: [
-      { file: 'runtime/run/stop-in-time.js', find: 'signal === undefined ? running', replace: 'true ? running' },
+      {
+        file: 'runtime/run/request/stop-in-time.js',
+        find: 'signal === undefined ? running',
+        replace: 'true ? running',
+      },
     ],
     test: 'test/runtime/runs/abort.test.ts',
   },
@@ -568,7 +580,7 @@ export const MUTANTS = [
     what: 'a record that can’t be stored fails the signal that is received beside it',
     changes: [
       {
-        file: 'runtime/run/exclusive-writes.js',
+        file: 'runtime/run/record/exclusive-writes.js',
         find: 'if (!isRefusal(error) || !this.#unwritten.pending.some(({ step }) => step))',
         replace: 'if (true)',
       },
@@ -580,7 +592,7 @@ export const MUTANTS = [
     what: 'a record that can’t be stored fails the steps that are written with it',
     changes: [
       {
-        file: 'runtime/run/refused-writes.js',
+        file: 'runtime/run/record/refused-writes.js',
         find: 'if (notes.filter(({ step }) => step).length > 1)',
         replace: 'if (false)',
       },
@@ -604,7 +616,7 @@ export const MUTANTS = [
     what: 'a mock that can only generate fails',
     changes: [
       {
-        file: 'agent/model/model-attempt.js',
+        file: 'agent/model/attempt/model-attempt.js',
         find: "if (isMissing && typeof model.doGenerate === 'function')",
         replace: 'if (false)',
       },
@@ -615,8 +627,8 @@ export const MUTANTS = [
     item: '24a',
     what: 'a run that is given up because the store refuses its records counts as a crash',
     changes: [
-      { file: 'runtime/run/give-up.js', find: 'claims > 0 ?', replace: 'false ?' },
-      { file: 'runtime/run/give-up.js', find: 'alone > 0 && wasAlone ?', replace: 'false ?' },
+      { file: 'runtime/run/hold/give-up.js', find: 'claims > 0 ?', replace: 'false ?' },
+      { file: 'runtime/run/hold/give-up.js', find: 'alone > 0 && wasAlone ?', replace: 'false ?' },
     ],
     test: 'test/runtime/workers/store-outage.test.ts',
   },
@@ -657,7 +669,7 @@ export const MUTANTS = [
     what: 'who has not seen the records that a Redis lost goes on as if there had been none',
     changes: [
       {
-        file: 'runtime/run/gap.js',
+        file: 'runtime/run/request/gap.js',
         find: 'runsOf(state).filter(',
         replace: '[].filter(',
       },
@@ -680,7 +692,7 @@ export const MUTANTS = [
   {
     item: '43',
     what: 'a process that was overtaken hands the answer to a later run to the function of its own',
-    changes: [{ file: 'runtime/step/make-context.js', find: 'if (run.isOvertaken)', replace: 'if (false)' }],
+    changes: [{ file: 'runtime/step/call/make-context.js', find: 'if (run.isOvertaken)', replace: 'if (false)' }],
     test: 'test/runtime/simulation.test.ts',
     name: 'the answer to a later run',
   },
@@ -695,13 +707,15 @@ export const MUTANTS = [
   {
     item: '28b',
     what: 'each run that shares a signal listens to it',
-    changes: [{ file: 'core/on-abort.js', find: 'WAITING.get(signal) ?? listen(signal)', replace: 'listen(signal)' }],
+    changes: [
+      { file: 'core/async/on-abort.js', find: 'WAITING.get(signal) ?? listen(signal)', replace: 'listen(signal)' },
+    ],
     test: 'test/runtime/pauses/abort-signals.test.ts',
   },
   {
     item: '44',
     what: 'a question that the program no longer comes to keeps its thread awake once it is answered or has expired',
-    changes: [{ file: 'runtime/run/rest.js', find: 'run.passed?.[id] === what', replace: 'false' }],
+    changes: [{ file: 'runtime/run/state/rest.js', find: 'run.passed?.[id] === what', replace: 'false' }],
     test: 'test/runtime/pauses/unreached-questions.test.ts',
   },
   {
@@ -709,7 +723,7 @@ export const MUTANTS = [
     what: 'input is due by the clock of whoever sends it',
     changes: [
       {
-        file: 'runtime/run/enqueue.js',
+        file: 'runtime/run/input/enqueue.js',
         find: ': DUE }),',
         replace: ': clock.now() }),',
       },
@@ -722,7 +736,7 @@ export const MUTANTS = [
     what: 'a known key is refused once the entry that tells its outcome was pruned',
     changes: [
       {
-        file: 'runtime/run/answer-request.js',
+        file: 'runtime/run/request/answer-request.js',
         find: 'const gone = async () => prunedOutcome(request.key, await showFoldOrAsIs(request.plan, log.fold), ended, restart);',
         replace: "const gone = async () => { throw new Error('not-found'); };",
       },
@@ -734,7 +748,7 @@ export const MUTANTS = [
     what: 'a signal is looked for among what every object has',
     changes: [
       {
-        file: 'runtime/run/read-run-state.js',
+        file: 'runtime/run/state/read-run-state.js',
         find: 'return Object.hasOwn(signals, name) ? (signals[name] ?? []) : [];',
         replace: 'return signals[name] ?? [];',
       },
@@ -830,7 +844,7 @@ export const MUTANTS = [
     what: 'a run begins that nobody awaits anymore',
     changes: [
       {
-        file: 'runtime/run/begin-next.js',
+        file: 'runtime/run/hold/begin-next.js',
         find: 'if (await isStillAwaited(environment, key, parent))',
         replace: 'if (true)',
       },

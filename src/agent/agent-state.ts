@@ -1,9 +1,9 @@
 import type { Value } from '../codec/value.js'
 import { InvalidProgramError } from '../core/errors.js'
-import { append, last, merge, type Shape, type StateKeyKind, type StateOf } from '../runtime/program/state-key.js'
-import type { Update } from '../runtime/program/state-shape.js'
+import { append, last, merge, type Shape, type StateKeyKind, type StateOf } from '../runtime/program/state/state-key.js'
+import type { Update } from '../runtime/program/state/state-shape.js'
 import type { Message } from './messages/message.js'
-import { EMPTY_TALLY, type Tally } from './model/tally.js'
+import { EMPTY_TALLY, type Tally } from './model/cost/tally.js'
 
 /** Why a run of an agent ended. */
 export type Ending = {

@@ -1,5 +1,5 @@
 import { ConflictError, isHoldfastError, NotFoundError } from '../core/errors.js'
-import { checkOptionNames } from '../core/option-names.js'
+import { checkOptionNames } from '../core/wording/option-names.js'
 import {
   type BranchId,
   parseBranchId,

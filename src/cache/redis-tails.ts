@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { LogKey, RecentTail, Scrubbed, StoredEntry } from '../log/contract.js'
 import type { Argument, RedisLike } from '../drivers/redis/client.js'
-import { scrubServers } from '../drivers/redis/scrub.js'
+import { scrubServers } from '../drivers/redis/server/scrub.js'
 import { packEntry, unpackEntry } from './pack-entry.js'
 import type { CacheScript, CacheScripts } from './scripts.js'
 import type { LogLife, NewTail, TailCache } from './tail-cache.js'

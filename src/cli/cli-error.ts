@@ -1,4 +1,4 @@
-import { sentence } from '../core/sentence.js'
+import { sentence } from '../core/wording/sentence.js'
 import { EXIT, exitCodeFor } from './exit-codes.js'
 
 /** Something the person at the command line can fix. */

@@ -1,8 +1,8 @@
 import { CorruptError } from '../core/errors.js'
 import { blobHash, sameHash } from './chain.js'
 import { pack, unpack } from './compress.js'
-import { contentNonce, type DataKey, decrypt, encrypt } from './data-key.js'
-import { parseJson } from './decode.js'
+import { contentNonce, type DataKey, decrypt, encrypt } from './secret/data-key.js'
+import { parseJson } from './decode/decode.js'
 import { isKeyId } from './header.js'
 
 /** A blob as it is stored, under the hash (or HMAC) of exactly these bytes. */

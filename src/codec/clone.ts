@@ -1,4 +1,4 @@
-import { guardDate } from './guard-date.js'
+import { guardDate } from './encode/guard-date.js'
 import { setOwn, type Value } from './value.js'
 import { isWide } from './wide-record.js'
 

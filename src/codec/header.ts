@@ -1,6 +1,6 @@
 import { CorruptError, SchemaTooNewError, TooLargeError } from '../core/errors.js'
 import { isPacking, type Packing } from './compress.js'
-import { parseJson } from './decode.js'
+import { parseJson } from './decode/decode.js'
 
 /**
  * 1: every field by its name. 2: the same, for a keyframe that stands in for an entry. 3: what every entry has as one

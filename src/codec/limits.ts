@@ -1,5 +1,5 @@
 import { InvalidOptionError } from '../core/errors.js'
-import { suggestName } from '../core/option-names.js'
+import { suggestName } from '../core/wording/option-names.js'
 
 /** Limits for one stored value. Checked while writing, and again on the raw bytes before anything is parsed. */
 export interface Limits {

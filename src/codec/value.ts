@@ -1,7 +1,7 @@
-import { Encoder } from './encoder.js'
-import { joinWritten, stringify, tooManyBytes } from './json-text.js'
+import { Encoder } from './encode/encoder.js'
+import { joinWritten, stringify, tooManyBytes } from './encode/json-text.js'
 import type { Limits } from './limits.js'
-import { keepWritten } from './written.js'
+import { keepWritten } from './encode/written.js'
 import type { BlobSink, Value } from './value-types.js'
 
 export * from './value-types.js'

@@ -1,6 +1,6 @@
 import { chainHash, chainIdentity, sameHash } from '../codec/chain.js'
 import { decodeHeader, type EntryHeader } from '../codec/header.js'
-import { openStandIn } from '../codec/stand-in.js'
+import { openStandIn } from '../codec/secret/stand-in.js'
 import { CorruptError } from '../core/errors.js'
 import { nameLog } from '../core/log-name.js'
 import type { LogKey, StoredEntry } from '../log/contract.js'

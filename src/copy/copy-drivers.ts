@@ -1,6 +1,6 @@
 import { InvalidOptionError, isHoldfastError, MissingKeyError } from '../core/errors.js'
 import { parseTenantId, type TenantId, threadIdInput } from '../core/ids.js'
-import { systemClock } from '../core/system-clock.js'
+import { systemClock } from '../core/time/system-clock.js'
 import type { Driver, Head, HeadQuery, LogKey } from '../log/contract.js'
 import type { CopyDriver } from '../log/copy-contract.js'
 import { isReservedThread, KEY_THREAD } from '../log/keys/keys.js'

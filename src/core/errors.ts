@@ -1,4 +1,4 @@
-import { sentence, subject } from './sentence.js'
+import { sentence, subject } from './wording/sentence.js'
 import type { ErrorWithCode } from './error-data.js'
 
 /**

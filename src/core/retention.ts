@@ -1,5 +1,5 @@
 import { InvalidOptionError } from './errors.js'
-import { suggestName } from './option-names.js'
+import { suggestName } from './wording/option-names.js'
 
 /** What is kept of a thread, and for how long. */
 export interface RetentionRules {

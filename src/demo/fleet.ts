@@ -1,6 +1,6 @@
 import { type Child, startChild } from './child.js'
 import type { Dice } from './dice.js'
-import type { FromWorker, Reply, ToWorker, WorkerSettings } from './messages.js'
+import type { FromWorker, Reply, ToWorker, WorkerSettings } from './shop/messages.js'
 
 /** A worker that lives. */
 export interface FleetWorker {

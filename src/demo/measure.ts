@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { isProcessMetrics, METRICS_COLLECTION, METRICS_SCOPE } from '../internal.js'
 import { type Holdfast, mergeMetrics, openHoldfast, quantileOf } from '../index.js'
-import type { Customer } from './customers.js'
+import type { Customer } from './shop/customers.js'
 import type { DemoReport } from './report.js'
 
 const SAVES = 'holdfast.checkpoint.save.duration'

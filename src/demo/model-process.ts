@@ -2,7 +2,7 @@
 // whether or not whoever asked still lives.
 import { type ModelServerRequest, type ScriptedAnswer, startModelServer } from '../testing/index.js'
 import { rollDice } from './dice.js'
-import type { FromModel, ModelSettings, ToModel } from './messages.js'
+import type { FromModel, ModelSettings, ToModel } from './shop/messages.js'
 import { playSupport } from './play-support.js'
 
 const [settings = '{}'] = process.argv.slice(2)

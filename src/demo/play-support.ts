@@ -1,5 +1,5 @@
 import type { ModelServerRequest, ScriptedReply, ScriptedToolCall } from '../testing/index.js'
-import type { Order, OrderLine, Product } from './shop.js'
+import type { Order, OrderLine, Product } from './shop/shop.js'
 
 type Message = ModelServerRequest['messages'][number]
 

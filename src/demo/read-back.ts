@@ -1,7 +1,7 @@
 import { type Holdfast, type Message, openHoldfast, textOf } from '../index.js'
-import type { Customer, CustomerTurn } from './customers.js'
+import type { Customer, CustomerTurn } from './shop/customers.js'
 import { rollDice } from './dice.js'
-import { openShop, type Shop } from './shop.js'
+import { openShop, type Shop } from './shop/shop.js'
 
 /** What is found when the day is over, by someone who took no part in it. */
 export interface Findings {

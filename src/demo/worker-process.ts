@@ -2,9 +2,9 @@
 // learns by these messages sooner what the store says anyway.
 import { openHoldfast, type Outcome, type WorkerEvent } from '../index.js'
 import { httpModel } from './http-model.js'
-import type { FromWorker, Reply, ToWorker, WorkerSettings } from './messages.js'
-import { openShop } from './shop.js'
-import { makeSupport } from './support-agent.js'
+import type { FromWorker, Reply, ToWorker, WorkerSettings } from './shop/messages.js'
+import { openShop } from './shop/shop.js'
+import { makeSupport } from './shop/support-agent.js'
 
 const [given = '{}'] = process.argv.slice(2)
 const settings = JSON.parse(given) as WorkerSettings

@@ -1,7 +1,7 @@
 import { ThreadArchive } from '../archive/thread-archive.js'
 import type { Value } from '../codec/value.js'
 import { InvalidOptionError } from '../core/errors.js'
-import { checkOptionNames, type OptionNames } from '../core/option-names.js'
+import { checkOptionNames, type OptionNames } from '../core/wording/option-names.js'
 import {
   DEFAULT_TENANT,
   MAIN_BRANCH,
@@ -14,12 +14,12 @@ import {
 import { describePolicy, type Retention, type SweepReport } from '../core/retention.js'
 import { nameLog } from '../core/log-name.js'
 import { type Capabilities, type Driver, type Survives, type LogKey, type Tombstone } from '../log/contract.js'
-import type { Anchor, Anchors } from '../log/read/anchors.js'
+import type { Anchor, Anchors } from '../log/anchors/anchors.js'
 import type { ForkOptions, Log } from '../log/log.js'
 import type { LogStore } from '../log/log-store.js'
 import type { TenantKeys } from '../log/keys/tenant-keys.js'
 import type { Verification } from '../log/read/verify.js'
-import type { AnchorReport } from '../log/read/verify-anchors.js'
+import type { AnchorReport } from '../log/anchors/verify-anchors.js'
 import type { ExportOptions } from '../fixture/export-thread.js'
 import type { ImportedThread } from '../fixture/import-thread.js'
 import { makeEnvironment } from './make-environment.js'
@@ -43,12 +43,17 @@ import { listenLive } from '../runtime/events/live-events.js'
 import type { RunEvent } from '../runtime/events/events.js'
 import { planOf } from '../runtime/program/check-program.js'
 import type { FlowProgram } from '../runtime/program/flow.js'
-import type { GraphProgram } from '../runtime/program/graph.js'
+import type { GraphProgram } from '../runtime/program/graph/graph.js'
 import type { ProgramPlan, TypedProgram } from '../runtime/program/program.js'
-import { type BulkEnqueued, type BulkEnqueueOptions, type BulkInput, enqueueAll } from '../runtime/run/bulk-enqueue.js'
+import {
+  type BulkEnqueued,
+  type BulkEnqueueOptions,
+  type BulkInput,
+  enqueueAll,
+} from '../runtime/run/input/bulk-enqueue.js'
 import type { RuntimeEnvironment } from '../runtime/run/environment.js'
 import { Schedules } from '../runtime/schedule/schedules.js'
-import type { Shape, StateOf, UpdateOf } from '../runtime/program/state-key.js'
+import type { Shape, StateOf, UpdateOf } from '../runtime/program/state/state-key.js'
 import { Thread } from '../runtime/thread.js'
 import { ThreadView } from '../runtime/thread-view.js'
 import { type DispatchOptions, Dispatcher } from '../runtime/worker/dispatcher.js'

@@ -1,4 +1,4 @@
-import type { OptionNames } from '../core/option-names.js'
+import type { OptionNames } from '../core/wording/option-names.js'
 import { type TenantId, type ThreadIdInput, threadIdInput } from '../core/ids.js'
 import { parseStoreRetention, type StoreRetention, type SweepReport } from '../core/retention.js'
 import type { MetadataValue } from '../log/contract.js'

@@ -1,5 +1,5 @@
 import { InvalidOptionError } from '../core/errors.js'
-import { checkOptionNames, type OptionNames } from '../core/option-names.js'
+import { checkOptionNames, type OptionNames } from '../core/wording/option-names.js'
 import {
   type BranchId,
   encodeParts,
@@ -14,7 +14,7 @@ import {
 import { DUE, type Head, type HeadQuery, type MetadataValue } from '../log/contract.js'
 import { formatCheckpointId } from '../log/entry/checkpoint-id.js'
 import type { RecordedError } from '../runtime/errors.js'
-import { PARENT } from '../runtime/run/labels.js'
+import { PARENT } from '../runtime/run/state/labels.js'
 
 /** What `threads` filters by. */
 export interface ThreadQuery {

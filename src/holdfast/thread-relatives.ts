@@ -3,7 +3,7 @@ import { MAIN_BRANCH, parseThreadId, type TenantId, type ThreadId, type ThreadId
 import type { LogStore } from '../log/log-store.js'
 import { tellOfErasure } from '../runtime/child/run-errands.js'
 import type { RuntimeEnvironment } from '../runtime/run/environment.js'
-import { CHILDREN, COMPANION, PARENT } from '../runtime/run/labels.js'
+import { CHILDREN, COMPANION, PARENT } from '../runtime/run/state/labels.js'
 
 /** What is erased with a thread, before it: without it nobody would find them. */
 export async function relativesOf(

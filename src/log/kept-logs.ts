@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.js'
+import type { Clock } from '../core/time/clock.js'
 import type { LogKey } from './contract.js'
 import type { Log } from './log.js'
 

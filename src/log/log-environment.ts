@@ -1,6 +1,6 @@
 import type { Limits } from '../codec/limits.js'
 import type { Observer } from '../telemetry/observer.js'
-import type { AnchorBook } from './read/anchor-book.js'
+import type { AnchorBook } from './anchors/anchor-book.js'
 import type { Driver } from './contract.js'
 import type { GroupCommit } from './write/group-commit.js'
 import type { ItemSealer } from './items/item-sealer.js'

@@ -1,13 +1,13 @@
 import { type Limits, parseLimits } from '../codec/limits.js'
-import type { Redact } from '../codec/redactor.js'
-import { describeGiven } from '../core/choices.js'
-import type { Clock } from '../core/clock.js'
+import type { Redact } from '../codec/secret/redactor.js'
+import { describeGiven } from '../core/wording/choices.js'
+import type { Clock } from '../core/time/clock.js'
 import { InvalidOptionError } from '../core/errors.js'
-import { checkOptionNames, type OptionNames } from '../core/option-names.js'
+import { checkOptionNames, type OptionNames } from '../core/wording/option-names.js'
 import type { StoreRetention } from '../core/retention.js'
 import type { Observer } from '../telemetry/observer.js'
 import type { KeyOptions } from './keys/key-options.js'
-import { type Anchors, checkAnchors } from './read/anchors.js'
+import { type Anchors, checkAnchors } from './anchors/anchors.js'
 import { DEFAULT_BLOB_THRESHOLD } from './read/blob-shelf.js'
 
 /** Settings that apply to every backend. */

@@ -1,12 +1,12 @@
-import { Redactor } from '../codec/redactor.js'
+import { Redactor } from '../codec/secret/redactor.js'
 import { ClosedError, InvalidOptionError } from '../core/errors.js'
 import type { TenantId, ThreadId } from '../core/ids.js'
 import { randomIds } from '../core/random-id.js'
 import { parseStoreRetention, type StoreRetentionPolicy } from '../core/retention.js'
-import { systemClock } from '../core/system-clock.js'
+import { systemClock } from '../core/time/system-clock.js'
 import { NO_OBSERVER, type Observer } from '../telemetry/observer.js'
-import { AnchorBook } from './read/anchor-book.js'
-import type { Anchor } from './read/anchors.js'
+import { AnchorBook } from './anchors/anchor-book.js'
+import type { Anchor } from './anchors/anchors.js'
 import { dueHeads } from './read/due-heads.js'
 import { collectBlobs } from './read/collect-blobs.js'
 import type {
@@ -41,7 +41,7 @@ import { type ImportedLog, importLog, type PlainEntry } from './write/import-log
 import { retry } from './write/retry.js'
 import { TenantKeys } from './keys/tenant-keys.js'
 import { type Verification, verifyLog } from './read/verify.js'
-import { type AnchorReport, verifyAnchors } from './read/verify-anchors.js'
+import { type AnchorReport, verifyAnchors } from './anchors/verify-anchors.js'
 
 /** All logs of one backend: opens them, lists them, removes them, and groups their appends into commits. */
 export class LogStore {

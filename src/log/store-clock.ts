@@ -1,5 +1,5 @@
-import type { Clock } from '../core/clock.js'
-import { systemSleep } from '../core/system-clock.js'
+import type { Clock } from '../core/time/clock.js'
+import { systemSleep } from '../core/time/system-clock.js'
 import type { Driver } from './contract.js'
 
 /**

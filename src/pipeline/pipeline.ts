@@ -1,4 +1,4 @@
-import { checkOptionNames, type OptionNames } from '../core/option-names.js'
+import { checkOptionNames, type OptionNames } from '../core/wording/option-names.js'
 import { InvalidProgramError } from '../core/errors.js'
 import { parseRetention, type Retention } from '../core/retention.js'
 import type { RetryPolicy } from '../runtime/step/context.js'

@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.js'
+import type { Clock } from '../core/time/clock.js'
 import { InvalidOptionError } from '../core/errors.js'
 
 /** A limit per minute. */

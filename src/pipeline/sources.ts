@@ -4,7 +4,7 @@ import { join, relative, sep } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Value } from '../codec/value.js'
 import { InvalidOptionError, InvalidValueError } from '../core/errors.js'
-import { checkOptionNames } from '../core/option-names.js'
+import { checkOptionNames } from '../core/wording/option-names.js'
 import type { Document } from './document.js'
 
 /** Which files of a folder are documents. */

@@ -1,5 +1,5 @@
 import { InvalidOptionError } from '../core/errors.js'
-import { checkOptionNames } from '../core/option-names.js'
+import { checkOptionNames } from '../core/wording/option-names.js'
 
 /** How long chunks are, in characters. */
 export interface SplitTextOptions {

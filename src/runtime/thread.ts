@@ -1,18 +1,18 @@
-import { checkOptionNames } from '../core/option-names.js'
+import { checkOptionNames } from '../core/wording/option-names.js'
 import type { Value } from '../codec/value.js'
 import type { BranchId } from '../core/ids.js'
 import { parseRetention, type Retention, type RetentionPolicy } from '../core/retention.js'
 import type { LogKey } from '../log/contract.js'
 import type { Log } from '../log/log.js'
 import { unheard } from './events/event-feed.js'
-import { type Settled, settleRun, showFold, showFoldOrAsIs } from './step/kept-results.js'
-import { type Outcome, readOutcome, withOutput } from './run/outcome.js'
+import { type Settled, settleRun, showFold, showFoldOrAsIs } from './step/record/kept-results.js'
+import { type Outcome, readOutcome, withOutput } from './run/state/outcome.js'
 import type { ProgramPlan } from './program/program.js'
 import { ThreadCheckpoint } from './history/thread-checkpoint.js'
 import { type ReplayReport, replayRun } from './history/replay.js'
-import type { RunState } from './run/run-state.js'
+import type { RunState } from './run/state/run-state.js'
 import { RunStream } from './events/run-stream.js'
-import { enqueueInput } from './run/enqueue.js'
+import { enqueueInput } from './run/input/enqueue.js'
 import type { RuntimeEnvironment } from './run/environment.js'
 import {
   checkLease,
@@ -21,9 +21,9 @@ import {
   type EnqueueOptions,
   RUN_OPTIONS,
   type RunOptions,
-} from './run/run-options.js'
+} from './run/request/run-options.js'
 import { runThread } from './run/run-thread.js'
-import type { Expiry } from './run/expiry.js'
+import type { Expiry } from './run/state/expiry.js'
 import { ThreadView } from './thread-view.js'
 
 /** One conversation or task, run by a program. */

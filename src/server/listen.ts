@@ -1,6 +1,6 @@
 import type { Server } from 'node:http'
 import { createAdaptorServer } from '@hono/node-server'
-import { checkOptionNames } from '../core/option-names.js'
+import { checkOptionNames } from '../core/wording/option-names.js'
 import { InvalidOptionError } from '../errors.js'
 import type { HoldfastServer } from './create-server.js'
 

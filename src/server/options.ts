@@ -1,5 +1,5 @@
 import type { WorkerOptions } from '../index.js'
-import { checkOptionNames, type OptionNames, suggestName } from '../core/option-names.js'
+import { checkOptionNames, type OptionNames, suggestName } from '../core/wording/option-names.js'
 import { InvalidOptionError } from '../errors.js'
 import type { GateOptions } from './access/gate.js'
 import type { Authenticate, ServerToken } from './access/tokens.js'

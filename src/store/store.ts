@@ -1,7 +1,7 @@
 import type { Value } from '../codec/value.js'
 import { InvalidOptionError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
-import { checkOptionNames } from '../core/option-names.js'
+import { checkOptionNames } from '../core/wording/option-names.js'
 import { compareUtf8 } from '../core/text-order.js'
 import { METRICS_SCOPE } from '../telemetry/process-metrics.js'
 import type { ItemStore } from '../log/items/item-store.js'

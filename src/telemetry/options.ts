@@ -1,6 +1,6 @@
-import { describeGiven } from '../core/choices.js'
+import { describeGiven } from '../core/wording/choices.js'
 import { InvalidOptionError } from '../core/errors.js'
-import { checkOptionNames, type OptionNames } from '../core/option-names.js'
+import { checkOptionNames, type OptionNames } from '../core/wording/option-names.js'
 import type { MeterProviderLike, TracerProviderLike } from './otel-api.js'
 
 /** What is counted and traced for a store that this process opens, and where it goes. */

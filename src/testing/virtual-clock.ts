@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.js'
+import type { Clock } from '../core/time/clock.js'
 
 /** A clock that stands still until it is told to continue. */
 export interface VirtualClock extends Clock {

@@ -1,7 +1,7 @@
 import { showValue } from '#src/codec/clone.js'
 import { callModel } from '#src/agent/model/model.js'
 import { type Message, makeMessage } from '#src/agent/messages/message.js'
-import { toAiSdkPrompt } from '#src/agent/messages/to-ai-sdk.js'
+import { toAiSdkPrompt } from '#src/agent/messages/ai-sdk/to-ai-sdk.js'
 import fc from 'fast-check'
 import type { LanguageModel } from 'holdfast'
 import { systemClock } from 'holdfast/driver'

@@ -1,4 +1,4 @@
-import { decodeValue } from '#src/codec/decode.js'
+import { decodeValue } from '#src/codec/decode/decode.js'
 import { encodeValue, type Value } from '#src/codec/value.js'
 import { DEFAULT_LIMITS } from '#src/codec/limits.js'
 import fc from 'fast-check'

@@ -1,7 +1,7 @@
 import { APICallError } from '@ai-sdk/provider'
-import { AttemptFailure, readFailure } from '#src/agent/model/model-failure.js'
-import { redactSecrets } from '#src/agent/model/redact.js'
-import { readRetryAfter } from '#src/agent/model/retry-after.js'
+import { AttemptFailure, readFailure } from '#src/agent/model/attempt/model-failure.js'
+import { redactSecrets } from '#src/agent/model/attempt/redact.js'
+import { readRetryAfter } from '#src/agent/model/attempt/retry-after.js'
 import { describe, expect, it } from 'vitest'
 
 const NOW = Date.UTC(2025, 0, 1)

@@ -1,5 +1,5 @@
 import { APICallError } from '@ai-sdk/provider'
-import { type ModelRetryOptions, type RetryContext, retryModel } from '#src/agent/model/model-retry.js'
+import { type ModelRetryOptions, type RetryContext, retryModel } from '#src/agent/model/attempt/model-retry.js'
 import fc from 'fast-check'
 import { isHoldfastError, ModelError } from 'holdfast'
 import { systemClock } from 'holdfast/driver'

@@ -1,6 +1,6 @@
 import { showValue } from '#src/codec/clone.js'
 import { buildPrompt } from '#src/agent/model/prompt.js'
-import { toAiSdkPrompt } from '#src/agent/messages/to-ai-sdk.js'
+import { toAiSdkPrompt } from '#src/agent/messages/ai-sdk/to-ai-sdk.js'
 import { makeMessage, type Message } from '#src/agent/messages/message.js'
 import type { Part } from '#src/agent/messages/message-part.js'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-import { TimeLimit } from '#src/runtime/step/time-limit.js'
+import { TimeLimit } from '#src/runtime/program/time-limit.js'
 import { describe, expect, it } from 'vitest'
 
 const LONG = { text: 'a text that a check may take hours for' }

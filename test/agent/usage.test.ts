@@ -1,6 +1,6 @@
-import { checkPrices, findPrice } from '#src/agent/model/cost.js'
+import { checkPrices, findPrice } from '#src/agent/model/cost/cost.js'
 import { estimateTextTokens } from '#src/agent/messages/estimate.js'
-import { completeUsage, NO_USAGE, readUsage } from '#src/agent/model/usage.js'
+import { completeUsage, NO_USAGE, readUsage } from '#src/agent/model/cost/usage.js'
 import fc from 'fast-check'
 import type { Usage } from 'holdfast'
 import { addUsage, costOf, estimateTokens, loadTokenCounter, makeMessage } from 'holdfast/messages'

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { loadSqlite } from '#src/drivers/sqlite/engine.js'
+import { loadSqlite } from '#src/drivers/sqlite/connection/engine.js'
 import { openHoldfast } from 'holdfast'
 import { fileAnchors } from 'holdfast/log'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { decodeValue } from '#src/codec/decode.js'
+import { decodeValue } from '#src/codec/decode/decode.js'
 import { DEFAULT_LIMITS } from '#src/codec/limits.js'
 import { type BlobSink, encodeValue, type Value, Whole, writeValue } from '#src/codec/value.js'
 import fc from 'fast-check'

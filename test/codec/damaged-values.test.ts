@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { decodeValue, parseJson } from '#src/codec/decode.js'
-import { parseEscapedKeys } from '#src/codec/escaped-keys.js'
+import { decodeValue, parseJson } from '#src/codec/decode/decode.js'
+import { parseEscapedKeys } from '#src/codec/decode/escaped-keys.js'
 import { DEFAULT_LIMITS } from '#src/codec/limits.js'
 import { encodeValue } from '#src/codec/value.js'
 import { isHoldfastError } from '#src/core/errors.js'

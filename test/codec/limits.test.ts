@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { decodeValue } from '#src/codec/decode.js'
+import { decodeValue } from '#src/codec/decode/decode.js'
 import { DEFAULT_LIMITS, type Limits } from '#src/codec/limits.js'
 import { type BlobSink, copyValue, encodeValue, Whole } from '#src/codec/value.js'
 import { isHoldfastError } from '#src/core/errors.js'

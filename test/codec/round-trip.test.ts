@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import vm from 'node:vm'
-import { decodeValue } from '#src/codec/decode.js'
+import { decodeValue } from '#src/codec/decode/decode.js'
 import { DEFAULT_LIMITS } from '#src/codec/limits.js'
 import { encodeValue } from '#src/codec/value.js'
 import fc from 'fast-check'

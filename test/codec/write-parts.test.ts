@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_LIMITS } from '#src/codec/limits.js'
 import { encodeValue } from '#src/codec/value.js'
-import { writeParts } from '#src/codec/write-parts.js'
+import { writeParts } from '#src/codec/encode/write-parts.js'
 
 const partsOf = (name: string) => (name === 'list' ? 'items' : name === 'record' ? 'properties' : 'whole')
 const write = (input: object) => writeParts(input, partsOf, DEFAULT_LIMITS)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
-import { systemClock } from '#src/core/system-clock.js'
+import { systemClock } from '#src/core/time/system-clock.js'
 
 describe('the system clock', () => {
   it('rejects a sleep with the reason of the signal, not with an error of its own', async () => {

@@ -1,6 +1,6 @@
 import { openDriver } from 'holdfast/driver'
-import { makeDueStatement } from '#src/drivers/postgres/due-statement.js'
-import { loadSqlite } from '#src/drivers/sqlite/engine.js'
+import { makeDueStatement } from '#src/drivers/postgres/statements/due-statement.js'
+import { loadSqlite } from '#src/drivers/sqlite/connection/engine.js'
 import { afterAll, describe, expect, it } from 'vitest'
 import { pollAmongIdle, workerQuery } from '../../scripts/torture/idle-threads.mjs'
 import { durableBackends } from '../support/backends.js'

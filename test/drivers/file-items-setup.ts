@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TenantId } from 'holdfast/log'
-import { encodeName } from '#src/drivers/file/names.js'
+import { encodeName } from '#src/drivers/file/records/names.js'
 import { type FileOptions, openFile } from '#src/drivers/file/open-file.js'
 import { afterEach, beforeEach } from 'vitest'
 

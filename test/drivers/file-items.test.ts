@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { appendFile, mkdir, readdir, readFile, truncate, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { decodeName, encodeName } from '#src/drivers/file/names.js'
+import { decodeName, encodeName } from '#src/drivers/file/records/names.js'
 import { describe, it } from 'vitest'
 import {
   DAY_MS,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Append } from 'holdfast/driver'
-import { makeItemStatements } from '#src/drivers/postgres/item-statements.js'
+import { makeItemStatements } from '#src/drivers/postgres/statements/item-statements.js'
 import { openPostgres } from '#src/drivers/postgres/open-postgres.js'
 import { type ItemStore, makeCarried, makeItem, NOW, withItems } from '#src/testing/driver-suite/items/item-fixtures.js'
 import { logKey, newTenant } from '#src/testing/driver-suite/suite-context.js'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Driver, HeadQuery } from 'holdfast/driver'
-import { makeHeadsStatement } from '#src/drivers/postgres/heads-statement.js'
+import { makeHeadsStatement } from '#src/drivers/postgres/statements/heads-statement.js'
 import { openPostgres } from '#src/drivers/postgres/open-postgres.js'
 import { createLog, logKey, newTenant } from '#src/testing/driver-suite/suite-context.js'
 import { expectAfter, makeAppend, makeIndex, mustAppend } from '#src/testing/entries.js'

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Driver } from 'holdfast/driver'
 import { LogStore, ops } from 'holdfast/log'
-import { loadSqlite } from '#src/drivers/sqlite/engine.js'
+import { loadSqlite } from '#src/drivers/sqlite/connection/engine.js'
 import { openSqlite } from '#src/drivers/sqlite/open-sqlite.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 

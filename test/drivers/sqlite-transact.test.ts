@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { loadSqlite } from '#src/drivers/sqlite/engine.js'
+import { loadSqlite } from '#src/drivers/sqlite/connection/engine.js'
 import { openSqlite } from '#src/drivers/sqlite/open-sqlite.js'
 import { logKey, newTenant } from '#src/testing/driver-suite/suite-context.js'
 import { commitSql, transactSql, withSql } from '#src/testing/driver-suite/appends/transact-fixtures.js'

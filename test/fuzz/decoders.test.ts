@@ -8,16 +8,16 @@ import { decode as decodeGraphValue } from '#src/adapters/langgraph/values/decod
 import { encode as encodeGraphValue } from '#src/adapters/langgraph/values/encode.js'
 import { decodeBlob, encodeBlob } from '#src/codec/blob.js'
 import { pack, unpack } from '#src/codec/compress.js'
-import { decrypt, deriveDataKey, encrypt } from '#src/codec/data-key.js'
-import { decodeValue } from '#src/codec/decode.js'
+import { decrypt, deriveDataKey, encrypt } from '#src/codec/secret/data-key.js'
+import { decodeValue } from '#src/codec/decode/decode.js'
 import { decodeHeader, type EntryHeader, encodeHeader } from '#src/codec/header.js'
 import { encodeItem, verifyItem } from '#src/codec/item.js'
 import { DEFAULT_LIMITS } from '#src/codec/limits.js'
 import { encodeValue, type Value } from '#src/codec/value.js'
-import { describeStoreUrl } from '#src/core/secrets.js'
+import { describeStoreUrl } from '#src/core/wording/secrets.js'
 import { parseBranchId, parseTenantId, parseThreadId } from '#src/core/ids.js'
-import { parseItem } from '#src/drivers/file/item-record.js'
-import { encodeRecord, parseEntries } from '#src/drivers/file/record.js'
+import { parseItem } from '#src/drivers/file/items/item-record.js'
+import { encodeRecord, parseEntries } from '#src/drivers/file/records/record.js'
 import {
   decodeEntries,
   decodeHead,
@@ -25,9 +25,9 @@ import {
   encodeIndexRow,
   encodeLabels,
   entryFields,
-} from '#src/drivers/redis/rows.js'
+} from '#src/drivers/redis/rows/rows.js'
 import { encodeCursor, parseCursor } from '#src/drivers/shared/cursor.js'
-import { isAnchor } from '#src/log/read/anchors.js'
+import { isAnchor } from '#src/log/anchors/anchors.js'
 import { formatCheckpointId, parseCheckpointId } from '#src/log/entry/checkpoint-id.js'
 import { readBody } from '#src/log/entry/entry-body.js'
 import { decodeCursor, encodeCursor as encodeItemCursor } from '#src/store/search/cursor.js'

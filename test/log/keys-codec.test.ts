@@ -4,9 +4,15 @@ import { describe, expect, it } from 'vitest'
 import { decodeBlob, encodeBlob } from '#src/codec/blob.js'
 import { sameHash } from '#src/codec/chain.js'
 import { pack } from '#src/codec/compress.js'
-import { type DataKey, decrypt, deriveDataKey, encrypt } from '#src/codec/data-key.js'
+import { type DataKey, decrypt, deriveDataKey, encrypt } from '#src/codec/secret/data-key.js'
 import { decodeHeader, type EntryHeader, encodeHeader } from '#src/codec/header.js'
-import { deriveMasterKey, type MasterKey, unwrapSecret, type WrapPlace, wrapSecret } from '#src/codec/master-key.js'
+import {
+  deriveMasterKey,
+  type MasterKey,
+  unwrapSecret,
+  type WrapPlace,
+  wrapSecret,
+} from '#src/codec/secret/master-key.js'
 
 const key = deriveDataKey('d1', randomBytes(32))
 const other = deriveDataKey('d2', randomBytes(32))

@@ -1,10 +1,10 @@
 import { agent, append, flow, graph, type Holdfast, type LanguageModel, last, START, tool } from 'holdfast'
 import { startModelServer } from 'holdfast/testing'
-import { makeCustomers, stockFor } from '#src/demo/customers.js'
+import { makeCustomers, stockFor } from '#src/demo/shop/customers.js'
 import { httpModel } from '#src/demo/http-model.js'
 import { playSupport } from '#src/demo/play-support.js'
-import { openShop } from '#src/demo/shop.js'
-import { makeSupport as makeDemoAgent } from '#src/demo/support-agent.js'
+import { openShop } from '#src/demo/shop/shop.js'
+import { makeSupport as makeDemoAgent } from '#src/demo/shop/support-agent.js'
 import { z } from 'zod'
 
 /** Programs with everything that the studio shows: questions, approvals, effects of unknown outcome, failures. */

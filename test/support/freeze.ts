@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 import { setTimeout } from 'node:timers/promises'
-import { loadSqlite } from '#src/drivers/sqlite/engine.js'
+import { loadSqlite } from '#src/drivers/sqlite/connection/engine.js'
 
 /** Stops a process, though not in the middle of a write: on SQLite everybody would wait for its lock. */
 export async function freeze(child: ChildProcess, url: string): Promise<void> {

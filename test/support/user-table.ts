@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { loadSqlite } from '#src/drivers/sqlite/engine.js'
+import { loadSqlite } from '#src/drivers/sqlite/connection/engine.js'
 import type { Backend } from './backends.js'
 import { runSql } from './postgres.js'
 

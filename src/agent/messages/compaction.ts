@@ -1,6 +1,6 @@
 import { isHoldfastError } from '../../core/errors.js'
 import type { Context } from '../../runtime/step/context.js'
-import { internalsOf } from '../../runtime/step/internals.js'
+import { internalsOf } from '../../runtime/step/call/internals.js'
 import type { FunctionNodePlan, State } from '../../runtime/program/program.js'
 import type { CompactionOptions } from '../agent-options.js'
 import type { OwnState, Summary } from '../agent-state.js'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Part, ProviderData } from './message-part.js'
-import type { Usage } from '../model/usage.js'
+import type { Usage } from '../model/cost/usage.js'
 
 /** The version of the shape below. Readers accept every released version. */
 export const MESSAGE_VERSION = 1

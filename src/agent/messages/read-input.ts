@@ -1,11 +1,11 @@
 import { InvalidValueError } from '../../core/errors.js'
-import type { AnyAiMessage } from './ai-sdk-types.js'
+import type { AnyAiMessage } from './ai-sdk/ai-sdk-types.js'
 import { checkMessages, toMessage } from './check-message.js'
-import { fromAiSdkMessages } from './from-ai-sdk.js'
-import { fromOpenAiMessages } from './from-openai.js'
-import { fromUiMessages, isUiMessage, type UiMessage } from './from-ui-messages.js'
+import { fromAiSdkMessages } from './ai-sdk/from-ai-sdk.js'
+import { fromOpenAiMessages } from './openai/from-openai.js'
+import { fromUiMessages, isUiMessage, type UiMessage } from './ai-sdk/from-ui-messages.js'
 import type { Message } from './message.js'
-import type { OpenAiMessage } from './openai-types.js'
+import type { OpenAiMessage } from './openai/openai-types.js'
 
 /**
  * What a run of an agent takes: text, Holdfast messages, or messages as the AI SDK (`ModelMessage`, `UIMessage`) and

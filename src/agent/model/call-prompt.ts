@@ -1,8 +1,13 @@
-import type { AnyAiMessage, SpecVersion } from '../messages/ai-sdk-types.js'
+import type { AnyAiMessage, SpecVersion } from '../messages/ai-sdk/ai-sdk-types.js'
 import { copyJson, equalsJson } from '../messages/frozen-json.js'
 import type { Message } from '../messages/message.js'
-import { type Converted, type ConvertedMessages, convertMessages, type LeftAlone } from '../messages/to-ai-sdk.js'
-import { isFrozenError } from '../../runtime/program/shown-state.js'
+import {
+  type Converted,
+  type ConvertedMessages,
+  convertMessages,
+  type LeftAlone,
+} from '../messages/ai-sdk/to-ai-sdk.js'
+import { isFrozenError } from '../../runtime/program/state/shown-state.js'
 
 /** A message that was copied for a call, and where it is among those of the conversation. */
 interface Copied {

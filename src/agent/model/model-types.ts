@@ -1,8 +1,8 @@
 import type { Json } from '../messages/plain.js'
 import type { FinishReason, Message } from '../messages/message.js'
 import type { ToolCallPart } from '../messages/message-part.js'
-import type { ModelFailure } from './model-failure.js'
-import type { Usage } from './usage.js'
+import type { ModelFailure } from './attempt/model-failure.js'
+import type { Usage } from './cost/usage.js'
 
 /**
  * An AI SDK language model, spec V2, V3 or V4: the part of it that is used. `never` lets every version match; what is

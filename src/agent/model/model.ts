@@ -1,17 +1,17 @@
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import { type RunObserver, UNWATCHED } from '../../telemetry/observer.js'
-import type { SpecVersion } from '../messages/ai-sdk-types.js'
+import type { SpecVersion } from '../messages/ai-sdk/ai-sdk-types.js'
 import { estimateParts } from '../messages/estimate.js'
 import { MESSAGE_VERSION, newMessageId } from '../messages/message.js'
 import { CallPrompt, changesPrompt } from './call-prompt.js'
-import { runAttempt } from './model-attempt.js'
-import { type ModelRetryOptions, retryModel } from './model-retry.js'
+import { runAttempt } from './attempt/model-attempt.js'
+import { type ModelRetryOptions, retryModel } from './attempt/model-retry.js'
 import type { LanguageModel, ModelEvent, ModelReply, ModelRequest } from './model-types.js'
-import type { CollectedReply } from './reply-collector.js'
+import type { CollectedReply } from './attempt/reply-collector.js'
 import { type PromptSizes, RememberedSizes } from '../messages/sizes.js'
 import { noteReply, planChat } from './spans.js'
-import { completeUsage } from './usage.js'
+import { completeUsage } from './cost/usage.js'
 
 export interface CallOptions {
   readonly clock: Clock

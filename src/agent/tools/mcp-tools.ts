@@ -1,6 +1,6 @@
 import type { Value } from '../../codec/value.js'
 import { InvalidOptionError, InvalidValueError, isHoldfastError, NotExecutedError } from '../../core/errors.js'
-import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
+import { checkOptionNames, type OptionNames } from '../../core/wording/option-names.js'
 import type { Effect } from '../../runtime/step/context.js'
 import { refuseSchema, SchemaChecker } from '../../runtime/json-schema/schema-checker.js'
 import type { ContentItem, ToolOutput } from '../messages/message-part.js'

@@ -1,6 +1,6 @@
 import type { Holdfast, ThreadSummary } from '../../index.js'
 import { CliError } from '../cli-error.js'
-import { didYouMean, findSimilarNames } from '../../core/similar.js'
+import { didYouMean, findSimilarNames } from '../../core/wording/similar.js'
 import { formatThreadId } from './thread-id.js'
 
 /**

@@ -1,6 +1,6 @@
 import type { Holdfast, ThreadIdInput, ThreadSummary } from '../../index.js'
 import { CliError } from '../cli-error.js'
-import { didYouMean, findSimilarNames, likest, unlikeness } from '../../core/similar.js'
+import { didYouMean, findSimilarNames, likest, unlikeness } from '../../core/wording/similar.js'
 import { formatThreadId, parseThreadId } from './thread-id.js'
 
 /** How many threads are looked through for names that are like the one that was asked for. */

@@ -1,10 +1,10 @@
 import type { Append, AppendResult, LogKey } from '../../log/contract.js'
 import { createLog } from './create.js'
-import { rowAfter } from './head-row.js'
-import { announceClaim, forgetRenewal, headOf } from './lease.js'
-import { endsAt, findLogForWriting, writeRecord } from './logs.js'
+import { rowAfter } from './records/head-row.js'
+import { announceClaim, forgetRenewal, headOf } from './records/lease.js'
+import { endsAt, findLogForWriting, writeRecord } from './records/logs.js'
 import { attempts, type FileStore, type LogState, logName } from './store.js'
-import { findThreadOf, isListed } from './threads.js'
+import { findThreadOf, isListed } from './records/threads.js'
 
 /**
  * Compare-and-append for one log. It compares with the newest record this process knows, and the exclusive link of the

@@ -1,8 +1,8 @@
 import type { LogKey } from '../../log/contract.js'
 import type { CarriedWrite } from '../../log/store-contract.js'
 import { writeEach } from './batch.js'
-import { applyWrite } from './item-writes.js'
-import { findLogForWriting, writeRecord } from './logs.js'
+import { applyWrite } from './items/item-writes.js'
+import { findLogForWriting, writeRecord } from './records/logs.js'
 import { attempts, type FileStore, logName } from './store.js'
 
 const REMEDY = 'Apply the writes again: those that landed are skipped.'

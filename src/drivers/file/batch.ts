@@ -1,5 +1,5 @@
 import { isHoldfastError, StorageError } from '../../core/errors.js'
-import { toStorageError } from './disk-errors.js'
+import { toStorageError } from './disk/disk-errors.js'
 
 /** Parts of one call that are on their way to the disk at once. */
 const AT_ONCE = 8

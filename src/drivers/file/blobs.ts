@@ -2,10 +2,10 @@ import { join } from 'node:path'
 import { InvalidValueError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
 import type { BlobInfo, Hash } from '../../log/contract.js'
-import { writeTemporary } from './chain.js'
-import { hasCode } from './disk.js'
+import { writeTemporary } from './records/chain.js'
+import { hasCode } from './disk/disk.js'
 import type { FileStore } from './store.js'
-import { tenantFolder } from './threads.js'
+import { tenantFolder } from './records/threads.js'
 
 /**
  * A blob is one file, `<hash>.<touchedAt in microseconds>`. Its time is part of its name, so a touch renames the file

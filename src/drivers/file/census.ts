@@ -3,10 +3,10 @@ import type { TenantId, ThreadId } from '../../core/ids.js'
 import type { Tombstone } from '../../log/contract.js'
 import type { NamedTombstone } from '../../log/copy-contract.js'
 import { mapSome } from './batch.js'
-import { hasCode } from './disk.js'
-import { toStorageError } from './disk-errors.js'
-import { loadNewest } from './item-chain.js'
-import { decodeName, encodeName } from './names.js'
+import { hasCode } from './disk/disk.js'
+import { toStorageError } from './disk/disk-errors.js'
+import { loadNewest } from './items/item-chain.js'
+import { decodeName, encodeName } from './records/names.js'
 import { attempts, type FileStore } from './store.js'
 import {
   beginThread,
@@ -16,7 +16,7 @@ import {
   sweepThread,
   tenantFolder,
   threadFolder,
-} from './threads.js'
+} from './records/threads.js'
 
 /** Every tenant that has a folder with something in it. */
 export async function listTenants(store: FileStore): Promise<TenantId[]> {

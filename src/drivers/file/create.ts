@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import type { Append, AppendResult } from '../../log/contract.js'
-import { begin, type ChainLink } from './chain.js'
-import { hasCode } from './disk.js'
-import { toStorageError } from './disk-errors.js'
-import { rowAfter } from './head-row.js'
-import { headOf } from './lease.js'
-import { findLog } from './logs.js'
-import { encodeName } from './names.js'
-import { describeEntries, type LogRecord } from './record.js'
+import { begin, type ChainLink } from './records/chain.js'
+import { hasCode } from './disk/disk.js'
+import { toStorageError } from './disk/disk-errors.js'
+import { rowAfter } from './records/head-row.js'
+import { headOf } from './records/lease.js'
+import { findLog } from './records/logs.js'
+import { encodeName } from './records/names.js'
+import { describeEntries, type LogRecord } from './records/record.js'
 import { attempts, type FileStore, logName } from './store.js'
 import {
   beginThread,
@@ -18,7 +18,7 @@ import {
   tenantFolder,
   type ThreadLink,
   threadFolder,
-} from './threads.js'
+} from './records/threads.js'
 
 /**
  * Creates a log: its folder with the first record is complete before the thread's directory names it, and the

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import type { LogKey, StoredEntry, StoredHeader, Tail } from '../../log/contract.js'
-import { type ChainLink, missingRecord, readLink } from './chain.js'
-import { headOf } from './lease.js'
-import { findLog } from './logs.js'
-import { slotName } from './names.js'
-import { type LogRecord, parseEntries, parsePreamble, parseRecord, parseStandIn, splitLines } from './record.js'
+import { type ChainLink, missingRecord, readLink } from './records/chain.js'
+import { headOf } from './records/lease.js'
+import { findLog } from './records/logs.js'
+import { slotName } from './records/names.js'
+import { type LogRecord, parseEntries, parsePreamble, parseRecord, parseStandIn, splitLines } from './records/record.js'
 import { type FileStore, type LogState, logName } from './store.js'
 
 const AT_ONCE = 8

@@ -1,8 +1,15 @@
 import { join } from 'node:path'
 import type { EraseRequest, LogKey } from '../../log/contract.js'
-import { findLog, findLogForWriting, writeRecord } from './logs.js'
+import { findLog, findLogForWriting, writeRecord } from './records/logs.js'
 import { attempts, type FileStore, type LogState, logName } from './store.js'
-import { changeThread, findThreadOf, removeLogFolder, sweepThread, type ThreadLink, threadFolder } from './threads.js'
+import {
+  changeThread,
+  findThreadOf,
+  removeLogFolder,
+  sweepThread,
+  type ThreadLink,
+  threadFolder,
+} from './records/threads.js'
 
 /**
  * Erases logs in one step: each is sealed, so that nothing can be appended after what was checked, and then the

@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import type { Head, HeadPage, HeadQuery } from '../../log/contract.js'
 import { selectHeads } from '../shared/head-query.js'
-import { headOf } from './lease.js'
-import { findLog } from './logs.js'
-import { encodeName } from './names.js'
+import { headOf } from './records/lease.js'
+import { findLog } from './records/logs.js'
+import { encodeName } from './records/names.js'
 import type { FileStore } from './store.js'
-import { findThread } from './threads.js'
+import { findThread } from './records/threads.js'
 
 const AT_ONCE = 16
 const CHUNK = 512

@@ -1,10 +1,10 @@
 import type { Expect, IndexFields, LogKey, StoredEntry } from '../../log/contract.js'
 import { checkStandIn } from '../shared/checks.js'
-import { removeBefore } from './chain.js'
+import { removeBefore } from './records/chain.js'
 import { findEntryRecord } from './entries.js'
-import { copyIndex } from './head-row.js'
-import { endsAt, findLogForWriting, writeRecord } from './logs.js'
-import { describeEntries } from './record.js'
+import { copyIndex } from './records/head-row.js'
+import { endsAt, findLogForWriting, writeRecord } from './records/logs.js'
+import { describeEntries } from './records/record.js'
 import { attempts, type FileStore } from './store.js'
 
 /** Moves the base with a record, then removes what is before it. A crash in between leaves files nobody reads. */

@@ -1,9 +1,9 @@
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import { UnavailableError } from '../../core/errors.js'
 import type { LogKey } from '../../log/contract.js'
-import type { ChainLink } from './chain.js'
-import type { Disk } from './disk.js'
-import type { LogRecord, ThreadRecord } from './record.js'
+import type { ChainLink } from './records/chain.js'
+import type { Disk } from './disk/disk.js'
+import type { LogRecord, ThreadRecord } from './records/record.js'
 
 /** A log as this process last saw it. Always verified before it is relied on. */
 export interface LogState {

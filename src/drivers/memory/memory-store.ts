@@ -1,6 +1,6 @@
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import type { BranchId, TenantId, ThreadId } from '../../core/ids.js'
-import { systemClock } from '../../core/system-clock.js'
+import { systemClock } from '../../core/time/system-clock.js'
 import type { Hash, IndexFields, LogKey, StoredEntry, Tombstone } from '../../log/contract.js'
 import type { NewItem } from '../../log/store-contract.js'
 

@@ -1,8 +1,8 @@
 import type { TenantId, ThreadId } from '../../core/ids.js'
 import type { Tombstone } from '../../log/contract.js'
 import type { NamedTombstone, TombstonePage } from '../../log/copy-contract.js'
-import type { Row, Sessions, Statement } from './sessions.js'
-import { fromText, toText } from './text-form.js'
+import type { Row, Sessions, Statement } from './connection/sessions.js'
+import { fromText, toText } from './values/text-form.js'
 
 /** How many tombstones one page holds. */
 const PAGE = 1000

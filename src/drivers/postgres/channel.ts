@@ -1,10 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { MESSAGE_BYTES } from '../../log/contract.js'
 import { Subscriptions } from '../shared/subscriptions.js'
-import { encodeArray } from './binary-array.js'
+import { encodeArray } from './values/binary-array.js'
 import { Listener } from './listener.js'
 import type { PgPoolLike } from './pg-client.js'
-import type { Sessions } from './sessions.js'
+import type { Sessions } from './connection/sessions.js'
 
 /** How long to trust what others are known to listen to; longer for a process that is told of changes. */
 const FRESH_MS = 1000

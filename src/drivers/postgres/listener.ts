@@ -1,5 +1,5 @@
 import type { PgClientLike, PgPoolLike } from './pg-client.js'
-import { Sessions } from './sessions.js'
+import { Sessions } from './connection/sessions.js'
 
 interface ListenerSettings {
   readonly pool: PgPoolLike

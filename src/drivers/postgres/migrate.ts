@@ -1,7 +1,7 @@
 import { SchemaTooNewError } from '../../core/errors.js'
 import { MIGRATIONS, readMigration } from './migrations.js'
 import type { Settings } from './options.js'
-import type { Row, Sessions, Statement } from './sessions.js'
+import type { Row, Sessions, Statement } from './connection/sessions.js'
 
 type Query = (statement: Statement) => Promise<readonly Row[]>
 

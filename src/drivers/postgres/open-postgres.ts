@@ -2,11 +2,11 @@ import type { Driver } from '../../log/contract.js'
 import { Channel } from './channel.js'
 import { migrate } from './migrate.js'
 import { describeTarget, parseOptions, type PostgresOptions, type Settings } from './options.js'
-import { type LentPool, makePool } from './own-pool.js'
+import { type LentPool, makePool } from './connection/own-pool.js'
 import type { PgPoolLike } from './pg-client.js'
 import { PostgresDriver } from './postgres-driver.js'
-import { PROBE_TEXT, type Probe, readProbe } from './probe.js'
-import { Sessions } from './sessions.js'
+import { PROBE_TEXT, type Probe, readProbe } from './connection/probe.js'
+import { Sessions } from './connection/sessions.js'
 
 const MAX_BATCH = 256
 const PARALLEL_BATCHES = 4

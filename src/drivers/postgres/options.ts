@@ -1,5 +1,5 @@
 import { InvalidOptionError } from '../../core/errors.js'
-import { describeStoreUrl } from '../../core/secrets.js'
+import { describeStoreUrl } from '../../core/wording/secrets.js'
 import type { PgPoolLike } from './pg-client.js'
 
 export interface PostgresOptions {

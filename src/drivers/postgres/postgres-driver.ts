@@ -15,15 +15,21 @@ import type { ItemDriver } from '../../log/store-contract.js'
 import { checkBatch, checkStandIn } from '../shared/checks.js'
 import { checkItemWrites } from '../shared/item-checks.js'
 import { readTogether } from '../shared/read-together.js'
-import { hashBytes, indexValues, makeAppendStatement, readAppendResults, type SortedBatch } from './append-statement.js'
-import { encodeArray } from './binary-array.js'
-import { type BlobStatements, makeBlobStatements } from './blob-statements.js'
+import {
+  hashBytes,
+  indexValues,
+  makeAppendStatement,
+  readAppendResults,
+  type SortedBatch,
+} from './statements/append-statement.js'
+import { encodeArray } from './values/binary-array.js'
+import { type BlobStatements, makeBlobStatements } from './statements/blob-statements.js'
 import type { Channel } from './channel.js'
 import { bury, listTombstones, tenantsStatement } from './census.js'
-import { makeDueStatement, readDuePage } from './due-statement.js'
-import { makeHeadsStatement, readHeadPage } from './heads-statement.js'
-import { parseHead } from './head-row.js'
-import { type ItemStatements, makeItemStatements, readItem, readWriteResults } from './item-statements.js'
+import { makeDueStatement, readDuePage } from './statements/due-statement.js'
+import { makeHeadsStatement, readHeadPage } from './statements/heads-statement.js'
+import { parseHead } from './values/head-row.js'
+import { type ItemStatements, makeItemStatements, readItem, readWriteResults } from './statements/item-statements.js'
 import {
   bytesOf,
   keyValues,
@@ -32,11 +38,11 @@ import {
   readEntry,
   readHeader,
   readTail,
-} from './log-statements.js'
-import { labelsOf } from './labels.js'
+} from './statements/log-statements.js'
+import { labelsOf } from './values/labels.js'
 import { describeTarget, type Settings } from './options.js'
-import type { Row, Sessions } from './sessions.js'
-import { fromText, toText } from './text-form.js'
+import type { Row, Sessions } from './connection/sessions.js'
+import { fromText, toText } from './values/text-form.js'
 import { transact } from './transact.js'
 
 /** Larger puts are sent in parts: the server keeps a whole statement in memory. */

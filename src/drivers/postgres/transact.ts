@@ -2,11 +2,11 @@ import { isHoldfastError, TransactionError, UnavailableError } from '../../core/
 import type { Append, AppendResult, Driver } from '../../log/contract.js'
 import { runTransaction, timedOut, type Transaction } from '../shared/run-transaction.js'
 import { checkStatement, ownTables, POSTGRES_DIALECT } from '../shared/sql-check.js'
-import { readAppendResults, type SortedBatch } from './append-statement.js'
-import type { BlobStatements } from './blob-statements.js'
-import { leavesConnectionUsable, ofTheStatement, translateError } from './server-error.js'
-import { raceTimeout, TIMED_OUT } from './race-timeout.js'
-import { beginStatement, type LentClient, type Sessions } from './sessions.js'
+import { readAppendResults, type SortedBatch } from './statements/append-statement.js'
+import type { BlobStatements } from './statements/blob-statements.js'
+import { leavesConnectionUsable, ofTheStatement, translateError } from './connection/server-error.js'
+import { raceTimeout, TIMED_OUT } from './connection/race-timeout.js'
+import { beginStatement, type LentClient, type Sessions } from './connection/sessions.js'
 
 export interface TransactSettings {
   readonly target: string

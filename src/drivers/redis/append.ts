@@ -1,11 +1,11 @@
 import type { Append, AppendResult } from '../../log/contract.js'
 import type { Argument, Reply } from './client.js'
 import type { ScriptCall } from './connection.js'
-import { generationOf, markBuckets, readHeadRow } from './generations.js'
-import { checkBucket } from './index-walk.js'
-import { checkOutcomes } from './outcomes.js'
-import { packAppend } from './pack-append.js'
-import { encodeHead, encodeIndexRow, encodeLabels, entryFields, escapeControls } from './rows.js'
+import { generationOf, markBuckets, readHeadRow } from './server/generations.js'
+import { checkBucket } from './index/index-walk.js'
+import { checkOutcomes } from './server/outcomes.js'
+import { packAppend } from './rows/pack-append.js'
+import { encodeHead, encodeIndexRow, encodeLabels, entryFields, escapeControls } from './rows/rows.js'
 import { checkLost, loseStore, type Store } from './store.js'
 
 /** One call appends to this many logs at most, so that it does not keep others waiting. */

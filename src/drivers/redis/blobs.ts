@@ -2,8 +2,8 @@ import type { TenantId } from '../../core/ids.js'
 import type { BlobInfo, Hash } from '../../log/contract.js'
 import type { Reply } from './client.js'
 import type { ScriptCall } from './connection.js'
-import { toDriverError } from './errors.js'
-import { asBuffer } from './rows.js'
+import { toDriverError } from './server/errors.js'
+import { asBuffer } from './rows/rows.js'
 import type { Store } from './store.js'
 
 /** How many buckets of blobs a listing asks for at once. */

@@ -2,7 +2,7 @@ import type { TenantId, ThreadId } from '../../core/ids.js'
 import type { Tombstone } from '../../log/contract.js'
 import type { NamedTombstone, TombstonePage } from '../../log/copy-contract.js'
 import type { RedisLike, Reply } from './client.js'
-import { toDriverError } from './errors.js'
+import { toDriverError } from './server/errors.js'
 import { checkLost, type Store } from './store.js'
 
 /** About how many keys the server looks at in one step of a walk, so that it does not keep others waiting. */

@@ -1,7 +1,7 @@
 import { ClosedError, type DataLossError, UnavailableError } from '../../core/errors.js'
 import type { Argument, RedisLike, Reply } from './client.js'
-import { timedOut, toDriverError } from './errors.js'
-import { slotOfKey } from './keys.js'
+import { timedOut, toDriverError } from './server/errors.js'
+import { slotOfKey } from './rows/keys.js'
 import type { Script } from './scripts.js'
 
 /** One script with its keys, all in one slot. `binary`: the reply holds bytes and not text. */

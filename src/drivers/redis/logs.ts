@@ -12,7 +12,7 @@ import type {
 } from '../../log/contract.js'
 import type { Reply } from './client.js'
 import type { Call, ScriptCall } from './connection.js'
-import { readHeadRow } from './generations.js'
+import { readHeadRow } from './server/generations.js'
 import {
   decodeEntries,
   decodeHeader,
@@ -23,7 +23,7 @@ import {
   entryFields,
   escapeControls,
   incarnationIn,
-} from './rows.js'
+} from './rows/rows.js'
 import type { ScriptName } from './scripts.js'
 import { checkLost, type Store } from './store.js'
 

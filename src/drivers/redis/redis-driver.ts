@@ -8,12 +8,12 @@ import { appendBatch } from './append.js'
 import { Channel } from './channel.js'
 import { bury, listTenants, listTombstones } from './census.js'
 import { getBlobs, listBlobs, putBlobs, removeBlob, touchBlobs } from './blobs.js'
-import { takeDue } from './due.js'
-import { toDriverError } from './errors.js'
-import { queryHeads, readPositions, readTime } from './heads.js'
-import { listSpaces, readItems, scanItems } from './item-reads.js'
-import { sweepItems } from './item-sweep.js'
-import { applyWrites, writeItems } from './item-writes.js'
+import { takeDue } from './index/due.js'
+import { toDriverError } from './server/errors.js'
+import { queryHeads, readPositions, readTime } from './index/heads.js'
+import { listSpaces, readItems, scanItems } from './items/item-reads.js'
+import { sweepItems } from './items/item-sweep.js'
+import { applyWrites, writeItems } from './items/item-writes.js'
 import {
   eraseLogs,
   pruneLog,
@@ -26,7 +26,7 @@ import {
   reindexLog,
   renewLease,
 } from './logs.js'
-import { scrubServers } from './scrub.js'
+import { scrubServers } from './server/scrub.js'
 import type { Store } from './store.js'
 
 const CAPABILITIES: Capabilities = {

@@ -1,9 +1,9 @@
 import type { DataLossError } from '../../core/errors.js'
 import type { Reply } from './client.js'
 import type { Connection } from './connection.js'
-import { lostStore } from './errors.js'
-import type { Generation, Trust } from './generations.js'
-import type { Keys } from './keys.js'
+import { lostStore } from './server/errors.js'
+import type { Generation, Trust } from './server/generations.js'
+import type { Keys } from './rows/keys.js'
 import type { Scripts } from './scripts.js'
 
 /** What every operation of an open store needs. */

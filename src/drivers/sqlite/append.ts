@@ -1,11 +1,11 @@
-import type { AppendTask, EntryTask, LeaseTask } from './append-parcel.js'
-import type { Connection } from './connection.js'
+import type { AppendTask, EntryTask, LeaseTask } from './parcel/append-parcel.js'
+import type { Connection } from './connection/connection.js'
 import { createLog } from './create-log.js'
-import type { Row } from './engine.js'
-import { HEAD_COLUMNS, type PackedHead, packHead } from './head-row.js'
-import { carryItems } from './item-writes.js'
-import type { Instant } from './lease.js'
-import { compareLog, type LeaseEnd, leaseEnd, NAMED, replaceLabels, updateLog } from './log-row.js'
+import type { Row } from './connection/engine.js'
+import { HEAD_COLUMNS, type PackedHead, packHead } from './rows/head-row.js'
+import { carryItems } from './items/item-writes.js'
+import type { Instant } from './rows/lease.js'
+import { compareLog, type LeaseEnd, leaseEnd, NAMED, replaceLabels, updateLog } from './rows/log-row.js'
 
 export type PackedResult =
   | 'appended'

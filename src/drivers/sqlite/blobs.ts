@@ -1,7 +1,7 @@
 import type { BlobInfo, Hash } from '../../log/contract.js'
-import type { Connection } from './connection.js'
-import type { Instant } from './lease.js'
-import { type Parcel, ParcelReader } from './parcel.js'
+import type { Connection } from './connection/connection.js'
+import type { Instant } from './rows/lease.js'
+import { type Parcel, ParcelReader } from './parcel/parcel.js'
 
 /** Later than every touch before it, also within one millisecond and across processes. */
 const STEP_MS = 0.001

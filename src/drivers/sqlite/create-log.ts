@@ -1,6 +1,6 @@
-import type { AppendTask, EntryTask } from './append-parcel.js'
-import type { Connection } from './connection.js'
-import type { LeaseEnd } from './log-row.js'
+import type { AppendTask, EntryTask } from './parcel/append-parcel.js'
+import type { Connection } from './connection/connection.js'
+import type { LeaseEnd } from './rows/log-row.js'
 
 const INSERT_LOG = `INSERT INTO logs (tenant, thread, branch, incarnation, seq, hash, epoch, base_seq, base_hash,
   lease_owner, lease_boot, lease_until, lease_ms, status, created_at, updated_at, expires_at, wake_at, tags, metadata,

@@ -1,14 +1,14 @@
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import type { Append } from '../../log/contract.js'
 import { appendOne, type PackedResult } from './append.js'
-import { appendTaskOf } from './append-parcel.js'
-import { closeDirectConnection, type Connection, dataVersion, openDirectConnection } from './connection.js'
-import { loadSqlite } from './engine.js'
-import { captureFailure, SqliteFailure } from './failure.js'
+import { appendTaskOf } from './parcel/append-parcel.js'
+import { closeDirectConnection, type Connection, dataVersion, openDirectConnection } from './connection/connection.js'
+import { loadSqlite } from './connection/engine.js'
+import { captureFailure, SqliteFailure } from './connection/failure.js'
 import { READS, type ReadName } from './reads.js'
-import { type Instant, instantOf, machineMs } from './lease.js'
+import { type Instant, instantOf, machineMs } from './rows/lease.js'
 import type { Calls, OpenedDatabase, WorkerSettings } from './protocol.js'
-import { sameFileCheck } from './same-file.js'
+import { sameFileCheck } from './connection/same-file.js'
 
 /** More at once means that many sessions write: then the worker commits while this thread prepares the next batch. */
 const MOST_APPENDS = 4

@@ -1,10 +1,10 @@
 import type { LogKey, Position, StoredEntry, StoredHeader } from '../../log/contract.js'
-import type { Connection } from './connection.js'
-import type { Row } from './engine.js'
-import { HEAD_COLUMNS, type PackedHead, packHead } from './head-row.js'
-import type { Instant } from './lease.js'
-import { NAMED } from './log-row.js'
-import { type Parcel, ParcelReader, ParcelWriter } from './parcel.js'
+import type { Connection } from './connection/connection.js'
+import type { Row } from './connection/engine.js'
+import { HEAD_COLUMNS, type PackedHead, packHead } from './rows/head-row.js'
+import type { Instant } from './rows/lease.js'
+import { NAMED } from './rows/log-row.js'
+import { type Parcel, ParcelReader, ParcelWriter } from './parcel/parcel.js'
 
 const FIND_ID = `SELECT id FROM logs WHERE ${NAMED}`
 const COLUMNS = 'seq, keyframe, lower(hex(hash)) AS hash, header'

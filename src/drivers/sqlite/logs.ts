@@ -1,11 +1,11 @@
 import type { TenantId, ThreadId } from '../../core/ids.js'
 import type { EraseRequest, Expect, LogKey, Tombstone } from '../../log/contract.js'
 import type { NamedTombstone } from '../../log/copy-contract.js'
-import type { IndexTask, Labels } from './append-parcel.js'
-import type { Connection } from './connection.js'
-import type { Row } from './engine.js'
-import type { Instant } from './lease.js'
-import { compareLog, findLog, leaseEnd, replaceLabels, updateLog } from './log-row.js'
+import type { IndexTask, Labels } from './parcel/append-parcel.js'
+import type { Connection } from './connection/connection.js'
+import type { Row } from './connection/engine.js'
+import type { Instant } from './rows/lease.js'
+import { compareLog, findLog, leaseEnd, replaceLabels, updateLog } from './rows/log-row.js'
 
 export function renewLease(
   db: Connection,

@@ -1,7 +1,7 @@
-import type { Connection } from './connection.js'
+import type { Connection } from './connection/connection.js'
 import { readEntries, readHead, readHeaders, readPosition, readTail } from './entries.js'
-import { findHeads } from './heads.js'
-import type { Instant } from './lease.js'
+import { findHeads } from './index/heads.js'
+import type { Instant } from './rows/lease.js'
 import type { Calls } from './protocol.js'
 
 /** Reads of logs, which any thread with a connection can answer. */

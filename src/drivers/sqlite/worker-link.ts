@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads'
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import { ClosedError, type HoldfastError, UnavailableError } from '../../core/errors.js'
-import { explainFailure } from './explain-failure.js'
-import { machineMs } from './lease.js'
+import { explainFailure } from './connection/explain-failure.js'
+import { machineMs } from './rows/lease.js'
 import type { CallName, Calls, OpenedDatabase, Reply, Request, WorkerSettings } from './protocol.js'
 
 interface Waiting {

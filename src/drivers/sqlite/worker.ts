@@ -1,16 +1,16 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Hash } from '../../log/contract.js'
 import { appendOne } from './append.js'
-import { unpackAppends } from './append-parcel.js'
+import { unpackAppends } from './parcel/append-parcel.js'
 import { getBlobs, listBlobs, putBlobs, removeBlob, touchBlobs } from './blobs.js'
-import { type Connection, dataVersion, openConnection, openSecondConnection } from './connection.js'
-import { takeDue } from './due.js'
-import { loadSqlite } from './engine.js'
+import { type Connection, dataVersion, openConnection, openSecondConnection } from './connection/connection.js'
+import { takeDue } from './index/due.js'
+import { loadSqlite } from './connection/engine.js'
 import { type PackedTail, readTail } from './entries.js'
-import { captureFailure, SqliteFailure } from './failure.js'
-import { listSpaces, readItems, scanItems } from './item-reads.js'
-import { sweepItems, writeItems } from './item-writes.js'
-import { type Instant, instantOf } from './lease.js'
+import { captureFailure, SqliteFailure } from './connection/failure.js'
+import { listSpaces, readItems, scanItems } from './items/item-reads.js'
+import { sweepItems, writeItems } from './items/item-writes.js'
+import { type Instant, instantOf } from './rows/lease.js'
 import {
   bury,
   eraseLogs,
@@ -21,13 +21,13 @@ import {
   reindexLog,
   renewLease,
 } from './logs.js'
-import { migrate } from './migrate.js'
+import { migrate } from './connection/migrate.js'
 import { MIGRATIONS } from './migrations/list.js'
-import { type Parcel, transferOf } from './parcel.js'
+import { type Parcel, transferOf } from './parcel/parcel.js'
 import type { CallName, Calls, OpenedDatabase, Reply, Request, SessionCall, WorkerSettings } from './protocol.js'
 import { READS } from './reads.js'
-import { sameFileCheck } from './same-file.js'
-import { isSessionCall, UserSession } from './user-session.js'
+import { sameFileCheck } from './connection/same-file.js'
+import { isSessionCall, UserSession } from './transact/user-session.js'
 
 /** A call with the worker's side of it: the connection, and the time when it is asked for. */
 type Handlers = {

@@ -1,4 +1,4 @@
-import type { DataKey } from '../../codec/data-key.js'
+import type { DataKey } from '../../codec/secret/data-key.js'
 import type { ChainBase } from '../../codec/header.js'
 import type { Limits } from '../../codec/limits.js'
 import type { Encoded } from '../../codec/value.js'

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { readVector } from '../../codec/item.js'
 import { encodeValue } from '../../codec/value.js'
-import { andThen, forEachInTurn } from '../../core/at-once.js'
+import { andThen, forEachInTurn } from '../../core/async/at-once.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { Driver, LogKey } from '../contract.js'
 import type { Fold } from '../entry/fold.js'

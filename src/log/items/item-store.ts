@@ -1,6 +1,6 @@
 import type { VerifiedItem } from '../../codec/item.js'
 import type { FieldPath, Scalar } from '../../codec/item-field.js'
-import type { Redactor } from '../../codec/redactor.js'
+import type { Redactor } from '../../codec/secret/redactor.js'
 import { DataLossError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
 import { itemDriver } from './carried-writes.js'

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { link, mkdir, open, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { SECRET_BYTES } from '../../codec/data-key.js'
+import { SECRET_BYTES } from '../../codec/secret/data-key.js'
 import { HoldfastError, InvalidOptionError } from '../../core/errors.js'
 import type { KeyVault } from './key-vault.js'
 

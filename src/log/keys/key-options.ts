@@ -1,8 +1,8 @@
-import { SECRET_BYTES } from '../../codec/data-key.js'
-import { deriveMasterKey, type MasterKey } from '../../codec/master-key.js'
+import { SECRET_BYTES } from '../../codec/secret/data-key.js'
+import { deriveMasterKey, type MasterKey } from '../../codec/secret/master-key.js'
 import { InvalidOptionError } from '../../core/errors.js'
-import { suggestName } from '../../core/option-names.js'
-import { looksSecret, showName } from '../../core/secrets.js'
+import { suggestName } from '../../core/wording/option-names.js'
+import { looksSecret, showName } from '../../core/wording/secrets.js'
 import { checkVault, type KeyVault } from './key-vault.js'
 
 /** Turns on authentication and encryption of everything that is stored. */

@@ -1,4 +1,4 @@
-import type { DataKey } from '../../codec/data-key.js'
+import type { DataKey } from '../../codec/secret/data-key.js'
 import { CorruptError, DataLossError, InvalidOptionError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
 import type { DataKeys } from './data-keys.js'

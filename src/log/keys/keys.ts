@@ -1,4 +1,4 @@
-import type { DataKey } from '../../codec/data-key.js'
+import type { DataKey } from '../../codec/secret/data-key.js'
 import { InvalidIdError } from '../../core/errors.js'
 import type { TenantId, ThreadId } from '../../core/ids.js'
 

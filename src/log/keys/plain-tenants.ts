@@ -1,10 +1,10 @@
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import { decodeHeader } from '../../codec/header.js'
-import { masterIdOf } from '../../codec/master-key.js'
+import { masterIdOf } from '../../codec/secret/master-key.js'
 import { MissingKeyError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
 import type { Driver } from '../contract.js'
-import { showName } from '../../core/secrets.js'
+import { showName } from '../../core/wording/secrets.js'
 import { keyLogOf } from './key-log.js'
 
 /** How long a process without keys continues without checking whether the tenant has some now. */

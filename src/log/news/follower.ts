@@ -1,5 +1,5 @@
-import type { Clock } from '../../core/clock.js'
-import { onAbort } from '../../core/on-abort.js'
+import type { Clock } from '../../core/time/clock.js'
+import { onAbort } from '../../core/async/on-abort.js'
 import type { LogKey } from '../contract.js'
 
 /** How long a follower that hears of everything waits at most: the store is asked for all of them together. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type Driver, MESSAGE_BYTES } from '../contract.js'
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import { Topic } from './topic.js'
 
 /** Told what happens in a run while it happens, and whether that was another process. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import type { Driver } from '../contract.js'
 
 /** Writers may not know of a new listener for this long: until then whoever waits also looks for itself. */

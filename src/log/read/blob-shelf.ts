@@ -1,6 +1,6 @@
 import { decodeBlob, encodeBlob, type StoredBlob } from '../../codec/blob.js'
-import type { DataKey } from '../../codec/data-key.js'
-import type { BlobSource } from '../../codec/decode.js'
+import type { DataKey } from '../../codec/secret/data-key.js'
+import type { BlobSource } from '../../codec/decode/decode.js'
 import type { BlobSink } from '../../codec/value.js'
 import { CorruptError, MissingKeyError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'

@@ -1,6 +1,6 @@
 import { chainHash, chainIdentity, NO_PARENT } from '../../codec/chain.js'
 import { packEntry } from '../../codec/compress.js'
-import { bodyContext, type DataKey, encrypt } from '../../codec/data-key.js'
+import { bodyContext, type DataKey, encrypt } from '../../codec/secret/data-key.js'
 import { type ChainBase, type EntryHeader, encodeHeader } from '../../codec/header.js'
 import { encodeValue } from '../../codec/value.js'
 import { ConflictError, InvalidValueError } from '../../core/errors.js'

@@ -1,4 +1,4 @@
-import { andThen, forEachInTurn } from '../../core/at-once.js'
+import { andThen, forEachInTurn } from '../../core/async/at-once.js'
 import { ConflictError } from '../../core/errors.js'
 import { nameLog } from '../../core/log-name.js'
 import type { Append, AppendResult, LogKey, StoredEntry } from '../contract.js'

@@ -1,4 +1,4 @@
-import { onAbort } from '../../core/on-abort.js'
+import { onAbort } from '../../core/async/on-abort.js'
 
 /**
  * A limited number of calls at a time, in the order in which they came. A batch has a slot while stages or sink work on

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { MAX_ID_BYTES, parseThreadId, type ThreadId, threadIdInput } from '../../core/ids.js'
 import type { LogKey } from '../../log/contract.js'
-import type { RunRecord } from '../run/run-state.js'
+import type { RunRecord } from '../run/state/run-state.js'
 
 /**
  * The name of a child among those of its parent: derived from the place that awaits it, in this run, on this branch, in

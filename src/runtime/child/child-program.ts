@@ -1,6 +1,6 @@
-import { notAChoice } from '../../core/choices.js'
+import { notAChoice } from '../../core/wording/choices.js'
 import { InvalidOptionError, InvalidProgramError } from '../../core/errors.js'
-import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
+import { checkOptionNames, type OptionNames } from '../../core/wording/option-names.js'
 import type { ProgramPlan } from '../program/program.js'
 import type { ChildOptions } from './await-child.js'
 

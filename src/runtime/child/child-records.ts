@@ -1,6 +1,6 @@
 import type { Value } from '../../codec/value.js'
 import type { RecordedError } from '../errors.js'
-import type { RunLimit } from '../run/run-state.js'
+import type { RunLimit } from '../run/state/run-state.js'
 
 /** A child of the current run, from the moment before it is started until its parent has taken its outcome. */
 export interface ChildRecord {

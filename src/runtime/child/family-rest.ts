@@ -3,9 +3,9 @@ import type { LogKey } from '../../log/contract.js'
 import type { Log } from '../../log/log.js'
 import type { LogStore } from '../../log/log-store.js'
 import type { Follower } from '../../log/news/follower.js'
-import { isUnfinished } from '../run/read-run-state.js'
-import type { RunState, Waiting } from '../run/run-state.js'
-import { isAtRest, isOnlyWaiting } from '../run/rest.js'
+import { isUnfinished } from '../run/state/read-run-state.js'
+import type { RunState, Waiting } from '../run/state/run-state.js'
+import { isAtRest, isOnlyWaiting } from '../run/state/rest.js'
 import { inputKeyOf } from './child-key.js'
 
 export type WaitForChild = Waiting & { readonly kind: 'child' }

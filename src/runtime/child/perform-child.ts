@@ -1,5 +1,5 @@
 import { showValue } from '../../codec/clone.js'
-import type { Requested, Requests } from '../step/requests.js'
+import type { Requested, Requests } from '../step/call/requests.js'
 import { awaitChild, type ChildOptions, failedChild } from './await-child.js'
 import { type ChildProgram, planOfChild } from './child-program.js'
 

@@ -1,8 +1,8 @@
 import type { NodePlan } from '../program/program.js'
 import { leftBegun, nondeterministic } from '../errors.js'
-import { awaitsChild, findBegun, isBegun } from '../run/read-run-state.js'
-import type { TaskRecord } from '../run/run-state.js'
-import { isEffect } from '../step/revisits.js'
+import { awaitsChild, findBegun, isBegun } from '../run/state/read-run-state.js'
+import type { TaskRecord } from '../run/state/run-state.js'
+import { isEffect } from '../step/call/revisits.js'
 import type { GraphScope } from './graph-scope.js'
 
 /** The node of a task, as what it began as where it may be of two kinds. */

@@ -1,7 +1,7 @@
 import { setOwn, type Value } from '../../codec/value.js'
 import { applyOp, type Op, type Path, remove, set, type State } from '../../log/entry/ops.js'
-import { type Prefix, scopeAt } from '../run/read-run-state.js'
-import type { RunState, ScopeState, TaskRecord } from '../run/run-state.js'
+import { type Prefix, scopeAt } from '../run/state/read-run-state.js'
+import type { RunState, ScopeState, TaskRecord } from '../run/state/run-state.js'
 
 /*
  * An entry that closes a super-step is written in one of two forms. With several tasks, or where reducers make

@@ -3,9 +3,9 @@ import { cloneValue, showValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
 import type { State } from '../../log/entry/ops.js'
 import type { Approval, Asked, NodePlan } from '../program/program.js'
-import type { Update } from '../program/state-shape.js'
-import type { TaskRecord } from '../run/run-state.js'
-import type { Activation } from '../step/activation.js'
+import type { Update } from '../program/state/state-shape.js'
+import type { TaskRecord } from '../run/state/run-state.js'
+import type { Activation } from '../step/call/activation.js'
 import type { GraphScope } from './graph-scope.js'
 
 /** What a person said at a gate. */

@@ -1,6 +1,6 @@
 import { HoldfastError, IncompatibleError } from '../../core/errors.js'
 import type { GraphPlan, Task } from '../program/program.js'
-import type { TaskRecord } from '../run/run-state.js'
+import type { TaskRecord } from '../run/state/run-state.js'
 
 /** Names tasks so that each is found again: by super-step, node and position among those of the same node. */
 export function nameTasks(tasks: readonly Task[], count: number): readonly TaskRecord[] {

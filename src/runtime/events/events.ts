@@ -1,5 +1,5 @@
 import { cloneValue } from '../../codec/clone.js'
-import type { Redactor } from '../../codec/redactor.js'
+import type { Redactor } from '../../codec/secret/redactor.js'
 import type { Value } from '../../codec/value.js'
 import { applyOp, type Op, type Path, type State, valueAt } from '../../log/entry/ops.js'
 import { resultIn } from '../engine/closings.js'

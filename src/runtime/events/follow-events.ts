@@ -1,4 +1,4 @@
-import type { OptionNames } from '../../core/option-names.js'
+import type { OptionNames } from '../../core/wording/option-names.js'
 import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
 import type { Log } from '../../log/log.js'
 import type { LogStore } from '../../log/log-store.js'

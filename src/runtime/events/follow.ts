@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import type { Log } from '../../log/log.js'
 
 const FIRST_POLL_MS = 20

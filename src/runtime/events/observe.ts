@@ -2,8 +2,8 @@ import type { Fold } from '../../log/entry/fold.js'
 import type { ObservedRun, RunEnd } from '../../telemetry/observer.js'
 import type { LogKey } from '../../log/contract.js'
 import type { ProgramPlan } from '../program/program.js'
-import { isUnfinished } from '../run/read-run-state.js'
-import type { RunState } from '../run/run-state.js'
+import { isUnfinished } from '../run/state/read-run-state.js'
+import type { RunState } from '../run/state/run-state.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
 
 /** Reports what a claim reveals about how the thread was left: `before` it and after. */

@@ -1,6 +1,6 @@
-import { onAbort } from '../../core/on-abort.js'
+import { onAbort } from '../../core/async/on-abort.js'
 import type { RunEvent } from './events.js'
-import type { Outcome } from '../run/outcome.js'
+import type { Outcome } from '../run/state/outcome.js'
 
 const MAX_BUFFERED = 10_000
 

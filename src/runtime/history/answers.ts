@@ -2,7 +2,7 @@ import { cloneValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
 import type { Log } from '../../log/log.js'
 import type { RecordedEvent } from '../events/events.js'
-import type { PauseRecord, RunState } from '../run/run-state.js'
+import type { PauseRecord, RunState } from '../run/state/run-state.js'
 
 /** An answer that was given, and what it answered. */
 export interface GivenAnswer {

@@ -4,7 +4,7 @@ import type { Head, LogKey } from '../../log/contract.js'
 import type { LogStore } from '../../log/log-store.js'
 import { formatCheckpointId, parseCheckpointId } from '../../log/entry/checkpoint-id.js'
 import { type Difference, diffValues } from './diff.js'
-import type { RunState } from '../run/run-state.js'
+import type { RunState } from '../run/state/run-state.js'
 
 /** A branch and those that were forked from it. */
 export interface Branch {

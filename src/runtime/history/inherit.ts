@@ -1,9 +1,9 @@
-import { notAChoice } from '../../core/choices.js'
+import { notAChoice } from '../../core/wording/choices.js'
 import type { Fold } from '../../log/entry/fold.js'
 import { applyOp, type Op, remove, set } from '../../log/entry/ops.js'
 import { closePauses } from '../pause/asking.js'
-import { keysThere } from '../run/input-keys.js'
-import type { ForkRecord, RunState, ScopeState, StepRecord } from '../run/run-state.js'
+import { keysThere } from '../run/input/input-keys.js'
+import type { ForkRecord, RunState, ScopeState, StepRecord } from '../run/state/run-state.js'
 
 /** What a fork keeps of the run in progress: finished steps as they are, begun ones as begun elsewhere. */
 export function inherit(

@@ -1,6 +1,6 @@
 import type { Op } from '../../log/entry/ops.js'
-import { type Prefix, scopeAt } from '../run/read-run-state.js'
-import type { RunRecord, RunState } from '../run/run-state.js'
+import { type Prefix, scopeAt } from '../run/state/read-run-state.js'
+import type { RunRecord, RunState } from '../run/state/run-state.js'
 
 /*
  * What single operations of an entry mean to a replay.

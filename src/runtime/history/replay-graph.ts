@@ -12,9 +12,9 @@ import { migrateState } from '../upgrade/migration.js'
 import type { GraphPlan, NodePlan, Task } from '../program/program.js'
 import { pathOf, prefixOf, stepOf, takesInput, versionAt } from './recorded-ops.js'
 import type { OtherVersionRecords, ReplayDifference, ReplayReport } from './replay.js'
-import { type Prefix, scopeAt } from '../run/read-run-state.js'
-import type { RunState, StepRecord, TaskRecord } from '../run/run-state.js'
-import type { Update } from '../program/state-shape.js'
+import { type Prefix, scopeAt } from '../run/state/read-run-state.js'
+import type { RunState, StepRecord, TaskRecord } from '../run/state/run-state.js'
+import type { Update } from '../program/state/state-shape.js'
 import { upgradeInput } from '../upgrade/upgrade.js'
 
 /** Follows the records of a graph and asks the current graph at the end of every super-step what it would have done. */

@@ -1,5 +1,5 @@
 import { ReplayGapError, ReplayOrderError } from '../errors.js'
-import type { Records } from '../run/records.js'
+import type { Records } from '../run/record/records.js'
 
 /** How long the current program may take between two parallel steps before it counts as waiting. */
 const STUCK_MS = 100

@@ -2,7 +2,7 @@ import { isHoldfastError } from '../../core/errors.js'
 import { mapSome } from '../../core/map-some.js'
 import type { Head } from '../../log/contract.js'
 import type { RecordedError } from '../errors.js'
-import type { RunState } from '../run/run-state.js'
+import type { RunState } from '../run/state/run-state.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
 
 const AT_ONCE = 8

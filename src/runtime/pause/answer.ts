@@ -1,16 +1,16 @@
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
-import type { Redactor } from '../../codec/redactor.js'
+import type { Redactor } from '../../codec/secret/redactor.js'
 import { copyValue, type Value } from '../../codec/value.js'
 import { type HoldfastError, InvalidValueError, NotFoundError } from '../../core/errors.js'
-import type { OptionNames } from '../../core/option-names.js'
-import type { Clock } from '../../core/clock.js'
+import type { OptionNames } from '../../core/wording/option-names.js'
+import type { Clock } from '../../core/time/clock.js'
 import { DUE } from '../../log/contract.js'
 import type { Draft } from '../../log/entry/draft.js'
 import type { Log } from '../../log/log.js'
 import { set } from '../../log/entry/ops.js'
 import { PauseClosedError } from '../errors.js'
 import { checkAgainst } from '../json-schema/json-schema.js'
-import type { AnswerRecord, PauseRecord, RunState } from '../run/run-state.js'
+import type { AnswerRecord, PauseRecord, RunState } from '../run/state/run-state.js'
 
 /** What is recorded with an answer. */
 export interface AnswerOptions {

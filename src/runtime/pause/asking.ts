@@ -7,12 +7,12 @@ import { validate } from '../../store/standard-schema.js'
 import type { PauseOptions } from '../step/context.js'
 import type { Asked } from '../program/program.js'
 import { PauseClosedError } from '../errors.js'
-import { hashValue } from '../step/hash-value.js'
+import { hashValue } from '../step/record/hash-value.js'
 import { jsonSchemaOf } from '../json-schema/json-schema.js'
 import { refuseSchema } from '../json-schema/schema-checker.js'
-import type { AnswerRecord, ClosedPause, PauseRecord, RefusalRecord, RunState } from '../run/run-state.js'
+import type { AnswerRecord, ClosedPause, PauseRecord, RefusalRecord, RunState } from '../run/state/run-state.js'
 import type { Run } from '../run/run.js'
-import { TimeLimit } from '../step/time-limit.js'
+import { TimeLimit } from '../program/time-limit.js'
 
 const MAX_CLOSED = 100
 const MAX_REASON = 4000

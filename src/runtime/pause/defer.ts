@@ -1,12 +1,12 @@
-import { describeGiven } from '../../core/choices.js'
+import { describeGiven } from '../../core/wording/choices.js'
 import { InvalidOptionError } from '../../core/errors.js'
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import type { Log } from '../../log/log.js'
 import { type Op, set } from '../../log/entry/ops.js'
 import { checkBy, findOpen } from './answer.js'
-import type { DeferralRecord, RunState } from '../run/run-state.js'
-import { isOnlyWaiting } from '../run/rest.js'
-import { nextWake } from '../run/wake-time.js'
+import type { DeferralRecord, RunState } from '../run/state/run-state.js'
+import { isOnlyWaiting } from '../run/state/rest.js'
+import { nextWake } from '../run/state/wake-time.js'
 
 /** Until when a question is postponed. */
 export interface DeferOptions {

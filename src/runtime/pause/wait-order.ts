@@ -1,5 +1,5 @@
 import { type Past, passHere, pastHere, withPast } from '../step/here.js'
-import { CALLED, shortHash } from '../step/trail.js'
+import { CALLED, shortHash } from '../step/call/trail.js'
 
 /** A wait without a key. */
 export interface UnkeyedWait {

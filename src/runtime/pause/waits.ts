@@ -1,14 +1,14 @@
-import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
+import { checkOptionNames, type OptionNames } from '../../core/wording/option-names.js'
 import { showValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
 import { InvalidOptionError, InvalidValueError } from '../../core/errors.js'
 import { set, splice, valueAt } from '../../log/entry/ops.js'
 import { validate } from '../../store/standard-schema.js'
 import type { ReceiveOptions, SleepOptions } from '../step/context.js'
-import { signalsOf } from '../run/read-run-state.js'
-import type { RunState, StepRecord, Waiting } from '../run/run-state.js'
+import { signalsOf } from '../run/state/read-run-state.js'
+import type { RunState, StepRecord, Waiting } from '../run/state/run-state.js'
 import type { Run } from '../run/run.js'
-import type { StepRecords } from '../step/step-records.js'
+import type { StepRecords } from '../step/record/step-records.js'
 
 /** The function that waits, as far as it matters here. */
 export interface WaitingFunction {

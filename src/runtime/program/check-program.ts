@@ -1,4 +1,4 @@
-import { describeGiven } from '../../core/choices.js'
+import { describeGiven } from '../../core/wording/choices.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { ProgramPlan } from './program.js'
 

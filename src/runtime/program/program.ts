@@ -6,9 +6,9 @@ import type { SpanPlan } from '../../telemetry/observer.js'
 import type { Context, StepPolicy } from '../step/context.js'
 import type { RecordedError } from '../errors.js'
 import type { LiveEvent } from '../events/events.js'
-import type { Durable, Frequency } from '../run/record-policy.js'
-import type { RunLimit } from '../run/run-state.js'
-import type { StateShape, Update } from './state-shape.js'
+import type { Durable, Frequency } from '../run/record/record-policy.js'
+import type { RunLimit } from '../run/state/run-state.js'
+import type { StateShape, Update } from './state/state-shape.js'
 
 export type { State } from '../../log/entry/ops.js'
 

@@ -1,5 +1,5 @@
 import { InvalidProgramError } from '../../core/errors.js'
-import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
+import { checkOptionNames, type OptionNames } from '../../core/wording/option-names.js'
 import type { RetryPolicy, StepOptions, StepPolicy } from '../step/context.js'
 
 /** The options of `ctx.step`. */

@@ -1,11 +1,11 @@
-import type { Redactor } from '../../codec/redactor.js'
+import type { Redactor } from '../../codec/secret/redactor.js'
 import type { TenantId } from '../../core/ids.js'
 import type { StoreRetentionPolicy, SweepReport } from '../../core/retention.js'
 import type { LogStore } from '../../log/log-store.js'
 import type { StoreClock } from '../../log/store-clock.js'
 import type { Store } from '../../store/store.js'
 import type { Observer } from '../../telemetry/observer.js'
-import type { Attempts } from '../step/attempts.js'
+import type { Attempts } from '../step/attempt/attempts.js'
 import type { Company } from '../worker/company.js'
 import type { WorkerSigns } from '../worker/presence.js'
 

@@ -2,9 +2,9 @@ import type { RunObserver } from '../../telemetry/observer.js'
 import type { ChildDoor } from '../child/await-child.js'
 import type { LiveEvent } from '../events/events.js'
 import type { ReplayScript } from '../history/replay-script.js'
-import type { RecordedReads } from './recorded-reads.js'
-import type { LazyAbort } from '../../core/lazy-abort.js'
-import type { RunLimit, Waiting } from './run-state.js'
+import type { RecordedReads } from './record/recorded-reads.js'
+import type { LazyAbort } from '../../core/async/lazy-abort.js'
+import type { RunLimit, Waiting } from './state/run-state.js'
 
 /** How far a program got. */
 export type Drive =

@@ -4,7 +4,7 @@ import { set, type State } from '../../log/entry/ops.js'
 import { GraphEngine } from '../engine/graph-engine.js'
 import { GraphScope } from '../engine/graph-scope.js'
 import type { FlowPlan, ProgramPlan } from '../program/program.js'
-import { Activation } from '../step/activation.js'
+import { Activation } from '../step/call/activation.js'
 import type { Drive } from './run-terms.js'
 import { SharedRun } from './shared-run.js'
 

@@ -6,7 +6,7 @@ import type { Draft } from '../../log/entry/draft.js'
 import type { IndexPatch } from '../../log/entry/index-state.js'
 import { type Op, remove, set } from '../../log/entry/ops.js'
 import type { Fold } from '../../log/entry/fold.js'
-import { CAPPED, PROGRAM, RETENTION, SCHEDULE, VERSION } from '../run/labels.js'
+import { CAPPED, PROGRAM, RETENTION, SCHEDULE, VERSION } from '../run/state/labels.js'
 import type { Timetable } from './timetable.js'
 
 /** What happens to occurrences that no worker was there to start. */

@@ -3,7 +3,7 @@ import { MAIN_BRANCH, parseThreadId, type ThreadIdInput } from '../../core/ids.j
 import type { LogKey } from '../../log/contract.js'
 import { isStoreFailure } from '../errors.js'
 import type { ProgramPlan } from '../program/program.js'
-import { enqueueInput } from '../run/enqueue.js'
+import { enqueueInput } from '../run/input/enqueue.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
 import { changeSchedule, type LastOccurrence, readSchedule, type ScheduleRecord } from './schedule-state.js'
 import { dueUntil, nextAfter } from './timetable.js'

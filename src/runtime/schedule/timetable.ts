@@ -1,5 +1,5 @@
 import { Cron } from 'croner'
-import { describeGiven } from '../../core/choices.js'
+import { describeGiven } from '../../core/wording/choices.js'
 import { InvalidOptionError } from '../../core/errors.js'
 
 /** When the occurrences of a schedule are. */

@@ -3,10 +3,10 @@ import type { SqlSession } from '../../log/contract.js'
 import type { StandardSchema } from '../../store/standard-schema.js'
 import type { ChildOptions } from '../child/await-child.js'
 import type { FlowProgram } from '../program/flow.js'
-import type { GraphProgram } from '../program/graph.js'
+import type { GraphProgram } from '../program/graph/graph.js'
 import type { TypedProgram } from '../program/program.js'
-import type { Shape, StateOf } from '../program/state-key.js'
-import type { StepStore } from './step-store.js'
+import type { Shape, StateOf } from '../program/state/state-key.js'
+import type { StepStore } from './record/step-store.js'
 
 /** What a step does to the outside world, which decides what happens if its outcome is unknown. */
 export type Effect =

@@ -1,15 +1,15 @@
 import { showValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
 import { InvalidOptionError } from '../../core/errors.js'
-import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
+import { checkOptionNames, type OptionNames } from '../../core/wording/option-names.js'
 import type { SqlSession } from '../../log/contract.js'
 import { set } from '../../log/entry/ops.js'
 import type { TransactionOptions } from './context.js'
-import { transactOwn } from './own-transaction.js'
-import { findBegun, permit } from './past-effects.js'
+import { transactOwn } from './attempt/own-transaction.js'
+import { findBegun, permit } from './effect/past-effects.js'
 import { recordDone } from './perform.js'
-import type { Call, Requested, Requests } from './requests.js'
-import { doneRecord } from './step-records.js'
+import type { Call, Requested, Requests } from './call/requests.js'
+import { doneRecord } from './record/step-records.js'
 
 export type TransactionArguments<Result, Prepared> =
   | [work: (sql: SqlSession, prepared: Prepared) => Promise<Result>]

@@ -2,8 +2,8 @@ import type { Value } from '../../codec/value.js'
 import type { Path } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
 import type { SpanPlan } from '../../telemetry/observer.js'
-import type { Seen } from '../run/records.js'
-import type { LazyAbort } from '../../core/lazy-abort.js'
+import type { Seen } from '../run/record/records.js'
+import type { LazyAbort } from '../../core/async/lazy-abort.js'
 import type { StepContext, StepPolicy } from './context.js'
 
 /** One piece of work with its policy, and where its record is. */

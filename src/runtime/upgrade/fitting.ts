@@ -1,13 +1,13 @@
 import { isHoldfastError } from '../../core/errors.js'
 import type { LogKey } from '../../log/contract.js'
 import type { Fold } from '../../log/entry/fold.js'
-import { stateVersionOf } from '../run/begin.js'
-import { PROGRAM, SCHEDULE } from '../run/labels.js'
+import { stateVersionOf } from '../run/hold/begin.js'
+import { PROGRAM, SCHEDULE } from '../run/state/labels.js'
 import { isCompatible } from './migration.js'
-import { incompatible, type Outcome, outcomeBase, type Restart } from '../run/outcome.js'
+import { incompatible, type Outcome, outcomeBase, type Restart } from '../run/state/outcome.js'
 import type { GraphPlan, ProgramPlan, Refusal } from '../program/program.js'
-import { isBegun, isUnfinished } from '../run/read-run-state.js'
-import type { RunState, ScopeState } from '../run/run-state.js'
+import { isBegun, isUnfinished } from '../run/state/read-run-state.js'
+import type { RunState, ScopeState } from '../run/state/run-state.js'
 import { completeFold, findMissingNode, reasonOf, subgraphsOf, upgradeInput, upgradeRun } from './upgrade.js'
 
 /** Why this program can't continue this log, as an outcome; undefined if it can. Only looks, writes nothing. */

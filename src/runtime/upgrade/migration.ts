@@ -7,8 +7,8 @@ import valid from 'semver/functions/valid.js'
 import { IncompatibleError } from '../../core/errors.js'
 import type { State } from '../../log/entry/ops.js'
 import type { Migration, Migrations } from '../program/program.js'
-import { isPlainObject } from '../program/reduce-key.js'
-import type { Update } from '../program/state-shape.js'
+import { isPlainObject } from '../program/state/reduce-key.js'
+import type { Update } from '../program/state/state-shape.js'
 
 /** The state in version `to`, migrated from version `from` by one migration after the other. */
 export function migrateState(state: State, from: number, to: number, migrations: Migrations): State {

@@ -5,9 +5,9 @@ import type { Fold } from '../../log/entry/fold.js'
 import { applyOp, type Op, set } from '../../log/entry/ops.js'
 import { migrateState, migrateUpdate } from './migration.js'
 import type { GraphPlan, ProgramPlan } from '../program/program.js'
-import { inScope, isBegun, isUnfinished, type Prefix } from '../run/read-run-state.js'
-import type { InputRecord, RunState, ScopeState } from '../run/run-state.js'
-import type { Update } from '../program/state-shape.js'
+import { inScope, isBegun, isUnfinished, type Prefix } from '../run/state/read-run-state.js'
+import type { InputRecord, RunState, ScopeState } from '../run/state/run-state.js'
+import type { Update } from '../program/state/state-shape.js'
 
 /** A state that was migrated from one version to another: the thread's own, or that of a subgraph in progress. */
 export interface Upgraded {

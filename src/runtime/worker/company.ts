@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 
 /** How long a suspect waits for the others to make room before it runs in company after all. */
 const PATIENCE_MS = 60_000

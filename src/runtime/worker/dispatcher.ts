@@ -1,4 +1,4 @@
-import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
+import { checkOptionNames, type OptionNames } from '../../core/wording/option-names.js'
 import { ClosedError, InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
 import type { DuePage } from '../../log/contract.js'

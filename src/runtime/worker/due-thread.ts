@@ -1,6 +1,6 @@
 import { parseBranchId, parseTenantId, parseThreadId, type ThreadIdInput, threadIdInput } from '../../core/ids.js'
 import { DUE, type Head, type LogKey, PRIORITY_LABEL } from '../../log/contract.js'
-import { PROGRAM } from '../run/labels.js'
+import { PROGRAM } from '../run/state/labels.js'
 import { programOfLabel } from '../schedule/schedule-state.js'
 import type { Worked, WorkerEvent } from './worker-options.js'
 

@@ -1,7 +1,7 @@
-import type { Clock } from '../../core/clock.js'
-import { onAbort } from '../../core/on-abort.js'
+import type { Clock } from '../../core/time/clock.js'
+import { onAbort } from '../../core/async/on-abort.js'
 import { ClosedError, isHoldfastError, UnavailableError } from '../../core/errors.js'
-import { callAfter } from '../../core/timer.js'
+import { callAfter } from '../../core/time/timer.js'
 import type { Claim } from '../../log/write/claim.js'
 
 const RENEWALS_PER_LEASE = 3

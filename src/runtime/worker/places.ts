@@ -1,7 +1,7 @@
 import { nameLog } from '../../core/log-name.js'
 import type { Head } from '../../log/contract.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
-import { PROGRAM } from '../run/labels.js'
+import { PROGRAM } from '../run/state/labels.js'
 import { isScheduleLabel } from '../schedule/schedule-state.js'
 import type { DueRuns } from './due-runs.js'
 import type { Admission, Limits } from './limits.js'

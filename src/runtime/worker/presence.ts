@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 
 /** How often a worker reports that it is there: together with its looks every 5 seconds, this adds a seventh. */
 const SIGN_EVERY_MS = 30_000

@@ -1,14 +1,14 @@
-import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
-import { describeGiven } from '../../core/choices.js'
+import { checkOptionNames, type OptionNames } from '../../core/wording/option-names.js'
+import { describeGiven } from '../../core/wording/choices.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { SweepReport } from '../../core/retention.js'
 import type { StartedOccurrences } from '../schedule/start-occurrences.js'
 import type { RunEvent } from '../events/events.js'
-import type { Outcome } from '../run/outcome.js'
+import type { Outcome } from '../run/state/outcome.js'
 import { planOf } from '../program/check-program.js'
 import type { ProgramPlan } from '../program/program.js'
 import type { WorkerLimit } from './limits.js'
-import type { Durable, Frequency } from '../run/record-policy.js'
+import type { Durable, Frequency } from '../run/record/record-policy.js'
 
 /** Which programs a worker runs, how many threads at once, and how it behaves when it stops. */
 export interface WorkerOptions {

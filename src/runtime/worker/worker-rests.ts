@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import { isHoldfastError } from '../../core/errors.js'
 
 /** How long a thread that can't be run is left alone at most. */

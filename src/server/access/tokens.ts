@@ -1,6 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { InvalidOptionError } from '../../errors.js'
-import { checkOptionNames, type OptionNames } from '../../core/option-names.js'
+import { checkOptionNames, type OptionNames } from '../../core/wording/option-names.js'
 import { checkText, MAX_ID_BYTES, parseTenantId } from '../../core/ids.js'
 import { type Principal, ROLES, type Role } from './principal.js'
 

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { checkOptionNames } from '../../core/option-names.js'
+import { checkOptionNames } from '../../core/wording/option-names.js'
 import type { Holdfast } from '../../index.js'
 import type { QueueAge, WorkerStatus } from '../../types.js'
 import { writeMetrics } from './prometheus.js'

@@ -1,4 +1,4 @@
-import { sentence } from '../../core/sentence.js'
+import { sentence } from '../../core/wording/sentence.js'
 import { type ErrorCode, type HoldfastError, isHoldfastError } from '../../index.js'
 
 /** An error as RFC 9457 has it, with our code and what to do about it. */

@@ -1,4 +1,4 @@
-import { onAbort } from '../../core/on-abort.js'
+import { onAbort } from '../../core/async/on-abort.js'
 import type { StreamSlots } from './stream-slots.js'
 
 /** One server-sent event. `data` is text without line breaks, such as JSON. */

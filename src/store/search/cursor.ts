@@ -1,5 +1,5 @@
 import type { FieldPath } from '../../codec/item-field.js'
-import { decodeValue } from '../../codec/decode.js'
+import { decodeValue } from '../../codec/decode/decode.js'
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import { encodeValue, type Value } from '../../codec/value.js'
 import { InvalidOptionError } from '../../core/errors.js'

@@ -1,9 +1,9 @@
 import { type FieldPath, fieldAt } from '../../codec/item-field.js'
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import { encodeValue, type Value } from '../../codec/value.js'
-import { describeGiven } from '../../core/choices.js'
+import { describeGiven } from '../../core/wording/choices.js'
 import { InvalidOptionError, InvalidValueError } from '../../core/errors.js'
-import { checkOptionNames } from '../../core/option-names.js'
+import { checkOptionNames } from '../../core/wording/option-names.js'
 import { type FieldInput, parseField } from './field.js'
 
 /** How vectors are computed, for searches by meaning. */

@@ -1,6 +1,6 @@
-import { describeGiven } from '../../core/choices.js'
+import { describeGiven } from '../../core/wording/choices.js'
 import { InvalidOptionError } from '../../core/errors.js'
-import type { OptionNames } from '../../core/option-names.js'
+import type { OptionNames } from '../../core/wording/option-names.js'
 import type { ItemStore } from '../../log/items/item-store.js'
 import type { ParsedOptions } from '../collection-options.js'
 import type { Order } from './cursor.js'

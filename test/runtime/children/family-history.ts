@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { RunState } from '#src/runtime/run/run-state.js'
+import type { RunState } from '#src/runtime/run/state/run-state.js'
 import { type Context, type Effect, flow, type Holdfast, type Outcome } from 'holdfast'
 import { openDriver } from 'holdfast/driver'
 import { type VirtualClock, virtualClock } from 'holdfast/testing'

@@ -1,7 +1,7 @@
 import { isHoldfastError } from '#src/core/errors.js'
-import { graph } from '#src/runtime/program/graph.js'
-import { END, START } from '#src/runtime/program/graph-declaration.js'
-import { append, last, merge, reduced } from '#src/runtime/program/state-key.js'
+import { graph } from '#src/runtime/program/graph/graph.js'
+import { END, START } from '#src/runtime/program/graph/graph-declaration.js'
+import { append, last, merge, reduced } from '#src/runtime/program/state/state-key.js'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 

@@ -1,7 +1,7 @@
 import { type FlowProgram, flow } from '#src/runtime/program/flow.js'
-import { type GraphProgram, graph } from '#src/runtime/program/graph.js'
-import { END, START, send } from '#src/runtime/program/graph-declaration.js'
-import { append, last, merge, reduced, type StateOf, type UpdateOf } from '#src/runtime/program/state-key.js'
+import { type GraphProgram, graph } from '#src/runtime/program/graph/graph.js'
+import { END, START, send } from '#src/runtime/program/graph/graph-declaration.js'
+import { append, last, merge, reduced, type StateOf, type UpdateOf } from '#src/runtime/program/state/state-key.js'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { z } from 'zod'
 

@@ -1,7 +1,7 @@
-import { graph } from '#src/runtime/program/graph.js'
-import { END, START, send } from '#src/runtime/program/graph-declaration.js'
+import { graph } from '#src/runtime/program/graph/graph.js'
+import { END, START, send } from '#src/runtime/program/graph/graph-declaration.js'
 import type { Joins, Task } from '#src/runtime/program/program.js'
-import { append, last } from '#src/runtime/program/state-key.js'
+import { append, last } from '#src/runtime/program/state/state-key.js'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 

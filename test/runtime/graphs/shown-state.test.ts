@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Value } from '#src/codec/value.js'
 import type { State } from '#src/log/entry/ops.js'
-import { ShownState } from '#src/runtime/program/shown-state.js'
+import { ShownState } from '#src/runtime/program/state/shown-state.js'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { anyValue } from '../../codec/values.js'

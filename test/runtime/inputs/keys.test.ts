@@ -3,7 +3,7 @@ import { type Driver, openDriver } from 'holdfast/driver'
 import { LogStore } from 'holdfast/log'
 import { virtualClock, type VirtualClock } from 'holdfast/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { RunState } from '#src/runtime/run/run-state.js'
+import type { RunState } from '#src/runtime/run/state/run-state.js'
 import { openRuntimeFixture } from '../../support/runtime-fixture.js'
 import { until } from '../../support/until.js'
 

@@ -1,8 +1,8 @@
 import { TooLargeError } from 'holdfast/errors'
 import { emptyFold } from '#src/log/entry/fold.js'
 import { set } from '#src/log/entry/ops.js'
-import type { RunClaim } from '#src/runtime/run/run-claim.js'
-import { RunLog } from '#src/runtime/run/run-log.js'
+import type { RunClaim } from '#src/runtime/run/record/run-claim.js'
+import { RunLog } from '#src/runtime/run/record/run-log.js'
 import { expect, it } from 'vitest'
 
 it('holds an effect back until its intent is written, although a step that took the intent along was refused', async () => {

@@ -1,5 +1,5 @@
 import { recordedEvents } from '#src/runtime/events/events.js'
-import type { RunState } from '#src/runtime/run/run-state.js'
+import type { RunState } from '#src/runtime/run/state/run-state.js'
 import { hurriedClock } from '#src/testing/hurried-clock.js'
 import fc from 'fast-check'
 import { append, graph, Holdfast, last, openHoldfast, START } from 'holdfast'

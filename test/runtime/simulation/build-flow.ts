@@ -1,4 +1,4 @@
-import { hashValue } from '#src/runtime/step/hash-value.js'
+import { hashValue } from '#src/runtime/step/record/hash-value.js'
 import { type Context, flow } from 'holdfast'
 import { type Input, NAME, ownKeyOf, policyOf, type Program, type Surroundings } from './surroundings.js'
 import type { StatementSpec } from './spec.js'

@@ -1,5 +1,5 @@
 import { append, END, graph, last, merge, START, send, type StateOf } from 'holdfast'
-import type { Graph } from '#src/runtime/program/graph.js'
+import type { Graph } from '#src/runtime/program/graph/graph.js'
 import { policyOf, type Surroundings } from './surroundings.js'
 import { runAll } from './build-flow.js'
 import type { BlockSpec, NodeSpec, SubgraphSpec } from './spec.js'

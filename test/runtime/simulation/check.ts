@@ -1,5 +1,5 @@
 import type { Fold } from '#src/log/entry/fold.js'
-import type { RunState, ScopeState, StepRecord } from '#src/runtime/run/run-state.js'
+import type { RunState, ScopeState, StepRecord } from '#src/runtime/run/state/run-state.js'
 import type { Landing } from './mortal.js'
 import type { Known } from './rules.js'
 import type { Place } from './world.js'

@@ -1,6 +1,6 @@
 import type { Op, State } from '#src/log/entry/ops.js'
 import { withRecords } from '#src/runtime/engine/closings.js'
-import type { RunRecord, RunState, ScopeState, StepRecord } from '#src/runtime/run/run-state.js'
+import type { RunRecord, RunState, ScopeState, StepRecord } from '#src/runtime/run/state/run-state.js'
 import type { Log } from 'holdfast/log'
 import { marksOf } from './check.js'
 import { isGuarded } from './rules.js'

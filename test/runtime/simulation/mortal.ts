@@ -1,4 +1,4 @@
-import type { Clock } from '#src/core/clock.js'
+import type { Clock } from '#src/core/time/clock.js'
 import { Holdfast } from 'holdfast'
 import type { Driver } from 'holdfast/driver'
 import { UnavailableError } from 'holdfast/errors'

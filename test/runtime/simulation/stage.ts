@@ -1,5 +1,5 @@
 import type { Fold } from '#src/log/entry/fold.js'
-import type { RunState } from '#src/runtime/run/run-state.js'
+import type { RunState } from '#src/runtime/run/state/run-state.js'
 import type { Holdfast, Outcome } from 'holdfast'
 import type { Driver } from 'holdfast/driver'
 import type { Log } from 'holdfast/log'

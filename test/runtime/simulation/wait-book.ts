@@ -1,4 +1,4 @@
-import type { Clock } from '#src/core/clock.js'
+import type { Clock } from '#src/core/time/clock.js'
 
 /** Sleeps that are shorter than this by rounding are not too short. */
 const ROUNDING_MS = 2

@@ -1,5 +1,5 @@
 // Holds the write lock of a file from when it prints "locked" until its input ends.   node sqlite-lock.mjs <file>
-import { loadSqlite } from '#src/drivers/sqlite/engine.js'
+import { loadSqlite } from '#src/drivers/sqlite/connection/engine.js'
 
 const sqlite = (await loadSqlite())(process.argv[2])
 sqlite.exec('BEGIN IMMEDIATE')

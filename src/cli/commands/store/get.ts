@@ -1,7 +1,7 @@
 import { CliError } from '../../cli-error.js'
 import type { Command } from '../../command.js'
 import { toJson } from '../../screen/output.js'
-import { didYouMean, findSimilarNames } from '../../../core/similar.js'
+import { didYouMean, findSimilarNames } from '../../../core/wording/similar.js'
 import { parseScope } from '../../input/thread-id.js'
 
 /** One item of the shared memory. */

@@ -5,7 +5,7 @@ import { type Command, list, type Options, text } from '../../command.js'
 import { readPairs } from '../../input/json-input.js'
 import type { Cell, Output, Paint } from '../../screen/output.js'
 import { drawTree, type ThreadTree, treeOf } from '../../screen/thread-tree.js'
-import { didYouMean, findSimilarNames } from '../../../core/similar.js'
+import { didYouMean, findSimilarNames } from '../../../core/wording/similar.js'
 import { formatThreadId, parseThreadId } from '../../input/thread-id.js'
 import { ago, parseCount, parseDuration } from '../../screen/times.js'
 

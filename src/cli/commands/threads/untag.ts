@@ -2,7 +2,7 @@ import { CliError } from '../../cli-error.js'
 import { type Command, text } from '../../command.js'
 import { findThread } from '../../input/find-thread.js'
 import { clean } from '../../screen/output.js'
-import { didYouMean, findSimilarNames } from '../../../core/similar.js'
+import { didYouMean, findSimilarNames } from '../../../core/wording/similar.js'
 import { formatThreadId } from '../../input/thread-id.js'
 
 /** Removes a tag from its checkpoint, which stays. */

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.js'
+import type { Migration } from '../connection/migrate.js'
 
 export const createItems: Migration = {
   version: 2,

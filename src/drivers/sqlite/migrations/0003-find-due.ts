@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.js'
+import type { Migration } from '../connection/migrate.js'
 
 const LABEL = `'["holdfast.program",'`
 const BEHIND = `substr(metadata, instr(metadata, ${LABEL}) + length(${LABEL}))`

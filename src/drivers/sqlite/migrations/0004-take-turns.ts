@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.js'
+import type { Migration } from '../connection/migrate.js'
 
 /** What stands behind a label in the metadata, up to the first bracket. */
 const behind = (label: string) => {

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.js'
+import type { Migration } from '../connection/migrate.js'
 import { createTables } from './0001-create-tables.js'
 import { createItems } from './0002-create-items.js'
 import { findDue } from './0003-find-due.js'

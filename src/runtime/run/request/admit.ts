@@ -1,0 +1,57 @@
+import { isHoldfastError } from '../../../core/errors.js'
+import type { Fold } from '../../../log/entry/fold.js'
+import type { Log } from '../../../log/log.js'
+import { observeClaim } from '../../events/observe.js'
+import { ownBranch } from '../../history/inherit.js'
+import { clearWake } from './clear-wake.js'
+import { claimThread } from './gap.js'
+import type { Claimed } from '../hold/held-thread.js'
+import type { Request } from './request.js'
+import type { RunState } from '../state/run-state.js'
+import { type Situation, situate } from './situation.js'
+
+const DEFAULT_LEASE_MS = 10_000
+
+/** Claims the thread if there is something to run. Neither: another process holds it. */
+export async function admit(
+  request: Request,
+  log: Log,
+  onClaimed: () => void,
+): Promise<{ readonly situation?: Situation; readonly claimed?: Claimed }> {
+  const { environment, options, place, key } = request
+  const { leaseMs = DEFAULT_LEASE_MS, owner = environment.owner } = options
+  let since = log.fold
+  let openSince: number | undefined
+  let situation: Situation | undefined
+  const decide = (fold: Fold) => {
+    openSince = (ownBranch(fold, 0).fold.state as RunState).openSince
+    since = fold
+    situation = situate(key, fold, request.intent)
+    if (situation.do === 'claim') request.checkContext(fold, situation)
+    if (situation.do === 'claim' && situation.isSuspect && !place.reserve()) throw new NotNowError()
+    if (situation.do === 'claim' || situation.do === 'settle') return situation.drafts
+    throw new NothingToRun()
+  }
+  try {
+    const made = await claimThread(log, { owner, ms: leaseMs, decide })
+    onClaimed()
+    observeClaim(environment, since, log.fold)
+    const known = situation as Situation | undefined
+    if (known?.do === 'claim') return { claimed: { claim: made, target: known.target, openSince, since } }
+    await made.release()
+    return known ? { situation: known } : {}
+  } catch (error) {
+    place.leave()
+    if (error instanceof NothingToRun) return situation ? { situation } : {}
+    if (isHoldfastError(error, 'held')) return {}
+    const isWorker = options.makeRoom !== undefined
+    if (isWorker && isHoldfastError(error, 'not-found') && log.exists) await clearWake(request, log)
+    throw error
+  }
+}
+
+/** It must run alone, and another that must is in progress in this process. */
+export class NotNowError extends Error {}
+
+/** Ends a claim before it is made. */
+class NothingToRun extends Error {}

@@ -1,0 +1,133 @@
+import type { Value } from '../../../codec/value.js'
+import { ownValue } from '../../../codec/wide-record.js'
+import { type Path, set, valueAt } from '../../../log/entry/ops.js'
+import { EffectUnknownError, nondeterministic, recordError, StepFailedError } from '../../errors.js'
+import { isFailed, retryStep } from './failed-steps.js'
+import { keyMaker } from '../effect/idempotency-key.js'
+import type { Work } from '../work.js'
+import { inScope, type Prefix, scopeAt } from '../../run/state/read-run-state.js'
+import { ANY_INPUT, type StepRecord } from '../../run/state/run-state.js'
+import type { Run } from '../../run/run.js'
+
+/** The records of an activation's steps: how they are found again, and how they are created. */
+export class StepRecords {
+  readonly #run: Run
+  readonly #prefix: Prefix
+  readonly #scopePath: string
+
+  /** @param scopePath where the scope of the records is in the thread, for people. */
+  constructor(run: Run, prefix: Prefix, scopePath: string) {
+    this.#run = run
+    this.#prefix = prefix
+    this.#scopePath = scopePath
+  }
+
+  /** All records of the scope, as they are now. */
+  get all(): Readonly<Record<string, StepRecord>> {
+    return scopeAt(this.#run.state, this.#prefix).steps ?? {}
+  }
+
+  /** The record of a step. One may be named `toString`: only what was recorded counts, not what every object has. */
+  get(path: string): StepRecord | undefined {
+    return ownValue(this.all as never, path) as StepRecord | undefined
+  }
+
+  at(path: string): Path {
+    return inScope(this.#prefix, 'steps', path)
+  }
+
+  /** A step's path in the whole thread. */
+  name(path: string): string {
+    return joinPath(this.#scopePath, path)
+  }
+
+  /**
+   * A finished record, or one that waits; throws what the step threw.
+   * @param ownKey the idempotency key that the step brings itself.
+   */
+  find(path: string, inputHash: string, ownKey?: string): StepRecord | undefined {
+    const record = this.get(path)
+    if (record === undefined || record.status === 'retry') return undefined
+    if (record.status === 'started' && !record.unknown) return undefined
+    const { input = 'none' } = record
+    if (record.status !== 'waiting' && input !== inputHash && input !== ANY_INPUT) {
+      throw nondeterministic(`Step "${path}" was recorded with another input than it has now.`, path)
+    }
+    if (record.unknown) throw this.#unknownAgain(path, record, ownKey)
+    if (record.status === 'failed') {
+      const error = record.error ?? { name: 'Error', message: 'no reason recorded' }
+      throw new StepFailedError(this.name(path), this.at(path), error)
+    }
+    return record
+  }
+
+  /** Whether a step failed, and it is in doubt whether the program continued from that. */
+  isDoubted(path: string): boolean {
+    const record = this.get(path)
+    return record?.doubted === true && isFailed(record)
+  }
+
+  /** Lets a step that failed before be retried. */
+  retry(path: string): void {
+    const { log, state, takes } = this.#run
+    log.add({ kind: 'step', ops: [retryStep(state, this.at(path), takes)] })
+  }
+
+  /** The program may catch what a step threw and continue; when it gets there again, it must be thrown again. */
+  async threw(work: Work, error: unknown): Promise<void> {
+    if (error instanceof StepFailedError) await this.#failed(work, error)
+    if (error instanceof EffectUnknownError) await this.#unknown(work)
+  }
+
+  async #failed(work: Work, error: StepFailedError): Promise<void> {
+    const record: StepRecord = {
+      status: 'failed',
+      input: work.inputHash,
+      error: error.recorded,
+      ...(work.after === undefined ? {} : { after: work.after() }),
+    }
+    const generation = this.#now(work)?.generation
+    await this.#run.record({
+      kind: 'step',
+      ops: [set(work.at, { ...record, ...(generation === undefined ? {} : { generation }) })],
+      data: { events: [{ type: 'step', step: work.path, status: 'failed', error: recordError(error) }] },
+    })
+  }
+
+  // Stays begun: whoever resumes a run that failed of it must find out what happened.
+  async #unknown(work: Work): Promise<void> {
+    const record = this.#now(work)
+    if (record?.status !== 'started' || !this.#run.log.durable) return
+    await this.#run.record({ kind: 'step', ops: [set(work.at, { ...record, unknown: true })] })
+  }
+
+  #unknownAgain(
+    path: string,
+    { effect, error, key, generation = 0 }: StepRecord,
+    ownKey: string | undefined,
+  ): EffectUnknownError {
+    const name = this.name(path)
+    const idempotencyKey = key ?? ownKey ?? keyMaker(this.#run, name, generation)()
+    return new EffectUnknownError(name, this.at(path), { effect, idempotencyKey, error: error?.message ?? null })
+  }
+
+  #now({ at }: Work): StepRecord | undefined {
+    return valueAt(this.#run.state as never, at) as StepRecord | undefined
+  }
+}
+
+/** The record of a step that returned. */
+export function doneRecord({ inputHash, after, policy }: Work, result: Value | undefined): StepRecord {
+  const { effect = 'read' } = policy
+  return {
+    status: 'done',
+    ...(inputHash === 'none' ? {} : { input: inputHash }),
+    ...(effect === 'read' ? {} : { effect }),
+    ...(after === undefined ? {} : { after: after() }),
+    ...(result === undefined ? {} : { result }),
+  }
+}
+
+export function joinPath(path: string, name: string): string {
+  return path === '' ? name : `${path}/${name}`
+}
