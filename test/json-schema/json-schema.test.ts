@@ -3,11 +3,10 @@ import fc from 'fast-check'
 import { isHoldfastError } from 'holdfast'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { hasFormat } from '#src/runtime/json-schema/format.js'
-import { Patterns } from '#src/runtime/json-schema/pattern.js'
-import { refuseSchema } from '#src/runtime/json-schema/schema-checker.js'
-import { checkAgainst } from '#src/runtime/json-schema/json-schema.js'
-import { randomly, rounds } from '../../support/scale.js'
+import { hasFormat } from '#src/json-schema/format.js'
+import { Patterns } from '#src/json-schema/pattern.js'
+import { checkAgainst, refuseSchema } from '#src/json-schema/schema-checker.js'
+import { randomly, rounds } from '../support/scale.js'
 
 type Json = Parameters<typeof checkAgainst>[0]
 

@@ -1,12 +1,12 @@
-import { onAbort } from '../../core/async/on-abort.js'
-import type { Log } from '../../log/log.js'
-import { HeldThread } from './hold/held-thread.js'
-import { driveRuns } from './hold/hold.js'
-import { type Outcome, readOutcome } from './state/outcome.js'
-import type { RecordedReads } from './record/recorded-reads.js'
-import type { Request } from './request/request.js'
-import type { RunState } from './state/run-state.js'
-import { Unrecorded } from './record/unrecorded.js'
+import { onAbort } from '../../../core/async/on-abort.js'
+import type { Log } from '../../../log/log.js'
+import { HeldThread } from './held-thread.js'
+import { driveRuns } from './hold.js'
+import { type Outcome, readOutcome } from '../state/outcome.js'
+import type { RecordedReads } from '../record/recorded-reads.js'
+import type { Request } from '../request/request.js'
+import type { RunState } from '../state/run-state.js'
+import { Unrecorded } from '../record/run-claim.js'
 
 /** Runs without a claim and without a record. */
 export async function driveUnrecorded(

@@ -1,4 +1,4 @@
-import type { Value } from '../../codec/value.js'
+import type { Value } from '../codec/value.js'
 
 /** A schema that is an object; the others are `true` and `false`. */
 export type SchemaObject = { readonly [keyword: string]: Value }

@@ -9,6 +9,45 @@ import type { Effect } from '../context.js'
 import { failed, Ledger, recordAt, type Resolved, sinceOf } from './ledger.js'
 import type { Work } from '../work.js'
 
+/** What must be known before an effect is attempted at all. Its outcome, if there is one already. */
+export async function beforeEffect(
+  run: Run,
+  work: Work,
+  ledger: Ledger,
+  before: StepRecord | undefined,
+): Promise<Resolved | undefined> {
+  const { effect } = ledger
+  ledger.unsure = effect === 'idempotent' && sinceOf(run, work, before) !== undefined
+  const instead = await permit(run, work, effect)
+  if (instead) return { result: instead.result, writes: [] }
+  // A machine that slept takes the key for younger than it is.
+  const woken = effect === 'idempotent' ? run.clock.catchUp() : undefined
+  if (woken) await woken
+  if (!mayHaveHappened(run, work, ledger, before)) return undefined
+  const known = await findOut(run, ledger, before)
+  if (known === undefined) ledger.unsure = false
+  return known
+}
+
+/**
+ * What must be so before each attempt at something that reaches the outside world: its intent is durable, the lease
+ * holds, and the service still knows its key. The outcome of an earlier attempt, where that is resolved first.
+ */
+export async function beforeAttempt(run: Run, ledger: Ledger): Promise<Resolved | undefined> {
+  await ledger.announce()
+  await run.lease?.secure()
+  const jump = ledger.unsure ? run.clock.catchUp() : undefined
+  if (jump) await jump
+  if (!ledger.unsure || !ledger.isForgotten) return undefined
+  const late = await ledger.settle()
+  if (late?.status === 'returned') return late
+  const known = await ledger.resolve(ledger.trouble)
+  if (known) return known
+  ledger.unsure = false
+  await ledger.announce()
+  return undefined
+}
+
 const PERMISSION_ANSWER: Value = {
   type: 'object',
   properties: { allowed: { type: 'boolean' }, result: {} },
@@ -17,7 +56,7 @@ const PERMISSION_ANSWER: Value = {
 }
 
 /** The outcome of an effect that may have happened; undefined if it did not. */
-export async function findOut(run: Run, ledger: Ledger, before: StepRecord | undefined): Promise<Resolved | undefined> {
+async function findOut(run: Run, ledger: Ledger, before: StepRecord | undefined): Promise<Resolved | undefined> {
   const missing = isBegun(before) ? undefined : missingRecord(run, ledger.effect)
   // Kept with the intent, so that the same question is asked until it is answered.
   if (missing) ledger.miss(missing)
@@ -99,7 +138,7 @@ function forkOf({ state, log }: Run): ForkRecord | undefined {
 
 // An intent without an end is an effect that may have happened. One with the service's key needs none: it is repeated,
 // as long as the service still knows the key.
-export function mayHaveHappened(run: Run, work: Work, ledger: Ledger, before: StepRecord | undefined): boolean {
+function mayHaveHappened(run: Run, work: Work, ledger: Ledger, before: StepRecord | undefined): boolean {
   if (ledger.effect === 'read') return false
   if (ledger.effect !== 'idempotent') return isBegun(before) || mayBeMissing(run, before)
   const since = sinceOf(run, work, before)

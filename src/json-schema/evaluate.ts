@@ -1,12 +1,20 @@
-import type { Value } from '../../codec/value.js'
-import { InvalidValueError } from '../../core/errors.js'
-import { checkArray } from './array-keywords.js'
-import { deepest, fail, type Found, isFit, type Look, merge } from './findings.js'
-import { checkObject } from './object-keywords.js'
+import type { Value } from '../codec/value.js'
+import { InvalidValueError } from '../core/errors.js'
+import { checkArray, checkNumber, checkObject, checkText } from './scalar-keywords.js'
+import {
+  deepest,
+  describeValue,
+  fail,
+  type Found,
+  isFit,
+  kindOf,
+  type Look,
+  merge,
+  sameJson,
+  showJson,
+} from './findings.js'
 import type { Patterns } from './pattern.js'
 import { isSchemaObject, type References, referencesOf, type SchemaObject } from './references.js'
-import { checkNumber, checkText } from './scalar-keywords.js'
-import { describeValue, kindOf, sameJson, showJson } from './value-kind.js'
 
 /** Less than a second of work: enough for an answer of megabytes, and a limit for schemas that multiply themselves. */
 const MAX_WORK = 500_000
