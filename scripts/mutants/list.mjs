@@ -97,8 +97,8 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/run/request/situation.js',
-        find: "ops.push(...keepResults(state), ...cancelRun(state, 'new input was given', now, fold.seq + 2));",
-        replace: "ops.push(...cancelRun(state, 'new input was given', now, fold.seq + 2));",
+        find: "ops.push(...keepResults(state), ...cancelRun(state, 'new input was given', now, fold.seq + 1));",
+        replace: "ops.push(...cancelRun(state, 'new input was given', now, fold.seq + 1));",
       },
     ],
     test: 'test/runtime/suite-memory.test.ts',
