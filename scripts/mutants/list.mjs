@@ -97,8 +97,8 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/run/request/situation.js',
-        find: "ops.push(...keepResults(state), ...cancelRun(state, 'new input was given', now, fold.seq + 2));",
-        replace: "ops.push(...cancelRun(state, 'new input was given', now, fold.seq + 2));",
+        find: "ops.push(...keepResults(state), ...cancelRun(state, 'new input was given', now, fold.seq + 1));",
+        replace: "ops.push(...cancelRun(state, 'new input was given', now, fold.seq + 1));",
       },
     ],
     test: 'test/runtime/suite-memory.test.ts',
@@ -694,7 +694,14 @@ export const MUTANTS = [
     what: 'a process that was overtaken hands the answer to a later run to the function of its own',
     changes: [{ file: 'runtime/step/call/make-context.js', find: 'if (run.isOvertaken)', replace: 'if (false)' }],
     test: 'test/runtime/simulation.test.ts',
-    name: 'the answer to a later run',
+    name: 'the answer to a later run, in a process',
+  },
+  {
+    item: '43b',
+    what: 'a question that is on its way when another process takes the thread gets the answer to a later run',
+    changes: [{ file: 'runtime/pause/asking.js', find: 'if (isOvertaken)', replace: 'if (false)' }],
+    test: 'test/runtime/simulation.test.ts',
+    name: 'the answer to a later run, to a question',
   },
   {
     item: '19c',

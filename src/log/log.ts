@@ -147,12 +147,11 @@ export class Log {
   async claim(options: ClaimOptions): Promise<Claim> {
     checkClaimOptions(options)
     const { owner, ms, force = false, decide } = options
-    const entry: Draft = { kind: 'claim', data: { owner } }
     const { clock } = this.#environment
     let sent = momentOf(clock)
     const withDecided: Decide = (fold) => {
       sent = momentOf(clock)
-      return [entry, ...(decide?.(fold) ?? [])]
+      return withOwner(decide?.(fold) ?? [], owner)
     }
     const { fold } = await this.#writer.submit(withDecided, { kind: 'claim', owner, ms, force })
     return new Claim(this, fold.epoch, options, {
@@ -323,4 +322,11 @@ export class Log {
     )
     return fork
   }
+}
+
+/** The first of what was decided says whose claim it is; an entry of its own does only if nothing was. */
+function withOwner(drafts: readonly Draft[], owner: string): readonly Draft[] {
+  const [first, ...rest] = drafts
+  if (first === undefined) return [{ kind: 'claim', data: { owner } }]
+  return [{ ...first, data: { ...(first.data as object | undefined), owner } }, ...rest]
 }

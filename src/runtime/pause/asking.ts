@@ -48,7 +48,9 @@ export class Asking {
     shown: unknown,
     options: AskOptions,
   ): Promise<{ readonly value: unknown } | undefined> {
-    const { log, clock } = this.#run
+    const { log, clock, isOvertaken } = this.#run
+    // Since it was requested, another process has taken the thread: what is recorded now may belong to another run.
+    if (isOvertaken) return undefined
     if (!log.durable) {
       throw new InvalidOptionError('frequency', "is 'none', which can't keep a question", "Use 'step' or 'boundary'.")
     }

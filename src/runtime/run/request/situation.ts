@@ -136,8 +136,7 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
     ...(intent.ahead && !state.ahead ? [set('ahead', true)] : []),
     ...(state.parked ? [remove('parked')] : []),
   ]
-  // The claim itself is the entry before.
-  if (cancelled) ops.push(...keepResults(state), ...cancelRun(state, 'new input was given', now, fold.seq + 2))
+  if (cancelled) ops.push(...keepResults(state), ...cancelRun(state, 'new input was given', now, fold.seq + 1))
   else if (unfinished) ops.push(...resumeRun(state, run), ...(isSame ? bringContext(state, intent.brought) : []))
   const added = input !== undefined && !isSame && queued === undefined
   if (added) ops.push(push('inputs', { ...input, unsaid: true }))
