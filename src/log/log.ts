@@ -20,6 +20,7 @@ import { LogReader } from './read/log-reader.js'
 import { LogWriter } from './write/log-writer.js'
 import { observeLoad } from './observed.js'
 import { expiryFrom, prolong } from './write/prolong.js'
+import { standingOf } from './read/standing.js'
 import { retry } from './write/retry.js'
 import { transact } from './write/transact.js'
 import type { Decide, Updated } from './write/update.js'
@@ -82,7 +83,7 @@ export class Log {
     const newest = await observeLoad(environment, log.#reader.newest())
     await environment.anchors?.checkLog(key, newest)
     log.#known.fold = newest ?? log.#known.fold
-    log.#known.standing = log.#reader.standing
+    if (newest) log.#known.standing = log.#reader.standing
     await log.#known.applied.catchUp(log.#known.fold, log.#reader.applied)
     return log
   }
@@ -115,7 +116,7 @@ export class Log {
    * entries after the one named here may have been acknowledged and be lost.
    */
   get loss(): PossibleLoss | undefined {
-    return this.#known.standing.loss
+    return this.#known.standing?.loss
   }
 
   /**
@@ -153,12 +154,15 @@ export class Log {
     const entry: Draft = { kind: 'claim', data: { owner } }
     const { clock } = this.#environment
     let sent = momentOf(clock)
+    let drafts: readonly Draft[] = []
     const withDecided: Decide = (fold) => {
       sent = momentOf(clock)
-      return [entry, ...(decide?.(fold) ?? [])]
+      drafts = [entry, ...(decide?.(fold) ?? [])]
+      return drafts
     }
-    const { fold } = await this.#writer.submit(withDecided, { kind: 'claim', owner, ms, force })
-    return new Claim(this, fold.epoch, options, {
+    const { fold, entries } = await this.#writer.submit(withDecided, { kind: 'claim', owner, ms, force })
+    const made = entries.map((written, i) => ({ ...written, draft: drafts[i] as Draft }))
+    return new Claim(this, fold.epoch, made, options, {
       lease: new LeaseTime(clock, ms, sent),
       post: (decide, release, settle) =>
         this.#writer.post(decide, { kind: 'owner', epoch: fold.epoch, ms, release }, settle),
@@ -187,11 +191,13 @@ export class Log {
   async reopen(): Promise<boolean> {
     const known = this.fold
     if (known.seq < 0) return false
-    const fold = await observeLoad(this.#environment, this.#reader.newestAfter(known))
-    if (fold === undefined) return false
+    const isStanding = this.#known.standing !== undefined
+    const found = await observeLoad(this.#environment, this.#reader.newestAfter(known, isStanding))
+    if (found === undefined) return false
+    const { fold, head } = found
     this.#known.fold = fold
-    this.#known.standing = this.#reader.standing
-    await this.#known.applied.catchUp(fold, this.#reader.applied)
+    if (head) this.#known.standing = standingOf(head)
+    await this.#known.applied.catchUp(fold, head?.applied)
     return true
   }
 

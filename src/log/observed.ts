@@ -1,5 +1,4 @@
 import type { Append, StoredEntry } from './contract.js'
-import type { Fold } from './entry/fold.js'
 import type { LogEnvironment } from './log-environment.js'
 import type { CarriedWrite } from './store-contract.js'
 
@@ -23,7 +22,7 @@ export function observeSave(
  * Reports how long a load takes. Loads of a thread that doesn't exist are not reported: their speed would hide the slow
  * loads.
  */
-export async function observeLoad<Loaded extends Fold | undefined>(
+export async function observeLoad<Loaded extends object | undefined>(
   { clock, observer }: LogEnvironment,
   loading: Promise<Loaded>,
 ): Promise<Loaded> {

@@ -9,18 +9,28 @@ import type { LeaseTime, Moment } from './lease-time.js'
 import { DEFAULT_TIMEOUT_MS, type Transacted } from './transact.js'
 import type { Decide, Settle, Updated } from './update.js'
 
+/** An entry that a claim was made with. */
+export interface ClaimEntry {
+  readonly id: string
+  readonly seq: number
+  readonly draft: Draft
+}
+
 /** The right to run a log, for as long as nobody else claims it. Every append by the owner extends the lease. */
 export class Claim {
   readonly log: Log
   readonly epoch: number
   readonly owner: string
   readonly ms: number
+  /** What was written with it: nobody has to read that back. */
+  readonly made: readonly ClaimEntry[]
   readonly #actions: ClaimActions
   readonly #lease: LeaseTime
 
-  constructor(log: Log, epoch: number, options: ClaimOptions, actions: ClaimActions) {
+  constructor(log: Log, epoch: number, made: readonly ClaimEntry[], options: ClaimOptions, actions: ClaimActions) {
     this.log = log
     this.epoch = epoch
+    this.made = made
     this.owner = options.owner
     this.ms = options.ms
     this.#actions = actions
