@@ -28,7 +28,7 @@ export { Holdfast, type ThreadOptions } from './holdfast/holdfast.js'
 export type { ThreadPage, ThreadQuery, ThreadSummary } from './holdfast/thread-list.js'
 export { fileVault } from './log/keys/file-vault.js'
 export type { KeyOptions } from './log/keys/key-options.js'
-export type { KeyVault } from './log/keys/key-vault.js'
+export type { KeyVault } from './log/keys/key-options.js'
 export { openHoldfast, type OpenOptions } from './open.js'
 export {
   CancelledError,
@@ -40,7 +40,9 @@ export {
 export type { RunEvent } from './runtime/events/events.js'
 export type { EventsOptions } from './runtime/events/follow-events.js'
 export type { RunStream } from './runtime/events/run-stream.js'
-export type { CheckpointFacts, CheckpointInfo, ForkOptions, HistoryOptions } from './runtime/history/checkpoint.js'
+export type { CheckpointFacts } from './runtime/history/checkpoint.js'
+export type { ForkOptions } from './runtime/history/fork.js'
+export type { CheckpointInfo, HistoryOptions } from './runtime/history/list-checkpoints.js'
 export type { ReplayReport } from './runtime/history/replay.js'
 export type { AnswerOptions } from './runtime/pause/answer.js'
 export type { ThreadPause } from './runtime/pause/bulk.js'
@@ -66,7 +68,7 @@ export {
 } from './runtime/program/state/state-key.js'
 export type { OpenPause, Outcome } from './runtime/run/state/outcome.js'
 export type { Frequency } from './runtime/run/record/record-policy.js'
-export type { OnCorrupt } from './runtime/run/request/recover.js'
+export type { OnCorrupt } from './runtime/run/request/on-log.js'
 export type { Waiting } from './runtime/run/state/run-state.js'
 export type { EnqueueOptions, RunOptions } from './runtime/run/request/run-options.js'
 export type {
@@ -81,10 +83,10 @@ export type {
   StepOptions,
   TransactionOptions,
 } from './runtime/step/context.js'
-export type { ThreadCheckpoint } from './runtime/history/thread-checkpoint.js'
+export type { ThreadCheckpoint } from './runtime/history/checkpoint.js'
 export type { Thread } from './runtime/thread.js'
 export type { CheckpointView, ThreadView } from './runtime/thread-view.js'
-export type { WaitOptions } from './runtime/events/wait-for-rest.js'
+export type { WaitOptions } from './runtime/events/follow.js'
 export type { WorkerEvent, WorkerOptions } from './runtime/worker/worker-options.js'
 export type { Worker } from './runtime/worker/worker.js'
 export type { CollectionOptions } from './store/collection-options.js'

@@ -17,7 +17,7 @@ export const MUTANTS = [
     what: 'an intent is judged by the kind that the program declares today',
     changes: [
       {
-        file: 'runtime/step/effect/ledger.js',
+        file: 'runtime/step/attempt/ledger.js',
         find: 'this.effect = strictest(work.policy, own);',
         replace: "this.effect = work.policy.effect ?? 'read';",
       },
@@ -30,7 +30,7 @@ export const MUTANTS = [
     what: 'the key that an effect was begun with is taken from the program of today',
     changes: [
       {
-        file: 'runtime/step/effect/ledger.js',
+        file: 'runtime/step/attempt/ledger.js',
         find: 'this.#key = isBegun(own) ? own.key : undefined;',
         replace: 'this.#key = undefined;',
       },
@@ -97,8 +97,8 @@ export const MUTANTS = [
     changes: [
       {
         file: 'runtime/run/request/situation.js',
-        find: "ops.push(...keepResults(state), ...cancelRun(state, 'new input was given', now, fold.seq + 2));",
-        replace: "ops.push(...cancelRun(state, 'new input was given', now, fold.seq + 2));",
+        find: "ops.push(...keepResults(state), ...cancelRun(state, 'new input was given', now, fold.seq + 1));",
+        replace: "ops.push(...cancelRun(state, 'new input was given', now, fold.seq + 1));",
       },
     ],
     test: 'test/runtime/suite-memory.test.ts',
@@ -128,7 +128,7 @@ export const MUTANTS = [
     what: 'who waits for a thread waits for ever while input lies behind a failed run',
     changes: [
       {
-        file: 'runtime/run/state/rest.js',
+        file: 'runtime/run/state/read-run-state.js',
         find: 'if (isStuck(state))\n        return !isAskedFor(fold, now);',
         replace: 'if (isStuck(state))\n        return inputs.length === 0;',
       },
@@ -158,7 +158,7 @@ export const MUTANTS = [
         find: '(lease?.isSure ?? true) && !(ledger.unsure && ledger.isForgotten)',
         replace: '!(ledger.unsure && ledger.isForgotten)',
       },
-      { file: 'runtime/step/attempt/before-attempt.js', find: 'await run.lease?.secure();', replace: 'void 0;' },
+      { file: 'runtime/step/attempt/past-effects.js', find: 'await run.lease?.secure();', replace: 'void 0;' },
     ],
     test: 'test/runtime/effects/lease.test.ts',
     histories: 'crashes',
@@ -168,7 +168,7 @@ export const MUTANTS = [
     what: 'somebody is asked what became of an attempt that still runs',
     changes: [
       {
-        file: 'runtime/step/effect/ledger.js',
+        file: 'runtime/step/attempt/ledger.js',
         find: 'const ended = await attempts.ended(this.#name, limit);',
         replace: 'const ended = undefined; void limit;',
       },
@@ -181,7 +181,7 @@ export const MUTANTS = [
     what: 'the keys of an erased thread are used again by the next of that name',
     changes: [
       {
-        file: 'runtime/step/effect/idempotency-key.js',
+        file: 'runtime/step/record/hash-value.js',
         find: 'if (run?.incarnation !== undefined)',
         replace: 'if (false)',
       },
@@ -280,7 +280,7 @@ export const MUTANTS = [
     what: 'two long keys that differ at the end are one',
     changes: [
       {
-        file: 'runtime/step/call/step-key.js',
+        file: 'runtime/step/record/step-records.js',
         find: 'return { text: `${cut}#${hash}`, cut };',
         replace: 'return { text: cut };',
       },
@@ -421,7 +421,7 @@ export const MUTANTS = [
     what: 'a signal has workers try a failed run each time',
     changes: [
       {
-        file: 'runtime/pause/send-signal.js',
+        file: 'runtime/pause/waits.js',
         find: "if (run?.status !== 'running')\n        return false;",
         replace: '',
       },
@@ -469,7 +469,7 @@ export const MUTANTS = [
     what: 'a signal with a key is received again',
     changes: [
       {
-        file: 'runtime/pause/send-signal.js',
+        file: 'runtime/pause/waits.js',
         find: 'if (place && state.signalKeys?.[place[0]]?.[place[1]] !== undefined)\n            return undefined;',
         replace: '',
       },
@@ -482,7 +482,7 @@ export const MUTANTS = [
     what: 'a lease holds on while the machine sleeps, by the clock of a server',
     changes: [
       {
-        file: 'log/write/lease-time.js',
+        file: 'log/write/claim-options.js',
         find: 'wall: clock.wall()',
         replace: 'wall: clock.now()',
       },
@@ -694,7 +694,14 @@ export const MUTANTS = [
     what: 'a process that was overtaken hands the answer to a later run to the function of its own',
     changes: [{ file: 'runtime/step/call/make-context.js', find: 'if (run.isOvertaken)', replace: 'if (false)' }],
     test: 'test/runtime/simulation.test.ts',
-    name: 'the answer to a later run',
+    name: 'the answer to a later run, in a process',
+  },
+  {
+    item: '43b',
+    what: 'a question that is on its way when another process takes the thread gets the answer to a later run',
+    changes: [{ file: 'runtime/pause/asking.js', find: 'if (isOvertaken)', replace: 'if (false)' }],
+    test: 'test/runtime/simulation.test.ts',
+    name: 'the answer to a later run, to a question',
   },
   {
     item: '19c',
@@ -715,7 +722,7 @@ export const MUTANTS = [
   {
     item: '44',
     what: 'a question that the program no longer comes to keeps its thread awake once it is answered or has expired',
-    changes: [{ file: 'runtime/run/state/rest.js', find: 'run.passed?.[id] === what', replace: 'false' }],
+    changes: [{ file: 'runtime/run/state/read-run-state.js', find: 'run.passed?.[id] === what', replace: 'false' }],
     test: 'test/runtime/pauses/unreached-questions.test.ts',
   },
   {
@@ -844,7 +851,7 @@ export const MUTANTS = [
     what: 'a run begins that nobody awaits anymore',
     changes: [
       {
-        file: 'runtime/run/hold/begin-next.js',
+        file: 'runtime/run/hold/begin.js',
         find: 'if (await isStillAwaited(environment, key, parent))',
         replace: 'if (true)',
       },

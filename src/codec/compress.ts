@@ -5,12 +5,13 @@ import {
   brotliDecompress,
   brotliDecompressSync,
   constants,
-  deflateRawSync,
   inflateRaw,
   inflateRawSync,
 } from 'node:zlib'
 import { CorruptError } from '../core/errors.js'
+import { SmallDeflate } from './deflate-small.js'
 import { DICTIONARY_1 } from './dictionary.js'
+import { SmallInflate } from './inflate-small.js'
 
 /**
  * How a body's bytes are packed: `br` is Brotli, `d1` raw deflate with our first dictionary. Readers know every name
@@ -23,10 +24,10 @@ export function isPacking(name: unknown): name is Packing {
 }
 
 /**
- * Below this a body is stored as it is: setting up the packing costs a flow's step as much again as all the rest of it,
- * and saves little more than a row's own overhead.
+ * Below this a body is stored as it is: packing would cost a flow's step a fifth of all its time, and save little more
+ * than a row's own overhead.
  */
-const WORTH_DICTIONARY = 600
+const WORTH_DICTIONARY = 512
 /** Below this, Brotli finds too little to repeat. */
 const WORTH_BROTLI = 1024
 /**
@@ -37,15 +38,18 @@ const ANY_WITH_DICTIONARY = 1536
 /** Up to here it is used for records of the runtime, half of which it holds. Longer ones repeat themselves. */
 const RECORDS_WITH_DICTIONARY = 8 * 1024
 
+/** What is packed is at most so much of what it was. */
+const WORTH_IT = 0.9
+
 /** Above this, work moves to the thread pool so that a large body does not stall other conversations. */
 const OFF_LOOP = 64 * 1024
 
 /** Output grows in pieces of at most this size, so that a false size claims no memory before its body proves it. */
 const LARGEST_CHUNK = 1024 * 1024
 
-/** The window holds the dictionary and what was packed since: with more, the dictionary costs more to set up. */
-const DEFLATE = { level: 3, windowBits: 13, memLevel: 6, dictionary: DICTIONARY_1 }
-const INFLATE = { windowBits: DEFLATE.windowBits, dictionary: DICTIONARY_1 }
+const INFLATE = { windowBits: 13, dictionary: DICTIONARY_1 }
+const smallDeflate = new SmallDeflate(DICTIONARY_1, RECORDS_WITH_DICTIONARY)
+const smallInflate = new SmallInflate(DICTIONARY_1)
 
 // On the event loop, speed counts: quality 0 takes half the time of 1 and leaves a tenth more. A window no larger than
 // the input: the default of 4 MB costs more to allocate than a small body to compress.
@@ -65,28 +69,33 @@ export function packEntry(raw: Uint8Array, records: boolean): Packed | Promise<P
   const { length } = raw
   if (length < WORTH_DICTIONARY) return { packing: 'plain', bytes: raw }
   if (length >= (records ? RECORDS_WITH_DICTIONARY : ANY_WITH_DICTIONARY)) return pack(raw)
-  return choose(raw, 'd1', deflateRawSync(raw, { ...DEFLATE, chunkSize: length }))
+  const bytes = smallDeflate.deflate(raw, length * WORTH_IT)
+  return bytes === undefined ? { packing: 'plain', bytes: raw } : { packing: 'd1', bytes }
 }
 
 /** Compresses where it pays off: bytes of some size that shrink by a tenth or more. */
 export function pack(raw: Uint8Array): Packed | Promise<Packed> {
   if (raw.length < WORTH_BROTLI) return { packing: 'plain', bytes: raw }
   const chunkSize = Math.min(raw.length, LARGEST_CHUNK)
-  if (raw.length < OFF_LOOP) return choose(raw, 'br', brotliCompressSync(raw, { params: QUICK, chunkSize }))
+  if (raw.length < OFF_LOOP) return choose(raw, brotliCompressSync(raw, { params: QUICK, chunkSize }))
   const params = { [constants.BROTLI_PARAM_QUALITY]: 1, [constants.BROTLI_PARAM_SIZE_HINT]: raw.length }
-  return compressAsync(raw, { params, chunkSize }).then((packed) => choose(raw, 'br', packed))
+  return compressAsync(raw, { params, chunkSize }).then((packed) => choose(raw, packed))
 }
 
-function choose(raw: Uint8Array, packing: Packing, packed: Uint8Array): Packed {
-  return packed.length <= raw.length * 0.9 ? { packing, bytes: packed } : { packing: 'plain', bytes: raw }
+function choose(raw: Uint8Array, packed: Uint8Array): Packed {
+  return packed.length <= raw.length * WORTH_IT ? { packing: 'br', bytes: packed } : { packing: 'plain', bytes: raw }
 }
 
 /** The raw bytes, which must be exactly `size` long: inflation stops there, so a bomb costs no more than its claim. */
 export function unpack(packing: Packing, bytes: Uint8Array, size: number): Uint8Array | Promise<Uint8Array> {
   if (packing === 'plain') return checkSize(bytes, size)
+  const isDeflated = packing === 'd1'
+  if (isDeflated && size < RECORDS_WITH_DICTIONARY) {
+    const raw = smallInflate.inflate(bytes, size)
+    if (raw !== undefined) return raw
+  }
   const maxOutputLength = Math.max(size, 1)
   const chunkSize = Math.min(Math.max(size, 64), LARGEST_CHUNK)
-  const isDeflated = packing === 'd1'
   const options = isDeflated ? { ...INFLATE, maxOutputLength, chunkSize } : { maxOutputLength, chunkSize }
   if (size < OFF_LOOP) {
     try {

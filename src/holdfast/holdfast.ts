@@ -38,8 +38,8 @@ import {
   type PausePage,
   resumeAll,
 } from '../runtime/pause/bulk.js'
-import { findErrors } from '../runtime/history/thread-errors.js'
-import { listenLive } from '../runtime/events/live-events.js'
+import { findErrors } from '../runtime/history/branches.js'
+import { listenLive } from '../runtime/events/follow-events.js'
 import type { RunEvent } from '../runtime/events/events.js'
 import { planOf } from '../runtime/program/check-program.js'
 import type { FlowProgram } from '../runtime/program/flow.js'

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import type { LogStore } from '../log/log-store.js'
 import type { RuntimeEnvironment } from '../runtime/run/environment.js'
-import { Attempts } from '../runtime/step/attempt/attempts.js'
+import { Attempts } from '../runtime/step/attempt/attempt.js'
 import { Company } from '../runtime/worker/company.js'
 import { Store } from '../store/store.js'
 import { type HoldfastPlaces, sweptArchive } from './places.js'

@@ -3,24 +3,21 @@ import { parseBranchId } from '../core/ids.js'
 import { nameLog } from '../core/log-name.js'
 import { BlobShelf, patientBlobs } from './read/blob-shelf.js'
 import { Claim } from './write/claim.js'
-import { type ClaimOptions, checkClaimOptions } from './write/claim-options.js'
+import { checkClaimOptions, type ClaimOptions, LeaseTime, momentOf } from './write/claim-options.js'
 import { type BeforeRemoval, cutLog } from './write/cut-log.js'
-import { LeaseTime, momentOf } from './write/lease-time.js'
 import { formatCheckpointId } from './entry/checkpoint-id.js'
 import type { BlobWriter, LogKey, PossibleLoss } from './contract.js'
-import type { Draft } from './entry/draft.js'
+import { type Draft, expiryFrom, prolong } from './entry/draft.js'
 import { EntryCodec } from './entry/entry-codec.js'
 import type { OpenedEntry } from './entry/entry-opening.js'
 import type { Fold } from './entry/fold.js'
 import type { Follower } from './news/follower.js'
-import type { LogEnvironment } from './log-environment.js'
+import { type LogEnvironment, observeLoad } from './log-environment.js'
+import { standingOf } from './read/catch-up.js'
 import { KnownLog } from './read/known-log.js'
 import { foldAt, type HistoryEntry, historyPage, readEntries } from './read/log-past.js'
 import { LogReader } from './read/log-reader.js'
 import { LogWriter } from './write/log-writer.js'
-import { observeLoad } from './observed.js'
-import { expiryFrom, prolong } from './write/prolong.js'
-import { standingOf } from './read/standing.js'
 import { retry } from './write/retry.js'
 import { transact } from './write/transact.js'
 import type { Decide, Updated } from './write/update.js'
@@ -151,18 +148,17 @@ export class Log {
   async claim(options: ClaimOptions): Promise<Claim> {
     checkClaimOptions(options)
     const { owner, ms, force = false, decide } = options
-    const entry: Draft = { kind: 'claim', data: { owner } }
     const { clock } = this.#environment
     let sent = momentOf(clock)
     let drafts: readonly Draft[] = []
     const withDecided: Decide = (fold) => {
       sent = momentOf(clock)
-      drafts = [entry, ...(decide?.(fold) ?? [])]
+      drafts = withOwner(decide?.(fold) ?? [], owner)
       return drafts
     }
     const { fold, entries } = await this.#writer.submit(withDecided, { kind: 'claim', owner, ms, force })
-    const made = entries.map((written, i) => ({ ...written, draft: drafts[i] as Draft }))
-    return new Claim(this, fold.epoch, made, options, {
+    return new Claim(this, fold.epoch, options, {
+      made: entries.map((written, i) => ({ ...written, draft: drafts[i] as Draft })),
       lease: new LeaseTime(clock, ms, sent),
       post: (decide, release, settle) =>
         this.#writer.post(decide, { kind: 'owner', epoch: fold.epoch, ms, release }, settle),
@@ -332,4 +328,11 @@ export class Log {
     )
     return fork
   }
+}
+
+/** The first of what was decided says whose claim it is; an entry of its own does only if nothing was. */
+function withOwner(drafts: readonly Draft[], owner: string): readonly Draft[] {
+  const [first, ...rest] = drafts
+  if (first === undefined) return [{ kind: 'claim', data: { owner } }]
+  return [{ ...first, data: { ...(first.data as object | undefined), owner } }, ...rest]
 }

@@ -2,7 +2,7 @@ import { checkOptionNames, type OptionNames } from '../core/wording/option-names
 import { InvalidProgramError } from '../core/errors.js'
 import { parseRetention, type Retention } from '../core/retention.js'
 import type { RetryPolicy } from '../runtime/step/context.js'
-import { checkProgramName, checkRange, checkVersion } from '../runtime/program/program-name.js'
+import { checkProgramName, checkRange, checkVersion } from '../runtime/program/check-program.js'
 import { checkPolicy } from '../runtime/program/step-policy.js'
 import type { Document } from './document.js'
 import { checkRate } from './rate.js'

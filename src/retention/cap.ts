@@ -1,6 +1,6 @@
 import { capsOf, type Caps, readPolicy, type StoreRetentionPolicy } from '../core/retention.js'
 import type { Head } from '../log/contract.js'
-import { isCheckpoint } from '../log/entry/checkpoint-kinds.js'
+import { isCheckpoint } from '../log/entry/checkpoint-id.js'
 import type { LogStore } from '../log/log-store.js'
 
 const PAGE = 200

@@ -13,22 +13,22 @@ import {
   type AnswerOptions,
   answerPauses,
   checkBy,
+  type DeferOptions,
+  deferPause,
   type PauseAnswer,
   type RefusedAnswer,
 } from './pause/answer.js'
 import { type Branch, type Comparison, compareBranches, listBranches } from './history/branches.js'
+import { Checkpoint } from './history/checkpoint.js'
+import { FORK_OPTIONS, type ForkOptions, forkCheckpoint } from './history/fork.js'
 import {
-  Checkpoint,
   type CheckpointInfo,
-  FORK_OPTIONS,
-  type ForkOptions,
-  forkCheckpoint,
+  type GivenAnswer,
   HISTORY_OPTIONS,
   type HistoryOptions,
+  listAnswers,
   listCheckpoints,
-} from './history/checkpoint.js'
-import { type GivenAnswer, listAnswers } from './history/answers.js'
-import { type DeferOptions, deferPause } from './pause/defer.js'
+} from './history/list-checkpoints.js'
 import type { RunEvent } from './events/events.js'
 import { EVENTS_OPTIONS, type EventsOptions, followEvents } from './events/follow-events.js'
 import { cancelRun } from './run/cancel.js'
@@ -37,14 +37,13 @@ import { runErrands } from './child/run-errands.js'
 import type { Settled } from './step/record/kept-results.js'
 import { describePauses, type OpenPause, type Outcome, readOutcome } from './run/state/outcome.js'
 import type { ProgramPlan } from './program/program.js'
-import { currentRun, isOver } from './run/state/read-run-state.js'
+import { currentRun, isAskedFor, isOnlyWaiting, isOver } from './run/state/read-run-state.js'
 import type { RunState } from './run/state/run-state.js'
 import type { RuntimeEnvironment } from './run/environment.js'
 import { type Expiry, expiresWhenAtRest, retentionLabels } from './run/state/expiry.js'
 import { RETENTION } from './run/state/labels.js'
-import { isAskedFor, isOnlyWaiting } from './run/state/rest.js'
-import { checkTimeout, type WaitOptions, waitForRest } from './events/wait-for-rest.js'
-import { checkSignal, sendSignal, type Signalled } from './pause/send-signal.js'
+import { checkTimeout, type WaitOptions, waitForRest } from './events/follow.js'
+import { checkSignal, sendSignal, type Signalled } from './pause/waits.js'
 
 /** A thread seen without its program: what tools and people need. */
 export class ThreadView<Result = Outcome, Seen = Readonly<Record<string, Value>>> {

@@ -89,7 +89,7 @@ export function faultyDriver(driver: Driver): FaultyDriver {
   const faulty = {
     name: `faulty ${driver.name}`,
     capabilities: driver.capabilities,
-    durability: driver.survives,
+    survives: driver.survives,
     get calls() {
       return calls
     },

@@ -69,7 +69,7 @@ describe('an agent', () => {
       'assistant: Both there.',
     ])
     // Claim with input, model, the first tool to land, the second with the closing, model with the end and release.
-    expect((await hf.log('thread-1')).fold.seq).toBe(5)
+    expect((await hf.log('thread-1')).fold.seq).toBe(4)
   })
 
   it('shows as waiting_tool while tools run, and as active while the model is asked', async () => {

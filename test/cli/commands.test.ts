@@ -147,7 +147,7 @@ describe.each(backends)('the command line on $name', ({ missing, fresh, cleanup 
     expect(show.out).toContain('question p-')
     expect(data).toMatchObject({ id: 'c-1', program: 'counter', state: { count: 10 }, run: { status: 'completed' } })
     expect(JSON.parse(state.out)).toEqual({ count: 10, seen: ['one', 'two'] })
-    expect(first.checkpoint).toMatch(/^main~1~/)
+    expect(first.checkpoint).toMatch(/^main~0~/)
     expect(diff.out).toBe('~ $.count: 1 -> 10\n+ $.seen[1]: two\n')
     const types = events.out
       .trim()
@@ -166,24 +166,24 @@ describe.each(backends)('the command line on $name', ({ missing, fresh, cleanup 
       json('diff', 'c-1', 'main', 'what-if'),
       run(['fork', 'c-1', '--name', 'what-if']),
     ])
-    expect(drawn.out).toMatch(/main~3~\w+ .*  node two\n/)
+    expect(drawn.out).toMatch(/main~2~\w+ .*  node two\n/)
     const shape = drawn.out.split('\n').map((line) => line.replace(/(\w+~\d+)~.*/, '$1').replace(/ +/g, ' '))
     expect(shape).toEqual([
-      'main completed 4 entries',
-      '├─ 3 step main~3',
+      'main completed 3 entries',
       '├─ 2 step main~2',
-      '│ └─ what-if completed 4 entries (from main 2)',
-      '│ ├─ 3 step what-if~3',
+      '├─ 1 step main~1',
+      '│ └─ what-if completed 3 entries (from main 1)',
+      '│ ├─ 2 step what-if~2',
       '│ └─ 0 fork what-if~0',
-      '└─ 1 input main~1',
+      '└─ 0 input main~0',
       '',
     ])
     expect(tree.branches).toMatchObject([
       {
         name: 'main',
         more: true,
-        checkpoints: [{ seq: 3 }],
-        forks: [{ name: 'what-if', from: { branch: 'main', seq: 2 } }],
+        checkpoints: [{ seq: 2 }],
+        forks: [{ name: 'what-if', from: { branch: 'main', seq: 1 } }],
       },
     ])
     expect(diff.differences).toMatchObject([{ path: '$.count', before: 10, after: 50 }])
@@ -200,7 +200,7 @@ describe.each(backends)('the command line on $name', ({ missing, fresh, cleanup 
   })
 
   it.skipIf(missing)('tags checkpoints, and finds them by their tags', async () => {
-    expect(await json('tag', 'c-1', 'gold', '--at', '2')).toMatchObject({ tag: 'gold' })
+    expect(await json('tag', 'c-1', 'gold', '--at', '1')).toMatchObject({ tag: 'gold' })
     const [state, tagged] = await Promise.all([json('state', 'c-1', '--at', 'gold'), json('threads', '--tag', 'gold')])
     expect(state.state).toMatchObject({ count: 1 })
     expect(tagged.threads).toMatchObject([{ id: 'c-1', tags: ['gold'] }])

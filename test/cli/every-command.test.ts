@@ -204,12 +204,12 @@ const CASES: Readonly<Record<string, Case>> = {
     wrong: [['show', 'c1'], 3, 'No thread c1; did you mean c-1?'],
   },
   history: {
-    plain: [['history', 'c-1'], /^main {2}completed {2}\d entries\n├─ +3 {2}step +main~3~\w{12} {2}\d+ B {2}2[^]*└─/],
+    plain: [['history', 'c-1'], /^main {2}completed {2}\d entries\n├─ +2 {2}step +main~2~\w{12} {2}\d+ B {2}2[^]*└─/],
     json: [['history', 'c-1', '--limit', '1'], { id: 'c-1', branches: [{ name: 'main', more: true }] }],
     wrong: [['history', 'c-1', '--branch', 'mian'], 3, 'has no branch "mian"; did you mean main?'],
   },
   state: {
-    plain: [['state', 'c-1', '--at', '2'], /^\{\n {2}"count": 1,/],
+    plain: [['state', 'c-1', '--at', '1'], /^\{\n {2}"count": 1,/],
     json: [['state', 'c-1'], { thread: 'c-1', state: { count: 10, seen: ['one', 'two'] } }],
     wrong: [['state', 'c-1', '--at', 'glod'], 3, 'has no checkpoint "glod"; did you mean gold?'],
   },
@@ -223,11 +223,11 @@ const CASES: Readonly<Record<string, Case>> = {
       ['tail', 'c-1'],
       /^run +started\nstep +0:one completed \d+ms\nstep +1:two completed \d+ms\nrun +completed\n$/,
     ],
-    json: [['tail', 'c-1', '--since', '2'], { type: 'step', status: 'completed' }],
+    json: [['tail', 'c-1', '--since', '1'], { type: 'step', status: 'completed' }],
     wrong: [['tail', 'c-1', '--lines', '0'], 2, '--lines is "0"'],
   },
   fork: {
-    plain: [['fork', 'c-1', '--at', '2', '--name', 'other'], /^other\n$/],
+    plain: [['fork', 'c-1', '--at', '1', '--name', 'other'], /^other\n$/],
     json: [['fork', 'c-1', '--name', 'third', '--set', 'count=5'], { thread: 'c-1', branch: 'third' }],
     wrong: [['fork', 'c-1', '--reads', 'never'], 2, '--reads is "never"'],
   },
@@ -246,7 +246,7 @@ const CASES: Readonly<Record<string, Case>> = {
     wrong: [['replay', programs, 'c-1', '--program', 'retuns'], 3, 'There is no program "retuns"'],
   },
   tag: {
-    plain: [['tag', 'c-1', 'silver', '--at', '2'], /^silver -> main~2~/],
+    plain: [['tag', 'c-1', 'silver', '--at', '1'], /^silver -> main~1~/],
     json: [['tag', 'c-1', 'bronze'], { thread: 'c-1', tag: 'bronze' }],
     wrong: [['tag', 'c-1', ''], 2, 'tag'],
   },
@@ -321,7 +321,7 @@ const CASES: Readonly<Record<string, Case>> = {
     wrong: [['erase', 'gone-2'], 2, "can't be undone"],
   },
   prune: {
-    plain: [['prune', 'p-1', '--yes'], /^Removed 3 entries of p-1\.\n$/],
+    plain: [['prune', 'p-1', '--yes'], /^Removed 2 entries of p-1\.\n$/],
     json: [['prune', 'p-2', '--before', '1', '--yes'], { id: 'p-2', branch: 'main', removed: 1 }],
     wrong: [['prune', 'p-2'], 2, "can't be undone"],
   },

@@ -29,7 +29,7 @@ describe("a worker's look at the index", () => {
     const url = await fill('SQLite')
     const db = (await loadSqlite())(url.slice('sqlite:'.length))
     const plans = [
-      'program = ? AND wake_at = 0 AND priority = ? AND tenant = ? ORDER BY updated_at / 60000 LIMIT 10',
+      'program = ? AND wake_at = 0 AND priority = ? AND tenant = ? ORDER BY updated_minute LIMIT 10',
       'program = ? AND wake_at <> 0 AND priority = ? AND wake_at <= ? ORDER BY wake_at LIMIT 10',
       'wake_at = 0 AND program = ? AND priority = ? AND tenant > ? ORDER BY tenant LIMIT 1',
     ].flatMap((due) => {

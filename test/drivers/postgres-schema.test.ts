@@ -84,7 +84,7 @@ describe.skipIf(given === undefined)('the Postgres schema', () => {
     const append = async (options: Parameters<typeof makeAppend>[2], labelsChanged = false): Promise<void> => {
       at = await mustAppend(driver, { ...makeAppend(log, at, options), labelsChanged })
     }
-    // append_step, append_one, append with labels as they were, append with new ones, and reindex.
+    // record_step, append_one, append with labels as they were, append with new ones, and reindex.
     await append({ index: index(200, labels) })
     expect(await derived()).toEqual([200, 201, '"support"', 3, '"gold"'])
     await append({ index: index(300, labels), lease: { kind: 'claim', owner: 'a', ms: 1, force: true } })

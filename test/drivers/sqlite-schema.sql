@@ -37,15 +37,13 @@ CREATE TABLE logs (
   CASE WHEN instr(metadata, '["holdfast.priority",') > 0 THEN CAST(substr(substr(metadata, instr(metadata, '["holdfast.priority",') + length('["holdfast.priority",')), 1, instr(substr(metadata, instr(metadata, '["holdfast.priority",') + length('["holdfast.priority",')), ']') - 1) AS INTEGER) ELSE 0 END
 ) VIRTUAL, limit_key TEXT GENERATED ALWAYS AS (
   CASE WHEN instr(metadata, '["holdfast.limit",') > 0 THEN substr(substr(metadata, instr(metadata, '["holdfast.limit",') + length('["holdfast.limit",')), 1, instr(substr(metadata, instr(metadata, '["holdfast.limit",') + length('["holdfast.limit",')), ']') - 1) END
-) VIRTUAL) STRICT;
+) VIRTUAL, updated_minute INTEGER) STRICT;
 
 CREATE UNIQUE INDEX logs_name ON logs (tenant, thread, branch);
 
 CREATE INDEX logs_created ON logs (created_at);
 
 CREATE INDEX logs_tenant_created ON logs (tenant, created_at);
-
-CREATE INDEX logs_tenant_updated ON logs (tenant, updated_at);
 
 CREATE INDEX logs_status ON logs (status, created_at);
 
@@ -122,6 +120,18 @@ CREATE UNIQUE INDEX items_place ON items (tenant, space, key);
 
 CREATE INDEX items_expiry ON items (expires_at) WHERE expires_at IS NOT NULL;
 
-CREATE INDEX logs_marked ON logs (program, priority, tenant, updated_at / 60000) WHERE wake_at = 0;
-
 CREATE INDEX logs_dated ON logs (program, priority, wake_at) WHERE wake_at <> 0;
+
+CREATE INDEX logs_tenant_updated ON logs (tenant, updated_minute);
+
+CREATE INDEX logs_marked ON logs (program, priority, tenant, updated_minute) WHERE wake_at = 0;
+
+CREATE TRIGGER logs_minute AFTER UPDATE OF updated_at ON logs WHEN NEW.updated_minute IS NOT CAST(NEW.updated_at / 60000 AS INTEGER)
+BEGIN
+  UPDATE logs SET updated_minute = CAST(NEW.updated_at / 60000 AS INTEGER) WHERE id = NEW.id;
+END;
+
+CREATE TRIGGER logs_first_minute AFTER INSERT ON logs WHEN NEW.updated_minute IS NULL
+BEGIN
+  UPDATE logs SET updated_minute = CAST(NEW.updated_at / 60000 AS INTEGER) WHERE id = NEW.id;
+END;

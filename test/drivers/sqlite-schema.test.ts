@@ -103,6 +103,54 @@ describe('the schema of SQLite', () => {
     expect(versions).toHaveLength(MIGRATIONS.length)
   })
 
+  it('keeps the order of changes of an older version, and of one that still writes beside it', async () => {
+    const db = await openConnection(open, { path: file, synchronous: 'full', busyTimeoutMs: 1000 })
+    migrate(db, MIGRATIONS.slice(0, 4), 0)
+    const insert = (thread: string, updatedAt: number): void => {
+      db.run(
+        `INSERT INTO logs (tenant, thread, branch, incarnation, seq, hash, epoch, base_seq, base_hash, status, created_at,
+          updated_at, tags, metadata, origin) VALUES ('t', ?, 'main', 'i', 0, x'00', 0, 0, x'00', 'idle', 0, ?, '[]', '[]', 'null')`,
+        thread,
+        updatedAt,
+      )
+    }
+    insert('first', 70_000)
+    insert('second', 65_000)
+    insert('third', 130_000)
+    const driver = await openSqlite(file)
+    const order = async (): Promise<string[]> => {
+      const { heads } = await driver.heads({ tenant: 't' as never, order: 'updated', direction: 'asc', limit: 9 })
+      return heads.map(({ log }) => log.thread)
+    }
+    expect(await order()).toEqual(['second', 'first', 'third'])
+    db.run("UPDATE logs SET updated_at = 200000 WHERE thread = 'first'")
+    insert('fourth', 150_000)
+    expect(await order()).toEqual(['second', 'third', 'fourth', 'first'])
+    await driver.close()
+    db.close()
+  })
+
+  it('has no index that every append writes', async () => {
+    const driver = await openSqlite(file)
+    const log = { tenant: 't', thread: 'a', branch: 'main' } as LogKey
+    const index = { wakeAt: 0, updatedAt: 60_000 }
+    const first = await mustAppend(driver, makeAppend(log, null, { index }))
+    const before = (await readFile(`${file}-wal`)).length
+    const second = makeAppend(log, first, { index: { ...index, updatedAt: 60_001 } })
+    await mustAppend(driver, { ...second, labelsChanged: false })
+    const written = (await readFile(`${file}-wal`)).subarray(before)
+    await driver.close()
+    // Each frame is a header, which begins with the number of the page, and the page.
+    const pages = new Set<number>()
+    for (let at = 0; at < written.length; at += 24 + 4096) pages.add(written.readUInt32BE(at))
+    const roots = withSqlite((sqlite) => sqlite.prepare('SELECT name, rootpage FROM sqlite_schema').all()) as {
+      name: string
+      rootpage: number
+    }[]
+    const names = roots.filter(({ rootpage }) => pages.has(rootpage)).map(({ name }) => name)
+    expect(names.sort()).toEqual(['entries', 'entries_place', 'logs'])
+  })
+
   it('is not taken for that of another application when it is made while somebody else opens', async () => {
     withSqlite((sqlite) => sqlite.exec('PRAGMA journal_mode = WAL'))
     const settings = { path: file, synchronous: 'full', busyTimeoutMs: 1000 } as const

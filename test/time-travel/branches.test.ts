@@ -36,7 +36,7 @@ await onEveryBackend('time travel', (open) => {
     const thread = await ran(5)
     const all = await thread.history()
     expect(all.map(({ kind }) => kind)).toStrictEqual(['step', 'step', 'step', 'step', 'step', 'input'])
-    expect(all.map(({ seq }) => seq)).toStrictEqual([6, 5, 4, 3, 2, 1])
+    expect(all.map(({ seq }) => seq)).toStrictEqual([5, 4, 3, 2, 1, 0])
     const pages = []
     for (let before: string | undefined; ; ) {
       const page = await thread.history({ limit: 2, ...(before === undefined ? {} : { before }) })

@@ -159,7 +159,7 @@ describe('an effect on a fork', () => {
             const { fork, pause } = await paused()
             expect(pause).toMatchObject({
               kind: 'permission',
-              question: { effect, begunThere: true, forkedFrom: { branch: 'main', seq: 1 } },
+              question: { effect, begunThere: true, forkedFrom: { branch: 'main', seq: 0 } },
             })
             await fork.answer(pause.id, { allowed: true }, { by: 'someone' })
             expect(await fork.run()).toMatchObject({ status: 'completed' })

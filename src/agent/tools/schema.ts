@@ -1,6 +1,6 @@
 import { andThen, nowOrLater } from '../../core/async/at-once.js'
 import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
-import { jsonSchemaOf, offersJsonSchema } from '../../runtime/json-schema/json-schema.js'
+import { jsonSchemaOf, offersJsonSchema } from '../../json-schema/schema-checker.js'
 import type { TimeLimit } from '../../runtime/program/time-limit.js'
 import type { StandardSchema } from '../../store/standard-schema.js'
 import type { JsonObject } from '../model/model-types.js'

@@ -3,7 +3,7 @@ import { checkOptionNames, type OptionNames } from '../../core/wording/option-na
 import type { Value } from '../../codec/value.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { Context, Effect, Reconciled, RetryPolicy } from '../../runtime/step/context.js'
-import { checkDeclaredSchema } from '../../runtime/program/declared-schema.js'
+import { checkDeclaredSchema } from '../../runtime/program/check-program.js'
 import type { StandardSchema } from '../../store/standard-schema.js'
 import type { TimeLimit } from '../../runtime/program/time-limit.js'
 import type { GraphPlan } from '../../runtime/program/program.js'

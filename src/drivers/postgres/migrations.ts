@@ -30,6 +30,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 17, file: '0017-prefer-warm.sql', breaking: false },
   // Replaces functions by others that take and return the same.
   { version: 18, file: '0018-lean-appends.sql', breaking: false },
+  { version: 19, file: '0019-record-step.sql', breaking: false },
 ]
 
 /** The SQL of a migration for this schema. `:schema` is the only thing that is filled in. */

@@ -4,7 +4,8 @@ import type { LeaseEnd } from './rows/log-row.js'
 
 const INSERT_LOG = `INSERT INTO logs (tenant, thread, branch, incarnation, seq, hash, epoch, base_seq, base_hash,
   lease_owner, lease_boot, lease_until, lease_ms, status, created_at, updated_at, expires_at, wake_at, tags, metadata,
-  origin) VALUES (?, ?, ?, ?, ?, unhex(?), ?, ?, unhex(?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`
+  origin, updated_minute) VALUES (?, ?, ?, ?, ?, unhex(?), ?, ?, unhex(?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+  CAST(? / 60000.0 AS INTEGER)) RETURNING id`
 
 /** The head row of a log that this append begins. A thread that is begun again is no longer one that was removed. */
 export function createLog(db: Connection, task: AppendTask, lease: LeaseEnd | null): number {
@@ -34,6 +35,7 @@ export function createLog(db: Connection, task: AppendTask, lease: LeaseEnd | nu
     labels?.tags ?? '[]',
     labels?.metadata ?? '[]',
     index.origin,
+    index.updatedAt,
   )
   db.run('DELETE FROM tombstones WHERE tenant = ? AND thread = ?', task.tenant, task.thread)
   return row?.['id'] as number

@@ -3,6 +3,7 @@ import { InvalidValueError } from '../../core/errors.js'
 import { checkIndexPatch, checkRecord, type IndexPatch } from './index-state.js'
 import { isOp, markWholes, type Op } from './ops.js'
 import { isStoreWrite, type StoreWrite } from '../items/store-write.js'
+import type { Fold } from './fold.js'
 
 /** What a writer asks to append. */
 export interface Draft {
@@ -66,4 +67,20 @@ export function draftBody(draft: Draft): Record<string, unknown> {
     store: draft.store,
     data: draft.data === undefined ? undefined : new Whole(draft.data),
   }
+}
+
+/**
+ * Use extends a life: what a guest appends to an expiring log postpones its expiry, by as long as the log had left when
+ * its newest entry was written. An owner sets it itself when it is done.
+ */
+export function prolong(drafts: readonly Draft[] = [], known: Fold, at: number): readonly Draft[] {
+  const last = drafts.at(-1)
+  if (last === undefined || known.seq < 0 || known.index.expiresAt === null || at <= known.at) return drafts
+  if (drafts.some((draft) => draft.index?.expiresAt !== undefined)) return drafts
+  return [...drafts.slice(0, -1), { ...last, index: { ...last.index, expiresAt: expiryFrom(known, at) } }]
+}
+
+/** When what is made from a fold at this time expires: it has as long to live as that had. */
+export function expiryFrom({ at, index }: Fold, now: number): number | null {
+  return index.expiresAt === null ? null : now + Math.max(0, index.expiresAt - at)
 }

@@ -8,13 +8,18 @@ import type { BlobCollector } from '../read/blob-shelf.js'
 import type { Origin, StoredEntry } from '../contract.js'
 import { checkDraft, type Draft, draftBody } from './draft.js'
 import { hasRecords } from './entry-body.js'
-import type { Drafted, EntryContext, SealedEntry, Sealing } from './entry-context.js'
-import { checkDepth, checkReadable } from './entry-limits.js'
+import {
+  checkDepth,
+  checkReadable,
+  type Drafted,
+  type EntryContext,
+  type SealedEntry,
+  type Sealing,
+} from './entry-context.js'
 import { type OpenedEntry, type OpenedEntries, openEntries, type OpeningPoint } from './entry-opening.js'
 import { advanceFold, applyBody, type EntryBody, type Fold } from './fold.js'
 import { checkIndexSize } from './index-state.js'
-import { addWholeFold } from './keyframe-body.js'
-import { isKeyframeDue } from './keyframes.js'
+import { addWholeFold, isKeyframeDue } from './keyframe-body.js'
 import { makeStandIn } from './stand-in.js'
 
 /** Turns drafts into stored entries of one log and back, each bound to its place in the chain. */

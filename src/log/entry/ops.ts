@@ -1,5 +1,4 @@
-import type { PathPart, Value } from '../../codec/value.js'
-import { renderPath, setOwn, Whole } from '../../codec/value.js'
+import { type PathPart, renderPath, setOwn, type Value, Whole } from '../../codec/value.js'
 import { InvalidValueError } from '../../core/errors.js'
 import { isWide, ownValue, WIDE_KEYS, widen, withWideProperty } from '../../codec/wide-record.js'
 
@@ -253,3 +252,6 @@ function isCount(value: unknown): value is number {
 function misfit(path: Path, problem: string): InvalidValueError {
   return new InvalidValueError(renderPath(path), problem, 'Change the operation to fit the state it is applied to.')
 }
+
+/** What an entry does to the state of its log, one function each: `ops.set('total', 3)`. */
+export const ops = { push, remove, set, splice } as const

@@ -3,7 +3,7 @@ import { link, mkdir, open, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SECRET_BYTES } from '../../codec/secret/data-key.js'
 import { HoldfastError, InvalidOptionError } from '../../core/errors.js'
-import type { KeyVault } from './key-vault.js'
+import type { KeyVault } from './key-options.js'
 
 /**
  * Keeps the secrets of tenants in a folder, one file each, readable only by its owner. Keep it apart from the store and

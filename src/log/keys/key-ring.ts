@@ -3,8 +3,7 @@ import { CorruptError, DataLossError, InvalidOptionError } from '../../core/erro
 import type { TenantId } from '../../core/ids.js'
 import type { DataKeys } from './data-keys.js'
 import { KeyLog } from './key-log.js'
-import type { Adoption, Masters } from './key-options.js'
-import type { KeyVault } from './key-vault.js'
+import type { Adoption, KeyVault, Masters } from './key-options.js'
 import type { KeySource } from './keys.js'
 import type { LogEnvironment } from '../log-environment.js'
 

@@ -5,6 +5,17 @@ import { emptyFold, type Fold } from '../entry/fold.js'
 import type { LogEnvironment } from '../log-environment.js'
 import type { LogReader } from './log-reader.js'
 
+/** Whether a log may lack entries that were acknowledged, as a head tells it. */
+export type Standing = Pick<Head, 'generation' | 'loss'>
+
+export function standingOf({ generation, loss }: Head): Standing {
+  return { ...(generation === undefined ? {} : { generation }), ...(loss ? { loss } : {}) }
+}
+
+export function withoutLoss({ generation }: Standing): Standing {
+  return generation === undefined ? {} : { generation }
+}
+
 /**
  * From the fold a handle knows to what the log holds now. A log that holds less than was acknowledged, or a different
  * history, is reported and never taken for the same log.

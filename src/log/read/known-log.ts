@@ -2,11 +2,9 @@ import type { Append, AppendResult, Head, LogKey } from '../contract.js'
 import { emptyFold, type Fold } from '../entry/fold.js'
 import { AppliedWrites } from '../items/applied-writes.js'
 import type { LogEnvironment } from '../log-environment.js'
-import { heldError, originGone, outdatedError } from '../write/refusals.js'
-import { retry } from '../write/retry.js'
-import { catchUp } from './catch-up.js'
+import { heldError, originGone, outdatedError, retry } from '../write/retry.js'
+import { catchUp, type Standing, standingOf, withoutLoss } from './catch-up.js'
 import type { LogReader } from './log-reader.js'
-import { type Standing, standingOf, withoutLoss } from './standing.js'
 
 /** What one handle knows of its log, and how it learns what others did to it. */
 export class KnownLog {

@@ -1,15 +1,13 @@
 import { CorruptError, isHoldfastError, NotFoundError } from '../../core/errors.js'
 import { nameLog } from '../../core/log-name.js'
-import { checkLoss, erasedSince } from './catch-up.js'
-import { corruptLog, damageError, prunedError, unlessCorrupt } from './damage.js'
-import { lastGoodBefore, readableEnd } from './last-good.js'
+import { checkLoss, erasedSince, type Standing, standingOf } from './catch-up.js'
+import { corruptLog, damageError, lastGoodBefore, prunedError, readableEnd, unlessCorrupt } from './damage.js'
 import type { Driver, Head, LogKey, RecentTail, StoredEntry, Tail } from '../contract.js'
 import type { EntryCodec } from '../entry/entry-codec.js'
 import type { OpenedEntry, OpenedEntries, OpeningPoint } from '../entry/entry-opening.js'
 import { emptyFold, type Fold } from '../entry/fold.js'
 import type { KeySource } from '../keys/keys.js'
 import { pinPlainPast } from '../keys/plain-past.js'
-import { type Standing, standingOf } from './standing.js'
 
 const PAGE = 256
 

@@ -1,8 +1,9 @@
 import { describeGiven } from '../../core/wording/choices.js'
 import { InvalidOptionError } from '../../core/errors.js'
-import type { LeaseTime } from './lease-time.js'
+import type { Draft } from '../entry/draft.js'
 import type { Transacted, TransactRequest } from './transact.js'
 import type { Decide, Settle } from './update.js'
+import type { StoreClock } from '../store-clock.js'
 
 /** How a worker takes a log for itself. */
 export interface ClaimOptions {
@@ -19,8 +20,16 @@ export interface ClaimOptions {
   readonly decide?: Decide
 }
 
+/** An entry that a claim was made with. */
+export interface ClaimEntry {
+  readonly id: string
+  readonly seq: number
+  readonly draft: Draft
+}
+
 /** What a claim does to its log. */
 export interface ClaimActions {
+  readonly made: readonly ClaimEntry[]
   readonly lease: LeaseTime
   post(decide: Decide, release: boolean, settle: Settle): void
   transact<T>(request: TransactRequest<T>): Promise<Transacted<T>>
@@ -47,5 +56,47 @@ export function checkClaimOptions({ owner, ms }: ClaimOptions): void {
       `must be a whole number from 1 to 86400000, not ${describeGiven(ms)}`,
       'Pass the lease in milliseconds, for example 10_000.',
     )
+  }
+}
+
+/** A moment by both clocks: one stands still while the machine sleeps, the other can be set. */
+export interface Moment {
+  readonly monotonic: number
+  readonly wall: number
+}
+
+export function momentOf(clock: Pick<StoreClock, 'monotonic' | 'wall'>): Moment {
+  return { monotonic: clock.monotonic(), wall: clock.wall() }
+}
+
+/**
+ * How long a lease is known to be valid. Counted from when the last heartbeat was sent, because the store may have
+ * counted from then, however late its reply came.
+ */
+export class LeaseTime {
+  readonly #clock: StoreClock
+  readonly #ms: number
+  /** When the last heartbeat that arrived was sent, at the latest. */
+  #sent: Moment
+
+  constructor(clock: StoreClock, ms: number, sent: Moment) {
+    this.#clock = clock
+    this.#ms = ms
+    this.#sent = sent
+  }
+
+  /** Below 0, another may have it. */
+  get remainingMs(): number {
+    const { monotonic, wall } = momentOf(this.#clock)
+    return this.#ms - Math.max(monotonic - this.#sent.monotonic, wall - this.#sent.wall)
+  }
+
+  now(): Moment {
+    return momentOf(this.#clock)
+  }
+
+  /** A heartbeat that was sent then arrived. */
+  arrived(sent: Moment | undefined): void {
+    if (sent !== undefined && sent.monotonic >= this.#sent.monotonic) this.#sent = sent
   }
 }

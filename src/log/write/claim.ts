@@ -4,17 +4,9 @@ import type { SqlSession } from '../contract.js'
 import type { Draft } from '../entry/draft.js'
 import type { Fold } from '../entry/fold.js'
 import type { Log } from '../log.js'
-import type { ClaimActions, ClaimOptions } from './claim-options.js'
-import type { LeaseTime, Moment } from './lease-time.js'
+import type { ClaimActions, ClaimOptions, LeaseTime, Moment } from './claim-options.js'
 import { DEFAULT_TIMEOUT_MS, type Transacted } from './transact.js'
 import type { Decide, Settle, Updated } from './update.js'
-
-/** An entry that a claim was made with. */
-export interface ClaimEntry {
-  readonly id: string
-  readonly seq: number
-  readonly draft: Draft
-}
 
 /** The right to run a log, for as long as nobody else claims it. Every append by the owner extends the lease. */
 export class Claim {
@@ -27,10 +19,10 @@ export class Claim {
   readonly #actions: ClaimActions
   readonly #lease: LeaseTime
 
-  constructor(log: Log, epoch: number, made: readonly ClaimEntry[], options: ClaimOptions, actions: ClaimActions) {
+  constructor(log: Log, epoch: number, options: ClaimOptions, actions: ClaimActions) {
     this.log = log
     this.epoch = epoch
-    this.made = made
+    this.made = actions.made
     this.owner = options.owner
     this.ms = options.ms
     this.#actions = actions

@@ -1,7 +1,6 @@
 import { ClosedError, isHoldfastError } from '../../core/errors.js'
 import type { Append, AppendResult, Driver } from '../contract.js'
-import { BatchPace } from './batch-pace.js'
-import { cutBatch, type Waiting } from './cut-batch.js'
+import { BatchPace, cutBatch, type Waiting } from './batch-pace.js'
 
 /** How long appends wait for others to go with. */
 const PATIENCE_MS = 10

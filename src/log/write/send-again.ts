@@ -1,8 +1,8 @@
-import { isHoldfastError } from '../../core/errors.js'
-import type { Append, AppendResult } from '../contract.js'
-import { hasLanded } from './has-landed.js'
+import { isHoldfastError, UnavailableError } from '../../core/errors.js'
+import type { Append, AppendResult, Driver, StoredEntry } from '../contract.js'
 import type { LogEnvironment } from '../log-environment.js'
 import { backoffMs } from './retry.js'
+import { nameLog } from '../../core/log-name.js'
 
 const APPENDED: AppendResult = { status: 'appended' }
 
@@ -34,4 +34,21 @@ export async function sendAgain(
       error = again
     }
   }
+}
+
+/**
+ * Whether an append whose acknowledgment got lost is durably in the log. The hash covers the appendId, so no other
+ * writer's entry can be taken for it. Being readable is not enough: the reason for the missing acknowledgment may be a
+ * disk that failed to flush it, or replicas that do not have it.
+ */
+export async function hasLanded(driver: Driver, append: Append): Promise<boolean> {
+  const first = append.entries[0] as StoredEntry
+  const [found] = await driver.read(append.log, first.seq, 1)
+  if (found?.hash === first.hash) {
+    await driver.confirm?.(append.log)
+    return true
+  }
+  if (found === undefined || found.seq === first.seq) return false
+  const message = `Whether an append to ${nameLog(append.log)} landed can't be told: it was pruned since.`
+  throw new UnavailableError(message, { written: 'unknown' })
 }

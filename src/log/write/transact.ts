@@ -10,10 +10,9 @@ import type { Append, AppendResult, BlobWriter, Driver, LogKey, SqlSession } fro
 import type { Draft } from '../entry/draft.js'
 import type { EntryCodec } from '../entry/entry-codec.js'
 import type { Fold } from '../entry/fold.js'
-import { hasLanded } from './has-landed.js'
-import type { LogEnvironment } from '../log-environment.js'
+import { hasLanded } from './send-again.js'
+import { type LogEnvironment, observeSave } from '../log-environment.js'
 import { type LogWriter, planAppend } from './log-writer.js'
-import { observeSave } from '../observed.js'
 import { backoffMs } from './retry.js'
 import type { Planned, Updated, Writer } from './update.js'
 

@@ -1,18 +1,18 @@
 import { showValue } from '../../codec/clone.js'
 import { InvalidOptionError, InvalidProgramError } from '../../core/errors.js'
 import { parseThreadId, type ThreadId, threadIdInput, type ThreadIdInput } from '../../core/ids.js'
-import { remove, set, valueAt } from '../../log/entry/ops.js'
+import { remove, set } from '../../log/entry/ops.js'
 import { ChildFailedError, type FailedChild, nondeterministic, recordError } from '../errors.js'
 import type { ProgramPlan } from '../program/program.js'
 import { CHILDREN } from '../run/state/labels.js'
 import { awaitsChild } from '../run/state/read-run-state.js'
-import { ANY_INPUT, type RunRecord, type StepRecord, type Waiting } from '../run/state/run-state.js'
+import { ANY_INPUT, type RunRecord, type StepRecord } from '../run/state/run-state.js'
 import type { Run } from '../run/run.js'
-import { type Turn, turnOf } from '../run/input/turn.js'
-import { permit } from '../step/effect/past-effects.js'
+import type { Requests } from '../step/call/requests.js'
+import { permit } from '../step/attempt/past-effects.js'
+import { recordAt } from '../step/attempt/ledger.js'
 import type { Work } from '../step/work.js'
-import { childThread, nameChild } from './child-key.js'
-import type { ChildEnd, ChildRecord, ParentRef } from './child-records.js'
+import { type ChildEnd, type ChildRecord, childThread, nameChild, type ParentRef } from './child-records.js'
 
 /** Options for a thread that another one starts. */
 export interface ChildOptions {
@@ -30,44 +30,16 @@ export interface ChildOptions {
   readonly context?: unknown
 }
 
-/** What a run uses of the threads that it starts. */
-export interface ChildDoor {
-  /** Leaves the input with the child, once however often it is called, and returns its current state. */
-  begin(child: BeginChild): Promise<'open' | 'busy' | ChildEnd>
-  /** How often a child that failed had been picked up. */
-  takesOf(thread: ThreadId, name: string, plan: ProgramPlan): Promise<number | undefined>
-}
-
-export interface BeginChild {
-  readonly name: string
-  readonly thread: ThreadId
-  readonly plan: ProgramPlan
-  readonly input: unknown
-  readonly parent: ParentRef
-  readonly options: ChildOptions
-  /** Kept of the context of the parent. */
-  readonly inherited: unknown
-  /** What this process passes to the parent in addition. */
-  readonly live: unknown
-  /** An end that is not newer than this is an old one: it is to be retried. */
-  readonly after: number | undefined
-  readonly turn: Turn
-  /** It has never been started before, and nobody else knows its thread. */
-  readonly isNew: boolean
-}
-
 /** One call of `ctx.run`. */
 export interface ChildCall {
-  readonly run: Run
+  readonly requests: Requests
+  /** Its path in the function, of which that of its work is the whole. */
+  readonly path: string
   readonly work: Work
   readonly id: string
   readonly plan: ProgramPlan
   readonly input: unknown
   readonly options: ChildOptions
-  /** Resolves when the function has reached everything that is recorded. */
-  hold(): Promise<void>
-  /** Leaves the function hanging until the child has ended. */
-  wait(waiting: Waiting): Promise<never>
 }
 
 /** More levels than this mean a program that calls itself without end. */
@@ -78,7 +50,8 @@ const MOST_ABOVE = 32
  * before it is started there, under a name derived from this place: whoever gets here again finds the same one.
  */
 export async function awaitChild(call: ChildCall): Promise<unknown> {
-  const { run, work, plan, options } = call
+  const { work, plan, options } = call
+  const { run } = call.requests
   const { log } = run
   if (!log.durable || run.children === undefined) {
     throw new InvalidOptionError('frequency', "is 'none', which can't await a thread", "Use 'step' or 'boundary'.")
@@ -103,28 +76,15 @@ export async function awaitChild(call: ChildCall): Promise<unknown> {
     const instead = await announce(call, name, thread, record)
     if (instead) return instead.result
   }
-  const begun = await run.children.begin({
-    name,
-    thread,
-    plan,
-    input: call.input,
-    parent,
-    options,
-    inherited: current.context,
-    live: run.context,
-    after: run.state.children?.[name]?.after,
-    turn: turnOf(log.fold.index),
-    isNew: record === undefined && options.thread === undefined,
-  })
-  if (begun === 'open') {
-    const child = { thread: threadIdInput(thread), program: plan.name, child: name }
-    return call.wait({ kind: 'child', step: work.path, ...child })
-  }
-  const end: ChildEnd | BusyEnd = begun === 'busy' ? { status: 'busy', run: '', takes: 0 } : begun
-  return take(call, name, end)
+  const isNew = record === undefined && options.thread === undefined
+  const begun = await run.children.begin(call, name, parent, thread, isNew)
+  if (begun !== 'open') return take(call, name, begun)
+  const child = { thread: threadIdInput(thread), program: plan.name, child: name }
+  return call.requests.waits.wait({ kind: 'child', step: work.path, ...child })
 }
 
-type BusyEnd = { readonly status: 'busy'; readonly run: string; readonly takes: number }
+/** How a child ended, or that other work keeps it from beginning. */
+export type Awaited = ChildEnd | { readonly status: 'busy'; readonly run: ''; readonly takes: 0 }
 
 /** Records which child is about to be started; refuses if that must not happen, on a fork. */
 async function announce(
@@ -133,11 +93,12 @@ async function announce(
   thread: ThreadId,
   before: StepRecord | undefined,
 ): Promise<{ readonly result: unknown } | undefined> {
-  const { run, work, plan } = call
+  const { work, plan } = call
+  const { run } = call.requests
   const { log } = run
   // What the program refuses is refused before anything is recorded about it.
   await plan.checkInput(call.input)
-  await call.hold()
+  await call.requests.hold(call.path)
   const instead = await permit(run, work, 'idempotent')
   if (instead) {
     const result = instead.result === undefined ? undefined : run.keep(instead.result)
@@ -175,8 +136,9 @@ async function announce(
 }
 
 /** Records the outcome of a child as the result of the step that awaited it. */
-async function take(call: ChildCall, name: string, end: ChildEnd | BusyEnd): Promise<unknown> {
-  const { run, work } = call
+async function take(call: ChildCall, name: string, end: Awaited): Promise<unknown> {
+  const { work } = call
+  const { run } = call.requests
   const before = recordAt(run, work)
   const marks = { ...marksOf(work), ...(before?.after === undefined ? {} : { after: before.after }) }
   const gone = run.state.children?.[name] === undefined ? [] : [remove(['children', name])]
@@ -217,8 +179,10 @@ export function failedChild(record: StepRecord | undefined, work: Pick<Work, 'pa
   return new ChildFailedError(work.path, work.at, threadIdInput(thread as ThreadId), end, record.error?.message)
 }
 
-function threadOf({ run, work, id, options }: ChildCall, current: RunRecord): ThreadId {
-  return options.thread === undefined ? childThread(run.key, current, work.path, id) : parseThreadId(options.thread)
+function threadOf({ requests, work, id, options }: ChildCall, current: RunRecord): ThreadId {
+  return options.thread === undefined
+    ? childThread(requests.run.key, current, work.path, id)
+    : parseThreadId(options.thread)
 }
 
 function parentOf({ key, log }: Run, { parent }: RunRecord, child: string, thread: ThreadId): ParentRef {
@@ -241,10 +205,6 @@ function parentOf({ key, log }: Run, { parent }: RunRecord, child: string, threa
 
 function isSameInput({ input }: StepRecord, { inputHash }: Work): boolean {
   return input === inputHash || input === ANY_INPUT
-}
-
-function recordAt({ state }: Run, { at }: Work): StepRecord | undefined {
-  return valueAt(state as never, at) as StepRecord | undefined
 }
 
 function marksOf({ inputHash, after }: Work): Pick<StepRecord, 'input' | 'effect' | 'after'> {

@@ -5,8 +5,7 @@ import { push, type State } from '../../log/entry/ops.js'
 import { applyOps } from '../run/record/notes.js'
 import { isUnfinished } from '../run/state/read-run-state.js'
 import type { RunState } from '../run/state/run-state.js'
-import { inputKeyOf } from './child-key.js'
-import type { Errand } from './child-records.js'
+import { type Errand, inputKeyOf } from './child-records.js'
 
 /**
  * The process that ends a run also does what the run owes. After this long, others may assume that it died before doing

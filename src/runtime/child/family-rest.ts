@@ -3,10 +3,9 @@ import type { LogKey } from '../../log/contract.js'
 import type { Log } from '../../log/log.js'
 import type { LogStore } from '../../log/log-store.js'
 import type { Follower } from '../../log/news/follower.js'
-import { isUnfinished } from '../run/state/read-run-state.js'
+import { isAtRest, isOnlyWaiting, isUnfinished } from '../run/state/read-run-state.js'
 import type { RunState, Waiting } from '../run/state/run-state.js'
-import { isAtRest, isOnlyWaiting } from '../run/state/rest.js'
-import { inputKeyOf } from './child-key.js'
+import { inputKeyOf } from './child-records.js'
 
 export type WaitForChild = Waiting & { readonly kind: 'child' }
 
@@ -42,7 +41,7 @@ export class FamilyRest {
   async isAtRest(log: Log): Promise<boolean> {
     this.isReady = false
     if (!isAtRest(log.fold, this.#logs.clock.now())) return false
-    for (const wait of awaitedBy(log.fold.state as RunState)) {
+    for (const wait of awaitedBy((log.fold.state as RunState).run)) {
       const child = await this.#watch(childLog(log.key, wait))
       if (!this.#isSilent(child, wait) || !(await this.isAtRest(child))) return false
     }
@@ -83,7 +82,7 @@ export class FamilyRest {
 }
 
 /** The threads that a run at rest waits for. */
-export function awaitedBy({ run }: RunState): readonly WaitForChild[] {
+export function awaitedBy(run: { readonly waiting?: readonly Waiting[] } | undefined): readonly WaitForChild[] {
   return (run?.waiting ?? []).filter((wait): wait is WaitForChild => wait.kind === 'child')
 }
 

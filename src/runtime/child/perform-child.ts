@@ -1,7 +1,38 @@
 import { showValue } from '../../codec/clone.js'
 import type { Requested, Requests } from '../step/call/requests.js'
 import { awaitChild, type ChildOptions, failedChild } from './await-child.js'
-import { type ChildProgram, planOfChild } from './child-program.js'
+import { notAChoice } from '../../core/wording/choices.js'
+import { InvalidOptionError, InvalidProgramError } from '../../core/errors.js'
+import { checkOptionNames, type OptionNames } from '../../core/wording/option-names.js'
+import type { ProgramPlan } from '../program/program.js'
+
+/** Whatever kind of program a child runs. */
+export interface ChildProgram {
+  readonly plan: ProgramPlan
+}
+
+const OPTIONS: OptionNames<ChildOptions> = { thread: true, busy: true, context: true }
+
+/** Checks what `ctx.run` was given, before anything happens. */
+function planOfChild(program: ChildProgram, id: string, options: ChildOptions): ProgramPlan {
+  checkOptionNames('ctx.run', options, OPTIONS)
+  const plan = (program as Partial<ChildProgram> | undefined)?.plan
+  if (plan === undefined) {
+    const remedy = 'Call ctx.run(program, id, input) with a flow, a graph or an agent.'
+    throw new InvalidOptionError('program', 'is not a program', remedy)
+  }
+  if (typeof id !== 'string' || !/^[^/\p{Cc}]{1,200}$/u.test(id)) {
+    const given = typeof id === 'string' ? JSON.stringify(id.slice(0, 200)) : `a ${typeof id}`
+    throw new InvalidProgramError(
+      `The id that ctx.run is given for a thread of ${plan.name} is ${given}.`,
+      'id',
+      'Use 1 to 200 printable characters without slashes.',
+    )
+  }
+  const { busy } = options
+  if (busy !== undefined && busy !== 'reject' && busy !== 'queue') throw notAChoice('busy', busy, ['reject', 'queue'])
+  return plan
+}
 
 /** `ctx.run`: another thread, whose end this one waits for. */
 export async function performChild(
@@ -24,14 +55,5 @@ export async function performChild(
   if (found?.status === 'done') return showValue(found.result)
   if (run.replay) return requests.gap(path)
   requested.isLive = true
-  return awaitChild({
-    run,
-    work,
-    id,
-    plan,
-    input,
-    options,
-    hold: () => requests.hold(path),
-    wait: (waiting) => requests.waits.wait(waiting),
-  })
+  return awaitChild({ requests, path, work, id, plan, input, options })
 }

@@ -7,12 +7,10 @@ import type { Recorded, Update } from '../program/state/state-shape.js'
 import type { TaskRecord, Waiting } from '../run/state/run-state.js'
 import type { Drive } from '../run/run-terms.js'
 import { type Activated, Activation } from '../step/call/activation.js'
-import { nodeOf } from './begun-tasks.js'
+import { missingNode, nameTasks, nodeOf, Places, statusOf, tooManySteps } from './tasks.js'
 import { closeByChanges } from './closings.js'
 import type { GraphScope } from './graph-scope.js'
 import { Interrupted, NodeRun } from './node-run.js'
-import { Places } from './places.js'
-import { missingNode, nameTasks, statusOf, tooManySteps } from './tasks.js'
 
 const NOW = Promise.resolve()
 

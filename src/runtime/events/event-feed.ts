@@ -1,7 +1,7 @@
 import type { Draft } from '../../log/entry/draft.js'
 import type { Fold } from '../../log/entry/fold.js'
 import type { Log } from '../../log/log.js'
-import type { ClaimEntry } from '../../log/write/claim.js'
+import type { ClaimEntry } from '../../log/write/claim-options.js'
 import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
 import type { State } from '../../log/entry/ops.js'
 import { entryEvents, type LiveEvent, type RunEvent } from './events.js'

@@ -1,57 +1,22 @@
-import { DEFAULT_LIMITS } from '../../codec/limits.js'
-import { copyValue, type Value } from '../../codec/value.js'
-import { describeGiven } from '../../core/wording/choices.js'
-import { InvalidOptionError, isHoldfastError, NotFoundError } from '../../core/errors.js'
-import { type BranchId, parseBranchId } from '../../core/ids.js'
-import type { OptionNames } from '../../core/wording/option-names.js'
+import type { Value } from '../../codec/value.js'
 import { parseCheckpointId } from '../../log/entry/checkpoint-id.js'
-import { isCheckpoint } from '../../log/entry/checkpoint-kinds.js'
 import type { LogKey } from '../../log/contract.js'
 import type { Fold } from '../../log/entry/fold.js'
-import type { HistoryEntry, Log } from '../../log/log.js'
-import { applyOp, type Op, remove, set } from '../../log/entry/ops.js'
-import { migrateRun } from '../run/hold/begin.js'
+import type { Log } from '../../log/log.js'
 import { type Difference, diffValues } from './diff.js'
-import { describePauses, type OpenPause } from '../run/state/outcome.js'
-import { type RecordedEvent, recordedEvents } from '../events/events.js'
-import { type CheckpointStep, describeSteps } from './checkpoint-steps.js'
-import type { ProgramPlan } from '../program/program.js'
-import type { Update } from '../program/state/state-shape.js'
-import { expiresWhenAtRest, staysOpen } from '../run/state/expiry.js'
-import { openPauses } from '../run/state/read-run-state.js'
-import type { ForkRecord, RunRecord, RunState } from '../run/state/run-state.js'
-import { isAtRest } from '../run/state/rest.js'
+import { describePauses, type OpenPause, type Outcome } from '../run/state/outcome.js'
+import { isAtRest } from '../run/state/read-run-state.js'
+import type { RunRecord, RunState } from '../run/state/run-state.js'
 import { awaitedBy, FamilyRest } from '../child/family-rest.js'
 import { follow } from '../events/follow.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
-import { checkFits } from '../upgrade/fitting.js'
-import { inherit } from './inherit.js'
-import { dropKept, settleLeft } from '../step/record/kept-results.js'
-
-/** An entry after which the program can continue, as history lists it: without reading what it holds. */
-export interface CheckpointInfo {
-  readonly id: string
-  readonly seq: number
-  /** What happened: `input`, `step`, `effect`, `wait`, `answer`, `end`, `fork`, `migrate` … */
-  readonly kind: string
-  readonly at: Date
-  readonly bytes: number
-  readonly hash: string
-  /**
-   * The nodes, tools, model calls and steps that it records, in order. Absent if only headers were requested, and if
-   * the entry can't be read: damaged, or its key is missing.
-   */
-  readonly steps?: readonly CheckpointStep[]
-  /** The events of its entry, if requested: steps, questions, answers, costs. */
-  readonly events?: readonly CheckpointEvent[]
-}
-
-/** The events of an entry. Questions are named and not shown: they may be large. */
-export type CheckpointEvent = RecordedEvent extends infer Event
-  ? Event extends { readonly question: unknown }
-    ? Omit<Event, 'question'>
-    : Event
-  : never
+import type { BranchId } from '../../core/ids.js'
+import { checkOptionNames } from '../../core/wording/option-names.js'
+import type { ProgramPlan } from '../program/program.js'
+import { RUN_OPTIONS, type RunOptions } from '../run/request/run-options.js'
+import type { Thread } from '../thread.js'
+import { completeFold } from '../upgrade/upgrade.js'
+import { FORK_OPTIONS, forkCheckpoint, type ForkOptions } from './fork.js'
 
 /** Everything known about a thread at a checkpoint. */
 export interface CheckpointFacts {
@@ -67,111 +32,6 @@ export interface CheckpointFacts {
   readonly run?: RunRecord
   readonly pauses: readonly OpenPause[]
   readonly state: Readonly<Record<string, Value>>
-}
-
-/** What is different on a new branch, and what effects may do there. */
-export interface ForkOptions<State = Readonly<Record<string, unknown>>, Update = State> {
-  /** The name of the new branch. Default: a random one. */
-  readonly name?: string
-  /** Replaces values of the state; no reducer is called. With the program, each must match the schema of its key. */
-  readonly set?: Partial<State>
-  /** Changes the state through its reducers. */
-  readonly update?: Update
-  /** What effects on the outside world may do on the fork. Default 'ask': a person decides about each. */
-  readonly effects?: ForkRecord['effects']
-  /** Whether steps that only read run again, or reuse their recorded results if there are any. Default 'live'. */
-  readonly reads?: ForkRecord['reads']
-}
-
-export const FORK_OPTIONS: OptionNames<ForkOptions> = {
-  name: true,
-  set: true,
-  update: true,
-  effects: true,
-  reads: true,
-}
-
-/** Which checkpoints to list. */
-export interface HistoryOptions {
-  /** Default 100. */
-  readonly limit?: number
-  /** Only what comes before this checkpoint, by its id or its seq. */
-  readonly before?: string | number
-  /** Also entries that are not checkpoints: claims, releases, tags. */
-  readonly all?: boolean
-  /**
-   * True: also the events of each entry. False: only headers are read, so the steps of each are left out; the cheap way
-   * to page through a long history.
-   */
-  readonly events?: boolean
-}
-
-export const HISTORY_OPTIONS: OptionNames<HistoryOptions> = { limit: true, before: true, all: true, events: true }
-
-const PAGE = 100
-
-/** One page of checkpoints, newest first. */
-export async function listCheckpoints(log: Log, options: HistoryOptions = {}): Promise<readonly CheckpointInfo[]> {
-  const { limit = 100, before, all = false, events } = options
-  if (!Number.isSafeInteger(limit) || limit < 1 || limit > 10_000) {
-    throw new InvalidOptionError(
-      'limit',
-      `must be a whole number from 1 to 10000, not ${describeGiven(limit)}`,
-      'Ask for pages: pass the last id of a page as `before` to get the next one.',
-    )
-  }
-  const found: CheckpointInfo[] = []
-  let from = typeof before === 'string' ? seqOn(log.key, before) : before
-  while (found.length < limit) {
-    const page = await log.history({ limit: Math.max(PAGE, limit), ...(from === undefined ? {} : { before: from }) })
-    for (const entry of page)
-      if ((all || isCheckpoint(entry.header.kind)) && found.length < limit) found.push(describe(entry))
-    const last = page.at(-1)
-    if (last === undefined || last.header.seq === 0 || page.length < PAGE) break
-    from = last.header.seq
-  }
-  return events === false ? found : withSteps(log, found, events ?? false)
-}
-
-async function withSteps(
-  log: Log,
-  found: readonly CheckpointInfo[],
-  events: boolean,
-): Promise<readonly CheckpointInfo[]> {
-  const [newest, oldest] = [found[0], found.at(-1)]
-  if (newest === undefined || oldest === undefined) return found
-  const said = new Map<number, Pick<CheckpointInfo, 'steps' | 'events'>>()
-  try {
-    for await (const { header, body } of log.entries(oldest.seq, newest.seq)) {
-      const recorded = recordedEvents(body)
-      said.set(header.seq, { steps: describeSteps(recorded), ...(events ? { events: recorded.map(nameOnly) } : {}) })
-    }
-  } catch (error) {
-    // What comes after the damage is still listed: someone who looks for the last good checkpoint has to see it. And
-    // callers that did not ask for the contents of entries need not have their keys.
-    if (!isHoldfastError(error, 'corrupt') && (events || !isHoldfastError(error, 'missing-key'))) throw error
-  }
-  return found.map((info) => ({ ...info, ...(said.get(info.seq) ?? (events ? { events: [] } : {})) }))
-}
-
-function nameOnly(event: RecordedEvent): CheckpointEvent {
-  if (!('question' in event)) return event
-  const { question: _, ...rest } = event
-  return rest
-}
-
-// A number of another branch would show a page from somewhere else.
-function seqOn({ branch }: LogKey, id: string): number {
-  const { branch: of, seq } = parseCheckpointId(id)
-  if (of === branch) return seq
-  throw new NotFoundError(`Checkpoint ${id} is of branch "${of}", not of "${branch}".`, 'Ask that branch.', {
-    checkpoint: id,
-    branch: of,
-  })
-}
-
-function describe({ id, hash, header, storedBytes }: HistoryEntry): CheckpointInfo {
-  return { id, seq: header.seq, kind: header.kind, at: new Date(header.at), bytes: storedBytes, hash }
 }
 
 /** A thread as it was at one checkpoint. Reading it changes nothing; running it runs a fork. */
@@ -221,7 +81,7 @@ export class Checkpoint<State = Readonly<Record<string, Value>>> {
     const { logs, clock } = this.environment
     const { state, seq, ...fold } = await this.fold()
     if (!isAtRest({ ...fold, state, seq }, clock.now())) return false
-    if (awaitedBy(state as RunState).length === 0) return true
+    if (awaitedBy((state as RunState).run).length === 0) return true
     const log = await logs.open(this.key)
     const family = new FamilyRest(logs)
     try {
@@ -253,83 +113,49 @@ export class Checkpoint<State = Readonly<Record<string, Value>>> {
   }
 }
 
-/** Creates a branch from a checkpoint, with changes. The branch it came from is not touched, now or later. */
-export async function forkCheckpoint(
-  environment: RuntimeEnvironment,
-  key: LogKey,
-  id: string,
-  plan: ProgramPlan | undefined,
-  options: ForkOptions,
-): Promise<BranchId> {
-  const from = { ...key, branch: parseCheckpointId(id).branch }
-  const name =
-    options.name === undefined
-      ? (`fork-${environment.randomId().slice(0, 8)}` as BranchId)
-      : parseBranchId(options.name)
-  const fold = await environment.logs.unread(from).at(id)
-  const ops = [
-    ...(await changes(fold, plan, from, options)),
-    ...inherit(fold, from.branch, environment.clock.now(), options),
-  ]
-  const { status } = fold.index
-  const expiry = { store: environment.retention }
-  // Nobody waits here for a run that was in progress on the original branch: a fork that is never run must not keep its
-  // thread from expiring.
-  const expires =
-    openPauses(fold.state as RunState).length > 0
-      ? staysOpen(fold.index)
-      : expiresWhenAtRest(expiry, fold, plan, environment.clock.now())
-  await environment.logs.fork(from, {
-    branch: name,
-    at: id,
-    // Not due by itself: a worker that picked up the fork at once would run it before anyone has looked at it.
-    draft: { ops, index: { status: status === 'active' ? 'forked' : status, wakeAt: null, ...expires } },
-  })
-  return name
-}
-
-async function changes(
-  fold: Fold,
-  plan: ProgramPlan | undefined,
-  key: LogKey,
-  { set: values, update }: ForkOptions,
-): Promise<readonly Op[]> {
-  if (values === undefined && update === undefined) return []
-  const shape = plan?.kind === 'graph' ? plan.shape : undefined
-  if (update !== undefined && shape === undefined) {
-    throw new InvalidOptionError(
-      'update',
-      'needs a graph with its reducers',
-      'Fork with `set`, or open the thread with its program.',
-    )
-  }
-  if (plan?.kind === 'flow') {
-    throw new InvalidOptionError('set', 'has no meaning for a flow, which keeps no state', 'Fork without changes.')
-  }
-  const misfit = plan && checkFits(key, fold, plan, { restarted: false })
-  if (misfit?.status === 'incompatible')
-    throw new InvalidOptionError('fork', `can't be made: ${misfit.reason}`, misfit.remedy)
-  // The current keys and reducers are for the current version: an older state is migrated before they touch it.
-  const ops: Op[] = plan === undefined ? [] : [...(migrateRun(plan, fold.state as RunState)?.ops ?? [])]
-  const today = ops.reduce((state, op) => applyOp(state, op), fold.state)
-  // What an ended run left behind comes before what is set here, and would otherwise come after it.
-  if (plan) ops.push(...((await settleLeft(plan, today as RunState))?.ops ?? []))
-  for (const [name, value] of Object.entries(values ?? {})) {
-    if (!plan) ops.push(...dropKept(fold.state as RunState, name))
-    const stored = (today as RunState).state?.[name]
-    if (value !== undefined) await shape?.checkWhole(name, value, stored, `set.${name}`)
-    const whole = value === undefined ? shape?.initial()[name] : (value as Value)
-    ops.push(whole === undefined ? remove(['state', name]) : set(['state', name], whole))
-  }
-  if (shape && update !== undefined) {
-    // Its own: reducers are handed what is frozen, and this is the caller's.
-    const checked = copyValue(await shape.check(update, 'update'), DEFAULT_LIMITS) as Update
-    const edited = ops.reduce((state, op) => applyOp(state, op), fold.state)
-    ops.push(...shape.reduce((edited as RunState).state ?? {}, [{ update: checked }], ['state']).ops)
-  }
-  return ops
-}
-
 function stateOf(fold: Fold): Readonly<Record<string, Value>> {
   return (fold.state as RunState).state ?? {}
+}
+
+/** A thread with its program, at one checkpoint. */
+export class ThreadCheckpoint<Input, State, Output, Update> extends Checkpoint<State> {
+  readonly #plan: ProgramPlan
+  readonly #open: (branch: BranchId) => Thread<Input, State, Output, Update>
+
+  constructor(
+    environment: RuntimeEnvironment,
+    key: LogKey,
+    id: string,
+    plan: ProgramPlan,
+    open: (branch: BranchId) => Thread<Input, State, Output, Update>,
+  ) {
+    super(environment, key, id)
+    this.#plan = plan
+    this.#open = open
+  }
+
+  /** The program's state as it was. Keys that were declared since have their initial values. */
+  override async state(): Promise<State> {
+    return ((completeFold(this.#plan, await this.fold()).state as RunState).state ?? {}) as State
+  }
+
+  /** Creates a branch from this checkpoint, with changes, and returns it as a thread. */
+  async fork(options: ForkOptions<State, Update> = {}): Promise<Thread<Input, State, Output, Update>> {
+    checkOptionNames('fork()', options, FORK_OPTIONS)
+    const branch = await forkCheckpoint(this.environment, this.key, this.id, this.#plan, options as ForkOptions)
+    return this.#open(branch)
+  }
+
+  /** Continues from here, on a separate branch; the outcome names it. */
+  async run(options: RunOptions<Input> & ForkOptions<State, Update> = {}): Promise<Outcome<State, Output>> {
+    // Before there is a branch that nobody asked for.
+    checkOptionNames('run()', options, { ...RUN_OPTIONS, ...FORK_OPTIONS })
+    const { name, set: values, update, effects, reads, ...run } = options
+    const fork = await this.fork(
+      Object.fromEntries(
+        Object.entries({ name, set: values, update, effects, reads }).filter(([, v]) => v !== undefined),
+      ),
+    )
+    return fork.run(run as RunOptions<Input>)
+  }
 }

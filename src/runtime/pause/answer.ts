@@ -1,16 +1,18 @@
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import type { Redactor } from '../../codec/secret/redactor.js'
 import { copyValue, type Value } from '../../codec/value.js'
-import { type HoldfastError, InvalidValueError, NotFoundError } from '../../core/errors.js'
+import { type HoldfastError, InvalidOptionError, InvalidValueError, NotFoundError } from '../../core/errors.js'
 import type { OptionNames } from '../../core/wording/option-names.js'
 import type { Clock } from '../../core/time/clock.js'
 import { DUE } from '../../log/contract.js'
 import type { Draft } from '../../log/entry/draft.js'
 import type { Log } from '../../log/log.js'
-import { set } from '../../log/entry/ops.js'
+import { type Op, set } from '../../log/entry/ops.js'
 import { PauseClosedError } from '../errors.js'
-import { checkAgainst } from '../json-schema/json-schema.js'
-import type { AnswerRecord, PauseRecord, RunState } from '../run/state/run-state.js'
+import { checkAgainst } from '../../json-schema/schema-checker.js'
+import type { AnswerRecord, DeferralRecord, PauseRecord, RunState } from '../run/state/run-state.js'
+import { describeGiven } from '../../core/wording/choices.js'
+import { isOnlyWaiting, nextWake } from '../run/state/read-run-state.js'
 
 /** What is recorded with an answer. */
 export interface AnswerOptions {
@@ -96,7 +98,7 @@ export async function answerPauses(
 }
 
 /** The question, if it still accepts an answer; otherwise an error that says why not. */
-export function findOpen(state: RunState, id: string, now: number): PauseRecord {
+function findOpen(state: RunState, id: string, now: number): PauseRecord {
   // An id is whatever someone sent: `constructor` must not find what every object has.
   const pause = Object.hasOwn(state.pauses ?? {}, id) ? state.pauses?.[id] : undefined
   if (pause === undefined) throw closed(state, id)
@@ -155,4 +157,48 @@ export function checkBy(by: unknown): string | undefined {
   if (hidden === undefined) return by
   const code = `U+${hidden.toString(16).toUpperCase().padStart(4, '0')}`
   throw new InvalidValueError('by', `holds ${code}, a control character or one that can't be seen`, remedy)
+}
+
+/** Until when a question is postponed. */
+export interface DeferOptions {
+  /** When to come back to the question. One that would expire earlier stays open until then. */
+  readonly until: Date
+  /** Who postpones it, for the record. */
+  readonly by?: string
+}
+
+/** Postpones an open question: it stays as it is and accepts an answer at any time, and its expiry waits as long. */
+export async function deferPause(log: Log, clock: Clock, id: string, options: DeferOptions): Promise<void> {
+  const by = checkBy(options.by)
+  const until = options.until instanceof Date ? options.until.getTime() : Number.NaN
+  if (!(until > clock.now())) {
+    throw new InvalidOptionError(
+      'until',
+      `must be a Date in the future, not ${options.until instanceof Date ? String(options.until) : describeGiven(options.until)}`,
+      'Pass for example new Date(Date.now() + 3_600_000).',
+    )
+  }
+  await log.refresh()
+  await log.update((fold) => {
+    const state = fold.state as RunState
+    const now = clock.now()
+    const pause = findOpen(state, id, now)
+    const deferred: DeferralRecord = { until, at: now, ...(by === undefined ? {} : { by }) }
+    const expiresLater = pause.expiresAt !== undefined && pause.expiresAt < until
+    const ops: Op[] = [
+      set(['pauses', id, 'deferred'], deferred),
+      ...(expiresLater ? [set(['pauses', id, 'expiresAt'], until)] : []),
+    ]
+    const later = { ...state, pauses: { ...state.pauses, [id]: { ...pause, expiresAt: until } } }
+    // While something else is due, it stays due.
+    const moves = expiresLater && (state.run?.status !== 'running' || isOnlyWaiting(fold, now))
+    return [
+      {
+        kind: 'answer',
+        ops,
+        ...(moves ? { index: { wakeAt: nextWake(later) } } : {}),
+        data: { events: [{ type: 'defer', pause: id, until, ...(by === undefined ? {} : { by }) }] },
+      },
+    ]
+  })
 }

@@ -8,8 +8,7 @@ import type { PauseOptions } from '../step/context.js'
 import type { Asked } from '../program/program.js'
 import { PauseClosedError } from '../errors.js'
 import { hashValue } from '../step/record/hash-value.js'
-import { jsonSchemaOf } from '../json-schema/json-schema.js'
-import { refuseSchema } from '../json-schema/schema-checker.js'
+import { jsonSchemaOf, refuseSchema } from '../../json-schema/schema-checker.js'
 import type { AnswerRecord, ClosedPause, PauseRecord, RefusalRecord, RunState } from '../run/state/run-state.js'
 import type { Run } from '../run/run.js'
 import { TimeLimit } from '../program/time-limit.js'
@@ -49,7 +48,9 @@ export class Asking {
     shown: unknown,
     options: AskOptions,
   ): Promise<{ readonly value: unknown } | undefined> {
-    const { log, clock } = this.#run
+    const { log, clock, isOvertaken } = this.#run
+    // Since it was requested, another process has taken the thread: what is recorded now may belong to another run.
+    if (isOvertaken) return undefined
     if (!log.durable) {
       throw new InvalidOptionError('frequency', "is 'none', which can't keep a question", "Use 'step' or 'boundary'.")
     }

@@ -3,10 +3,15 @@ import { InvalidProgramError } from '../../core/errors.js'
 import { parseRetention, type Retention } from '../../core/retention.js'
 import { type SchemaInput, type SchemaOutput, type StandardSchema, validate } from '../../store/standard-schema.js'
 import type { Context, RetryPolicy } from '../step/context.js'
-import { type ContextOptions, planContext } from './declared-context.js'
-import { checkDeclaredSchema } from './declared-schema.js'
+import {
+  checkDeclaredSchema,
+  checkProgramName,
+  checkRange,
+  checkVersion,
+  type ContextOptions,
+  planContext,
+} from './check-program.js'
 import type { FlowPlan } from './program.js'
-import { checkProgramName, checkRange, checkVersion } from './program-name.js'
 import { checkPolicy, pickPolicy } from './step-policy.js'
 
 /** What identifies a flow, and how its steps behave unless they say otherwise. */

@@ -5,7 +5,7 @@ import type { LogStore } from '../../log/log-store.js'
 import type { StoreClock } from '../../log/store-clock.js'
 import type { Store } from '../../store/store.js'
 import type { Observer } from '../../telemetry/observer.js'
-import type { Attempts } from '../step/attempt/attempts.js'
+import type { Attempts } from '../step/attempt/attempt.js'
 import type { Company } from '../worker/company.js'
 import type { WorkerSigns } from '../worker/presence.js'
 

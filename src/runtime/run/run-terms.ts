@@ -1,5 +1,5 @@
 import type { RunObserver } from '../../telemetry/observer.js'
-import type { ChildDoor } from '../child/await-child.js'
+import type { Children } from '../child/run-with-children.js'
 import type { LiveEvent } from '../events/events.js'
 import type { ReplayScript } from '../history/replay-script.js'
 import type { RecordedReads } from './record/recorded-reads.js'
@@ -39,7 +39,7 @@ export interface RunTerms {
   /** Nothing runs: results come from here. */
   readonly replay?: ReplayScript
   /** Through which other threads are begun; undefined where nothing is recorded. */
-  readonly children?: ChildDoor | undefined
+  readonly children?: Children | undefined
   /** Told what the run does. */
   readonly watch?: RunObserver
 }

@@ -5,10 +5,10 @@ import type { LogKey } from '../../log/contract.js'
 import type { StoreClock } from '../../log/store-clock.js'
 import type { Store } from '../../store/store.js'
 import { type RunObserver, UNWATCHED } from '../../telemetry/observer.js'
-import type { ChildDoor } from '../child/await-child.js'
+import type { Children } from '../child/run-with-children.js'
 import type { LiveEvent } from '../events/events.js'
 import type { ReplayScript } from '../history/replay-script.js'
-import type { Attempts } from '../step/attempt/attempts.js'
+import type { Attempts } from '../step/attempt/attempt.js'
 import { hashKept } from '../step/record/hash-value.js'
 import type { RuntimeEnvironment } from './environment.js'
 import type { LazyAbort } from '../../core/async/lazy-abort.js'
@@ -34,7 +34,7 @@ export class SharedRun {
   readonly inlineSleepMs: number
   readonly recordedReads: RecordedReads | undefined
   readonly replay: ReplayScript | undefined
-  readonly children: ChildDoor | undefined
+  readonly children: Children | undefined
   readonly watch: RunObserver
   readonly #environment: RuntimeEnvironment
   readonly #isDraining: (() => boolean) | undefined

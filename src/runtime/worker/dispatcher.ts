@@ -6,9 +6,8 @@ import type { LogNews } from '../../log/news/messages.js'
 import type { DueWatch } from '../../log/news/news.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
 import { programOfLabel, scheduleLabel } from '../schedule/schedule-state.js'
-import { describeDue, type DueThread } from './due-thread.js'
+import { checkCount, describeDue, type DueThread } from './worker-options.js'
 import { planOf } from '../program/check-program.js'
-import { checkCount } from './worker-options.js'
 
 /** Which due threads are handed out, to whom, and how soon again. */
 export interface DispatchOptions {

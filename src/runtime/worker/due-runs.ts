@@ -3,7 +3,6 @@ import { nameLog } from '../../core/log-name.js'
 import type { Head } from '../../log/contract.js'
 import { unheard } from '../events/event-feed.js'
 import type { ProgramPlan } from '../program/program.js'
-import type { RuntimeEnvironment } from '../run/environment.js'
 import { PROGRAM, VERSION } from '../run/state/labels.js'
 import { NotNowError } from '../run/request/admit.js'
 import { runThread } from '../run/run-thread.js'
@@ -12,36 +11,19 @@ import { programOfLabel } from '../schedule/schedule-state.js'
 import { startOccurrences } from '../schedule/start-occurrences.js'
 import { isCompatible } from '../upgrade/migration.js'
 import { dueSince } from './queue-age.js'
-import type { WorkerEvent, WorkerOptions } from './worker-options.js'
-import type { WorkerRests } from './worker-rests.js'
-
-/** What a worker knows when it runs a thread. */
-export interface DueRunsOptions {
-  readonly options: WorkerOptions
-  readonly plans: ReadonlyMap<string, ProgramPlan>
-  /** By which people know the worker, and claims are made. */
-  readonly owner: string
-  readonly rests: WorkerRests
-  /** Aborted when the worker starts nothing new. */
-  readonly drain: AbortSignal
-  /** Aborted when steps in progress are cut off. */
-  readonly abort: AbortSignal
-  readonly tell: (event: WorkerEvent) => void
-}
+import type { WorkerParts } from './worker-options.js'
 
 /** What a worker does with a thread that is due: runs it, or starts what its schedule wants, and says how it ended. */
 export class DueRuns {
-  readonly #environment: RuntimeEnvironment
-  readonly #given: DueRunsOptions
+  readonly #parts: WorkerParts
 
-  constructor(environment: RuntimeEnvironment, given: DueRunsOptions) {
-    this.#environment = environment
-    this.#given = given
+  constructor(parts: WorkerParts) {
+    this.#parts = parts
   }
 
   /** Whether it is for this worker: not if its version is not continued here, or if it is left alone for a while. */
   fits(head: Head): boolean {
-    const { rests, tell } = this.#given
+    const { rests, tell } = this.#parts
     const plan = this.#planOf(head)
     const log = nameLog(head.log)
     if (plan === undefined || rests.has(log, head.seq)) return false
@@ -54,15 +36,15 @@ export class DueRuns {
   }
 
   async run(head: Head, log: string): Promise<void> {
-    const { clock, observer } = this.#environment
-    const { options, owner, rests, drain, abort, tell } = this.#given
+    const { environment, options, owner, rests, drain, abort, tell } = this.#parts
+    const { clock, observer } = environment
     const { leaseMs, durability, frequency, maxCrashes = 5, context } = options
     const { tenant, thread, branch } = head.log
     observer.record('holdfast.queue.duration', Math.max(0, clock.now() - dueSince(head)))
     tell({ type: 'taken', log, idleMs: clock.now() - head.index.updatedAt })
     let makesRoom = false
     try {
-      const outcome = await runThread(this.#environment, this.#planOf(head) as ProgramPlan, head.log, {
+      const outcome = await runThread(environment, this.#planOf(head) as ProgramPlan, head.log, {
         hasInput: false,
         atLeast: head.seq,
         notBefore: head.index.wakeAt ?? 0,
@@ -98,9 +80,9 @@ export class DueRuns {
 
   /** Leaves what a schedule wants to run now for whoever takes it, which may be this worker. */
   async start(head: Head, log: string): Promise<void> {
-    const { rests, tell } = this.#given
+    const { environment, rests, tell } = this.#parts
     try {
-      const started = await startOccurrences(this.#environment, this.#planOf(head) as ProgramPlan, head.log)
+      const started = await startOccurrences(environment, this.#planOf(head) as ProgramPlan, head.log)
       rests.worked(log)
       if (started) tell({ type: 'scheduled', log, ...started })
     } catch (error) {
@@ -111,6 +93,6 @@ export class DueRuns {
 
   /** The program of a thread, or the one that its schedule runs. */
   #planOf(head: Head): ProgramPlan | undefined {
-    return this.#given.plans.get(programOfLabel(String(head.index.metadata[PROGRAM] ?? '')))
+    return this.#parts.plans.get(programOfLabel(String(head.index.metadata[PROGRAM] ?? '')))
   }
 }

@@ -4,14 +4,11 @@ import { nameLog } from '../../core/log-name.js'
 import type { DueQuery } from '../../log/contract.js'
 import type { LogNews } from '../../log/news/messages.js'
 import type { DueWatch } from '../../log/news/news.js'
-import type { ProgramPlan } from '../program/program.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
 import { programOfLabel, scheduleLabel } from '../schedule/schedule-state.js'
 import type { DueRuns } from './due-runs.js'
-import type { Limits } from './limits.js'
 import { type Places, RESERVE_MS } from './places.js'
-import type { WorkerEvent } from './worker-options.js'
-import type { WorkerRests } from './worker-rests.js'
+import type { WorkerParts } from './worker-options.js'
 
 /** How often to look for work without being notified: where news arrives, and where it doesn't. */
 const SAFETY_POLL_MS = 5000
@@ -29,25 +26,11 @@ const LEFT_ALONE = 100
 /** Created once: without a reason, each abort creates an error with a stack. */
 const WOKEN = new Error('Woken to look for work.')
 
-export interface DueSearchOptions {
-  readonly tenant: TenantId | undefined
-  readonly plans: ReadonlyMap<string, ProgramPlan>
-  readonly owner: string
-  /** How often to look, if specified. */
-  readonly pollMs: number | undefined
-  /** False: another engine brings what is due. */
-  readonly looks: boolean
-  readonly places: Places
-  readonly runs: DueRuns
-  readonly rests: WorkerRests
-  readonly limits: Limits | undefined
-  /** Aborted when the worker starts nothing new. */
-  readonly drain: AbortSignal
-  readonly tell: (event: WorkerEvent) => void
+interface SearchEvents {
   /** After each look that the store answered. */
-  readonly onLooked: () => void
+  looked(): void
   /** The store was closed under the worker. */
-  readonly onClosed: () => void
+  closed(): void
 }
 
 /** Finds what is due for a worker's programs and offers it to its places: when it hears of something, and now and then. */
@@ -55,7 +38,9 @@ export class DueSearch {
   /** Resolves when it looks for nothing anymore. */
   readonly ended: Promise<void>
   readonly #environment: RuntimeEnvironment
-  readonly #given: DueSearchOptions
+  readonly #parts: WorkerParts
+  readonly #runs: DueRuns
+  readonly #places: Places
   /** What it asks the index for: threads of its programs, and their schedules. */
   readonly #labels: readonly string[]
   readonly #due: DueWatch
@@ -67,12 +52,15 @@ export class DueSearch {
   #leftUntil = Number.NEGATIVE_INFINITY
   #wake = new AbortController()
 
-  constructor(environment: RuntimeEnvironment, given: DueSearchOptions) {
+  constructor(parts: WorkerParts, runs: DueRuns, places: Places, on: SearchEvents) {
+    const { environment, plans } = parts
     this.#environment = environment
-    this.#given = given
-    this.#labels = [...given.plans.keys()].flatMap((name) => [name, scheduleLabel(name)])
+    this.#parts = parts
+    this.#runs = runs
+    this.#places = places
+    this.#labels = [...plans.keys()].flatMap((name) => [name, scheduleLabel(name)])
     this.#due = environment.logs.news.onDue((news) => this.#hear(news))
-    this.ended = this.#poll()
+    this.ended = this.#poll(on)
   }
 
   /** Since when it looks, by the monotonic clock; while it sleeps, never. */
@@ -92,28 +80,29 @@ export class DueSearch {
 
   /** Something is due, as far as is known: of one of these programs, or nobody knows of which. */
   #hear(news: LogNews | undefined): void {
-    const { tenant, plans, places } = this.#given
+    const { tenant, plans } = this.#parts
     if (news !== undefined) {
       const isOurs = tenant === undefined || news.log.tenant === tenant
       if (!isOurs || !plans.has(programOfLabel(news.program))) return
       const inMs = (news.wakeAt ?? 0) - this.#environment.clock.now()
       if (inMs > 0) return this.#lookIn(inMs)
     }
-    places.hasMore = true
+    this.#places.hasMore = true
     this.nudge()
   }
 
-  async #poll(): Promise<void> {
-    const { drain, looks, rests, tell, onLooked, onClosed } = this.#given
+  async #poll({ looked, closed }: SearchEvents): Promise<void> {
+    const { drain, options, rests, tell } = this.#parts
+    const { looks = true } = options
     while (!drain.aborted) {
       let inMs: number | undefined
       this.#looksSince = this.#environment.clock.monotonic()
       try {
         if (looks) inMs = await this.#takeDue()
-        onLooked()
+        looked()
       } catch (error) {
         // Nothing can be done anymore with a store that was closed under the worker.
-        if (isHoldfastError(error, 'closed')) return onClosed()
+        if (isHoldfastError(error, 'closed')) return closed()
         rests.storeFailed(error)
         tell({ type: 'error', error })
       }
@@ -125,7 +114,7 @@ export class DueSearch {
   /** How long to sleep if nobody wakes it: until the next is due, as far as is known, and not forever. */
   #restMs(inMs: number | undefined): number {
     const { random, clock } = this.#environment
-    const mostMs = this.#given.pollMs ?? (this.#due.isLive ? SAFETY_POLL_MS : POLL_MS)
+    const mostMs = this.#parts.options.pollMs ?? (this.#due.isLive ? SAFETY_POLL_MS : POLL_MS)
     // Not in sync with other workers, which would all look at the same moment.
     const ms = Math.min(mostMs * (0.75 + 0.5 * random()), (inMs ?? Number.POSITIVE_INFINITY) + 1 + 20 * random())
     // It was reserved here and not run: others go first when that is over, or they would be kept from it again.
@@ -145,7 +134,7 @@ export class DueSearch {
     const { clock } = this.#environment
     if (clock.monotonic() + ms >= this.#wakesAt) return
     this.#wakesAt = clock.monotonic() + ms
-    clock.sleep(ms, this.#given.drain).then(
+    clock.sleep(ms, this.#parts.drain).then(
       () => this.nudge(),
       () => {},
     )
@@ -154,7 +143,8 @@ export class DueSearch {
   /** Fills the free places with due threads. Returns in how many milliseconds the next may be due. */
   async #takeDue(): Promise<number | undefined> {
     const { clock, logs } = this.#environment
-    const { places, runs, limits } = this.#given
+    const { limits } = this.#parts
+    const places = this.#places
     for (;;) {
       if (places.isClosed) return
       places.fill()
@@ -163,7 +153,7 @@ export class DueSearch {
       places.hasMore = false
       const begun = clock.monotonic()
       const page = await logs.takeDue(this.#query(logs.reservesDue ? free + aheadWanted : free + LEFT_ALONE))
-      const mine = page.heads.filter((head) => !places.has(nameLog(head.log)) && runs.fits(head))
+      const mine = page.heads.filter((head) => !places.has(nameLog(head.log)) && this.#runs.fits(head))
       if (mine.length < page.heads.length) this.#leftUntil = begun + RESERVE_MS
       this.#turn = page.heads.at(-1)?.log.tenant ?? this.#turn
       places.offer(mine, begun)
@@ -176,7 +166,7 @@ export class DueSearch {
 
   #query(limit: number): DueQuery {
     const { clock, logs } = this.#environment
-    const { tenant, owner, limits } = this.#given
+    const { tenant, owner, limits } = this.#parts
     // Nothing that a limit would refuse.
     const full = limits?.full
     const programs = full === undefined ? this.#labels : this.#labels.filter((label) => !full.programs.has(label))

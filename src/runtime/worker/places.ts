@@ -1,12 +1,10 @@
 import { nameLog } from '../../core/log-name.js'
 import type { Head } from '../../log/contract.js'
-import type { RuntimeEnvironment } from '../run/environment.js'
 import { PROGRAM } from '../run/state/labels.js'
 import { isScheduleLabel } from '../schedule/schedule-state.js'
 import type { DueRuns } from './due-runs.js'
 import type { Admission, Limits } from './limits.js'
-import type { WorkerEvent } from './worker-options.js'
-import type { WorkerRests } from './worker-rests.js'
+import type { WorkerParts } from './worker-options.js'
 
 /** For this long, what a worker was given is reserved for it, until it has claimed it. */
 export const RESERVE_MS = 1000
@@ -26,26 +24,15 @@ interface Reserved {
   readonly until: number
 }
 
-export interface PlacesOptions {
-  readonly count: number
-  readonly runs: DueRuns
-  readonly rests: WorkerRests
-  readonly limits: Limits | undefined
-  /** Aborted when the worker starts nothing new. */
-  readonly drain: AbortSignal
-  readonly tell: (event: WorkerEvent) => void
-  /** A limit that is reached refused a thread. */
-  readonly onRefused: (log: string) => void
-  /** It is worth looking for more. */
-  readonly wantMore: () => void
-}
-
 /** The places of a worker: which threads run in them, and which are reserved for the next that become free. */
 export class Places {
   /** More may be due than there were places for. */
   hasMore = false
-  readonly #environment: RuntimeEnvironment
-  readonly #given: PlacesOptions
+  readonly #parts: WorkerParts
+  readonly #runs: DueRuns
+  /** Told of a thread that a limit refused. */
+  readonly #onRefused: (log: string) => void
+  readonly #count: number
   readonly #running = new Map<string, Promise<void>>()
   /** Reserved for this worker, and waiting for a place. */
   #ahead: Reserved[] = []
@@ -54,9 +41,11 @@ export class Places {
   /** When the last threads ended, by the monotonic clock. */
   readonly #ends: number[] = []
 
-  constructor(environment: RuntimeEnvironment, given: PlacesOptions) {
-    this.#environment = environment
-    this.#given = given
+  constructor(parts: WorkerParts, runs: DueRuns, onRefused: (log: string) => void) {
+    this.#parts = parts
+    this.#runs = runs
+    this.#onRefused = onRefused
+    this.#count = parts.options.concurrency ?? 10
   }
 
   /** How many are taken. */
@@ -65,18 +54,18 @@ export class Places {
   }
 
   get free(): number {
-    return this.#given.count - this.#running.size
+    return this.#count - this.#running.size
   }
 
   /** Nothing is begun: the worker drains, the store is away, or a suspect runs alone. */
   get isClosed(): boolean {
-    const { drain, rests } = this.#given
-    return drain.aborted || rests.storeRestMs > 0 || this.#environment.company.isClosed
+    const { drain, rests, environment } = this.#parts
+    return drain.aborted || rests.storeRestMs > 0 || environment.company.isClosed
   }
 
   /** How many more to ask for than there are places. */
   get aheadWanted(): number {
-    const since = this.#environment.clock.monotonic() - AHEAD_MS
+    const since = this.#parts.environment.clock.monotonic() - AHEAD_MS
     while ((this.#ends[0] ?? Number.POSITIVE_INFINITY) < since) this.#ends.shift()
     return this.#ends.length
   }
@@ -95,15 +84,15 @@ export class Places {
     const until = begun + RESERVE_MS - CLAIM_MS
     this.#ahead.push(...heads.map((head) => ({ head, until })))
     this.fill()
-    if (!this.#environment.logs.reservesDue) this.#ahead = []
+    if (!this.#parts.environment.logs.reservesDue) this.#ahead = []
   }
 
   /** Puts threads that are reserved for this worker into free places. */
   fill(): void {
-    const now = this.#environment.clock.monotonic()
+    const now = this.#parts.environment.clock.monotonic()
     // By then, others are given them as well.
     this.#ahead = this.isClosed ? [] : this.#ahead.filter(({ until }) => until > now)
-    if (this.#given.limits) this.#sortOut(this.#given.limits, now)
+    if (this.#parts.limits) this.#sortOut(this.#parts.limits, now)
     while (this.#ahead.length > 0 && this.free > 0) {
       const { head } = this.#ahead.shift() as Reserved
       if (!this.#running.has(nameLog(head.log))) void this.take(head)
@@ -124,29 +113,29 @@ export class Places {
   }
 
   async #occupy(head: Head, log: string): Promise<void> {
-    const { runs, count, onRefused, wantMore } = this.#given
+    const { nudge } = this.#parts
     const isSchedule = isScheduleLabel(String(head.index.metadata[PROGRAM] ?? ''))
-    const end = await (isSchedule ? runs.start(head, log) : this.#runWithin(head, log))
+    const end = await (isSchedule ? this.#runs.start(head, log) : this.#runWithin(head, log))
     this.#running.delete(log)
     // Its place is for threads that no limit holds up.
     if (end === 'refused') {
-      onRefused(log)
-      return wantMore()
+      this.#onRefused(log)
+      return nudge()
     }
-    if (this.#ends.push(this.#environment.clock.monotonic()) > MOST_AHEAD) this.#ends.shift()
+    if (this.#ends.push(this.#parts.environment.clock.monotonic()) > MOST_AHEAD) this.#ends.shift()
     this.fill()
     if (!this.hasMore) return
     // Not for each one that ends: a look at the index costs as much as a thread.
     const isFew = this.#ahead.length < this.aheadWanted / 2
-    if (isFew || this.#running.size <= Math.floor(count * REFILL_BELOW)) wantMore()
+    if (isFew || this.#running.size <= Math.floor(this.#count * REFILL_BELOW)) nudge()
   }
 
   /** Runs a thread if its limits allow. */
   async #runWithin(head: Head, log: string): Promise<'refused' | void> {
-    const { limits, runs, rests, tell } = this.#given
-    if (limits === undefined) return runs.run(head, log)
+    const { limits, rests, tell } = this.#parts
+    if (limits === undefined) return this.#runs.run(head, log)
     // By the time that nobody else is kept from it, it comes again by the index.
-    const until = this.#environment.clock.monotonic() + RESERVE_MS
+    const until = this.#parts.environment.clock.monotonic() + RESERVE_MS
     let admission: Admission
     try {
       admission = await limits.admit(head)
@@ -157,11 +146,11 @@ export class Places {
     }
     if ('retryMs' in admission) {
       // Where nothing is reserved, it comes again with the next look.
-      if (this.#environment.logs.reservesDue) this.#blocked.push({ head, until })
+      if (this.#parts.environment.logs.reservesDue) this.#blocked.push({ head, until })
       return 'refused'
     }
     try {
-      await runs.run(head, log)
+      await this.#runs.run(head, log)
     } finally {
       admission.release()
     }

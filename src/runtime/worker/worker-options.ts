@@ -7,8 +7,59 @@ import type { RunEvent } from '../events/events.js'
 import type { Outcome } from '../run/state/outcome.js'
 import { planOf } from '../program/check-program.js'
 import type { ProgramPlan } from '../program/program.js'
-import type { WorkerLimit } from './limits.js'
+import type { RuntimeEnvironment } from '../run/environment.js'
+import type { Limits, WorkerLimit } from './limits.js'
+import type { WorkerRests } from './worker-rests.js'
 import type { Durable, Frequency } from '../run/record/record-policy.js'
+import {
+  parseBranchId,
+  parseTenantId,
+  parseThreadId,
+  type ThreadIdInput,
+  threadIdInput,
+  type TenantId,
+} from '../../core/ids.js'
+import { DUE, type Head, type LogKey, PRIORITY_LABEL } from '../../log/contract.js'
+import { PROGRAM } from '../run/state/labels.js'
+import { programOfLabel } from '../schedule/schedule-state.js'
+
+/** A thread that is due, as it is handed to another engine. Plain JSON. */
+export interface DueThread {
+  readonly tenant: string
+  readonly thread: ThreadIdInput
+  readonly branch: string
+  /** By name. */
+  readonly program: string
+  /** The priority its input was enqueued with; a higher number is more urgent. Default 0. */
+  readonly priority: number
+}
+
+/** What an engine must keep of it. */
+export type DueKey = Pick<DueThread, 'tenant' | 'thread' | 'branch'>
+
+export function describeDue({ log, index }: Head): DueThread {
+  const program = programOfLabel(String(index.metadata[PROGRAM] ?? ''))
+  const priority = Number(index.metadata[PRIORITY_LABEL] ?? 0)
+  return { tenant: log.tenant, thread: threadIdInput(log.thread), branch: log.branch, program, priority }
+}
+
+/** What comes back from another engine is not trusted to be what it was given. */
+export function parseDue({ tenant, thread, branch }: DueKey): LogKey {
+  return { tenant: parseTenantId(tenant), thread: parseThreadId(thread), branch: parseBranchId(branch) }
+}
+
+export function isDue({ index: { wakeAt } }: Head, now: number): boolean {
+  return wakeAt !== null && (wakeAt === DUE || wakeAt <= now)
+}
+
+/** How a thread's work ended, according to its worker's events; undefined while it has not. */
+export function workedOf(event: WorkerEvent): Worked | undefined {
+  if (event.type === 'ended') return { status: 'ended', outcome: event.outcome }
+  if (event.type === 'error') return { status: 'error', error: event.error }
+  if (event.type === 'stopped') return { status: 'stopped' }
+  if (event.type === 'scheduled') return { status: 'scheduled' }
+  return undefined
+}
 
 /** Which programs a worker runs, how many threads at once, and how it behaves when it stops. */
 export interface WorkerOptions {
@@ -88,6 +139,25 @@ export interface WorkerStatus {
   /** How many threads it runs at once, and how many it runs now. */
   readonly places: number
   readonly busy: number
+}
+
+/** What the parts of a worker share. */
+export interface WorkerParts {
+  readonly environment: RuntimeEnvironment
+  readonly tenant: TenantId | undefined
+  readonly options: WorkerOptions
+  readonly plans: ReadonlyMap<string, ProgramPlan>
+  /** By which people know the worker, and claims are made. */
+  readonly owner: string
+  readonly rests: WorkerRests
+  readonly limits: Limits | undefined
+  /** Aborted when the worker starts nothing new. */
+  readonly drain: AbortSignal
+  /** Aborted when steps in progress are cut off. */
+  readonly abort: AbortSignal
+  readonly tell: (event: WorkerEvent) => void
+  /** Looks for work now instead of at the next interval. */
+  readonly nudge: () => void
 }
 
 const OPTIONS: OptionNames<WorkerOptions> = {

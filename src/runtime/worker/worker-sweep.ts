@@ -1,7 +1,5 @@
-import type { TenantId } from '../../core/ids.js'
 import { addReports, hasSwept, type SweepReport } from '../../core/retention.js'
-import type { RuntimeEnvironment } from '../run/environment.js'
-import type { WorkerEvent } from './worker-options.js'
+import type { WorkerParts } from './worker-options.js'
 
 const SWEEP_EVERY_MS = 60_000
 /**
@@ -12,29 +10,18 @@ const MOST_BREATH_MS = 1000
 
 /** Removes now and then what the retention policy no longer keeps. */
 export class WorkerSweep {
-  readonly #environment: RuntimeEnvironment
-  readonly #tenant: TenantId | undefined
-  readonly #drain: AbortSignal
-  readonly #tell: (event: WorkerEvent) => void
+  readonly #parts: WorkerParts
   #dueAt: number
   #sweeping: Promise<void> | undefined
 
-  constructor(
-    environment: RuntimeEnvironment,
-    tenant: TenantId | undefined,
-    drain: AbortSignal,
-    tell: (event: WorkerEvent) => void,
-  ) {
-    this.#environment = environment
-    this.#tenant = tenant
-    this.#drain = drain
-    this.#tell = tell
-    this.#dueAt = environment.clock.monotonic() + SWEEP_EVERY_MS
+  constructor(parts: WorkerParts) {
+    this.#parts = parts
+    this.#dueAt = parts.environment.clock.monotonic() + SWEEP_EVERY_MS
   }
 
   /** If it is time. Alongside the search for work: if many items expired, or each must be looked at, threads would have to wait. */
   begin(): void {
-    if (this.#sweeping !== undefined || this.#environment.clock.monotonic() < this.#dueAt) return
+    if (this.#sweeping !== undefined || this.#parts.environment.clock.monotonic() < this.#dueAt) return
     this.#sweeping = this.#sweep().finally(() => {
       this.#sweeping = undefined
     })
@@ -46,12 +33,13 @@ export class WorkerSweep {
   }
 
   async #sweep(): Promise<void> {
-    const { clock } = this.#environment
-    const sweep = this.#environment.sweep(this.#tenant)
+    const { environment, tenant, drain, tell } = this.#parts
+    const { clock } = environment
+    const sweep = environment.sweep(tenant)
     let looked = 0
     let all: SweepReport | undefined
     try {
-      for (let more = true; more && !this.#drain.aborted; ) {
+      for (let more = true; more && !drain.aborted; ) {
         const began = clock.monotonic()
         const piece = await sweep.step()
         const took = clock.monotonic() - began
@@ -59,12 +47,12 @@ export class WorkerSweep {
         all = all ? addReports(all, piece.swept) : piece.swept
         if (!hasSwept(piece.swept)) looked += took
         // Every other moment belongs to concurrent appends.
-        if (more && took > 0) await clock.sleep(Math.min(took, MOST_BREATH_MS), this.#drain).catch(() => {})
+        if (more && took > 0) await clock.sleep(Math.min(took, MOST_BREATH_MS), drain).catch(() => {})
       }
     } catch (error) {
-      this.#tell({ type: 'error', error })
+      tell({ type: 'error', error })
     }
-    if (all && hasSwept(all)) this.#tell({ type: 'swept', swept: all })
+    if (all && hasSwept(all)) tell({ type: 'swept', swept: all })
     this.#dueAt = clock.monotonic() + Math.max(SWEEP_EVERY_MS, looked * SWEEP_REST)
   }
 }

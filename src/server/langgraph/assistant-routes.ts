@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { jsonSchemaOf } from '../../runtime/json-schema/json-schema.js'
+import { jsonSchemaOf } from '../../json-schema/schema-checker.js'
 import type { ServerCore } from '../core.js'
 import { HttpProblem } from '../http/problem.js'
 import type { Call, Route } from '../http/route.js'

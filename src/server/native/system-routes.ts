@@ -1,5 +1,5 @@
 import { mergeMetrics, mergeSeries } from '../../index.js'
-import { jsonSchemaOf } from '../../runtime/json-schema/json-schema.js'
+import { jsonSchemaOf } from '../../json-schema/schema-checker.js'
 import { listOf, object, ref, type Route } from '../http/route.js'
 import type { ServerProgram } from '../options.js'
 

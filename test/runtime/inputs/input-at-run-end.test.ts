@@ -17,7 +17,7 @@ describe('input that comes while a run of one step ends', () => {
     await thread.waitFor({ timeoutMs: 10_000 })
     await until(async () => (await hf.threads()).threads[0]?.claimedBy === null)
     const kinds = (await thread.history({ all: true })).map(({ kind }) => kind)
-    expect(kinds).toEqual(['step', 'resume', 'claim', 'input'])
+    expect(kinds).toEqual(['step', 'resume', 'input'])
   })
 
   it('is taken up also when it comes between the last entry but one and the last', async () => {

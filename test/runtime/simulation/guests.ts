@@ -133,7 +133,9 @@ export class Guests {
     const client = this.#stage.newClient()
     const handle = client.hf.thread(this.#stage.program(client) as never, thread)
     const given = { input: inputFor(spec, n), key: keyOf(n), leaseMs: LEASE_MS, ...options }
+    this.#stage.asking.push(n)
     const outcome = await this.#orExpected(handle.run(given as never) as Promise<unknown> as Promise<Outcome>)
+    this.#stage.asking.splice(this.#stage.asking.indexOf(n), 1)
     if (outcome) await this.#stage.heard(n, outcome)
     else this.#stage.kept.add(n)
   }

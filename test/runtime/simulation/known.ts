@@ -438,6 +438,45 @@ export const KNOWN: readonly { readonly what: string; readonly spec: ProgramSpec
     },
   },
   {
+    what: 'the answer to a later run, to a question that was on its way when another process took the thread',
+    spec: {
+      kind: 'flow',
+      body: [
+        {
+          ...all(
+            [step('idempotent'), { kind: 'pause', inTime: true, same: false, keyed: true }],
+            [
+              { kind: 'sleep', ms: 50, keyed: true },
+              { kind: 'pause', inTime: true, same: false, keyed: false },
+            ],
+            [step('reconcilable', { hopeless: true, reconcile: 'unknown' })],
+          ),
+          joined: 'as-is',
+        } as StatementSpec,
+      ],
+    },
+    blows: {
+      blows: [
+        { kind: 'freeze', at: 20, for: 5 },
+        { kind: 'kill', at: 22 },
+        { kind: 'freeze', at: 23, for: 5 },
+        { kind: 'interrupt', at: 58 },
+        { kind: 'freeze', at: 66, for: 20 },
+      ],
+      modes: ['run'],
+      options: [{ durability: 'sync', frequency: 'boundary' }],
+      delays: [10_001],
+      secondInput: false,
+      skews: [],
+      mood: 0,
+      reuse: false,
+      edits: [
+        { from: 1, target: 3, change: { kind: 'remove' } },
+        { from: 1, target: 0, change: { kind: 'ask' } },
+      ],
+    },
+  },
+  {
     what: 'a client that drives a run over and over which stands at a question again that was put in other words',
     spec: {
       kind: 'flow',

@@ -48,6 +48,8 @@ export class Stage {
   readonly kept = new Set<number>()
   /** Those whose sender stood still or died before it was told: one that wakes up may still send it, in whatever life. */
   readonly untold = new Set<number>()
+  /** Those whose sender still waits to be told. */
+  readonly asking: number[] = []
   /** What is changed in the program. Nothing more once it was rolled back. */
   edits: readonly Edit[]
   #log: Log | undefined

@@ -5,7 +5,7 @@ import { resultOf } from './world.js'
 
 /** Looks at a thread that has come to its end, and at the world, and notes each rule that was broken. */
 export async function judge(stage: Stage, outcome: Outcome, cut: boolean): Promise<void> {
-  const { world, universe, observer, thread, spec, kept, untold } = stage
+  const { world, universe, observer, thread, spec, kept, untold, asking } = stage
   const { violations } = world
   world.checkCounts()
   // A person may reject what a node with such a gate brought.
@@ -17,7 +17,7 @@ export async function judge(stage: Stage, outcome: Outcome, cut: boolean): Promi
     const begun = history.begun.get(keyOf(n)) ?? 0
     if (begun > 1) violations.push(`Input ${n} was run ${begun} times`)
     if (begun === 0 && kept.has(n) && outcome.status === 'completed') violations.push(`Input ${n} was never run`)
-    if (begun > 0 && !kept.has(n) && !untold.has(n))
+    if (begun > 0 && !kept.has(n) && !untold.has(n) && !asking.includes(n))
       violations.push(`Input ${n} was run, though whoever gave it was told otherwise`)
   }
   if (outcome.status === 'completed' && !cut) {

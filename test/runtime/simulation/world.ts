@@ -1,5 +1,5 @@
 import type { Clock } from '#src/core/time/clock.js'
-import type { UnknownAnswer } from '#src/runtime/step/effect/ledger.js'
+import type { UnknownAnswer } from '#src/runtime/step/attempt/ledger.js'
 import { type Effect, NotExecutedError, type Reconciled, type StepContext } from 'holdfast'
 import type { Mortal } from './mortal.js'
 import { type Call, judgeStart, type Known } from './rules.js'

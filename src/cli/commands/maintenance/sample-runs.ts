@@ -93,8 +93,12 @@ async function countBranch(hf: Holdfast, { thread, branch }: ThreadSummary): Pro
   }
   // Held: somebody claimed it and has not let go. Going on: a resumed run has not ended yet.
   const now = { held: false, goingOn: false, tokens: 0 }
+  // Every claim raises it. The oldest entry that was kept may be anything.
+  let epoch = oldest === 0 ? 0 : undefined
   for await (const { header, body } of log.entries(oldest)) {
-    if (header.kind === 'claim') {
+    const isClaim = epoch !== undefined && header.epoch > epoch
+    epoch = header.epoch
+    if (isClaim) {
       // Whoever held it vanished, or was forced out.
       if (now.held) counts.takeovers++
       now.held = true

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ClosedError, UnavailableError } from '../../../core/errors.js'
 import { KeptClients } from './kept-clients.js'
-import { type PgClientLike, type PgPoolLike, TEXT_ONLY } from '../pg-client.js'
+import type { PgClientLike, PgPoolLike } from '../pg-client.js'
+import { sendPlain, sendPrepared } from './prepared-query.js'
 import { raceTimeout, TIMED_OUT } from './race-timeout.js'
 import {
   isConnectionFailure,
@@ -18,7 +19,7 @@ export interface Statement {
   readonly text: string
   readonly values: unknown[]
   /** The same for the same text: used for a prepared statement where those are allowed. */
-  readonly name?: string
+  readonly name?: string | undefined
 }
 
 export interface SessionSettings {
@@ -283,10 +284,10 @@ export class Sessions {
     client.release(!usable)
   }
 
-  async #send(client: PgClientLike, { text, values, name }: Statement): Promise<readonly Row[]> {
-    const named = this.prepare && name !== undefined ? { name } : {}
-    const result = await client.query({ text, values, ...named, rowMode: 'array', types: TEXT_ONLY })
-    return result.rows as readonly Row[]
+  async #send(client: PgClientLike, statement: Statement): Promise<readonly Row[]> {
+    if (!this.prepare) return sendPlain(client, { ...statement, name: undefined })
+    // Only on clients that we made: what a user's pool lends may be of any kind.
+    return (this.#kept && sendPrepared(client, statement)) ?? sendPlain(client, statement)
   }
 }
 

@@ -29,7 +29,7 @@ export function makeAppendStatement(
   const [only] = batch
   if (only !== undefined && batch.length === 1 && isPlainStep(only) && !carriesItems(batch)) {
     if (isByOwnerOrGuest(only)) {
-      const text = `SELECT * FROM ${schema}.append_step(${PARAMETERS_STEP})`
+      const text = `SELECT ${schema}.record_step(${PARAMETERS_STEP})`
       return { statement: { name: nameOf('step'), text, values: stepValues(only) }, order: [0] }
     }
     const text = `SELECT * FROM ${schema}.append_one(${PARAMETERS_ONE})`
@@ -188,14 +188,18 @@ export function readAppendResults(
   order: readonly number[],
 ): { results: AppendResult[]; listening: boolean } {
   if (row === undefined) throw new RangeError('append gave no answer')
-  const [failed, listening] = row
+  const [first, second] = row
+  // One value from record_step, two from the others.
+  const isStep = row.length === 1
+  const failed = isStep ? first?.slice(1) : first
+  const listening = isStep ? first?.startsWith('+') === true : second === 't'
   const results = order.map((): AppendResult => ({ status: 'appended' }))
-  for (const [place, outcome, json] of JSON.parse(failed ?? '[]') as [number, string, string | null][]) {
+  for (const [place, outcome, json] of JSON.parse(failed || '[]') as [number, string, string | null][]) {
     const head = json === null ? undefined : parseHead(json)
     const isHeld = outcome === 'held' && head !== undefined && head.lease !== null
     results[order[place - 1] as number] = isHeld ? { status: 'held', head } : { status: 'conflict', head }
   }
-  return { results, listening: listening === 't' }
+  return { results, listening }
 }
 
 /** What `append_one` is made for, see migrations/0004-append-one.sql. */
@@ -203,7 +207,7 @@ function isPlainStep({ expect, entries, requires, labelsChanged }: Append): bool
   return expect !== null && entries.length === 1 && requires === undefined && !labelsChanged
 }
 
-/** What of that `append_step` is made for, see migrations/0018-lean-appends.sql. */
+/** What of that `record_step` is made for, see migrations/0019-record-step.sql. */
 function isByOwnerOrGuest({ lease, epoch, expect }: Append): boolean {
   return lease.kind !== 'claim' && epoch === expect?.epoch
 }

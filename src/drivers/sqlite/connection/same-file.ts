@@ -9,10 +9,26 @@ export function sameFileCheck(path: string): () => boolean {
   // Windows does not let anybody delete or replace a file that is open.
   if (process.platform === 'win32') return () => true
   const opened = identify(path)
-  return () => opened === identify(path)
+  // Asked twice in each append, and bigints cost as much as the look itself. Every number that is rounded is greater
+  // than those that are not, so a file with another one is never taken for this one.
+  const isExact = opened !== undefined && opened.dev <= MAX_EXACT && opened.ino <= MAX_EXACT
+  if (!isExact) return () => isSame(identify(path), opened)
+  const exact = { dev: Number(opened.dev), ino: Number(opened.ino) }
+  return () => isSame(statSync(path, MAY_BE_GONE), exact)
 }
 
-function identify(path: string): string | undefined {
-  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
-  return found && `${found.dev}:${found.ino}`
+interface Identity<T> {
+  readonly dev: T
+  readonly ino: T
+}
+
+const MAX_EXACT = BigInt(Number.MAX_SAFE_INTEGER)
+const MAY_BE_GONE = { throwIfNoEntry: false } as const
+
+function identify(path: string): Identity<bigint> | undefined {
+  return statSync(path, { ...MAY_BE_GONE, bigint: true })
+}
+
+function isSame<T>(found: Identity<T> | undefined, opened: Identity<T> | undefined): boolean {
+  return found?.ino === opened?.ino && found?.dev === opened?.dev
 }

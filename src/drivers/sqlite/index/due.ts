@@ -76,7 +76,7 @@ function* prioritiesOf(db: Connection, program: string): Generator<number> {
 function findMarked(db: Connection, query: DueQuery, now: Instant, program: string, priority: number): Candidate[] {
   const { condition, values } = isFree(query, now, program)
   const sql = `SELECT id, priority, tenant, updated_at AS since ${MARKED} AND priority = ? AND tenant = ? AND ${condition}
-    ORDER BY updated_at / 60000 LIMIT ?`
+    ORDER BY updated_minute LIMIT ?`
   const full = new Set(query.except?.flatMap(({ tenant, key }) => (key === undefined ? [tenant] : [])))
   const isFull = (tenant: string) =>
     full.has(tenant as never) &&

@@ -25,7 +25,8 @@ export function findHeads(db: Connection, task: HeadsTask, now: Instant): Packed
  */
 export function buildHeadsQuery(task: HeadsTask, now: Instant): { readonly sql: string; readonly values: SqlValue[] } {
   const { query, after, limit } = task
-  const time = query.order === 'updated' ? 'updated_at' : 'created_at'
+  const times = query.order === 'updated' ? ['updated_minute', 'updated_at'] : ['created_at']
+  const time = times.at(-1) as 'updated_at' | 'created_at'
   const direction = query.direction === 'asc' ? 'ASC' : 'DESC'
   const labels = labelsWanted(query)
   // A thread has few branches, and a label may be on every log there is.
@@ -47,8 +48,11 @@ export function buildHeadsQuery(task: HeadsTask, now: Instant): { readonly sql: 
   for (const part of query.parts ?? []) need(HAS_PART, `,${part},`)
   if (query.branch !== undefined) need('branch = ?', query.branch)
   if (query.status !== undefined) need(`status IN (${query.status.map(() => '?').join(', ')})`, ...query.status)
-  if (query.updatedBefore !== undefined) need('updated_at < ?', query.updatedBefore)
-  if (query.updatedAfter !== undefined) need('updated_at > ?', query.updatedAfter)
+  // The index is on minutes (see migrations/0005-update-by-minute.ts), so a time is compared with both.
+  const { updatedBefore, updatedAfter } = query
+  if (updatedBefore !== undefined)
+    need(`updated_at < ? AND updated_minute <= ${MINUTE_OF}`, updatedBefore, updatedBefore)
+  if (updatedAfter !== undefined) need(`updated_at > ? AND updated_minute >= ${MINUTE_OF}`, updatedAfter, updatedAfter)
   if (query.wakeBefore !== undefined) need('wake_at <= ?', query.wakeBefore === 'now' ? now.wall : query.wakeBefore)
   if (query.expiresBefore !== undefined) need('expires_at <= ?', query.expiresBefore)
   if (query.lease === 'held') need(LEASE_RUNS, ...leaseRunsValues(now))
@@ -58,18 +62,20 @@ export function buildHeadsQuery(task: HeadsTask, now: Instant): { readonly sql: 
     const { value, log } = after
     const sign = direction === 'ASC' ? '>' : '<'
     // The first condition says no more than the second, but lets an index skip the pages before.
-    need(`${time} ${sign}= ?`, value)
+    need(query.order === 'updated' ? `updated_minute ${sign}= ${MINUTE_OF}` : `created_at ${sign}= ?`, value)
     need(`(${time}, tenant, thread, branch) ${sign} (?, ?, ?, ?)`, value, log.tenant, log.thread, log.branch)
   }
 
   const sql = [
     `SELECT ${HEAD_COLUMNS} FROM ${byLabel ? LABELLED : `logs${indexHint(query, time)}`}`,
     where.length === 0 ? '' : `WHERE ${where.join(' AND ')}`,
-    `ORDER BY ${[time, 'tenant', 'thread', 'branch'].map((column) => `${column} ${direction}`).join(', ')}`,
+    `ORDER BY ${[...times, 'tenant', 'thread', 'branch'].map((column) => `${column} ${direction}`).join(', ')}`,
     'LIMIT ?',
   ].join(' ')
   return { sql, values: [...values, limit] }
 }
+
+const MINUTE_OF = 'CAST(? / 60000.0 AS INTEGER)'
 
 // CROSS JOIN keeps SQLite from turning the two around.
 const LABELLED = 'labels AS first_label CROSS JOIN logs ON logs.id = first_label.log'

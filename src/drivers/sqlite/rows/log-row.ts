@@ -102,7 +102,8 @@ const UPDATES = Array.from({ length: 2 ** GROUPS.length }, (_, shape) => {
 
 /**
  * Names in the UPDATE only the columns that change, because one that names a column rewrites every index on it,
- * changed or not: most appends leave status, wake time and labels alone, and touch one index instead of six.
+ * changed or not: most appends leave status, wake time and labels alone, and touch no index. The minute of the last change
+ * has one, and is kept right by a trigger when it is another.
  */
 export function updateLog(db: Connection, log: FoundLog, { end, index, labels, lease }: LogChange): void {
   const values: SqlValue[] = []

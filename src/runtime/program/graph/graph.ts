@@ -4,13 +4,19 @@ import { parseRetention, type Retention } from '../../../core/retention.js'
 import type { State } from '../../../log/entry/ops.js'
 import type { SchemaInput, SchemaOutput, StandardSchema } from '../../../store/standard-schema.js'
 import type { Context, RetryPolicy, StepPolicy } from '../../step/context.js'
-import { type ContextOptions, planContext } from '../declared-context.js'
-import { checkDeclaredSchema } from '../declared-schema.js'
+import {
+  checkDeclaredSchema,
+  checkNodeName,
+  checkProgramName,
+  checkRange,
+  checkVersion,
+  type ContextOptions,
+  planContext,
+} from '../check-program.js'
 import type { BranchDeclaration, Choice, END, GraphDeclaration, NodeDeclaration, START } from './graph-declaration.js'
 import { planGraph } from './graph-plan.js'
 import type { RunLimit } from '../../run/state/run-state.js'
 import type { Approval, GraphPlan, Migrations, TypedProgram } from '../program.js'
-import { checkNodeName, checkProgramName, checkRange, checkVersion } from '../program-name.js'
 import type { Shape, StateOf, UpdateOf } from '../state/state-key.js'
 import { StateShape } from '../state/state-shape.js'
 import { checkPolicy, pickPolicy } from '../step-policy.js'

@@ -1,7 +1,7 @@
 import { InvalidProgramError } from '../../../core/errors.js'
 import { checkOptionNames } from '../../../core/wording/option-names.js'
 import type { SchemaInput, SchemaOutput, StandardSchema } from '../../../store/standard-schema.js'
-import { checkDeclaredSchema } from '../declared-schema.js'
+import { checkDeclaredSchema } from '../check-program.js'
 
 export type StateKeyKind = 'last' | 'append' | 'merge' | 'reduced'
 

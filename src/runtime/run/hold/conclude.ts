@@ -11,12 +11,9 @@ import { type OnPaused, settleInput } from '../input/given-input.js'
 import { noteEnded } from '../input/input-keys.js'
 import { ASKS } from '../state/labels.js'
 import type { Drive } from '../run-terms.js'
-import { nextLater } from '../state/wake-time.js'
-import { isUnfinished, openPauses } from '../state/read-run-state.js'
+import { isOnlyWaiting, isUnfinished, newsOf, nextLater, nextWake, openPauses } from '../state/read-run-state.js'
 import type { RunState } from '../state/run-state.js'
 import { endCancelled, type ExpiryOf, leaveRun, park, restRun } from '../state/run-ops.js'
-import { isOnlyWaiting, newsOf } from '../state/rest.js'
-import { nextWake } from '../state/wake-time.js'
 
 export interface Ending {
   readonly now: number

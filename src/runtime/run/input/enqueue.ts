@@ -17,11 +17,10 @@ import { againIfExpired, onLog } from '../request/on-log.js'
 import { Request } from '../request/request.js'
 import { bringToQueued, refuseTransient } from '../request/run-context.js'
 import { checkChoices, type Enqueued, type EnqueueOptions } from '../request/run-options.js'
-import { currentRun, isUnfinished } from '../state/read-run-state.js'
+import { currentRun, isOnlyWaiting, isUnfinished } from '../state/read-run-state.js'
 import type { InputRecord, LaterInput, RunState } from '../state/run-state.js'
-import { isOnlyWaiting } from '../state/rest.js'
 import { labels } from '../request/situation.js'
-import { checkTurn, type Turn, turnLabels } from './turn.js'
+import { checkTurn, type Turn, turnLabels } from '../state/labels.js'
 
 /** Leaves input for whoever runs the thread next, usually a worker. Nothing runs here. */
 export async function enqueueInput(

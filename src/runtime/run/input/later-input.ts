@@ -4,9 +4,8 @@ import { applyOp, type Op, push, splice } from '../../../log/entry/ops.js'
 import type { Draft } from '../../../log/entry/draft.js'
 import { DUE } from '../../../log/contract.js'
 import { type InputName, isInput } from './given-input.js'
-import { currentRun } from '../state/read-run-state.js'
+import { currentRun, nextLater, wakeTime } from '../state/read-run-state.js'
 import type { InputRecord, LaterInput, RunState } from '../state/run-state.js'
-import { nextLater, wakeTime } from '../state/wake-time.js'
 
 /** The last moment that a Date can name. */
 const MAX_TIME = 8.64e15

@@ -3,12 +3,13 @@ import type { Fold } from '../../../log/entry/fold.js'
 import type { Log } from '../../../log/log.js'
 import { observeClaim } from '../../events/observe.js'
 import { ownBranch } from '../../history/inherit.js'
-import { clearWake } from './clear-wake.js'
 import { claimThread } from './gap.js'
 import type { Claimed } from '../hold/held-thread.js'
 import type { Request } from './request.js'
 import type { RunState } from '../state/run-state.js'
-import { type Situation, situate } from './situation.js'
+import { situate, type Situation } from './situation.js'
+import { errandsOf } from '../../child/errands.js'
+import { isOnlyWaiting, isUnfinished, wakeTime } from '../state/read-run-state.js'
 
 const DEFAULT_LEASE_MS = 10_000
 
@@ -55,3 +56,23 @@ export class NotNowError extends Error {}
 
 /** Ends a claim before it is made. */
 class NothingToRun extends Error {}
+
+/**
+ * A worker was given a thread that has nothing to run, such as a copy of one that input was left with for later: it is due
+ * no longer. Otherwise every worker would be given it again and again, and it would count as waiting forever.
+ */
+export async function clearWake(request: Request, log: Log): Promise<void> {
+  await log.update((found) => {
+    const { now } = request
+    const { wakeAt } = found.index
+    if (wakeAt === null || wakeAt > now) return undefined
+    const { fold } = ownBranch(found, now)
+    const state = fold.state as RunState
+    if (state.cancel !== undefined || errandsOf(fold.state).length > 0) return undefined
+    const { run, inputs = [] } = state
+    const isIdle = isUnfinished(run) ? run.status === 'running' && isOnlyWaiting(fold, now) : inputs.length === 0
+    const next = wakeTime(state)
+    if (!isIdle || (next !== null && next <= now)) return undefined
+    return [{ kind: 'signal', ops: [], index: { wakeAt: next } }]
+  })
+}

@@ -9,9 +9,8 @@ import { fateOf, findQueued, isInput } from '../input/given-input.js'
 import type { Ended } from '../input/input-keys.js'
 import { type BusyOutcome, type Outcome, outcomeBase, prunedOutcome, readOutcome } from '../state/outcome.js'
 import type { Request } from './request.js'
-import { isUnfinished } from '../state/read-run-state.js'
+import { isOnlyWaiting, isStuck, isUnfinished } from '../state/read-run-state.js'
 import type { InputRecord, RunState } from '../state/run-state.js'
-import { isOnlyWaiting, isStuck } from '../state/rest.js'
 import type { Situation } from './situation.js'
 
 const BUSY_POLL_MS = 100

@@ -4,7 +4,7 @@ import { InvalidOptionError } from '../../../core/errors.js'
 import type { LogKey } from '../../../log/contract.js'
 import type { Fold } from '../../../log/entry/fold.js'
 import type { Log } from '../../../log/log.js'
-import type { ChildDoor } from '../../child/await-child.js'
+import type { Children } from '../../child/run-with-children.js'
 import { errandsOf } from '../../child/errands.js'
 import { runErrands } from '../../child/run-errands.js'
 import { ownBranch } from '../../history/inherit.js'
@@ -29,7 +29,7 @@ export class Request {
   readonly environment: RuntimeEnvironment
   readonly plan: ProgramPlan
   readonly options: RequestOptions
-  readonly children: ChildDoor | undefined
+  readonly children: Children | undefined
   /** Its place among the runs of this process. */
   readonly place: Place
   /** Another branch than was asked for, where that one is damaged. */
@@ -52,7 +52,7 @@ export class Request {
     plan: ProgramPlan,
     key: LogKey,
     options: RequestOptions,
-    children?: ChildDoor,
+    children?: Children,
   ) {
     this.children = children
     this.environment = environment

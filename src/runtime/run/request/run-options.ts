@@ -6,7 +6,7 @@ import type { ParentRef } from '../../child/child-records.js'
 import type { RunEvent } from '../../events/events.js'
 import type { OnPaused } from '../input/given-input.js'
 import { checkRecordPolicy, type Durable, type Frequency, type RecordPolicy } from '../record/record-policy.js'
-import type { OnCorrupt } from './recover.js'
+import type { OnCorrupt } from './on-log.js'
 
 /** How one run behaves. Everything is optional. */
 export interface RunOptions<Input = unknown> {

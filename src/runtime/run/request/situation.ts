@@ -22,16 +22,13 @@ import { ownBranch } from '../../history/inherit.js'
 import { type Ended, findEnded } from '../input/input-keys.js'
 import { keepResults, showFold } from '../../step/record/kept-results.js'
 import { beginUnder, type Expiry, retentionLabel, retentionLabels, staysOpen } from '../state/expiry.js'
-import { ASKS, COMPANION, PARENT, PROGRAM, RETENTION, VERSION } from '../state/labels.js'
+import { ASKS, COMPANION, PARENT, PROGRAM, RETENTION, turnLabels, VERSION } from '../state/labels.js'
 import { type Outcome, type Restart, readOutcome } from '../state/outcome.js'
 import type { ProgramPlan } from '../../program/program.js'
 import { arrive } from '../input/later-input.js'
-import { nextLater } from '../state/wake-time.js'
-import { isOnlyWaiting, isStuck } from '../state/rest.js'
+import { isOnlyWaiting, isStuck, isUnfinished, nextLater } from '../state/read-run-state.js'
 import { cancelRun, park, resumeRun } from '../state/run-ops.js'
 import { bringContext, bringToQueued, type KeptContext } from './run-context.js'
-import { turnLabels } from '../input/turn.js'
-import { isUnfinished } from '../state/read-run-state.js'
 import type { ForkRecord, InputRecord, RunRecord, RunState } from '../state/run-state.js'
 
 export interface Intent {
@@ -139,8 +136,7 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
     ...(intent.ahead && !state.ahead ? [set('ahead', true)] : []),
     ...(state.parked ? [remove('parked')] : []),
   ]
-  // The claim itself is the entry before.
-  if (cancelled) ops.push(...keepResults(state), ...cancelRun(state, 'new input was given', now, fold.seq + 2))
+  if (cancelled) ops.push(...keepResults(state), ...cancelRun(state, 'new input was given', now, fold.seq + 1))
   else if (unfinished) ops.push(...resumeRun(state, run), ...(isSame ? bringContext(state, intent.brought) : []))
   const added = input !== undefined && !isSame && queued === undefined
   if (added) ops.push(push('inputs', { ...input, unsaid: true }))

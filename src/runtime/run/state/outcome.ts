@@ -142,13 +142,13 @@ class CopyOnDemand {
     this.#original = original
   }
 
-  get value(): Readonly<Record<string, Value>> {
-    if (this.#original) this.value = cloneValue(this.#original)
+  get(): Readonly<Record<string, Value>> {
+    if (this.#original) this.set(cloneValue(this.#original))
     return this.#copy
   }
 
-  set value(value: Readonly<Record<string, Value>>) {
-    this.#copy = value
+  set(state: Readonly<Record<string, Value>>): void {
+    this.#copy = state
     this.#original = undefined
   }
 }
@@ -253,10 +253,10 @@ export function outcomeBase(log: LogKey, fold: Fold, restart: Restart): OutcomeB
     resumed: Math.max(0, (run?.takes ?? 1) - 1),
     checkpoint: fold.seq < 0 ? undefined : formatCheckpointId(log.branch, fold.seq, fold.hash),
     get state() {
-      return copy.value
+      return copy.get()
     },
     set state(value) {
-      copy.value = value
+      copy.set(value)
     },
     ...restart,
   }

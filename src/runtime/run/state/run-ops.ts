@@ -9,9 +9,8 @@ import { retryFailed } from '../../step/record/failed-steps.js'
 import { keepResults, type Settled, whatIsOpen } from '../../step/record/kept-results.js'
 import { type Expiry, expiresWhenAtRest } from './expiry.js'
 import { noteEnded } from '../input/input-keys.js'
-import { isUnfinished } from './read-run-state.js'
+import { isUnfinished, nextLater } from './read-run-state.js'
 import type { RunRecord, RunState } from './run-state.js'
-import { nextLater } from './wake-time.js'
 
 /** Leaves a thread alone until someone runs it, or more input comes: nothing of its run changes. */
 export function park(cause: unknown, state: RunState): Draft {

@@ -4,7 +4,7 @@ import { EffectUnknownError, isNondeterministic, recordError } from '../../error
 import type { Run } from '../../run/run.js'
 import { type Backoff, retryDelayMs } from './attempt.js'
 import { NotStarted } from './call-work.js'
-import { failed, type Ledger, type Resolved } from '../effect/ledger.js'
+import { failed, type Ledger, type Resolved } from './ledger.js'
 import type { Work } from '../work.js'
 
 /** An attempt that threw. */

@@ -4,9 +4,8 @@ import type { Run } from '../../run/run.js'
 import type { Abortable } from '../../../core/async/lazy-abort.js'
 import type { StepContext } from '../context.js'
 import { REPEAT } from '../call/internals.js'
-import type { Ledger } from '../effect/ledger.js'
-import { StepStore } from '../record/step-store.js'
-import { StepWrites } from '../record/step-writes.js'
+import type { Ledger } from './ledger.js'
+import { StepStore, StepWrites } from '../record/step-store.js'
 import type { Work } from '../work.js'
 
 /** One attempt at a piece of work. */

@@ -10,8 +10,7 @@ import type { Context, StepContext, StepOptions, StepPolicy } from '../context.j
 import type { INTERNALS, Internals } from './internals.js'
 import { makeContext } from './make-context.js'
 import { Requests } from './requests.js'
-import { StepStore } from '../record/step-store.js'
-import { StepWrites } from '../record/step-writes.js'
+import { StepStore, StepWrites } from '../record/step-store.js'
 import type { Work } from '../work.js'
 
 export type Activated =

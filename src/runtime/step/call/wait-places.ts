@@ -11,8 +11,7 @@ import type { PauseRecord } from '../../run/state/run-state.js'
 import type { Run } from '../../run/run.js'
 import type { Activity } from './activity.js'
 import type { PauseOptions } from '../context.js'
-import { encodeKey } from './step-key.js'
-import { joinPath, type StepRecords } from '../record/step-records.js'
+import { encodeKey, joinPath, type StepRecords } from '../record/step-records.js'
 import { shortHash, type Trail } from './trail.js'
 
 /** The function that waits. */

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { DEFAULT_LIMITS } from '../../../codec/limits.js'
 import type { Redactor } from '../../../codec/secret/redactor.js'
 import { copyValue, encodeValue } from '../../../codec/value.js'
+import type { Run } from '../../run/run.js'
 
 const HASH_CHARACTERS = 32
 
@@ -41,4 +42,21 @@ function sortKeys(value: unknown, depth: number): unknown {
  */
 export function hashKept(value: unknown, redactor: Redactor | undefined): string {
   return hashValue(redactor && value !== undefined ? redactor.value(copyValue(value, DEFAULT_LIMITS)) : value)
+}
+
+/**
+ * The key a service sees: the same across crashes and retries, a different one on every branch and after a definite
+ * failure. Made when it is asked for, of the run that is in progress now: most steps never look at theirs.
+ */
+export function keyMaker({ key, state: { run } }: Run, path: string, generation: number): () => string {
+  let made: string | undefined
+  return () => {
+    if (made !== undefined) return made
+    const { tenant, thread, branch } = key
+    const parts = [tenant, thread, branch, run?.key ?? run?.id ?? '', path, `${generation}`]
+    // An id that was erased and reused would collide with the charges of its former life.
+    if (run?.incarnation !== undefined) parts.push(run.incarnation)
+    made = hash('sha256', JSON.stringify(parts), 'base64url').slice(0, 32)
+    return made
+  }
 }

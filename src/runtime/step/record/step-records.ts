@@ -3,11 +3,13 @@ import { ownValue } from '../../../codec/wide-record.js'
 import { type Path, set, valueAt } from '../../../log/entry/ops.js'
 import { EffectUnknownError, nondeterministic, recordError, StepFailedError } from '../../errors.js'
 import { isFailed, retryStep } from './failed-steps.js'
-import { keyMaker } from '../effect/idempotency-key.js'
+import { keyMaker } from './hash-value.js'
 import type { Work } from '../work.js'
 import { inScope, type Prefix, scopeAt } from '../../run/state/read-run-state.js'
 import { ANY_INPUT, type StepRecord } from '../../run/state/run-state.js'
 import type { Run } from '../../run/run.js'
+import { createHash } from 'node:crypto'
+import { InvalidProgramError } from '../../../core/errors.js'
 
 /** The records of an activation's steps: how they are found again, and how they are created. */
 export class StepRecords {
@@ -130,4 +132,30 @@ export function doneRecord({ inputHash, after, policy }: Work, result: Value | u
 
 export function joinPath(path: string, name: string): string {
   return path === '' ? name : `${path}/${name}`
+}
+
+const MAX_ENCODED = 500
+
+/** A key as it is part of a path. */
+export interface EncodedKey {
+  readonly text: string
+  /** Where version 0.1 cut it off, if it is longer than that. */
+  readonly cut?: string
+}
+
+/** A key in characters that have no other meaning in a path. A long one is distinguished by its hash. */
+export function encodeKey(key: unknown): EncodedKey {
+  if (Number.isSafeInteger(key)) return { text: String(key) }
+  const text = typeof key === 'number' ? String(key) : key
+  if (typeof text !== 'string' || !text.isWellFormed()) {
+    const given =
+      typeof key === 'string' ? 'text with half a surrogate pair' : `a ${key === null ? 'null' : typeof key}`
+    throw new InvalidProgramError(`A key must be text or a number, not ${given}.`, 'key', 'Pass an id or a position.')
+  }
+  const encoded = encodeURIComponent(text)
+  if (encoded.length <= MAX_ENCODED) return { text: encoded }
+  const cut = encoded.slice(0, MAX_ENCODED)
+  const hash = createHash('sha256').update(text).digest('base64url')
+  // Encoded text holds no #, so no other key can look like this.
+  return { text: `${cut}#${hash}`, cut }
 }

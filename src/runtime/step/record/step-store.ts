@@ -6,7 +6,7 @@ import { encodeScope, encodeSpace, type ScopeInput } from '../../../store/space.
 import type { SchemaInput, SchemaOutput, StandardSchema } from '../../../store/standard-schema.js'
 import type { Scope, Store } from '../../../store/store.js'
 import type { StoreWrite } from '../../../log/items/store-write.js'
-import type { StepWrites } from './step-writes.js'
+import { noop } from '../../../core/async/rejected.js'
 
 /** For programs of this library: a write that is known to be valid costs no checks and no promise. */
 export let addWrite: (store: StepStore, write: StoreWrite) => void
@@ -95,4 +95,42 @@ export class StepCollection<Output = Value, Input = Output> {
 /** What a collection of a scope is called among all items: for `put` of the internals. */
 export function spaceOf(scope: ScopeInput, collection: string): string {
   return encodeSpace(encodeScope(scope), collection)
+}
+
+/** What the code of a step writes to the store, whether or not it waits for it. */
+export class StepWrites {
+  readonly #made: StoreWrite[]
+  /** Begun and not yet known, with what the code was handed for it. */
+  #begun: Map<Promise<void>, Promise<void>> | undefined
+
+  constructor(made: StoreWrite[]) {
+    this.#made = made
+  }
+
+  add(write: StoreWrite): void {
+    this.#made.push(write)
+  }
+
+  /** A write whose value is still being checked. */
+  begin(writing: Promise<StoreWrite>): Promise<void> {
+    const added = writing.then((write) => this.add(write))
+    this.#begun ??= new Map()
+    const begun = this.#begun
+    const forget = () => begun.delete(added)
+    const handed = added.then(noop)
+    begun.set(added, handed)
+    added.then(forget, forget)
+    return handed
+  }
+
+  /**
+   * Resolves when the writes that were begun are known; undefined if all are. A step that ended before would be recorded
+   * without those that its code did not wait for. Rejects if one of them can't be made.
+   */
+  settled(): Promise<unknown> | undefined {
+    if (this.#begun === undefined || this.#begun.size === 0) return undefined
+    // Whoever waits here reports the failure: nobody else does if the code did not wait.
+    for (const handed of this.#begun.values()) handed.catch(noop)
+    return Promise.all(this.#begun.keys())
+  }
 }
