@@ -130,13 +130,17 @@ describe('the schema of SQLite', () => {
     db.close()
   })
 
-  it('has no index that every append writes', async () => {
+  it.each([
+    ['none of what stays as it is', {}, []],
+    ['that of a status that changes', { status: 'waiting_tool' }, ['logs_status']],
+    ['those of a wake time that changes', { wakeAt: null }, ['logs_marked', 'logs_wake']],
+  ])('has indexes that an append writes only where it must: %s', async (_, change, expected) => {
     const driver = await openSqlite(file)
     const log = { tenant: 't', thread: 'a', branch: 'main' } as LogKey
-    const index = { wakeAt: 0, updatedAt: 60_000 }
+    const index = { status: 'active', wakeAt: 0, updatedAt: 60_000 }
     const first = await mustAppend(driver, makeAppend(log, null, { index }))
     const before = (await readFile(`${file}-wal`)).length
-    const second = makeAppend(log, first, { index: { ...index, updatedAt: 60_001 } })
+    const second = makeAppend(log, first, { index: { ...index, ...change, updatedAt: 60_001 } })
     await mustAppend(driver, { ...second, labelsChanged: false })
     const written = (await readFile(`${file}-wal`)).subarray(before)
     await driver.close()
@@ -148,7 +152,7 @@ describe('the schema of SQLite', () => {
       rootpage: number
     }[]
     const names = roots.filter(({ rootpage }) => pages.has(rootpage)).map(({ name }) => name)
-    expect(names.sort()).toEqual(['entries', 'entries_place', 'logs'])
+    expect(names.sort()).toEqual(['entries', 'entries_place', 'logs', ...expected].sort())
   })
 
   it('is not taken for that of another application when it is made while somebody else opens', async () => {

@@ -22,8 +22,7 @@ export function renewLease(
     const found = {
       id: row['id'] as number,
       asExpected: true,
-      sameIndex: true,
-      sameBoot: row['lease_boot'] === lease.boot,
+      same: { boot: row['lease_boot'] === lease.boot, status: true, createdAt: true, expiresAt: true, wakeAt: true },
     }
     updateLog(db, found, { lease })
     return true

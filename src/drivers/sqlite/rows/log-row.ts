@@ -11,15 +11,14 @@ export interface FoundLog {
   readonly id: number
   /** It ends where the writer last saw it. */
   readonly asExpected: boolean
-  /** Its indexed columns already hold what the writer would put there. */
-  readonly sameIndex: boolean
-  readonly sameBoot: boolean
+  /** Which of its indexed columns already hold what the writer would put there. */
+  readonly same: Readonly<Record<'boot' | 'status' | 'createdAt' | 'expiresAt' | 'wakeAt', boolean>>
 }
 
 // Compared in SQL and answered in one number: fetching a dozen columns costs more than all else in an append.
-const COMPARE_LOG = `SELECT id * 8
-  + 4 * (incarnation = ? AND seq = ? AND hash IS unhex(?) AND epoch = ?)
-  + 2 * (status = ? AND created_at = ? AND expires_at IS ? AND wake_at IS ?)
+const COMPARE_LOG = `SELECT id * 64
+  + 32 * (incarnation = ? AND seq = ? AND hash IS unhex(?) AND epoch = ?)
+  + 16 * (status = ?) + 8 * (created_at = ?) + 4 * (expires_at IS ?) + 2 * (wake_at IS ?)
   + (lease_boot IS ?) AS found FROM logs WHERE ${NAMED}`
 
 export interface LogName {
@@ -52,12 +51,17 @@ export function compareLog(
   )
   if (row === undefined) return undefined
   const found = row['found'] as number
-  const flags = found % 8
+  const flags = found % 64
   return {
-    id: (found - flags) / 8,
-    asExpected: (flags & 4) !== 0,
-    sameIndex: (flags & 2) !== 0,
-    sameBoot: (flags & 1) !== 0,
+    id: (found - flags) / 64,
+    asExpected: (flags & 32) !== 0,
+    same: {
+      status: (flags & 16) !== 0,
+      createdAt: (flags & 8) !== 0,
+      expiresAt: (flags & 4) !== 0,
+      wakeAt: (flags & 2) !== 0,
+      boot: (flags & 1) !== 0,
+    },
   }
 }
 
@@ -90,22 +94,28 @@ const GROUPS = [
   'lease_boot = ?',
   'lease_owner = ?',
   'updated_at = ?, origin = ?',
-  'status = ?, created_at = ?, expires_at = ?, wake_at = ?',
   'tags = ?, metadata = ?',
+  'status = ?',
+  'created_at = ?',
+  'expires_at = ?',
+  'wake_at = ?',
 ]
 
-/** The UPDATE of every shape, so that none is put together while a commit waits. */
-const UPDATES = Array.from({ length: 2 ** GROUPS.length }, (_, shape) => {
+/** By shape, once it is needed. */
+const UPDATES: string[] = []
+
+function updateOf(shape: number): string {
   const columns = GROUPS.filter((_, i) => (shape & (1 << i)) !== 0)
   return `UPDATE logs SET ${columns.join(', ')} WHERE id = ?`
-})
+}
 
 /**
- * Names in the UPDATE only the columns that change, because one that names a column rewrites every index on it,
- * changed or not: most appends leave status, wake time and labels alone, and touch no index. The minute of the last change
- * has one, and is kept right by a trigger when it is another.
+ * Names in the UPDATE only the columns that change, because one that names a column rewrites every index on it, changed or
+ * not: a step touches no index, or that of the status. The minute of the last change has two, and is kept right by a
+ * trigger when it is another.
  */
 export function updateLog(db: Connection, log: FoundLog, { end, index, labels, lease }: LogChange): void {
+  const { same } = log
   const values: SqlValue[] = []
   let shape = 0
   const set = (group: number, ...bound: SqlValue[]): void => {
@@ -114,12 +124,17 @@ export function updateLog(db: Connection, log: FoundLog, { end, index, labels, l
   }
   if (end) set(0, end.seq, end.hash, end.epoch)
   if (lease) set(1, lease.until, lease.ms)
-  if (lease && !log.sameBoot) set(2, lease.boot)
+  if (lease && !same.boot) set(2, lease.boot)
   if (lease?.owner !== undefined) set(3, JSON.stringify(lease.owner))
   if (index) set(4, index.updatedAt, index.origin)
-  if (index && !log.sameIndex) set(5, index.status, index.createdAt, index.expiresAt, index.wakeAt)
-  if (labels) set(6, labels.tags, labels.metadata)
-  db.run(UPDATES[shape] as string, ...values, log.id)
+  if (labels) set(5, labels.tags, labels.metadata)
+  if (index && !same.status) set(6, index.status)
+  if (index && !same.createdAt) set(7, index.createdAt)
+  if (index && !same.expiresAt) set(8, index.expiresAt)
+  if (index && !same.wakeAt) set(9, index.wakeAt)
+  const update = UPDATES[shape] ?? updateOf(shape)
+  UPDATES[shape] = update
+  db.run(update, ...values, log.id)
 }
 
 export function replaceLabels(db: Connection, id: number, { rows }: Labels, isNew: boolean): void {
