@@ -4,7 +4,7 @@ import type { SqlSession } from '../contract.js'
 import type { Draft } from '../entry/draft.js'
 import type { Fold } from '../entry/fold.js'
 import type { Log } from '../log.js'
-import type { ClaimActions, ClaimOptions, LeaseTime, Moment } from './claim-options.js'
+import type { ClaimActions, ClaimEntry, ClaimOptions, LeaseTime, Moment } from './claim-options.js'
 import { DEFAULT_TIMEOUT_MS, type Transacted } from './transact.js'
 import type { Decide, Settle, Updated } from './update.js'
 
