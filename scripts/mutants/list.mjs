@@ -882,4 +882,11 @@ export const MUTANTS = [
     ],
     test: 'test/runtime/children/random.test.ts',
   },
+  {
+    item: '48',
+    what: 'a malformed branch in a path leaves a rejection that ends the server',
+    changes: [{ file: 'server/native/thread-routes.js', find: 'view.branches()', replace: 'viewOf(call).branches()' }],
+    test: 'test/server/attacks.test.ts',
+    name: 'leaves nothing unhandled',
+  },
 ]

@@ -216,6 +216,31 @@ describe('a caller', () => {
     }
   })
 
+  it('leaves nothing unhandled by a malformed id, on whatever path: that would end the process', async () => {
+    const server = await serve()
+    const unhandled: unknown[] = []
+    const note = (error: unknown) => unhandled.push(error)
+    process.on('unhandledRejection', note)
+    const { text } = await raw(server, '/v1/openapi.json', { headers: bearer })
+    const { paths } = JSON.parse(text) as { paths: Record<string, Record<string, unknown>> }
+    const asked = Object.keys(paths).filter((path) => path.includes('{thread}') && 'get' in (paths[path] ?? {}))
+    for (const path of asked) {
+      for (const [thread, branch] of [
+        ['a%2Fb', 'main'],
+        ['t', '%00'],
+      ] as const) {
+        const at = path.replace('{thread}', thread).replaceAll(/\{\w+\}/g, 'x')
+        const { status } = await raw(server, `${at}?branch=${branch}`, { headers: bearer })
+        expect(status, at).toBe(400)
+      }
+    }
+    expect(asked.length).toBeGreaterThan(5)
+    // A rejection counts as unhandled when a turn of the event loop is over.
+    await new Promise((resolve) => setImmediate(resolve))
+    process.off('unhandledRejection', note)
+    expect(unhandled).toEqual([])
+  })
+
   it('can neither send too much nor too slowly', async () => {
     const server = await serve({ limits: { maxBodyBytes: 1000, bodyTimeoutMs: 50 } })
     const large = await server.post('/v1/threads/t/runs', { program: 'desk', input: 'x'.repeat(1000) })

@@ -42,7 +42,9 @@ export const threadRoutes: readonly Route[] = [
     query: { branch: BRANCH },
     answer: { schema: object({ thread: ref('Thread'), branches: listOf(ref('Branch')) }) },
     async handle(call) {
-      const [summary, branches] = await Promise.all([summaryOf(call), viewOf(call).branches()])
+      // Before anything is in progress: what throws here must leave no promise behind that nobody handles.
+      const view = viewOf(call)
+      const [summary, branches] = await Promise.all([summaryOf(call), view.branches()])
       return { thread: describeThread(summary), branches }
     },
   },
