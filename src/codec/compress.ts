@@ -49,7 +49,7 @@ const LARGEST_CHUNK = 1024 * 1024
 
 const INFLATE = { windowBits: 13, dictionary: DICTIONARY_1 }
 const smallDeflate = new SmallDeflate(DICTIONARY_1, RECORDS_WITH_DICTIONARY)
-const smallInflate = new SmallInflate(DICTIONARY_1)
+const smallInflate = new SmallInflate(DICTIONARY_1, RECORDS_WITH_DICTIONARY)
 
 // On the event loop, speed counts: quality 0 takes half the time of 1 and leaves a tenth more. A window no larger than
 // the input: the default of 4 MB costs more to allocate than a small body to compress.
@@ -90,7 +90,7 @@ function choose(raw: Uint8Array, packed: Uint8Array): Packed {
 export function unpack(packing: Packing, bytes: Uint8Array, size: number): Uint8Array | Promise<Uint8Array> {
   if (packing === 'plain') return checkSize(bytes, size)
   const isDeflated = packing === 'd1'
-  if (isDeflated && size < RECORDS_WITH_DICTIONARY) {
+  if (isDeflated) {
     const raw = smallInflate.inflate(bytes, size)
     if (raw !== undefined) return raw
   }

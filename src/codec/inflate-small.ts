@@ -15,18 +15,25 @@ import {
  * time that the platform's engine needs. Whatever is different, damaged included, is left to that.
  */
 export class SmallInflate {
-  readonly #dictionary: Uint8Array
+  readonly #mostBytes: number
+  readonly #begin: number
+  /** The dictionary, and behind it what is unpacked: references reach from the one into the other. */
+  readonly #window: Uint8Array
   readonly #fixed = new BlockReader(FIXED)
   readonly #prose = new BlockReader(PROSE)
 
-  constructor(dictionary: Uint8Array) {
-    this.#dictionary = dictionary
+  constructor(dictionary: Uint8Array, mostBytes: number) {
+    this.#mostBytes = mostBytes
+    this.#begin = dictionary.length
+    this.#window = new Uint8Array(dictionary.length + mostBytes)
+    this.#window.set(dictionary)
   }
 
   /** Exactly `size` bytes, or undefined if this is not for here to unpack. */
   inflate(packed: Uint8Array, size: number): Uint8Array | undefined {
+    if (size > this.#mostBytes) return undefined
     const reader = this.#fixed.hasBegun(packed) ? this.#fixed : this.#prose.hasBegun(packed) ? this.#prose : undefined
-    return reader?.read(packed, size, this.#dictionary)
+    return reader?.read(packed, size, this.#window, this.#begin)
   }
 }
 
@@ -57,51 +64,62 @@ class BlockReader {
     return ((packed[whole] as number) & mask) === (header[whole] as number)
   }
 
-  read(packed: Uint8Array, size: number, dictionary: Uint8Array): Uint8Array | undefined {
+  /** @param out what it may refer to, and behind that, from `begin` on, room for the result */
+  read(packed: Uint8Array, size: number, out: Uint8Array, begin: number): Uint8Array | undefined {
     const symbols = this.#symbols
-    const distances = this.#distances
-    const out = Buffer.allocUnsafe(size)
-    let length = 0
-    let at = this.#code.headerBits >> 3
-    let bits = 8 - (this.#code.headerBits & 7)
-    let held = (packed[at++] as number) >> (8 - bits)
+    const symbolMask = this.#symbolMask
+    const { headerBits } = this.#code
+    // A few zeros behind the last byte, so that the end needs no look at each step. Having used them is noticed below.
+    const bytes = new Uint8Array(packed.length + 8)
+    bytes.set(packed)
+    const end = begin + size
+    let length = begin
+    let at = headerBits >> 3
+    let bits = 8 - (headerBits & 7)
+    let held = (bytes[at++] as number) >> (8 - bits)
     for (;;) {
-      // Enough for a symbol and what follows it. Behind the last byte there are zeros, which are noticed below.
-      for (; bits <= 20; bits += 8) held |= (packed[at++] ?? 0) << bits
-      const entry = symbols[held & this.#symbolMask] as number
-      held >>>= entry & 15
+      if (bits < 15) {
+        held |= ((bytes[at] as number) | ((bytes[at + 1] as number) << 8)) << bits
+        at += 2
+        bits += 16
+        if (at > bytes.length) return undefined
+      }
+      const entry = symbols[held & symbolMask] as number
+      held >>= entry & 15
       bits -= entry & 15
       const symbol = entry >> 4
       if (symbol < END) {
-        if (length === size) return undefined
+        if (length === end) return undefined
         out[length++] = symbol
         continue
       }
-      // Bytes that were taken beyond the last one must not have been needed.
-      if (symbol === END) return length === size && at - (bits >> 3) <= packed.length ? out : undefined
-      const index = symbol - END - 1
-      const extra = LENGTH_EXTRA[index]
+      if (symbol === END) {
+        if (length !== end || at - (bits >> 3) > packed.length) return undefined
+        return Buffer.from(out.subarray(begin, end))
+      }
+      const extra = LENGTH_EXTRA[symbol - END - 1]
       if (extra === undefined) return undefined
-      const many = (LENGTH_BASE[index] as number) + (held & ((1 << extra) - 1))
-      held >>>= extra
+      if (bits < 15) {
+        held |= ((bytes[at] as number) | ((bytes[at + 1] as number) << 8)) << bits
+        at += 2
+        bits += 16
+      }
+      const stop = length + (LENGTH_BASE[symbol - END - 1] as number) + (held & ((1 << extra) - 1))
+      held >>= extra
       bits -= extra
-      for (; bits <= 22; bits += 8) held |= (packed[at++] ?? 0) << bits
-      const distanceEntry = distances[held & this.#distanceMask] as number
-      held >>>= distanceEntry & 15
-      bits -= distanceEntry & 15
-      const far = distanceEntry >> 4
+      for (; bits <= 22; bits += 8) held |= (bytes[at++] as number) << bits
+      const farEntry = this.#distances[held & this.#distanceMask] as number
+      held >>= farEntry & 15
+      bits -= farEntry & 15
+      const far = farEntry >> 4
       const farExtra = DISTANCE_EXTRA[far]
       // Farther than writers go: not every one of its bits need be here.
-      if (farExtra === undefined || farExtra > MOST_EXTRA) return undefined
+      if (farExtra === undefined || farExtra > MOST_EXTRA || at > bytes.length) return undefined
       const distance = (DISTANCE_BASE[far] as number) + (held & ((1 << farExtra) - 1))
-      held >>>= farExtra
+      held >>= farExtra
       bits -= farExtra
-      const end = length + many
-      if (end > size || distance > length + dictionary.length) return undefined
-      // What it refers to may begin in the dictionary and reach into what is being written.
-      let from = length - distance
-      for (; from < 0 && length < end; from++) out[length++] = dictionary[dictionary.length + from] as number
-      for (; length < end; from++) out[length++] = out[from] as number
+      if (stop > end || distance > length) return undefined
+      for (let from = length - distance; length < stop; from++) out[length++] = out[from] as number
     }
   }
 }

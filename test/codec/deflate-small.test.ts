@@ -13,7 +13,7 @@ const MOST = 8192
 /** What readers of the format are set up with. */
 const READER = { windowBits: 13, dictionary: DICTIONARY_1 }
 const deflater = new SmallDeflate(DICTIONARY_1, MOST)
-const inflater = new SmallInflate(DICTIONARY_1)
+const inflater = new SmallInflate(DICTIONARY_1, MOST)
 
 const record = '{"type":"step","step":"2:model","status":"completed","attempt":1,"ms":12}'
 const prose = 'The parcel left our depot in the morning and should reach you by Thursday, unless it rains. '
