@@ -885,7 +885,13 @@ export const MUTANTS = [
   {
     item: '48',
     what: 'a malformed branch in a path leaves a rejection that ends the server',
-    changes: [{ file: 'server/native/thread-routes.js', find: 'view.branches()', replace: 'viewOf(call).branches()' }],
+    changes: [
+      {
+        file: 'server/native/thread-routes.js',
+        find: 'const view = viewOf(call);',
+        replace: 'const view = { branches: () => viewOf(call).branches() };',
+      },
+    ],
     test: 'test/server/attacks.test.ts',
     name: 'leaves nothing unhandled',
   },

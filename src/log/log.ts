@@ -324,9 +324,20 @@ export class Log {
   }
 }
 
-/** The first of what was decided says whose claim it is; an entry of its own does only if nothing was. */
+/**
+ * The first of what was decided says whose claim it is. Where nothing was, or what it holds already is no place for that,
+ * an entry of its own does: what the caller gave must be kept as it is.
+ */
 function withOwner(drafts: readonly Draft[], owner: string): readonly Draft[] {
   const [first, ...rest] = drafts
-  if (first === undefined) return [{ kind: 'claim', data: { owner } }]
+  if (first === undefined || !canName(first)) return [{ kind: 'claim', data: { owner } }, ...drafts]
   return [{ ...first, data: { ...(first.data as object | undefined), owner } }, ...rest]
+}
+
+function canName(draft: Draft): boolean {
+  const { data } = (draft ?? {}) as Partial<Draft>
+  if (data === undefined) return true
+  if (typeof data !== 'object' || data === null || Object.hasOwn(data, 'owner')) return false
+  const prototype: unknown = Object.getPrototypeOf(data)
+  return prototype === null || prototype === Object.prototype
 }

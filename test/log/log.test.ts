@@ -35,6 +35,22 @@ for (const backend of [MEMORY, ...(await durableBackends())]) {
       expect(log.checkpoint).toMatch(/^main~1~[0-9a-f]{12}$/)
     })
 
+    it('keeps what an entry that is made with a claim says, and also whose claim it is', async () => {
+      const at = new Date(7)
+      const given: readonly unknown[] = [{ note: 1 }, { owner: 'ada' }, [1, 2], 'text', null, at, undefined]
+      for (const data of given) {
+        const log = await hf.log(fresh())
+        const draft = { kind: 'step', ops: [set('n', 1)], ...(data === undefined ? {} : { data }) }
+        await (await log.claim({ owner: 'w1', ms: 10_000, decide: () => [draft] })).release()
+        const told: unknown[] = []
+        for await (const { body, header } of log.entries(0)) if (header.epoch > 0) told.push(body.data)
+        const isNamed = typeof data === 'object' && data !== null && 'note' in data
+        if (data === undefined || isNamed) expect(told[0]).toEqual({ ...(data as object | undefined), owner: 'w1' })
+        else expect(told.slice(0, 2)).toEqual([{ owner: 'w1' }, data])
+        expect(log.fold.state).toEqual({ n: 1 })
+      }
+    })
+
     it('is read backwards, from keyframe to keyframe, without reading anything twice', async () => {
       const thread = fresh()
       const log = await hf.log(thread)
