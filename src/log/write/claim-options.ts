@@ -1,5 +1,6 @@
 import { checkWhole } from '../../core/wording/choices.js'
 import { InvalidOptionError } from '../../core/errors.js'
+import type { Draft } from '../entry/draft.js'
 import type { Transacted, TransactRequest } from './transact.js'
 import type { Decide, Settle } from './update.js'
 import type { StoreClock } from '../store-clock.js'
@@ -19,8 +20,16 @@ export interface ClaimOptions {
   readonly decide?: Decide
 }
 
+/** An entry that a claim was made with. */
+export interface ClaimEntry {
+  readonly id: string
+  readonly seq: number
+  readonly draft: Draft
+}
+
 /** What a claim does to its log. */
 export interface ClaimActions {
+  readonly made: readonly ClaimEntry[]
   readonly lease: LeaseTime
   post(decide: Decide, release: boolean, settle: Settle): void
   transact<T>(request: TransactRequest<T>): Promise<Transacted<T>>
