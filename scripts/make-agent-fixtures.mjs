@@ -1,9 +1,10 @@
-// Writes threads of agents as they were stored before records of nodes were written as changes of the state into
-// test/fixtures/agent-v1. test/agent/fixtures.test.ts resumes, replays and forks every one of them for ever.
+// Writes threads of agents, as this version stores them, into test/fixtures/agent-v2. test/agent/fixtures.test.ts resumes,
+// replays and forks every one of them for ever. Those in agent-v1 are of a version whose steps recorded what they returned,
+// and whose claims had entries of their own.
 //
 // A fixture is never rewritten once it was released: threads like it are out there. This script therefore leaves files
-// alone that exist, and SHA256SUMS lets the test notice one that was changed. For another form of the records copy this
-// script and its folder. Times and ids are fixed.
+// alone that exist, and SHA256SUMS lets the test notice one that was changed. Before records take another form, give the
+// folder the next number. Times and ids are fixed.
 //
 //   node scripts/make-agent-fixtures.mjs
 import { createHash } from 'node:crypto'
@@ -12,7 +13,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from './build.mjs'
 
-const folder = join(dirname(fileURLToPath(import.meta.url)), '..', 'test', 'fixtures', 'agent-v1')
+const folder = join(dirname(fileURLToPath(import.meta.url)), '..', 'test', 'fixtures', 'agent-v2')
 
 if (!(await build())) process.exit(1)
 const { agent, Holdfast, tool } = await import('../dist/index.js')

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, open, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { InvalidOptionError } from '../core/errors.js'
+import { writeNewFile } from '../core/write-new-file.js'
 
 /** One object of a place. */
 export interface PlacedObject {
@@ -58,13 +59,7 @@ export function folderPlace(folder: string): ArchivePlace {
       const parent = dirname(path)
       await mkdir(parent, { recursive: true, mode: 0o700 })
       const temporary = join(parent, `.${randomBytes(8).toString('hex')}.tmp`)
-      const file = await open(temporary, 'wx', 0o600)
-      try {
-        await file.writeFile(bytes)
-        await file.sync()
-      } finally {
-        await file.close()
-      }
+      await writeNewFile(temporary, bytes)
       await rename(temporary, path)
       await flush(parent)
     },

@@ -1,5 +1,5 @@
 import { createHash, createHmac, type KeyObject } from 'node:crypto'
-import type { Value } from './value.js'
+import { isRecord, type Value } from './value.js'
 
 /** The path to a field inside an item: the names of properties, outermost first. */
 export type FieldPath = readonly string[]
@@ -11,7 +11,7 @@ export type Scalar = null | boolean | number | bigint | string | Date
 export function fieldAt(value: Value, path: FieldPath): Value | undefined {
   let at: Value = value
   for (const name of path) {
-    if (!isPlainObject(at) || !Object.hasOwn(at, name)) return undefined
+    if (!isRecord(at) || !Object.hasOwn(at, name)) return undefined
     at = at[name] as Value
   }
   return at
@@ -61,14 +61,4 @@ function canonical(value: Value | undefined): string {
 function digest(text: string, key: KeyObject | undefined): string {
   const hasher = key ? createHmac('sha256', key) : createHash('sha256')
   return hasher.update(text).digest('base64url').slice(0, 22)
-}
-
-function isPlainObject(value: Value): value is { readonly [key: string]: Value } {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    !Array.isArray(value) &&
-    !(value instanceof Date) &&
-    !(value instanceof Uint8Array)
-  )
 }

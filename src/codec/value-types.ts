@@ -10,6 +10,12 @@ export type Value =
   | readonly Value[]
   | { readonly [key: string]: Value }
 
+/** Whether a value is an object with names of its own. */
+export function isRecord(value: Value | undefined): value is { readonly [key: string]: Value } {
+  if (typeof value !== 'object' || value === null) return false
+  return !Array.isArray(value) && !(value instanceof Date) && !(value instanceof Uint8Array)
+}
+
 /** The types that JSON lacks. Listed next to the JSON with the path to each, so no key or string is ever magic. */
 export type TypeName = 'date' | 'bigint' | 'bytes' | 'number' | 'text-blob' | 'bytes-blob' | 'json-blob'
 export type PathPart = string | number

@@ -1,6 +1,7 @@
 import { isHoldfastError } from '../core/errors.js'
 import { MAIN_BRANCH, parseThreadId, type TenantId, type ThreadId, type ThreadIdInput } from '../core/ids.js'
 import type { LogStore } from '../log/log-store.js'
+import { allHeads } from '../log/read/heads.js'
 import { tellOfErasure } from '../runtime/child/run-errands.js'
 import type { RuntimeEnvironment } from '../runtime/run/environment.js'
 import { CHILDREN, COMPANION, PARENT } from '../runtime/run/state/labels.js'
@@ -20,17 +21,8 @@ async function childrenOf(store: LogStore, tenant: TenantId, id: ThreadId): Prom
   const { heads } = await store.list({ tenant, thread: id, limit: 1000 })
   if (!heads.some(({ index }) => CHILDREN in index.metadata)) return []
   const found: ThreadId[] = []
-  let cursor: string | undefined
-  do {
-    const page = await store.list({
-      tenant,
-      metadata: { [PARENT]: id },
-      limit: 1000,
-      ...(cursor === undefined ? {} : { cursor }),
-    })
-    for (const { log } of page.heads) found.push(...(await childrenOf(store, tenant, log.thread)), log.thread)
-    cursor = page.cursor
-  } while (cursor !== undefined)
+  const children = allHeads((page) => store.list(page), { tenant, metadata: { [PARENT]: id }, limit: 1000 })
+  for await (const { log } of children) found.push(...(await childrenOf(store, tenant, log.thread)), log.thread)
   return [...new Set(found)]
 }
 

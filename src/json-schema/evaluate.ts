@@ -94,7 +94,7 @@ export class Evaluation implements Look {
     if (kind === 'other') {
       // JSON Schema would not see that a Date is not an object, and NaN is below every maximum.
       if (Object.keys(schema).some((keyword) => !SAYS_NOTHING.has(keyword))) {
-        fail(found, path, `is ${describeValue(value)}, which JSON has no word for`)
+        fail(found, path, `is ${describeValue(value)}, which JSON can't express`)
       }
       return
     }

@@ -121,7 +121,7 @@ export class References {
     }
     for (const schema of this.#bases.keys()) {
       if (!visit(schema)) continue
-      this.#problems.push('refers to itself in a circle that never comes to an end')
+      this.#problems.push('refers to itself in an endless circle')
       return
     }
   }

@@ -7,7 +7,6 @@ import type { ItemSealer } from './items/item-sealer.js'
 import type { KeySource } from './keys/keys.js'
 import type { News } from './news/news.js'
 import type { StoreClock } from './store-clock.js'
-import type { Fold } from './entry/fold.js'
 import type { CarriedWrite } from './store-contract.js'
 
 /** What all logs of one open store share. */
@@ -51,7 +50,7 @@ export function observeSave(
  * Reports how long a load takes. Loads of a thread that doesn't exist are not reported: their speed would hide the slow
  * loads.
  */
-export async function observeLoad<Loaded extends Fold | undefined>(
+export async function observeLoad<Loaded extends object | undefined>(
   { clock, observer }: LogEnvironment,
   loading: Promise<Loaded>,
 ): Promise<Loaded> {

@@ -69,24 +69,13 @@ const DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
 export function readOptions(options: LogStoreOptions) {
   checkOptionNames('LogStore', options, LOG_STORE_OPTIONS)
   const { retryMs = 30_000, blobThreshold = DEFAULT_BLOB_THRESHOLD, cacheBytes = DEFAULT_CACHE_BYTES } = options
-  if (!(blobThreshold >= 1024))
-    throw new InvalidOptionError(
-      'blobThreshold',
-      `must be 1024 or more, not ${describeGiven(blobThreshold)}`,
-      'Pass a number of bytes.',
-    )
-  if (!(cacheBytes >= 0))
-    throw new InvalidOptionError(
-      'cacheBytes',
-      `must be a number of bytes, 0 or more, not ${describeGiven(cacheBytes)}`,
-      'Pass for example 64 * 1024 * 1024.',
-    )
-  if (!(retryMs >= 0))
-    throw new InvalidOptionError(
-      'retryMs',
-      `must be a number of milliseconds, 0 or more, not ${describeGiven(retryMs)}`,
-      'Pass for example 10_000.',
-    )
+  checkLeast('blobThreshold', blobThreshold, '1024 or more', 1024, 'Pass a number of bytes.')
+  checkLeast('cacheBytes', cacheBytes, 'a number of bytes, 0 or more', 0, 'Pass for example 64 * 1024 * 1024.')
+  checkLeast('retryMs', retryMs, 'a number of milliseconds, 0 or more', 0, 'Pass for example 10_000.')
   if (options.anchors !== undefined) checkAnchors(options.anchors)
   return { retryMs, blobThreshold, cacheBytes, limits: parseLimits(options.limits) }
+}
+
+function checkLeast(field: string, value: number, what: string, least: number, remedy: string): void {
+  if (!(value >= least)) throw new InvalidOptionError(field, `must be ${what}, not ${describeGiven(value)}`, remedy)
 }

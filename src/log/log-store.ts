@@ -1,5 +1,6 @@
 import { Redactor } from '../codec/secret/redactor.js'
-import { ClosedError, InvalidOptionError } from '../core/errors.js'
+import { ClosedError } from '../core/errors.js'
+import { checkWhole } from '../core/wording/choices.js'
 import type { TenantId, ThreadId } from '../core/ids.js'
 import { randomIds } from '../core/random-id.js'
 import { parseStoreRetention, type StoreRetentionPolicy } from '../core/retention.js'
@@ -7,7 +8,7 @@ import { systemClock } from '../core/time/system-clock.js'
 import { NO_OBSERVER, type Observer } from '../telemetry/observer.js'
 import { AnchorBook } from './anchors/anchor-book.js'
 import type { Anchor } from './anchors/anchors.js'
-import { dueHeads } from './read/due-heads.js'
+import { dueHeads } from './read/heads.js'
 import { collectBlobs } from './read/collect-blobs.js'
 import type {
   Capabilities,
@@ -124,30 +125,26 @@ export class LogStore {
 
   /** What the store's own clock says; undefined if it has none. */
   async now(): Promise<number | undefined> {
-    this.#check()
-    return this.#environment.driver.now?.()
+    return this.#live.driver.now?.()
   }
 
   /** What the index knows of a log. */
   async head(key: LogKey): Promise<Head | undefined> {
-    this.#check()
-    return this.#environment.driver.head(key)
+    return this.#live.driver.head(key)
   }
 
   /** Who holds a log now, by the store's clock. */
   async lease(key: LogKey): Promise<Lease | null> {
-    this.#check()
-    return (await this.#environment.driver.head(key))?.lease ?? null
+    return (await this.#live.driver.head(key))?.lease ?? null
   }
 
   /** Reads and verifies a log, which need not exist yet. */
   async open(key: LogKey): Promise<Log> {
-    this.#check()
-    refuseReservedThread(key.thread)
+    const environment = this.#liveFor(key.thread)
     // Retried like the writes that follow: a connection that breaks in between must not fail what is sent to a thread.
     // The tenant comes first: in parallel, the first read of a process would wait for a second connection.
-    if (!this.#isAdmitted(key.tenant)) await retry(this.#environment, () => this.#admit(key.tenant))
-    return retry(this.#environment, () => this.#alongSync(Log.open(this.#environment, key)))
+    if (!this.#isAdmitted(key.tenant)) await retry(environment, () => this.#admit(key.tenant))
+    return retry(environment, () => this.#alongSync(Log.open(environment, key)))
   }
 
   /** Looks at the store's clock alongside, if that is due. */
@@ -161,8 +158,7 @@ export class LogStore {
    * open them.
    */
   async findNew(keys: readonly LogKey[]): Promise<ReadonlySet<LogKey>> {
-    this.#check()
-    const { driver, anchors } = this.#environment
+    const { driver, anchors } = this.#live
     // Whether a log that is not there was once is for `open` to find out.
     if (driver.positions === undefined || anchors !== undefined) return new Set()
     const found = await retry(this.#environment, async () => driver.positions?.(keys))
@@ -171,12 +167,11 @@ export class LogStore {
 
   /** As `borrow`, for a log that `findNew` named. If it exists by now, its first update finds out. */
   async begin(key: LogKey): Promise<Log> {
-    this.#check()
-    refuseReservedThread(key.thread)
+    const environment = this.#liveFor(key.thread)
     this.#kept.take(key)
-    await retry(this.#environment, () => this.#admit(key.tenant))
-    await this.#environment.clock.sync()
-    return Log.unread(this.#environment, key)
+    await retry(environment, () => this.#admit(key.tenant))
+    await environment.clock.sync()
+    return Log.unread(environment, key)
   }
 
   /**
@@ -185,9 +180,8 @@ export class LogStore {
    * until an append to it lands, and is given back by `disbelieve` if none does. `Infinity`: it must be the newest.
    */
   async borrow(key: LogKey, { atLeast = 0 }: { readonly atLeast?: number } = {}): Promise<Log> {
-    this.#check()
     const kept = this.#kept.take(key)
-    const isCached = this.#environment.driver.recent !== undefined && atLeast !== Infinity
+    const isCached = this.#live.driver.recent !== undefined && atLeast !== Infinity
     const recent = isCached ? await this.#recent(key, kept, atLeast) : undefined
     if (recent) return recent
     if (kept === undefined) return this.open(key)
@@ -210,9 +204,7 @@ export class LogStore {
 
   /** A log that is not read or verified as a whole, for looking at older entries of one that may be damaged. */
   unread(key: LogKey): Log {
-    this.#check()
-    refuseReservedThread(key.thread)
-    return Log.unread(this.#environment, key)
+    return Log.unread(this.#liveFor(key.thread), key)
   }
 
   /**
@@ -220,25 +212,20 @@ export class LogStore {
    * damaged.
    */
   async fork(key: LogKey, options: ForkOptions & { readonly at: number | string }): Promise<Log> {
-    this.#check()
-    refuseReservedThread(key.thread)
-    await retry(this.#environment, () => this.#admit(key.tenant))
-    return Log.unread(this.#environment, key).fork(options)
+    const environment = this.#liveFor(key.thread)
+    await retry(environment, () => this.#admit(key.tenant))
+    return Log.unread(environment, key).fork(options)
   }
 
   /** The keys of a tenant: rotation and status. */
   keys(tenant: TenantId): TenantKeys {
-    this.#check()
-    return new TenantKeys(tenant, this.#keyRing, this.#environment, () => this.#kept.forget({ tenant }))
+    return new TenantKeys(tenant, this.#keyRing, this.#live, () => this.#kept.forget({ tenant }))
   }
 
   /** One page of the thread index. */
   async list(query: HeadQuery): Promise<HeadPage> {
-    this.#check()
-    if (!Number.isSafeInteger(query.limit) || query.limit < 1 || query.limit > 10_000) {
-      throw new InvalidOptionError('limit', 'must be 1 to 10,000', 'Ask for pages and follow the cursor.')
-    }
-    const page = await this.#environment.driver.heads(query)
+    checkWhole('limit', query.limit, 10_000, 'Ask for pages and follow the cursor.')
+    const page = await this.#live.driver.heads(query)
     return { ...page, heads: page.heads.filter(({ log }) => !isReservedThread(log.thread)) }
   }
 
@@ -249,8 +236,7 @@ export class LogStore {
 
   /** The next logs of some programs that are due, for a worker that is about to claim them. */
   async takeDue(query: DueQuery): Promise<DuePage> {
-    this.#check()
-    const { driver } = this.#environment
+    const { driver } = this.#live
     return driver.takeDue?.(query) ?? dueHeads(driver, query)
   }
 
@@ -267,7 +253,6 @@ export class LogStore {
       readonly beforeRemoval?: BeforeRemoval
     } = {},
   ): Promise<{ readonly removed: number }> {
-    this.#check()
     const log = await this.open(key)
     const tagged = options.evenTagged ? [] : Object.values(log.fold.index.tags)
     const removed = await log.cutBefore(Math.min(seq, ...tagged), options.beforeRemoval)
@@ -278,38 +263,33 @@ export class LogStore {
 
   /** Removes a thread or one of its branches. The tombstone tells later runs that it existed. */
   async erase(request: EraseRequest): Promise<{ readonly erased: number } | 'conflict'> {
-    this.#check()
-    refuseReservedThread(request.thread)
+    const environment = this.#liveFor(request.thread)
     this.#kept.forget(request)
-    const result = await this.#environment.driver.erase(request)
-    if (result !== 'conflict') this.#environment.anchors?.noteErased(request)
+    const result = await environment.driver.erase(request)
+    if (result !== 'conflict') environment.anchors?.noteErased(request)
     return result
   }
 
   /** Removes deleted data from the backend's own files, as far as it can. */
   async scrub(): Promise<Scrubbed> {
-    this.#check()
-    const { driver } = this.#environment
+    const { driver } = this.#live
     return (
       (await driver.scrub?.()) ?? { complete: true, note: 'What is removed is gone from the files of this backend.' }
     )
   }
 
   async tombstone(tenant: TenantId, thread: ThreadId): Promise<Tombstone | undefined> {
-    this.#check()
-    return retry(this.#environment, () => this.#environment.driver.tombstone(tenant, thread))
+    return retry(this.#live, () => this.#environment.driver.tombstone(tenant, thread))
   }
 
   /** Walks a whole log and says what is wrong with it; undefined if there is no such log. */
   async verify(key: LogKey, options: { readonly repair?: boolean } = {}): Promise<Verification | undefined> {
-    this.#check()
-    return verifyLog(this.#environment, key, options)
+    return verifyLog(this.#live, key, options)
   }
 
   /** Compares what the store holds with its anchors, for all tenants. */
   async verifyAnchors(anchors: Iterable<Anchor>): Promise<AnchorReport> {
-    this.#check()
-    return verifyAnchors(this.#environment, anchors)
+    return verifyAnchors(this.#live, anchors)
   }
 
   /**
@@ -317,23 +297,20 @@ export class LogStore {
    * exists.
    */
   async importLog(key: LogKey, entries: readonly PlainEntry[]): Promise<ImportedLog> {
-    this.#check()
-    refuseReservedThread(key.thread)
+    const environment = this.#liveFor(key.thread)
     await this.#admit(key.tenant)
-    return importLog(this.#environment, key, entries)
+    return importLog(environment, key, entries)
   }
 
   /** Every tenant of the store. May walk through everything stored. */
   async tenants(): Promise<readonly TenantId[]> {
-    this.#check()
-    const tenants = await retry(this.#environment, async () => this.#environment.driver.listTenants?.())
+    const tenants = await retry(this.#live, async () => this.#environment.driver.listTenants?.())
     return tenants ?? []
   }
 
   /** Removes the blobs of a tenant that nothing points to. */
   async collectBlobs(tenant: TenantId, options: { readonly graceMs?: number } = {}) {
-    this.#check()
-    return collectBlobs(this.#environment, tenant, options)
+    return collectBlobs(this.#live, tenant, options)
   }
 
   /** Waits for what is in progress and closes the backend. Closing twice is fine: both calls wait for the same end. */
@@ -378,7 +355,14 @@ export class LogStore {
     if (!this.#keyRing) await this.#plainTenants.admit(tenant)
   }
 
-  #check(): void {
+  /** What logs share, for as long as the store is open. */
+  get #live(): LogEnvironment {
     if (this.#closed) throw new ClosedError('This Holdfast')
+    return this.#environment
+  }
+
+  #liveFor(thread: ThreadId): LogEnvironment {
+    refuseReservedThread(thread)
+    return this.#live
   }
 }

@@ -13,6 +13,7 @@ import type { OpenedEntry } from './entry/entry-opening.js'
 import type { Fold } from './entry/fold.js'
 import type { Follower } from './news/follower.js'
 import { type LogEnvironment, observeLoad } from './log-environment.js'
+import { standingOf } from './read/catch-up.js'
 import { KnownLog } from './read/known-log.js'
 import { foldAt, type HistoryEntry, historyPage, readEntries } from './read/log-past.js'
 import { LogReader } from './read/log-reader.js'
@@ -79,7 +80,7 @@ export class Log {
     const newest = await observeLoad(environment, log.#reader.newest())
     await environment.anchors?.checkLog(key, newest)
     log.#known.fold = newest ?? log.#known.fold
-    log.#known.standing = log.#reader.standing
+    if (newest) log.#known.standing = log.#reader.standing
     await log.#known.applied.catchUp(log.#known.fold, log.#reader.applied)
     return log
   }
@@ -112,7 +113,7 @@ export class Log {
    * entries after the one named here may have been acknowledged and be lost.
    */
   get loss(): PossibleLoss | undefined {
-    return this.#known.standing.loss
+    return this.#known.standing?.loss
   }
 
   /**
@@ -149,12 +150,15 @@ export class Log {
     const { owner, ms, force = false, decide } = options
     const { clock } = this.#environment
     let sent = momentOf(clock)
+    let drafts: readonly Draft[] = []
     const withDecided: Decide = (fold) => {
       sent = momentOf(clock)
-      return withOwner(decide?.(fold) ?? [], owner)
+      drafts = withOwner(decide?.(fold) ?? [], owner)
+      return drafts
     }
-    const { fold } = await this.#writer.submit(withDecided, { kind: 'claim', owner, ms, force })
+    const { fold, entries } = await this.#writer.submit(withDecided, { kind: 'claim', owner, ms, force })
     return new Claim(this, fold.epoch, options, {
+      made: entries.map((written, i) => ({ ...written, draft: drafts[i] as Draft })),
       lease: new LeaseTime(clock, ms, sent),
       post: (decide, release, settle) =>
         this.#writer.post(decide, { kind: 'owner', epoch: fold.epoch, ms, release }, settle),
@@ -183,11 +187,13 @@ export class Log {
   async reopen(): Promise<boolean> {
     const known = this.fold
     if (known.seq < 0) return false
-    const fold = await observeLoad(this.#environment, this.#reader.newestAfter(known))
-    if (fold === undefined) return false
+    const isStanding = this.#known.standing !== undefined
+    const found = await observeLoad(this.#environment, this.#reader.newestAfter(known, isStanding))
+    if (found === undefined) return false
+    const { fold, head } = found
     this.#known.fold = fold
-    this.#known.standing = this.#reader.standing
-    await this.#known.applied.catchUp(fold, this.#reader.applied)
+    if (head) this.#known.standing = standingOf(head)
+    await this.#known.applied.catchUp(fold, head?.applied)
     return true
   }
 

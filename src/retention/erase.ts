@@ -1,7 +1,8 @@
 import { isHoldfastError } from '../core/errors.js'
 import type { TenantId } from '../core/ids.js'
-import type { LogKey, Scrubbed } from '../log/contract.js'
+import type { HeadQuery, LogKey, Scrubbed } from '../log/contract.js'
 import type { LogStore } from '../log/log-store.js'
+import { allHeads } from '../log/read/heads.js'
 import type { Store } from '../store/store.js'
 import { CollectNotes } from './collect-notes.js'
 import { measureEntries } from './measure.js'
@@ -66,18 +67,13 @@ export async function eraseTenant(
   // From the start again after each page, because what was listed is then gone; until nothing new is found.
   for (let found = true; found; ) {
     found = false
-    let cursor: string | undefined
-    do {
-      const query = { tenant, order: 'created', direction: 'asc', limit: PAGE } as const
-      const page = await logs.list(cursor === undefined ? query : { ...query, cursor })
-      for (const { log } of page.heads) {
-        const { erased } = await eraseThread(logs, tenant, log.thread, options)
-        if (erased === 0) continue
-        gone.add(log.thread)
-        found = true
-      }
-      cursor = page.cursor
-    } while (cursor !== undefined)
+    const query: HeadQuery = { tenant, order: 'created', direction: 'asc', limit: PAGE }
+    for await (const { log } of allHeads((page) => logs.list(page), query)) {
+      const { erased } = await eraseThread(logs, tenant, log.thread, options)
+      if (erased === 0) continue
+      gone.add(log.thread)
+      found = true
+    }
   }
   const { items } = await store.erase()
   const { removed, bytes } = await logs.collectBlobs(tenant, { graceMs: SCRUB_GRACE_MS })

@@ -12,6 +12,7 @@ import {
 } from '../core/retention.js'
 import type { Head, HeadQuery } from '../log/contract.js'
 import type { LogStore } from '../log/log-store.js'
+import { allHeads } from '../log/read/heads.js'
 import { CAPPED, capsFor, findCut } from './cap.js'
 import { CollectNotes } from './collect-notes.js'
 import { existingTtl, isExpired, RESTING } from './expired.js'
@@ -184,13 +185,8 @@ export class Sweeper {
 
   async #branches(tenant: TenantId, thread: Head['log']['thread']): Promise<readonly Head[]> {
     const heads: Head[] = []
-    let cursor: string | undefined
-    do {
-      const query = { tenant, thread, limit: BRANCH_PAGE }
-      const page = await this.#logs.list(cursor === undefined ? query : { ...query, cursor })
-      heads.push(...page.heads)
-      cursor = page.cursor
-    } while (cursor !== undefined)
+    const found = allHeads((page) => this.#logs.list(page), { tenant, thread, limit: BRANCH_PAGE })
+    for await (const head of found) heads.push(head)
     return heads
   }
 

@@ -128,7 +128,7 @@ const CHILD_ENDS: Readonly<Record<FailedChild['status'], string>> = {
   limited: 'was ended by a limit',
   incompatible: 'does not fit its program',
   busy: 'has other work, and was not begun',
-  gone: 'ended, and what came of it is no longer kept',
+  gone: 'ended, and its outcome is no longer kept',
 }
 
 const CHILD_REMEDIES: Readonly<Record<FailedChild['status'], string>> = {

@@ -1,5 +1,5 @@
 import type { FieldPath } from '../codec/item-field.js'
-import { describeGiven } from '../core/wording/choices.js'
+import { checkWhole, describeGiven } from '../core/wording/choices.js'
 import { InvalidOptionError } from '../core/errors.js'
 import { checkOptionNames, type OptionNames } from '../core/wording/option-names.js'
 import { MAX_INDEXED_FIELDS } from '../log/items/store-write.js'
@@ -71,13 +71,7 @@ export function parseOptions(options: CollectionOptions, storeMaxBytes: number):
       'Index what you search by.',
     )
   }
-  if (!Number.isSafeInteger(maxBytes) || maxBytes < 1 || maxBytes > storeMaxBytes) {
-    throw new InvalidOptionError(
-      'maxBytes',
-      `must be a whole number from 1 to ${storeMaxBytes}, not ${describeGiven(maxBytes)}`,
-      'Pass a number of bytes within the limits of the store.',
-    )
-  }
+  checkWhole('maxBytes', maxBytes, storeMaxBytes, 'Pass a number of bytes within the limits of the store.')
   const paths = new Map(index.map((field) => parseField('index', field)).map((path) => [JSON.stringify(path), path]))
   return {
     schema,

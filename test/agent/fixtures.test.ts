@@ -4,8 +4,9 @@ import { agent, tenantUsage, tool, type Holdfast } from 'holdfast'
 import { describe, expect, it } from 'vitest'
 import { AGENT_FIXTURES, openRuntimeFixture, runtimeFixtures } from '../support/runtime-fixture.js'
 
-// The threads under test/fixtures/agent-v1 were left behind by agents whose steps recorded what they returned, and
-// not only what it changed. They are resumed for ever and never rewritten: when a test here fails, the code is wrong.
+// The threads under test/fixtures/agent-v1 were left behind by agents whose steps recorded what they returned, and not
+// only what it changed, and whose claims had entries of their own; those under agent-v2 are stored as they are now. They
+// are resumed for ever and never rewritten: when a test here fails, the code is wrong.
 
 const ran: string[] = []
 
@@ -78,24 +79,24 @@ async function usageEvents(hf: Holdfast, id: string, branch?: string) {
   return found
 }
 
-const open = (stage: string) => openRuntimeFixture(`agent-${stage}`, AGENT_FIXTURES)
+const open = (stage: string, { folder } = AGENT_FIXTURES[0]!) => openRuntimeFixture(`agent-${stage}`, folder)
 
-it('the threads are as they were left', () => {
-  const sums = runtimeFixtures(AGENT_FIXTURES)
+it.each(AGENT_FIXTURES)('the threads of $form are as they were left', ({ folder }) => {
+  const sums = runtimeFixtures(folder)
     .sort()
     .map(
       (name) =>
         `${createHash('sha256')
-          .update(readFileSync(new URL(name, AGENT_FIXTURES)))
+          .update(readFileSync(new URL(name, folder)))
           .digest('hex')}  ${name}\n`,
     )
-  expect(sums.join('')).toBe(readFileSync(new URL('SHA256SUMS', AGENT_FIXTURES), 'utf8'))
+  expect(sums.join('')).toBe(readFileSync(new URL('SHA256SUMS', folder), 'utf8'))
   expect(sums).toHaveLength(4)
 })
 
-describe('a thread whose steps recorded what they returned', () => {
+describe.each(AGENT_FIXTURES)('a thread of $form', (fixtures) => {
   it('goes on with steps that record what they changed, and counts what all of them used', async () => {
-    const { hf } = await open('completed')
+    const { hf } = await open('completed', fixtures)
     const thread = hf.thread(looker(6), 'completed')
     expect(await thread.replay()).toMatchObject({ status: 'identical' })
     expect((await thread.state())?.usage).toMatchObject(usageUpTo(6))
@@ -110,7 +111,7 @@ describe('a thread whose steps recorded what they returned', () => {
     ['mid-tool', 5, ['ORD-4-1', 'reply 5']],
     ['mid-model', 4, ['reply 4', 'ORD-4-0', 'ORD-4-1', 'reply 5']],
   ] as const)('at stage %s is resumed where it was, and nothing recorded happens again', async (stage, from, does) => {
-    const { hf } = await open(stage)
+    const { hf } = await open(stage, fixtures)
     const thread = hf.thread(looker(from), stage)
     const outcome = await thread.run()
     expect(ran).toEqual(does)
@@ -124,7 +125,7 @@ describe('a thread whose steps recorded what they returned', () => {
   })
 
   it('tells what each call used, whichever way it is stored', async () => {
-    const { hf } = await open('mid-model')
+    const { hf } = await open('mid-model', fixtures)
     await hf.thread(looker(4), 'mid-model').run()
     const all = await usageEvents(hf, 'mid-model')
     expect(all).toEqual(
@@ -149,7 +150,7 @@ describe('a thread whose steps recorded what they returned', () => {
   })
 
   it('is forked: the branch counts its own, and the other stays as it was', async () => {
-    const { hf } = await open('forked')
+    const { hf } = await open('forked', fixtures)
     const before = (await hf.inspect('forked').history({ limit: 100 })).length
     const outcome = await hf.thread(looker(5), 'forked', { branch: 'other' }).run()
     expect(outcome).toMatchObject({ status: 'completed', output: 'Answer 5.', state: { usage: usageUpTo(6) } })

@@ -217,6 +217,6 @@ describe('an agent as a node of a graph', () => {
   it('is refused without its input and output', async () => {
     const { clerk } = await office()
     const empty = graph({ name: 'g', version: '1.0.0', state: { log: append<string>() } })
-    expect(() => empty.node('clerk', clerk, undefined as never)).toThrow(/what it is told/)
+    expect(() => empty.node('clerk', clerk, undefined as never)).toThrow(/what its input is/)
   })
 })

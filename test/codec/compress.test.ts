@@ -96,6 +96,23 @@ describe('compression with a dictionary', () => {
     assert.deepStrictEqual(Buffer.from(await unpack('d1', Buffer.from(stored, 'base64'), raw.length)), raw)
   })
 
+  it('reads what this version packs, for ever: a record, and prose with the code that is written with it', async () => {
+    const letter =
+      'Your jacket left the warehouse this morning and should be with you by Thursday. If it does not fit, send it back within thirty days; we pay for the label. The refund reaches your card three working days after the parcel has come in, and we write to you on the same day. Should the zipper be broken as you feared, keep the jacket: a photo is enough, and another one goes out at once, in the same size and color, as long as we have it in stock. Otherwise you choose between a voucher and the money. Sizes run small this year, said several customers, so think about one number larger.'
+    const stored = [
+      [
+        record('Fifteen boxes of apples and one of pears. '.repeat(14)),
+        'w5P28KY6JbfMtBLQSF1SfkVqMWhEMLGgICe1GDI+mJcKEilITSwq1lMYVTmqEr9KcE7ETOCg9AkA',
+      ],
+      [
+        record(letter),
+        '7T0DgCy7lmvb3vOv0XbPtW37pqtOd9dMdSUvybTWtm3btm3btu23cZ7td8fRsT8eR/ceV+s23FBdt1WSrKGEHIdSNwdnhOOYrgs0Tb8J5Sqs6p6hGOuW3gB9hxAGC7g8XuciJYsKnBiq7mFKUegW4TCTJRBYpGp1QJI1fS0r1MNcLiAlC7FLtQwZWejWowKfkwHmFVAFLsfhepECR5XFCdOQTAhXPUWOCDPK1xRm6hnQgtAPMMITXRcLSOgEIStKGvkZwkxlgqpAVphThQeCIBNUT1TgkqFOLS4zxpArQgdcdQ1Ui1P3R5FwTEuwhsj0QcO8FSDAxlT1UwVgQddHYwOTqMocOdACYaTYovqdRILqf5VU89VjILIl6isJzSkvKYA5VWwXpqc6RcXErAAhabJWgXPq3VkmUOOVjCkVCAOUM9V5JTCl64kCrF5UMCa0QEVitkQBfL0AMSF5biS8QMJLoOpeEDhFTnJI1oWkE+SiBIKqU8WabdYqSkzpCTnhI+QVbYKP1GylmA8C',
+      ],
+    ] as const
+    for (const [raw, packed] of stored)
+      assert.deepStrictEqual(Buffer.from(await unpack('d1', Buffer.from(packed, 'base64'), raw.length)), raw)
+  })
+
   it.each([0, 511, 512, 513, 1023, 1024, 1535, 1536, 8191, 8192, 65_536])(
     'keeps %i bytes of an entry exactly, repeating or random, with and without records',
     async (size) => {

@@ -1,7 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { openPostgres } from '#src/drivers/postgres/open-postgres.js'
 import { createLog, logKey, newTenant } from '#src/testing/driver-suite/suite-context.js'
-import { makeAppend, makeIndex, mustAppend } from '#src/testing/entries.js'
+import { expectAfter, makeAppend, makeIndex, mustAppend } from '#src/testing/entries.js'
+import type { Append } from 'holdfast/driver'
 import { afterAll, describe, expect, it } from 'vitest'
 import { dropSchema, newSchema, runSql } from '../support/postgres.js'
 import { postgresUrl } from '../support/servers.js'
@@ -65,6 +66,31 @@ describe.skipIf(given === undefined)('the Postgres schema', () => {
     }
   })
 
+  it('answers several entries for one log as it does one', async () => {
+    const driver = await openPostgres(url, { schema })
+    const log = logKey(newTenant(), 'several')
+    const start = await createLog(driver, log)
+    const several = (at: typeof start, lease: Append['lease']) => ({
+      ...makeAppend(log, at, { count: 3, keyframe: 0, lease }),
+      labelsChanged: false,
+    })
+    const claim = several(start, { kind: 'claim', owner: 'a', ms: 60_000, force: false })
+    const at = await mustAppend(driver, claim)
+    expect(await driver.append([claim])).toMatchObject([{ status: 'conflict', head: { seq: at.seq, epoch: at.epoch } }])
+    const other = several(at, { kind: 'claim', owner: 'b', ms: 60_000, force: false })
+    expect(await driver.append([other])).toMatchObject([{ status: 'held', head: { lease: { owner: 'a' } } }])
+    const { seq } = await mustAppend(driver, several(at, { kind: 'release' }))
+    const tail = await driver.tail(log)
+    expect(tail?.head).toMatchObject({ seq, lease: null })
+    expect(tail?.entries.map((entry) => entry.seq)).toEqual(Array.from({ length: seq + 1 }, (_, i) => i))
+    expect(tail?.entries.slice(1, 4)).toEqual(
+      claim.entries.map((entry) => ({ ...entry, header: Buffer.from(entry.header), body: Buffer.from(entry.body) })),
+    )
+    const gone = await driver.append([{ ...several(at, { kind: 'keep' }), log: { ...log, branch: 'none' as never } }])
+    expect(gone).toEqual([{ status: 'conflict', head: undefined }])
+    await driver.close()
+  })
+
   it('keeps what is derived right, whichever function writes', async () => {
     const driver = await openPostgres(url, { schema })
     const log = logKey(newTenant(), 'derived')
@@ -84,7 +110,7 @@ describe.skipIf(given === undefined)('the Postgres schema', () => {
     const append = async (options: Parameters<typeof makeAppend>[2], labelsChanged = false): Promise<void> => {
       at = await mustAppend(driver, { ...makeAppend(log, at, options), labelsChanged })
     }
-    // record_step, append_one, append with labels as they were, append with new ones, and reindex.
+    // record_step, append_one, append_several, append with new labels, append of two logs, and reindex.
     await append({ index: index(200, labels) })
     expect(await derived()).toEqual([200, 201, '"support"', 3, '"gold"'])
     await append({ index: index(300, labels), lease: { kind: 'claim', owner: 'a', ms: 1, force: true } })
@@ -93,6 +119,14 @@ describe.skipIf(given === undefined)('the Postgres schema', () => {
     expect(await derived()).toEqual([400, 401, '"support"', 3, '"gold"'])
     await append({ index: index(500, { 'holdfast.program': 'sales' }) }, true)
     expect(await derived()).toEqual([500, 501, '"sales"', 0, ''])
+    const other = makeAppend(logKey(newTenant(), 'beside'), null)
+    const both = [
+      { ...makeAppend(log, at, { index: index(550, { 'holdfast.program': 'sales' }) }), labelsChanged: false },
+      other,
+    ]
+    expect(await driver.append(both)).toEqual([{ status: 'appended' }, { status: 'appended' }])
+    at = expectAfter(both[0] as Append)
+    expect(await derived()).toEqual([550, 551, '"sales"', 0, ''])
     expect(await driver.reindex(log, at, index(600, labels))).toBe(true)
     expect(await derived()).toEqual([600, 601, '"support"', 3, '"gold"'])
     await driver.close()

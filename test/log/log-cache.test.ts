@@ -2,6 +2,7 @@ import { type Driver, openDriver } from 'holdfast/driver'
 import { LogStore, ops } from 'holdfast/log'
 import { virtualClock } from 'holdfast/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { gate } from '../support/gate.js'
 
 const { push, set } = ops
 
@@ -50,6 +51,41 @@ describe('logs that a process keeps for their next use', () => {
     expect(log.fold).toEqual((await others.open(key)).fold)
     await log.update(note('three'))
     expect((await others.open(key)).fold.state).toEqual({ notes: ['one', 'two', 'three'] })
+  })
+
+  it('are read on with one read, once their head is known', async () => {
+    const log = await mine.borrow(key)
+    mine.giveBack(log)
+    await (await others.open(key)).update(note('two'))
+    calls.length = 0
+    expect((await mine.borrow(key)).fold.state).toEqual({ notes: ['one', 'two'] })
+    expect(reads()).toEqual(['read'])
+  })
+
+  it('do not read back what they write themselves while they look for what others wrote', async () => {
+    const arrived = gate()
+    const acknowledged = gate()
+    const held: Driver = {
+      ...counted(driver),
+      append: async (batch) => {
+        const results = await driver.append(batch)
+        arrived.open()
+        await acknowledged.passed
+        return results
+      },
+    }
+    const log = await new LogStore(held, { clock }).open(key)
+    calls.length = 0
+    const writing = log.update(note('two'))
+    await arrived.passed
+    await log.refresh()
+    expect(reads()).toEqual(['head'])
+    expect(log.fold.state).toEqual({ notes: ['one'] })
+    acknowledged.open()
+    await writing
+    expect(log.fold.state).toEqual({ notes: ['one', 'two'] })
+    await (await others.open(key)).update(note('three'))
+    expect((await log.refresh()).state).toEqual({ notes: ['one', 'two', 'three'] })
   })
 
   it('belong to one borrower at a time; a second one reads for itself', async () => {

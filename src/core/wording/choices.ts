@@ -10,6 +10,20 @@ export function notAChoice(field: string, given: unknown, known: readonly string
   return new InvalidOptionError(field, `must be ${choices}, not ${describeGiven(given)}`, remedy)
 }
 
+/** Refuses what is no whole number of these; otherwise returns it. */
+export function checkWhole(
+  field: string,
+  value: unknown,
+  most: number,
+  remedy = 'Correct it, or leave it out.',
+  least = 1,
+): number {
+  const whole = value as number
+  if (Number.isSafeInteger(whole) && whole >= least && whole <= most) return whole
+  const problem = `must be a whole number from ${least} to ${most}, not ${describeGiven(value)}`
+  throw new InvalidOptionError(field, problem, remedy)
+}
+
 const MAX_SHOWN = 60
 
 /** A value that was refused, short enough for a message. */

@@ -15,13 +15,8 @@ import type { ItemDriver } from '../../log/store-contract.js'
 import { checkBatch, checkStandIn } from '../shared/checks.js'
 import { checkItemWrites } from '../shared/item-checks.js'
 import { readTogether } from '../shared/read-together.js'
-import {
-  hashBytes,
-  indexValues,
-  makeAppendStatement,
-  readAppendResults,
-  type SortedBatch,
-} from './statements/append-statement.js'
+import { makeAppendStatement, readAppendResults, type SortedBatch } from './statements/append-statement.js'
+import { hashBytes, indexValues } from './statements/single-append.js'
 import { encodeArray } from './values/binary-array.js'
 import { type BlobStatements, makeBlobStatements } from './statements/blob-statements.js'
 import type { Channel } from './channel.js'

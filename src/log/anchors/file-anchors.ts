@@ -1,6 +1,7 @@
 import { open, readFile, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { CorruptError, InvalidOptionError } from '../../core/errors.js'
+import { writeNewFile } from '../../core/write-new-file.js'
 import { type Anchor, type Anchors, anchorName, isAnchor } from './anchors.js'
 
 /** A file is rewritten when it holds this many lines, and several times as many as things it is about. */
@@ -90,13 +91,7 @@ async function append(path: string, anchors: readonly Anchor[]): Promise<void> {
 async function rewrite(path: string, anchors: Iterable<Anchor>): Promise<void> {
   const temporary = `${path}.${process.pid}.tmp`
   try {
-    const file = await open(temporary, 'wx', 0o600)
-    try {
-      await file.writeFile(encode([...anchors]))
-      await file.sync()
-    } finally {
-      await file.close()
-    }
+    await writeNewFile(temporary, encode([...anchors]))
     await rename(temporary, path)
     const folder = await open(dirname(path), 'r')
     await folder.sync().finally(() => folder.close())

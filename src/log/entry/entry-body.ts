@@ -1,5 +1,5 @@
 import type { EntryHeader } from '../../codec/header.js'
-import type { Value } from '../../codec/value.js'
+import { isRecord, type Value } from '../../codec/value.js'
 import { CorruptError } from '../../core/errors.js'
 import type { EntryBody } from './fold.js'
 import { isOp } from './ops.js'
@@ -11,12 +11,12 @@ const INDEX_FIELDS = ['createdAt', 'expiresAt', 'metadata', 'status', 'tags', 'w
 
 /** Checks the shape of a decoded body. It verified, so a mismatch means another writer with different rules. */
 export function readBody(value: Value, header: EntryHeader): EntryBody {
-  if (!isObject(value)) throw misfit(header, 'is not an object')
+  if (!isRecord(value)) throw misfit(header, 'is not an object')
   for (const field of Object.keys(value))
     if (!FIELDS.has(field)) throw misfit(header, `has the unknown field "${field}"`)
   const { ops, index, store, fold } = value
   if (ops !== undefined && !(Array.isArray(ops) && ops.every(isOp))) throw misfit(header, 'holds an unknown operation')
-  if (index !== undefined && !(isObject(index) && isPatch(index))) throw misfit(header, 'holds a malformed index')
+  if (index !== undefined && !(isRecord(index) && isPatch(index))) throw misfit(header, 'holds a malformed index')
   if (store !== undefined && !(Array.isArray(store) && store.length > 0 && store.every(isStoreWrite))) {
     throw misfit(header, 'holds an unknown write to the store')
   }
@@ -26,7 +26,7 @@ export function readBody(value: Value, header: EntryHeader): EntryBody {
     throw misfit(header, isKeyframe ? 'is a keyframe without a fold' : 'holds a fold but is not a keyframe')
   }
   if (fold !== undefined) {
-    if (!isObject(fold) || !isObject(fold.state) || !isObject(fold.index))
+    if (!isRecord(fold) || !isRecord(fold.state) || !isRecord(fold.index))
       throw misfit(header, 'holds a malformed fold')
     const { createdAt, ...rest } = fold.index
     if (Object.keys(fold.index).sort().join() !== INDEX_FIELDS || typeof createdAt !== 'number' || !isPatch(rest)) {
@@ -46,7 +46,7 @@ export function readBody(value: Value, header: EntryHeader): EntryBody {
 
 /** Whether a body is one of the runtime's, which says what happened: most of it is names that many others have. */
 export function hasRecords({ data }: EntryBody): boolean {
-  return isObject(data) && Array.isArray(data.events)
+  return isRecord(data) && Array.isArray(data.events)
 }
 
 /** The drivers put these into columns, so each must be what the column holds. */
@@ -59,9 +59,9 @@ function isPatch(index: { readonly [key: string]: Value }): boolean {
       case 'wakeAt':
         return value === null || Number.isSafeInteger(value)
       case 'metadata':
-        return isObject(value) && Object.values(value).every(isLabel)
+        return isRecord(value) && Object.values(value).every(isLabel)
       case 'tags':
-        return isObject(value) && Object.values(value).every((seq) => seq === null || Number.isSafeInteger(seq))
+        return isRecord(value) && Object.values(value).every((seq) => seq === null || Number.isSafeInteger(seq))
       default:
         return false
     }
@@ -70,7 +70,7 @@ function isPatch(index: { readonly [key: string]: Value }): boolean {
 
 function isOrigin(origin: Value): boolean {
   return (
-    isObject(origin) &&
+    isRecord(origin) &&
     Object.keys(origin).sort().join() === ORIGIN_FIELDS &&
     Number.isSafeInteger(origin.seq) &&
     [origin.branch, origin.incarnation, origin.hash].every((part) => typeof part === 'string')
@@ -79,16 +79,6 @@ function isOrigin(origin: Value): boolean {
 
 function isLabel(value: Value): boolean {
   return value === null || typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value)
-}
-
-function isObject(value: Value | undefined): value is { readonly [key: string]: Value } {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    !Array.isArray(value) &&
-    !(value instanceof Date) &&
-    !(value instanceof Uint8Array)
-  )
 }
 
 function misfit(header: EntryHeader, problem: string): CorruptError {

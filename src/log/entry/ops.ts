@@ -1,4 +1,4 @@
-import { type PathPart, renderPath, setOwn, type Value, Whole } from '../../codec/value.js'
+import { isRecord, type PathPart, renderPath, setOwn, type Value, Whole } from '../../codec/value.js'
 import { InvalidValueError } from '../../core/errors.js'
 import { isWide, ownValue, WIDE_KEYS, widen, withWideProperty } from '../../codec/wide-record.js'
 
@@ -106,7 +106,7 @@ export function valueAt(state: State, path: readonly PathPart[]): Value | undefi
   let value: Value = state
   for (const part of path) {
     let inner: Value | undefined
-    if (typeof part !== 'number') inner = isPlain(value) ? ownValue(value, part) : undefined
+    if (typeof part !== 'number') inner = isRecord(value) ? ownValue(value, part) : undefined
     else if (Array.isArray(value)) inner = value[part]
     if (inner === undefined) return undefined
     value = inner
@@ -155,7 +155,7 @@ function change(
     return items
   }
   const old = node === undefined ? {} : node
-  if (!isPlain(old)) throw misfit(path, `leads through something that is not an object at "${key}"`)
+  if (!isRecord(old)) throw misfit(path, `leads through something that is not an object at "${key}"`)
   const before = ownValue(old, key)
   const value = change(before, path, at + 1, owned, edit)
   // Not `old`: removing below what doesn't exist must not leave an empty object behind.
@@ -213,16 +213,6 @@ function list(value: Value | undefined, path: Path): readonly Value[] {
   if (value === undefined) return []
   if (!Array.isArray(value)) throw misfit(path, 'is not a list')
   return value
-}
-
-function isPlain(value: Value): value is State {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    !Array.isArray(value) &&
-    !(value instanceof Date) &&
-    !(value instanceof Uint8Array)
-  )
 }
 
 function toPath(path: string | Path): Path {

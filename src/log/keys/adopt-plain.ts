@@ -5,10 +5,11 @@ import { isHoldfastError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
 import { nameLog } from '../../core/log-name.js'
 import { itemDriver } from '../items/carried-writes.js'
-import type { Head } from '../contract.js'
+import type { Head, HeadQuery } from '../contract.js'
 import { isReservedThread } from './keys.js'
 import { Log } from '../log.js'
 import type { LogEnvironment } from '../log-environment.js'
+import { allHeads } from '../read/heads.js'
 import type { StoredItem } from '../store-contract.js'
 
 /** What `adopt` put under a key. */
@@ -31,19 +32,9 @@ const PAGE = 200
 export async function adoptPlain(environment: LogEnvironment, tenant: TenantId): Promise<Adopted> {
   let branches = 0
   const refused: string[] = []
-  for (let cursor: string | undefined; ; ) {
-    const page = await environment.driver.heads({
-      tenant,
-      order: 'created',
-      direction: 'asc',
-      limit: PAGE,
-      ...(cursor === undefined ? {} : { cursor }),
-    })
-    for (const head of page.heads) {
-      if (await orRefused(adoptLog(environment, head), nameLog(head.log), refused)) branches++
-    }
-    cursor = page.cursor
-    if (cursor === undefined) break
+  const query: HeadQuery = { tenant, order: 'created', direction: 'asc', limit: PAGE }
+  for await (const head of allHeads((page) => environment.driver.heads(page), query)) {
+    if (await orRefused(adoptLog(environment, head), nameLog(head.log), refused)) branches++
   }
   return { branches, items: await adoptItems(environment, tenant, refused), refused }
 }

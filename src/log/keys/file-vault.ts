@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { link, mkdir, open, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SECRET_BYTES } from '../../codec/secret/data-key.js'
+import { writeNewFile } from '../../core/write-new-file.js'
 import { HoldfastError, InvalidOptionError } from '../../core/errors.js'
 import type { KeyVault } from './key-options.js'
 
@@ -25,7 +26,7 @@ export function fileVault(folder: string): KeyVault {
       if (destroyed !== undefined) throw wasDestroyed(tenant, destroyed)
       const temporary = `${path}.${process.pid}.${randomBytes(6).toString('hex')}.tmp`
       try {
-        await writeNew(temporary, secret)
+        await writeNewFile(temporary, secret)
         // Complete, and only if there is none: if several processes start at once, one is first and all use its secret.
         await link(temporary, `${path}.key`).catch(exists)
         await flushFolder(folder)
@@ -38,7 +39,7 @@ export function fileVault(folder: string): KeyVault {
       await mkdir(folder, { recursive: true, mode: 0o700 })
       const path = pathOf(tenant)
       // The mark first: no process may start with a new secret while the data of the old one exists.
-      await writeNew(`${path}.destroyed`, Buffer.from(new Date().toISOString())).catch(exists)
+      await writeNewFile(`${path}.destroyed`, Buffer.from(new Date().toISOString())).catch(exists)
       await overwrite(`${path}.key`)
       await rm(`${path}.key`, { force: true })
       await flushFolder(folder)
@@ -53,16 +54,6 @@ async function readSecret(path: string): Promise<Uint8Array | undefined> {
     data: { path },
     remedy: 'Restore the vault from its backup.',
   })
-}
-
-async function writeNew(path: string, bytes: Uint8Array): Promise<void> {
-  const file = await open(path, 'wx', 0o600)
-  try {
-    await file.writeFile(bytes)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
 }
 
 // Before it is removed: the blocks of a removed file may remain readable on the disk for a long time.

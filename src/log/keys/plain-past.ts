@@ -1,7 +1,7 @@
 import { chainHash, chainIdentity, sameHash } from '../../codec/chain.js'
 import { decodeHeader } from '../../codec/header.js'
-import { isHoldfastError } from '../../core/errors.js'
 import type { Driver, LogKey } from '../contract.js'
+import { unlessCorrupt } from '../read/damage.js'
 import type { KeySource } from './keys.js'
 
 const PAGE = 256
@@ -22,15 +22,15 @@ export async function pinPlainPast(
   const pinned = new Map<number, string>()
   let parent: string | undefined
   for (let next = from; ; next = from + pinned.size) {
-    const page = await driver.read(log, next, PAGE).catch(noneIfCorrupt)
-    if (page.length === 0) return undefined
+    const page = await driver.read(log, next, PAGE).catch(unlessCorrupt)
+    if (page === undefined || page.length === 0) return undefined
     for (const entry of page) {
       const header = readHeader(entry.header)
       const before = parent ?? header?.parent
       // The first one may be a delta, whose parent is not known here: what reads it checks it against the one before.
       if (header === undefined || entry.seq !== from + pinned.size) return undefined
       const isFirst = parent === undefined && before == null
-      const key = header.key === null ? undefined : await keys.find(log.tenant, header.key).catch(noKeyIfCorrupt)
+      const key = header.key === null ? undefined : await keys.find(log.tenant, header.key).catch(unlessCorrupt)
       if (header.key !== null && key === undefined) return undefined
       if (!isFirst) {
         const hash = chainHash(identity, before as string, entry.header, entry.body, key?.macKey)
@@ -47,17 +47,6 @@ function readHeader(bytes: Uint8Array) {
   try {
     return decodeHeader(bytes)
   } catch (error) {
-    if (isHoldfastError(error, 'corrupt')) return undefined
-    throw error
+    return unlessCorrupt(error)
   }
-}
-
-function noneIfCorrupt(error: unknown): [] {
-  if (isHoldfastError(error, 'corrupt')) return []
-  throw error
-}
-
-function noKeyIfCorrupt(error: unknown): undefined {
-  if (isHoldfastError(error, 'corrupt')) return undefined
-  throw error
 }

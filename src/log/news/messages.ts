@@ -21,41 +21,54 @@ export function newsOf({ log, entries, lease, index }: Append): LogNews {
   }
 }
 
-/** News as texts to send, each within the limit of a message. */
-export function writeMessages(news: readonly LogNews[]): string[] {
-  const messages: string[] = []
-  let parts: string[] = []
-  let bytes = 2
-  for (const { log, seq, wakeAt, program } of news) {
-    const part = JSON.stringify([log.tenant, log.thread, log.branch, seq, wakeAt, program])
-    const size = Buffer.byteLength(part) + 1
-    if (parts.length > 0 && bytes + size > MESSAGE_BYTES) {
-      messages.push(`[${parts.join(',')}]`)
-      parts = []
-      bytes = 2
+/** News as messages. */
+export function writeMessages(news: readonly LogNews[]): readonly string[] {
+  const items = news.map(({ log, seq, wakeAt, program }) =>
+    JSON.stringify([log.tenant, log.thread, log.branch, seq, wakeAt, program]),
+  )
+  return [...packMessages(items)]
+}
+
+/** Lists of these items of JSON, each within the limit of a message, and after `first`. What fits in none is left out. */
+export function* packMessages(items: readonly string[], first?: string): Generator<string> {
+  const start = first === undefined ? [] : [first]
+  const startBytes = 2 + (first?.length ?? 0)
+  let parts = [...start]
+  let bytes = startBytes
+  for (const item of items) {
+    const size = Buffer.byteLength(item) + 1
+    if (startBytes + size > MESSAGE_BYTES) continue
+    if (bytes + size > MESSAGE_BYTES) {
+      yield `[${parts.join(',')}]`
+      parts = [...start]
+      bytes = startBytes
     }
-    parts.push(part)
+    parts.push(item)
     bytes += size
   }
-  if (parts.length > 0) messages.push(`[${parts.join(',')}]`)
-  return messages
+  if (parts.length > start.length) yield `[${parts.join(',')}]`
 }
 
 /** What a message says. Anyone who can connect to the backend can send anything, so what is not ours is ignored. */
 export function readMessage(message: string): LogNews[] {
-  let parts: unknown
+  return unpackMessage(message)
+    .filter(isNews)
+    .map(([tenant, thread, branch, seq, wakeAt, program]) => ({
+      log: { tenant, thread, branch },
+      seq,
+      wakeAt,
+      program,
+    }))
+}
+
+/** The items of a message; none if it is no list. */
+export function unpackMessage(message: string): readonly unknown[] {
   try {
-    parts = JSON.parse(message)
+    const items: unknown = JSON.parse(message)
+    return Array.isArray(items) ? items : []
   } catch {
     return []
   }
-  if (!Array.isArray(parts)) return []
-  return parts.filter(isNews).map(([tenant, thread, branch, seq, wakeAt, program]) => ({
-    log: { tenant, thread, branch },
-    seq,
-    wakeAt,
-    program,
-  }))
 }
 
 type Sent = readonly [LogKey['tenant'], LogKey['thread'], LogKey['branch'], number, number | null, string]

@@ -10,12 +10,10 @@ import {
 import { Follower, type FollowerHost } from './follower.js'
 import { LiveNews } from './live-news.js'
 import { type LogNews, newsOf, readMessage, writeMessages } from './messages.js'
-import { Topic } from './topic.js'
+import { Topics } from './topic.js'
 
 /** How often the store is asked whether the logs that somebody follows have grown, in case a message was lost. */
 const SAFETY_MS = 5000
-/** Logs share these many topics: one each would be a statement for everybody who waits. */
-const LOG_TOPICS = 64
 const DUE_TOPIC = 'due'
 const MOST_ASKED = 500
 const NO_TOPICS: readonly string[] = []
@@ -42,7 +40,7 @@ export class News implements FollowerHost {
   readonly #driver: Driver
   readonly #followers = new Map<string, Set<Follower>>()
   readonly #dueListeners = new Set<DueListener>()
-  readonly #topics = new Map<string, Topic>()
+  readonly #topics: Topics
   readonly #touched = new Set<Follower>()
   #outbox = new Map<string, LogNews[]>()
   #isPlanned = false
@@ -56,6 +54,7 @@ export class News implements FollowerHost {
     this.#driver = driver
     this.clock = clock
     this.live = new LiveNews(driver, clock)
+    this.#topics = new Topics('log', driver, clock, (message) => this.#receive(message))
   }
 
   /** After a batch was sent to the driver. */
@@ -93,7 +92,7 @@ export class News implements FollowerHost {
   onDue(heard: DueListener): DueWatch {
     const { subscribe, watchChanges } = this.#driver
     this.#dueListeners.add(heard)
-    const topic = this.#topic(DUE_TOPIC)
+    const topic = this.#topics.named(DUE_TOPIC)
     const end = subscribe ? topic.use() : () => {}
     this.#watchChanges()
     return {
@@ -110,14 +109,14 @@ export class News implements FollowerHost {
 
   isLive(follower: Follower): boolean {
     if (this.#driver.watchChanges !== undefined) return this.#endChanges !== undefined
-    return this.#topic(follower.onlyGuests ? DUE_TOPIC : topicOf(follower.log)).isLive
+    return this.#topicFor(follower).isLive
   }
 
   listen(follower: Follower): () => void {
     this.#watchChanges()
     this.#planSafety()
     if (this.#driver.subscribe === undefined) return () => {}
-    return this.#topic(follower.onlyGuests ? DUE_TOPIC : topicOf(follower.log)).use()
+    return this.#topicFor(follower).use()
   }
 
   leave(follower: Follower): void {
@@ -135,7 +134,7 @@ export class News implements FollowerHost {
     this.#endChanges?.()
     this.#dueListeners.clear()
     for (const follower of this.#resting()) follower.wake()
-    await Promise.all([this.live.close(), ...[...this.#topics.values()].map((topic) => topic.close())])
+    await Promise.all([this.live.close(), this.#topics.close()])
     await this.#checking
   }
 
@@ -147,7 +146,8 @@ export class News implements FollowerHost {
   #topicsOf(log: LogKey, wakeAt: number | null): readonly string[] {
     const driver = this.#driver
     if (driver.publish === undefined) return NO_TOPICS
-    const topics = wakeAt === null ? [topicOf(log)] : [topicOf(log), DUE_TOPIC]
+    const own = this.#topics.nameOf(hashedOf(log))
+    const topics = wakeAt === null ? [own] : [own, DUE_TOPIC]
     return topics.filter((topic) => driver.hasSubscribers?.(topic) ?? true)
   }
 
@@ -186,13 +186,8 @@ export class News implements FollowerHost {
     this.#outbox.clear()
   }
 
-  #topic(name: string): Topic {
-    let topic = this.#topics.get(name)
-    if (topic === undefined) {
-      topic = new Topic(this.#driver, this.clock, name, (message) => this.#receive(message))
-      this.#topics.set(name, topic)
-    }
-    return topic
+  #topicFor({ onlyGuests, log }: Follower) {
+    return onlyGuests ? this.#topics.named(DUE_TOPIC) : this.#topics.of(hashedOf(log))
   }
 
   #receive(message: string | undefined): void {
@@ -269,11 +264,7 @@ function nameOf({ tenant, thread, branch }: LogKey): string {
   return `${tenant}\n${thread}\n${branch}`
 }
 
-/** The topic of a log: one of a few, which it shares with others. */
-function topicOf({ tenant, thread, branch }: LogKey): string {
-  let hash = 0x811c9dc5
-  for (const text of [tenant, thread, branch]) {
-    for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
-  }
-  return `log.${(hash >>> 0) % LOG_TOPICS}`
+/** What the topic of a log follows from. Other versions go by it as well. */
+function hashedOf({ tenant, thread, branch }: LogKey): string {
+  return `${tenant}${thread}${branch}`
 }

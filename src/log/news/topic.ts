@@ -8,7 +8,7 @@ const LINGER_MS = 10_000
 const RETRY_MS = 5000
 
 /** One topic of the driver, open while somebody needs it. */
-export class Topic {
+class Topic {
   readonly #driver: Driver
   readonly #clock: Clock
   readonly #name: string
@@ -86,5 +86,48 @@ export class Topic {
     clearTimeout(this.#timer)
     this.#timer = setTimeout(work, ms)
     this.#timer.unref()
+  }
+}
+
+/** Logs share these many topics: one each would be a statement for everybody who waits. */
+const SHARED = 64
+
+/** The topics of the driver that one part of the news uses. */
+export class Topics {
+  readonly #kind: string
+  readonly #make: (name: string) => Topic
+  readonly #topics = new Map<string, Topic>()
+
+  constructor(kind: string, driver: Driver, clock: Clock, heard: (message: string | undefined) => void) {
+    this.#kind = kind
+    this.#make = (name) => new Topic(driver, clock, name, heard)
+  }
+
+  get areOpen(): boolean {
+    return [...this.#topics.values()].every((topic) => topic.isOpen)
+  }
+
+  /** The name of the topic of a log. */
+  nameOf(log: string): string {
+    let hash = 0x811c9dc5
+    for (let i = 0; i < log.length; i++) hash = Math.imul(hash ^ log.charCodeAt(i), 0x01000193)
+    return `${this.#kind}.${(hash >>> 0) % SHARED}`
+  }
+
+  of(log: string): Topic {
+    return this.named(this.nameOf(log))
+  }
+
+  named(name: string): Topic {
+    let topic = this.#topics.get(name)
+    if (topic === undefined) {
+      topic = this.#make(name)
+      this.#topics.set(name, topic)
+    }
+    return topic
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#topics.values()].map((topic) => topic.close()))
   }
 }

@@ -1,7 +1,8 @@
 import { decodeHeader } from '../../codec/header.js'
 import type { TenantId } from '../../core/ids.js'
-import type { Head, HeadQuery, LogKey } from '../contract.js'
+import type { HeadQuery, LogKey } from '../contract.js'
 import type { LogEnvironment } from '../log-environment.js'
+import { allHeads } from './heads.js'
 
 /** A blob is spared for this long after it was last written to, so that an append on its way keeps what it points to. */
 const DEFAULT_BLOB_GRACE_MS = 60 * 60 * 1000
@@ -33,7 +34,8 @@ export async function collectBlobs(
     after = page.at(-1)?.hash
   }
   if (candidates.size > 0) {
-    for await (const head of allHeads(driver, tenant)) {
+    const query: HeadQuery = { tenant, order: 'created', direction: 'asc', limit: PAGE }
+    for await (const head of allHeads((page) => driver.heads(page), query)) {
       for await (const hash of blobsOf(driver, head.log)) if (candidates.delete(hash)) kept++
     }
   }
@@ -48,16 +50,6 @@ export async function collectBlobs(
     }
   }
   return { removed, kept, bytes }
-}
-
-async function* allHeads(driver: LogEnvironment['driver'], tenant: TenantId): AsyncGenerator<Head> {
-  const query: HeadQuery = { tenant, order: 'created', direction: 'asc', limit: PAGE }
-  for (let cursor: string | undefined; ; ) {
-    const page = await driver.heads(cursor === undefined ? query : { ...query, cursor })
-    yield* page.heads
-    if (page.cursor === undefined) return
-    cursor = page.cursor
-  }
 }
 
 async function* blobsOf(driver: LogEnvironment['driver'], log: LogKey): AsyncGenerator<string> {

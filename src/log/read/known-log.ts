@@ -9,10 +9,13 @@ import type { LogReader } from './log-reader.js'
 /** What one handle knows of its log, and how it learns what others did to it. */
 export class KnownLog {
   fold: Fold
-  standing: Standing = {}
+  /** Undefined until a head of the log was read. */
+  standing: Standing | undefined
   readonly applied: AppliedWrites
   /** Something may have landed that this handle does not know about. */
   mustRefresh = false
+  /** Where the append leads that is on its way. */
+  sending: Fold | undefined
   /**
    * The fold came from a cache. Only an append that lands proves that it was the newest; nothing else may follow from
    * it.
@@ -37,7 +40,8 @@ export class KnownLog {
     if (this.isUnconfirmed) throw outdatedError(this.#log)
     const { driver, clock } = this.#environment
     const [newest] = await Promise.all([head ?? driver.head(this.#log), clock.sync()])
-    const fold = await catchUp(this.#environment, this.#log, this.#reader, known, newest)
+    const isOurs = newest !== undefined && this.#isOurs(known, newest)
+    const fold = isOurs ? known : await catchUp(this.#environment, this.#log, this.#reader, known, newest)
     // In the meantime an append of ours may have landed: what a handle knows never goes back.
     if (this.fold === known || fold.seq > this.fold.seq) this.fold = fold
     if (newest) this.standing = standingOf(newest)
@@ -45,12 +49,20 @@ export class KnownLog {
     await this.applied.catchUp(this.fold, newest?.applied)
   }
 
+  /** Since `known`, nobody but this handle appended: what it wrote itself is not read back. */
+  #isOurs(known: Fold, { incarnation, seq, hash }: Head): boolean {
+    if (incarnation !== known.incarnation || seq < known.seq) return false
+    // Appends that landed after the head was read prove that it was theirs.
+    if (seq < this.fold.seq) return true
+    return [this.fold, this.sending].some((fold) => fold?.seq === seq && fold.hash === hash)
+  }
+
   /** An append of ours landed, and leads to this fold. */
   landed(fold: Fold, { lease }: Append): void {
     this.isUnconfirmed = false
     this.fold = fold
     // Whoever owns the log from here on was told what may be missing.
-    if (lease.kind === 'claim') this.standing = withoutLoss(this.standing)
+    if (lease.kind === 'claim' && this.standing) this.standing = withoutLoss(this.standing)
   }
 
   /** An append that built on `known` did not: another was first. Reads what is new, or says what is in the way. */

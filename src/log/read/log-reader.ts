@@ -2,7 +2,7 @@ import { CorruptError, isHoldfastError, NotFoundError } from '../../core/errors.
 import { nameLog } from '../../core/log-name.js'
 import { checkLoss, erasedSince, type Standing, standingOf } from './catch-up.js'
 import { corruptLog, damageError, lastGoodBefore, prunedError, readableEnd, unlessCorrupt } from './damage.js'
-import type { Driver, LogKey, RecentTail, StoredEntry, Tail } from '../contract.js'
+import type { Driver, Head, LogKey, RecentTail, StoredEntry, Tail } from '../contract.js'
 import type { EntryCodec } from '../entry/entry-codec.js'
 import type { OpenedEntry, OpenedEntries, OpeningPoint } from '../entry/entry-opening.js'
 import { emptyFold, type Fold } from '../entry/fold.js'
@@ -10,6 +10,12 @@ import type { KeySource } from '../keys/keys.js'
 import { pinPlainPast } from '../keys/plain-past.js'
 
 const PAGE = 256
+
+/** Where a log ends, and its head if that was read. */
+export interface NewestAfter {
+  readonly fold: Fold
+  readonly head: Head | undefined
+}
 
 /** Reads folds of one log from its driver. Whatever it returns has been verified. */
 export class LogReader {
@@ -46,35 +52,45 @@ export class LogReader {
     return fold
   }
 
-  /** The newest fold, reading on from a known one; undefined if that one no longer leads to it in one page. */
-  async newestAfter(known: Fold): Promise<Fold | undefined> {
+  /**
+   * The newest fold, reading on from a known one; undefined if that one no longer leads to it in one page.
+   * @param isStanding a head of this log was read before: none is read, unless the known entry is gone
+   */
+  async newestAfter(known: Fold, isStanding: boolean): Promise<NewestAfter | undefined> {
     try {
-      return await this.#newestAfter(known)
+      return await this.#newestAfter(known, isStanding)
     } catch (error) {
       if (await erasedSince(this.#driver, this.#log, known, error)) return undefined
       throw error
     }
   }
 
-  async #newestAfter(known: Fold): Promise<Fold | undefined> {
+  async #newestAfter(known: Fold, isStanding: boolean): Promise<NewestAfter | undefined> {
+    // Of a log of which a head was read before, another would say nothing new: the hash of the known entry covers the
+    // incarnation, and an append that is built on an outdated head conflicts.
     const found = await Promise.all([
-      this.#driver.head(this.#log),
+      isStanding ? undefined : this.#driver.head(this.#log),
       this.#driver.read(this.#log, known.seq, PAGE),
     ]).catch(unlessCorrupt)
     // Damage is reported by whoever opens the log, with the newest entry that still verifies.
     if (found === undefined) return undefined
     const [head, [same, ...rest]] = found
-    if (head?.incarnation !== known.incarnation) return undefined
-    checkLoss(this.#log, known, head, same)
-    if (same?.seq !== known.seq) return undefined
+    if (same?.seq !== known.seq || same.hash !== known.hash) return this.#checkGone(known, same)
+    if (!isStanding) {
+      if (head?.incarnation !== known.incarnation) return undefined
+      checkLoss(this.#log, known, head, same)
+    }
     const run = await this.#verify({ before: known, fromKeyframe: false, onlyLast: true }, rest)
     const fold = rest.length === 0 ? known : run.last
-    // More may have been appended between the two reads, less may not.
-    if (run.failure || fold === undefined || fold.seq < head.seq) return undefined
-    if (fold.seq === head.seq && (fold.hash !== head.hash || fold.epoch !== head.epoch)) return undefined
-    this.applied = head.applied ?? -1
-    this.standing = standingOf(head)
-    return fold
+    // After a full page there may be more.
+    if (run.failure || fold === undefined || rest.length + 1 === PAGE) return undefined
+    return { fold, head }
+  }
+
+  /** The entry that is known is not there: the log was erased or pruned, unless the backend lost it. */
+  async #checkGone(known: Fold, same: StoredEntry | undefined): Promise<undefined> {
+    const head = await this.#driver.head(this.#log)
+    if (head?.incarnation === known.incarnation) checkLoss(this.#log, known, head, same)
   }
 
   /**

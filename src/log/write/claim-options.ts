@@ -1,5 +1,6 @@
-import { describeGiven } from '../../core/wording/choices.js'
+import { checkWhole } from '../../core/wording/choices.js'
 import { InvalidOptionError } from '../../core/errors.js'
+import type { Draft } from '../entry/draft.js'
 import type { Transacted, TransactRequest } from './transact.js'
 import type { Decide, Settle } from './update.js'
 import type { StoreClock } from '../store-clock.js'
@@ -19,8 +20,16 @@ export interface ClaimOptions {
   readonly decide?: Decide
 }
 
+/** An entry that a claim was made with. */
+export interface ClaimEntry {
+  readonly id: string
+  readonly seq: number
+  readonly draft: Draft
+}
+
 /** What a claim does to its log. */
 export interface ClaimActions {
+  readonly made: readonly ClaimEntry[]
   readonly lease: LeaseTime
   post(decide: Decide, release: boolean, settle: Settle): void
   transact<T>(request: TransactRequest<T>): Promise<Transacted<T>>
@@ -41,13 +50,7 @@ export function checkClaimOptions({ owner, ms }: ClaimOptions): void {
       'Name the worker, for example by host and pid.',
     )
   }
-  if (!Number.isSafeInteger(ms) || ms < 1 || ms > 24 * 60 * 60 * 1000) {
-    throw new InvalidOptionError(
-      'ms',
-      `must be a whole number from 1 to 86400000, not ${describeGiven(ms)}`,
-      'Pass the lease in milliseconds, for example 10_000.',
-    )
-  }
+  checkWhole('ms', ms, 24 * 60 * 60 * 1000, 'Pass the lease in milliseconds, for example 10_000.')
 }
 
 /** A moment by both clocks: one stands still while the machine sleeps, the other can be set. */

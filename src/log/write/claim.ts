@@ -4,7 +4,7 @@ import type { SqlSession } from '../contract.js'
 import type { Draft } from '../entry/draft.js'
 import type { Fold } from '../entry/fold.js'
 import type { Log } from '../log.js'
-import type { ClaimActions, ClaimOptions, LeaseTime, Moment } from './claim-options.js'
+import type { ClaimActions, ClaimEntry, ClaimOptions, LeaseTime, Moment } from './claim-options.js'
 import { DEFAULT_TIMEOUT_MS, type Transacted } from './transact.js'
 import type { Decide, Settle, Updated } from './update.js'
 
@@ -14,12 +14,15 @@ export class Claim {
   readonly epoch: number
   readonly owner: string
   readonly ms: number
+  /** What was written with it: nobody has to read that back. */
+  readonly made: readonly ClaimEntry[]
   readonly #actions: ClaimActions
   readonly #lease: LeaseTime
 
   constructor(log: Log, epoch: number, options: ClaimOptions, actions: ClaimActions) {
     this.log = log
     this.epoch = epoch
+    this.made = actions.made
     this.owner = options.owner
     this.ms = options.ms
     this.#actions = actions

@@ -93,12 +93,15 @@ export class LogWriter {
       if (append !== undefined) {
         members = decided.map(({ update }) => update)
         let result: AppendResult
+        this.known.sending = fold
         try {
           result = await this.#send(append)
         } catch (error) {
           // What the backend refused as a whole is sent again one by one, so that a bad update fails alone.
           if (members.length > 1 && isRefusal(error)) return this.#commitEach(members)
           throw error
+        } finally {
+          this.known.sending = undefined
         }
         if (result.status !== 'appended') {
           await this.known.conflicted(known, append, result)

@@ -35,7 +35,7 @@ export async function readChildEnd(
     which.key === undefined ? one.id === which.run : one.key === which.key
   const first = inputs[0]
   if (parked && !isUnfinished(run) && first && isIt(first)) {
-    // It was never taken up. Each time that it is parked its log is longer: that tells one failure from the next.
+    // It never began. Each time that it is parked its log is longer: that tells one failure from the next.
     return { status: 'failed', run: first.id, takes: fold.seq / Number.MAX_SAFE_INTEGER, error: parked }
   }
   if (run !== undefined && isIt(run)) return endOf(key, fold, run, plan)

@@ -7,7 +7,7 @@ import type { GraphPlan } from '../program/program.js'
 import { isPlainObject } from '../program/state/reduce-key.js'
 import { ShownState } from '../program/state/shown-state.js'
 import type { Update } from '../program/state/state-shape.js'
-import { inScope, type Prefix, scopeAt } from '../run/state/read-run-state.js'
+import { inScope, type Prefix, scopeAt, joinPath } from '../run/state/read-run-state.js'
 import type { RunState, ScopeState, StepRecord, TaskRecord } from '../run/state/run-state.js'
 import type { Run } from '../run/run.js'
 
@@ -59,7 +59,7 @@ export class GraphScope {
 
   /** Where a task is in the thread. */
   pathOf({ id }: TaskRecord): string {
-    return this.path === '' ? id : `${this.path}/${id}`
+    return joinPath(this.path, id)
   }
 
   recordOf({ id }: TaskRecord): StepRecord | undefined {

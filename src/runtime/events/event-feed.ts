@@ -1,6 +1,7 @@
 import type { Draft } from '../../log/entry/draft.js'
 import type { Fold } from '../../log/entry/fold.js'
 import type { Log } from '../../log/log.js'
+import type { ClaimEntry } from '../../log/write/claim-options.js'
 import { formatCheckpointId } from '../../log/entry/checkpoint-id.js'
 import type { State } from '../../log/entry/ops.js'
 import { entryEvents, type LiveEvent, type RunEvent } from './events.js'
@@ -20,15 +21,17 @@ export class EventFeed {
   /** The newest entry that was reported. */
   #told: number
   #id: string
-  /** The log as it was when listening began: what comes right after it is read without reading the log again. */
+  /** The log as it was claimed: what comes right after it is read without reading the log again. */
   readonly #before: Fold | undefined
+  readonly #claimed: readonly ClaimEntry[]
   #telling: Promise<void> | undefined
 
   constructor(
     emit: (event: RunEvent) => void,
     start: {
       readonly log?: Log
-      readonly told: number
+      /** The entries that the log was claimed with. */
+      readonly claimed: readonly ClaimEntry[]
       readonly id: string
       readonly before?: Fold
       /** Told of live events also where nobody follows this run itself. */
@@ -38,9 +41,16 @@ export class EventFeed {
     this.#emit = emit
     this.#live = start.live
     this.#log = emit === unheard ? undefined : start.log
-    this.#told = start.told
+    this.#claimed = start.claimed
+    this.#told = (start.claimed[0]?.seq ?? 0) - 1
     this.#id = start.id
     this.#before = start.before
+  }
+
+  /** Reports what the log was claimed with. */
+  begin(): void {
+    // Claims leave the program's state alone, so what it was before them is not needed.
+    for (const { draft, ...entry } of this.#claimed) this.recorded(draft, entry, {})
   }
 
   live(event: LiveEvent): void {
@@ -57,7 +67,7 @@ export class EventFeed {
       this.#id = entry?.id ?? this.#id
       return
     }
-    if (entry) this.catchUp(entry.seq - 1)
+    if (entry) this.#catchUp(entry.seq - 1)
     const events = entryEvents(entry ?? { id: '', seq: -1 }, draft, before)
     if (entry) this.#told = entry.seq
     this.#inTurn(() => {
@@ -67,13 +77,13 @@ export class EventFeed {
   }
 
   /** Reports everything up to an entry that was not reported yet. */
-  catchUp(seq: number): void {
+  #catchUp(seq: number): void {
     const log = this.#log
     const from = this.#told + 1
     if (log === undefined || from > seq) return
     this.#told = seq
     this.#inTurn(async () => {
-      // Guests and claims leave the program's state alone, so what it was before them is not needed.
+      // Guests leave the program's state alone, so what it was before them is not needed.
       for await (const { header, hash, body } of log.entries(from, seq, this.#before)) {
         this.#id = formatCheckpointId(log.key.branch, header.seq, hash)
         for (const event of entryEvents({ id: this.#id, seq: header.seq }, body, {})) this.#emit(event)

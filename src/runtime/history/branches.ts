@@ -1,7 +1,8 @@
 import type { Value } from '../../codec/value.js'
 import { isHoldfastError, NotFoundError } from '../../core/errors.js'
-import type { Head, LogKey } from '../../log/contract.js'
+import type { Head, HeadQuery, LogKey } from '../../log/contract.js'
 import type { LogStore } from '../../log/log-store.js'
+import { allHeads } from '../../log/read/heads.js'
 import { formatCheckpointId, parseCheckpointId } from '../../log/entry/checkpoint-id.js'
 import { type Difference, diffValues } from './diff.js'
 import type { RunState } from '../run/state/run-state.js'
@@ -26,19 +27,8 @@ export interface Branch {
 /** All branches of a thread as a tree. A fork whose origin is gone is at the top, next to main. */
 export async function listBranches(logs: LogStore, { tenant, thread }: LogKey): Promise<readonly Branch[]> {
   const heads: Head[] = []
-  for (let cursor: string | undefined; ; ) {
-    const page = await logs.list({
-      tenant,
-      thread,
-      order: 'created',
-      direction: 'asc',
-      limit: 1000,
-      ...(cursor ? { cursor } : {}),
-    })
-    heads.push(...page.heads)
-    cursor = page.cursor
-    if (cursor === undefined) break
-  }
+  const query: HeadQuery = { tenant, thread, order: 'created', direction: 'asc', limit: 1000 }
+  for await (const head of allHeads((page) => logs.list(page), query)) heads.push(head)
   const names = new Set<string>(heads.map(({ log }) => log.branch))
   const under = (parent: string | undefined): readonly Branch[] =>
     heads

@@ -1,5 +1,5 @@
-import { describeGiven } from '../../core/wording/choices.js'
-import { InvalidOptionError, isHoldfastError, NotFoundError } from '../../core/errors.js'
+import { checkWhole } from '../../core/wording/choices.js'
+import { isHoldfastError, NotFoundError } from '../../core/errors.js'
 import type { OptionNames } from '../../core/wording/option-names.js'
 import { isCheckpoint, parseCheckpointId } from '../../log/entry/checkpoint-id.js'
 import type { LogKey } from '../../log/contract.js'
@@ -56,13 +56,7 @@ const PAGE = 100
 /** One page of checkpoints, newest first. */
 export async function listCheckpoints(log: Log, options: HistoryOptions = {}): Promise<readonly CheckpointInfo[]> {
   const { limit = 100, before, all = false, events } = options
-  if (!Number.isSafeInteger(limit) || limit < 1 || limit > 10_000) {
-    throw new InvalidOptionError(
-      'limit',
-      `must be a whole number from 1 to 10000, not ${describeGiven(limit)}`,
-      'Ask for pages: pass the last id of a page as `before` to get the next one.',
-    )
-  }
+  checkWhole('limit', limit, 10_000, 'Ask for pages: pass the last id of a page as `before` to get the next one.')
   const found: CheckpointInfo[] = []
   let from = typeof before === 'string' ? seqOn(log.key, before) : before
   while (found.length < limit) {

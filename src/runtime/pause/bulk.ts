@@ -1,9 +1,10 @@
 import { mapSome } from '../../core/map-some.js'
 import type { ThreadIdInput } from '../../core/ids.js'
 import { threadIdInput } from '../../core/ids.js'
-import { describeGiven } from '../../core/wording/choices.js'
+import { checkWhole } from '../../core/wording/choices.js'
 import { InvalidOptionError, isHoldfastError } from '../../core/errors.js'
 import type { HeadQuery, LogKey } from '../../log/contract.js'
+import { allHeads } from '../../log/read/heads.js'
 import type { PauseAnswer, RefusedAnswer } from './answer.js'
 import { migrateRun } from '../run/hold/begin.js'
 import { unheard } from '../events/event-feed.js'
@@ -166,13 +167,7 @@ export async function resumeAll(
   options: BulkRunOptions,
 ): Promise<readonly BulkRun[]> {
   const { concurrency = CONCURRENCY, onRun } = options
-  if (!(Number.isSafeInteger(concurrency) && concurrency >= 1 && concurrency <= MAX_CONCURRENCY)) {
-    throw new InvalidOptionError(
-      'concurrency',
-      `must be a whole number from 1 to ${MAX_CONCURRENCY}, not ${describeGiven(concurrency)}`,
-      'Correct it, or leave it out.',
-    )
-  }
+  checkWhole('concurrency', concurrency, MAX_CONCURRENCY)
   const keys = await listOf(environment, plan, query)
   return mapSome(keys, concurrency, async (key): Promise<BulkRun> => {
     const run = await resumeOne(environment, plan, key, options)
@@ -263,17 +258,10 @@ async function migrateOne(environment: RuntimeEnvironment, plan: ProgramPlan, ke
   return report
 }
 
-async function listOf(
-  environment: RuntimeEnvironment,
-  plan: ProgramPlan,
-  query: HeadQuery,
-): Promise<readonly LogKey[]> {
+async function listOf({ logs }: RuntimeEnvironment, plan: ProgramPlan, query: HeadQuery): Promise<readonly LogKey[]> {
   const keys: LogKey[] = []
-  for (let cursor: string | undefined; ; ) {
-    const metadata = { ...query.metadata, [PROGRAM]: plan.name }
-    const page = await environment.logs.list({ ...query, metadata, limit: 1000, ...(cursor ? { cursor } : {}) })
-    keys.push(...page.heads.map(({ log }) => log))
-    cursor = page.cursor
-    if (cursor === undefined) return keys
-  }
+  const metadata = { ...query.metadata, [PROGRAM]: plan.name }
+  const found = allHeads((page) => logs.list(page), { ...query, metadata, limit: 1000 })
+  for await (const { log } of found) keys.push(log)
+  return keys
 }

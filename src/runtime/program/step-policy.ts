@@ -2,8 +2,8 @@ import { InvalidProgramError } from '../../core/errors.js'
 import { checkOptionNames, type OptionNames } from '../../core/wording/option-names.js'
 import type { RetryPolicy, StepOptions, StepPolicy } from '../step/context.js'
 
-/** The options of `ctx.step`. */
-export const STEP_OPTIONS: OptionNames<StepOptions> = {
+/** The options of everything that is done as a step is. */
+export const POLICY_OPTIONS: OptionNames<StepPolicy> = {
   effect: true,
   retry: true,
   timeoutMs: true,
@@ -11,6 +11,11 @@ export const STEP_OPTIONS: OptionNames<StepOptions> = {
   reconcile: true,
   settleMs: true,
   onUnknown: true,
+}
+
+/** The options of `ctx.step`. */
+export const STEP_OPTIONS: OptionNames<StepOptions> = {
+  ...POLICY_OPTIONS,
   input: true,
   key: true,
   idempotencyKey: true,

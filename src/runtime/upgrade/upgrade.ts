@@ -5,7 +5,7 @@ import type { Fold } from '../../log/entry/fold.js'
 import { applyOp, type Op, set } from '../../log/entry/ops.js'
 import { migrateState, migrateUpdate } from './migration.js'
 import type { GraphPlan, ProgramPlan } from '../program/program.js'
-import { inScope, isBegun, isUnfinished, type Prefix } from '../run/state/read-run-state.js'
+import { inScope, isBegun, isUnfinished, type Prefix, pathOf } from '../run/state/read-run-state.js'
 import type { InputRecord, RunState, ScopeState } from '../run/state/run-state.js'
 import type { Update } from '../program/state/state-shape.js'
 
@@ -150,8 +150,4 @@ export function subgraphsOf(plan: GraphPlan, scope: ScopeState, prefix: Prefix) 
     const node = task && plan.resolve(task.node)
     return node?.kind === 'graph' ? [{ graph: node.graph, scope: sub, prefix: [...prefix, 'scopes', id] }] : []
   })
-}
-
-function pathOf(prefix: Prefix): string {
-  return prefix.filter((_, i) => i % 2 === 1).join('/')
 }

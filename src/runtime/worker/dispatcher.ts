@@ -1,12 +1,13 @@
 import { checkOptionNames, type OptionNames } from '../../core/wording/option-names.js'
 import { ClosedError, InvalidOptionError, isHoldfastError } from '../../core/errors.js'
+import { checkWhole } from '../../core/wording/choices.js'
 import type { TenantId } from '../../core/ids.js'
 import type { DuePage } from '../../log/contract.js'
 import type { LogNews } from '../../log/news/messages.js'
 import type { DueWatch } from '../../log/news/news.js'
 import type { RuntimeEnvironment } from '../run/environment.js'
 import { programOfLabel, scheduleLabel } from '../schedule/schedule-state.js'
-import { checkCount, describeDue, type DueThread } from './worker-options.js'
+import { describeDue, type DueThread } from './worker-options.js'
 import { planOf } from '../program/check-program.js'
 
 /** Which due threads are handed out, to whom, and how soon again. */
@@ -70,7 +71,7 @@ export class Dispatcher {
     this.#options = options
     this.#names = new Set(names)
     this.#labels = [...this.#names].flatMap((name) => [name, scheduleLabel(name)])
-    this.#everyMs = checkCount('everyMs', options.everyMs ?? EVERY_MS, 3_600_000)
+    this.#everyMs = checkWhole('everyMs', options.everyMs ?? EVERY_MS, 3_600_000)
     environment.workers.running.add(this)
     this.#due = environment.logs.news.onDue((news) => this.#hear(news))
     this.#looking = this.#look()

@@ -1,4 +1,4 @@
-import { notAChoice } from '../../core/wording/choices.js'
+import { checkWhole, notAChoice } from '../../core/wording/choices.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import { DEFAULT_TENANT, type TenantId } from '../../core/ids.js'
 import { checkOptionNames, type OptionNames } from '../../core/wording/option-names.js'
@@ -228,13 +228,4 @@ function checkLimits(limits: readonly WorkerLimit[], programs: readonly string[]
     }
     seen.add(lane)
   }
-}
-
-function checkWhole(field: string, value: number, most: number): void {
-  if (Number.isSafeInteger(value) && value >= 1 && value <= most) return
-  throw new InvalidOptionError(
-    field,
-    `must be a whole number from 1 to ${most}, not ${String(value)}`,
-    'Correct it, or leave it out.',
-  )
 }

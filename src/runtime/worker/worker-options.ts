@@ -1,5 +1,4 @@
 import { checkOptionNames, type OptionNames } from '../../core/wording/option-names.js'
-import { describeGiven } from '../../core/wording/choices.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { SweepReport } from '../../core/retention.js'
 import type { StartedOccurrences } from '../schedule/start-occurrences.js'
@@ -192,13 +191,4 @@ export function readPrograms(options: WorkerOptions): ReadonlyMap<string, Progra
     plans.set(plan.name, plan)
   }
   return plans
-}
-
-export function checkCount(field: string, value: number, most: number): number {
-  if (Number.isSafeInteger(value) && value >= 1 && value <= most) return value
-  throw new InvalidOptionError(
-    field,
-    `must be a whole number from 1 to ${most}, not ${describeGiven(value)}`,
-    'Correct it, or leave it out.',
-  )
 }

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
 import { ClosedError } from '../../core/errors.js'
+import { checkWhole } from '../../core/wording/choices.js'
 import type { TenantId } from '../../core/ids.js'
 import { nameLog } from '../../core/log-name.js'
 import { onProcessSignal } from '../../core/async/on-process-signal.js'
@@ -9,7 +10,6 @@ import { checkLease } from '../run/request/run-options.js'
 import { DueRuns } from './due-runs.js'
 import { DueSearch, POLL_MS } from './due-search.js'
 import {
-  checkCount,
   type DueKey,
   isDue,
   parseDue,
@@ -52,12 +52,12 @@ export class Worker {
 
   constructor(environment: RuntimeEnvironment, tenant: TenantId | undefined, options: WorkerOptions) {
     const plans = readPrograms(options)
-    checkCount('concurrency', options.concurrency ?? 10, 10_000)
-    const pollMs = checkCount('pollMs', options.pollMs ?? POLL_MS, 3_600_000)
-    checkCount('maxCrashes', options.maxCrashes ?? 5, 1_000_000)
+    checkWhole('concurrency', options.concurrency ?? 10, 10_000)
+    const pollMs = checkWhole('pollMs', options.pollMs ?? POLL_MS, 3_600_000)
+    checkWhole('maxCrashes', options.maxCrashes ?? 5, 1_000_000)
     checkLease(options.leaseMs)
     // 0: steps in progress are cut off at once.
-    if (options.graceMs !== 0) checkCount('graceMs', options.graceMs ?? 30_000, 2 ** 31 - 1)
+    if (options.graceMs !== 0) checkWhole('graceMs', options.graceMs ?? 30_000, 2 ** 31 - 1)
     const nudge = () => this.nudge()
     const { limits, leaseMs = DEFAULT_LEASE_MS } = options
     const programs = [...plans.keys()]

@@ -1,7 +1,7 @@
 import { type FieldPath, fieldAt } from '../../codec/item-field.js'
 import { DEFAULT_LIMITS } from '../../codec/limits.js'
 import { encodeValue, type Value } from '../../codec/value.js'
-import { describeGiven } from '../../core/wording/choices.js'
+import { checkWhole } from '../../core/wording/choices.js'
 import { InvalidOptionError, InvalidValueError } from '../../core/errors.js'
 import { checkOptionNames } from '../../core/wording/option-names.js'
 import { type FieldInput, parseField } from './field.js'
@@ -29,13 +29,7 @@ export function parseEmbed(options: EmbedOptions): ParsedEmbed {
   if (Object.getPrototypeOf(options ?? null) === Object.prototype)
     checkOptionNames('the option embed', options, { dims: true, fields: true, embed: true })
   const { dims, fields } = options
-  if (!Number.isSafeInteger(dims) || dims < 1 || dims > MAX_DIMS) {
-    throw new InvalidOptionError(
-      'embed.dims',
-      `must be a whole number from 1 to ${MAX_DIMS}, not ${describeGiven(dims)}`,
-      'Pass how many numbers a vector of your model has.',
-    )
-  }
+  checkWhole('embed.dims', dims, MAX_DIMS, 'Pass how many numbers a vector of your model has.')
   if (typeof options.embed !== 'function') {
     throw new InvalidOptionError('embed.embed', 'must be a function', 'Pass a function that turns texts into vectors.')
   }

@@ -1,4 +1,4 @@
-import { describeGiven } from '../../core/wording/choices.js'
+import { checkWhole, describeGiven } from '../../core/wording/choices.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { OptionNames } from '../../core/wording/option-names.js'
 import type { ItemStore } from '../../log/items/item-store.js'
@@ -45,13 +45,7 @@ function planSearch(
   { index }: Searchable,
   { prefix, filter, limit = DEFAULT_LIMIT }: SearchQuery,
 ): SearchPlan {
-  if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
-    throw new InvalidOptionError(
-      'limit',
-      `must be a whole number from 1 to ${MAX_LIMIT}, not ${describeGiven(limit)}`,
-      'Ask for pages and follow the cursor.',
-    )
-  }
+  checkWhole('limit', limit, MAX_LIMIT, 'Ask for pages and follow the cursor.')
   return {
     ...place,
     prefix: prefix === undefined || prefix === '' ? undefined : checkKey(prefix),

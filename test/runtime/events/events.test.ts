@@ -1,4 +1,6 @@
-import { append, END, flow, graph, type Holdfast, openHoldfast, type RunEvent, START } from 'holdfast'
+import { append, END, flow, graph, Holdfast, openHoldfast, type RunEvent, START } from 'holdfast'
+import { type Driver, openDriver } from 'holdfast/driver'
+import { LogStore } from 'holdfast/log'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
 let hf: Holdfast
@@ -40,6 +42,28 @@ function busy() {
 }
 
 describe('the events of a run', () => {
+  it('are told without reading back what the run itself wrote', async () => {
+    const driver = await openDriver('memory:')
+    const reads: string[] = []
+    const noted = <Name extends 'head' | 'read' | 'tail'>(name: Name): Pick<Driver, Name> =>
+      ({
+        [name]: (...args: unknown[]) => {
+          reads.push(name)
+          return (driver[name] as (...given: unknown[]) => unknown)(...args)
+        },
+      }) as never
+    const watched = new Holdfast(new LogStore({ ...driver, ...noted('head'), ...noted('read'), ...noted('tail') }))
+    const echo = flow({ name: 'echo', version: '1.0.0' }, (ctx, said: string) => ctx.step('say', () => said))
+    const events = []
+    for (const said of ['one', 'two', 'three']) {
+      reads.length = 0
+      events.push(...(await all(watched.thread(echo, 't').stream({ input: said }))))
+    }
+    expect(reads).toEqual(['read'])
+    expect(events.filter(isRecorded)).toEqual(await all(watched.thread(echo, 't').events()))
+    await watched.close()
+  })
+
   it('have their types, and lead up to the state', async () => {
     const thread = hf.thread(busy(), 't')
     const first = thread.stream({ input: {} })

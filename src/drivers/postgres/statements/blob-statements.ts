@@ -1,6 +1,6 @@
 import type { TenantId } from '../../../core/ids.js'
 import type { Hash } from '../../../log/contract.js'
-import { hashBytes } from './append-statement.js'
+import { hashBytes } from './single-append.js'
 import { encodeArray } from '../values/binary-array.js'
 import type { Statement } from '../connection/sessions.js'
 

@@ -19,7 +19,7 @@ import type { RunLimit } from '../../run/state/run-state.js'
 import type { Approval, GraphPlan, Migrations, TypedProgram } from '../program.js'
 import type { Shape, StateOf, UpdateOf } from '../state/state-key.js'
 import { StateShape } from '../state/state-shape.js'
-import { checkPolicy, pickPolicy } from '../step-policy.js'
+import { checkPolicy, pickPolicy, POLICY_OPTIONS } from '../step-policy.js'
 
 /** What identifies a graph, what its state is, and how its nodes behave unless they say otherwise. */
 export interface GraphOptions<S extends Shape, RunContext = unknown> extends ContextOptions<RunContext> {
@@ -291,13 +291,7 @@ const OPTIONS: OptionNames<GraphOptions<Shape>> = {
 }
 
 const NODE_OPTIONS: OptionNames<NodeOptions<Shape>> = {
-  effect: true,
-  retry: true,
-  timeoutMs: true,
-  keyTtlMs: true,
-  reconcile: true,
-  settleMs: true,
-  onUnknown: true,
+  ...POLICY_OPTIONS,
   input: true,
   approval: true,
   concurrency: true,
@@ -318,7 +312,7 @@ function declareNode(name: string, work: AnyWork, options: AnyMapping | undefine
   if (isAgent(work)) return { ...plain, work: agentWork(name, work, options) }
   if (options !== undefined && !isGraph(work)) {
     throw new InvalidProgramError(
-      `Node "${name}" has options after its function, which would not be looked at.`,
+      `Node "${name}" has options after its function, which would be ignored.`,
       `node "${name}"`,
       'Pass them together: { run: function, effect, retry, … }.',
       { node: name },
@@ -370,7 +364,7 @@ function agentWork(name: string, { plan }: TypedProgram, options: AnyMapping | u
   const { input, output } = (options ?? {}) as Partial<AgentNodeOptions<Shape, unknown, unknown, unknown>>
   if (typeof input !== 'function' || typeof output !== 'function') {
     throw new InvalidProgramError(
-      `Node "${name}" is an agent, and the graph does not say what it is told and what becomes of its answer.`,
+      `Node "${name}" is an agent, and the graph does not say what its input is and what to do with its output.`,
       `node "${name}"`,
       'Pass { input: (state) => text, output: ({ output }) => ({ … }) }.',
       { node: name },

@@ -29,8 +29,6 @@ export interface Claimed {
   readonly target: string | undefined
   /** Since when what another worker had in progress may have happened. */
   readonly openSince: number | undefined
-  /** The log before the claim: what was written since is reported to listeners first. */
-  readonly since: Fold
 }
 
 const DEFAULT_INLINE_SLEEP_MS = 1000
@@ -190,13 +188,13 @@ export class HeldThread {
 }
 
 function startOf(claimed: Claimed | undefined): ConstructorParameters<typeof EventFeed>[1] {
-  if (claimed === undefined) return { told: -1, id: '' }
-  const { claim, since } = claimed
+  if (claimed === undefined) return { claimed: [], id: '' }
+  const { claim } = claimed
   return {
     live: claim.log.liveTeller(),
     log: claim.log,
-    told: since.seq,
+    claimed: claim.made,
     id: claim.log.checkpoint ?? '',
-    before: since,
+    before: claim.log.fold,
   }
 }

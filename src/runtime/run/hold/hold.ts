@@ -13,7 +13,7 @@ import { concludeRun, endRefused, goesOn, leave, parkNext, rest, stop } from './
 import { giveUp } from './give-up.js'
 import { fateOf } from '../input/given-input.js'
 import { type Claimed, HeldThread } from './held-thread.js'
-import { type Outcome, readOutcome } from '../state/outcome.js'
+import { type Outcome, readOutcome, withFields } from '../state/outcome.js'
 import type { RecordedReads } from '../record/recorded-reads.js'
 import type { Request } from '../request/request.js'
 import { isUnfinished } from '../state/read-run-state.js'
@@ -39,7 +39,7 @@ export async function hold(request: Request, claimed: Claimed, reads: RecordedRe
   const letGo = onAbort(options.signal, () => held.abort.abort(new StoppedError()))
   place.listen(nameLog(key), () => void keeper.look())
   try {
-    held.feed.catchUp(claim.log.fold.seq)
+    held.feed.begin()
     held.noticeCancel()
     const fold = await driveRuns(held)
     // The run stops before this step: an earlier one needs another version of the program.
@@ -47,7 +47,7 @@ export async function hold(request: Request, claimed: Claimed, reads: RecordedRe
     const misfit = isOver ? undefined : checkFits(key, fold, plan, restart)
     const outcome = misfit ?? readOutcome(key, fold, restart)
     if (target === undefined) return outcome
-    return { ...outcome, input: fateOf(fold.state as RunState, { id: target }) }
+    return withFields(outcome, { input: fateOf(fold.state as RunState, { id: target }) })
   } catch (error) {
     held.unwatch(error instanceof StoppedError ? 'stopped' : 'lost', error)
     if (error instanceof StoppedError) await keeper.letGo(() => stop(held, claim, openSince !== undefined))

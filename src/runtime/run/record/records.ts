@@ -9,7 +9,8 @@ import type { LogStore } from '../../../log/log-store.js'
 import { applyOp, valueAt, type Op, type State } from '../../../log/entry/ops.js'
 import { withRecords } from '../../engine/closings.js'
 import { isEffect } from '../../step/call/revisits.js'
-import { isUnfinished, scopeAt } from '../state/read-run-state.js'
+import { isUnfinished, scopeAt, joinPath, pathOf } from '../state/read-run-state.js'
+import { stepOf } from './recorded-ops.js'
 import type { PauseRecord, RunRecord, RunState, ScopeState, StepRecord } from '../state/run-state.js'
 
 /** A stretch of a log. */
@@ -122,9 +123,9 @@ class Collector implements Records {
 
   #seedScope(scope: ScopeState, path: string): void {
     for (const [id, record] of Object.entries(scope.steps ?? {})) {
-      if (!this.steps.has(join(path, id))) this.steps.set(join(path, id), record)
+      if (!this.steps.has(joinPath(path, id))) this.steps.set(joinPath(path, id), record)
     }
-    for (const [id, inner] of Object.entries(scope.scopes ?? {})) this.#seedScope(inner, join(path, id))
+    for (const [id, inner] of Object.entries(scope.scopes ?? {})) this.#seedScope(inner, joinPath(path, id))
   }
 
   #note(op: Op, before: RunState): void {
@@ -140,9 +141,10 @@ class Collector implements Records {
     }
     // Who resumed it brought another one.
     if (op[0] === 'set' && op[1].join() === 'run,context' && this.begun) this.begun = { ...this.begun, context: op[2] }
-    const at = stepAt(op)
-    if (at === undefined) return
-    const { path, prefix, id } = at
+    const step = stepOf(op)
+    if (step === undefined) return
+    const { prefix, id } = step
+    const path = joinPath(pathOf(prefix), id)
     const known = this.steps.get(path)?.status
     if (op[0] === 'delete') {
       // A failed step that is tried again.
@@ -256,29 +258,9 @@ export interface RecordedRead {
   readonly seen?: Seen
 }
 
-/** Where the step lies whose record an operation sets: `['scopes', 'a', 'steps', 'b']` is `a/b`. */
-function stepAt(
-  op: Op,
-): { readonly path: string; readonly prefix: readonly string[]; readonly id: string } | undefined {
-  const path = op[1]
-  const names: string[] = []
-  let at = 0
-  while (path[at] === 'scopes') {
-    names.push(String(path[at + 1]))
-    at += 2
-  }
-  if (path[at] !== 'steps' || path.length !== at + 2) return undefined
-  const id = String(path[at + 1])
-  return { path: [...names, id].join('/'), prefix: path.slice(0, at).map(String), id }
-}
-
 /** All that a path lies in. */
 function addOuter(path: string, all: Set<string>): void {
   for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) all.add(path.slice(0, end))
-}
-
-function join(path: string, name: string): string {
-  return path === '' ? name : `${path}/${name}`
 }
 
 function ignoreMissing(error: unknown): undefined {

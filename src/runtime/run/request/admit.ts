@@ -38,7 +38,7 @@ export async function admit(
     onClaimed()
     observeClaim(environment, since, log.fold)
     const known = situation as Situation | undefined
-    if (known?.do === 'claim') return { claimed: { claim: made, target: known.target, openSince, since } }
+    if (known?.do === 'claim') return { claimed: { claim: made, target: known.target, openSince } }
     await made.release()
     return known ? { situation: known } : {}
   } catch (error) {

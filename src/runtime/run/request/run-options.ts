@@ -1,4 +1,4 @@
-import { describeGiven, notAChoice } from '../../../core/wording/choices.js'
+import { checkWhole, notAChoice } from '../../../core/wording/choices.js'
 import { InvalidOptionError } from '../../../core/errors.js'
 import type { OptionNames } from '../../../core/wording/option-names.js'
 import type { RetentionPolicy } from '../../../core/retention.js'
@@ -87,13 +87,7 @@ const MOST_LEASE_MS = 24 * 60 * 60 * 1000
 
 /** Refused by the name it was given under, and before a worker starts that could never claim anything. */
 export function checkLease(leaseMs: number | undefined): void {
-  if (leaseMs === undefined) return
-  if (Number.isSafeInteger(leaseMs) && leaseMs >= 1 && leaseMs <= MOST_LEASE_MS) return
-  throw new InvalidOptionError(
-    'leaseMs',
-    `must be a whole number from 1 to ${MOST_LEASE_MS}, not ${describeGiven(leaseMs)}`,
-    'Pass milliseconds, for example 10_000.',
-  )
+  if (leaseMs !== undefined) checkWhole('leaseMs', leaseMs, MOST_LEASE_MS, 'Pass milliseconds, for example 10_000.')
 }
 
 /** Settings that only workers use. */

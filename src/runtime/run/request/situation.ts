@@ -172,7 +172,7 @@ export function situate(log: LogKey, found: Fold, intent: Intent): Situation {
     return { ...whole, ops: [...owning, ...(whole.ops ?? [])] }
   }
 
-  /** What another version did not come to, this one may. */
+  /** This version may reach what another one did not. */
   function isOther({ passed, passedBy }: RunRecord): boolean {
     return passed !== undefined && passedBy !== plan.version
   }

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { cloneValue } from '../../../codec/clone.js'
 import type { Value } from '../../../codec/value.js'
 import { threadIdInput, type ThreadIdInput } from '../../../core/ids.js'
@@ -126,38 +127,90 @@ export interface Restart {
   readonly message?: string
 }
 
+/** The state that an outcome was read from, for those who only look at it. */
+const originals = new WeakMap<object, Readonly<Record<string, Value>>>()
+
+/**
+ * The caller's own copy of a state, because the log continues from what it has. Made when it is asked for: most callers
+ * of a long conversation want the answer, and copying the rest costs more than a step.
+ */
+class CopyOnDemand {
+  #original: Readonly<Record<string, Value>> | undefined
+  #copy: Readonly<Record<string, Value>> = {}
+
+  constructor(original: Readonly<Record<string, Value>>) {
+    this.#original = original
+  }
+
+  get(): Readonly<Record<string, Value>> {
+    if (this.#original) this.set(cloneValue(this.#original))
+    return this.#copy
+  }
+
+  set(state: Readonly<Record<string, Value>>): void {
+    this.#copy = state
+    this.#original = undefined
+  }
+}
+
 /** What a log says about its last run. */
 export function readOutcome(log: LogKey, fold: Fold, restart: Restart = { restarted: false }): Outcome {
   const state = fold.state as RunState
   const { run } = state
   const base = outcomeBase(log, fold, restart)
   if (state.parked) {
-    return { ...base, status: 'failed', error: state.parked, canResume: true, pauses: describePauses(state) }
+    return withFields(base, {
+      status: 'failed',
+      error: state.parked,
+      canResume: true,
+      pauses: describePauses(state),
+    })
   }
   switch (run?.status) {
     case 'completed': {
-      const output = (cloneValue(run.output) ?? (isFlow(run) ? undefined : base.state)) as never
-      if (run.limit) return { ...base, ...run.limit, status: 'limited', output }
-      return { ...base, status: 'completed', output }
+      const ended = run.limit ? ({ ...run.limit, status: 'limited' } as const) : ({ status: 'completed' } as const)
+      const output = cloneValue(run.output)
+      if (output !== undefined || isFlow(run)) return withFields(base, { ...ended, output: output as never })
+      return Object.defineProperty(withFields(base, ended), 'output', STATE_AS_OUTPUT) as Outcome
     }
     case 'failed':
     case 'cancelled': {
       const error = run.error ?? { name: 'Error', message: 'The run failed.' }
-      return { ...base, status: 'failed', error, canResume: run.status === 'failed', pauses: describePauses(state) }
+      const canResume = run.status === 'failed'
+      return withFields(base, { status: 'failed', error, canResume, pauses: describePauses(state) })
     }
     case 'incompatible':
       return incompatible(base, run.error?.message ?? 'The run does not fit the program.')
     default:
-      return {
-        ...base,
+      return withFields(base, {
         status: 'paused',
         pauses: describePauses(state),
         waiting: run?.waiting ?? [],
         ...(fold.index.wakeAt === null
           ? {}
           : { wakeAt: new Date(fold.index.wakeAt === DUE ? fold.at : fold.index.wakeAt) }),
-      }
+      })
   }
+}
+
+/** Says more about an outcome that was just read: spread, it would copy the state. */
+export function withFields<Base extends object, const Fields extends object>(
+  base: Base,
+  fields: Fields,
+): Base & Fields {
+  return Object.assign(base, fields)
+}
+
+/** A graph that names no output gives its state. */
+const STATE_AS_OUTPUT: PropertyDescriptor & ThisType<OutcomeBase<unknown>> = {
+  get() {
+    return this.state
+  },
+  set(value: unknown) {
+    Object.defineProperty(this, 'output', { value, writable: true, enumerable: true, configurable: true })
+  },
+  enumerable: true,
+  configurable: true,
 }
 
 /** What is left to say about an input whose outcome was pruned: the state is the thread's newest. */
@@ -192,16 +245,28 @@ export function incompatible(
 
 export function outcomeBase(log: LogKey, fold: Fold, restart: Restart): OutcomeBase<Readonly<Record<string, Value>>> {
   const { state = {}, run } = fold.state as RunState
-  return {
+  const copy = new CopyOnDemand(state)
+  const base: OutcomeBase<Readonly<Record<string, Value>>> = {
     thread: threadIdInput(log.thread),
     branch: log.branch,
     run: run?.id ?? '',
     resumed: Math.max(0, (run?.takes ?? 1) - 1),
     checkpoint: fold.seq < 0 ? undefined : formatCheckpointId(log.branch, fold.seq, fold.hash),
-    // The caller's own copy: the log continues from what it has.
-    state: cloneValue(state),
+    get state() {
+      return copy.get()
+    },
+    set state(value) {
+      copy.set(value)
+    },
     ...restart,
   }
+  originals.set(base, state)
+  // Printed like any other object.
+  return Object.defineProperty(base, inspect.custom, { value: shown })
+}
+
+function shown(this: object): object {
+  return { ...this }
 }
 
 export function describePauses(state: RunState): readonly OpenPause[] {
@@ -228,5 +293,6 @@ function isFlow(run: RunRecord): boolean {
 export function withOutput(plan: ProgramPlan, outcome: Outcome): Outcome {
   if (outcome.status !== 'completed' && outcome.status !== 'limited') return outcome
   if (plan.kind !== 'graph' || plan.output === undefined) return outcome
-  return { ...outcome, output: plan.output(outcome.state) as never }
+  const output = plan.output(originals.get(outcome) ?? outcome.state)
+  return withFields(outcome, { output: cloneValue(output as Value) as never })
 }

@@ -10,6 +10,16 @@ export function inScope(prefix: Prefix, ...rest: readonly [string, ...(string | 
   return [...prefix, ...rest] as unknown as Path
 }
 
+/** The path of a scope in the thread, for people. */
+export function pathOf(prefix: Prefix): string {
+  return prefix.filter((_, i) => i % 2 === 1).join('/')
+}
+
+/** A path below another, which may be the thread's own. */
+export function joinPath(path: string, name: string): string {
+  return path === '' ? name : `${path}/${name}`
+}
+
 /** The scope at a prefix, or an empty one. */
 export function scopeAt(state: RunState, prefix: Prefix): ScopeState {
   let scope: unknown = state
@@ -145,7 +155,7 @@ export function isStuck({ run }: RunState): boolean {
   return run?.status === 'failed' || run?.status === 'incompatible'
 }
 
-/** When a suspended run has to be looked at again, if nobody does something first. */
+/** When a suspended run is due again, if nobody does something first. */
 export function nextWake(state: RunState): number | null {
   const passed = state.run?.passed
   const times = [
@@ -163,7 +173,7 @@ export function nextLater({ later = [] }: RunState): number | null {
 }
 
 /**
- * When a thread that is not run has to be looked at: what its run waits for, or input that was left for later. Behind a
+ * When a thread that nobody runs is due: what its run waits for, or input that was left for later. Behind a
  * run that waits, that input waits along.
  */
 export function wakeTime(state: RunState): number | null {

@@ -152,11 +152,11 @@ export interface RunRecord {
   /** What a suspended run waits for. */
   readonly waiting?: readonly Waiting[]
   /**
-   * Questions that were answered or had expired when the run came to wait, and that it did not come to: another version of
+   * Questions that were answered or had expired when the run began to wait, and that it did not reach: another version of
    * the program asked them. They are no news to it as long as they stay as they were.
    */
   readonly passed?: Readonly<Record<string, 'answered' | 'expired'>>
-  /** The version of the program that did not come to them. */
+  /** The version of the program that did not reach them. */
   readonly passedBy?: string
 }
 

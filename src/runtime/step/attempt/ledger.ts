@@ -271,7 +271,7 @@ function strictest({ effect = 'read', reconcile }: StepPolicy, before: StepRecor
 /** Since when an effect may have been begun whose outcome is unknown. */
 export function sinceOf(run: Run, { openSince }: Work, before: StepRecord | undefined): number | undefined {
   if (isBegun(before)) return before.startedAt ?? Number.NEGATIVE_INFINITY
-  // It failed for certain when the run was last at rest, and nobody else has come to it since.
+  // It failed for certain when the run was last at rest, and nobody has reached it since.
   const isClear = before?.clearIn === run.takes && gapOf(run.state) === undefined
   return isClear ? undefined : openSince
 }

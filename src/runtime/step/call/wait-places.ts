@@ -7,11 +7,12 @@ import type { Asking } from '../../pause/asking.js'
 import { type UnkeyedWait, WaitOrder } from '../../pause/wait-order.js'
 import type { Placed } from '../../pause/waits.js'
 import { gapOf } from '../../run/request/gap.js'
+import { joinPath } from '../../run/state/read-run-state.js'
 import type { PauseRecord } from '../../run/state/run-state.js'
 import type { Run } from '../../run/run.js'
 import type { Activity } from './activity.js'
 import type { PauseOptions } from '../context.js'
-import { encodeKey, joinPath, type StepRecords } from '../record/step-records.js'
+import { encodeKey, type StepRecords } from '../record/step-records.js'
 import { shortHash, type Trail } from './trail.js'
 
 /** The function that waits. */

@@ -16,6 +16,8 @@ import type {
   StepRecord,
   TaskRecord,
 } from '../../run/state/run-state.js'
+import { joinPath } from '../../run/state/read-run-state.js'
+import type { UnknownAnswer } from '../attempt/ledger.js'
 import { ShownState } from '../../program/state/shown-state.js'
 import type { Recorded, Update } from '../../program/state/state-shape.js'
 import { completeFold, upgradeFold } from '../../upgrade/upgrade.js'
@@ -199,7 +201,7 @@ async function recordedUpdate(source: Source, task: TaskRecord, record: StepReco
   const isSame = from === plan.stateVersion
   const result = (record.result ?? {}) as Update
   if (!isSame) return { update: migrateUpdate(result, from, plan.stateVersion, plan.migrations) }
-  const answer = record.passed ? undefined : answerTo(left, `${joined(path, task.id)} after`)
+  const answer = record.passed ? undefined : answerTo(left, `${joinPath(path, task.id)} after`)
   if (answer !== undefined) {
     const { approved, update } = answer as { readonly approved: boolean; readonly update?: unknown }
     const given = update === undefined ? {} : await plan.shape.check(update, 'the answer’s update')
@@ -208,12 +210,12 @@ async function recordedUpdate(source: Source, task: TaskRecord, record: StepReco
   return { update: result, ...(at ? { from: [...at, 'steps', task.id, 'result'] as unknown as Path } : {}) }
 }
 
-/** What its node takes from a subgraph that did not come to its end. */
+/** What its node takes from a subgraph that did not finish. */
 async function subgraphUpdate(source: Source, task: TaskRecord, node: GraphNodePlan, scope: ScopeState) {
   const { graph } = node
   const { stateVersion: version = 1, count = 0 } = scope
   const state = migrateState(scope.state ?? {}, version, graph.stateVersion, graph.migrations)
-  const path = joined(source.path, task.id)
+  const path = joinPath(source.path, task.id)
   const left = { ...partsOf(scope), stateVersion: version, questions: source.left.questions ?? [] }
   const shown = new ShownState().show(state)
   const { results, broken } = await collect({ plan: graph, left, at: undefined, state: shown, path })
@@ -236,7 +238,7 @@ async function saidUpdate(
   node: NodePlan,
   record: StepRecord | undefined,
 ): Promise<unknown> {
-  const here = joined(path, task.id)
+  const here = joinPath(path, task.id)
   const input = cloneValue(task.input as Value | undefined)
   if (node.kind === 'function') {
     const outcome = answerTo(left, `${here} unknown-effect`) as UnknownAnswer | undefined
@@ -261,12 +263,6 @@ async function saidUpdate(
   // A subgraph that was begun has a state.
   const isCertain = node.kind === 'graph' || effect === 'once' || effect === 'reconcilable'
   return isOpen || isCertain ? node.unbegun?.(input) : undefined
-}
-
-interface UnknownAnswer {
-  readonly outcome: 'succeeded' | 'failed' | 'not-executed'
-  readonly result?: unknown
-  readonly message?: string
 }
 
 async function checked(plan: GraphPlan, update: unknown, { node }: TaskRecord): Promise<Update> {
@@ -307,8 +303,4 @@ function refusedUpdates(run: string, stateVersion: number, refused: ReadonlyMap<
 
 function own<V>(of: Readonly<Record<string, V>> | undefined, id: string): V | undefined {
   return of && Object.hasOwn(of, id) ? of[id] : undefined
-}
-
-function joined(path: string, id: string): string {
-  return path === '' ? id : `${path}/${id}`
 }

@@ -1,11 +1,12 @@
 import type { Value } from '../../../codec/value.js'
 import { ownValue } from '../../../codec/wide-record.js'
-import { type Path, set, valueAt } from '../../../log/entry/ops.js'
+import { type Path, set } from '../../../log/entry/ops.js'
 import { EffectUnknownError, nondeterministic, recordError, StepFailedError } from '../../errors.js'
 import { isFailed, retryStep } from './failed-steps.js'
 import { keyMaker } from './hash-value.js'
+import { recordAt } from '../attempt/ledger.js'
 import type { Work } from '../work.js'
-import { inScope, type Prefix, scopeAt } from '../../run/state/read-run-state.js'
+import { inScope, type Prefix, scopeAt, joinPath } from '../../run/state/read-run-state.js'
 import { ANY_INPUT, type StepRecord } from '../../run/state/run-state.js'
 import type { Run } from '../../run/run.js'
 import { createHash } from 'node:crypto'
@@ -88,7 +89,7 @@ export class StepRecords {
       error: error.recorded,
       ...(work.after === undefined ? {} : { after: work.after() }),
     }
-    const generation = this.#now(work)?.generation
+    const generation = recordAt(this.#run, work)?.generation
     await this.#run.record({
       kind: 'step',
       ops: [set(work.at, { ...record, ...(generation === undefined ? {} : { generation }) })],
@@ -98,7 +99,7 @@ export class StepRecords {
 
   // Stays begun: whoever resumes a run that failed of it must find out what happened.
   async #unknown(work: Work): Promise<void> {
-    const record = this.#now(work)
+    const record = recordAt(this.#run, work)
     if (record?.status !== 'started' || !this.#run.log.durable) return
     await this.#run.record({ kind: 'step', ops: [set(work.at, { ...record, unknown: true })] })
   }
@@ -112,10 +113,6 @@ export class StepRecords {
     const idempotencyKey = key ?? ownKey ?? keyMaker(this.#run, name, generation)()
     return new EffectUnknownError(name, this.at(path), { effect, idempotencyKey, error: error?.message ?? null })
   }
-
-  #now({ at }: Work): StepRecord | undefined {
-    return valueAt(this.#run.state as never, at) as StepRecord | undefined
-  }
 }
 
 /** The record of a step that returned. */
@@ -128,10 +125,6 @@ export function doneRecord({ inputHash, after, policy }: Work, result: Value | u
     ...(after === undefined ? {} : { after: after() }),
     ...(result === undefined ? {} : { result }),
   }
-}
-
-export function joinPath(path: string, name: string): string {
-  return path === '' ? name : `${path}/${name}`
 }
 
 const MAX_ENCODED = 500

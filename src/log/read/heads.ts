@@ -4,6 +4,8 @@ import {
   type DuePage,
   type DueQuery,
   type Head,
+  type HeadPage,
+  type HeadQuery,
   LIMIT_LABEL,
   PRIORITY_LABEL,
   PROGRAM_LABEL,
@@ -45,4 +47,17 @@ export async function dueHeads(driver: Driver, query: DueQuery): Promise<DuePage
     }))
   const heads = inDueOrder(places, after).map(({ head }) => head)
   return { heads: heads.slice(0, limit), more: heads.length > limit, nextMs: null }
+}
+
+/** All heads that a query finds, read page by page. */
+export async function* allHeads(
+  list: (query: HeadQuery) => Promise<HeadPage>,
+  query: HeadQuery,
+): AsyncGenerator<Head, void> {
+  for (let cursor: string | undefined; ; ) {
+    const page = await list(cursor === undefined ? query : { ...query, cursor })
+    yield* page.heads
+    cursor = page.cursor
+    if (cursor === undefined) return
+  }
 }
