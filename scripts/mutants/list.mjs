@@ -895,4 +895,16 @@ export const MUTANTS = [
     test: 'test/server/attacks.test.ts',
     name: 'leaves nothing unhandled',
   },
+  {
+    item: '49',
+    what: 'what a person says that a stage returned is taken as it is',
+    changes: [
+      {
+        file: 'pipeline/run/batch-unit.js',
+        find: 'return this.#readRecorded(stage, recorded, items);',
+        replace: 'return recorded;',
+      },
+    ],
+    test: 'test/pipeline/told-results.test.ts',
+  },
 ]

@@ -1,5 +1,5 @@
 import { hash as digestOf } from 'node:crypto'
-import { InvalidValueError } from '../../core/errors.js'
+import { InvalidValueError, isHoldfastError } from '../../core/errors.js'
 import type { SqlSession } from '../../log/contract.js'
 import { abortedBy } from '../../core/async/lazy-abort.js'
 import { attempt, parseRetry, retryDelayMs } from '../../runtime/step/attempt/attempt.js'
@@ -80,14 +80,14 @@ export class BatchUnit {
   }
 
   // Slot and rate are waited for before the step: a crash while an effect is merely waiting must not leave it in doubt.
-  #recordStage(stage: AnyBatchStage, items: readonly unknown[]): Promise<Prepared> {
+  async #recordStage(stage: AnyBatchStage, items: readonly unknown[]): Promise<Prepared> {
     const { effect = 'read', reconcile, timeoutMs, retry = this.#plan.retry } = stage
     const limit = this.#work.limitOf(stage)
     const estimate = estimateAll(stage, items)
-    return this.#work.seat.use(this.#ctx.abortSignal, async () => {
+    const recorded = await this.#work.seat.use(this.#ctx.abortSignal, async () => {
       await limit.pass(estimate, this.#ctx.abortSignal)
       let calls = 0
-      const prepared = await this.#ctx.step<Prepared>(
+      const found = await this.#ctx.step<StageResult<unknown>>(
         stage.name,
         {
           key: this.#number,
@@ -110,8 +110,29 @@ export class BatchUnit {
       )
       // It was recorded.
       if (calls === 0) limit.refund(estimate)
-      return prepared
+      return found
     })
+    return this.#readRecorded(stage, recorded, items)
+  }
+
+  /** What a stage returned, or what a person said that it did. */
+  async #readRecorded(
+    stage: AnyBatchStage,
+    recorded: StageResult<unknown>,
+    items: readonly unknown[],
+  ): Promise<Prepared> {
+    try {
+      return readResult(stage, recorded, items)
+    } catch (error) {
+      if (!isHoldfastError(error, 'invalid-value')) throw error
+      // It happened and is never repeated: with an answer that can't be used, the document would never be finished.
+      const question = { stage: stage.name, batch: this.#number, items: items.length, problem: error.message }
+      const given = await this.#ctx.pause<readonly unknown[]>(question, {
+        key: `${stage.name} ${this.#number}`,
+        jsonSchema: { type: 'array', minItems: items.length, maxItems: items.length },
+      })
+      return readResult(stage, given, items)
+    }
   }
 
   async #runStages(stages: readonly AnyBatchStage[], before: Prepared): Promise<Prepared> {
