@@ -2,14 +2,15 @@ import assert from 'node:assert/strict'
 import { flow, type Holdfast } from '../../../index.js'
 import { dies, expectStatus, named, type RuntimeTest, takeOver } from '../runtime-context.js'
 
-const TABLE = `runtime_suite_${process.pid}_${Math.random().toString(36).slice(2, 8)}`
+/** One that no other test counts the rows of: suites of several configurations may share a database and a process. */
+const newTable = () => `runtime_suite_${process.pid}_${Math.random().toString(36).slice(2, 10)}`
 
-const program = (owner: string, onLast: () => unknown = () => {}) =>
+const program = (table: string, owner: string, onLast: () => unknown = () => {}) =>
   flow<number, unknown>(named('books'), async (ctx, amount) => {
     const booked = await ctx.transaction('book', { input: amount }, async (sql) => {
-      await sql.query(`create table if not exists ${TABLE} (owner text, amount integer)`)
-      await sql.query(`insert into ${TABLE} values ('${owner}', ${amount})`)
-      const { rows } = await sql.query<{ n: unknown }>(`select count(*) as n from ${TABLE} where owner = '${owner}'`)
+      await sql.query(`create table if not exists ${table} (owner text, amount integer)`)
+      await sql.query(`insert into ${table} values ('${owner}', ${amount})`)
+      const { rows } = await sql.query<{ n: unknown }>(`select count(*) as n from ${table} where owner = '${owner}'`)
       return Number(rows[0]?.n)
     })
     await ctx.step('last', { retry: { attempts: 1 } }, onLast)
@@ -21,15 +22,16 @@ export const transactionTests: readonly RuntimeTest[] = [
     name: 'commit the SQL of a step with its record, exactly once, where the backend has transactions',
     async run({ hf, mortal }) {
       if (!hf.capabilities.transactions) return lacks(hf)
+      const table = newTable()
       const { hf: victim, die } = mortal()
-      const dying = program('crash', () => {
+      const dying = program(table, 'crash', () => {
         die()
         throw new Error('died')
       })
       await dies(victim.thread(dying, 't').run({ input: 5 }))
       await takeOver(hf, 't')
-      assert.equal(expectStatus(await hf.thread(program('crash'), 't').run(), 'completed').output, 1)
-      assert.equal(expectStatus(await hf.thread(program('crash'), 'u').run({ input: 7 }), 'completed').output, 2)
+      assert.equal(expectStatus(await hf.thread(program(table, 'crash'), 't').run(), 'completed').output, 1)
+      assert.equal(expectStatus(await hf.thread(program(table, 'crash'), 'u').run({ input: 7 }), 'completed').output, 2)
     },
   },
   {
@@ -92,12 +94,13 @@ export const transactionTests: readonly RuntimeTest[] = [
     name: 'leave nothing behind when their SQL fails, and the run says so',
     async run({ hf, calls }) {
       if (!hf.capabilities.transactions) return lacks(hf)
+      const table = newTable()
       const bad = flow<number, unknown>(named('bad'), async (ctx) => {
         await ctx.transaction('table', (sql) =>
-          sql.query(`create table if not exists ${TABLE} (owner text, amount integer)`).then(() => 1),
+          sql.query(`create table if not exists ${table} (owner text, amount integer)`).then(() => 1),
         )
         return ctx.transaction('bad', async (sql) => {
-          await sql.query(`insert into ${TABLE} values ('bad', 1)`)
+          await sql.query(`insert into ${table} values ('bad', 1)`)
           throw new RangeError('thought better of it')
         })
       })
@@ -105,14 +108,14 @@ export const transactionTests: readonly RuntimeTest[] = [
       assert.deepEqual([error.code, error.step], ['step-failed', 'bad'])
       assert.match(error.message, /thought better/)
       assert.ok(calls.transactions >= 2)
-      const { output } = expectStatus(await hf.thread(program('bad'), 'u').run({ input: 1 }), 'completed')
+      const { output } = expectStatus(await hf.thread(program(table, 'bad'), 'u').run({ input: 1 }), 'completed')
       assert.equal(output, 1)
     },
   },
 ]
 
 async function lacks(hf: Holdfast): Promise<void> {
-  const { error } = expectStatus(await hf.thread(program('none'), 't').run({ input: 1 }), 'failed')
+  const { error } = expectStatus(await hf.thread(program(newTable(), 'none'), 't').run({ input: 1 }), 'failed')
   assert.equal(error.code, 'invalid-option')
   assert.match(error.message, /transact.*SQLite or Postgres/)
 }
