@@ -1,6 +1,6 @@
 import { CorruptError } from '../core/errors.js'
 import { blobHash, sameHash } from './chain.js'
-import { pack, unpack } from './compress.js'
+import { pack, unpack } from './pack/compress.js'
 import { contentNonce, type DataKey, decrypt, encrypt } from './secret/data-key.js'
 import { parseJson } from './decode/decode.js'
 import { isKeyId } from './header.js'

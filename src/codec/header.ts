@@ -1,5 +1,5 @@
 import { CorruptError, SchemaTooNewError, TooLargeError } from '../core/errors.js'
-import { isPacking, type Packing } from './compress.js'
+import { isPacking, type Packing } from './pack/compress.js'
 import { parseJson } from './decode/decode.js'
 
 /**

@@ -1,7 +1,7 @@
 import { createHash, createHmac, hash, timingSafeEqual } from 'node:crypto'
 import { andThen } from '../core/async/at-once.js'
 import { CorruptError } from '../core/errors.js'
-import { pack, type Packed, unpack } from './compress.js'
+import { pack, type Packed, unpack } from './pack/compress.js'
 import { type DataKey, decrypt, encrypt } from './secret/data-key.js'
 import { decodeValue, parseJson } from './decode/decode.js'
 import { isKeyId } from './header.js'

@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { decodeBlob, encodeBlob } from '#src/codec/blob.js'
 import { sameHash } from '#src/codec/chain.js'
-import { pack } from '#src/codec/compress.js'
+import { pack } from '#src/codec/pack/compress.js'
 import { type DataKey, decrypt, deriveDataKey, encrypt } from '#src/codec/secret/data-key.js'
 import { decodeHeader, type EntryHeader, encodeHeader } from '#src/codec/header.js'
 import {

@@ -1,5 +1,5 @@
 import { chainHash, chainIdentity } from '../../codec/chain.js'
-import { type Packed, packEntry } from '../../codec/compress.js'
+import { type Packed, packEntry } from '../../codec/pack/compress.js'
 import { bodyContext, type DataKey, encrypt } from '../../codec/secret/data-key.js'
 import { type EntryHeader, encodeHeader } from '../../codec/header.js'
 import { encodeValue } from '../../codec/value.js'

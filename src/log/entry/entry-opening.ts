@@ -1,5 +1,5 @@
 import { chainHash, chainIdentity, sameHash } from '../../codec/chain.js'
-import { unpack } from '../../codec/compress.js'
+import { unpack } from '../../codec/pack/compress.js'
 import { bodyContext, type DataKey, decrypt } from '../../codec/secret/data-key.js'
 import { decodeValue } from '../../codec/decode/decode.js'
 import { openStandIn } from '../../codec/secret/stand-in.js'

@@ -1,5 +1,5 @@
 import { chainIdentity } from '../../codec/chain.js'
-import { packEntry } from '../../codec/compress.js'
+import { packEntry } from '../../codec/pack/compress.js'
 import { bodyContext, encrypt } from '../../codec/secret/data-key.js'
 import { type EntryHeader, encodeHeader } from '../../codec/header.js'
 import { sealStandIn } from '../../codec/secret/stand-in.js'

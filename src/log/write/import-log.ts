@@ -1,5 +1,5 @@
 import { chainHash, chainIdentity, NO_PARENT } from '../../codec/chain.js'
-import { packEntry } from '../../codec/compress.js'
+import { packEntry } from '../../codec/pack/compress.js'
 import { bodyContext, type DataKey, encrypt } from '../../codec/secret/data-key.js'
 import { type ChainBase, type EntryHeader, encodeHeader } from '../../codec/header.js'
 import { encodeValue } from '../../codec/value.js'

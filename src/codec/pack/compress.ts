@@ -8,7 +8,7 @@ import {
   inflateRaw,
   inflateRawSync,
 } from 'node:zlib'
-import { CorruptError } from '../core/errors.js'
+import { CorruptError } from '../../core/errors.js'
 import { SmallDeflate } from './deflate-small.js'
 import { DICTIONARY_1 } from './dictionary.js'
 import { SmallInflate } from './inflate-small.js'
