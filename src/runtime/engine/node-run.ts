@@ -1,6 +1,7 @@
 import { cloneValue } from '../../codec/clone.js'
 import type { Value } from '../../codec/value.js'
 import { andThen, nowOrLater } from '../../core/async/at-once.js'
+import { isHoldfastError } from '../../core/errors.js'
 import { set, type State } from '../../log/entry/ops.js'
 import type { StoreWrite } from '../../log/items/store-write.js'
 import { StepFailedError } from '../errors.js'
@@ -20,6 +21,13 @@ import type { Performed, Work } from '../step/work.js'
 import { checkLeft, isTaskBegun } from './tasks.js'
 import { Gates, OPEN_GATE, showInput } from './gates.js'
 import type { GraphScope } from './graph-scope.js'
+
+/** What a person says about an effect. */
+interface Told {
+  readonly outcome?: string
+  readonly allowed?: boolean
+  readonly result?: unknown
+}
 
 /** Drives a subgraph from its recorded tasks. */
 export type DriveGraph = (scope: GraphScope) => Promise<Drive>
@@ -192,12 +200,17 @@ export class NodeRun {
     const ask: Work['ask'] = async (kind, question, schema) => {
       // Of an effect that nobody has begun, they are asked about what it will be.
       const made = kind === 'permission' && node.shown ? { input: await node.shown(input) } : {}
-      const answer = await work.ask(kind, { ...(question as object), ...made }, schema)
-      const { outcome, allowed, result } = answer as { outcome?: string; allowed?: boolean; result?: unknown }
+      const isGiven = ({ outcome, allowed, result }: Told) =>
+        kind === 'unknown-effect' ? outcome === 'succeeded' : !allowed && result !== undefined
       // A person's own result stands in for the effect's, not for the node's update.
-      const given = kind === 'unknown-effect' ? outcome === 'succeeded' : !allowed && result !== undefined
-      if (!given || node.resolved === undefined) return answer
-      return { ...(answer as object), result: await node.resolved(result, input) }
+      const updateOf = ({ result }: Told) =>
+        node.resolved === undefined ? (result ?? {}) : node.resolved(result, input)
+      const refuse = async (told: unknown) => {
+        const refused = isGiven(told as Told) && (await this.#refuse(() => updateOf(told as Told)))
+        return refused || undefined
+      }
+      const told = (await work.ask(kind, { ...(question as object), ...made }, schema, refuse)) as Told
+      return isGiven(told) ? { ...told, result: await updateOf(told) } : told
     }
     const isUnderWay = () => this.#scope.stepsInside(String(work.at.at(-1))).length > 0
     return {
@@ -205,6 +218,17 @@ export class NodeRun {
       keep: (result) => this.#scope.keep(result),
       sees: { state, input, isUnderWay },
       span: node.span && (() => node.span?.(input)),
+    }
+  }
+
+  /** Why the state can't take an update that a person gave. The effect is never repeated: every resume would fail. */
+  async #refuse(update: () => unknown): Promise<string | undefined> {
+    try {
+      await this.#check(await update())
+      return undefined
+    } catch (error) {
+      if (isHoldfastError(error, 'invalid-value') || isHoldfastError(error, 'invalid-program')) return error.message
+      throw error
     }
   }
 

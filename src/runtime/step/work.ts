@@ -32,8 +32,13 @@ export interface Work {
    * node's next attempt resolves its outcome.
    */
   readonly outer?: AbortSignal | undefined
-  /** Asks a person; never resolves while there is no answer. */
-  readonly ask: (kind: 'unknown-effect' | 'permission', question: unknown, schema: Value) => Promise<unknown>
+  /** Asks a person; never resolves while there is no answer, and asks again where `refuse` says why it can't be used. */
+  readonly ask: (
+    kind: 'unknown-effect' | 'permission',
+    question: unknown,
+    schema: Value,
+    refuse?: (answer: unknown) => Promise<string | undefined>,
+  ) => Promise<unknown>
   /** The span of an attempt, where it is another than that of a step. */
   readonly span?: (() => SpanPlan | undefined) | undefined
   /** Takes back the question about an effect's outcome. */

@@ -1,5 +1,6 @@
 import { END, flow, graph, last, openHoldfast, START } from 'holdfast'
 import { expect, it } from 'vitest'
+import { z } from 'zod'
 
 const state = { said: last<string>(undefined, { initial: '' }) }
 
@@ -74,3 +75,50 @@ it('a step that was caught stays failed when one that had its error as cause is 
 function fail(): never {
   throw new Error('not there')
 }
+
+it.each([
+  ['text where an update is wanted', 'paid'],
+  ['a list', [1]],
+  ['a key that the state does not have', { paid: true }],
+  ['a value that its schema refuses', { said: 5 }],
+])('what a person says that a node did is asked for again where the state cannot take it: %s', async (_, result) => {
+  await using hf = await openHoldfast('memory:', { telemetry: false })
+  let calls = 0
+  const said = last(z.string(), { initial: '' })
+  const program = graph({ name: 'pays once', version: '1.0.0', state: { said } })
+    .node('pay', {
+      effect: 'once',
+      run: () => {
+        calls++
+        throw new Error('timed out')
+      },
+    })
+    .edge(START, 'pay')
+    .edge('pay', END)
+  const thread = hf.thread(program, 't')
+  const asked = await thread.run({ input: {} })
+  const [pause] = asked.status === 'paused' ? asked.pauses : []
+  expect(pause).toMatchObject({ kind: 'unknown-effect' })
+  await thread.answer(pause!.id, { outcome: 'succeeded', result })
+  const again = await thread.run()
+  expect(again).toMatchObject({
+    status: 'paused',
+    pauses: [{ id: pause!.id, refused: { reason: expect.stringMatching(/./) } }],
+  })
+  await thread.answer(pause!.id, { outcome: 'succeeded', result: { said: 'paid' } })
+  expect(await thread.run()).toMatchObject({ status: 'completed', state: { said: 'paid' } })
+  expect(calls).toBe(1)
+})
+
+it('a node that a person says has happened, with nothing to add, leaves the state as it is', async () => {
+  await using hf = await openHoldfast('memory:', { telemetry: false })
+  const program = graph({ name: 'pays once', version: '1.0.0', state })
+    .node('pay', { effect: 'once', run: () => Promise.reject(new Error('timed out')) })
+    .edge(START, 'pay')
+    .edge('pay', END)
+  const thread = hf.thread(program, 't')
+  const asked = await thread.run({ input: { said: 'before' } })
+  const [pause] = asked.status === 'paused' ? asked.pauses : []
+  await thread.answer(pause!.id, { outcome: 'succeeded' })
+  expect(await thread.run()).toMatchObject({ status: 'completed', state: { said: 'before' } })
+})

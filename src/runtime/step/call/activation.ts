@@ -180,7 +180,8 @@ export class Activation {
     this.#gatedSince = places.leastSince('before', 'approval')
     places.restart(this.#gatedSince)
     this.#left ??= new LazyAbort()
-    const ask: Work['ask'] = (kind, question, jsonSchema) => this.ask(kind, `${path} ${kind}`, question, { jsonSchema })
+    const ask: Work['ask'] = (kind, question, jsonSchema, refuse) =>
+      this.ask(kind, `${path} ${kind}`, question, { jsonSchema, ...(refuse && { refuse }) })
     // Not spread: that would ask for the hash of its input, which most never need.
     const work = this.#requests.work(this.#id, options, run, { hashesLater: true })
     return Object.assign(work, { left: this.#left, ask }, more({ at: work.at, ask }))
