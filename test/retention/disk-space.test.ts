@@ -1,11 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from '@photostructure/sqlite'
 import { append, END, graph, openHoldfast, START } from 'holdfast'
 import { virtualClock } from 'holdfast/testing'
 import { afterAll, describe, expect, it } from 'vitest'
 import { durableBackends } from '../support/backends.js'
+import { loadSqlite } from '#src/drivers/sqlite/connection/engine.js'
+
+// The engine that the store uses: a second one in a process drops the locks of the first when it closes the file.
+const openSqlite = await loadSqlite()
 
 const DAY = 24 * 60 * 60 * 1000
 const THREADS = 20
@@ -19,7 +22,7 @@ const talk = graph({ name: 'talk', version: '1.0.0', state: { said: append<strin
 async function roomOf(url: string): Promise<number> {
   const [scheme = '', path = ''] = url.split(/:(.*)/s)
   if (scheme === 'sqlite') {
-    const db = new DatabaseSync(path)
+    const db = openSqlite(path)
     const read = (pragma: string) => Number(Object.values(db.prepare(`PRAGMA ${pragma}`).get() as object)[0])
     const used = (read('page_count') - read('freelist_count')) * read('page_size')
     db.close()

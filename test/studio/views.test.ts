@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { DatabaseSync } from '@photostructure/sqlite'
 import { openHoldfast } from 'holdfast'
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -13,6 +12,10 @@ import { chromiumPath } from '../support/browser.js'
 import { StudioBrowser } from './studio-setup.js'
 import { makePrograms, playDemo } from './world.js'
 import { pacedModel } from '../server/paced-model.js'
+import { loadSqlite } from '#src/drivers/sqlite/connection/engine.js'
+
+// The engine that the store uses: a second one in a process drops the locks of the first when it closes the file.
+const openSqlite = await loadSqlite()
 
 const chromium = await chromiumPath()
 const shots = process.env['HOLDFAST_STUDIO_SHOTS']
@@ -196,7 +199,7 @@ describe.skipIf(chromium === undefined)('every view of holdfast studio', () => {
 
 /** Changes a byte of a thread's newest entry but one, as a failing disk would. */
 function damage(path: string, thread: string): void {
-  const db = new DatabaseSync(path)
+  const db = openSqlite(path)
   try {
     const { id, seq } = db.prepare('SELECT id, seq FROM logs WHERE thread = ?').get(thread) as {
       id: number
@@ -214,7 +217,7 @@ function damage(path: string, thread: string): void {
 
 /** Everything that a SQLite file holds. */
 function dump(path: string): string {
-  const db = new DatabaseSync(path, { readOnly: true })
+  const db = openSqlite(path)
   try {
     const tables = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").all() as {
       name: string

@@ -1,13 +1,16 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DatabaseSync } from '@photostructure/sqlite'
 import { append, END, flow, graph, Holdfast, openHoldfast, START } from 'holdfast'
 import { openDriver } from 'holdfast/driver'
 import { LogStore } from 'holdfast/log'
 import type { StepPolicy } from 'holdfast/types'
 import { faultyDriver, virtualClock } from 'holdfast/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { loadSqlite } from '#src/drivers/sqlite/connection/engine.js'
+
+// The engine that the store uses: a second one in a process drops the locks of the first when it closes the file.
+const openSqlite = await loadSqlite()
 
 let folder: string
 let url: string
@@ -27,7 +30,7 @@ afterEach(async () => {
 /** Changes one byte of the newest entries of a branch, as a bad disk does. */
 async function damage(branch: string, entries: number): Promise<void> {
   await hf.close()
-  const db = new DatabaseSync(join(folder, 'store.db'))
+  const db = openSqlite(join(folder, 'store.db'))
   const rows = db
     .prepare(
       'SELECT e.id AS id, e.body AS body FROM entries e JOIN logs l ON l.id = e.log WHERE l.branch = ? ORDER BY e.seq DESC LIMIT ?',

@@ -1,9 +1,12 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DatabaseSync } from '@photostructure/sqlite'
 import { append, END, flow, graph, type Holdfast, openHoldfast, START } from 'holdfast'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { loadSqlite } from '#src/drivers/sqlite/connection/engine.js'
+
+// The engine that the store uses: a second one in a process drops the locks of the first when it closes the file.
+const openSqlite = await loadSqlite()
 
 let folder: string
 let hf: Holdfast | undefined
@@ -35,7 +38,7 @@ function sqlite(): Place {
   return {
     url: `sqlite:${file}`,
     damage() {
-      const db = new DatabaseSync(file)
+      const db = openSqlite(file)
       const row = db.prepare('SELECT id, body FROM entries ORDER BY id DESC LIMIT 1').get() as Record<string, never>
       const body = Buffer.from(row['body'] as Uint8Array)
       body[body.length >> 1] = (body[body.length >> 1] ?? 0) ^ 1
