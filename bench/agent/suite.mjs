@@ -8,9 +8,12 @@ import { makeTheirs, runTheirs } from './theirs.mjs'
 
 /** @typedef {import('../statistics.mjs').Line} Line */
 
-/** Shorter runs that come first, of each: what is compiled on first use is no part of what is measured. */
-const WARMUP_CALLS = 150
-const WARMUP_RUNS = 4
+/**
+ * Runs that come first, of each: what is compiled on first use is no part of what is measured. Both loops once without
+ * a store, until they are as fast as in a process that runs all day; then with the store of each backend.
+ */
+const WARM_RUNS = 20
+const WARM_RUNS_EACH = 4
 
 /**
  * An agent that calls hundreds of tools in one run, with a model that takes no time: what is left is the loop itself.
@@ -23,6 +26,8 @@ export async function run({ backends, quick, rounds, progress, report }) {
   const calls = quick ? 50 : 300
   // A model call and a tool call each, and the last word.
   const steps = calls * 2 + 1
+  progress('warming up')
+  if (!quick) await warmUp(calls)
   for (const backend of backends) {
     await backend.prepare?.()
     const { hf } = await openStore(backend.url('agent'))
@@ -43,8 +48,8 @@ export async function run({ backends, quick, rounds, progress, report }) {
       /** @type {Record<string, number[]>} */
       const rates = Object.fromEntries(contenders.map(({ name }) => [name, []]))
       progress(`${backend.name}: warming up`)
-      for (let i = 0; i < (quick ? 1 : WARMUP_RUNS); i++) {
-        for (const { run: once } of contenders) await once(`warm-up ${i}`, quick ? 20 : WARMUP_CALLS)
+      for (let i = 0; i < (quick ? 1 : WARM_RUNS_EACH); i++) {
+        for (const { run: once } of contenders) await once(`warm-up ${i}`, quick ? 20 : calls)
       }
       for (let round = 0; round < Math.min(rounds, 3); round++) {
         progress(`${backend.name}: ${calls} tool calls, round ${round + 1}`)
@@ -69,6 +74,14 @@ export async function run({ backends, quick, rounds, progress, report }) {
       await backend.cleanup?.()
     }
   }
+}
+
+/** @param {number} calls */
+async function warmUp(calls) {
+  const { hf } = await openStore('memory:')
+  const both = [oursFor(hf), theirsWith({})]
+  for (let i = 0; i < WARM_RUNS; i++) for (const once of both) await once(`warm-up ${i}`, calls)
+  await hf.close()
 }
 
 /** @param {import('holdfast').Holdfast} hf */

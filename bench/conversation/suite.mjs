@@ -14,7 +14,8 @@ const LONG = 1000
 const MARKS = [10, 25, 50, 100, 150, 200]
 /** The turns before a mark whose median is its latency. */
 const WINDOW = 10
-const WARMUP = 15
+/** Turns of another conversation that come first: whatever is compiled on first use is no part of the first turns. */
+const WARMUP = 150
 const THREAD = 'conversation'
 
 /**
@@ -30,9 +31,8 @@ export async function run({ backends, quick, progress, report, plot }) {
   // SQLite last: what it goes on with takes longest.
   for (const backend of ['postgres', 'sqlite'].flatMap((id) => backends.filter((one) => one.id === id))) {
     await backend.prepare?.()
-    // Whatever is compiled on first use is no part of the first turns.
     const warm = await open(backend, talk, 'warm')
-    await converse(warm, [WARMUP], (turn) => progress(`${backend.name}: warming up, turn ${turn}`))
+    await converse(warm, [quick ? 15 : WARMUP], (turn) => progress(`${backend.name}: warming up, turn ${turn}`))
     for (const { close } of warm) await close()
     const contenders = await open(backend, talk, 'talk')
     try {
