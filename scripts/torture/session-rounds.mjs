@@ -54,17 +54,13 @@ export async function runSessions({
     },
     (worker, event, thread, status) => {
       if (event === 'ended' && status === 'completed') completed.add(thread)
-      if (event === 'taken') beginToKill(worker)
+      if (event === 'taken') onTaken(worker)
     },
   )
   const names = Array.from({ length: sessions }, (_, i) => `s-${seed}-${i}`)
   const over = new AbortController()
-  /** @type {(victim: import('./worker-fleet.mjs').FleetWorker) => void} */
-  let beginToKill = () => {}
-  /** @type {Promise<import('./worker-fleet.mjs').FleetWorker>} */
-  const firstVictim = new Promise((resolve) => {
-    beginToKill = resolve
-  })
+  /** @type {(worker: import('./worker-fleet.mjs').FleetWorker) => void} */
+  let onTaken = () => {}
   let kills = 0
   let answered = 0
   try {
@@ -114,13 +110,24 @@ export async function runSessions({
 
   // A new worker takes the place of each that is killed, so that there are always as many.
   async function keepKilling() {
-    for (let victim = await firstVictim; !over.signal.aborted; ) {
+    for (let victim = await nextVictim(); victim !== undefined; victim = await nextVictim()) {
       await fleet.kill(victim)
       kills++
       await fleet.add()
       await sleep(killEveryMs * (0.5 + random()), undefined, { signal: over.signal }).catch(() => {})
-      victim = fleet.workers[Math.floor(random() * fleet.workers.length)] ?? victim
     }
+  }
+
+  // One with threads in its hands. On a machine that needs longer than the pause between two kills to start a worker and
+  // find its work, killing any would let none of them come to work, and the round would never end.
+  async function nextVictim() {
+    if (over.signal.aborted) return undefined
+    const busy = fleet.workers.filter(({ holds }) => holds.size > 0)
+    if (busy.length > 0) return busy[Math.floor(random() * busy.length)]
+    return new Promise((resolve) => {
+      onTaken = resolve
+      over.signal.addEventListener('abort', () => resolve(undefined), { once: true })
+    })
   }
 
   // What workers said before they were killed may not be all; the index knows.
