@@ -1,12 +1,5 @@
 import type { Append, LeaseChange } from '../../../log/contract.js'
-import {
-  encodeCore,
-  encodeHead,
-  encodeIndexRow,
-  encodeLabels,
-  entryFields,
-  escapeControls,
-} from './rows.js'
+import { encodeCore, encodeHead, encodeIndexRow, encodeLabels, entryFields, escapeControls } from './rows.js'
 
 const LEASES = { keep: 0, claim: 1, extend: 3, release: 4 } as const
 const FORCED_CLAIM = 2
