@@ -4,7 +4,7 @@ import type { ScriptCall } from './connection.js'
 import { generationOf, markBuckets, readHeadRow } from './server/generations.js'
 import { checkBucket } from './index/index-walk.js'
 import { checkOutcomes } from './server/outcomes.js'
-import { packAppend } from './rows/pack-append.js'
+import { type AppendDraft, draftAppend, packAppends } from './rows/pack-append.js'
 import { encodeHead, encodeIndexRow, encodeLabels, entryFields, escapeControls } from './rows/rows.js'
 import { checkLost, loseStore, type Store } from './store.js'
 
@@ -18,6 +18,12 @@ const APPENDED: AppendResult = { status: 'appended' }
 interface Part {
   readonly call: ScriptCall
   readonly places: readonly number[]
+}
+
+interface OpenPart {
+  readonly places: number[]
+  readonly drafts: AppendDraft[]
+  bytes: number
 }
 
 /** All appends of a batch in one flush; results by index. */
@@ -35,7 +41,7 @@ export async function appendBatch(store: Store, batch: readonly Append[]): Promi
     const reply = all[i] as Reply
     const replies = call.script.name === 'create' ? [reply] : (reply as readonly Reply[])
     for (const [at, place] of places.entries()) {
-      const single = replies[at] ?? null
+      const single = reply === 1 ? 1 : (replies[at] ?? null)
       results[place] = single === 1 ? APPENDED : await decodeRefusal(store, batch[place] as Append, single)
     }
   }
@@ -46,7 +52,7 @@ export async function appendBatch(store: Store, batch: readonly Append[]): Promi
 function splitBatch(store: Store, batch: readonly Append[]): Part[] {
   const { keys, connection } = store
   const parts: Part[] = []
-  const open = new Map<number, { places: number[]; packed: Buffer[]; bytes: number }>()
+  const open = new Map<number, OpenPart>()
   for (const [place, append] of batch.entries()) {
     if (append.expect === null) {
       parts.push({ call: createCall(store, append), places: [place] })
@@ -54,28 +60,28 @@ function splitBatch(store: Store, batch: readonly Append[]): Part[] {
     }
     const { log, requires } = append
     const group = connection.client.isCluster ? keys.bucketOf(log.tenant, log.thread) : 0
+    // The place of a required log among the keys is known only if its append travels alone.
+    const draft = draftAppend(append, requires === undefined ? 0 : 3, assumedBy(store, append))
     if (requires !== undefined) {
-      // Its place among the keys is known only if it travels alone.
-      const packed = packAppend(append, 3, assumedBy(store, append))
-      parts.push(appendPart(store, batch, [place], packed, [keys.log({ ...log, branch: requires.branch })]))
+      const alone = { places: [place], drafts: [draft], bytes: 0 }
+      parts.push(appendPart(store, batch, alone, [keys.log({ ...log, branch: requires.branch })]))
       continue
     }
-    const packed = packAppend(append, 0, assumedBy(store, append))
-    const bytes = packed.reduce((sum, { length }) => sum + length, 0)
+    const bytes = draft.values.reduce((sum, body) => sum + body.length, draft.length)
     let part = open.get(group)
     if (part !== undefined && (part.places.length === MAX_APPENDS || part.bytes + bytes > MAX_BYTES)) {
-      parts.push(appendPart(store, batch, part.places, part.packed, []))
+      parts.push(appendPart(store, batch, part))
       part = undefined
     }
     if (part === undefined) {
-      part = { places: [], packed: [], bytes: 0 }
+      part = { places: [], drafts: [], bytes: 0 }
       open.set(group, part)
     }
     part.places.push(place)
-    part.packed.push(...packed)
+    part.drafts.push(draft)
     part.bytes += bytes
   }
-  for (const { places, packed } of open.values()) parts.push(appendPart(store, batch, places, packed, []))
+  for (const part of open.values()) parts.push(appendPart(store, batch, part))
   return parts
 }
 
@@ -88,13 +94,12 @@ function assumedBy(store: Store, { log, lease, generation }: Append): number {
 function appendPart(
   { scripts, keys }: Store,
   batch: readonly Append[],
-  places: readonly number[],
-  packed: readonly Buffer[],
-  required: readonly string[],
+  { places, drafts }: OpenPart,
+  required: readonly string[] = [],
 ): Part {
   const names: string[] = []
   for (const place of places) names.push(...keys.logAndIndex((batch[place] as Append).log))
-  return { call: { script: scripts.append, keys: [...names, ...required], args: packed }, places }
+  return { call: { script: scripts.append, keys: [...names, ...required], args: packAppends(drafts) }, places }
 }
 
 function createCall(store: Store, append: Append): ScriptCall {

@@ -4,18 +4,22 @@ import { encodeCore, encodeHead, encodeIndexRow, encodeLabels, entryFields, esca
 const LEASES = { keep: 0, claim: 1, extend: 3, release: 4 } as const
 const FORCED_CLAIM = 2
 
-/** Ten numbers of four bytes and one of eight. */
-const START_LENGTH = 10 * 4 + 8
+/** A number of eight bytes and ten of four. */
+const START_LENGTH = 8 + 10 * 4
 
-/**
- * One append to an existing log as arguments of append.lua: a control value, and the values of its entries' fields. Each
- * argument costs the client about as much as a small command, so what is small travels in one. `required` is the place of
- * the required log among the script's keys, 0 for none; `generation` is that of the bucket. The control value:
- *
- *   lengths of expect and head | lease | its ms | lengths of owner and labels | required | length of its incarnation |
- *   length of the field names | number of fields | generation || expect | head | owner | labels | field names | incarnation
- */
-export function packAppend(append: Append, required: number, generation: number): Buffer[] {
+/** An append to an existing log, before it is packed together with others. */
+export interface AppendDraft {
+  readonly ms: number
+  readonly numbers: readonly number[]
+  readonly text: string
+  /** What stands before the values in the pack. */
+  readonly length: number
+  /** The values of its entries' fields. */
+  readonly values: readonly Buffer[]
+}
+
+/** `required` is the place of the required log among the script's keys, 0 for none; `generation` is that of the bucket. */
+export function draftAppend(append: Append, required: number, generation: number): AppendDraft {
   const { expect, entries, lease, index } = append
   const last = entries[entries.length - 1] as Append['entries'][number]
   const row = encodeIndexRow(index)
@@ -35,23 +39,45 @@ export function packAppend(append: Append, required: number, generation: number)
     names.push(body)
     values.push(bodyValue)
   }
-  const fields = names.join(' ')
+  const text = before + after + owner + labels + incarnation + names.join(' ')
+  const bytes = Buffer.byteLength(text)
+  // Measured once and not part by part where every character is a byte, as nearly always.
+  const lengthOf = bytes === text.length ? (part: string) => part.length : Buffer.byteLength
+  const length = START_LENGTH + bytes
+  const numbers = [
+    length,
+    lengthOf(before),
+    lengthOf(after),
+    lengthOf(owner),
+    lengthOf(labels),
+    lengthOf(incarnation),
+    leaseCode(lease),
+    required,
+    generation,
+    values.length,
+  ]
+  return { ms: 'ms' in lease ? lease.ms : 0, numbers, text, length, values }
+}
 
-  const text = before + after + owner + labels + fields + incarnation
-  const control = Buffer.allocUnsafe(START_LENGTH + Buffer.byteLength(text))
-  let at = control.writeUInt32BE(Buffer.byteLength(before), 0)
-  at = control.writeUInt32BE(Buffer.byteLength(after), at)
-  at = control.writeUInt32BE(leaseCode(lease), at)
-  at = control.writeDoubleBE('ms' in lease ? lease.ms : 0, at)
-  at = control.writeUInt32BE(Buffer.byteLength(owner), at)
-  at = control.writeUInt32BE(Buffer.byteLength(labels), at)
-  at = control.writeUInt32BE(required, at)
-  at = control.writeUInt32BE(Buffer.byteLength(incarnation), at)
-  at = control.writeUInt32BE(fields.length, at)
-  at = control.writeUInt32BE(values.length, at)
-  at = control.writeUInt32BE(generation, at)
-  control.write(text, at)
-  return [control, ...values]
+/**
+ * Appends to existing logs as arguments of append.lua: a pack of all of them, and the values of their entries' fields.
+ * Each argument costs the client about as much as a small command, so what is small travels in one; the values don't,
+ * because Lua would read every byte of them once more to take them out. An append in the pack:
+ *
+ *   ms of the lease | length of all this | lengths of expect, head, owner, labels and incarnation | lease | place of the
+ *   required log | generation | number of fields || expect | head | owner | labels | its incarnation | names of the fields
+ */
+export function packAppends(drafts: readonly AppendDraft[]): Buffer[] {
+  const pack = Buffer.allocUnsafe(drafts.reduce((sum, { length }) => sum + length, 0))
+  const args: Buffer[] = [pack]
+  let at = 0
+  for (const { ms, numbers, text, values } of drafts) {
+    at = pack.writeDoubleBE(ms, at)
+    for (const number of numbers) at = pack.writeUInt32BE(number, at)
+    at += pack.write(text, at)
+    args.push(...values)
+  }
+  return args
 }
 
 function leaseCode(lease: LeaseChange): number {

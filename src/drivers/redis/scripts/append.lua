@@ -2,34 +2,37 @@
 -- the others. On a cluster all logs of a call are in one bucket.
 --
 -- KEYS  log and index of its bucket for each append, then the logs that appends require
--- ARGV  for each append its control value (see pack-append.ts: lengths and numbers, then texts), and the values of its
---       entries' fields
--- Returns for each append 1, or { 'conflict' | 'held' | 'came-back', head row }.
+-- ARGV  1 all appends, as pack-append.ts packs them   2.. the values of their entries' fields
+-- Returns 1 if all of them landed, otherwise for each 1, or { 'conflict' | 'held' | 'came-back', head row }.
 
-local results = {}
+local pack, at, argument = ARGV[1], 1, 1
+local results, count, landed = {}, 0, true
 local now, extendedBy, extendedTo
-local argument = 1
-for i = 1, #KEYS do
-  local key, control = KEYS[2 * i - 1], ARGV[argument]
-  if not control then break end
-  local expectLength, headLength, lease, ms, ownerLength, labelsLength, required, requiredLength, fieldsLength, values, generation, at =
-    struct.unpack('>I4I4I4dI4I4I4I4I4I4I4', control)
-  local expect = string.sub(control, at, at + expectLength - 1)
-  at = at + expectLength
+while at <= #pack do
+  count = count + 1
+  local key, index = KEYS[2 * count - 1], KEYS[2 * count]
+  local ms, length, expectLength, headLength, ownerLength, labelsLength, incarnationLength, lease, required, generation, values, expectAt =
+    struct.unpack('>dI4I4I4I4I4I4I4I4I4I4', pack, at)
+  local headAt = expectAt + expectLength
+  local ownerAt = headAt + headLength
+  local labelsAt = ownerAt + ownerLength
+  local incarnationAt = labelsAt + labelsLength
+  local namesAt = incarnationAt + incarnationLength
+  local expect = string.sub(pack, expectAt, headAt - 1)
   local head = redis.call('HGET', key, 'h')
   local result = 1
   local oldRow
 
   -- What is expected begins with the index row after this append: most appends leave it as it is, and are done here
   -- with one comparison.
-  if not head or string.sub(head, 1, expectLength) ~= expect then
+  if not head or string.find(head, expect, 1, true) ~= 1 then
     local row, core
     if head then row, core = string.match(head, '^([^\n]*)\n([^\n]*)\n') end
     if core and core == string.match(expect, '\n([^\n]*)\n') then oldRow = row else result = 'conflict' end
   end
   if result == 1 and required > 0 then
     local parent = redis.call('HGET', KEYS[required], 'h')
-    local incarnation = string.sub(control, #control - requiredLength + 1)
+    local incarnation = string.sub(pack, incarnationAt, namesAt - 1)
     if not parent or string.match(parent, '^[^\n]*\n%d+ %S+ %d+ ([^\n]*)\n') ~= incarnation then result = 'conflict' end
   end
   if result == 1 and lease ~= 0 and not now then
@@ -39,7 +42,7 @@ for i = 1, #KEYS do
   -- Who takes a log must know what may be missing from it.
   if result == 1 and (lease == 1 or lease == 2) then
     -- @include server-run
-    if came_back(KEYS[2 * i], generation) then result = 'came-back' end
+    if came_back(index, generation) then result = 'came-back' end
   end
   if result == 1 and lease == 1 and tonumber(string.match(head, '^.*\n(.*)$')) > now then result = 'held' end
 
@@ -53,21 +56,19 @@ for i = 1, #KEYS do
       if ms ~= extendedBy then extendedBy, extendedTo = ms, string.format('%.3f', now + ms) end
       leaseEnd = extendedTo
     end
-    local newHead = string.sub(control, at, at + headLength - 1) .. leaseEnd
-    at = at + headLength
-    local fieldsAt = at + ownerLength + labelsLength
+    local newHead = string.sub(pack, headAt, ownerAt - 1) .. leaseEnd
     if oldRow or labelsLength > 0 then
       -- @include index-members
       -- @include label-members
       -- @include replace-labels
       local name, newRow = log_name(key), string.match(newHead, '^[^\n]*')
-      if oldRow then replace_members(KEYS[2 * i], index_members(oldRow, name), index_members(newRow, name)) end
+      if oldRow then replace_members(index, index_members(oldRow, name), index_members(newRow, name)) end
       -- Also where the last writer was of a version without rows of labels, and where they would be in the wrong place.
       local created = string.match(newRow, '^%S+')
       if labelsLength > 0 then
-        replace_labels(KEYS[2 * i], key, name, created, string.sub(control, at + ownerLength, fieldsAt - 1))
+        replace_labels(index, key, name, created, string.sub(pack, labelsAt, incarnationAt - 1))
       elseif not has_label_rows(oldRow) or string.match(oldRow, '^%S+') ~= created then
-        replace_labels(KEYS[2 * i], key, name, created, redis.call('HGET', key, 'g'))
+        replace_labels(index, key, name, created, redis.call('HGET', key, 'g'))
       end
     end
     -- An owner is sure of what it saw. A guest leaves the question to the next owner, and says what was there before it.
@@ -82,14 +83,14 @@ for i = 1, #KEYS do
         end
       end
     end
+    local names = string.sub(pack, namesAt, at + length - 1)
     if values == 1 and labelsLength == 0 and not stamp and lease ~= 1 and lease ~= 2 then
-      local field = string.sub(control, fieldsAt, fieldsAt + fieldsLength - 1)
-      redis.call('HSET', key, 'h', newHead, field, ARGV[argument + 1])
+      redis.call('HSET', key, 'h', newHead, names, ARGV[argument + 1])
     else
       local fields = { 'h', newHead }
       if lease == 1 or lease == 2 then
         fields[3] = 'o'
-        fields[4] = string.sub(control, at, at + ownerLength - 1)
+        fields[4] = string.sub(pack, ownerAt, labelsAt - 1)
       end
       if stamp then
         fields[#fields + 1] = 'n'
@@ -97,22 +98,23 @@ for i = 1, #KEYS do
       end
       if labelsLength > 0 then
         fields[#fields + 1] = 'g'
-        fields[#fields + 1] = string.sub(control, at + ownerLength, fieldsAt - 1)
+        fields[#fields + 1] = string.sub(pack, labelsAt, incarnationAt - 1)
       end
       local value = argument
-      for field in string.gmatch(string.sub(control, fieldsAt, fieldsAt + fieldsLength - 1), '%S+') do
+      for name in string.gmatch(names, '%S+') do
         value = value + 1
-        fields[#fields + 1] = field
+        fields[#fields + 1] = name
         fields[#fields + 1] = ARGV[value]
       end
       -- @include set-fields
       set_fields(key, fields, 1)
     end
-    results[i] = 1
+    results[count] = 1
   else
     -- @include head-row
-    results[i] = { result, head_row(key) }
+    results[count] = { result, head_row(key) }
+    landed = false
   end
-  argument = argument + 1 + values
+  at, argument = at + length, argument + values
 end
-return results
+return landed and 1 or results
