@@ -32,6 +32,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 18, file: '0018-lean-appends.sql', breaking: false },
   { version: 19, file: '0019-record-step.sql', breaking: false },
   { version: 20, file: '0020-append-several.sql', breaking: false },
+  { version: 21, file: '0021-record-carrying.sql', breaking: false },
 ]
 
 /** The SQL of a migration for this schema. `:schema` is the only thing that is filled in. */
