@@ -45,11 +45,12 @@ describe.skipIf(given === undefined)('among a hundred thousand idle threads', ()
       url,
       `INSERT INTO "${schema}".logs (tenant, thread, branch, incarnation, seq, hash, epoch, base_seq, base_hash, status,
          created_at, updated_at, expires_at, wake_at, tags, metadata,
-         updated_minute, expires_minute, program, priority, limit_key)
+         updated_minute, expires_minute, program, priority, limit_key, status_group)
        SELECT 't' || i % 10, 'idle-' || i, 'main', 'i', 0, '\\x00', 1, 0, '\\x00',
          CASE WHEN i % 2 = 0 THEN 'paused' ELSE 'complete' END, ${NOW} - i * 1000, ${NOW} - i * 500, ${NOW} + 1e9 + i,
          CASE WHEN i % 2 = 0 THEN ${NOW} + 1e9 + i END, '[]', '[]',
-         floor((${NOW} - i * 500) / 60000), floor((${NOW} + 1e9 + i) / 60000), '', 0, '' FROM generate_series(1, ${IDLE}) AS i`,
+         floor((${NOW} - i * 500) / 60000), floor((${NOW} + 1e9 + i) / 60000), '', 0, '',
+         CASE WHEN i % 2 = 0 THEN 'paused' ELSE 'complete' END FROM generate_series(1, ${IDLE}) AS i`,
       `ANALYZE "${schema}".logs`,
     )
     for (let i = 0; i < 5; i++) {
