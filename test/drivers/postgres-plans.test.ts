@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Driver, HeadQuery } from 'holdfast/driver'
+import { makeLogStatements } from '#src/drivers/postgres/statements/log-statements.js'
 import { makeHeadsStatement } from '#src/drivers/postgres/statements/heads-statement.js'
 import { openPostgres } from '#src/drivers/postgres/open-postgres.js'
 import { createLog, logKey, newTenant } from '#src/testing/driver-suite/suite-context.js'
@@ -103,6 +104,20 @@ describe.skipIf(given === undefined)('among a hundred thousand idle threads', ()
     const { rows } = await client.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, values)
     // A few hundred at most: the page, and the minutes at its edges.
     expect(rowsRead(rows[0]['QUERY PLAN'][0].Plan as Plan)).toBeLessThan(1000)
+  })
+
+  it('reads a log from its newest keyframe without walking through what is before it', async () => {
+    const log = logKey(tenant, 'long')
+    let at = await createLog(driver, log)
+    for (const [keyframe, count] of [[0, 900] as const, [901, 1] as const, [901, 20] as const]) {
+      at = await mustAppend(driver, makeAppend(log, at, { keyframe, count }))
+    }
+    expect((await driver.tail(log))?.entries).toHaveLength(21)
+    const statements = makeLogStatements(`"${schema}"`, (name) => name)
+    for (const { text, values } of [statements.tail(log, undefined), statements.tails([log])]) {
+      const { rows } = await client.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, values)
+      expect(rowsRead(rows[0]['QUERY PLAN'][0].Plan as Plan)).toBeLessThan(100)
+    }
   })
 
   it('pages through all of them, each page as cheap as the first', async () => {
