@@ -142,8 +142,11 @@ export class LogStore {
   async open(key: LogKey): Promise<Log> {
     const environment = this.#liveFor(key.thread)
     // Retried like the writes that follow: a connection that breaks in between must not fail what is sent to a thread.
-    // The tenant comes first: in parallel, the first read of a process would wait for a second connection.
-    if (!this.#isAdmitted(key.tenant)) await retry(environment, () => this.#admit(key.tenant))
+    // The tenant and the clock come first: in parallel, the first read of a process would wait for a second connection.
+    if (!this.#isAdmitted(key.tenant)) {
+      await retry(environment, () => this.#admit(key.tenant))
+      await environment.clock.sync()
+    }
     return retry(environment, () => this.#alongSync(Log.open(environment, key)))
   }
 

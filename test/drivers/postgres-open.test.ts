@@ -1,5 +1,6 @@
 import net from 'node:net'
 import { isHoldfastError, type HoldfastError } from 'holdfast'
+import { LogStore } from 'holdfast/log'
 import { openPostgres } from '#src/drivers/postgres/open-postgres.js'
 import type { PgPoolLike } from '#src/drivers/postgres/pg-client.js'
 import { PROBE_TEXT } from '#src/drivers/postgres/connection/probe.js'
@@ -213,6 +214,15 @@ describe.skipIf(given === undefined)('opening Postgres', () => {
       pg.types.setTypeParser(20, (text) => text as never)
       await pool.end()
     }
+  })
+
+  it('reads the first log of a process on the connection that is there, without waiting for another', async () => {
+    const pool = new pg.Pool({ connectionString: url })
+    const driver = await openPostgres({ pool }, { schema: schemaName(), notify: false })
+    await new LogStore(driver).open(logKey(newTenant()))
+    expect(pool.totalCount).toBe(1)
+    await driver.close()
+    await pool.end()
   })
 
   it('reports what the sessions of this role will really do, not what the server is configured to', async () => {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Driver, HeadQuery } from 'holdfast/driver'
+import { makeLogStatements } from '#src/drivers/postgres/statements/log-statements.js'
 import { makeHeadsStatement } from '#src/drivers/postgres/statements/heads-statement.js'
 import { openPostgres } from '#src/drivers/postgres/open-postgres.js'
 import { createLog, logKey, newTenant } from '#src/testing/driver-suite/suite-context.js'
@@ -45,11 +46,12 @@ describe.skipIf(given === undefined)('among a hundred thousand idle threads', ()
       url,
       `INSERT INTO "${schema}".logs (tenant, thread, branch, incarnation, seq, hash, epoch, base_seq, base_hash, status,
          created_at, updated_at, expires_at, wake_at, tags, metadata,
-         updated_minute, expires_minute, program, priority, limit_key)
+         updated_minute, expires_minute, program, priority, limit_key, status_group)
        SELECT 't' || i % 10, 'idle-' || i, 'main', 'i', 0, '\\x00', 1, 0, '\\x00',
          CASE WHEN i % 2 = 0 THEN 'paused' ELSE 'complete' END, ${NOW} - i * 1000, ${NOW} - i * 500, ${NOW} + 1e9 + i,
          CASE WHEN i % 2 = 0 THEN ${NOW} + 1e9 + i END, '[]', '[]',
-         floor((${NOW} - i * 500) / 60000), floor((${NOW} + 1e9 + i) / 60000), '', 0, '' FROM generate_series(1, ${IDLE}) AS i`,
+         floor((${NOW} - i * 500) / 60000), floor((${NOW} + 1e9 + i) / 60000), '', 0, '',
+         CASE WHEN i % 2 = 0 THEN 'paused' ELSE 'complete' END FROM generate_series(1, ${IDLE}) AS i`,
       `ANALYZE "${schema}".logs`,
     )
     for (let i = 0; i < 5; i++) {
@@ -102,6 +104,20 @@ describe.skipIf(given === undefined)('among a hundred thousand idle threads', ()
     const { rows } = await client.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, values)
     // A few hundred at most: the page, and the minutes at its edges.
     expect(rowsRead(rows[0]['QUERY PLAN'][0].Plan as Plan)).toBeLessThan(1000)
+  })
+
+  it('reads a log from its newest keyframe without walking through what is before it', async () => {
+    const log = logKey(tenant, 'long')
+    let at = await createLog(driver, log)
+    for (const [keyframe, count] of [[0, 900] as const, [901, 1] as const, [901, 20] as const]) {
+      at = await mustAppend(driver, makeAppend(log, at, { keyframe, count }))
+    }
+    expect((await driver.tail(log))?.entries).toHaveLength(21)
+    const statements = makeLogStatements(`"${schema}"`, (name) => name)
+    for (const { text, values } of [statements.tail(log, undefined), statements.tails([log])]) {
+      const { rows } = await client.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, values)
+      expect(rowsRead(rows[0]['QUERY PLAN'][0].Plan as Plan)).toBeLessThan(100)
+    }
   })
 
   it('pages through all of them, each page as cheap as the first', async () => {

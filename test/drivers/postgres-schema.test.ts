@@ -1,8 +1,10 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { openPostgres } from '#src/drivers/postgres/open-postgres.js'
+import { MIGRATIONS, readMigration } from '#src/drivers/postgres/migrations.js'
 import { createLog, logKey, newTenant } from '#src/testing/driver-suite/suite-context.js'
 import { expectAfter, makeAppend, makeIndex, mustAppend } from '#src/testing/entries.js'
 import type { Append } from 'holdfast/driver'
+import pg from 'pg'
 import { afterAll, describe, expect, it } from 'vitest'
 import { dropSchema, newSchema, runSql } from '../support/postgres.js'
 import { postgresUrl } from '../support/servers.js'
@@ -61,9 +63,51 @@ describe.skipIf(given === undefined)('the Postgres schema', () => {
     const indexed = rows.map(({ name }) => name)
     expect(indexed).toContain('updated_minute')
     // Otherwise each append would write to all indexes of the table instead of to none (no heap-only update).
-    for (const name of ['seq', 'hash', 'epoch', 'lease_owner', 'lease_until', 'updated_at', 'expires_at']) {
+    for (const name of ['seq', 'hash', 'epoch', 'lease_owner', 'lease_until', 'status', 'updated_at', 'expires_at']) {
       expect(indexed).not.toContain(name)
     }
+  })
+
+  it('fills in what an append leaves out that waits while the schema is updated', async () => {
+    const old = newSchema()
+    const before = MIGRATIONS.filter(({ version }) => version < 22)
+    await runSql(
+      url,
+      `CREATE SCHEMA "${old}"`,
+      `CREATE TABLE "${old}".migrations (version integer PRIMARY KEY, name text NOT NULL, breaking boolean NOT NULL)`,
+      ...(await Promise.all(before.map((migration) => readMigration(migration, `"${old}"`)))),
+      ...before.map(
+        ({ version, file, breaking }) => `INSERT INTO "${old}".migrations VALUES (${version}, '${file}', ${breaking})`,
+      ),
+      `INSERT INTO "${old}".logs (tenant, thread, branch, incarnation, seq, hash, epoch, base_seq, base_hash, status,
+         created_at, updated_at, tags, metadata) VALUES ('t', 'waits', 'main', 'i', 0, '\\x00', 1, 0, '\\x00', 'active', 0, 0, '[]', '[]')`,
+    )
+    const [holder, writer] = [new pg.Client(url), new pg.Client(url)]
+    await Promise.all([holder.connect(), writer.connect()])
+    const step = (status: string, hash: string) =>
+      writer.query(
+        `SELECT "${old}".record_step('t', 'waits', 'main', 0, $1, 1, 'i', NULL, $2, 0, 60000, NULL, NULL, 0, '\\x01', '', '')`,
+        [hash, status],
+      )
+    const isWaitedFor = async (times: number): Promise<void> => {
+      const text = `SELECT 1 FROM pg_locks WHERE relation = '"${old}".logs'::regclass AND NOT granted`
+      while ((await holder.query(text)).rows.length < times);
+    }
+    // Conflicts, and is ready to go as far as the table the next time.
+    await step('active', '\\xff')
+    await holder.query('BEGIN')
+    await holder.query(`LOCK TABLE "${old}".logs IN SHARE MODE`)
+    const opening = openPostgres(url, { schema: old })
+    await isWaitedFor(1)
+    const appended = step('paused', '\\x00')
+    await isWaitedFor(2)
+    await holder.query('COMMIT')
+    const driver = await opening
+    await appended
+    const { heads } = await driver.heads({ status: ['paused'], limit: 10 })
+    expect(heads.map(({ seq }) => seq)).toEqual([1])
+    await Promise.all([driver.close(), holder.end(), writer.end()])
+    await dropSchema(url, old)
   })
 
   it('answers several entries for one log as it does one', async () => {
@@ -95,30 +139,35 @@ describe.skipIf(given === undefined)('the Postgres schema', () => {
     const driver = await openPostgres(url, { schema })
     const log = logKey(newTenant(), 'derived')
     const index = (minute: number, metadata: Record<string, string | number>) =>
-      makeIndex({ updatedAt: minute * 60_000 + 1, expiresAt: minute * 60_000 + 60_001, metadata })
+      makeIndex({
+        updatedAt: minute * 60_000 + 1,
+        expiresAt: minute * 60_000 + 60_001,
+        status: minute % 200 === 0 ? 'waiting_tool' : 'paused',
+        metadata,
+      })
     const derived = async () => {
       const [row] = await runSql(
         url,
-        `SELECT updated_minute, expires_minute, program, priority, limit_key FROM "${schema}".logs WHERE thread = 'derived'`,
+        `SELECT updated_minute, expires_minute, program, priority, limit_key, status_group FROM "${schema}".logs WHERE thread = 'derived'`,
       )
       return Object.values(row ?? {})
     }
     const labels = { 'holdfast.program': 'support', 'holdfast.priority': 3, 'holdfast.limit': 'gold' }
     let at = await createLog(driver, log, { index: index(100, labels) })
-    expect(await derived()).toEqual([100, 101, '"support"', 3, '"gold"'])
+    expect(await derived()).toEqual([100, 101, '"support"', 3, '"gold"', 'paused'])
 
     const append = async (options: Parameters<typeof makeAppend>[2], labelsChanged = false): Promise<void> => {
       at = await mustAppend(driver, { ...makeAppend(log, at, options), labelsChanged })
     }
     // record_step, append_one, append_several, append with new labels, append of two logs, and reindex.
     await append({ index: index(200, labels) })
-    expect(await derived()).toEqual([200, 201, '"support"', 3, '"gold"'])
+    expect(await derived()).toEqual([200, 201, '"support"', 3, '"gold"', 'active'])
     await append({ index: index(300, labels), lease: { kind: 'claim', owner: 'a', ms: 1, force: true } })
-    expect(await derived()).toEqual([300, 301, '"support"', 3, '"gold"'])
+    expect(await derived()).toEqual([300, 301, '"support"', 3, '"gold"', 'paused'])
     await append({ index: index(400, labels), count: 2 })
-    expect(await derived()).toEqual([400, 401, '"support"', 3, '"gold"'])
+    expect(await derived()).toEqual([400, 401, '"support"', 3, '"gold"', 'active'])
     await append({ index: index(500, { 'holdfast.program': 'sales' }) }, true)
-    expect(await derived()).toEqual([500, 501, '"sales"', 0, ''])
+    expect(await derived()).toEqual([500, 501, '"sales"', 0, '', 'paused'])
     const other = makeAppend(logKey(newTenant(), 'beside'), null)
     const both = [
       { ...makeAppend(log, at, { index: index(550, { 'holdfast.program': 'sales' }) }), labelsChanged: false },
@@ -126,9 +175,9 @@ describe.skipIf(given === undefined)('the Postgres schema', () => {
     ]
     expect(await driver.append(both)).toEqual([{ status: 'appended' }, { status: 'appended' }])
     at = expectAfter(both[0] as Append)
-    expect(await derived()).toEqual([550, 551, '"sales"', 0, ''])
+    expect(await derived()).toEqual([550, 551, '"sales"', 0, '', 'paused'])
     expect(await driver.reindex(log, at, index(600, labels))).toBe(true)
-    expect(await derived()).toEqual([600, 601, '"support"', 3, '"gold"'])
+    expect(await derived()).toEqual([600, 601, '"support"', 3, '"gold"', 'active'])
     await driver.close()
   })
 })

@@ -14,26 +14,31 @@ const MIGRATION_TIMEOUT_MS = 120_000
  */
 export async function migrate(sessions: Sessions, settings: Settings): Promise<void> {
   if (await isUpToDate((statement) => sessions.read(statement), settings)) return
-  await sessions.transaction(MIGRATION_TIMEOUT_MS, async (query) => {
-    // First of all: `CREATE SCHEMA IF NOT EXISTS` in two sessions at once fails in one of them.
-    await query({
-      text: 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))',
-      values: [`holdfast migrate ${settings.schema}`],
-    })
-    if (await isUpToDate(query, settings)) return
-    await createSchema(query, settings)
-    const done = await appliedVersions(query, settings)
-    for (const migration of MIGRATIONS) {
-      if (done.has(migration.version)) continue
-      const sql = await readMigration(migration, settings.quotedSchema)
-      // The version row before the change: anyone who got past the lock somehow collides here and not halfway.
-      await query({
-        text: `INSERT INTO ${settings.quotedSchema}.migrations (version, name, breaking) VALUES ($1, $2, $3)`,
-        values: [migration.version, migration.file, migration.breaking],
-      })
-      await query({ text: sql, values: [] })
-    }
+  while (!(await sessions.transaction(MIGRATION_TIMEOUT_MS, (query) => applyMigrations(query, settings))));
+}
+
+/** Returns whether all are applied. */
+async function applyMigrations(query: Query, settings: Settings): Promise<boolean> {
+  // First of all: `CREATE SCHEMA IF NOT EXISTS` in two sessions at once fails in one of them.
+  await query({
+    text: 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))',
+    values: [`holdfast migrate ${settings.schema}`],
   })
+  if (await isUpToDate(query, settings)) return true
+  await createSchema(query, settings)
+  const done = await appliedVersions(query, settings)
+  const open = MIGRATIONS.filter(({ version }) => !done.has(version))
+  for (const [i, migration] of open.entries()) {
+    if (migration.after && i > 0) return false
+    const sql = await readMigration(migration, settings.quotedSchema)
+    // The version row before the change: anyone who got past the lock somehow collides here and not halfway.
+    await query({
+      text: `INSERT INTO ${settings.quotedSchema}.migrations (version, name, breaking) VALUES ($1, $2, $3)`,
+      values: [migration.version, migration.file, migration.breaking],
+    })
+    await query({ text: sql, values: [] })
+  }
+  return true
 }
 
 async function isUpToDate(query: Query, settings: Settings): Promise<boolean> {

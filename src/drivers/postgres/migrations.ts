@@ -6,6 +6,8 @@ export interface Migration {
   readonly file: string
   /** Code that does not know this migration can't work with the schema anymore. */
   readonly breaking: boolean
+  /** In a transaction after those before it: calls of functions that they replaced, which waited for them, are then over. */
+  readonly after?: true
 }
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -32,6 +34,9 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 18, file: '0018-lean-appends.sql', breaking: false },
   { version: 19, file: '0019-record-step.sql', breaking: false },
   { version: 20, file: '0020-append-several.sql', breaking: false },
+  { version: 21, file: '0021-record-carrying.sql', breaking: false },
+  { version: 22, file: '0022-status-groups.sql', breaking: false },
+  { version: 23, file: '0023-index-status-groups.sql', breaking: false, after: true },
 ]
 
 /** The SQL of a migration for this schema. `:schema` is the only thing that is filled in. */

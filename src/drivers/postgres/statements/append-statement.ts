@@ -4,7 +4,7 @@ import { carriedValues, carriesItems } from './carried-values.js'
 import { parseHead } from '../values/head-row.js'
 import { compareKeys } from '../values/key-order.js'
 import { labelsOf } from '../values/labels.js'
-import { hashBytes, isPlain, leaseKind, makeSingleAppend, optionalText, parameters } from './single-append.js'
+import { hashBytes, leaseKind, makeSingleAppend, optionalText, parameters } from './single-append.js'
 import type { Row, Statement } from '../connection/sessions.js'
 import { toText } from '../values/text-form.js'
 import { metadataToText } from '../../shared/metadata-text.js'
@@ -26,9 +26,8 @@ export function makeAppendStatement(
   batch: readonly Append[],
 ): SortedBatch {
   const [only] = batch
-  if (only !== undefined && batch.length === 1 && isPlain(only) && !carriesItems(batch)) {
-    return { statement: makeSingleAppend(schema, nameOf, only), order: [0] }
-  }
+  const single = batch.length === 1 && only && makeSingleAppend(schema, nameOf, only)
+  if (single) return { statement: single, order: [0] }
   const order = batch.map((_, i) => i)
   order.sort((a, b) => compareKeys((batch[a] as Append).log, (batch[b] as Append).log))
   const appends = order.map((i) => batch[i] as Append)
@@ -183,7 +182,7 @@ export function readAppendResults(
 ): { results: AppendResult[]; listening: boolean } {
   if (row === undefined) throw new RangeError('append gave no answer')
   const [first, second] = row
-  // One value from record_step and append_several, two from the others.
+  // One value from record_step, record_carrying and append_several, two from the others.
   const isOne = row.length === 1
   const failed = isOne ? first?.slice(1) : first
   const listening = isOne ? first?.startsWith('+') === true : second === 't'

@@ -25,13 +25,15 @@ export interface LogStatements {
 
 export function makeLogStatements(schema: string, nameOf: (operation: string) => string): LogStatements {
   const headText = `SELECT ${schema}.head_json(l, clock_timestamp()) FROM ${schema}.logs l WHERE ${KEY}`
+  // Compared with the keyframe by itself: the greater of two columns is no condition for the index, and each read would
+  // walk through the log from its first entry.
   const tailText = `SELECT ${schema}.head_json(l, clock_timestamp()), NULL::bigint, NULL::bigint, NULL::text, NULL::text, NULL::text
     FROM ${schema}.logs l WHERE ${KEY}
     UNION ALL
     SELECT NULL, ${ENTRY}
     FROM ${schema}.logs l
     JOIN ${schema}.entries last ON last.log_id = l.id AND last.seq = coalesce($4::bigint, l.seq)
-    JOIN ${schema}.entries e ON e.log_id = l.id AND e.seq BETWEEN greatest(last.keyframe, l.base_seq) AND last.seq
+    JOIN ${schema}.entries e ON e.log_id = l.id AND e.seq BETWEEN last.keyframe AND last.seq AND e.seq >= l.base_seq
     WHERE ${KEY}`
   // Each log by itself: no plan that was made while the tables were small walks through them when they are large.
   const named = `unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS n (tenant, thread, branch, i)

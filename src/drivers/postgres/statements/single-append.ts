@@ -1,15 +1,30 @@
 import type { Append, IndexFields, StoredEntry } from '../../../log/contract.js'
+import type { CarriedWrite } from '../../../log/store-contract.js'
 import type { Statement } from '../connection/sessions.js'
 import { encodeArray } from '../values/binary-array.js'
+import { fieldsText } from '../values/item-fields.js'
 import { toText } from '../values/text-form.js'
 import { metadataToText } from '../../shared/metadata-text.js'
 
 const PARAMETERS_STEP = parameters(17)
+const PARAMETERS_CARRYING = parameters(25)
 const PARAMETERS_ONE = parameters(26)
 
-/** The append to a single log for which `isPlain`, as plain parameters of the function that is made for it. */
-export function makeSingleAppend(schema: string, nameOf: (operation: string) => string, append: Append): Statement {
-  if (append.entries.length > 1) {
+/** The append to a single log as plain parameters of the function that is made for it; undefined if there is none. */
+export function makeSingleAppend(
+  schema: string,
+  nameOf: (operation: string) => string,
+  append: Append,
+): Statement | undefined {
+  if (!isPlain(append)) return undefined
+  const { carried = [], entries } = append
+  const [write] = carried
+  if (write !== undefined) {
+    if (carried.length > 1 || entries.length > 1 || !isByOwnerOrGuest(append)) return undefined
+    const text = `SELECT ${schema}.record_carrying(${PARAMETERS_CARRYING})`
+    return { name: nameOf('carrying'), text, values: [...stepValues(append), ...itemValues(write)] }
+  }
+  if (entries.length > 1) {
     const text = `SELECT ${schema}.append_several(${PARAMETERS_ONE})`
     return { name: nameOf('several'), text, values: severalValues(append) }
   }
@@ -22,7 +37,7 @@ export function makeSingleAppend(schema: string, nameOf: (operation: string) => 
 }
 
 /** What `append_one` and `append_several` are made for, see migrations/0004-append-one.sql and 0020-append-several.sql. */
-export function isPlain({ expect, requires, labelsChanged }: Append): boolean {
+function isPlain({ expect, requires, labelsChanged }: Append): boolean {
   return expect !== null && requires === undefined && !labelsChanged
 }
 
@@ -52,6 +67,11 @@ function stepValues({ log, expect, incarnation, lease, index, entries }: Append)
     asBuffer(entry?.header),
     asBuffer(entry?.body),
   ]
+}
+
+function itemValues({ space, key, at, item }: CarriedWrite): unknown[] {
+  const fields = item && fieldsText(item.fields)
+  return [space, key, at, item && toText(item.version), item?.at, item?.expiresAt, fields, item && asBuffer(item.value)]
 }
 
 function singleValues(append: Append): unknown[] {

@@ -48,6 +48,37 @@ export const itemCarriedTests: readonly SuiteTest[] = [
     assertItem(await readOne(driver, tenant, 't', 'k'), 'k', third)
     assert.equal((await headOf(driver, log)).seq, 2)
   }),
+  test('lands the one item of a step with it, whatever is there', async ({ driver, tenant }) => {
+    const log = logKey(tenant)
+    let at = await createLog(driver, log, { lease: claim('a') })
+    const step = async (item: NewItem | null, moment = NOW): Promise<void> => {
+      const append = makeAppend(log, at, { lease: { kind: 'extend', ms: 1000 } })
+      at = await mustAppend(driver, {
+        ...append,
+        labelsChanged: false,
+        carried: [makeCarried(at.seq + 1, 's', 'k', item, moment)],
+      })
+    }
+    await step(null)
+    assert.equal(await readOne(driver, tenant, 's', 'k'), undefined)
+    const created = makeItem({ expiresAt: NOW + 5, fields: [['f', 't']] })
+    await step(created)
+    assertItem(await readOne(driver, tenant, 's', 'k'), 'k', created)
+    const changed = makeItem({ at: NOW + 1, expiresAt: NOW + 7, fields: [['f', 'u']] })
+    await step(changed, NOW + 1)
+    assertItem(await readOne(driver, tenant, 's', 'k'), 'k', changed, created.at)
+    assert.equal((await scanAll(driver, tenant, 's', { where: [['f', ['u']]] })).length, 1)
+    const anew = makeItem({ at: NOW + 7 })
+    await step(anew, NOW + 7)
+    assertItem(await readOne(driver, tenant, 's', 'k', { now: NOW + 1e6 }), 'k', anew)
+    const carried = [makeCarried(at.seq + 1, 's', 'k', null)]
+    const stale = { ...makeAppend(log, { ...at, hash: 'f'.repeat(64) }), labelsChanged: false, carried }
+    const conflict = await appendOne(driver, stale)
+    assert.ok(conflict.status === 'conflict' && conflict.head?.seq === at.seq)
+    assertItem(await readOne(driver, tenant, 's', 'k', { now: NOW + 1e6 }), 'k', anew)
+    await step(null)
+    assert.equal(await readOne(driver, tenant, 's', 'k'), undefined)
+  }),
   test('writes over what others wrote, whatever their clock says', async ({ driver, tenant }) => {
     await putOne(driver, tenant, 's', 'k', makeItem({ at: NOW + 1e6 }))
     const item = makeItem()
