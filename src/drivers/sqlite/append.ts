@@ -7,8 +7,9 @@ import { carryItems } from './items/item-writes.js'
 import type { Instant } from './rows/lease.js'
 import { compareLog, type LeaseEnd, leaseEnd, NAMED, replaceLabels, updateLog } from './rows/log-row.js'
 
+/** The id of the head row, if it landed. */
 export type PackedResult =
-  | 'appended'
+  | number
   | { readonly status: 'conflict'; readonly head: PackedHead | null }
   | { readonly status: 'held'; readonly head: PackedHead }
 
@@ -40,7 +41,7 @@ export function appendOne(db: Connection, task: AppendTask, now: Instant): Packe
     db.run(INSERT_ENTRY, id, seq, keyframe, hash, header, body)
   }
   carryItems(db, task.tenant, task.carried)
-  return 'appended'
+  return id
 }
 
 /** The lease that the append leaves, or null to leave it as it is. */
